@@ -1,0 +1,216 @@
+//! Reading what a server sends, as far as a proxy must understand it.
+
+use crate::Malformed;
+use crate::frame::split_string;
+
+/// Where a session stands between requests (ReadyForQuery).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// Outside a transaction.
+    Idle,
+    /// In a transaction.
+    Transaction,
+    /// In a failed transaction, which takes nothing but its end.
+    Failed,
+}
+
+impl Status {
+    /// Reads the body of a ReadyForQuery.
+    ///
+    /// # Errors
+    /// Anything but one of the three letters.
+    #[inline]
+    pub fn read(body: &[u8]) -> Result<Self, Malformed> {
+        match body {
+            b"I" => Ok(Self::Idle),
+            b"T" => Ok(Self::Transaction),
+            b"E" => Ok(Self::Failed),
+            _ => Err(Malformed::new("ReadyForQuery")),
+        }
+    }
+
+    /// The letter on the wire.
+    pub fn letter(self) -> u8 {
+        match self {
+            Self::Idle => b'I',
+            Self::Transaction => b'T',
+            Self::Failed => b'E',
+        }
+    }
+}
+
+/// What a server asks for, or says, about who the client is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Authentication<'a> {
+    /// The client is in.
+    Ok,
+    /// Asks for the password as it is.
+    Cleartext,
+    /// Asks for the password hashed with this salt.
+    Md5([u8; 4]),
+    /// Offers SASL mechanisms: strings, each with its zero byte, up to an empty one.
+    Sasl(&'a [u8]),
+    /// The server's answer in the middle of a SASL exchange.
+    SaslContinue(&'a [u8]),
+    /// The server's last words in a SASL exchange.
+    SaslFinal(&'a [u8]),
+    /// A method that is not spoken here (Kerberos, SSPI, …), by its number.
+    Other(u32),
+}
+
+impl<'a> Authentication<'a> {
+    /// Reads a body.
+    ///
+    /// # Errors
+    /// A body too short for what it says it is.
+    pub fn read(body: &'a [u8]) -> Result<Self, Malformed> {
+        let bad = Malformed::new("Authentication");
+        let (code, rest) = body.split_first_chunk::<4>().ok_or(bad)?;
+        Ok(match u32::from_be_bytes(*code) {
+            0 => Self::Ok,
+            3 => Self::Cleartext,
+            5 => Self::Md5(rest.try_into().map_err(|_| bad)?),
+            10 => Self::Sasl(rest),
+            11 => Self::SaslContinue(rest),
+            12 => Self::SaslFinal(rest),
+            other => Self::Other(other),
+        })
+    }
+}
+
+/// The process ID and secret of a BackendKeyData (4 bytes in protocol 3.0, 4 to 256 in 3.2).
+///
+/// # Errors
+/// A body too short or too long.
+pub fn backend_key(body: &[u8]) -> Result<(u32, &[u8]), Malformed> {
+    let bad = Malformed::new("BackendKeyData");
+    let (pid, key) = body.split_first_chunk::<4>().ok_or(bad)?;
+    let sound = (4..=crate::startup::CANCEL_KEY_BYTES_MAX).contains(&key.len());
+    if sound { Ok((u32::from_be_bytes(*pid), key)) } else { Err(bad) }
+}
+
+/// Name and value of a ParameterStatus.
+///
+/// # Errors
+/// A body that is not two strings.
+pub fn parameter_status(body: &[u8]) -> Result<(&[u8], &[u8]), Malformed> {
+    let bad = Malformed::new("ParameterStatus");
+    let (name, rest) = split_string(body).ok_or(bad)?;
+    let (value, rest) = split_string(rest).ok_or(bad)?;
+    if rest.is_empty() { Ok((name, value)) } else { Err(bad) }
+}
+
+/// The tag of a CommandComplete, without its zero byte.
+pub fn command_tag(body: &[u8]) -> &[u8] {
+    body.strip_suffix(&[0]).unwrap_or(body)
+}
+
+/// The first column of a DataRow, or `None` where it is null or absent.
+pub fn columns(body: &[u8]) -> impl Iterator<Item = Option<&[u8]>> {
+    let mut rest = body.get(2..).unwrap_or(&[]);
+    std::iter::from_fn(move || {
+        let (length, after) = rest.split_first_chunk::<4>()?;
+        let Ok(length) = usize::try_from(i32::from_be_bytes(*length)) else {
+            rest = after;
+            return Some(None);
+        };
+        let (value, after) = after.split_at_checked(length)?;
+        rest = after;
+        Some(Some(value))
+    })
+}
+
+/// The fields of an ErrorResponse or NoticeResponse ("Error and Notice Message Fields").
+#[derive(Clone, Copy, Debug)]
+pub struct Fields<'a>(pub &'a [u8]);
+
+impl<'a> Fields<'a> {
+    /// Code and value of each field, in order; stops where the body does not go on as it should.
+    pub fn iter(&self) -> impl Iterator<Item = (u8, &'a [u8])> + use<'a> {
+        let mut rest = self.0;
+        std::iter::from_fn(move || {
+            let (&code, after) = rest.split_first()?;
+            if code == 0 {
+                return None;
+            }
+            let (value, after) = split_string(after)?;
+            rest = after;
+            Some((code, value))
+        })
+    }
+
+    /// The first field with this code.
+    pub fn get(&self, code: u8) -> Option<&'a [u8]> {
+        self.iter().find(|(c, _)| *c == code).map(|(_, value)| value)
+    }
+
+    /// The SQLSTATE; empty where the server sent none.
+    pub fn sqlstate(&self) -> &'a [u8] {
+        self.get(field::SQLSTATE).unwrap_or(b"")
+    }
+
+    /// Whether the session ends with this error.
+    pub fn is_fatal(&self) -> bool {
+        // V is S without translation, and there since PostgreSQL 9.6.
+        let severity = self.get(field::SEVERITY_PLAIN).or_else(|| self.get(field::SEVERITY));
+        matches!(severity, Some(b"FATAL" | b"PANIC"))
+    }
+}
+
+/// Codes of the fields that are read or written here.
+pub mod field {
+    /// Severity, perhaps translated.
+    pub const SEVERITY: u8 = b'S';
+    /// Severity, never translated.
+    pub const SEVERITY_PLAIN: u8 = b'V';
+    /// SQLSTATE.
+    pub const SQLSTATE: u8 = b'C';
+    /// The message.
+    pub const MESSAGE: u8 = b'M';
+    /// Where in the query text the error is.
+    pub const POSITION: u8 = b'P';
+    /// What to do about it.
+    pub const HINT: u8 = b'H';
+    /// More about it.
+    pub const DETAIL: u8 = b'D';
+    /// The function in PostgreSQL's source that raised it.
+    pub const ROUTINE: u8 = b'R';
+    /// The file in PostgreSQL's source that raised it.
+    pub const FILE: u8 = b'F';
+    /// The line in that file.
+    pub const LINE: u8 = b'L';
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_read_in_order_and_by_code() {
+        let fields = Fields(b"SERROR\0VERROR\0C42601\0Msyntax\0\0");
+        assert_eq!(fields.sqlstate(), b"42601");
+        assert_eq!(fields.get(field::MESSAGE), Some(&b"syntax"[..]));
+        assert!(!fields.is_fatal());
+        assert!(Fields(b"SFATAL\0\0").is_fatal());
+        assert_eq!(Fields(b"Sbroken").iter().count(), 0);
+    }
+
+    #[test]
+    fn bodies_that_are_too_short_are_malformed() {
+        assert!(Status::read(b"X").is_err());
+        assert!(Authentication::read(b"\0\0\0").is_err());
+        assert!(Authentication::read(b"\0\0\0\x05abc").is_err());
+        assert_eq!(Authentication::read(b"\0\0\0\x05abcd"), Ok(Authentication::Md5(*b"abcd")));
+        assert!(backend_key(b"\0\0\0\x01abc").is_err());
+        assert_eq!(backend_key(b"\0\0\0\x01abcd"), Ok((1, &b"abcd"[..])));
+        assert!(parameter_status(b"a\0b").is_err());
+        assert_eq!(parameter_status(b"a\0b\0"), Ok((&b"a"[..], &b"b"[..])));
+    }
+
+    #[test]
+    fn columns_tell_null_from_empty() {
+        let row = b"\0\x03\xff\xff\xff\xff\0\0\0\0\0\0\0\x01x";
+        let read: Vec<_> = columns(row).collect();
+        assert_eq!(read, [None, Some(&b""[..]), Some(&b"x"[..])]);
+    }
+}

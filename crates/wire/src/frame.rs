@@ -1,0 +1,79 @@
+//! A message's header, and strings that end with a zero byte.
+
+use crate::Malformed;
+
+/// Bytes of a header: the tag and the length.
+pub const HEADER_BYTES: usize = 5;
+
+/// The largest message PostgreSQL reads (`PQ_LARGE_MESSAGE_LIMIT`, 1 GiB less one byte), counted as on
+/// the wire: with the length's own four bytes, without the tag.
+pub const MESSAGE_BYTES_MAX: u32 = 0x3fff_ffff;
+
+/// Tag and length of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// Which message this is; see [`crate::tag`].
+    pub tag: u8,
+    /// Bytes that follow the header.
+    pub body: u32,
+}
+
+impl Header {
+    /// Reads a header from the start of `bytes`; `None` while it is not all there.
+    ///
+    /// # Errors
+    /// A length below four or above [`MESSAGE_BYTES_MAX`].
+    #[inline]
+    pub fn parse(bytes: &[u8]) -> Result<Option<Self>, Malformed> {
+        let Some((&[tag, a, b, c, d], _)) = bytes.split_first_chunk::<HEADER_BYTES>() else {
+            return Ok(None);
+        };
+        // The length counts itself but not the tag: five bytes on the wire say `4`.
+        let length = u32::from_be_bytes([a, b, c, d]);
+        if !(4..=MESSAGE_BYTES_MAX).contains(&length) {
+            return Err(Malformed::new("message length"));
+        }
+        Ok(Some(Self { tag, body: length - 4 }))
+    }
+
+    /// Bytes of the whole message on the wire.
+    #[inline]
+    pub fn message_bytes(self) -> usize {
+        HEADER_BYTES + self.body as usize
+    }
+}
+
+/// Splits a string that ends with a zero byte off the front of `bytes`; `None` where no zero byte is.
+#[inline]
+pub fn split_string(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let end = bytes.iter().position(|&b| b == 0)?;
+    Some((bytes.get(..end)?, bytes.get(end + 1..)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_header_is_read_when_all_of_it_is_there() {
+        assert_eq!(Header::parse(b"Z\0\0\0"), Ok(None));
+        let header = Header::parse(b"Z\0\0\0\x05I").unwrap().unwrap();
+        assert_eq!(header, Header { tag: b'Z', body: 1 });
+        assert_eq!(header.message_bytes(), 6);
+    }
+
+    #[test]
+    fn a_length_that_cannot_be_is_malformed() {
+        assert!(Header::parse(b"Q\0\0\0\x03").is_err());
+        assert!(Header::parse(b"Q\xff\xff\xff\xff").is_err());
+        assert!(Header::parse(b"Q\x40\0\0\0").is_err());
+        assert!(Header::parse(b"Q\x3f\xff\xff\xff").is_ok());
+    }
+
+    #[test]
+    fn strings_end_with_a_zero_byte() {
+        assert_eq!(split_string(b"ab\0c"), Some((&b"ab"[..], &b"c"[..])));
+        assert_eq!(split_string(b"ab"), None);
+        assert_eq!(split_string(b"\0"), Some((&b""[..], &b""[..])));
+    }
+}
