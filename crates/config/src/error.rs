@@ -1,0 +1,43 @@
+//! What is wrong with a file or a URL, for the person who wrote it.
+
+use std::fmt;
+
+/// One thing that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Error {
+    /// The line it is on, from 1; `None` in a URL and for what is missing from the file as a whole.
+    pub line: Option<usize>,
+    /// The option as it would be found in the file, such as `databases.app.pool_size`; empty when it is
+    /// about none.
+    pub option: String,
+    /// What is wrong and what was expected. Never shows a password.
+    pub message: String,
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(line) = self.line {
+            write!(f, "line {line}: ")?;
+        }
+        if !self.option.is_empty() {
+            write!(f, "{}: ", self.option)?;
+        }
+        f.write_str(&self.message)
+    }
+}
+
+/// All that is wrong, in the order of the lines. Never empty.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Errors(pub Vec<Error>);
+
+impl fmt::Display for Errors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, error) in self.0.iter().enumerate() {
+            let separator = if index == 0 { "" } else { "\n" };
+            write!(f, "{separator}{error}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Errors {}

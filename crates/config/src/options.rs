@@ -1,0 +1,132 @@
+//! The checked options as a whole, and which of them count for a client.
+
+use crate::database::{Backend, Database};
+use crate::error::Errors;
+use crate::general::General;
+use crate::pool::PoolOptions;
+use crate::secret::Secret;
+use crate::table::When;
+use crate::user::User;
+
+/// Everything that was configured, checked.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct Options {
+    /// The program as a whole.
+    pub general: General,
+    /// The `[pool]` table: what counts for every pool, unless its database or user says otherwise.
+    pub defaults: PoolOptions,
+    /// Databases, sorted by name.
+    pub databases: Vec<Database>,
+    /// Users, sorted by name.
+    pub users: Vec<User>,
+}
+
+/// All that counts for one user of one database.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ResolvedPool {
+    /// The server, with `dbname` and `user` filled in, and `password` where one is known.
+    pub backend: Backend,
+    /// The options, those of the user laid over those of the database.
+    pub options: PoolOptions,
+    /// Servers over all pools of the database.
+    pub max_database_connections: Option<u32>,
+    /// Clients of the database.
+    pub max_database_client_connections: Option<u32>,
+    /// Servers over all pools of the user.
+    pub max_user_connections: Option<u32>,
+    /// Clients of the user.
+    pub max_user_client_connections: Option<u32>,
+}
+
+/// An option that differs between two configurations.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// The option as it would be found in the file, such as `databases.app.pool_size`.
+    pub key: String,
+    /// Its old value; `None` when it was not there.
+    pub old: Option<String>,
+    /// Its new value; `None` when it is gone.
+    pub new: Option<String>,
+    /// From when on the new value counts.
+    pub when: When,
+}
+
+/// A row of `SHOW CONFIG`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigRow {
+    /// The option.
+    pub key: &'static str,
+    /// Its value, as it would be written in the file.
+    pub value: String,
+    /// Its default, as it would be written in the file.
+    pub default: &'static str,
+    /// Whether a reload changes it.
+    pub changeable: bool,
+    /// What it is, in a sentence.
+    pub doc: String,
+    /// What its number counts; empty for a mere count or for words.
+    pub unit: &'static str,
+}
+
+impl Options {
+    /// Reads the text of a configuration file.
+    ///
+    /// # Errors
+    ///
+    /// All that is wrong with it, with the lines.
+    pub fn from_toml(text: &str) -> Result<Self, Errors> {
+        let _ = text;
+        unimplemented!()
+    }
+
+    /// Makes options of a server's URL, for running without a file.
+    ///
+    /// # Errors
+    ///
+    /// All that is wrong with it.
+    pub fn from_url(url: &str) -> Result<Self, Errors> {
+        let _ = url;
+        unimplemented!()
+    }
+
+    /// The database clients mean by a name: that of the name, or `*`.
+    pub fn database(&self, name: &str) -> Option<&Database> {
+        let named = |wanted: &str| self.databases.iter().find(|d| d.name == wanted);
+        named(name).or_else(|| named(Database::ANY))
+    }
+
+    /// The user of a name. Under `trust` clients may log in as users that are not here.
+    pub fn user(&self, name: &str) -> Option<&User> {
+        self.users.iter().find(|user| user.name == name)
+    }
+
+    /// All that counts for a user of a database; `None` when there is no such database.
+    pub fn pool(&self, database: &str, user: &str) -> Option<ResolvedPool> {
+        let entry = self.database(database)?;
+        let known = self.user(user);
+        let Backend::Postgres(mut server) = entry.backend.clone();
+        server.dbname.get_or_insert_with(|| database.to_owned());
+        let login = server.user.get_or_insert_with(|| user.to_owned());
+        let password = self.user(login).and_then(|user| user.secret.plain());
+        server.password = server.password.or_else(|| password.map(Secret::clone));
+        Some(ResolvedPool {
+            backend: Backend::Postgres(server),
+            options: known.map_or_else(|| entry.pool.clone(), |user| user.pool.over(&entry.pool)),
+            max_database_connections: entry.max_connections,
+            max_database_client_connections: entry.max_client_connections,
+            max_user_connections: known.and_then(|user| user.max_connections),
+            max_user_client_connections: known.and_then(|user| user.max_client_connections),
+        })
+    }
+
+    /// What differs in `new`, and from when on it counts.
+    pub fn differences(&self, new: &Self) -> Vec<Change> {
+        let _ = new;
+        unimplemented!()
+    }
+
+    /// The rows of `SHOW CONFIG`: the program's options, then the defaults of pools.
+    pub fn rows(&self) -> Vec<ConfigRow> {
+        unimplemented!()
+    }
+}

@@ -1,0 +1,147 @@
+//! Passwords and what stands in for them.
+//!
+//! A secret is never printed: `Debug` shows `***`, there is no `Display`, and `SHOW CONFIG`, error
+//! messages and reload reports go through the same rule. Its memory is overwritten when it is dropped.
+
+use std::fmt;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use zeroize::Zeroize;
+
+/// A text that must not be seen: a password.
+///
+/// Comparing two takes a time that depends on them; a login is not decided with `==`.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Wraps a text.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// The text itself, for the one place that sends or checks it.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
+
+impl Drop for Secret {
+    fn drop(&mut self) {
+        self.0.zeroize();
+    }
+}
+
+/// What is known of a user's password, in the forms PostgreSQL keeps in `pg_authid.rolpassword`.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub enum UserSecret {
+    /// Nothing: the user can log in only where no password is asked for.
+    #[default]
+    None,
+    /// The password itself. Good for every method, and for logging in to the server.
+    Plain(Secret),
+    /// `md5` and 32 hexadecimal digits: the MD5 of password and user name. Good for `md5` only.
+    Md5(Secret),
+    /// A SCRAM-SHA-256 verifier. Good for `scram`, `md5` (answered with SCRAM) and `password`.
+    Scram(ScramVerifier),
+}
+
+impl UserSecret {
+    /// Tells the form by its prefix, as PostgreSQL does; `None` for a damaged SCRAM verifier.
+    ///
+    /// PostgreSQL takes a damaged verifier for a plain password. Nobody chooses such a password, so here
+    /// it is refused.
+    pub fn parse(text: &str) -> Option<Self> {
+        if text.starts_with(ScramVerifier::PREFIX) {
+            return ScramVerifier::parse(text).map(Self::Scram);
+        }
+        let is_md5 = text.strip_prefix("md5").is_some_and(|digits| {
+            digits.len() == 32
+                && digits.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
+        });
+        let secret = Secret::new(text);
+        Some(if is_md5 { Self::Md5(secret) } else { Self::Plain(secret) })
+    }
+
+    /// The password itself, where it is known.
+    pub fn plain(&self) -> Option<&Secret> {
+        match self {
+            Self::Plain(secret) => Some(secret),
+            Self::None | Self::Md5(_) | Self::Scram(_) => None,
+        }
+    }
+}
+
+/// What a server needs to check a SCRAM-SHA-256 login without knowing the password (RFC 5803).
+#[derive(Clone, PartialEq, Eq)]
+pub struct ScramVerifier {
+    /// Rounds of PBKDF2; 4096 in PostgreSQL unless set otherwise.
+    pub iterations: u32,
+    /// The salt, decoded.
+    pub salt: Vec<u8>,
+    /// H(ClientKey).
+    pub stored_key: [u8; 32],
+    /// HMAC(SaltedPassword, "Server Key").
+    pub server_key: [u8; 32],
+}
+
+impl ScramVerifier {
+    const PREFIX: &str = "SCRAM-SHA-256$";
+
+    /// Reads `SCRAM-SHA-256$<iterations>:<salt>$<stored key>:<server key>`, the latter three in base64.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (rounds, keys) = text.strip_prefix(Self::PREFIX)?.split_once('$')?;
+        let (iterations, salt) = rounds.split_once(':')?;
+        let (stored, server) = keys.split_once(':')?;
+        let key = |text: &str| STANDARD.decode(text).ok()?.try_into().ok();
+        Some(Self {
+            iterations: iterations.parse().ok().filter(|&n| n > 0)?,
+            salt: STANDARD.decode(salt).ok()?,
+            stored_key: key(stored)?,
+            server_key: key(server)?,
+        })
+    }
+}
+
+impl fmt::Debug for ScramVerifier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ScramVerifier")
+            .field("iterations", &self.iterations)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_form_is_told_by_the_prefix() {
+        let keys = "V6+wQmyMTAvjmZ4fxODpuUDJyl+FISAUlU5omL36sNM=:o9FVhQ8zMN3AHJQvWpeTP4lYYo1qK8yjpUjvFEgGFHg=";
+        let scram = format!("SCRAM-SHA-256$4096:W22ZaJ0SNY7soEsUEjb6gQ==${keys}");
+        let Some(UserSecret::Scram(verifier)) = UserSecret::parse(&scram) else { panic!() };
+        assert_eq!((verifier.iterations, verifier.salt.len()), (4096, 16));
+
+        let md5 = "md5d41d8cd98f00b204e9800998ecf8427e";
+        assert_eq!(UserSecret::parse(md5), Some(UserSecret::Md5(Secret::new(md5))));
+        for plain in ["secret", "md5short", "md5D41D8CD98F00B204E9800998ECF8427E", ""] {
+            assert_eq!(UserSecret::parse(plain), Some(UserSecret::Plain(Secret::new(plain))));
+        }
+        for damaged in ["SCRAM-SHA-256$", "SCRAM-SHA-256$4096:AA==$AA==:AA==", &scram[..60]] {
+            assert_eq!(UserSecret::parse(damaged), None);
+        }
+    }
+
+    #[test]
+    fn secrets_are_not_printed() {
+        let shown = format!("{:?}", UserSecret::parse("hunter2").unwrap());
+        assert_eq!(shown, "Plain(***)");
+    }
+}

@@ -1,0 +1,155 @@
+//! The table of options: a row each, and nothing about an option anywhere else.
+//!
+//! `table!` takes a struct whose fields are written with their default, bounds and examples, and makes of it
+//! the struct itself, its `Default`, and its rows. Everything else walks the rows: reading a file or a
+//! URL, `SHOW CONFIG`, the comparison at a reload, the reference, and the tests, which try every row's
+//! examples. A new option is a new row.
+//!
+//! ```text
+//! /// First sentence: what it is. (Also in SHOW CONFIG.)
+//! ///
+//! /// More, for the reference.
+//! name: Type = "default" ["least" to "greatest"], When, takes ["…"], not ["…"];
+//! ```
+//!
+//! Default, bounds and examples are written as an operator would write them. Without a default the option
+//! is unset, and without bounds any value of the type will do.
+
+use crate::value::{Bounds, Given};
+
+/// From when on a changed option counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum When {
+    /// From the reload on, for everybody.
+    Reload,
+    /// From the reload on, for connections made after it.
+    NewConnections,
+    /// Only when the program is started again.
+    Restart,
+}
+
+impl When {
+    /// The words of the reference and of reload reports.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Reload => "on reload",
+            Self::NewConnections => "on reload, for new connections",
+            Self::Restart => "on restart",
+        }
+    }
+}
+
+/// One option of the table `T`.
+pub(crate) struct Row<T> {
+    pub(crate) name: &'static str,
+    pub(crate) default: Option<&'static str>,
+    pub(crate) bounds: Bounds,
+    pub(crate) when: When,
+    pub(crate) unit: &'static str,
+    /// Lines of Markdown, the first paragraph being what `SHOW CONFIG` tells.
+    pub(crate) doc: &'static [&'static str],
+    pub(crate) expected: fn(Bounds) -> String,
+    pub(crate) show: fn(&T) -> String,
+    set: fn(&mut T, &Given, Bounds) -> Result<(), String>,
+    #[cfg(test)]
+    pub(crate) takes: &'static [&'static str],
+    #[cfg(test)]
+    pub(crate) refuses: &'static [&'static str],
+}
+
+impl<T> Row<T> {
+    /// Reads, checks and stores a value.
+    pub(crate) fn set(&self, into: &mut T, given: &Given) -> Result<(), String> {
+        (self.set)(into, given, self.bounds)
+    }
+
+    /// The first paragraph of the documentation, on one line.
+    pub(crate) fn summary(&self) -> String {
+        let first = self.doc.iter().map(|line| line.trim()).take_while(|line| !line.is_empty());
+        first.collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// A struct made of options.
+pub(crate) trait Table: Default + 'static {
+    const ROWS: &'static [Row<Self>];
+
+    fn row(name: &str) -> Option<&'static Row<Self>> {
+        Self::ROWS.iter().find(|row| row.name == name)
+    }
+}
+
+macro_rules! table {
+    (
+        $(#[$meta:meta])*
+        $vis:vis struct $table:ident;
+        $(
+            $(#[doc = $doc:literal])+
+            $name:ident: $type:ty $(= $default:literal)? $([$least:literal to $greatest:literal])?,
+                $when:ident, takes [$($takes:literal),*], not [$($refuses:literal),*];
+        )+
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Debug, PartialEq)]
+        $vis struct $table {
+            $(
+                $(#[doc = $doc])+
+                $(#[doc = concat!("\n\nDefault: `", $default, "`.")])?
+                $vis $name: $type,
+            )+
+        }
+
+        impl Default for $table {
+            fn default() -> Self {
+                Self { $($name: $crate::table::default_of!($type $(, $default)?),)+ }
+            }
+        }
+
+        impl $crate::table::Table for $table {
+            const ROWS: &'static [$crate::table::Row<Self>] = &[$($crate::table::Row {
+                name: stringify!($name),
+                default: $crate::table::maybe!($($default)?),
+                bounds: $crate::table::maybe!($(($least, $greatest))?),
+                when: $crate::table::When::$when,
+                unit: <$type as $crate::value::Value>::UNIT,
+                doc: &[$($doc),+],
+                expected: $crate::value::expected::<$type>,
+                show: |table| $crate::value::show(&table.$name),
+                set: |table, given, bounds| {
+                    table.$name = $crate::value::read(given, bounds)?;
+                    Ok(())
+                },
+                #[cfg(test)]
+                takes: &[$($takes),*],
+                #[cfg(test)]
+                refuses: &[$($refuses),*],
+            },)+];
+        }
+    };
+}
+pub(crate) use table;
+
+macro_rules! maybe {
+    () => {
+        None
+    };
+    ($value:expr) => {
+        Some($value)
+    };
+}
+pub(crate) use maybe;
+
+macro_rules! default_of {
+    ($type:ty) => {
+        <$type>::default()
+    };
+    ($type:ty, $text:literal) => {
+        $crate::table::parse_default::<$type>($text)
+    };
+}
+pub(crate) use default_of;
+
+/// Reads a default out of its row. A test reads them all, so none can fail here.
+pub(crate) fn parse_default<T: crate::value::Value>(text: &str) -> T {
+    T::read(&Given::Text(text.to_owned())).expect("a row's default is a value of its type")
+}

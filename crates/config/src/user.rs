@@ -1,0 +1,40 @@
+//! Users who may log in, and what is set for each.
+
+use crate::pool::PoolOverrides;
+use crate::secret::UserSecret;
+use crate::table::table;
+
+/// A user clients may log in as.
+#[derive(Clone, Debug, PartialEq)]
+pub struct User {
+    /// The name.
+    pub name: String,
+    /// What is known of the password.
+    pub secret: UserSecret,
+    /// Pool options set for this user, in whatever database.
+    pub pool: PoolOverrides,
+    /// Servers over all pools of the user; `None` is no limit.
+    pub max_connections: Option<u32>,
+    /// Clients of the user; `None` is no limit.
+    pub max_client_connections: Option<u32>,
+}
+
+table! {
+    /// A user's own keys, as they stand in the file.
+    pub(crate) struct UserKeys;
+
+    /// The password, in plain text or as PostgreSQL keeps it.
+    ///
+    /// `SCRAM-SHA-256$…` and `md5…` are taken from `pg_authid.rolpassword`. Servers can be logged in to with a plain
+    /// one, or where the database has a `password` of its own.
+    password: UserSecret,
+        NewConnections, takes ["secret", "md5d41d8cd98f00b204e9800998ecf8427e"], not ["SCRAM-SHA-256$x"];
+
+    /// Servers over all pools of the user.
+    max_connections: Option<u32> = "unlimited" ["1" to "1000000"],
+        Reload, takes ["100"], not ["0"];
+
+    /// Clients of the user.
+    max_client_connections: Option<u32> = "unlimited" ["1" to "10000000"],
+        Reload, takes ["100"], not ["0"];
+}

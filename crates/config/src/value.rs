@@ -1,0 +1,425 @@
+//! How each kind of value is written, read, shown and bounded.
+//!
+//! An option's row names a Rust type; all that depends on the type is here, so that two options of one
+//! kind cannot differ in what they accept. Quantities carry their unit in the text (`"15s"`, `"64MiB"`), and
+//! the absence of a limit is a word (`"never"`, `"unlimited"`, `"off"`), never a number.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::secret::{Secret, UserSecret};
+
+/// A value as it was written, before anything is known of the option it is for.
+///
+/// In a URL everything is `Text`; a whole number or a truth value is therefore also read from a text.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Given {
+    Text(String),
+    Whole(i64),
+    Truth(bool),
+    List(Vec<Given>),
+    Table(Vec<(String, Given)>),
+    /// A float or a date: no option has one. Carries the name of its kind.
+    Strange(&'static str),
+}
+
+impl Given {
+    pub(crate) fn text(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    fn whole(&self) -> Option<u64> {
+        match self {
+            Self::Whole(number) => u64::try_from(*number).ok(),
+            Self::Text(text) => text.parse().ok(),
+            _ => None,
+        }
+    }
+
+    /// The value in the words of an error message.
+    pub(crate) fn describe(&self) -> String {
+        match self {
+            Self::Text(text) => format!("{text:?}"),
+            Self::Whole(number) => number.to_string(),
+            Self::Truth(truth) => truth.to_string(),
+            Self::List(_) => "a list".to_owned(),
+            Self::Table(_) => "a table".to_owned(),
+            Self::Strange(kind) => format!("a {kind}"),
+        }
+    }
+}
+
+/// Least and greatest value of an option, as they are written.
+pub(crate) type Bounds = Option<(&'static str, &'static str)>;
+
+/// A type an option may have.
+pub(crate) trait Value: Sized {
+    /// What the number counts, for the reference.
+    const UNIT: &str = "";
+    /// Words by which `Option<Self>` is told to be `None`; the first is the one shown.
+    const ABSENT: &[&str] = &[];
+    /// The words that mean `None`, where `Self` is an `Option`.
+    const OR: &[&str] = &[];
+    /// Whether the value is hidden wherever it would be shown.
+    const SECRET: bool = false;
+
+    /// What is expected, in the words of an error message.
+    fn what() -> String;
+    fn read(given: &Given) -> Option<Self>;
+    fn show(&self) -> String;
+    /// The size by which bounds are checked; `None` for what has no size and for "no limit".
+    fn measure(&self) -> Option<u64> {
+        None
+    }
+}
+
+/// Reads a value and checks its bounds; the error says what was expected and what was found.
+pub(crate) fn read<T: Value>(given: &Given, bounds: Bounds) -> Result<T, String> {
+    T::read(given).filter(|value| within(value, bounds)).ok_or_else(|| {
+        let found = if T::SECRET { "something else".to_owned() } else { given.describe() };
+        format!("expected {}, found {found}", expected::<T>(bounds))
+    })
+}
+
+fn within<T: Value>(value: &T, bounds: Bounds) -> bool {
+    let (Some((least, greatest)), Some(size)) = (bounds, value.measure()) else { return true };
+    let bound = |text: &str| T::read(&Given::Text(text.to_owned())).and_then(|v| v.measure());
+    bound(least).is_none_or(|least| least <= size)
+        && bound(greatest).is_none_or(|greatest| size <= greatest)
+}
+
+/// What an option of this type and these bounds accepts.
+pub(crate) fn expected<T: Value>(bounds: Bounds) -> String {
+    let mut text = T::what();
+    if let Some((least, greatest)) = bounds {
+        text += &format!(" from {least} to {greatest}");
+    }
+    if let Some(word) = T::OR.first() {
+        text += &format!(", or \"{word}\"");
+    }
+    text
+}
+
+/// Shows a value as `SHOW CONFIG` does.
+pub(crate) fn show<T: Value>(value: &T) -> String {
+    if T::SECRET { "***".to_owned() } else { value.show() }
+}
+
+impl<T: Value> Value for Option<T> {
+    const UNIT: &str = T::UNIT;
+    const OR: &[&str] = T::ABSENT;
+    const SECRET: bool = T::SECRET;
+
+    fn what() -> String {
+        T::what()
+    }
+
+    fn read(given: &Given) -> Option<Self> {
+        match given.text() {
+            Some(word) if T::ABSENT.contains(&word) => Some(None),
+            _ => T::read(given).map(Some),
+        }
+    }
+
+    fn show(&self) -> String {
+        match self {
+            Some(value) => value.show(),
+            None => T::ABSENT.first().copied().unwrap_or_default().to_owned(),
+        }
+    }
+
+    fn measure(&self) -> Option<u64> {
+        self.as_ref().and_then(T::measure)
+    }
+}
+
+impl Value for bool {
+    fn what() -> String {
+        "true or false".to_owned()
+    }
+
+    fn read(given: &Given) -> Option<Self> {
+        match given {
+            Given::Truth(truth) => Some(*truth),
+            Given::Text(text) => text.parse().ok(),
+            _ => None,
+        }
+    }
+
+    fn show(&self) -> String {
+        self.to_string()
+    }
+}
+
+/// Whole numbers: a count, or a port.
+macro_rules! whole {
+    ($($type:ty)*) => {$(
+        impl Value for $type {
+            const ABSENT: &[&str] = &["unlimited"];
+
+            fn what() -> String {
+                "a whole number".to_owned()
+            }
+
+            fn read(given: &Given) -> Option<Self> {
+                given.whole()?.try_into().ok()
+            }
+
+            fn show(&self) -> String {
+                self.to_string()
+            }
+
+            fn measure(&self) -> Option<u64> {
+                Some(u64::from(*self))
+            }
+        }
+    )*};
+}
+
+whole!(u16 u32);
+
+/// A size in bytes.
+impl Value for usize {
+    const UNIT: &str = "bytes";
+    const ABSENT: &[&str] = &["unlimited"];
+
+    fn what() -> String {
+        "a size such as \"64KiB\" or \"16MiB\"".to_owned()
+    }
+
+    fn read(given: &Given) -> Option<Self> {
+        let bytes = match given {
+            Given::Text(text) => scaled(text, SIZES)?,
+            _ => given.whole()?,
+        };
+        bytes.try_into().ok()
+    }
+
+    fn show(&self) -> String {
+        unscaled(*self as u64, SIZES)
+    }
+
+    fn measure(&self) -> Option<u64> {
+        u64::try_from(*self).ok()
+    }
+}
+
+/// A span of time, to the millisecond.
+impl Value for Duration {
+    const UNIT: &str = "time";
+    const ABSENT: &[&str] = &["never", "off"];
+
+    fn what() -> String {
+        "a time with its unit, such as \"500ms\", \"15s\", \"10min\", \"1h\" or \"2d\",".to_owned()
+    }
+
+    fn read(given: &Given) -> Option<Self> {
+        scaled(given.text()?, TIMES).map(Self::from_millis)
+    }
+
+    fn show(&self) -> String {
+        unscaled(self.measure().unwrap_or(u64::MAX), TIMES)
+    }
+
+    fn measure(&self) -> Option<u64> {
+        u64::try_from(self.as_millis()).ok()
+    }
+}
+
+type Scale = &'static [(&'static str, u64)];
+const SIZES: Scale = &[("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1)];
+const TIMES: Scale =
+    &[("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1_000), ("ms", 1)];
+
+/// Reads digits followed by one of the units.
+fn scaled(text: &str, scale: Scale) -> Option<u64> {
+    let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
+    let unit = text[digits.len()..].trim_start();
+    let (_, factor) = scale.iter().find(|(name, _)| *name == unit)?;
+    digits.parse::<u64>().ok()?.checked_mul(*factor)
+}
+
+/// Writes a number in the largest unit that divides it.
+fn unscaled(number: u64, scale: Scale) -> String {
+    let fits = |&&(_, factor): &&(&str, u64)| number >= factor && number.is_multiple_of(factor);
+    let (unit, factor) = scale.iter().find(fits).or(scale.last()).copied().unwrap_or(("", 1));
+    format!("{}{unit}", number / factor)
+}
+
+/// A part of a whole, in hundredths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Percent(pub u8);
+
+impl Percent {
+    /// That part of a duration.
+    pub fn of(self, whole: Duration) -> Duration {
+        whole * u32::from(self.0) / 100
+    }
+}
+
+impl Value for Percent {
+    const UNIT: &str = "percent";
+
+    fn what() -> String {
+        "a part such as \"10%\"".to_owned()
+    }
+
+    fn read(given: &Given) -> Option<Self> {
+        given.text()?.strip_suffix('%')?.trim_end().parse().ok().map(Self)
+    }
+
+    fn show(&self) -> String {
+        format!("{}%", self.0)
+    }
+
+    fn measure(&self) -> Option<u64> {
+        Some(u64::from(self.0))
+    }
+}
+
+impl Value for String {
+    fn what() -> String {
+        "a text".to_owned()
+    }
+
+    fn read(given: &Given) -> Option<Self> {
+        given.text().filter(|text| !text.contains('\0')).map(str::to_owned)
+    }
+
+    fn show(&self) -> String {
+        self.clone()
+    }
+}
+
+impl Value for PathBuf {
+    const ABSENT: &[&str] = &["off"];
+
+    fn what() -> String {
+        "an absolute path".to_owned()
+    }
+
+    fn read(given: &Given) -> Option<Self> {
+        given.text().map(Self::from).filter(|path| path.is_absolute())
+    }
+
+    fn show(&self) -> String {
+        self.display().to_string()
+    }
+}
+
+impl Value for SocketAddr {
+    const ABSENT: &[&str] = &["off"];
+
+    fn what() -> String {
+        "an address and port such as \"127.0.0.1:6432\" or \"[::1]:6432\"".to_owned()
+    }
+
+    fn read(given: &Given) -> Option<Self> {
+        given.text()?.parse().ok()
+    }
+
+    fn show(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Value for Secret {
+    const SECRET: bool = true;
+
+    fn what() -> String {
+        "a text".to_owned()
+    }
+
+    fn read(given: &Given) -> Option<Self> {
+        String::read(given).map(Self::new)
+    }
+
+    fn show(&self) -> String {
+        "***".to_owned()
+    }
+}
+
+impl Value for UserSecret {
+    const SECRET: bool = true;
+
+    fn what() -> String {
+        "a password, \"md5…\" or a whole \"SCRAM-SHA-256$…\" verifier".to_owned()
+    }
+
+    fn read(given: &Given) -> Option<Self> {
+        Self::parse(&String::read(given)?)
+    }
+
+    fn show(&self) -> String {
+        "***".to_owned()
+    }
+}
+
+/// A list; in a URL, its items stand in one text with commas between.
+impl<T: Value> Value for Vec<T> {
+    fn what() -> String {
+        format!("a list, each item {}", T::what())
+    }
+
+    fn read(given: &Given) -> Option<Self> {
+        match given {
+            Given::List(items) => items.iter().map(T::read).collect(),
+            Given::Text(text) if text.is_empty() => Some(Self::new()),
+            Given::Text(text) => {
+                text.split(',').map(|item| T::read(&Given::Text(item.trim().to_owned()))).collect()
+            }
+            _ => None,
+        }
+    }
+
+    fn show(&self) -> String {
+        self.iter().map(T::show).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// Names with values, in the order written.
+impl Value for Vec<(String, String)> {
+    fn what() -> String {
+        "a table of texts such as { search_path = \"app\" }".to_owned()
+    }
+
+    fn read(given: &Given) -> Option<Self> {
+        let Given::Table(pairs) = given else { return None };
+        pairs.iter().map(|(name, value)| Some((name.clone(), String::read(value)?))).collect()
+    }
+
+    fn show(&self) -> String {
+        self.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// An enum whose variants are written as words.
+macro_rules! choice {
+    ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $word:literal,)+ }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $name { $($(#[$doc])* $variant,)+ }
+
+        impl crate::value::Value for $name {
+            fn what() -> String {
+                [$(concat!("\"", $word, "\"")),+].join(" or ")
+            }
+
+            fn read(given: &crate::value::Given) -> Option<Self> {
+                match given.text()? {
+                    $($word => Some(Self::$variant),)+
+                    _ => None,
+                }
+            }
+
+            fn show(&self) -> String {
+                match self { $(Self::$variant => $word,)+ }.to_owned()
+            }
+        }
+    };
+}
+pub(crate) use choice;
