@@ -1,0 +1,401 @@
+//! The tables: which words leave what behind in a session, and why a pooler cares.
+//!
+//! What: [`RULES`] says of a statement's first words what kind it is and what it may do. [`MENTIONS`] says it of words
+//! anywhere in a statement. [`FORMS`] and [`PARAMETERS`] say which parameter a `SET` means and what becomes of it.
+//!
+//! Why here: every judgement stands in one row with its reason; [`crate::scan`] and [`crate::set`] only walk the rows.
+//!
+//! What always holds (checked as it compiles): the rows of [`RULES`] are grouped by the first letter of their heads.
+//!
+//! What it does not do: know the grammar. A row sees just as much of a statement as tells it from the others; of a
+//! statement the server refuses, a row may say what would have been.
+
+use crate::traits::Traits;
+
+/// One step through the tokens of a statement, blanks and comments left out.
+pub(crate) enum Step {
+    /// One of these key words.
+    Word(&'static [&'static str]),
+    /// One of these key words, or none.
+    Opt(&'static [&'static str]),
+    /// Any number of these key words.
+    Skip(&'static [&'static str]),
+    /// `( … )`, or nothing.
+    OptParens,
+    /// On to just after the first place, outside of parentheses, where these stand side by side.
+    Find(&'static [&'static [&'static str]]),
+    /// A name that begins so, at any place, a dot after it.
+    Schema(&'static str),
+    /// `*`
+    Star,
+    /// A string constant.
+    Text,
+    /// A name, which is kept.
+    Name,
+    /// The end of the statement.
+    End,
+    /// The end of the statement, or parentheses, or WITH: what may follow the name in EXECUTE.
+    Arguments,
+}
+
+/// What a rule makes of a statement besides its traits.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd)]
+pub(crate) enum Makes {
+    /// Nothing in particular. This and those down to `CreateAsExecute` are the kinds of these names in `crate::Kind`.
+    Other,
+    Select,
+    Insert,
+    Update,
+    Delete,
+    With,
+    Begin,
+    TransactionEnd,
+    Chain,
+    DeallocateAll,
+    Deallocate,
+    DiscardAll,
+    Execute,
+    ExplainExecute,
+    CreateAsExecute,
+    /// The traits and the kind are the parameter's. From here on, more than the row decides.
+    Set,
+    Reset,
+    /// Goes on with what follows EXPLAIN and its options.
+    Explained,
+    /// A routine, whose body may hold statements of its own.
+    Routine,
+}
+
+/// A row: a statement that begins with `head` and goes on with `steps`. The first row that fits decides, unless it says
+/// to `go_on`: then the rows after it add to it.
+pub(crate) struct Rule {
+    pub(crate) head: &'static str,
+    pub(crate) steps: &'static [Step],
+    pub(crate) makes: Makes,
+    pub(crate) traits: Traits,
+    pub(crate) go_on: bool,
+    pub(crate) why: &'static str,
+}
+
+const fn rule(
+    head: &'static str,
+    steps: &'static [Step],
+    makes: Makes,
+    traits: Traits,
+    why: &'static str,
+) -> Rule {
+    Rule { head, steps, makes, traits, go_on: false, why }
+}
+
+/// A row that the rows after it add to.
+const fn also(
+    head: &'static str,
+    steps: &'static [Step],
+    makes: Makes,
+    traits: Traits,
+    why: &'static str,
+) -> Rule {
+    Rule { head, steps, makes, traits, go_on: true, why }
+}
+
+const TEMP_WORDS: &[&str] = &["temp", "temporary"];
+const BEFORE_TEMP: &[&str] = &["or", "replace", "global", "local"];
+const BEFORE_TABLE: &[&str] = &["global", "local", "temp", "temporary", "unlogged"];
+const BLOCK: &[&str] = &["work", "transaction"];
+
+/// Objects that no result has its shape from. Making, changing or dropping one leaves every prepared statement valid.
+pub(crate) const SHAPELESS: &[&str] = &[
+    "database",
+    "default",
+    "group",
+    "index",
+    "publication",
+    "role",
+    "server",
+    "statistics",
+    "subscription",
+    "system",
+    "tablespace",
+    "user",
+];
+
+use Makes as M;
+use Step::{Arguments, End, Find, Name, Opt, OptParens, Schema, Skip, Star, Text, Word};
+use Traits as T;
+
+const AND_CHAIN: &[Step] = &[Opt(BLOCK), Word(&["and"]), Word(&["chain"])];
+const ALL: &[Step] = &[Word(&["all"]), End];
+const STDIN_OUT: &[Step] = &[Find(&[&["from", "to"], &["stdin", "stdout"]])];
+const ROUTINE: &[Step] = &[Opt(&["or"]), Opt(&["replace"]), Word(&["function", "procedure"])];
+const AS_EXECUTE: &[Step] =
+    &[Skip(BEFORE_TABLE), Word(&["table"]), Find(&[&["as"]]), Word(&["execute"]), Name, Arguments];
+const TEMP_DROPPED: &[Step] = &[
+    Skip(BEFORE_TEMP),
+    Word(TEMP_WORDS),
+    Word(&["table"]),
+    Find(&[&["on"], &["commit"], &["drop"]]),
+];
+const ALL_PREPARED: &[Step] = &[Opt(&["prepare"]), Word(&["all"]), End];
+const ONE_PREPARED: &[Step] = &[Opt(&["prepare"]), Name, End];
+const WITH_HOLD: &[Step] = &[Find(&[&["cursor"], &["with"], &["hold"]])];
+const EXPLAINS: &[&str] = &["analyze", "analyse", "verbose"];
+const EXPLAIN_EXECUTE: &[Step] = &[Skip(EXPLAINS), OptParens, Word(&["execute"]), Name, Arguments];
+
+// One row a line, however long: it is a table.
+#[rustfmt::skip]
+pub(crate) static RULES: &[Rule] = &[
+    rule("abort", AND_CHAIN, M::Chain, T::BEGINS, "ends a block and begins the next"),
+    rule("abort", &[], M::TransactionEnd, T::NONE, "ends the block"),
+    rule("alter", &[Word(SHAPELESS)], M::Other, T::NONE, "no result has its shape from it"),
+    rule("alter", &[], M::Other, T::DDL, "a prepared statement may return other columns now"),
+    rule("begin", &[], M::Begin, T::BEGINS, "begins a block"),
+    rule("call", &[], M::Other, T::PROCEDURAL, "the procedure's body is not in the text"),
+    rule("close", ALL, M::Other, T::CLOSE_ALL, "held cursors are gone"),
+    rule("commit", &[Word(&["prepared"])], M::Other, T::NONE, "ends a transaction of another time"),
+    rule("commit", AND_CHAIN, M::Chain, T::BEGINS, "ends a block and begins the next"),
+    rule("commit", &[], M::TransactionEnd, T::NONE, "ends the block"),
+    rule("copy", STDIN_OUT, M::Other, T::COPY, "the data goes over the connection"),
+    also("create", ROUTINE, M::Routine, T::NONE, "a body of BEGIN ATOMIC holds semicolons"),
+    also("create", AS_EXECUTE, M::CreateAsExecute, T::NONE, "runs a prepared statement by its name"),
+    rule("create", TEMP_DROPPED, M::Other, T::NONE, "gone with the transaction"),
+    rule("create", &[Skip(BEFORE_TEMP), Word(TEMP_WORDS)], M::Other, T::TEMP, "lives as long as the session"),
+    also("create", &[Schema("pg_temp")], M::Other, T::TEMP, "in the session's own schema"),
+    rule("create", &[Opt(&["unique"]), Word(SHAPELESS)], M::Other, T::NONE, "no result has its shape from it"),
+    rule("create", &[], M::Other, T::DDL, "may come before, or replace, what a prepared statement means"),
+    rule("deallocate", ALL_PREPARED, M::DeallocateAll, T::DEALLOCATE_ALL, "every prepared statement is gone"),
+    rule("deallocate", ONE_PREPARED, M::Deallocate, T::NONE, "the name is one of the client's"),
+    rule("deallocate", &[Name, End], M::Deallocate, T::NONE, "a statement may be named prepare"),
+    rule("declare", WITH_HOLD, M::Other, T::HOLD, "the cursor stays open after the transaction"),
+    rule("delete", &[], M::Delete, T::NONE, "rows only"),
+    rule("discard", ALL, M::DiscardAll, T::DISCARD_ALL, "the session is as new"),
+    rule("discard", &[Word(TEMP_WORDS), End], M::Other, T::DISCARD_TEMP, "temporary tables are gone"),
+    rule("do", &[], M::Other, T::PROCEDURAL, "the body is code"),
+    rule("drop", &[Word(SHAPELESS)], M::Other, T::NONE, "no result has its shape from it"),
+    rule("drop", &[], M::Other, T::DDL, "a prepared statement may mean another object now, or none"),
+    rule("end", AND_CHAIN, M::Chain, T::BEGINS, "ends a block and begins the next"),
+    rule("end", &[], M::TransactionEnd, T::NONE, "ends the block"),
+    rule("execute", &[Name, Arguments], M::Execute, T::NONE, "runs a prepared statement by its name"),
+    rule("explain", EXPLAIN_EXECUTE, M::ExplainExecute, T::NONE, "names a prepared statement"),
+    rule("explain", &[Skip(EXPLAINS), OptParens], M::Explained, T::NONE, "with ANALYZE, runs it"),
+    rule("import", &[Word(&["foreign"])], M::Other, T::DDL, "makes foreign tables"),
+    rule("insert", &[], M::Insert, T::NONE, "rows only"),
+    rule("listen", &[], M::Other, T::LISTEN, "notifications come to the session that listens"),
+    rule("load", &[], M::Other, T::LOAD, "a library stays loaded"),
+    rule("prepare", &[Word(&["transaction"]), Text], M::TransactionEnd, T::NONE, "ends the block, leaves its transaction"),
+    rule("prepare", &[], M::Other, T::PREPARE, "the name is known to this session only"),
+    rule("reset", &[], M::Reset, T::NONE, "see the parameters"),
+    rule("rollback", &[Word(&["prepared"])], M::Other, T::NONE, "ends a transaction of another time"),
+    rule("rollback", &[Opt(BLOCK), Word(&["to"])], M::Other, T::NONE, "goes back within the block"),
+    rule("rollback", AND_CHAIN, M::Chain, T::BEGINS, "ends a block and begins the next"),
+    rule("rollback", &[], M::TransactionEnd, T::NONE, "ends the block"),
+    rule("select", &[], M::Select, T::NONE, "see the words in it"),
+    rule("set", &[], M::Set, T::NONE, "see the parameters"),
+    rule("start", &[Word(&["transaction"])], M::Begin, T::BEGINS, "begins a block"),
+    rule("unlisten", &[Star, End], M::Other, T::UNLISTEN_ALL, "no more notifications"),
+    rule("update", &[], M::Update, T::NONE, "rows only"),
+    rule("with", &[], M::With, T::NONE, "see the words in it"),
+];
+
+/// What a word means where it stands.
+#[derive(Clone, Copy)]
+pub(crate) enum Mention {
+    /// A function that is called.
+    Call(Traits),
+    /// `set_config(`: what it sets and for how long is in its arguments.
+    SetConfig,
+    /// INTO, which is a new table's unless after INSERT or MERGE.
+    Into,
+    /// UPDATE, which sets parameters if it is of the view `pg_settings`.
+    Update,
+}
+
+/// Words that count anywhere in a statement.
+#[rustfmt::skip]
+pub(crate) static MENTIONS: &[(&str, Mention, &str)] = &[
+    ("crosstab", Mention::Call(Traits::PROCEDURAL), "runs its argument (tablefunc)"),
+    ("currval", Mention::Call(Traits::SEQUENCE_STATE), "what nextval gave in this session"),
+    ("dblink_connect", Mention::Call(Traits::PROCEDURAL), "the connection stays with the session"),
+    ("dblink_connect_u", Mention::Call(Traits::PROCEDURAL), "the connection stays with the session"),
+    ("into", Mention::Into, "SELECT INTO makes a table, perhaps a temporary one"),
+    ("lastval", Mention::Call(Traits::SEQUENCE_STATE), "what nextval gave in this session"),
+    ("pg_advisory_lock", Mention::Call(Traits::ADVISORY), "held by the session"),
+    ("pg_advisory_lock_shared", Mention::Call(Traits::ADVISORY), "held by the session"),
+    ("pg_advisory_unlock_all", Mention::Call(Traits::ADVISORY_FREE), "the session holds none"),
+    ("pg_replication_origin_session_setup", Mention::Call(Traits::PROCEDURAL), "stays with the session"),
+    ("pg_try_advisory_lock", Mention::Call(Traits::ADVISORY), "held by the session"),
+    ("pg_try_advisory_lock_shared", Mention::Call(Traits::ADVISORY), "held by the session"),
+    ("query_to_xml", Mention::Call(Traits::PROCEDURAL), "runs its argument"),
+    ("query_to_xml_and_xmlschema", Mention::Call(Traits::PROCEDURAL), "runs its argument"),
+    ("set_config", Mention::SetConfig, "SET as a function"),
+    ("set_limit", Mention::Call(Traits::SET), "sets pg_trgm.similarity_threshold"),
+    ("setseed", Mention::Call(Traits::SEQUENCE_STATE), "random() of this session"),
+    ("ts_rewrite", Mention::Call(Traits::PROCEDURAL), "runs its argument"),
+    ("ts_stat", Mention::Call(Traits::PROCEDURAL), "runs its argument"),
+    ("update", Mention::Update, "of the view pg_settings, it is SET"),
+];
+
+/// What a call of a function may do whose name is `U&"…"`, which is not read.
+pub(crate) const UNREAD_CALL: Traits = Traits::SET
+    .union(Traits::ROLE)
+    .union(Traits::ADVISORY)
+    .union(Traits::SEQUENCE_STATE)
+    .union(Traits::PROCEDURAL);
+
+/// What setting a parameter may do whose name is not known.
+pub(crate) const UNKNOWN_PARAMETER: Traits = Traits::SET.union(Traits::ROLE);
+
+/// Forms of SET and RESET that name their parameters in words of their own. The first that fits decides.
+pub(crate) static FORMS: &[(&[&str], &[&str])] = &[
+    (
+        &["session", "characteristics"],
+        &[
+            "default_transaction_isolation",
+            "default_transaction_read_only",
+            "default_transaction_deferrable",
+        ],
+    ),
+    (&["session", "authorization"], &["session_authorization"]),
+    (&["time", "zone"], &["TimeZone"]),
+    (&["xml", "option"], &["xmloption"]),
+    (&["all"], &["ALL"]),
+    (&["names"], &["client_encoding"]),
+    (&["role"], &["role"]),
+    (&["schema"], &["search_path"]),
+    // These end with the transaction.
+    (&["transaction"], &[]),
+    (&["constraints"], &[]),
+];
+
+/// Parameters by what setting one for the session does; any other is [`Traits::SET`]. Compared without regard to case.
+pub(crate) static PARAMETERS: &[(&str, Traits)] = &[
+    ("client_encoding", Traits::SET_REPORTED),
+    ("datestyle", Traits::SET_REPORTED),
+    ("timezone", Traits::SET_REPORTED),
+    ("intervalstyle", Traits::SET_REPORTED),
+    ("standard_conforming_strings", Traits::SET_REPORTED),
+    ("application_name", Traits::SET_REPORTED),
+    ("default_transaction_read_only", Traits::SET_REPORTED),
+    ("role", Traits::ROLE),
+    ("session_authorization", Traits::ROLE),
+    // Of the current transaction only, in spite of SET without LOCAL.
+    ("transaction_isolation", Traits::NONE),
+    ("transaction_read_only", Traits::NONE),
+    ("transaction_deferrable", Traits::NONE),
+];
+
+/// What setting a parameter for the session does. `name` is of one part, in any case, without quotes.
+pub(crate) fn parameter_traits(name: &[u8]) -> Traits {
+    PARAMETERS
+        .iter()
+        .find(|(known, _)| name.eq_ignore_ascii_case(known.as_bytes()))
+        .map_or(Traits::SET, |(_, traits)| *traits)
+}
+
+/// The rows of [`RULES`] for a statement that begins with `word`.
+pub(crate) fn rules_of(word: &[u8]) -> impl Iterator<Item = &'static Rule> {
+    let (from, to) = STARTS[letter(word)];
+    let rows = &RULES[from as usize..to as usize];
+    rows.iter().filter(move |rule| word.eq_ignore_ascii_case(rule.head.as_bytes()))
+}
+
+/// Whether `word` may be among [`MENTIONS`]: by its first letter and its length.
+#[inline]
+pub(crate) fn may_be_mention(word: &[u8]) -> bool {
+    LENGTHS[letter(word)] >> (word.len() & 63) & 1 != 0
+}
+
+/// What `word` means, if it is among [`MENTIONS`].
+#[cold]
+pub(crate) fn mention(word: &[u8]) -> Option<Mention> {
+    let same = |row: &&(&str, Mention, &str)| word.eq_ignore_ascii_case(row.0.as_bytes());
+    MENTIONS.iter().find(same).map(|row| row.1)
+}
+
+/// The first letter of a word without regard to case, as an index of [`STARTS`] and [`LENGTHS`].
+#[inline]
+fn letter(word: &[u8]) -> usize {
+    (word.first().copied().unwrap_or(0) & 31) as usize
+}
+
+/// Where the rows of [`RULES`] for each first letter begin and end.
+static STARTS: [(u8, u8); 32] = {
+    let mut table = [(0, 0); 32];
+    let mut at = 0;
+    while at < RULES.len() {
+        let letter = (RULES[at].head.as_bytes()[0] & 31) as usize;
+        if table[letter].1 == 0 {
+            table[letter].0 = at as u8;
+        }
+        assert!(
+            table[letter].1 == 0 || table[letter].1 as usize == at,
+            "rows of a letter stand together"
+        );
+        at += 1;
+        table[letter].1 = at as u8;
+    }
+    table
+};
+
+/// For each first letter, the lengths of the words of [`MENTIONS`], a bit each.
+static LENGTHS: [u64; 32] = {
+    let mut table = [0; 32];
+    let mut at = 0;
+    while at < MENTIONS.len() {
+        let word = MENTIONS[at].0.as_bytes();
+        assert!(word.len() < 64, "a length has a bit");
+        table[(word[0] & 31) as usize] |= 1 << word.len();
+        at += 1;
+    }
+    table
+};
+
+/// A rule in words, for documentation.
+#[derive(Clone, Debug)]
+pub struct RuleText {
+    /// The words it fits: `[a|b]` may be left out, `…` stands for anything.
+    pub words: String,
+    /// What it may do.
+    pub traits: Traits,
+    /// Why that matters, or does not.
+    pub why: &'static str,
+}
+
+/// Every rule there is, in words: statements by how they begin, then words that count anywhere.
+pub fn rules() -> impl Iterator<Item = RuleText> {
+    let statements = RULES.iter().map(|rule| RuleText {
+        words: rule.steps.iter().fold(rule.head.to_owned(), |words, step| words + &step.words()),
+        traits: rule.traits,
+        why: rule.why,
+    });
+    let mentions = MENTIONS.iter().map(|&(word, mention, why)| {
+        let (after, traits) = match mention {
+            Mention::Call(traits) => ("(…)", traits),
+            Mention::SetConfig => ("(…)", UNKNOWN_PARAMETER),
+            Mention::Into => ("", Traits::DDL | Traits::TEMP),
+            Mention::Update => (" pg_settings", Traits::SET),
+        };
+        RuleText { words: format!("… {word}{after}"), traits, why }
+    });
+    statements.chain(mentions)
+}
+
+impl Step {
+    fn words(&self) -> String {
+        match self {
+            Word(words) => format!(" {}", words.join("|")),
+            Opt(words) => format!(" [{}]", words.join("|")),
+            Skip(words) => format!(" [{}…]", words.join("|")),
+            OptParens => " [(…)]".to_owned(),
+            Find(places) => {
+                let places: Vec<String> = places.iter().map(|words| words.join("|")).collect();
+                format!(" … {}", places.join(" "))
+            }
+            Schema(name) => format!(" … {name}."),
+            Star => " *".to_owned(),
+            Text => " '…'".to_owned(),
+            Name => " name".to_owned(),
+            End => String::new(),
+            Arguments => " [(…)]".to_owned(),
+        }
+    }
+}

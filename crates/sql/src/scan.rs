@@ -1,0 +1,318 @@
+//! What a whole query string may do to its session.
+//!
+//! What: [`scan`] goes once through a text, statement by statement: the first words of each find their rule, every other
+//! word is looked up among those that count anywhere.
+//!
+//! Why: in transaction mode a server goes from client to client. What a client leaves in it must be kept from the next,
+//! and be there for the client where it goes on. The text is the only warning.
+//!
+//! What always holds:
+//! - A trait of the text's statements is never missed for how it is written: in what case, with what comments and quotes,
+//!   as which statement of how many. When in doubt, it is there.
+//! - What stands in strings, quoted identifiers and comments never counts (but `"set_config"(` is a call).
+//! - Nothing is allocated, nothing panics, and the time is linear in the length of the text.
+//!
+//! What it does not do: parse. Of a text that the server refuses it says what would have been. What functions, procedures,
+//! triggers and DO do inside is not in the text; nor is it there if `search_path` puts temporary objects first.
+
+use crate::ahead::Ahead;
+use crate::lex::{Lexer, Token, TokenKind};
+use crate::name::Name;
+use crate::rules::{Makes, Mention, Rule, Step, rules_of};
+use crate::set::{Call, Target, mention_of, updates_settings};
+use crate::traits::Traits;
+
+/// What a query string is, as far as the session it runs in is concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scan {
+    /// What its statements, all together, may do to the session.
+    pub traits: Traits,
+    /// Which statement it is, if it is a single one.
+    pub kind: Kind,
+    /// How many statements it has, empty ones not counted; 255 if more.
+    pub statements: u8,
+}
+
+/// Which statement a text is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// None: nothing but blanks, comments and semicolons.
+    Empty,
+    /// More than one.
+    Many,
+    /// One that is none of the others here.
+    Other,
+    /// SELECT; not if it begins with a parenthesis or WITH.
+    Select,
+    /// INSERT.
+    Insert,
+    /// UPDATE.
+    Update,
+    /// DELETE.
+    Delete,
+    /// WITH, whatever comes after.
+    With,
+    /// BEGIN or START TRANSACTION.
+    Begin,
+    /// COMMIT, END, ROLLBACK, ABORT or PREPARE TRANSACTION.
+    TransactionEnd,
+    /// COMMIT, END, ROLLBACK or ABORT with AND CHAIN, after which a block is open again.
+    Chain,
+    /// DEALLOCATE ALL.
+    DeallocateAll,
+    /// DEALLOCATE of this name.
+    Deallocate(Name),
+    /// DISCARD ALL.
+    DiscardAll,
+    /// EXECUTE of this name.
+    Execute(Name),
+    /// EXPLAIN, with whatever options, of EXECUTE of this name.
+    ExplainExecute(Name),
+    /// CREATE TABLE … AS EXECUTE of this name, EXPLAIN before it or not.
+    CreateAsExecute(Name),
+    /// SET beyond the transaction.
+    Set {
+        /// What it sets, as written: a parameter or the words of a form such as TIME ZONE. See [`crate::set_names`].
+        name: Name,
+    },
+    /// SET LOCAL.
+    SetLocal {
+        /// What it sets, as written.
+        name: Name,
+    },
+    /// RESET.
+    Reset {
+        /// What it resets, as written; may be ALL.
+        name: Name,
+    },
+}
+
+/// Says what `text` is and may do. `text` has no NUL at its end. `standard_conforming_strings` is taken to be on.
+pub fn scan(text: &[u8]) -> Scan {
+    scan_with(text, false)
+}
+
+/// [`scan`] for a session whose `standard_conforming_strings` is off if `backslash`: a backslash in `'…'` escapes then.
+pub fn scan_with(text: &[u8], backslash: bool) -> Scan {
+    let mut scanner = Scanner {
+        lexer: Lexer::new(text, backslash),
+        traits: Traits::NONE,
+        depth: 0,
+        routine_end: 0,
+    };
+    let mut kind = Kind::Empty;
+    let mut statements = 0_u8;
+    while let Some(first) = scanner.lexer.significant() {
+        if first.kind == TokenKind::Semicolon {
+            continue;
+        }
+        let counts = scanner.depth == 0 && first.start >= scanner.routine_end;
+        let this = scanner.statement(first);
+        if counts {
+            kind = if statements == 0 { this } else { Kind::Many };
+            statements = statements.saturating_add(1);
+        }
+    }
+    Scan { traits: scanner.traits, kind, statements }
+}
+
+struct Scanner<'a> {
+    lexer: Lexer<'a>,
+    traits: Traits,
+    /// Open parentheses. Where there are any, a semicolon ends a statement of a rule's, not one of the text's.
+    depth: usize,
+    /// Where the body of the last routine ends whose semicolons are its own.
+    routine_end: u32,
+}
+
+impl Scanner<'_> {
+    /// Reads a statement and its semicolon. `first` is its first token, already taken.
+    fn statement(&mut self, first: Token) -> Kind {
+        let mut kind = Kind::Other;
+        if first.kind == TokenKind::Word {
+            kind = self.head(first);
+        }
+        let mut before = first;
+        self.token(first, first);
+        while let Some(token) = self.lexer.significant() {
+            if token.kind == TokenKind::Semicolon {
+                break;
+            }
+            self.token(token, before);
+            before = token;
+        }
+        kind
+    }
+
+    /// Looks at a token for what counts anywhere. `before` is the one before it, or itself if it is the first.
+    #[inline]
+    fn token(&mut self, token: Token, before: Token) {
+        match token.kind {
+            TokenKind::Open => self.depth += 1,
+            TokenKind::Close => self.depth = self.depth.saturating_sub(1),
+            TokenKind::Word | TokenKind::Quoted | TokenKind::UnicodeQuoted => {
+                if let Some(mention) = mention_of(token, self.lexer.text()) {
+                    self.traits |= self.mention(mention, before);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// What a word does that counts anywhere; the lexer stands after it.
+    fn mention(&self, mention: Mention, before: Token) -> Traits {
+        let ahead = || Ahead::new(&self.lexer);
+        match mention {
+            Mention::Call(traits) if ahead().at(TokenKind::Open) => traits,
+            Mention::SetConfig => Call::read(ahead()).map_or(Traits::NONE, |call| call.traits()),
+            Mention::Into => self.into(before),
+            Mention::Update if updates_settings(ahead()) => Traits::SET,
+            Mention::Call(_) | Mention::Update => Traits::NONE,
+        }
+    }
+
+    /// SELECT … INTO makes a table; INSERT INTO and MERGE INTO do not, nor does a column of that name.
+    fn into(&self, before: Token) -> Traits {
+        let word = before.of(self.lexer.text());
+        let other = [&b"insert"[..], b"merge", b"as", b"."];
+        if other.iter().any(|other| word.eq_ignore_ascii_case(other)) {
+            return Traits::NONE;
+        }
+        let mut ahead = Ahead::new(&self.lexer);
+        ahead.take_word(&["local", "global"]);
+        let temp = ahead.take_word(&["temp", "temporary"]);
+        ahead.take_word(&["table"]);
+        if temp || ahead.take_schema("pg_temp") { Traits::TEMP } else { Traits::DDL }
+    }
+
+    /// Finds the rules of a statement by its first word, after which the lexer stands.
+    #[inline]
+    fn head(&mut self, first: Token) -> Kind {
+        let word = first.of(self.lexer.text());
+        match rules_of(word).next() {
+            None => Kind::Other,
+            // The most common statements need no look ahead.
+            Some(Rule { steps: [], makes, traits, .. }) if *makes < Makes::Set => {
+                self.traits |= *traits;
+                makes.kind(None)
+            }
+            Some(_) => self.command(word),
+        }
+    }
+
+    fn command(&mut self, word: &[u8]) -> Kind {
+        let mut explained = None;
+        let kind = self.rules(word, &Ahead::new(&self.lexer), &mut explained);
+        let Some(mut ahead) = explained else { return kind };
+        let Some(inner) = ahead.take() else { return kind };
+        // What EXPLAIN explains has its own rules, but its kind only where a name in it must be known.
+        match self.rules(ahead.of(inner), &ahead, &mut None) {
+            kind @ Kind::CreateAsExecute(_) => kind,
+            _ => Kind::Other,
+        }
+    }
+
+    /// Goes through the rules of a statement that begins with `word`; `ahead` stands after it. If it is EXPLAIN,
+    /// `explained` is then where what it explains begins.
+    fn rules<'a>(
+        &mut self,
+        word: &[u8],
+        ahead: &Ahead<'a>,
+        explained: &mut Option<Ahead<'a>>,
+    ) -> Kind {
+        let mut kind = Kind::Other;
+        for rule in rules_of(word) {
+            let mut here = ahead.clone();
+            let mut name = None;
+            if here.walk(rule.steps, &mut name).is_none() {
+                continue;
+            }
+            self.traits |= rule.traits;
+            let made = match rule.makes {
+                Makes::Set | Makes::Reset => self.set(here, rule.makes),
+                Makes::Explained => {
+                    *explained = Some(here);
+                    Kind::Other
+                }
+                Makes::Routine => {
+                    self.routine(here);
+                    Kind::Other
+                }
+                makes => makes.kind(name),
+            };
+            if kind == Kind::Other {
+                kind = made;
+            }
+            if !rule.go_on {
+                break;
+            }
+        }
+        kind
+    }
+
+    fn set(&mut self, ahead: Ahead<'_>, makes: Makes) -> Kind {
+        let target = Target::read(ahead);
+        self.traits |= target.traits(self.lexer.text());
+        match (makes, target.local, target.span) {
+            (_, _, None) => Kind::Other,
+            (Makes::Reset, _, Some(name)) => Kind::Reset { name },
+            (_, true, Some(name)) => Kind::SetLocal { name },
+            (_, false, Some(name)) => Kind::Set { name },
+        }
+    }
+
+    /// If a routine's body is BEGIN ATOMIC … END, finds that END. Every END but a label closes a BEGIN or CASE. The
+    /// statements inside are read like any other; they only do not count as the text's.
+    fn routine(&mut self, mut ahead: Ahead<'_>) {
+        let begins = Step::Find(&[&["begin"], &["atomic"]]);
+        if self.routine_end > self.lexer.position() as u32
+            || ahead.walk(&[begins], &mut None).is_none()
+        {
+            return;
+        }
+        let text = self.lexer.text();
+        let mut lexer = ahead.lexer().clone();
+        // Without a next token in sight, the lexer stands after a semicolon, or at the end of the text.
+        let mut token = ahead.peek().or_else(|| lexer.significant());
+        let mut label = false;
+        let mut depth = 1_usize;
+        while let Some(word) = token {
+            let is = |other: &str| word.of(text).eq_ignore_ascii_case(other.as_bytes());
+            if !label && is("case") {
+                depth += 1;
+            } else if !label && is("end") {
+                depth -= 1;
+            }
+            if depth == 0 {
+                self.routine_end = word.end;
+                return;
+            }
+            label = is("as") || is(".");
+            token = lexer.significant();
+        }
+        self.routine_end = u32::MAX;
+    }
+}
+
+impl Makes {
+    /// The kind of a statement, with the name found in it.
+    fn kind(self, name: Option<Name>) -> Kind {
+        match (self, name) {
+            (Makes::Select, _) => Kind::Select,
+            (Makes::Insert, _) => Kind::Insert,
+            (Makes::Update, _) => Kind::Update,
+            (Makes::Delete, _) => Kind::Delete,
+            (Makes::With, _) => Kind::With,
+            (Makes::Begin, _) => Kind::Begin,
+            (Makes::TransactionEnd, _) => Kind::TransactionEnd,
+            (Makes::Chain, _) => Kind::Chain,
+            (Makes::DeallocateAll, _) => Kind::DeallocateAll,
+            (Makes::DiscardAll, _) => Kind::DiscardAll,
+            (Makes::Deallocate, Some(name)) => Kind::Deallocate(name),
+            (Makes::Execute, Some(name)) => Kind::Execute(name),
+            (Makes::ExplainExecute, Some(name)) => Kind::ExplainExecute(name),
+            (Makes::CreateAsExecute, Some(name)) => Kind::CreateAsExecute(name),
+            _ => Kind::Other,
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! Which parameters a text sets.
+//!
+//! What: the target of a SET, RESET or `set_config(…)`, and [`set_names`], the names of all a text sets for the session.
+//!
+//! Why: what a client sets must come along to its next server; for that the proxy asks this server for the value, by name.
+//!
+//! What always holds: a text without [`Traits::SET`], [`Traits::SET_REPORTED`] and [`Traits::ROLE`] has no names here. What
+//! ends with the transaction (SET LOCAL, SET TRANSACTION, `set_config(…, true)`) has none.
+//!
+//! What it does not do: read values; know of what a function or DO sets inside.
+
+use std::borrow::Cow;
+
+use crate::ahead::Ahead;
+use crate::lex::{Lexer, Token, TokenKind};
+use crate::name::{Name, fold, unquoted};
+use crate::rules::{
+    FORMS, Mention, UNKNOWN_PARAMETER, UNREAD_CALL, may_be_mention, mention, parameter_traits,
+};
+use crate::traits::Traits;
+
+/// A name of [`set_names`] that means: any parameter.
+pub const ANY_PARAMETER: &[u8] = b"ALL";
+
+/// How many tokens of a `set_config(…)` are read. Behind that the call counts as one of the session, for anything.
+const CALL_TOKENS: usize = 64;
+
+/// What a SET or RESET is about.
+pub(crate) struct Target {
+    /// The words that say so, as far as they can be read.
+    pub(crate) span: Option<Name>,
+    /// Whether it is a SET LOCAL, which ends with the transaction.
+    pub(crate) local: bool,
+    /// The names, if the words are a form of their own.
+    form: Option<&'static [&'static str]>,
+}
+
+impl Target {
+    /// Reads what stands after SET or RESET.
+    pub(crate) fn read(mut ahead: Ahead<'_>) -> Target {
+        let local = ahead.take_word(&["local"]);
+        if let Some(target) = Target::form(&ahead, local) {
+            return target;
+        }
+        if !local && ahead.take_word(&["session"]) {
+            return Target::form(&ahead, local).unwrap_or_else(|| Target::named(ahead, local));
+        }
+        Target::named(ahead, local)
+    }
+
+    fn form(ahead: &Ahead<'_>, local: bool) -> Option<Target> {
+        FORMS.iter().find_map(|(words, names)| {
+            let mut ahead = ahead.clone();
+            let mut span: Option<Name> = None;
+            for word in *words {
+                let token = ahead.peek().filter(|_| ahead.at_word(&[word]))?;
+                span = Some(Name {
+                    start: span.map_or(token.start, |span| span.start),
+                    end: token.end,
+                });
+                ahead.take();
+            }
+            // `names.x` is somebody's own parameter.
+            let form = Target { span, local, form: Some(names) };
+            (!ahead.at(TokenKind::Dot)).then_some(form)
+        })
+    }
+
+    fn named(mut ahead: Ahead<'_>, local: bool) -> Target {
+        let mut span = ahead.take_name().map(|token| Name { start: token.start, end: token.end });
+        while span.is_some() && ahead.at(TokenKind::Dot) {
+            ahead.take();
+            let more = ahead.take_name();
+            span = span.zip(more).map(|(span, more)| Name { start: span.start, end: more.end });
+        }
+        Target { span, local, form: None }
+    }
+
+    /// What it does to the session.
+    pub(crate) fn traits(&self, text: &[u8]) -> Traits {
+        match (self.local, self.form, self.span) {
+            (true, ..) => Traits::NONE,
+            (_, Some(names), _) => names
+                .iter()
+                .fold(Traits::NONE, |traits, name| traits | parameter_traits(name.as_bytes())),
+            (_, _, Some(span)) => {
+                let written = span.of(text);
+                parameter_traits(unquoted(written).unwrap_or(written))
+            }
+            _ => UNKNOWN_PARAMETER,
+        }
+    }
+}
+
+/// A call of `set_config`.
+pub(crate) struct Call<'a> {
+    /// The parameter, if it is a plain constant.
+    name: Option<&'a [u8]>,
+    /// Whether it ends with the transaction.
+    local: bool,
+}
+
+impl<'a> Call<'a> {
+    /// Reads what stands after the word `set_config`; `None` if that is no call.
+    pub(crate) fn read(mut ahead: Ahead<'a>) -> Option<Call<'a>> {
+        if !ahead.at(TokenKind::Open) {
+            return None;
+        }
+        ahead.take();
+        let mut arguments = ahead.clone();
+        let first = arguments.take().filter(|_| arguments.at(TokenKind::Comma));
+        let name = first.and_then(|token| plain(ahead.of(token)));
+        let local = Call::is_local(ahead);
+        Some(Call { name, local })
+    }
+
+    /// Whether the third argument, and last, is just `true`.
+    fn is_local(mut ahead: Ahead<'a>) -> bool {
+        let mut depth = 0_usize;
+        let mut commas = 0;
+        for _ in 0..CALL_TOKENS {
+            let Some(token) = ahead.take() else { break };
+            match token.kind {
+                TokenKind::Open | TokenKind::OpenBracket => depth += 1,
+                TokenKind::Close | TokenKind::CloseBracket if depth == 0 => break,
+                TokenKind::Close | TokenKind::CloseBracket => depth -= 1,
+                TokenKind::Comma if depth == 0 => {
+                    commas += 1;
+                    if commas == 2 {
+                        return ahead.take_word(&["true"]) && ahead.at(TokenKind::Close);
+                    }
+                }
+                _ => {}
+            }
+        }
+        false
+    }
+
+    /// What it does to the session.
+    pub(crate) fn traits(&self) -> Traits {
+        match self.name {
+            _ if self.local => Traits::NONE,
+            Some(name) => parameter_traits(name),
+            None => UNKNOWN_PARAMETER,
+        }
+    }
+}
+
+/// What stands between the quotes of a string constant, if that is what it means.
+fn plain(written: &[u8]) -> Option<&[u8]> {
+    let inside = written.strip_prefix(b"'")?.strip_suffix(b"'")?;
+    (!inside.iter().any(|byte| matches!(byte, b'\'' | b'\\'))).then_some(inside)
+}
+
+/// The name of a parameter as written, parts with dots between them.
+fn parameter_name(written: &[u8]) -> Cow<'_, [u8]> {
+    let mut parts = Lexer::new(written, false)
+        .filter(|token| !token.kind.is_trivia())
+        .map(|part| part.of(written));
+    let first = parts.next().map_or(Cow::Borrowed(&b""[..]), fold);
+    parts.fold(first, |mut name, part| {
+        name.to_mut().extend_from_slice(&fold(part));
+        name
+    })
+}
+
+/// The names of the parameters that `text` sets or resets for the session, in its order, unquoted names in lower case.
+/// [`ANY_PARAMETER`] stands for RESET ALL and for whatever cannot be read from the text. The same name may come twice.
+///
+/// SET ROLE is `role`, SET SESSION AUTHORIZATION is `session_authorization`, SET TIME ZONE is `TimeZone`, SET NAMES is
+/// `client_encoding`, SET SCHEMA is `search_path`. DISCARD ALL is none: it has a trait of its own.
+pub fn set_names(text: &[u8]) -> SetNames<'_> {
+    set_names_with(text, false)
+}
+
+/// [`set_names`] for a session whose `standard_conforming_strings` is off if `backslash`.
+pub fn set_names_with(text: &[u8], backslash: bool) -> SetNames<'_> {
+    SetNames { lexer: Lexer::new(text, backslash), first: true, form: &[] }
+}
+
+/// The iterator of [`set_names`].
+#[derive(Clone, Debug)]
+pub struct SetNames<'a> {
+    lexer: Lexer<'a>,
+    /// Whether the next token is the first of a statement.
+    first: bool,
+    /// The rest of a form's names.
+    form: &'static [&'static str],
+}
+
+impl<'a> Iterator for SetNames<'a> {
+    type Item = Cow<'a, [u8]>;
+
+    fn next(&mut self) -> Option<Cow<'a, [u8]>> {
+        loop {
+            if let Some((name, rest)) = self.form.split_first() {
+                self.form = rest;
+                return Some(Cow::Borrowed(name.as_bytes()));
+            }
+            let token = self.lexer.significant()?;
+            let first = std::mem::replace(&mut self.first, token.kind == TokenKind::Semicolon);
+            let found = if first { self.statement(token) } else { Found::Nothing };
+            let found = if found == Found::Nothing { self.mention(token) } else { found };
+            match found {
+                Found::Nothing => {}
+                Found::Form(names) => self.form = names,
+                Found::Name(name) => return Some(name),
+                Found::Any => return Some(Cow::Borrowed(ANY_PARAMETER)),
+            }
+        }
+    }
+}
+
+/// What [`SetNames`] finds at a token.
+#[derive(PartialEq, Eq)]
+enum Found<'a> {
+    Nothing,
+    Form(&'static [&'static str]),
+    Name(Cow<'a, [u8]>),
+    Any,
+}
+
+impl<'a> SetNames<'a> {
+    /// What a statement sets that begins with `token`.
+    fn statement(&self, token: Token) -> Found<'a> {
+        let text = self.lexer.text();
+        let word = token.of(text);
+        let sets = |verb: &str| word.eq_ignore_ascii_case(verb.as_bytes());
+        if token.kind != TokenKind::Word || !(sets("set") || sets("reset")) {
+            return Found::Nothing;
+        }
+        let target = Target::read(Ahead::new(&self.lexer));
+        match (target.form, target.span) {
+            _ if target.traits(text).is_empty() => Found::Nothing,
+            (Some(names), _) => Found::Form(names),
+            (_, Some(span)) => Found::Name(parameter_name(span.of(text))),
+            _ => Found::Any,
+        }
+    }
+
+    /// What `token` sets in the midst of a statement.
+    fn mention(&self, token: Token) -> Found<'a> {
+        let ahead = || Ahead::new(&self.lexer);
+        match mention_of(token, self.lexer.text()) {
+            Some(Mention::SetConfig) => match Call::read(ahead()) {
+                Some(call) if call.traits().is_empty() => Found::Nothing,
+                Some(Call { name: Some(name), .. }) => Found::Name(Cow::Borrowed(name)),
+                Some(_) => Found::Any,
+                None => Found::Nothing,
+            },
+            Some(Mention::Update) if updates_settings(ahead()) => Found::Any,
+            Some(Mention::Call(traits))
+                if traits.intersects(UNKNOWN_PARAMETER) && ahead().at(TokenKind::Open) =>
+            {
+                Found::Any
+            }
+            _ => Found::Nothing,
+        }
+    }
+}
+
+/// What a token means that may be a word of the table of mentions.
+#[inline]
+pub(crate) fn mention_of(token: Token, text: &[u8]) -> Option<Mention> {
+    let written = token.of(text);
+    match token.kind {
+        TokenKind::Word if may_be_mention(written) => mention(written),
+        TokenKind::Quoted => mention(unquoted(written)?)
+            .filter(|mention| matches!(mention, Mention::Call(_) | Mention::SetConfig)),
+        TokenKind::UnicodeQuoted => Some(Mention::Call(UNREAD_CALL)),
+        _ => None,
+    }
+}
+
+/// Whether what stands after UPDATE is the view `pg_settings`.
+pub(crate) fn updates_settings(mut ahead: Ahead<'_>) -> bool {
+    ahead.take_word(&["only"]);
+    let mut name = ahead.take_name();
+    if ahead.at(TokenKind::Dot) {
+        ahead.take();
+        name = ahead.take_name();
+    }
+    name.is_some_and(|name| *fold(ahead.of(name)) == *b"pg_settings")
+}

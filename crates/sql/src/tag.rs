@@ -1,0 +1,119 @@
+//! What the tag of a CommandComplete says was done.
+//!
+//! What: [`tag`] sorts the tags of PostgreSQL's `cmdtaglist.h` by what they mean to a pooler.
+//!
+//! Why: a tag is the server's word. What a text may do, [`crate::scan`] guesses; that it was done, only the tag says, even
+//! where the text hid it.
+//!
+//! What it does not do: tell SET LOCAL from SET, nor ROLLBACK TO from ROLLBACK (the tags are the same), nor read row counts.
+
+use crate::rules::SHAPELESS;
+
+/// What a command did, by its tag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Tag {
+    /// SELECT, and CREATE TABLE AS or SELECT INTO that copied rows.
+    Select,
+    /// INSERT.
+    Insert,
+    /// UPDATE.
+    Update,
+    /// DELETE.
+    Delete,
+    /// Any that is none of the others here: SHOW, FETCH, MERGE, EXPLAIN, SET CONSTRAINTS, CREATE ROLE, …
+    Other,
+    /// SET, in any form but SET CONSTRAINTS.
+    Set,
+    /// RESET.
+    Reset,
+    /// DISCARD ALL.
+    DiscardAll,
+    /// DISCARD TEMP.
+    DiscardTemp,
+    /// DEALLOCATE ALL.
+    DeallocateAll,
+    /// DEALLOCATE of one statement.
+    Deallocate,
+    /// PREPARE of a statement.
+    Prepare,
+    /// LISTEN.
+    Listen,
+    /// UNLISTEN, of one channel or all.
+    Unlisten,
+    /// DECLARE CURSOR, with HOLD or without.
+    DeclareCursor,
+    /// CLOSE ALL.
+    CloseCursorAll,
+    /// CREATE, ALTER, DROP or IMPORT of what a result may have its shape from.
+    Ddl,
+    /// BEGIN or START TRANSACTION.
+    Begin,
+    /// COMMIT, of a block that had not failed.
+    Commit,
+    /// ROLLBACK, also of COMMIT in a failed block and of ROLLBACK TO.
+    Rollback,
+    /// PREPARE TRANSACTION.
+    PrepareTransaction,
+    /// SAVEPOINT.
+    Savepoint,
+    /// RELEASE of a savepoint.
+    Release,
+    /// LOAD.
+    Load,
+    /// COPY.
+    Copy,
+    /// DO.
+    Do,
+    /// CALL.
+    Call,
+}
+
+/// Sorts a tag as it stands in CommandComplete, with its counts and without the NUL.
+pub fn tag(tag: &[u8]) -> Tag {
+    match tag {
+        [b'S', b'E', b'L', b'E', b'C', b'T', ..] => Tag::Select,
+        [b'I', b'N', b'S', b'E', b'R', b'T', ..] => Tag::Insert,
+        [b'U', b'P', b'D', b'A', b'T', b'E', ..] => Tag::Update,
+        [b'D', b'E', b'L', b'E', b'T', b'E', ..] => Tag::Delete,
+        [b'C', b'O', b'P', b'Y', ..] => Tag::Copy,
+        _ => command(tag),
+    }
+}
+
+fn command(tag: &[u8]) -> Tag {
+    match tag {
+        b"BEGIN" | b"START TRANSACTION" => Tag::Begin,
+        b"COMMIT" => Tag::Commit,
+        b"ROLLBACK" => Tag::Rollback,
+        b"SET" => Tag::Set,
+        b"RESET" => Tag::Reset,
+        b"SAVEPOINT" => Tag::Savepoint,
+        b"RELEASE" => Tag::Release,
+        b"DISCARD ALL" => Tag::DiscardAll,
+        b"DISCARD TEMP" => Tag::DiscardTemp,
+        b"DEALLOCATE ALL" => Tag::DeallocateAll,
+        b"DEALLOCATE" => Tag::Deallocate,
+        b"PREPARE" => Tag::Prepare,
+        b"PREPARE TRANSACTION" => Tag::PrepareTransaction,
+        b"LISTEN" => Tag::Listen,
+        b"UNLISTEN" => Tag::Unlisten,
+        b"DECLARE CURSOR" => Tag::DeclareCursor,
+        b"CLOSE CURSOR ALL" => Tag::CloseCursorAll,
+        b"LOAD" => Tag::Load,
+        b"DO" => Tag::Do,
+        b"CALL" => Tag::Call,
+        b"IMPORT FOREIGN SCHEMA" => Tag::Ddl,
+        _ => definition(tag),
+    }
+}
+
+/// CREATE, ALTER or DROP, by the word after it.
+fn definition(tag: &[u8]) -> Tag {
+    let verbs = [&b"CREATE "[..], b"ALTER ", b"DROP "];
+    let Some(object) = verbs.iter().find_map(|verb| tag.strip_prefix(*verb)) else {
+        return Tag::Other;
+    };
+    let word = object.split(|byte| *byte == b' ').next().unwrap_or_default();
+    let shapeless = SHAPELESS.iter().any(|known| word.eq_ignore_ascii_case(known.as_bytes()));
+    if shapeless { Tag::Other } else { Tag::Ddl }
+}
