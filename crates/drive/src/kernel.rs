@@ -1,0 +1,149 @@
+//! Which driver to use, chosen once at the start.
+
+use std::io;
+use std::time::Duration;
+
+use crate::address::Address;
+use crate::epoll::Epoll;
+use crate::face::{Driver, Event, Token};
+use crate::socket::{Listener, Socket};
+use crate::uring::{self, Uring};
+use crate::waker::Waker;
+
+/// A wish for a driver.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Kind {
+    /// io_uring if this kernel has all that is needed and lets us use it, otherwise epoll.
+    #[default]
+    Auto,
+    /// io_uring or an error.
+    Uring,
+    /// epoll.
+    Epoll,
+}
+
+/// How much a driver sets aside. Concerns io_uring only; epoll receives into one buffer of 64 KiB.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Sizing {
+    /// How many receives can be under way between the kernel and the caller. A power of two, or
+    /// rounded up to one, of at most 32768. Memory is used only for as many as were ever needed.
+    pub buffers: u16,
+    /// Bytes one receive can bring.
+    pub buffer_bytes: u32,
+    /// Requests handed to the kernel at once, and a quarter of the completions it can report at once.
+    /// More are split over several calls.
+    pub entries: u32,
+}
+
+impl Default for Sizing {
+    fn default() -> Sizing {
+        Sizing { buffers: 512, buffer_bytes: 16 << 10, entries: 1024 }
+    }
+}
+
+/// The driver in use. An enum rather than a trait object, so that calls can be inlined.
+///
+/// It may be opened in one thread and used in another, but from its first turn on it stays in one.
+pub struct Kernel {
+    chosen: Chosen,
+    why: Option<String>,
+}
+
+enum Chosen {
+    Uring(Box<Uring>),
+    Epoll(Box<Epoll>),
+}
+
+/// Opens a driver.
+///
+/// # Errors
+///
+/// If the kernel lacks what the wished one needs; for [`Kind::Auto`], if epoll fails as well.
+pub fn open(kind: Kind, sizing: Sizing) -> io::Result<Kernel> {
+    let refusal = match kind {
+        Kind::Epoll => None,
+        Kind::Auto | Kind::Uring => match uring::probe().and_then(|()| Uring::open(sizing)) {
+            Ok(uring) => {
+                return Ok(Kernel { chosen: Chosen::Uring(Box::new(uring)), why: None });
+            }
+            Err(error) if kind == Kind::Uring => return Err(error),
+            Err(error) => Some(format!("io_uring is not usable: {error}")),
+        },
+    };
+    Ok(Kernel { chosen: Chosen::Epoll(Box::new(Epoll::open()?)), why: refusal })
+}
+
+impl Kernel {
+    /// Why [`Kind::Auto`] did not choose io_uring, for the log.
+    pub fn why(&self) -> Option<&str> {
+        self.why.as_deref()
+    }
+
+    /// How many receives found no buffer and had to be asked for anew. Each costs a little time; a
+    /// number that grows steadily says that [`Sizing::buffers`] is too small.
+    pub fn starved(&self) -> u64 {
+        match &self.chosen {
+            Chosen::Uring(uring) => uring.starved(),
+            Chosen::Epoll(_) => 0,
+        }
+    }
+}
+
+macro_rules! either {
+    ($kernel:expr, $driver:ident => $call:expr) => {
+        match $kernel {
+            Chosen::Uring($driver) => $call,
+            Chosen::Epoll($driver) => $call,
+        }
+    };
+}
+
+impl Driver for Kernel {
+    fn listen(&mut self, listener: u32, socket: Listener) -> io::Result<()> {
+        either!(&mut self.chosen, driver => driver.listen(listener, socket))
+    }
+
+    fn unlisten(&mut self, listener: u32) {
+        either!(&mut self.chosen, driver => driver.unlisten(listener));
+    }
+
+    fn adopt(&mut self, token: Token, socket: Socket) {
+        either!(&mut self.chosen, driver => driver.adopt(token, socket));
+    }
+
+    fn connect(&mut self, token: Token, address: &Address) {
+        either!(&mut self.chosen, driver => driver.connect(token, address));
+    }
+
+    fn send(&mut self, token: Token, buffer: Vec<u8>) -> Option<Vec<u8>> {
+        either!(&mut self.chosen, driver => driver.send(token, buffer))
+    }
+
+    fn pause(&mut self, token: Token) {
+        either!(&mut self.chosen, driver => driver.pause(token));
+    }
+
+    fn resume(&mut self, token: Token) {
+        either!(&mut self.chosen, driver => driver.resume(token));
+    }
+
+    fn close(&mut self, token: Token) {
+        either!(&mut self.chosen, driver => driver.close(token));
+    }
+
+    fn detach(&mut self, token: Token) {
+        either!(&mut self.chosen, driver => driver.detach(token));
+    }
+
+    fn waker(&self) -> Waker {
+        either!(&self.chosen, driver => driver.waker())
+    }
+
+    fn turn(&mut self, wait: Option<Duration>, sink: &mut dyn FnMut(Event<'_>)) -> io::Result<()> {
+        either!(&mut self.chosen, driver => driver.turn(wait, sink))
+    }
+
+    fn name(&self) -> &'static str {
+        either!(&self.chosen, driver => driver.name())
+    }
+}

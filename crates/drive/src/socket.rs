@@ -1,0 +1,224 @@
+//! Sockets between drivers, and sockets that listen.
+//!
+//! A [`Socket`] is in blocking mode whatever driver it comes from. io_uring needs that (it takes
+//! `O_NONBLOCK` to mean "fail rather than wait"), and epoll asks for non-blocking calls one by one.
+
+use std::fs;
+use std::io;
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd, IntoRawFd, OwnedFd, RawFd};
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+
+use socket2::{Domain, SockAddr, SockRef, Type};
+
+use crate::address::{Address, Peer};
+use crate::sys;
+
+/// An open, connected socket that no driver holds: just accepted, or given up by `detach`.
+#[derive(Debug)]
+pub struct Socket(OwnedFd);
+
+impl Socket {
+    /// For a descriptor that is known to be a stream socket in blocking mode.
+    pub(crate) fn new(fd: OwnedFd) -> Socket {
+        Socket(fd)
+    }
+
+    /// The other end, asked of the kernel.
+    ///
+    /// # Errors
+    ///
+    /// If the peer has gone already.
+    pub fn peer(&self) -> io::Result<Peer> {
+        match SockRef::from(self).peer_addr()?.as_socket() {
+            Some(address) => Ok(Peer::Tcp(address)),
+            None => {
+                let found = sys::credentials(self.as_fd()).ok();
+                Ok(Peer::Unix { uid: found.map(|(uid, _)| uid), pid: found.map(|(_, pid)| pid) })
+            }
+        }
+    }
+}
+
+impl From<TcpStream> for Socket {
+    fn from(stream: TcpStream) -> Socket {
+        // Neither can fail on an open socket, and without the second it would only be slower.
+        let _ = stream.set_nonblocking(false);
+        let _ = stream.set_nodelay(true);
+        Socket(stream.into())
+    }
+}
+
+impl From<UnixStream> for Socket {
+    fn from(stream: UnixStream) -> Socket {
+        let _ = stream.set_nonblocking(false);
+        Socket(stream.into())
+    }
+}
+
+impl From<Socket> for OwnedFd {
+    fn from(socket: Socket) -> OwnedFd {
+        socket.0
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl IntoRawFd for Socket {
+    fn into_raw_fd(self) -> RawFd {
+        self.0.into_raw_fd()
+    }
+}
+
+/// A socket that is bound and listens, ready for [`crate::Driver::listen`].
+#[derive(Debug)]
+pub struct Listener(OwnedFd);
+
+impl Listener {
+    /// Binds and listens.
+    ///
+    /// A Unix socket left behind by a process that died is removed first, if nobody answers on it. Who
+    /// may use the new one is up to the process's umask; the caller changes the mode of the file, and
+    /// removes it at the end.
+    ///
+    /// # Errors
+    ///
+    /// `AddrInUse` if somebody listens there, and whatever else `bind(2)` and `listen(2)` say.
+    pub fn bind(address: &Address, backlog: i32) -> io::Result<Listener> {
+        let kernel = address.to_kernel()?;
+        let socket = socket2::Socket::new(kernel.domain(), Type::STREAM, None)?;
+        match address {
+            Address::Tcp(tcp) => {
+                socket.set_reuse_address(true)?;
+                if tcp.is_ipv6() {
+                    socket.set_only_v6(true)?;
+                }
+            }
+            Address::Unix(path) => remove_stale(path, &kernel)?,
+        }
+        socket.bind(&kernel)?;
+        socket.listen(backlog)?;
+        Listener::new(socket.into())
+    }
+
+    /// A second handle on the same queue of connections, for another driver.
+    ///
+    /// # Errors
+    ///
+    /// If the process is out of descriptors.
+    pub fn try_clone(&self) -> io::Result<Listener> {
+        Ok(Listener(self.0.try_clone()?))
+    }
+
+    /// Where it listens; of use if the port asked for was 0.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel cannot say.
+    pub fn local(&self) -> io::Result<Address> {
+        let address = SockRef::from(self).local_addr()?;
+        Address::from_kernel(&address).ok_or_else(|| io::ErrorKind::AddrNotAvailable.into())
+    }
+
+    /// What is set on a listening TCP socket is inherited by those it accepts, at no call each.
+    fn new(fd: OwnedFd) -> io::Result<Listener> {
+        let socket = SockRef::from(&fd);
+        if socket.domain()? != Domain::UNIX {
+            tune(&socket)?;
+        }
+        Ok(Listener(fd))
+    }
+
+    /// epoll accepts until there is nothing left; io_uring must not be told to fail then.
+    pub(crate) fn set_nonblocking(&self, nonblocking: bool) -> io::Result<()> {
+        SockRef::from(self).set_nonblocking(nonblocking)
+    }
+
+    /// The next connection waiting. Not waiting for one is up to [`Listener::set_nonblocking`].
+    pub(crate) fn accept(&self) -> io::Result<Socket> {
+        let (socket, _) = SockRef::from(self).accept()?;
+        Ok(Socket(socket.into()))
+    }
+}
+
+impl TryFrom<TcpListener> for Listener {
+    type Error = io::Error;
+    fn try_from(listener: TcpListener) -> io::Result<Listener> {
+        Listener::new(listener.into())
+    }
+}
+
+impl TryFrom<UnixListener> for Listener {
+    type Error = io::Error;
+    fn try_from(listener: UnixListener) -> io::Result<Listener> {
+        Listener::new(listener.into())
+    }
+}
+
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// A new socket in blocking mode, to be connected to an address of this kind.
+pub(crate) fn unconnected(address: &SockAddr) -> io::Result<OwnedFd> {
+    let socket = socket2::Socket::new(address.domain(), Type::STREAM, None)?;
+    if address.domain() != Domain::UNIX {
+        tune(&socket)?;
+    }
+    Ok(socket.into())
+}
+
+/// Starts to connect. `Ok(false)` if the answer is yet to come.
+pub(crate) fn start_connect(fd: BorrowedFd<'_>, address: &SockAddr) -> io::Result<bool> {
+    let socket = SockRef::from(&fd);
+    socket.set_nonblocking(true)?;
+    let answer = match socket.connect(address) {
+        Ok(()) => Ok(true),
+        Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => Ok(false),
+        Err(error) => Err(error),
+    };
+    socket.set_nonblocking(false)?;
+    answer
+}
+
+/// The answer to [`start_connect`], once the socket is writable.
+pub(crate) fn finish_connect(fd: BorrowedFd<'_>) -> io::Result<()> {
+    match SockRef::from(&fd).take_error()? {
+        Some(error) => Err(error),
+        None => Ok(()),
+    }
+}
+
+/// Our own end of a connection.
+pub(crate) fn local(fd: BorrowedFd<'_>) -> Option<Address> {
+    Address::from_kernel(&SockRef::from(&fd).local_addr().ok()?)
+}
+
+/// We write whole batches, so Nagle's delay can only hurt; and a peer that vanished is to be noticed.
+fn tune(socket: &socket2::Socket) -> io::Result<()> {
+    socket.set_tcp_nodelay(true)?;
+    socket.set_keepalive(true)
+}
+
+fn remove_stale(path: &Path, address: &SockAddr) -> io::Result<()> {
+    match fs::symlink_metadata(path) {
+        Ok(found) if found.file_type().is_socket() => {}
+        // Nothing there; or something that is not ours to remove, and `bind` will say so.
+        _ => return Ok(()),
+    }
+    let probe = socket2::Socket::new(Domain::UNIX, Type::STREAM, None)?;
+    // Somebody whose queue is full is somebody too: do not wait for room in it.
+    probe.set_nonblocking(true)?;
+    match probe.connect(address) {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path),
+        _ => Err(io::ErrorKind::AddrInUse.into()),
+    }
+}

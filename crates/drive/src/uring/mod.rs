@@ -1,0 +1,553 @@
+//! The driver for io_uring: requests and completions.
+//!
+//! One `io_uring_enter` a turn hands over all requests and waits. A receive or an accept is one request
+//! for as long as it goes well, and answered many times.
+//!
+//! **Sends** are the reason for most of what is here. A send normally fits into the socket's buffer and
+//! is done while it is handed over. Its completion would be there at once, and end the wait before
+//! anything has happened that is worth a turn: two calls where one would do. So a send is first made
+//! *fast*: it must not wait, and its completion is left out if all went well. Since the kernel decides
+//! such a request before the call returns, a send is known to be done when the call took it and no
+//! completion speaks of it ([`Ring::is_settled`]). Otherwise the rest goes out as a *slow* send, which
+//! waits for room and has its completion.
+//!
+//! To the caller a fast send is gone when it is given; if it has to become slow, the next one is taken
+//! too but answered by [`Event::Sent`]. So a slow peer costs at most one buffer more than with epoll.
+//!
+//! What always holds:
+//!
+//! - `receive` and `send` of a connection say exactly what the kernel holds for it, and its descriptor
+//!   and its buffers stay until it holds nothing;
+//! - a buffer that was filled is back in the ring before the next completion is looked at.
+
+mod buffers;
+mod connection;
+mod probe;
+mod ring;
+
+use std::io;
+use std::mem;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::time::Duration;
+
+use io_uring::{opcode, squeue, types};
+
+use crate::address::Address;
+use crate::delay::{Delay, LINGER, REST, is_scarcity};
+use crate::face::{Driver, Event, Token};
+use crate::kernel::Sizing;
+use crate::socket::{self, Listener, Socket};
+use crate::sys;
+use crate::table::{Key, Life, Table};
+use crate::waker::Waker;
+
+use buffers::{Buffers, GROUP};
+use connection::{Aside, Connection, Receive, Send, Spare};
+use ring::{Completion, Operation, Ring};
+
+pub(crate) use probe::probe;
+
+type Sink<'a> = &'a mut dyn FnMut(Event<'_>);
+
+/// See the module.
+pub(crate) struct Uring {
+    // First, so that it is dropped before the memory its requests point to.
+    ring: Ring,
+    buffers: Buffers,
+    waker: Waker,
+    /// Where the kernel puts the waker's counter.
+    wakes: Box<u64>,
+    table: Table<Connection>,
+    listeners: Vec<Listening>,
+    next_serial: u32,
+    /// Connections with something to send that the kernel has not seen.
+    outbox: Vec<Key>,
+    /// Connections whose fast send it has.
+    fast: Vec<Key>,
+    /// Connections that were given up and have nothing left in the kernel.
+    left: Vec<Key>,
+    /// Connections that could not even be begun.
+    failed: Vec<(Token, io::Error)>,
+    spare: Spare,
+    starved: u64,
+    resting: Delay<u32>,
+    lingering: Delay<Key>,
+}
+
+struct Listening {
+    id: u32,
+    serial: u32,
+    socket: Listener,
+    accepting: bool,
+    stopped: bool,
+}
+
+impl Uring {
+    pub(crate) fn open(sizing: Sizing) -> io::Result<Uring> {
+        let ring = Ring::new(sizing.entries)?;
+        let mut buffers = Buffers::new(sizing.buffers, sizing.buffer_bytes)?;
+        // SAFETY: they are dropped after the ring, by the order of the fields.
+        unsafe { buffers.register(&ring.submitter())? };
+        let mut uring = Uring {
+            ring,
+            buffers,
+            waker: Waker::new()?,
+            wakes: Box::new(0),
+            table: Table::new(),
+            listeners: Vec::new(),
+            next_serial: 0,
+            outbox: Vec::new(),
+            fast: Vec::new(),
+            left: Vec::new(),
+            failed: Vec::new(),
+            spare: Spare::default(),
+            starved: 0,
+            resting: Delay::new(REST),
+            lingering: Delay::new(LINGER),
+        };
+        uring.await_wake();
+        Ok(uring)
+    }
+
+    pub(crate) fn starved(&self) -> u64 {
+        self.starved
+    }
+
+    fn await_wake(&mut self) {
+        let fd = types::Fd(self.waker.as_fd().as_raw_fd());
+        let request = opcode::Read::new(fd, (&raw mut *self.wakes).cast(), 8)
+            .build()
+            .user_data(Operation::Wake.with(0));
+        // SAFETY: eight bytes that, like the descriptor, live as long as the driver.
+        unsafe { self.ring.push(request) };
+    }
+
+    // --- Accepting
+
+    fn accept(&mut self, at: usize) {
+        let listening = &mut self.listeners[at];
+        listening.accepting = true;
+        let request = opcode::AcceptMulti::new(types::Fd(listening.socket.as_fd().as_raw_fd()))
+            .flags(libc::SOCK_CLOEXEC)
+            .build()
+            .user_data(Operation::Accept.with(u64::from(listening.serial)));
+        // SAFETY: no memory; the socket is kept until the last completion.
+        unsafe { self.ring.push(request) };
+    }
+
+    fn accepted(&mut self, answer: &Completion, sink: Sink<'_>) {
+        let serial = answer.bits as u32;
+        // SAFETY: the kernel made it for this completion, which is taken once.
+        let accepted = match unsafe { sys::own(answer.result) } {
+            Ok(fd) => Ok(Socket::new(fd)),
+            Err(_) => Err(io::Error::from_raw_os_error(-answer.result)),
+        };
+        let found = self.listeners.iter().position(|found| found.serial == serial);
+        let Some(at) = found else { return };
+        let listening = &mut self.listeners[at];
+        let scarce = accepted.as_ref().is_err_and(is_scarcity);
+        if let Ok(socket) = accepted
+            && let Ok(peer) = socket.peer()
+        {
+            sink(Event::Accepted { listener: listening.id, socket, peer });
+        }
+        if answer.more {
+            return;
+        }
+        listening.accepting = false;
+        if listening.stopped {
+            self.listeners.swap_remove(at);
+        } else if scarce {
+            self.resting.put(serial);
+        } else {
+            self.accept(at);
+        }
+    }
+
+    // --- Receiving
+
+    /// Asks for bytes if the connection is to have any and has not asked yet.
+    fn receive(&mut self, key: Key) {
+        let Some((_, connection)) = self.table.get(key) else { return };
+        if connection.life == Life::Open
+            && connection.wanted
+            && connection.receive == Receive::Nothing
+        {
+            connection.receive = Receive::Asked;
+            let request = opcode::RecvMulti::new(connection.raw(), GROUP)
+                .build()
+                .user_data(Operation::Receive.of(key));
+            // SAFETY: the buffers live as long as the driver, the descriptor until `is_quiet`.
+            unsafe { self.ring.push(request) };
+        }
+    }
+
+    fn stop_receiving(&mut self, key: Key) {
+        if let Some((_, connection)) = self.table.get(key)
+            && connection.receive == Receive::Asked
+        {
+            connection.receive = Receive::Cancelled;
+            self.ring.cancel(Operation::Receive.of(key));
+        }
+    }
+
+    fn received(&mut self, answer: &Completion, sink: Sink<'_>) {
+        let key = Key::from_bits(answer.bits);
+        if let Some((token, connection)) = self.table.get(key) {
+            if !answer.more {
+                connection.receive = Receive::Nothing;
+            }
+            match (usize::try_from(answer.result), answer.buffer) {
+                (Ok(0), _) => connection.end(token, None, sink),
+                (Ok(count), Some(buffer)) => {
+                    if matches!(connection.life, Life::Open | Life::Leaving) {
+                        sink(Event::Received { token, bytes: self.buffers.filled(buffer, count) });
+                    }
+                }
+                _ => match -answer.result {
+                    libc::ENOBUFS => {
+                        self.starved += 1;
+                        self.buffers.grow();
+                    }
+                    // We cancelled it, or it is to be asked for again.
+                    libc::ECANCELED | libc::EINTR | libc::EAGAIN => {}
+                    error => {
+                        connection.end(token, Some(io::Error::from_raw_os_error(error)), sink);
+                    }
+                },
+            }
+        }
+        if let Some(buffer) = answer.buffer {
+            self.buffers.give(buffer);
+        }
+        if !answer.more {
+            self.receive(key);
+            self.look_after(key);
+        }
+    }
+
+    // --- Sending
+
+    /// Hands over what was given to `send` since the last turn.
+    fn empty_outbox(&mut self) {
+        for at in 0..self.outbox.len() {
+            let key = self.outbox[at];
+            let Some((_, connection)) = self.table.get(key) else { continue };
+            if connection.send == Send::Waiting {
+                connection.send = Send::Fast;
+                let request = connection
+                    .rest(libc::MSG_DONTWAIT)
+                    .flags(squeue::Flags::SKIP_SUCCESS)
+                    .user_data(Operation::Send.of(key));
+                // SAFETY: the buffer is neither moved nor freed before the send is decided, and the
+                // descriptor is open until `is_quiet`.
+                unsafe { self.ring.push(request) };
+                self.fast.push(key);
+            }
+        }
+        self.outbox.clear();
+    }
+
+    fn send_slowly(&mut self, key: Key) {
+        let Some((_, connection)) = self.table.get(key) else { return };
+        connection.send = Send::Slow;
+        let request = connection.rest(0).user_data(Operation::Send.of(key));
+        // SAFETY: the buffer is neither moved nor freed before the completion, and the descriptor is
+        // open until `is_quiet`.
+        unsafe { self.ring.push(request) };
+    }
+
+    /// A slow send is done, or a fast one was not.
+    fn sent(&mut self, answer: &Completion, sink: Sink<'_>) {
+        let key = Key::from_bits(answer.bits);
+        let Some((_, connection)) = self.table.get(key) else { return };
+        match usize::try_from(answer.result) {
+            Ok(count) => connection.sent += count,
+            Err(_) => match -answer.result {
+                libc::EAGAIN | libc::EINTR => {}
+                error => return self.send_failed(key, error, sink),
+            },
+        }
+        if connection.sent < connection.out.len() {
+            self.send_slowly(key);
+        } else {
+            self.send_done(key, sink);
+        }
+    }
+
+    fn send_done(&mut self, key: Key, sink: Sink<'_>) {
+        let Some((token, connection)) = self.table.get(key) else { return };
+        connection.send = Send::Nothing;
+        connection.sent = 0;
+        let mut buffer = mem::take(&mut connection.out);
+        buffer.clear();
+        if let Some(next) = connection.take_next() {
+            connection.out = next;
+            connection.owed = true;
+            self.spare.put(buffer);
+            return self.send_slowly(key);
+        }
+        let owed = mem::take(&mut connection.owed);
+        if owed && matches!(connection.life, Life::Open | Life::Leaving) {
+            sink(Event::Sent { token, buffer });
+        } else {
+            self.spare.put(buffer);
+        }
+        self.look_after(key);
+    }
+
+    /// What the peer said before it went is still to be delivered, so the receive is left to find the
+    /// end; unless the connection is paused, when that could be never.
+    fn send_failed(&mut self, key: Key, error: i32, sink: Sink<'_>) {
+        let Some((token, connection)) = self.table.get(key) else { return };
+        connection.forget_sends();
+        if connection.life == Life::Open {
+            connection.error = error;
+            if connection.wanted {
+                sys::stop_receiving(connection.fd.as_fd());
+            } else {
+                connection.end(token, None, sink);
+            }
+        }
+        self.look_after(key);
+    }
+
+    /// The fast sends that no completion has spoken of are done.
+    fn settle(&mut self, sink: Sink<'_>) {
+        if !self.ring.is_settled() {
+            return;
+        }
+        for at in 0..self.fast.len() {
+            let key = self.fast[at];
+            if self.table.get(key).is_some_and(|(_, found)| found.send == Send::Fast) {
+                self.send_done(key, sink);
+            }
+        }
+        self.fast.clear();
+    }
+
+    // --- Beginning and ending
+
+    fn connected(&mut self, answer: &Completion, sink: Sink<'_>) {
+        let key = Key::from_bits(answer.bits);
+        let Some((token, connection)) = self.table.get(key) else { return };
+        connection.send = Send::Nothing;
+        connection.aside = None;
+        if connection.life == Life::Lingering {
+            return self.look_after(key);
+        }
+        if answer.result == 0 {
+            connection.life = Life::Open;
+            sink(Event::Connected { token, local: socket::local(connection.fd.as_fd()) });
+            self.receive(key);
+        } else {
+            connection.life = Life::Ended;
+            sink(Event::Failed { token, error: io::Error::from_raw_os_error(-answer.result) });
+        }
+    }
+
+    /// Lets go of a connection that has only been waiting for the kernel to be done with it.
+    fn look_after(&mut self, key: Key) {
+        let Some((_, connection)) = self.table.get(key) else { return };
+        match connection.life {
+            Life::Lingering if connection.is_quiet() => {
+                sys::discard(connection.fd.as_fd());
+                self.table.remove(key);
+            }
+            Life::Leaving if connection.is_quiet() => self.left.push(key),
+            _ => {}
+        }
+    }
+
+    fn give_up(&mut self, key: Key, sink: Sink<'_>) {
+        let Some((token, connection)) = self.table.get(key) else { return };
+        if connection.life != Life::Leaving {
+            return;
+        }
+        self.table.unbind(token);
+        if let Some(connection) = self.table.remove(key) {
+            sink(Event::Detached { token, socket: Socket::new(connection.fd) });
+        }
+    }
+
+    fn completed(&mut self, answer: &Completion, sink: Sink<'_>) {
+        match answer.operation {
+            Operation::Receive => self.received(answer, sink),
+            Operation::Send => self.sent(answer, sink),
+            Operation::Connect => self.connected(answer, sink),
+            Operation::Accept => self.accepted(answer, sink),
+            Operation::Wake => {
+                self.waker.acknowledge();
+                self.await_wake();
+                sink(Event::Woken);
+            }
+            // What it was to end answers for itself.
+            Operation::Cancel => {}
+        }
+    }
+
+    fn keep_time(&mut self) {
+        while let Some(serial) = self.resting.take() {
+            if let Some(at) = self.listeners.iter().position(|found| found.serial == serial) {
+                self.accept(at);
+            }
+        }
+        while let Some(key) = self.lingering.take() {
+            if let Some((_, connection)) = self.table.get(key)
+                && connection.send == Send::Slow
+            {
+                self.ring.cancel(Operation::Send.of(key));
+            }
+        }
+    }
+}
+
+impl Driver for Uring {
+    fn listen(&mut self, listener: u32, socket: Listener) -> io::Result<()> {
+        socket.set_nonblocking(false)?;
+        let serial = self.next_serial;
+        self.next_serial += 1;
+        let listening =
+            Listening { id: listener, serial, socket, accepting: false, stopped: false };
+        self.listeners.push(listening);
+        self.accept(self.listeners.len() - 1);
+        Ok(())
+    }
+
+    fn unlisten(&mut self, listener: u32) {
+        self.listeners.retain(|found| found.id != listener || found.accepting);
+        for listening in self.listeners.iter_mut().filter(|found| found.id == listener) {
+            listening.stopped = true;
+            self.ring.cancel(Operation::Accept.with(u64::from(listening.serial)));
+        }
+    }
+
+    fn adopt(&mut self, token: Token, socket: Socket) {
+        let key = self.table.insert(token, Connection::new(socket.into(), Life::Open));
+        self.receive(key);
+    }
+
+    fn connect(&mut self, token: Token, address: &Address) {
+        let begun = address.to_kernel().and_then(|address| {
+            let fd: OwnedFd = socket::unconnected(&address)?;
+            Ok((fd, address))
+        });
+        let (fd, address) = match begun {
+            Ok(begun) => begun,
+            Err(error) => return self.failed.push((token, error)),
+        };
+        let key = self.table.insert(token, Connection::new(fd, Life::Connecting));
+        let Some((_, connection)) = self.table.get(key) else { return };
+        connection.send = Send::Connecting;
+        let aside = connection.aside.insert(Box::new(Aside::Address(address)));
+        let Aside::Address(address) = &**aside else { return };
+        let request = opcode::Connect::new(
+            types::Fd(connection.fd.as_raw_fd()),
+            address.as_ptr().cast(),
+            address.len(),
+        )
+        .build()
+        .user_data(Operation::Connect.of(key));
+        // SAFETY: the address is boxed and kept until the completion, and so is the descriptor.
+        unsafe { self.ring.push(request) };
+    }
+
+    fn send(&mut self, token: Token, mut buffer: Vec<u8>) -> Option<Vec<u8>> {
+        let key = self.table.key(token);
+        let found = key.and_then(|key| self.table.get(key).map(|(_, found)| (key, found)));
+        let Some((key, connection)) = found else { return Some(connection::emptied(buffer)) };
+        if connection.life != Life::Open || connection.error != 0 || buffer.is_empty() {
+            return Some(connection::emptied(buffer));
+        }
+        match connection.send {
+            Send::Nothing => {
+                connection.out = buffer;
+                connection.send = Send::Waiting;
+                self.outbox.push(key);
+                Some(self.spare.take())
+            }
+            Send::Waiting => {
+                connection.out.append(&mut buffer);
+                Some(buffer)
+            }
+            Send::Fast | Send::Slow | Send::Connecting => {
+                connection.put_next(buffer);
+                None
+            }
+        }
+    }
+
+    fn pause(&mut self, token: Token) {
+        if let Some(key) = self.table.key(token)
+            && let Some((_, connection)) = self.table.get(key)
+        {
+            connection.wanted = false;
+            self.stop_receiving(key);
+        }
+    }
+
+    fn resume(&mut self, token: Token) {
+        if let Some(key) = self.table.key(token)
+            && let Some((_, connection)) = self.table.get(key)
+        {
+            connection.wanted = true;
+            self.receive(key);
+        }
+    }
+
+    fn close(&mut self, token: Token) {
+        self.failed.retain(|(failed, _)| *failed != token);
+        let Some(key) = self.table.unbind(token) else { return };
+        let Some((_, connection)) = self.table.get(key) else { return };
+        connection.life = Life::Lingering;
+        match connection.send {
+            Send::Nothing => {}
+            Send::Connecting => self.ring.cancel(Operation::Connect.of(key)),
+            Send::Waiting | Send::Fast | Send::Slow => self.lingering.put(key),
+        }
+        self.stop_receiving(key);
+        self.look_after(key);
+    }
+
+    fn detach(&mut self, token: Token) {
+        if let Some(key) = self.table.key(token)
+            && let Some((_, connection)) = self.table.get(key)
+            && matches!(connection.life, Life::Open | Life::Ended)
+        {
+            connection.life = Life::Leaving;
+            self.stop_receiving(key);
+            self.look_after(key);
+        }
+    }
+
+    fn waker(&self) -> Waker {
+        self.waker.clone()
+    }
+
+    fn turn(&mut self, wait: Option<Duration>, sink: &mut dyn FnMut(Event<'_>)) -> io::Result<()> {
+        self.empty_outbox();
+        let wait = if self.left.is_empty() && self.failed.is_empty() {
+            self.lingering.limit(self.resting.limit(wait))
+        } else {
+            Some(Duration::ZERO)
+        };
+        self.ring.enter(wait)?;
+        for _ in 0..self.ring.completions() {
+            let Some(answer) = self.ring.next() else { break };
+            self.completed(&answer, sink);
+        }
+        self.settle(sink);
+        for key in mem::take(&mut self.left) {
+            self.give_up(key, sink);
+        }
+        for (token, error) in self.failed.drain(..) {
+            sink(Event::Failed { token, error });
+        }
+        self.keep_time();
+        Ok(())
+    }
+
+    fn name(&self) -> &'static str {
+        "io_uring"
+    }
+}

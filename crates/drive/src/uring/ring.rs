@@ -1,0 +1,233 @@
+//! The two queues shared with the kernel: requests going in, completions coming out.
+
+use std::collections::VecDeque;
+use std::io;
+use std::time::Duration;
+
+use io_uring::types::{CancelBuilder, SubmitArgs, Timespec};
+use io_uring::{EnterFlags, IoUring, Probe, Submitter, cqueue, opcode, squeue};
+
+use crate::table::Key;
+
+/// What a completion is the answer to; with a [`Key`] or a number of the driver's own, this is what the
+/// kernel hands back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Operation {
+    Receive,
+    Send,
+    Connect,
+    Accept,
+    Wake,
+    Cancel,
+}
+
+impl Operation {
+    pub(super) fn of(self, key: Key) -> u64 {
+        self.with(key.to_bits())
+    }
+
+    pub(super) fn with(self, bits: u64) -> u64 {
+        (self as u64) << Key::BITS | bits
+    }
+
+    fn from_data(data: u64) -> Operation {
+        match data >> Key::BITS {
+            0 => Operation::Receive,
+            1 => Operation::Send,
+            2 => Operation::Connect,
+            3 => Operation::Accept,
+            4 => Operation::Wake,
+            _ => Operation::Cancel,
+        }
+    }
+}
+
+/// The answer to a request, or one of several.
+pub(super) struct Completion {
+    pub(super) operation: Operation,
+    pub(super) bits: u64,
+    /// Negative: an error number.
+    pub(super) result: i32,
+    /// The number of the buffer that the kernel picked.
+    pub(super) buffer: Option<u16>,
+    /// The request goes on; there will be more answers.
+    pub(super) more: bool,
+}
+
+/// See the module.
+pub(super) struct Ring {
+    ring: IoUring,
+    /// Requests that found no room in the queue, to go in before any later one.
+    backlog: VecDeque<squeue::Entry>,
+    enabled: bool,
+}
+
+impl Ring {
+    /// Opens the queues, to be used by the thread that first enters.
+    pub(super) fn new(entries: u32) -> io::Result<Ring> {
+        let entries = entries.clamp(8, 1 << 15);
+        // Deferred: completions are made while we are in the kernel anyway, and in one batch; nothing
+        // interrupts us. Before 6.1 the next best thing is that at least nothing forces us to look.
+        let deferred = Ring::setup(entries, |builder| builder.setup_defer_taskrun());
+        let ring = match deferred {
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
+                Ring::setup(entries, |builder| builder.setup_coop_taskrun())?
+            }
+            other => other?,
+        };
+        let parameters = ring.params();
+        if !parameters.is_feature_ext_arg() || !parameters.is_feature_nodrop() {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        Ok(Ring { ring, backlog: VecDeque::new(), enabled: false })
+    }
+
+    fn setup(
+        entries: u32,
+        tasks: impl FnOnce(&mut io_uring::Builder) -> &mut io_uring::Builder,
+    ) -> io::Result<IoUring> {
+        let mut builder = IoUring::builder();
+        builder
+            .setup_single_issuer()
+            // The one issuer is the thread that enables the ring.
+            .setup_r_disabled()
+            // A request that is refused does not hold up those behind it.
+            .setup_submit_all()
+            .setup_clamp()
+            .setup_cqsize(entries * 4);
+        tasks(&mut builder).build(entries)
+    }
+
+    pub(super) fn submitter(&self) -> Submitter<'_> {
+        self.ring.submitter()
+    }
+
+    /// Whether the kernel knows all the requests we make.
+    pub(super) fn supported(&self) -> io::Result<bool> {
+        let mut probe = Probe::new();
+        self.ring.submitter().register_probe(&mut probe)?;
+        let needed = [
+            opcode::AcceptMulti::CODE,
+            opcode::AsyncCancel::CODE,
+            opcode::Connect::CODE,
+            opcode::Read::CODE,
+            opcode::RecvMulti::CODE,
+            opcode::Send::CODE,
+        ];
+        Ok(needed.iter().all(|code| probe.is_supported(*code)))
+    }
+
+    /// Adds a request, to be handed to the kernel by the next [`Ring::enter`].
+    ///
+    /// # Safety
+    ///
+    /// The memory it points to stays valid until its completion, and the descriptor open until the
+    /// kernel has taken the request.
+    pub(super) unsafe fn push(&mut self, request: squeue::Entry) {
+        let mut queue = self.ring.submission();
+        // SAFETY: as the caller says.
+        if !self.backlog.is_empty() || unsafe { queue.push(&request) }.is_err() {
+            self.backlog.push_back(request);
+        }
+    }
+
+    /// Ends a request before its time. If it is still there, its last completion says so.
+    pub(super) fn cancel(&mut self, data: u64) {
+        let request = opcode::AsyncCancel::new(data)
+            .build()
+            .flags(squeue::Flags::SKIP_SUCCESS)
+            .user_data(Operation::Cancel.with(0));
+        // SAFETY: it points to no memory and names no descriptor.
+        unsafe { self.push(request) };
+    }
+
+    /// Hands all requests over and waits for a completion, in one call unless there are more requests
+    /// than the queue has room for.
+    pub(super) fn enter(&mut self, wait: Option<Duration>) -> io::Result<()> {
+        if !self.enabled {
+            self.ring.submitter().register_enable_rings()?;
+            self.enabled = true;
+        }
+        while self.fill() > 0 {
+            if self.call(Some(Duration::ZERO))? == 0 {
+                // No room for completions: they have to be taken out first.
+                return Ok(());
+            }
+        }
+        self.call(wait).map(drop)
+    }
+
+    /// Moves requests into the queue that had no room before, and says how many still have none.
+    fn fill(&mut self) -> usize {
+        let mut queue = self.ring.submission();
+        while let Some(request) = self.backlog.front() {
+            // SAFETY: promised when it was pushed.
+            if unsafe { queue.push(request) }.is_err() {
+                break;
+            }
+            self.backlog.pop_front();
+        }
+        self.backlog.len()
+    }
+
+    /// One `io_uring_enter`. Says how many requests the kernel took.
+    fn call(&mut self, wait: Option<Duration>) -> io::Result<usize> {
+        let (submitter, queue, completions) = self.ring.split();
+        let requests = queue.len();
+        let at_once = wait.is_some_and(|wait| wait.is_zero()) || !completions.is_empty();
+        drop((queue, completions));
+        let limit = wait.map(Timespec::from);
+        let arguments = SubmitArgs::new();
+        let arguments = match &limit {
+            Some(limit) if !at_once => arguments.timespec(limit),
+            _ => arguments,
+        };
+        let flags = EnterFlags::GETEVENTS | EnterFlags::EXT_ARG;
+        // SAFETY: the flags call for an argument of this type, and the time it points to is a local.
+        let answer = unsafe {
+            let wanted = u32::from(!at_once);
+            submitter.enter(requests as u32, wanted, flags.bits(), Some(&arguments))
+        };
+        match answer {
+            Err(error) => match error.raw_os_error() {
+                // Time is up; a signal; no room or memory now. All are for the next turn to see to.
+                Some(libc::ETIME | libc::EINTR | libc::EBUSY | libc::EAGAIN) => Ok(0),
+                _ => Err(error),
+            },
+            answer => answer,
+        }
+    }
+
+    /// Whether each request has reached the kernel, and each completion made so far has been taken.
+    pub(super) fn is_settled(&mut self) -> bool {
+        let queue = self.ring.submission();
+        self.backlog.is_empty() && queue.is_empty() && !queue.cq_overflow()
+    }
+
+    /// Completions to be taken.
+    pub(super) fn completions(&mut self) -> usize {
+        self.ring.completion().len()
+    }
+
+    /// Takes the next completion.
+    pub(super) fn next(&mut self) -> Option<Completion> {
+        let entry = self.ring.completion().next()?;
+        let data = entry.user_data();
+        Some(Completion {
+            operation: Operation::from_data(data),
+            bits: data & ((1 << Key::BITS) - 1),
+            result: entry.result(),
+            buffer: cqueue::buffer_select(entry.flags()),
+            more: cqueue::more(entry.flags()),
+        })
+    }
+}
+
+impl Drop for Ring {
+    /// Closing a ring lets go of its requests in the kernel's own time; this makes it now, before the
+    /// memory they point to goes away.
+    fn drop(&mut self) {
+        let limit = Timespec::from(Duration::from_secs(1));
+        let _ = self.ring.submitter().register_sync_cancel(Some(limit), CancelBuilder::any());
+    }
+}
