@@ -1,0 +1,351 @@
+//! One client of an episode: a proxied and a direct session that are told the same.
+
+use crate::conn::{Broken, Conn};
+use crate::features::Features;
+use crate::guard::Guard;
+use crate::ledger::Ledger;
+use crate::mask::{DIRECT, MASKS, PROXIED, same};
+use crate::msg::Msg;
+use crate::reply::Frame;
+use crate::rng::Rng;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::time::Duration;
+
+type Params = Rc<BTreeMap<String, String>>;
+
+/// Differences that are let pass without a [`crate::mask::Mask`], because they concern the order of
+/// frames. The last two end the episode, since the sessions have parted.
+pub const PASSES: [(&str, &str); 3] = [
+    (
+        "describe-stale",
+        "PostgreSQL sends 't' before the error of a stale statement, a Parse put in \
+      front by the proxy fails without it (E44)",
+    ),
+    (
+        "aborted-describe",
+        "in an aborted transaction Describe of a statement without rows succeeds, \
+      a Parse put in front cannot",
+    ),
+    ("stale-plan", "0A000 on one side only: feature `stale`, another server has no old plan (E67)"),
+];
+
+/// How often each mask, then each pass, was needed.
+pub type Uses = [u64; MASKS.len() + PASSES.len()];
+
+/// Where and how to connect.
+#[derive(Clone, Debug)]
+pub struct Peers {
+    /// Address of the proxy.
+    pub proxied: String,
+    /// Address of the server.
+    pub direct: String,
+    /// User name on both.
+    pub user: String,
+    /// How long a reply may take.
+    pub limit: Duration,
+    /// Whether writes to the proxy are cut into pieces.
+    pub fragment: bool,
+}
+
+/// What differed.
+#[derive(Clone, Debug)]
+pub struct Difference {
+    /// In a few words; shrinking keeps these the same.
+    pub what: String,
+    /// The direct session's replies to the step.
+    pub direct: Vec<Frame>,
+    /// The proxied session's replies to the step.
+    pub proxied: Vec<Frame>,
+}
+
+/// Why an episode ends before its last step.
+#[derive(Clone, Debug)]
+pub enum Stop {
+    /// The two sides differ.
+    Differs(Box<Difference>),
+    /// They differ in a way that is let pass, and cannot be compared further.
+    Passed,
+    /// The direct side did not do what this crate expects of PostgreSQL.
+    Broken(String),
+}
+
+/// A reply of the direct side.
+struct Expected {
+    frame: Frame,
+    /// Type of the message it answers.
+    answers: u8,
+    /// The settings known to the client then.
+    params: Params,
+}
+
+/// A client with its two sessions.
+#[derive(Debug)]
+pub struct Client {
+    direct: Conn,
+    proxied: Conn,
+    proxied_params: Params,
+    /// The direct session's state.
+    pub ledger: Ledger,
+    /// What is known of its settings.
+    pub guard: Guard,
+    /// True once it has sent what ties a client to its server.
+    pub pinned: bool,
+    /// True after the sessions have ended.
+    pub dead: bool,
+}
+
+fn with_identity(
+    peers: &Peers,
+    database: &str,
+    params: &[(String, String)],
+) -> Vec<(String, String)> {
+    let mut all =
+        vec![("user".to_owned(), peers.user.clone()), ("database".to_owned(), database.to_owned())];
+    all.extend_from_slice(params);
+    all
+}
+
+impl Client {
+    /// Opens both sessions and compares their welcome.
+    ///
+    /// # Errors
+    /// If they differ, or the direct one cannot be opened.
+    pub fn open(
+        peers: &Peers,
+        params: &[(String, String)],
+        uses: &mut Uses,
+        features: &Features,
+    ) -> Result<Self, Stop> {
+        let direct = Conn::open(&peers.direct, &with_identity(peers, DIRECT, params), peers.limit)
+            .map_err(|broken| Stop::Broken(format!("direct connection: {broken:?}")))?;
+        let proxied =
+            Conn::open(&peers.proxied, &with_identity(peers, PROXIED, params), peers.limit)
+                .map_err(|broken| differs(format!("connect: {broken:?}"), &[], Vec::new()))?;
+        let mut client = Self {
+            direct,
+            proxied,
+            proxied_params: Rc::default(),
+            ledger: Ledger::default(),
+            guard: Guard::default(),
+            pinned: false,
+            dead: false,
+        };
+        client.ledger.sent(&Msg::Sync, 0);
+        client.settle(uses, features)?;
+        Ok(client)
+    }
+
+    /// Sends the same messages on both sides.
+    ///
+    /// # Errors
+    /// If one side does not take them.
+    pub fn send(&mut self, msgs: &[Msg], envs: &[u64], cuts: Option<&mut Rng>) -> Result<(), Stop> {
+        let mut bytes = Vec::new();
+        for (msg, env) in msgs.iter().zip(envs) {
+            msg.encode(&mut bytes);
+            self.ledger.sent(msg, *env);
+        }
+        // A peer that has closed shows that when its replies are read.
+        let sent = match cuts {
+            None => self.proxied.write(&bytes),
+            Some(rng) => self.proxied.write_pieces(&bytes, rng),
+        };
+        if sent == Err(Broken::Hang) {
+            return Err(differs("proxied side takes no more bytes".to_owned(), &[], Vec::new()));
+        }
+        match self.direct.write(&bytes) {
+            Err(Broken::Hang) => Err(Stop::Broken("direct side takes no more bytes".to_owned())),
+            _ => Ok(()),
+        }
+    }
+
+    /// Awaits and compares all replies that are due.
+    ///
+    /// # Errors
+    /// If they differ.
+    pub fn settle(&mut self, uses: &mut Uses, features: &Features) -> Result<(), Stop> {
+        let expected = self.read_direct()?;
+        self.compare(&expected, uses, features)?;
+        if self.ledger.dying() {
+            self.dead = true;
+            let (more, end) = self.proxied.drain();
+            let more: Vec<_> = more.into_iter().filter(is_reply).collect();
+            if !more.is_empty() || end == Broken::Hang {
+                let direct: Vec<_> = expected.into_iter().map(|e| e.frame).collect();
+                return Err(differs(format!("after the last reply: {end:?}"), &direct, more));
+            }
+        }
+        self.guard.settle(&self.ledger);
+        Ok(())
+    }
+
+    fn read_direct(&mut self) -> Result<Vec<Expected>, Stop> {
+        let mut expected = Vec::new();
+        while self.ledger.awaits() {
+            let frame = self.direct.read().map_err(|broken| {
+                let got: Vec<_> = expected.iter().map(|e: &Expected| e.frame.to_string()).collect();
+                Stop::Broken(format!("direct side: {broken:?} after {got:#?}"))
+            })?;
+            let answers = self.ledger.answering();
+            self.ledger.received(&frame);
+            if is_reply(&frame) {
+                expected.push(Expected { frame, answers, params: Rc::clone(&self.ledger.params) });
+            }
+        }
+        Ok(expected)
+    }
+
+    /// The next reply of the proxied side; settings it reports are noted on the way.
+    fn read_proxied(&mut self) -> Result<Frame, Broken> {
+        loop {
+            let frame = self.proxied.read()?;
+            if is_reply(&frame) {
+                return Ok(frame);
+            }
+            if let Some((name, value)) = frame.parameter().filter(|_| frame.tag == b'S') {
+                Rc::make_mut(&mut self.proxied_params).insert(name, value);
+            }
+        }
+    }
+
+    fn compare(
+        &mut self,
+        expected: &[Expected],
+        uses: &mut Uses,
+        features: &Features,
+    ) -> Result<(), Stop> {
+        let mut proxied = Vec::new();
+        let mut at = 0;
+        while at < expected.len() {
+            let frame = match self.read_proxied() {
+                Ok(frame) => frame,
+                Err(broken) => {
+                    let what = format!("{broken:?} instead of {}", kind(&expected[at].frame));
+                    return Err(differs(what, &frames(expected), proxied));
+                }
+            };
+            proxied.push(frame.clone());
+            let next = expected.get(at + 1);
+            if describe_failed_early(&expected[at].frame, next, &frame) {
+                uses[MASKS.len()] += 1;
+                at += 1;
+            }
+            if let Err(what) = self.judge(&expected[at], &frame, uses) {
+                if let Some(pass) = pass(&expected[at].frame, &frame, features) {
+                    uses[MASKS.len() + pass] += 1;
+                    return Err(Stop::Passed);
+                }
+                self.read_on(&mut proxied);
+                return Err(differs(what, &frames(expected), proxied));
+            }
+            at += 1;
+        }
+        Ok(())
+    }
+
+    /// Compares one reply with what it should be.
+    fn judge(&self, expected: &Expected, frame: &Frame, uses: &mut Uses) -> Result<(), String> {
+        let Some(used) = same(&expected.frame, frame, expected.answers) else {
+            return Err(format!("{} instead of {}", kind(frame), kind(&expected.frame)));
+        };
+        for (count, used) in uses.iter_mut().zip(used) {
+            *count += u64::from(used);
+        }
+        if frame.tag == b'Z' && *expected.params != *self.proxied_params {
+            return Err(param_difference(&expected.params, &self.proxied_params));
+        }
+        Ok(())
+    }
+
+    /// After a difference: a few more frames, for the report.
+    fn read_on(&mut self, proxied: &mut Vec<Frame>) {
+        self.proxied.shorten(Duration::from_millis(100));
+        while let Ok(frame) = self.read_proxied() {
+            proxied.push(frame);
+            if proxied.len() > 200 {
+                return;
+            }
+        }
+    }
+
+    /// Ends both sessions.
+    ///
+    /// # Errors
+    /// If one side has sent more than the other, or the proxied one does not end.
+    pub fn close(mut self, polite: bool) -> Result<(), Stop> {
+        let comparable = self.ledger.settled() && !self.dead;
+        self.direct.end(polite);
+        self.proxied.end(polite);
+        let (direct, _) = self.direct.drain();
+        let (proxied, end) = self.proxied.drain();
+        let direct: Vec<_> = direct.into_iter().filter(is_reply).collect();
+        let proxied: Vec<_> = proxied.into_iter().filter(is_reply).collect();
+        if comparable && !direct.is_empty() {
+            return Err(Stop::Broken(format!("replies nobody awaited: {direct:?}")));
+        }
+        if comparable && !proxied.is_empty() {
+            return Err(differs("replies nobody awaited".to_owned(), &direct, proxied));
+        }
+        if end == Broken::Hang {
+            return Err(differs("does not end".to_owned(), &direct, proxied));
+        }
+        Ok(())
+    }
+}
+
+/// True for what the order of replies is compared of.
+fn is_reply(frame: &Frame) -> bool {
+    !matches!(frame.tag, b'S' | b'K' | b'v')
+}
+
+fn frames(expected: &[Expected]) -> Vec<Frame> {
+    expected.iter().map(|e| e.frame.clone()).collect()
+}
+
+fn differs(what: String, direct: &[Frame], proxied: Vec<Frame>) -> Stop {
+    Stop::Differs(Box::new(Difference { what, direct: direct.to_vec(), proxied }))
+}
+
+/// A frame in a word: its type, and the code of an error.
+fn kind(frame: &Frame) -> String {
+    if frame.has_fields() {
+        let code = String::from_utf8_lossy(frame.field(b'C')).into_owned();
+        return format!("{} {code}", char::from(frame.tag));
+    }
+    char::from(frame.tag).to_string()
+}
+
+fn param_difference(
+    direct: &BTreeMap<String, String>,
+    proxied: &BTreeMap<String, String>,
+) -> String {
+    let names: std::collections::BTreeSet<_> = direct.keys().chain(proxied.keys()).collect();
+    let differ: Vec<_> = names
+        .into_iter()
+        .filter(|name| direct.get(*name) != proxied.get(*name))
+        .map(|name| {
+            let (is, should) = (proxied.get(name), direct.get(name));
+            format!("{name} {is:?} instead of {should:?}")
+        })
+        .collect();
+    format!("at ReadyForQuery: {}", differ.join(", "))
+}
+
+fn describe_failed_early(now: &Frame, next: Option<&Expected>, proxied: &Frame) -> bool {
+    now.tag == b't' && proxied.tag == b'E' && next.is_some_and(|next| next.frame.tag == b'E')
+}
+
+/// Which pass, by its index, lets this difference by.
+fn pass(direct: &Frame, proxied: &Frame, features: &Features) -> Option<usize> {
+    let fails = |frame: &Frame, code: &[u8]| frame.tag == b'E' && frame.field(b'C') == code;
+    if direct.tag == b't' && fails(proxied, b"25P02") {
+        return Some(1);
+    }
+    let stale = ["0A000", "42804", "42883", "42P18", "XX000", "42704", "42703", "26000"];
+    let one_stale =
+        stale.iter().any(|code| fails(direct, code.as_bytes()) != fails(proxied, code.as_bytes()));
+    // Without an error the new shape shows: RowDescription, ParameterDescription or a row.
+    let shape = direct.tag == proxied.tag && matches!(direct.tag, b'T' | b't' | b'D');
+    (features.has("stale") && (one_stale || shape)).then_some(2)
+}

@@ -1,0 +1,235 @@
+//! An episode: fresh sessions, fresh tables, a sequence of steps.
+
+use crate::client::{Client, Peers, Stop, Uses};
+use crate::features::Features;
+use crate::generate::{Generator, opens_transaction, pins};
+use crate::msg::Msg;
+use crate::rng::Rng;
+use crate::schedule;
+use crate::setup::Admin;
+use std::fmt;
+
+/// One step: what is sent before replies are awaited.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Messages of one client, or of several at once.
+    Send(Vec<(usize, Vec<Msg>)>),
+    /// A client leaves, if it is there, and comes back.
+    Connect {
+        /// Which client.
+        client: usize,
+        /// Whether it says goodbye.
+        polite: bool,
+        /// Its start-up parameters besides user and database.
+        params: Vec<(String, String)>,
+    },
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Connect { client, polite, params } => {
+                let how = if *polite { "after Terminate" } else { "after closing" };
+                writeln!(f, "  client {client}: connects {how}, {params:?}")
+            }
+            Self::Send(sends) => sends.iter().try_for_each(|(client, msgs)| {
+                msgs.iter().try_for_each(|msg| writeln!(f, "  client {client}: {msg}"))
+            }),
+        }
+    }
+}
+
+/// What all episodes of a run have in common.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Whom to talk to.
+    pub peers: Peers,
+    /// What may be generated.
+    pub features: Features,
+    /// At most this many clients in an episode.
+    pub clients: usize,
+    /// How many servers the proxy may use at once for the database.
+    pub pool_size: usize,
+    /// Segments in an episode.
+    pub length: u64,
+}
+
+/// What became of an episode.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// The steps run; the last one is the one that failed, if any did.
+    pub steps: Vec<Step>,
+    /// Segments sent.
+    pub segments: u64,
+    /// Messages sent.
+    pub messages: u64,
+    /// Why it ended early.
+    pub stop: Option<Stop>,
+    /// Masks needed.
+    pub uses: Uses,
+}
+
+/// An episode while it runs.
+pub struct Episode<'a> {
+    plan: &'a Plan,
+    /// The clients, by number; `None` before they have connected.
+    pub clients: Vec<Option<Client>>,
+    cuts: Rng,
+    outcome: Outcome,
+}
+
+/// Runs the episode of this seed.
+///
+/// # Errors
+/// If the tables cannot be put back to their start.
+pub fn generate(plan: &Plan, admin: &mut Admin, seed: u64) -> Result<Outcome, String> {
+    let mut generator = Generator::new(seed, plan.features.clone());
+    let clients = 1 + generator.rng().below(plan.clients);
+    admin.reset(plan.clients)?;
+    let mut episode = Episode::new(plan, clients, seed);
+    while episode.outcome.stop.is_none() && episode.outcome.segments < plan.length {
+        let step = schedule::next(&mut generator, plan, &episode.clients);
+        episode.run(step);
+    }
+    Ok(episode.finish())
+}
+
+/// Runs these steps; those that are not possible are left out.
+///
+/// # Errors
+/// If the tables cannot be put back to their start.
+pub fn replay(
+    plan: &Plan,
+    admin: &mut Admin,
+    seed: u64,
+    steps: &[Step],
+) -> Result<Outcome, String> {
+    admin.reset(plan.clients)?;
+    let mut episode = Episode::new(plan, plan.clients, seed);
+    for step in steps {
+        if episode.outcome.stop.is_none() {
+            episode.run(step.clone());
+        }
+    }
+    Ok(episode.finish())
+}
+
+impl<'a> Episode<'a> {
+    fn new(plan: &'a Plan, clients: usize, seed: u64) -> Self {
+        Self {
+            plan,
+            clients: (0..clients).map(|_| None).collect(),
+            cuts: Rng::new(!seed),
+            outcome: Outcome::default(),
+        }
+    }
+
+    fn run(&mut self, step: Step) {
+        let result = match &step {
+            Step::Connect { client, polite, params } => {
+                self.connect(*client, *polite, params).map(|()| true)
+            }
+            Step::Send(sends) => self.send(sends),
+        };
+        let ran = !matches!(result, Ok(false));
+        if ran {
+            self.outcome.steps.push(step);
+        }
+        self.outcome.stop = result.err();
+    }
+
+    fn connect(
+        &mut self,
+        client: usize,
+        polite: bool,
+        params: &[(String, String)],
+    ) -> Result<(), Stop> {
+        if let Some(old) = self.clients[client].take() {
+            old.close(polite)?;
+        }
+        let (uses, features) = (&mut self.outcome.uses, &self.plan.features);
+        self.clients[client] = Some(Client::open(&self.plan.peers, params, uses, features)?);
+        Ok(())
+    }
+
+    /// False if the step cannot be run as things are.
+    fn send(&mut self, sends: &[(usize, Vec<Msg>)]) -> Result<bool, Stop> {
+        if !self.may_run(sends) {
+            return Ok(false);
+        }
+        let mut envs = Vec::new();
+        for (client, msgs) in sends {
+            let Some(client) = &mut self.clients[*client] else { return Ok(false) };
+            let frozen = self.plan.features.has("frozen");
+            match client.guard.check(&client.ledger, msgs) {
+                Some(list) => envs.push(list),
+                None if frozen => envs.push(vec![0; msgs.len()]),
+                None => return Ok(false),
+            }
+        }
+        for ((client, msgs), envs) in sends.iter().zip(envs) {
+            let Some(client) = &mut self.clients[*client] else { return Ok(false) };
+            let cuts = self.plan.peers.fragment.then_some(&mut self.cuts);
+            client.pinned |= msgs.iter().any(|msg| text_of(msg).is_some_and(pins));
+            client.send(msgs, &envs, cuts)?;
+            self.outcome.messages += msgs.len() as u64;
+            self.outcome.segments += msgs.iter().filter(|msg| ends_segment(msg)).count() as u64;
+        }
+        for (client, _) in sends {
+            if let Some(client) = &mut self.clients[*client] {
+                client.settle(&mut self.outcome.uses, &self.plan.features)?;
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether the pool has servers for all the clients of this step until they are through.
+    fn may_run(&self, sends: &[(usize, Vec<Msg>)]) -> bool {
+        let alive = sends
+            .iter()
+            .all(|(client, _)| self.clients[*client].as_ref().is_some_and(|client| !client.dead));
+        let holders = schedule::holders(&self.clients);
+        let others =
+            holders.iter().filter(|holder| sends.iter().all(|send| send.0 != **holder)).count();
+        let free = self.plan.pool_size.saturating_sub(others);
+        let all_held = sends.iter().all(|send| holders.contains(&send.0));
+        let closed = || sends.iter().all(|(client, msgs)| self.is_closed(*client, msgs));
+        let idle = sends.iter().all(|send| !holders.contains(&send.0));
+        alive && (sends.len() <= free || all_held || (free > 0 && idle && closed()))
+    }
+
+    /// True if the session is as idle after these messages as before.
+    fn is_closed(&self, client: usize, msgs: &[Msg]) -> bool {
+        let Some(client) = &self.clients[client] else { return false };
+        let harmless = |msg: &Msg| match msg {
+            Msg::Bind(bind) => {
+                let known = client.ledger.stmts.get(&bind.stmt);
+                known.is_none_or(|stmt| !opens_transaction(&stmt.sql))
+            }
+            msg => text_of(msg).is_none_or(|sql| !opens_transaction(sql) && !pins(sql)),
+        };
+        let ended = matches!(msgs.last(), Some(Msg::Sync | Msg::Query(_) | Msg::FunctionCall(..)));
+        ended && msgs.iter().all(harmless)
+    }
+
+    fn finish(mut self) -> Outcome {
+        for client in self.clients.into_iter().flatten() {
+            let closed = client.close(true);
+            if self.outcome.stop.is_none() {
+                self.outcome.stop = closed.err();
+            }
+        }
+        self.outcome
+    }
+}
+
+fn text_of(msg: &Msg) -> Option<&[u8]> {
+    match msg {
+        Msg::Parse(_, sql, _) | Msg::Query(sql) => Some(sql),
+        _ => None,
+    }
+}
+
+fn ends_segment(msg: &Msg) -> bool {
+    matches!(msg, Msg::Sync | Msg::Query(_) | Msg::FunctionCall(..) | Msg::Flush)
+}

@@ -1,0 +1,113 @@
+//! What the generator may use, each by a name for `--with` and `--without`.
+//!
+//! Off by default is what a pooler in transaction mode cannot get right by its nature, or what
+//! makes the outcome depend on which server a client happens to be given.
+
+use std::collections::BTreeSet;
+
+/// A part of the generator that can be switched.
+pub struct Feature {
+    /// The name on the command line.
+    pub name: &'static str,
+    /// Whether it is used unless `--without` it.
+    pub default: bool,
+    /// What it adds.
+    pub doc: &'static str,
+}
+
+const fn feature(name: &'static str, default: bool, doc: &'static str) -> Feature {
+    Feature { name, default, doc }
+}
+
+/// All features.
+pub const FEATURES: [Feature; 23] = [
+    feature("set-reported", true, "SET, RESET, SET LOCAL of settings the server reports"),
+    feature("set-unreported", true, "the same of search_path, work_mem, statement_timeout, …"),
+    feature("env-pipe", true, "a SET and a Parse that depends on it, pipelined"),
+    feature("deallocate", true, "SQL DEALLOCATE of protocol statements, by name and ALL"),
+    feature("discard", true, "DISCARD ALL, PLANS, SEQUENCES, TEMP"),
+    feature("ddl", true, "CREATE, ALTER, DROP of the client's own table t3 and of its indexes"),
+    feature("copy", true, "COPY in and out, simple and extended, ended early or badly"),
+    feature("function-call", true, "FunctionCall messages"),
+    feature("portals", true, "named portals, row limits, cursors"),
+    feature("sql-execute", true, "SQL EXECUTE and EXPLAIN EXECUTE of protocol statements"),
+    feature("pins", true, "PREPARE, LISTEN, temporary tables, advisory locks, WITH HOLD"),
+    feature("reconnect", true, "clients that leave, politely or not, and come back"),
+    feature("startup-params", true, "reported settings in the start-up packet"),
+    feature("burst", true, "steps of several clients in flight at once"),
+    feature("large", true, "results and parameters of tens of kilobytes"),
+    feature("vacuum", true, "VACUUM, which refuses to run in a transaction or pipeline"),
+    feature(
+        "stale",
+        false,
+        "shape changes under prepared statements; 0A000 on one side ends an episode",
+    ),
+    feature("frozen", false, "literals bound under other settings than those of their Parse"),
+    feature(
+        "namespace",
+        false,
+        "SQL PREPARE under protocol names, EXECUTE or DEALLOCATE among commands",
+    ),
+    feature("hidden", false, "set_config of unreported settings, DEALLOCATE ALL inside DO"),
+    feature("longnames", false, "statement names past 63 bytes, which PostgreSQL cuts"),
+    feature("malformed", false, "messages with impossible bodies"),
+    feature("startup-unreported", false, "work_mem and search_path in the start-up packet"),
+];
+
+/// The features in use.
+#[derive(Clone, Debug)]
+pub struct Features(BTreeSet<String>);
+
+impl Default for Features {
+    fn default() -> Self {
+        Self(FEATURES.iter().filter(|f| f.default).map(|f| f.name.to_owned()).collect())
+    }
+}
+
+impl Features {
+    /// True if the feature is in use.
+    #[must_use]
+    pub fn has(&self, name: &str) -> bool {
+        debug_assert!(FEATURES.iter().any(|feature| feature.name == name), "no feature {name}");
+        self.0.contains(name)
+    }
+
+    /// Switches features given as names between commas; `all` is every feature.
+    ///
+    /// # Errors
+    /// If a name is unknown.
+    pub fn switch(&mut self, names: &str, on: bool) -> Result<(), String> {
+        for name in names.split(',').filter(|name| !name.is_empty()) {
+            let known: Vec<_> =
+                FEATURES.iter().filter(|f| f.name == name || name == "all").collect();
+            if known.is_empty() {
+                return Err(format!("no feature is called {name:?}"));
+            }
+            for feature in known {
+                if on {
+                    self.0.insert(feature.name.to_owned());
+                } else {
+                    self.0.remove(feature.name);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Features;
+
+    #[test]
+    fn features_are_switched_by_name() {
+        let mut features = Features::default();
+        assert!(features.has("copy") && !features.has("stale"));
+        features.switch("copy,ddl", false).unwrap();
+        features.switch("stale", true).unwrap();
+        assert!(!features.has("copy") && features.has("stale"));
+        assert!(features.switch("nonsense", true).is_err());
+        features.switch("all", false).unwrap();
+        assert!(!features.has("pins"));
+    }
+}

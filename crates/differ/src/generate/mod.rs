@@ -1,0 +1,308 @@
+//! Random steps: what one client sends before its replies are awaited.
+//!
+//! A step is one or more segments, most of them ended by Sync or a Query, some by Flush or by
+//! nothing. The choice depends on the seed and on the state of the client's *direct* session, and on
+//! nothing else, so the same seed gives the same episode as long as PostgreSQL answers the same.
+
+mod copy;
+mod extended;
+mod simple;
+mod texts;
+
+use crate::features::Features;
+use crate::ledger::Ledger;
+use crate::msg::Msg;
+use crate::rng::Rng;
+use std::collections::BTreeMap;
+
+/// What a step may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Anything but pins.
+    Free,
+    /// Anything, pins too.
+    Pinning,
+    /// Only what leaves the session as idle as it was.
+    Closed,
+}
+
+/// The generator of one episode.
+#[derive(Debug)]
+pub struct Generator {
+    rng: Rng,
+    features: Features,
+    /// The parameter kinds of texts handed out.
+    kinds: BTreeMap<Vec<u8>, &'static str>,
+}
+
+/// A step while it is made.
+struct Draft<'a> {
+    client: usize,
+    ledger: &'a Ledger,
+    mode: Mode,
+    msgs: Vec<Msg>,
+    /// Names parsed in this step.
+    parsed: BTreeMap<Vec<u8>, Vec<u8>>,
+    /// A COPY may be waiting for data: nothing else may follow in this step.
+    waits_for_data: bool,
+}
+
+const NAMES: [&str; 9] = ["s0", "s1", "s2", "s3", "s4", "S5", "a b", "\"q\"", "s6"];
+
+impl Generator {
+    /// A generator that starts from `seed`.
+    #[must_use]
+    pub fn new(seed: u64, features: Features) -> Self {
+        Self { rng: Rng::new(seed), features, kinds: BTreeMap::new() }
+    }
+
+    /// The generator's source of chance, for decisions between steps.
+    pub fn rng(&mut self) -> &mut Rng {
+        &mut self.rng
+    }
+
+    /// The next step of a client.
+    pub fn step(&mut self, client: usize, ledger: &Ledger, mode: Mode) -> Vec<Msg> {
+        let mut draft = Draft {
+            client,
+            ledger,
+            mode,
+            msgs: Vec::new(),
+            parsed: BTreeMap::new(),
+            waits_for_data: false,
+        };
+        if ledger.copying() {
+            self.copy_on(&mut draft);
+            return draft.msgs;
+        }
+        self.way_out(&mut draft);
+        let segments = 1 + self.rng.weighted(&[70, 18, 8, 4]);
+        for segment in 0..segments {
+            if draft.waits_for_data {
+                break;
+            }
+            self.segment(&mut draft, segment + 1 == segments);
+        }
+        draft.msgs
+    }
+
+    /// What keeps sessions from staying in failed or long transactions.
+    fn way_out(&mut self, draft: &mut Draft<'_>) {
+        if draft.ledger.open() && self.rng.chance(40) {
+            draft.msgs.push(Msg::Sync);
+        }
+        let often = match draft.ledger.status() {
+            b'E' => 40,
+            b'T' => 8,
+            _ => 0,
+        };
+        if self.rng.chance(often) {
+            let text: &[u8] = if self.rng.chance(50) { b"rollback" } else { b"commit" };
+            if self.rng.chance(50) {
+                draft.msgs.push(Msg::Query(text.to_vec()));
+            } else {
+                self.run_text(draft, text.to_vec());
+                draft.msgs.push(Msg::Sync);
+            }
+        }
+    }
+
+    /// Start-up parameters of a client besides user and database.
+    pub fn startup(&mut self) -> Vec<(String, String)> {
+        let mut params = Vec::new();
+        let mut add =
+            |name: &str, value: &&str| params.push((name.to_owned(), (*value).to_owned()));
+        if self.features.has("startup-params") && self.rng.chance(40) {
+            if self.rng.chance(50) {
+                add("application_name", self.rng.pick(&["differ", "o'clock", ""]));
+            }
+            if self.rng.chance(30) {
+                add("DateStyle", self.rng.pick(&["ISO, DMY", "SQL, MDY"]));
+            }
+            if self.rng.chance(30) {
+                add("TimeZone", self.rng.pick(&["Asia/Tokyo", "UTC"]));
+            }
+            if self.rng.chance(30) {
+                add("client_encoding", self.rng.pick(&["UTF8", "LATIN1"]));
+            }
+        }
+        if self.features.has("startup-unreported") && self.rng.chance(30) {
+            add("work_mem", self.rng.pick(&["6MB", "7MB"]));
+        }
+        params
+    }
+
+    fn segment(&mut self, draft: &mut Draft<'_>, last: bool) {
+        let function = usize::from(self.features.has("function-call")) * 3;
+        // A session in the middle of a segment is mostly brought on by more extended messages.
+        let simple = if draft.ledger.open() && draft.msgs.is_empty() { 10 } else { 38 };
+        match self.rng.weighted(&[simple, 52, function]) {
+            0 => self.simple(draft),
+            1 => self.extended(draft, last),
+            _ => self.function_call(draft),
+        }
+    }
+
+    fn function_call(&mut self, draft: &mut Draft<'_>) {
+        let number = |rng: &mut Rng| Some(rng.below(9).to_string().into_bytes());
+        let (oid, args) = match self.rng.below(6) {
+            // int4pl, abs, textlen, one that does not exist, a wrong count, a bad value
+            0 => (177, vec![number(&mut self.rng), number(&mut self.rng)]),
+            1 => (1397, vec![Some(b"-7".to_vec())]),
+            2 => (1257, vec![Some("é".into())]),
+            3 => (999_999, vec![]),
+            4 => (177, vec![None]),
+            _ => (177, vec![number(&mut self.rng), Some(b"x".to_vec())]),
+        };
+        draft.msgs.push(Msg::FunctionCall(oid, args));
+    }
+
+    /// A text for Parse or Query and the kinds of its parameters.
+    fn text(&mut self, client: usize) -> (Vec<u8>, &'static str) {
+        let list = match self.rng.weighted(&[60, 30, 10]) {
+            0 => texts::READS,
+            1 => texts::WRITES,
+            _ => texts::ODD,
+        };
+        let (text, kinds) = *self.rng.pick(list);
+        let mut sql = texts::fill(text, client, &mut self.rng);
+        if self.rng.chance(8) {
+            sql.extend_from_slice(format!(" -- {}", self.rng.below(1000)).as_bytes());
+        }
+        self.kinds.insert(sql.clone(), kinds);
+        (sql, kinds)
+    }
+
+    /// A text without parameters that is not transaction control.
+    fn plain_text(&mut self, client: usize) -> Vec<u8> {
+        loop {
+            let (sql, kinds) = self.text(client);
+            if kinds.is_empty() || self.rng.chance(2) {
+                return sql;
+            }
+        }
+    }
+
+    /// SET, DDL and the like: a command outside READS and WRITES, if the features have any.
+    fn command(&mut self, draft: &Draft<'_>) -> Option<Vec<u8>> {
+        let on = |name: &str, weight: usize| usize::from(self.features.has(name)) * weight;
+        let control = if draft.mode == Mode::Closed { 0 } else { 40 };
+        let pins = if draft.mode == Mode::Pinning { on("pins", 12) } else { 0 };
+        let weights = [
+            control,
+            on("set-reported", 20),
+            on("set-unreported", 14),
+            on("ddl", 7),
+            pins,
+            on("discard", 3),
+            on("stale", 14),
+            on("vacuum", 1),
+            on("hidden", 4),
+        ];
+        let hidden = ["do $$ begin execute 'deallocate all'; end $$", HIDDEN_SET];
+        let text = match self.rng.weighted(&weights) {
+            0 if control == 0 => return None,
+            0 => *self.rng.pick(texts::CONTROL),
+            1 => *self.rng.pick(texts::REPORTED),
+            2 => *self.rng.pick(texts::UNREPORTED),
+            3 => *self.rng.pick(texts::DDL),
+            4 => *self.rng.pick(texts::PINS),
+            5 => *self.rng.pick(&["discard all", "discard all", "discard plans", "discard temp"]),
+            6 => *self.rng.pick(texts::STALE),
+            7 => "vacuum {s}.t1",
+            _ => *self.rng.pick(&hidden),
+        };
+        Some(texts::fill(text, draft.client, &mut self.rng))
+    }
+
+    /// A statement name, most often one of a client's own.
+    fn name(&mut self) -> Vec<u8> {
+        if self.features.has("longnames") && self.rng.chance(10) {
+            let tail = self.rng.pick(&["a", "b", ""]);
+            return format!("{}{tail}", "n".repeat(63)).into_bytes();
+        }
+        self.rng.pick(&NAMES).as_bytes().to_vec()
+    }
+
+    /// The name and text of a statement that should exist.
+    fn known(&mut self, draft: &Draft<'_>) -> Option<(Vec<u8>, Vec<u8>)> {
+        let before = draft.ledger.stmts.iter().map(|(name, stmt)| (name, &stmt.sql));
+        let all: Vec<_> = before
+            .chain(&draft.parsed)
+            .filter(|(_, sql)| !sql.starts_with(b"copy "))
+            .filter(|(_, sql)| draft.mode != Mode::Closed || !opens_transaction(sql))
+            .collect();
+        (!all.is_empty()).then(|| {
+            let (name, sql) = *self.rng.pick(&all);
+            (name.clone(), sql.clone())
+        })
+    }
+}
+
+const HIDDEN_SET: &str = "select set_config('work_mem', '{n}3MB', false)";
+
+/// True if a command of this text may begin a transaction block.
+#[must_use]
+pub fn opens_transaction(sql: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(sql).to_ascii_lowercase();
+    ["begin", "start", "chain"].iter().any(|word| text.contains(word))
+}
+
+/// True if a command of this text may tie a client to its server.
+#[must_use]
+pub fn pins(sql: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(sql).to_ascii_lowercase();
+    let ties = |command: &str| {
+        ["prepare ", "listen "].iter().any(|word| command.trim_start().starts_with(word))
+            || ["temp table", "advisory_lock", "with hold"].iter().any(|w| command.contains(w))
+    };
+    text.split(';').any(ties)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Generator, Mode, opens_transaction, pins};
+    use crate::features::Features;
+    use crate::ledger::Ledger;
+    use crate::msg::Msg;
+
+    fn steps(seed: u64, mode: Mode) -> Vec<Vec<Msg>> {
+        let mut generator = Generator::new(seed, Features::default());
+        (0..500).map(|_| generator.step(1, &Ledger::default(), mode)).collect()
+    }
+
+    fn texts(steps: &[Vec<Msg>]) -> Vec<&[u8]> {
+        let text = |msg| match msg {
+            &Msg::Query(ref sql) | &Msg::Parse(_, ref sql, _) => Some(sql.as_slice()),
+            _ => None,
+        };
+        steps.iter().flatten().filter_map(text).collect()
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_steps() {
+        assert_eq!(steps(5, Mode::Free), steps(5, Mode::Free));
+        assert_ne!(steps(5, Mode::Free), steps(6, Mode::Free));
+    }
+
+    #[test]
+    fn modes_keep_their_promise() {
+        let free = steps(1, Mode::Free);
+        assert!(texts(&free).iter().any(|sql| opens_transaction(sql)));
+        assert!(!texts(&free).iter().any(|sql| pins(sql)));
+        assert!(texts(&steps(1, Mode::Pinning)).iter().any(|sql| pins(sql)));
+        let closed = steps(1, Mode::Closed);
+        let ends = |step: &Vec<Msg>| {
+            matches!(step.last(), Some(Msg::Sync | Msg::Query(_) | Msg::FunctionCall(..)))
+        };
+        assert!(closed.iter().all(ends));
+    }
+
+    #[test]
+    fn every_kind_of_message_is_made() {
+        let steps = steps(2, Mode::Free);
+        for tag in b"PBDECHSQFdcf" {
+            assert!(steps.iter().flatten().any(|msg| msg.tag() == *tag), "{:?}", char::from(*tag));
+        }
+    }
+}

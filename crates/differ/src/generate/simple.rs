@@ -1,0 +1,136 @@
+//! Segments of the simple protocol: Query messages.
+
+use super::{Draft, Generator, Mode, NAMES, texts};
+use crate::msg::Msg;
+
+impl Generator {
+    /// Appends a segment that is one Query, or one Query with the data it copies.
+    pub(super) fn simple(&mut self, draft: &mut Draft<'_>) {
+        let on = |name: &str, weight: usize| usize::from(self.features.has(name)) * weight;
+        let weights = [
+            40,
+            34,
+            on("deallocate", 5),
+            on("sql-execute", 6),
+            on("copy", 6),
+            6,
+            on("portals", 5),
+            on("large", 1),
+            on("namespace", 6),
+        ];
+        let sql = match self.rng.weighted(&weights) {
+            0 => self.plain_text(draft.client),
+            1 => match self.command(draft) {
+                Some(sql) => sql,
+                None => self.plain_text(draft.client),
+            },
+            2 => self.deallocate(draft),
+            3 => self.sql_execute(draft),
+            4 => return self.copy_simple(draft),
+            5 => self.several(draft),
+            6 => self.cursor(draft),
+            7 => self.large().into_bytes(),
+            _ => self.clashing(draft),
+        };
+        draft.msgs.push(Msg::Query(sql));
+    }
+
+    /// SQL DEALLOCATE of a protocol statement.
+    pub(super) fn deallocate(&mut self, draft: &Draft<'_>) -> Vec<u8> {
+        let name = match self.known(draft) {
+            Some((name, _)) if self.rng.chance(80) && !name.is_empty() => name,
+            _ => self.rng.pick(&NAMES).as_bytes().to_vec(),
+        };
+        match self.rng.below(6) {
+            0 => b"deallocate all".to_vec(),
+            1 => b"DEALLOCATE PREPARE ALL;".to_vec(),
+            2 => [b"deallocate prepare ", quoted(&name).as_bytes()].concat(),
+            _ => [b"deallocate ", quoted(&name).as_bytes()].concat(),
+        }
+    }
+
+    /// SQL EXECUTE of a protocol statement. EXPLAIN only of what has one possible plan to show.
+    fn sql_execute(&mut self, draft: &Draft<'_>) -> Vec<u8> {
+        let (name, sql) = match self.known(draft) {
+            Some(known) if !known.0.is_empty() => known,
+            _ => return b"execute nosuch (1)".to_vec(),
+        };
+        let kinds = self.kinds.get(&sql).copied().unwrap_or("");
+        let args: Vec<_> = kinds.bytes().map(|kind| self.literal(kind)).collect();
+        let args = if args.is_empty() { String::new() } else { format!(" ({})", args.join(", ")) };
+        let explain = sql.starts_with(b"select $1") || sql.starts_with(b"select 1");
+        let front = if explain && self.rng.chance(40) { "explain (costs off) " } else { "" };
+        format!("{front}execute {}{args}", quoted(&name)).into_bytes()
+    }
+
+    fn literal(&mut self, kind: u8) -> String {
+        match kind {
+            b'i' => self.rng.below(10).to_string(),
+            b't' => format!("'v{}'", self.rng.below(10)),
+            b'd' => "'2024-03-04'".to_owned(),
+            _ => "'\\x01'".to_owned(),
+        }
+    }
+
+    /// Several commands in one Query.
+    fn several(&mut self, draft: &Draft<'_>) -> Vec<u8> {
+        let mut commands = Vec::new();
+        for _ in 0..2 + self.rng.below(3) {
+            let command = if self.rng.chance(25) { self.command(draft) } else { None };
+            commands.push(match command {
+                Some(sql) => sql,
+                None => self.plain_text(draft.client),
+            });
+        }
+        commands.join(&b"; "[..])
+    }
+
+    fn cursor(&mut self, draft: &Draft<'_>) -> Vec<u8> {
+        let list = [
+            "declare c cursor for select id, t from shr.a order by id",
+            "begin; declare c cursor for select generate_series(1, 9)",
+            "fetch 2 from c",
+            "fetch backward 1 from c",
+            "move 1 in c",
+            "close c",
+            "fetch 1 from p0",
+        ];
+        let text = *self.rng.pick(&list);
+        let text = if draft.mode == Mode::Closed { "fetch 2 from c" } else { text };
+        texts::fill(text, draft.client, &mut self.rng)
+    }
+
+    /// A query with tens of kilobytes of result, in few rows or in many.
+    pub(super) fn large(&mut self) -> String {
+        let size = self.rng.below(60_000);
+        match self.rng.below(3) {
+            0 => format!("select repeat('x', {size}), 1"),
+            1 => format!("select g, repeat('r', 20) from generate_series(1, {}) g", size / 40),
+            _ => format!("select '{}'", "l".repeat(size)),
+        }
+    }
+
+    /// Protocol names met by SQL in ways a proxy need not untangle.
+    fn clashing(&mut self, draft: &Draft<'_>) -> Vec<u8> {
+        let name = match self.known(draft) {
+            Some((name, _)) if !name.is_empty() => name,
+            _ => b"s0".to_vec(),
+        };
+        let name = quoted(&name);
+        match self.rng.below(4) {
+            0 if draft.mode == Mode::Pinning => format!("prepare {name} as select 1"),
+            1 => format!("select 1; deallocate {name}"),
+            2 => format!("deallocate {name}; select 2"),
+            _ => format!("select 1; execute {name}"),
+        }
+        .into_bytes()
+    }
+}
+
+/// A name as SQL writes it: bare where that means the same.
+fn quoted(name: &[u8]) -> String {
+    let text = String::from_utf8_lossy(name);
+    let bare = text.starts_with(|c: char| c.is_ascii_lowercase())
+        && text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
+    if bare { text.into_owned() } else { format!("\"{}\"", text.replace('"', "\"\"")) }
+}

@@ -1,0 +1,198 @@
+//! Which steps have one right answer only.
+//!
+//! PostgreSQL converts literals such as `'05/06/2024'::date` when a statement is *parsed*. A pooler
+//! that parses a statement a second time on another server cannot repeat that under settings which
+//! the client has changed since; so a step that would need it is not run, unless asked for. Texts
+//! that depend on the settings carry the comment [`MARK`].
+
+use crate::ledger::{Env, Ledger};
+use crate::msg::Msg;
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+/// The comment in texts whose meaning depends on the settings at their Parse.
+pub const MARK: &[u8] = b"/*env*/";
+
+/// Settings that change what a text means, all reported by the server.
+const SETTINGS: [&str; 5] =
+    ["DateStyle", "IntervalStyle", "TimeZone", "client_encoding", "standard_conforming_strings"];
+
+/// Remembers, per client, whether its settings are known.
+#[derive(Clone, Debug, Default)]
+pub struct Guard {
+    dirty: bool,
+    fresh: Env,
+}
+
+impl Guard {
+    /// The environment of each message of a step, or `None` if the step must not be run.
+    pub fn check(&mut self, ledger: &Ledger, msgs: &[Msg]) -> Option<Vec<Env>> {
+        let mut walk = Walk {
+            env: if self.dirty { self.unknown() } else { known(ledger) },
+            touched: self.dirty,
+            local: BTreeMap::new(),
+        };
+        let mut envs = Vec::with_capacity(msgs.len());
+        for msg in msgs {
+            envs.push(walk.env);
+            if !walk.allows(ledger, msg) {
+                return None;
+            }
+            if walk.changes(ledger, msg) {
+                walk.touched = true;
+                walk.env = self.unknown();
+            }
+        }
+        self.dirty = walk.touched;
+        Some(envs)
+    }
+
+    /// To be called after the replies to a step.
+    pub fn settle(&mut self, ledger: &Ledger) {
+        if !ledger.open() {
+            self.dirty = false;
+        }
+    }
+
+    fn unknown(&mut self) -> Env {
+        self.fresh += 1;
+        self.fresh | 1 << 63
+    }
+}
+
+struct Walk {
+    env: Env,
+    touched: bool,
+    local: BTreeMap<Vec<u8>, (Vec<u8>, Env)>,
+}
+
+impl Walk {
+    fn look<'a>(&'a self, ledger: &'a Ledger, name: &[u8]) -> Option<(&'a [u8], Env)> {
+        match self.local.get(name) {
+            Some((sql, env)) => Some((sql, *env)),
+            None => ledger.stmts.get(name).map(|prepared| (prepared.sql.as_slice(), prepared.env)),
+        }
+    }
+
+    fn allows(&mut self, ledger: &Ledger, msg: &Msg) -> bool {
+        let name = match msg {
+            Msg::Parse(name, sql, _) => {
+                self.local.insert(name.clone(), (sql.clone(), self.env));
+                return true;
+            }
+            Msg::Bind(bind) => bind.stmt.clone(),
+            Msg::Query(sql) => match executed_name(sql) {
+                Some(name) => name,
+                None => return true,
+            },
+            _ => return true,
+        };
+        self.look(ledger, &name).is_none_or(|(sql, env)| !is_marked(sql) || env == self.env)
+    }
+
+    fn changes(&self, ledger: &Ledger, msg: &Msg) -> bool {
+        match msg {
+            Msg::Bind(bind) => {
+                self.look(ledger, &bind.stmt).is_some_and(|(sql, _)| changes_settings(sql))
+            }
+            Msg::Query(sql) => {
+                self.touched
+                    || changes_settings(sql)
+                    || executed_name(sql)
+                        .and_then(|name| self.look(ledger, &name))
+                        .is_some_and(|(sql, _)| changes_settings(sql))
+            }
+            Msg::Execute(..) | Msg::Sync | Msg::FunctionCall(..) => self.touched,
+            _ => false,
+        }
+    }
+}
+
+fn known(ledger: &Ledger) -> Env {
+    let mut hasher = DefaultHasher::new();
+    for name in SETTINGS {
+        ledger.params.get(name).hash(&mut hasher);
+    }
+    hasher.finish() >> 1
+}
+
+/// True if the meaning of this text depends on the settings.
+#[must_use]
+pub fn is_marked(sql: &[u8]) -> bool {
+    sql.windows(MARK.len()).any(|window| window == MARK)
+}
+
+/// True if one of the commands of this text may change a setting, or take a change back.
+#[must_use]
+pub fn changes_settings(sql: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(sql).to_ascii_lowercase();
+    let words =
+        ["set", "reset", "discard", "commit", "end", "rollback", "abort", "release", "prepare"];
+    text.contains("set_config")
+        || text.split(';').any(|command| {
+            let command = command.trim_start();
+            let command = match command.strip_prefix("/*") {
+                Some(rest) => rest.split_once("*/").map_or("", |parts| parts.1),
+                None => command,
+            };
+            command.split_whitespace().next().is_some_and(|word| words.contains(&word))
+        })
+}
+
+/// The name in `EXECUTE name` or `EXPLAIN … EXECUTE name`.
+fn executed_name(sql: &[u8]) -> Option<Vec<u8>> {
+    let text = String::from_utf8_lossy(sql);
+    let at = text.to_ascii_lowercase().find("execute ")?;
+    let rest = text[at + "execute ".len()..].trim_start();
+    let name = match rest.strip_prefix('"') {
+        Some(quoted) => {
+            let masked = quoted.replace("\"\"", "\0");
+            masked.split('"').next()?.replace('\0', "\"")
+        }
+        None => rest.split(|c: char| !c.is_ascii_alphanumeric()).next()?.to_ascii_lowercase(),
+    };
+    Some(name.into_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Guard, changes_settings, executed_name};
+    use crate::ledger::Ledger;
+    use crate::msg::{Bind, Msg};
+    use crate::reply::Frame;
+
+    #[test]
+    fn commands_that_touch_settings_are_known() {
+        for sql in ["SET a=1", "select 1; reset all", "/* x */ set b=1", "end", "rollback to a"] {
+            assert!(changes_settings(sql.as_bytes()), "{sql}");
+        }
+        for sql in ["update t set v=1", "", ";", "select 'set'"] {
+            assert!(!changes_settings(sql.as_bytes()), "{sql}");
+        }
+        assert_eq!(executed_name(b"explain (costs off) execute s1(1)"), Some(b"s1".to_vec()));
+        assert_eq!(executed_name(b"EXECUTE \"a \"\"B\""), Some(b"a \"B".to_vec()));
+        assert_eq!(executed_name(b"select 1"), None);
+    }
+
+    #[test]
+    fn a_literal_is_not_bound_under_other_settings() {
+        let mut ledger = Ledger::default();
+        let mut guard = Guard::default();
+        let parse = Msg::Parse(b"s".to_vec(), b"select 1 /*env*/".to_vec(), Vec::new());
+        let bind = Msg::Bind(Bind::new(b"", b"s", Vec::new()));
+        let set = Msg::Query(b"set datestyle='sql'".to_vec());
+        assert!(guard.check(&ledger, &[parse.clone(), bind.clone()]).is_some());
+        assert!(guard.check(&ledger, &[parse.clone(), set.clone(), bind.clone()]).is_none());
+        assert!(guard.check(&ledger, &[set, parse.clone(), bind.clone()]).is_some());
+        guard.settle(&ledger);
+        let envs = guard.check(&ledger, std::slice::from_ref(&parse)).unwrap();
+        ledger.sent(&parse, envs[0]);
+        ledger.sent(&Msg::Sync, 0);
+        ledger.received(&Frame::new(b'1', b""));
+        ledger.received(&Frame::new(b'Z', b"I"));
+        guard.settle(&ledger);
+        assert!(guard.check(&ledger, std::slice::from_ref(&bind)).is_some());
+        ledger.received(&Frame::new(b'S', b"DateStyle\0SQL\0"));
+        assert!(guard.check(&ledger, &[bind]).is_none());
+    }
+}

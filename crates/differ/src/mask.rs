@@ -1,0 +1,219 @@
+//! What may differ between two replies that are nevertheless the same, each rule with its reason.
+//!
+//! Two frames are first compared byte for byte. Only if they differ are the rules of [`MASKS`]
+//! applied, one after another, to both; the report counts how often each was needed.
+
+use crate::reply::Frame;
+
+/// The proxied clients' database.
+pub const PROXIED: &str = "diffp";
+/// The direct clients' database.
+pub const DIRECT: &str = "diffd";
+
+/// The first OID of objects not made by initdb.
+const FIRST_NORMAL_OID: u32 = 16384;
+
+/// One rule.
+pub struct Mask {
+    /// Its name in the report.
+    pub name: &'static str,
+    /// Why what it hides is no fault.
+    pub reason: &'static str,
+    /// Rewrites a frame; the second argument is the type of the message the frame answers.
+    apply: fn(&mut Frame, u8),
+}
+
+/// All rules, in the order they are applied.
+pub const MASKS: [Mask; 7] = [
+    Mask {
+        name: "table-oid",
+        reason: "the two databases give their tables different OIDs (RowDescription)",
+        apply: |frame, _| each_column(frame, |oids| oids[..4].fill(0)),
+    },
+    Mask {
+        name: "type-oid",
+        reason: "types made by the test have different OIDs in the two databases",
+        apply: own_types,
+    },
+    Mask {
+        name: "notification-pid",
+        reason: "the process id of a notification is the server's",
+        apply: |frame, _| {
+            if frame.tag == b'A' && frame.body.len() >= 4 {
+                frame.body[..4].fill(0);
+            }
+        },
+    },
+    Mask {
+        name: "oid-in-message",
+        reason: "internal errors name OIDs, which differ between the two databases",
+        apply: oid_in_message,
+    },
+    Mask {
+        name: "database-name",
+        reason: "the two databases have different names",
+        apply: |frame, _| {
+            if frame.has_fields() {
+                rewrite(frame, |_, value| Some(value.replace(PROXIED, DIRECT)));
+            }
+        },
+    },
+    Mask {
+        name: "bound-position",
+        reason: "an error that answers Bind or Describe may come from a Parse the proxy put in \
+                 front, where a position means something else (E33)",
+        apply: |frame, answers| {
+            if frame.tag == b'E' && matches!(answers, b'B' | b'D') {
+                rewrite(frame, |code, value| (code != b'P').then_some(value));
+            }
+        },
+    },
+    Mask {
+        name: "aborted-place",
+        reason: "in an aborted transaction 25P02 answers Bind or Describe, be it raised there or by \
+                 a Parse the proxy put in front: only file, line and routine tell",
+        apply: |frame, answers| {
+            if frame.tag == b'E' && frame.field(b'C') == b"25P02" && matches!(answers, b'B' | b'D')
+            {
+                rewrite(frame, |code, value| {
+                    (!matches!(code, b'F' | b'L' | b'R')).then_some(value)
+                });
+            }
+        },
+    },
+];
+
+/// If the frames are the same under the rules, which rules that took; `answers` is the type of the
+/// message the frames answer.
+#[must_use]
+pub fn same(direct: &Frame, proxied: &Frame, answers: u8) -> Option<[bool; MASKS.len()]> {
+    if direct == proxied {
+        return Some([false; MASKS.len()]);
+    }
+    let masked = |frame: &Frame| {
+        let mut frame = frame.clone();
+        MASKS.iter().for_each(|mask| (mask.apply)(&mut frame, answers));
+        frame
+    };
+    let same = direct.tag == proxied.tag && masked(direct) == masked(proxied);
+    same.then(|| used_only(direct, proxied, answers))
+}
+
+/// The rules without which the frames would still differ.
+fn used_only(direct: &Frame, proxied: &Frame, answers: u8) -> [bool; MASKS.len()] {
+    let mut needed = [true; MASKS.len()];
+    for candidate in 0..MASKS.len() {
+        needed[candidate] = false;
+        let (mut one, mut two) = (direct.clone(), proxied.clone());
+        for (mask, _) in MASKS.iter().zip(needed).filter(|(_, needed)| *needed) {
+            (mask.apply)(&mut one, answers);
+            (mask.apply)(&mut two, answers);
+        }
+        needed[candidate] = one != two;
+    }
+    needed
+}
+
+/// Hands `change` the 18 fixed bytes of each column of a RowDescription.
+fn each_column(frame: &mut Frame, change: impl Fn(&mut [u8])) {
+    if frame.tag != b'T' {
+        return;
+    }
+    let mut at = 2;
+    while let Some(name) = frame.body.get(at..).and_then(|rest| rest.iter().position(|b| *b == 0)) {
+        let start = at + name + 1;
+        let Some(fixed) = frame.body.get_mut(start..start + 18) else {
+            return;
+        };
+        change(fixed);
+        at = start + 18;
+    }
+}
+
+fn own_types(frame: &mut Frame, _: u8) {
+    let clear = |oid: &mut [u8]| {
+        let value = oid.iter().fold(0u32, |sum, byte| sum << 8 | u32::from(*byte));
+        if value >= FIRST_NORMAL_OID {
+            oid.fill(0);
+        }
+    };
+    each_column(frame, |fixed| clear(&mut fixed[6..10]));
+    if frame.tag == b't' && frame.body.len() > 2 {
+        frame.body[2..].chunks_exact_mut(4).for_each(clear);
+    }
+}
+
+fn oid_in_message(frame: &mut Frame, _: u8) {
+    let message = frame.field(b'M');
+    let names_oid = [&b"cache lookup failed"[..], b"OID"]
+        .iter()
+        .any(|text| message.windows(text.len()).any(|window| window == *text));
+    if frame.tag == b'E' && names_oid {
+        rewrite(frame, |code, value| {
+            Some(if code == b'M' { value.replace(|c: char| c.is_ascii_digit(), "") } else { value })
+        });
+    }
+}
+
+/// Replaces or drops the fields of an error or notice.
+fn rewrite(frame: &mut Frame, change: impl Fn(u8, String) -> Option<String>) {
+    let fields: Vec<(u8, Vec<u8>)> = frame
+        .fields()
+        .iter()
+        .filter_map(|(code, value)| match std::str::from_utf8(value) {
+            Ok(text) => change(*code, text.to_owned()).map(|text| (*code, text.into_bytes())),
+            Err(_) => Some((*code, value.to_vec())),
+        })
+        .collect();
+    frame.set_fields(&fields);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MASKS, same};
+    use crate::reply::Frame;
+
+    fn row(table: u8, kind: u32) -> Frame {
+        let mut body = b"\0\x01id\0\0\0\0".to_vec();
+        body.push(table);
+        body.extend_from_slice(b"\0\x01");
+        body.extend_from_slice(&kind.to_be_bytes());
+        body.extend_from_slice(b"\0\x04\xff\xff\xff\xff\0\0");
+        Frame::new(b'T', &body)
+    }
+
+    fn names(used: [bool; MASKS.len()]) -> Vec<&'static str> {
+        MASKS.iter().zip(used).filter(|(_, used)| *used).map(|(mask, _)| mask.name).collect()
+    }
+
+    #[test]
+    fn oids_of_tables_and_own_types_may_differ() {
+        assert_eq!(same(&row(1, 23), &row(1, 23), b'D').map(names), Some(vec![]));
+        assert_eq!(same(&row(1, 23), &row(2, 23), b'D').map(names), Some(vec!["table-oid"]));
+        assert_eq!(same(&row(1, 20000), &row(1, 20001), b'D').map(names), Some(vec!["type-oid"]));
+        assert_eq!(same(&row(1, 23), &row(1, 25), b'D'), None);
+    }
+
+    #[test]
+    fn a_position_may_be_missing_after_bind_only() {
+        let with = Frame::new(b'E', b"C42P01\0Mno\0P15\0\0");
+        let without = Frame::new(b'E', b"C42P01\0Mno\0\0");
+        assert_eq!(same(&with, &without, b'B').map(names), Some(vec!["bound-position"]));
+        assert_eq!(same(&with, &without, b'P'), None);
+    }
+
+    #[test]
+    fn routine_counts_but_in_an_aborted_transaction() {
+        let error = |code: &str, routine: &str| {
+            Frame::new(b'E', format!("C{code}\0Mx\0R{routine}\0\0").as_bytes())
+        };
+        assert_eq!(same(&error("26000", "a"), &error("26000", "b"), b'B'), None);
+        let used = same(&error("25P02", "a"), &error("25P02", "b"), b'B');
+        assert_eq!(used.map(names), Some(vec!["aborted-place"]));
+    }
+
+    #[test]
+    fn every_mask_has_a_reason() {
+        assert!(MASKS.iter().all(|mask| mask.reason.len() > 20));
+    }
+}

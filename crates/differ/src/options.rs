@@ -1,0 +1,142 @@
+//! The command line.
+
+use crate::client::Peers;
+use crate::episode::Plan;
+use crate::features::{FEATURES, Features};
+use std::time::Duration;
+
+/// What the program is to do.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// How to run episodes.
+    pub plan: Plan,
+    /// Seed of the run; each episode's seed follows from it.
+    pub seed: u64,
+    /// How many segments in all.
+    pub segments: u64,
+    /// Run only the episode with this seed.
+    pub replay: Option<u64>,
+    /// Go on after this many differences.
+    pub keep_going: u64,
+    /// Print the steps of a replayed episode.
+    pub verbose: bool,
+}
+
+/// What `--help` prints.
+#[must_use]
+pub fn help() -> String {
+    let mut text = "\
+Compares what clients get through a proxy with what PostgreSQL itself answers them.
+
+differ --proxy HOST:PORT --direct HOST:PORT [options]
+
+  --proxy ADDR      the proxy (or a server, for a test of this program)
+  --direct ADDR     the PostgreSQL server behind it; also used to make the two databases
+  --user NAME       user on both, without password (postgres)
+  --seed N          seed of the run (1)
+  --segments N      how many segments to send (20000)
+  --clients 1..3    at most this many clients in an episode (3)
+  --pool-size K     servers the proxy has for the database (2); a smaller number is safe
+  --length N        segments in an episode (400)
+  --fragment        cut what is sent to the proxy at random places
+  --timeout SECONDS a reply that takes longer is a difference (10)
+  --replay SEED     run only the episode with this seed; the other options as they were
+  --verbose         with --replay: print the steps
+  --keep-going N    stop after N differences only
+  --with A,B --without A,B   switch features, or `all`:
+"
+    .to_owned();
+    for feature in &FEATURES {
+        let mark = if feature.default { "on " } else { "off" };
+        text.push_str(&format!("      {:<19}{mark}  {}\n", feature.name, feature.doc));
+    }
+    text
+}
+
+impl Options {
+    /// Reads the arguments after the program's name.
+    ///
+    /// # Errors
+    /// If one is unknown, not a number where it should be one, or missing.
+    pub fn parse(args: impl IntoIterator<Item = String>) -> Result<Self, String> {
+        let mut options = Self::default();
+        let mut args = args.into_iter();
+        while let Some(name) = args.next() {
+            match name.as_str() {
+                "--fragment" => options.plan.peers.fragment = true,
+                "--verbose" => options.verbose = true,
+                _ => {
+                    let value = args.next().ok_or_else(|| format!("{name} needs a value"))?;
+                    options.set(&name, &value)?;
+                }
+            }
+        }
+        if options.plan.peers.proxied.is_empty() || options.plan.peers.direct.is_empty() {
+            return Err("--proxy and --direct are needed".to_owned());
+        }
+        Ok(options)
+    }
+
+    fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
+        let number = || value.parse::<u64>().map_err(|error| format!("{name} {value}: {error}"));
+        let small = || number().map(|number| usize::try_from(number).unwrap_or(usize::MAX));
+        let plan = &mut self.plan;
+        match name {
+            "--proxy" => value.clone_into(&mut plan.peers.proxied),
+            "--direct" => value.clone_into(&mut plan.peers.direct),
+            "--user" => value.clone_into(&mut plan.peers.user),
+            "--seed" => self.seed = number()?,
+            "--segments" => self.segments = number()?,
+            "--clients" => plan.clients = small()?.clamp(1, 3),
+            "--pool-size" => plan.pool_size = small()?.max(1),
+            "--length" => plan.length = number()?.max(1),
+            "--timeout" => plan.peers.limit = Duration::from_secs(number()?.max(1)),
+            "--replay" => self.replay = Some(number()?),
+            "--keep-going" => self.keep_going = number()?,
+            "--with" => plan.features.switch(value, true)?,
+            "--without" => plan.features.switch(value, false)?,
+            _ => return Err(format!("unknown option {name}")),
+        }
+        Ok(())
+    }
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        let peers = Peers {
+            proxied: String::new(),
+            direct: String::new(),
+            user: "postgres".to_owned(),
+            limit: Duration::from_secs(10),
+            fragment: false,
+        };
+        let features = Features::default();
+        Self {
+            plan: Plan { peers, features, clients: 3, pool_size: 2, length: 400 },
+            seed: 1,
+            segments: 20_000,
+            replay: None,
+            keep_going: 1,
+            verbose: false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Options, help};
+
+    fn parse(line: &str) -> Result<Options, String> {
+        Options::parse(line.split(' ').map(str::to_owned))
+    }
+
+    #[test]
+    fn options_are_read() {
+        let options = parse("--proxy a:1 --direct b:2 --seed 9 --fragment --without copy").unwrap();
+        assert_eq!(options.seed, 9);
+        assert!(options.plan.peers.fragment && !options.plan.features.has("copy"));
+        assert!(parse("--proxy a:1").is_err());
+        assert!(parse("--proxy a:1 --direct b:2 --seed x").is_err());
+        assert!(help().contains("--keep-going"));
+    }
+}

@@ -1,0 +1,69 @@
+//! Whose turn it is.
+//!
+//! A pool that is smaller than the number of clients lets a client wait while others hold all its
+//! servers. The test has one thread, so it only ever lets those proceed who need not wait: who holds
+//! a server is read off the direct sessions.
+
+use crate::client::Client;
+use crate::episode::{Plan, Step};
+use crate::generate::{Generator, Mode};
+
+/// The clients that hold a server of the proxy's pool, or may do so.
+#[must_use]
+pub fn holders(clients: &[Option<Client>]) -> Vec<usize> {
+    let holds = |client: &Client| !client.dead && (client.pinned || client.ledger.holds_server());
+    (0..clients.len()).filter(|at| clients[*at].as_ref().is_some_and(holds)).collect()
+}
+
+/// The next step of an episode.
+pub fn next(generator: &mut Generator, plan: &Plan, clients: &[Option<Client>]) -> Step {
+    if let Some(client) =
+        clients.iter().position(|client| client.as_ref().is_none_or(|client| client.dead))
+    {
+        return connect(generator, client);
+    }
+    let holders = holders(clients);
+    let full = holders.len() >= plan.pool_size;
+    let ready: Vec<usize> =
+        (0..clients.len()).filter(|client| !full || holders.contains(client)).collect();
+    let client = *generator.rng().pick(&ready);
+    if plan.features.has("reconnect") && generator.rng().below(1000) < 6 {
+        return connect(generator, client);
+    }
+    let may_burst = plan.features.has("burst") && clients.len() > 1 && generator.rng().chance(12);
+    if may_burst && clients.len() <= plan.pool_size {
+        return burst(generator, clients, Mode::Free);
+    }
+    if may_burst && holders.is_empty() {
+        return burst(generator, clients, Mode::Closed);
+    }
+    let mode = mode(plan, clients.len(), client);
+    Step::Send(send(generator, clients, client, mode).into_iter().collect())
+}
+
+/// Pinned clients keep their server for good; one must be left for the others.
+fn mode(plan: &Plan, clients: usize, client: usize) -> Mode {
+    let may_pin = clients <= plan.pool_size || client + 1 < plan.pool_size;
+    if may_pin && plan.features.has("pins") { Mode::Pinning } else { Mode::Free }
+}
+
+fn connect(generator: &mut Generator, client: usize) -> Step {
+    let polite = generator.rng().chance(60);
+    Step::Connect { client, polite, params: generator.startup() }
+}
+
+fn burst(generator: &mut Generator, clients: &[Option<Client>], mode: Mode) -> Step {
+    Step::Send(
+        (0..clients.len()).filter_map(|client| send(generator, clients, client, mode)).collect(),
+    )
+}
+
+fn send(
+    generator: &mut Generator,
+    clients: &[Option<Client>],
+    client: usize,
+    mode: Mode,
+) -> Option<(usize, Vec<crate::msg::Msg>)> {
+    let ledger = &clients[client].as_ref()?.ledger;
+    Some((client, generator.step(client, ledger, mode)))
+}

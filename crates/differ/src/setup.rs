@@ -1,0 +1,118 @@
+//! The two databases: made once, the clients' own schemas made anew for each episode.
+
+use crate::conn::{Broken, Conn};
+use crate::mask::{DIRECT, PROXIED};
+use std::time::Duration;
+
+/// How long an administrative command may take.
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// Settings of both databases. The time limit is a safety only: no step is meant to wait for
+/// another. Warnings about escapes are off because a shared statement is parsed, and warned about,
+/// once.
+const SETTINGS: [(&str, &str); 5] = [
+    ("statement_timeout", "'8s'"),
+    ("escape_string_warning", "off"),
+    ("timezone", "'UTC'"),
+    ("datestyle", "'ISO, MDY'"),
+    ("jit", "off"),
+];
+
+const SHARED: &str = "
+    create schema shr;
+    create table shr.a (id int primary key, t text, d date, ts timestamptz, v interval,
+                        n numeric, b bytea);
+    insert into shr.a select g, case when g % 5 = 4 then null when g = 3 then 'é' else 'v' || g end,
+        date '2024-01-01' + g * 9, timestamptz '2024-01-01 00:00:00+00' + g * interval '1 hour',
+        g * interval '1 day 1 minute', g / 4.0, decode('00' || lpad(g::text, 2, '0'), 'hex')
+        from generate_series(0, 9) g;";
+
+const OWN: &str = "
+    drop schema if exists {s} cascade;
+    create schema {s};
+    create table {s}.t1 (id int primary key, v text, n int default 0 check (n < 1000));
+    create table {s}.t2 (id serial, d date, ts timestamptz);
+    create table {s}.t3 (id int, v text);
+    create table {s}.late (id int unique deferrable initially deferred);
+    insert into {s}.t1 select g, 'v' || g from generate_series(0, 3) g;
+    insert into {s}.t3 values (1, 'one');";
+
+/// Administrative connections, straight to the server.
+#[derive(Debug)]
+pub struct Admin {
+    databases: [Conn; 2],
+}
+
+impl Admin {
+    /// Connects to the server at `addr`, making the databases if they are not there.
+    ///
+    /// # Errors
+    /// If the server cannot be reached or refuses.
+    pub fn new(addr: &str, user: &str) -> Result<Self, String> {
+        let mut control = connect(addr, user, "postgres")?;
+        for name in [PROXIED, DIRECT] {
+            let known = format!("select 1 from pg_database where datname = '{name}'");
+            if run(&mut control, &known)? == 0 {
+                create(&mut control, addr, user, name)?;
+            }
+        }
+        Ok(Self { databases: [connect(addr, user, PROXIED)?, connect(addr, user, DIRECT)?] })
+    }
+
+    /// Puts the clients' own tables back to what they are at the start of an episode.
+    ///
+    /// # Errors
+    /// If a command fails, for one because a transaction of an earlier episode is still open.
+    pub fn reset(&mut self, clients: usize) -> Result<(), String> {
+        let sql: String =
+            (1..=clients).map(|number| OWN.replace("{s}", &format!("c{number}"))).collect();
+        for (conn, name) in self.databases.iter_mut().zip([PROXIED, DIRECT]) {
+            run(conn, &sql).map_err(|error| format!("reset of {name}: {error}"))?;
+        }
+        Ok(())
+    }
+}
+
+fn create(control: &mut Conn, addr: &str, user: &str, name: &str) -> Result<(), String> {
+    run(control, &format!("create database {name} template template0 encoding 'UTF8' locale 'C'"))?;
+    for (setting, value) in SETTINGS {
+        run(control, &format!("alter database {name} set {setting} = {value}"))?;
+    }
+    run(&mut connect(addr, user, name)?, SHARED)?;
+    Ok(())
+}
+
+fn connect(addr: &str, user: &str, database: &str) -> Result<Conn, String> {
+    let params = [
+        ("user".to_owned(), user.to_owned()),
+        ("database".to_owned(), database.to_owned()),
+        ("options".to_owned(), "-c client_min_messages=error -c lock_timeout=10s".to_owned()),
+    ];
+    let words = |broken: Broken| format!("cannot connect to {addr}, {database}: {broken:?}");
+    let mut conn = Conn::open(addr, &params, LIMIT).map_err(words)?;
+    loop {
+        let frame = conn.read().map_err(words)?;
+        match frame.tag {
+            b'E' => return Err(frame.to_string()),
+            b'Z' => return Ok(conn),
+            _ => {}
+        }
+    }
+}
+
+/// Runs commands; how many rows came back.
+fn run(conn: &mut Conn, sql: &str) -> Result<usize, String> {
+    let mut bytes = Vec::new();
+    crate::msg::Msg::Query(sql.as_bytes().to_vec()).encode(&mut bytes);
+    conn.write(&bytes).map_err(|broken| format!("{broken:?}"))?;
+    let (mut rows, mut error) = (0, None);
+    loop {
+        let frame = conn.read().map_err(|broken| format!("{broken:?}"))?;
+        match frame.tag {
+            b'D' => rows += 1,
+            b'E' => error = Some(frame.to_string()),
+            b'Z' => return error.map_or(Ok(rows), Err),
+            _ => {}
+        }
+    }
+}
