@@ -1,0 +1,11 @@
+//! What every driver has to do, tried on each of them.
+//!
+//! No test depends on how long something takes; where one waits, it gives up after [`harness::GUARD`].
+
+mod harness;
+mod ending;
+mod flow;
+mod hand_over;
+mod many;
+mod opening;
+mod waiting;

@@ -1,0 +1,83 @@
+//! How a turn ends.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use refrain_drive::Driver;
+
+use crate::harness::{GUARD, on_both};
+
+on_both! {
+    fn a_turn_waits_as_long_as_it_is_told(driven) {
+        let start = Instant::now();
+        driven.turn(Duration::ZERO);
+        driven.turn(Duration::from_millis(30));
+        assert!(start.elapsed() >= Duration::from_millis(30));
+        assert!(driven.seen.is_empty());
+    }
+
+    fn a_turn_that_does_not_wait_still_looks(driven) {
+        driven.turn(Duration::ZERO);
+        driven.kernel.waker().wake();
+        let start = Instant::now();
+        while driven.seen.is_empty() {
+            driven.turn(Duration::ZERO);
+            assert!(start.elapsed() < GUARD);
+        }
+    }
+
+    fn another_thread_ends_the_wait(driven) {
+        for _ in 0..20 {
+            let waker = driven.kernel.waker();
+            let thread = thread::spawn(move || waker.wake());
+            driven.kernel.turn(None, &mut |_| {}).unwrap();
+            thread.join().unwrap();
+            driven.turn(Duration::ZERO);
+            driven.seen.clear();
+        }
+    }
+
+    fn wakes_are_coalesced(driven) {
+        let waker = driven.kernel.waker();
+        for _ in 0..1000 {
+            waker.wake();
+        }
+        driven.calm_down();
+        driven.woken();
+        assert!(driven.seen.is_empty());
+        waker.wake();
+        driven.woken();
+    }
+
+    /// Whatever was written before a wake is seen after `Woken`, however the two threads interleave.
+    fn no_wake_is_lost(driven) {
+        const LAST: u32 = 20_000;
+        let written = Arc::new(AtomicU32::new(0));
+        let waker = driven.kernel.waker();
+        let theirs = Arc::clone(&written);
+        let thread = thread::spawn(move || {
+            for number in 1..=LAST {
+                theirs.store(number, Ordering::Relaxed);
+                waker.wake();
+            }
+        });
+        while written.load(Ordering::Relaxed) < LAST {
+            driven.woken();
+        }
+        thread.join().unwrap();
+    }
+
+    /// A driver may be opened in one thread and used in another.
+    fn a_driver_moves_before_its_first_turn(driven) {
+        let mut other = driven.another();
+        let mut peer = other.pair(refrain_drive::Token(0));
+        std::io::Write::write_all(&mut peer, b"hello").unwrap();
+        thread::spawn(move || {
+            assert_eq!(other.received(refrain_drive::Token(0), 5), b"hello");
+        })
+        .join()
+        .unwrap();
+    }
+}
