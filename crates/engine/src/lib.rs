@@ -1,1 +1,70 @@
-//! To be written.
+//! What becomes of every byte and every waiting client, decided without I/O.
+//!
+//! One [`Engine`] a core. The loop around it hands it an [`Event`], the time and its [`Ports`]; the
+//! engine appends what is to be sent to the ports' buffers and puts what else is to be done beside
+//! them as [`Action`]s. A run is a function of its events: there is no socket, clock, thread or
+//! randomness in here. What cores share ([`shared::Shared`]) sits behind locks that only cold paths take:
+//! a new statement text, a server opened or closed, a login.
+//!
+//! The modules stand in the order in which they build on each other.
+
+#![forbid(unsafe_code)]
+
+// What things are.
+pub mod ids;
+pub mod time;
+pub mod fault;
+pub mod auth;
+pub mod stats;
+mod inbox;
+
+// Statements and settings.
+pub mod statement;
+pub mod registry;
+mod texts;
+mod names;
+mod slots;
+mod settings;
+
+// What is owed, and what to take back.
+mod ledger;
+mod undo;
+
+// Who takes part.
+mod server;
+pub mod snapshot;
+pub mod shared;
+pub mod event;
+pub mod ports;
+mod client;
+mod pool;
+mod hub;
+mod roles;
+
+// From the client to the server, and back: the hot path.
+mod talk;
+mod prepare;
+mod query;
+mod request;
+mod failure;
+mod reply;
+
+// One step, by subject.
+mod engine;
+mod lending;
+mod cancel;
+mod serving;
+mod server_login;
+mod server_input;
+mod login;
+mod console;
+mod control;
+mod tick;
+mod view;
+
+pub use engine::Engine;
+pub use event::{Action, Event};
+pub use ids::{ClientSerial, Conn, Core};
+pub use ports::{Output, Ports};
+pub use server::Parcel;
+pub use time::Now;

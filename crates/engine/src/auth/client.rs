@@ -1,0 +1,282 @@
+//! A client proves who it is; we are its server.
+//!
+//! ```text
+//! Trust       (nothing)                               -> Done
+//! Password    ask, password                           -> Done | Failed
+//! Md5         ask with salt, hash                     -> Done | Failed
+//! Scram       ask, client-first, challenge, proof     -> Done | Failed
+//! ```
+//!
+//! The body of each `p` message goes into [`Proving::receive`], which consumes the exchange and
+//! gives back what follows. What is wrong in *form* is refused at once with `08P01`; it depends on
+//! the message alone. What is wrong in *substance* is refused at the end, always with the same
+//! words.
+//!
+//! As in PostgreSQL, a user who has a SCRAM verifier is asked for SCRAM where MD5 is configured;
+//! the user name inside SCRAM is not read, as the startup message has it; `n` and `y` are both
+//! accepted for a client without channel binding, since none is offered; an authorization identity
+//! is refused.
+
+use std::fmt;
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+
+use super::credential::Credential;
+use super::scram::{self, ClientFinal, ClientFirst, MECHANISM, Malformed, NONCE_BYTES};
+use super::secret::{Password, Secret, text_body};
+use super::verifier::signature;
+
+/// The longest password taken, and the longest SCRAM message: PostgreSQL's limits.
+const MAX_PASSWORD: usize = 65_535;
+const MAX_SCRAM: usize = 1024;
+
+/// How a client is to prove who it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// Not at all.
+    Trust,
+    /// By its password, sent in the clear.
+    Password,
+    /// By an MD5 of password and salt; by SCRAM where a verifier is stored.
+    Md5,
+    /// By SCRAM-SHA-256.
+    Scram,
+}
+
+/// An authentication message to the client, for `wire` to frame.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AuthRequest {
+    /// The client is who it says.
+    Ok,
+    /// Asks for the password.
+    CleartextPassword,
+    /// Asks for its MD5 with this salt.
+    Md5 {
+        /// Four random bytes.
+        salt: [u8; 4],
+    },
+    /// Asks for a choice among mechanisms.
+    Sasl {
+        /// Best first.
+        mechanisms: &'static [&'static str],
+    },
+    /// Goes on with the mechanism chosen.
+    SaslContinue(Vec<u8>),
+    /// The mechanism's last word.
+    SaslFinal(Vec<u8>),
+}
+
+/// What comes of a message.
+#[must_use]
+#[derive(Debug)]
+pub enum Step {
+    /// Send this, and feed the client's answer to the exchange.
+    Send(AuthRequest, Proving),
+    /// The client has proved who it is. Send these, in this order; the last is [`AuthRequest::Ok`].
+    Done(Authenticated, Vec<AuthRequest>),
+    /// The client has not. Tell it, and close.
+    Failed(Refusal),
+}
+
+/// Proof that a client is who it says. Only [`Proving`] makes one.
+#[derive(Debug)]
+pub struct Authenticated {
+    user: String,
+    secret: Secret,
+}
+
+impl Authenticated {
+    /// The user's name.
+    pub fn user(&self) -> &str {
+        &self.user
+    }
+
+    /// What the exchange has put into our hands to log in at servers as this user: the password if
+    /// it was sent or is stored, the MD5 hash if that is stored, else the SCRAM keys. Nothing under
+    /// [`Method::Trust`].
+    pub fn secret(&self) -> &Secret {
+        &self.secret
+    }
+}
+
+/// Why a client was refused. [`fmt::Display`] gives the words for the client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// There is no such user, or the password is wrong, or none is stored that fits the method.
+    Password {
+        /// Whoever the client said it was.
+        user: String,
+    },
+    /// The client broke the protocol.
+    Malformed(Malformed),
+}
+
+impl Refusal {
+    /// The SQLSTATE to send.
+    pub fn sqlstate(&self) -> &'static str {
+        match self {
+            Self::Password { .. } => "28P01",
+            Self::Malformed(_) => "08P01",
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Password { user } => {
+                write!(f, "password authentication failed for user \"{user}\"")
+            }
+            Self::Malformed(malformed) => malformed.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+/// An exchange under way with a client.
+#[derive(Debug)]
+pub struct Proving {
+    credential: Credential,
+    awaits: Awaits,
+}
+
+/// The message that is to come.
+#[derive(Debug)]
+enum Awaits {
+    Password,
+    Md5 { salt: [u8; 4] },
+    SaslInitial { nonce: String },
+    ClientFirst { nonce: String },
+    ClientFinal(Challenged),
+}
+
+/// What the client's proof must agree with.
+#[derive(Debug)]
+struct Challenged {
+    gs2_header: String,
+    /// The client's and ours.
+    nonce: Vec<u8>,
+    /// Client-first (less header), server-first and commas after both: the head of what is signed.
+    said: Vec<u8>,
+}
+
+impl Proving {
+    /// Opens the exchange.
+    pub fn start(method: Method, credential: &Credential, random: &[u8; NONCE_BYTES]) -> Step {
+        let (request, awaits) = match method {
+            Method::Trust => return Step::done(credential, Secret::None, Vec::new()),
+            Method::Password => (AuthRequest::CleartextPassword, Awaits::Password),
+            Method::Md5 if !credential.is_scram() => {
+                let [a, b, c, d, ..] = *random;
+                let salt = [a, b, c, d];
+                (AuthRequest::Md5 { salt }, Awaits::Md5 { salt })
+            }
+            Method::Md5 | Method::Scram => {
+                let nonce = scram::nonce(random);
+                (AuthRequest::Sasl { mechanisms: &[MECHANISM] }, Awaits::SaslInitial { nonce })
+            }
+        };
+        Step::Send(request, Self { credential: credential.clone(), awaits })
+    }
+
+    /// Takes the body of a `p` message: what follows its length.
+    pub fn receive(self, body: &[u8]) -> Step {
+        let Self { credential, awaits } = self;
+        let step = match awaits {
+            Awaits::Password => check_password(&credential, body),
+            Awaits::Md5 { salt } => check_md5(&credential, salt, body),
+            Awaits::SaslInitial { nonce } => sasl_initial(credential, nonce, body),
+            Awaits::ClientFirst { nonce } => client_first(credential, &nonce, body),
+            Awaits::ClientFinal(challenged) => client_final(&credential, &challenged, body),
+        };
+        step.unwrap_or_else(|malformed| Step::Failed(Refusal::Malformed(malformed)))
+    }
+}
+
+impl Step {
+    fn done(credential: &Credential, secret: Secret, mut say: Vec<AuthRequest>) -> Self {
+        say.push(AuthRequest::Ok);
+        Self::Done(Authenticated { user: credential.user().to_owned(), secret }, say)
+    }
+
+    /// Ends the exchange by what the check of a secret has found.
+    fn end(credential: &Credential, found: Option<Secret>, say: Vec<AuthRequest>) -> Self {
+        match found {
+            Some(secret) => Self::done(credential, secret, say),
+            None => Self::Failed(Refusal::Password { user: credential.user().to_owned() }),
+        }
+    }
+}
+
+fn check_password(credential: &Credential, body: &[u8]) -> Result<Step, Malformed> {
+    let text = text_body(at_most(MAX_PASSWORD, body)?)?;
+    // An empty password is nobody's, which the client may know: PostgreSQL says so outright.
+    let found = Password::new(text).and_then(|password| credential.check_password(password));
+    Ok(Step::end(credential, found, Vec::new()))
+}
+
+fn check_md5(credential: &Credential, salt: [u8; 4], body: &[u8]) -> Result<Step, Malformed> {
+    let text = text_body(at_most(MAX_PASSWORD, body)?)?;
+    Ok(Step::end(credential, credential.check_md5(text, salt), Vec::new()))
+}
+
+/// Reads a mechanism's name and the length and bytes of its first message, which may be left out.
+fn sasl_initial(credential: Credential, nonce: String, body: &[u8]) -> Result<Step, Malformed> {
+    let body = at_most(MAX_SCRAM, body)?;
+    let end = body.iter().position(|byte| *byte == 0);
+    let end = end.ok_or(Malformed("SASL mechanism's name has no end"))?;
+    if &body[..end] != MECHANISM.as_bytes() {
+        return Err(Malformed("client selected an invalid SASL authentication mechanism"));
+    }
+    let (length, message) =
+        body[end + 1..].split_first_chunk::<4>().ok_or(Malformed("SASL message has no length"))?;
+    match i32::from_be_bytes(*length) {
+        -1 if message.is_empty() => {
+            let request = AuthRequest::SaslContinue(Vec::new());
+            Ok(Step::Send(request, Proving { credential, awaits: Awaits::ClientFirst { nonce } }))
+        }
+        length if usize::try_from(length) == Ok(message.len()) => {
+            client_first(credential, &nonce, message)
+        }
+        _ => Err(Malformed("SASL message is not as long as it says")),
+    }
+}
+
+fn client_first(credential: Credential, nonce: &str, body: &[u8]) -> Result<Step, Malformed> {
+    let first = ClientFirst::parse(at_most(MAX_SCRAM, body)?)?;
+    let nonce = [first.nonce, nonce.as_bytes()].concat();
+    let verifier = credential.verifier();
+    let salt = BASE64_STANDARD.encode(&verifier.salt);
+    let parameters = format!(",s={salt},i={}", verifier.iterations);
+    let challenge = [b"r=", nonce.as_slice(), parameters.as_bytes()].concat();
+    let awaits = Awaits::ClientFinal(Challenged {
+        gs2_header: BASE64_STANDARD.encode(first.gs2_header),
+        nonce,
+        said: [first.bare, b",", &challenge, b","].concat(),
+    });
+    Ok(Step::Send(AuthRequest::SaslContinue(challenge), Proving { credential, awaits }))
+}
+
+fn client_final(
+    credential: &Credential,
+    challenged: &Challenged,
+    body: &[u8],
+) -> Result<Step, Malformed> {
+    let last = ClientFinal::parse(at_most(MAX_SCRAM, body)?)?;
+    if last.gs2_header != challenged.gs2_header.as_bytes() {
+        return Err(Malformed("SCRAM channel binding check failed"));
+    }
+    if last.nonce != challenged.nonce {
+        return Err(Malformed("SCRAM nonce does not match"));
+    }
+    let said = [&challenged.said, last.signed].concat();
+    let found = credential.check_proof(&last.proof, &said);
+    let ours = BASE64_STANDARD.encode(signature(&credential.verifier().server_key, &said));
+    let server_final = AuthRequest::SaslFinal(format!("v={ours}").into_bytes());
+    Ok(Step::end(credential, found, vec![server_final]))
+}
+
+fn at_most(limit: usize, body: &[u8]) -> Result<&[u8], Malformed> {
+    if body.len() > limit { Err(Malformed("authentication message is too long")) } else { Ok(body) }
+}

@@ -1,0 +1,184 @@
+//! What a client is checked against, made ready so that a login costs little.
+//!
+//! One [`Credential`] per user, kept by the caller for as long as the user's secret stays the same.
+//! The user nobody knows has one too: it holds a secret that cannot be guessed, passes through the
+//! same code as any other, and is refused at the very end. Hence the exchange tells a stranger
+//! neither by its messages nor by its duration which names exist.
+//!
+//! To look like a user it must look the same each time: a salt that changed between two attempts
+//! would give it away. So salts come from a [`Seed`], and so do those of users whose password we
+//! hold in plain, for a user must not change its salt by becoming known.
+
+use std::fmt;
+
+use subtle::ConstantTimeEq;
+use zeroize::Zeroizing;
+
+use super::secret::{Md5Hash, Password, ScramKeys, Secret, Stored};
+use super::verifier::{Key, ScramVerifier, hmac};
+
+/// Iterations of verifiers that we make ourselves: PostgreSQL's default.
+const ITERATIONS: u32 = 4096;
+
+/// Makes the salts and secrets that are ours to invent. Random, and kept to ourselves.
+///
+/// The same seed must serve all cores and processes that answer under one address, or salts would
+/// differ from one attempt to the next.
+#[derive(Clone)]
+pub struct Seed(Key);
+
+impl fmt::Debug for Seed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Seed(..)")
+    }
+}
+
+impl Seed {
+    /// Takes 32 random bytes.
+    pub fn new(random: [u8; 32]) -> Self {
+        Self(Zeroizing::new(random))
+    }
+
+    pub(super) fn key(&self, purpose: &str, user: &str) -> Key {
+        hmac(&self.0, &[purpose.as_bytes(), user.as_bytes()])
+    }
+
+    fn salt(&self, user: &str) -> Vec<u8> {
+        self.key("salt\0", user)[..16].to_vec()
+    }
+
+    /// A verifier that no password has.
+    fn verifier(&self, user: &str, iterations: u32) -> ScramVerifier {
+        ScramVerifier {
+            iterations,
+            salt: self.salt(user),
+            stored_key: *self.key("stored\0", user),
+            server_key: *self.key("server\0", user),
+        }
+    }
+}
+
+/// The kind of secret that an unknown user is made to look as having.
+///
+/// It shows: with [`Method::Md5`](super::Method::Md5), a user who has a verifier is asked for
+/// SCRAM. Take the kind that most users have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Like {
+    /// A plain password.
+    Password,
+    /// An MD5 hash.
+    Md5,
+    /// A SCRAM verifier of that many iterations.
+    Scram {
+        /// 4096 unless the servers have `scram_iterations` set.
+        iterations: u32,
+    },
+}
+
+/// A user's name and what is stored to check the user by.
+#[derive(Clone, Debug)]
+pub struct Credential {
+    user: String,
+    kind: Kind,
+    /// The user's own where there is one; otherwise one that no proof satisfies.
+    verifier: ScramVerifier,
+    /// Whether there is such a user. Asked last of all.
+    known: bool,
+}
+
+#[derive(Clone, Debug)]
+enum Kind {
+    Password(Password),
+    Md5(Md5Hash),
+    Scram,
+}
+
+impl Credential {
+    /// Prepares a user's stored secret. Costs a PBKDF2 if that is a plain password, so that
+    /// no login has to.
+    pub fn prepare(user: &str, stored: Stored, seed: &Seed) -> Self {
+        let (kind, verifier) = match stored {
+            Stored::Password(password) => {
+                let verifier = ScramVerifier::derive(&password, &seed.salt(user), ITERATIONS);
+                (Kind::Password(password), verifier)
+            }
+            Stored::Md5(hash) => (Kind::Md5(hash), seed.verifier(user, ITERATIONS)),
+            Stored::Scram(verifier) => (Kind::Scram, verifier),
+        };
+        Self { user: user.to_owned(), kind, verifier, known: true }
+    }
+
+    /// Stands in for a user nobody knows. Cheap: need not be kept.
+    pub fn unknown(user: &str, like: Like, seed: &Seed) -> Self {
+        let secret = seed.key("secret\0", user);
+        let (kind, iterations) = match like {
+            Like::Password => (Kind::Password(Password::of_key(&secret)), ITERATIONS),
+            Like::Md5 => (Kind::Md5(Md5Hash::digest(&[&secret[..]])), ITERATIONS),
+            Like::Scram { iterations } => (Kind::Scram, iterations.max(1)),
+        };
+        let verifier = seed.verifier(user, iterations);
+        Self { user: user.to_owned(), kind, verifier, known: false }
+    }
+
+    /// The user's name.
+    pub fn user(&self) -> &str {
+        &self.user
+    }
+
+    /// What the stored secret is good for at servers, without any proof from a client.
+    pub fn secret(&self) -> Secret {
+        match &self.kind {
+            _ if !self.known => Secret::None,
+            Kind::Password(password) => Secret::Password(password.clone()),
+            Kind::Md5(hash) => Secret::Md5(hash.clone()),
+            Kind::Scram => Secret::None,
+        }
+    }
+
+    pub(super) fn verifier(&self) -> &ScramVerifier {
+        &self.verifier
+    }
+
+    /// Whether MD5 is beyond what is stored.
+    pub(super) fn is_scram(&self) -> bool {
+        matches!(self.kind, Kind::Scram)
+    }
+
+    /// Checks a password that was sent in the clear.
+    pub(super) fn check_password(&self, sent: Password) -> Option<Secret> {
+        let same = match &self.kind {
+            Kind::Password(password) => password.same(&sent).into(),
+            Kind::Md5(hash) => hash.bytes().ct_eq(Md5Hash::of(&sent, &self.user).bytes()).into(),
+            Kind::Scram => self.verifier.is_of(&sent),
+        };
+        (same && self.known).then_some(Secret::Password(sent))
+    }
+
+    /// Checks the answer to an MD5 challenge.
+    pub(super) fn check_md5(&self, sent: &[u8], salt: [u8; 4]) -> Option<Secret> {
+        let (hash, secret) = match &self.kind {
+            Kind::Password(password) => {
+                (Md5Hash::of(password, &self.user), Secret::Password(password.clone()))
+            }
+            Kind::Md5(hash) => (hash.clone(), Secret::Md5(hash.clone())),
+            Kind::Scram => return None,
+        };
+        let same: bool = hash.salted(salt).bytes().ct_eq(sent).into();
+        (same && self.known).then_some(secret)
+    }
+
+    /// Checks a SCRAM proof of what has been said.
+    pub(super) fn check_proof(&self, proof: &[u8; 32], said: &[u8]) -> Option<Secret> {
+        let client_key = self.verifier.recover(proof, said).filter(|_| self.known)?;
+        let ScramVerifier { iterations, salt, server_key, .. } = self.verifier.clone();
+        match &self.kind {
+            // Our own salt means nothing to a server; the password does.
+            Kind::Password(password) => Some(Secret::Password(password.clone())),
+            Kind::Md5(_) => None,
+            Kind::Scram => {
+                let server_key = Some(Zeroizing::new(server_key));
+                Some(Secret::Scram(ScramKeys { client_key, salt, iterations, server_key }))
+            }
+        }
+    }
+}

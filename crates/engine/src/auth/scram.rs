@@ -1,0 +1,175 @@
+//! The four messages of SCRAM, read strictly (RFC 5802, section 7).
+//!
+//! ```text
+//! client-first   n,,n=,r=<client nonce>
+//! server-first   r=<client nonce><server nonce>,s=<salt>,i=<iterations>
+//! client-final   c=<gs2 header>,r=<both nonces>,p=<proof>
+//! server-final   v=<signature>
+//! ```
+//!
+//! Attributes come in a fixed order; unknown ones are allowed where the grammar has room for
+//! extensions, and `m=`, a mandatory one, is refused. What both sides sign is built from the bytes
+//! as they came, never from what was read out of them.
+
+use std::fmt;
+
+use super::verifier::{parse_32, parse_iterations, parse_salt};
+use base64::{Engine, prelude::BASE64_STANDARD};
+
+/// The one mechanism offered and chosen.
+pub(super) const MECHANISM: &str = "SCRAM-SHA-256";
+
+/// Random bytes that one exchange uses up; as many as PostgreSQL's.
+pub const NONCE_BYTES: usize = 18;
+
+/// What is wrong with something that came from outside, in words fit to be shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Malformed(pub &'static str);
+
+impl fmt::Display for Malformed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+impl std::error::Error for Malformed {}
+
+/// Random bytes as a nonce: base64 has no comma, which is all that the grammar forbids.
+pub(super) fn nonce(random: &[u8; NONCE_BYTES]) -> String {
+    BASE64_STANDARD.encode(random)
+}
+
+/// The client's opening. Its user name is not read: as in PostgreSQL, the startup message's counts.
+pub(super) struct ClientFirst<'a> {
+    /// Says that there is no channel binding; signed by the client's last message.
+    pub(super) gs2_header: &'a [u8],
+    /// All after the header.
+    pub(super) bare: &'a [u8],
+    pub(super) nonce: &'a [u8],
+}
+
+impl<'a> ClientFirst<'a> {
+    pub(super) fn parse(message: &'a [u8]) -> Result<Self, Malformed> {
+        let rest = match message {
+            [b'n' | b'y', b',', rest @ ..] => rest,
+            [b'p', ..] => return Err(Malformed("SCRAM channel binding is not supported")),
+            _ => return Err(Malformed("SCRAM message has no channel binding flag")),
+        };
+        let bare = match rest {
+            [b',', bare @ ..] => bare,
+            [b'a', ..] => return Err(Malformed("SCRAM authorization identity is not supported")),
+            _ => return Err(Malformed("SCRAM header is not closed by a comma")),
+        };
+        let mut attributes = Attributes(Some(bare));
+        attributes.expect(b'n')?;
+        let nonce = printable(attributes.expect(b'r')?)?;
+        while attributes.next()?.is_some() {}
+        let (gs2_header, _) = message.split_at(message.len() - bare.len());
+        Ok(Self { gs2_header, bare, nonce })
+    }
+}
+
+/// The server's challenge.
+pub(super) struct ServerFirst<'a> {
+    pub(super) nonce: &'a [u8],
+    pub(super) salt: Vec<u8>,
+    pub(super) iterations: u32,
+}
+
+impl<'a> ServerFirst<'a> {
+    pub(super) fn parse(message: &'a [u8]) -> Result<Self, Malformed> {
+        let mut attributes = Attributes(Some(message));
+        let nonce = printable(attributes.expect(b'r')?)?;
+        let salt = parse_salt(attributes.expect(b's')?)?;
+        let iterations = parse_iterations(attributes.expect(b'i')?)?;
+        while attributes.next()?.is_some() {}
+        Ok(Self { nonce, salt, iterations })
+    }
+}
+
+/// The client's proof.
+pub(super) struct ClientFinal<'a> {
+    /// The header of the client's opening, repeated in base64.
+    pub(super) gs2_header: &'a [u8],
+    pub(super) nonce: &'a [u8],
+    pub(super) proof: [u8; 32],
+    /// All before the proof: what is signed.
+    pub(super) signed: &'a [u8],
+}
+
+impl<'a> ClientFinal<'a> {
+    pub(super) fn parse(message: &'a [u8]) -> Result<Self, Malformed> {
+        let mut attributes = Attributes(Some(message));
+        let gs2_header = attributes.expect(b'c')?;
+        let nonce = printable(attributes.expect(b'r')?)?;
+        loop {
+            let unread = attributes.0.map_or(0, <[u8]>::len);
+            match attributes.next()? {
+                Some((b'p', proof)) if attributes.0.is_none() => {
+                    // Less one more: the comma in front of the proof is not signed.
+                    let signed = &message[..message.len() - unread - 1];
+                    return Ok(Self { gs2_header, nonce, proof: parse_32(proof)?, signed });
+                }
+                Some((b'p', _)) => return Err(Malformed("SCRAM proof is not the last attribute")),
+                Some(_) => {}
+                None => return Err(Malformed("SCRAM message has no proof")),
+            }
+        }
+    }
+}
+
+/// The server's last word.
+pub(super) enum ServerFinal {
+    Signature([u8; 32]),
+    /// `e=`: the server refuses. PostgreSQL sends an `ErrorResponse` in its stead.
+    Error,
+}
+
+impl ServerFinal {
+    pub(super) fn parse(message: &[u8]) -> Result<Self, Malformed> {
+        let mut attributes = Attributes(Some(message));
+        let parsed = match attributes.next()? {
+            Some((b'v', signature)) => Self::Signature(parse_32(signature)?),
+            Some((b'e', _)) => Self::Error,
+            _ => return Err(Malformed("SCRAM message has no signature")),
+        };
+        while attributes.next()?.is_some() {}
+        Ok(parsed)
+    }
+}
+
+/// Attributes not yet read; `None` after the last. `Some` of nothing is an attribute that is
+/// missing after a comma, and malformed.
+struct Attributes<'a>(Option<&'a [u8]>);
+
+impl<'a> Attributes<'a> {
+    fn next(&mut self) -> Result<Option<(u8, &'a [u8])>, Malformed> {
+        let Some(rest) = self.0 else { return Ok(None) };
+        let end = rest.iter().position(|byte| *byte == b',');
+        let (attribute, rest) = match end {
+            Some(comma) => (&rest[..comma], Some(&rest[comma + 1..])),
+            None => (rest, None),
+        };
+        self.0 = rest;
+        match attribute {
+            [b'm', b'=', ..] => Err(Malformed("SCRAM extension is required that is not supported")),
+            [_, b'=', value @ ..] if value.contains(&0) => {
+                Err(Malformed("SCRAM attribute has a zero byte in it"))
+            }
+            [name, b'=', value @ ..] if name.is_ascii_alphabetic() => Ok(Some((*name, value))),
+            _ => Err(Malformed("SCRAM attribute is not a letter, an equals sign and a value")),
+        }
+    }
+
+    fn expect(&mut self, name: u8) -> Result<&'a [u8], Malformed> {
+        match self.next()? {
+            Some((found, value)) if found == name => Ok(value),
+            _ => Err(Malformed("SCRAM attribute is missing or out of place")),
+        }
+    }
+}
+
+fn printable(nonce: &[u8]) -> Result<&[u8], Malformed> {
+    let fits = !nonce.is_empty() && nonce.iter().all(u8::is_ascii_graphic);
+    fits.then_some(nonce).ok_or(Malformed("SCRAM nonce is empty or not printable"))
+}

@@ -1,0 +1,307 @@
+//! We prove who we are to a server; we are its client.
+//!
+//! A [`Login`] has the user's name and a [`Secret`], and answers what the server asks. It sends no
+//! more than it is asked for and never what does not fit: no password hash where the password is
+//! wanted, no SCRAM proof for a verifier other than the one its keys belong to.
+//!
+//! A server that asks for SCRAM has to prove itself as well. Its `AuthenticationOk` is an error
+//! until its signature has been checked, or seen at least where there is no key to check it with.
+//! A server that asks for less (nothing, the cleartext password) is obliged: whether it may is for
+//! the caller to decide, by the transport it stands behind.
+//!
+//! With a password, SCRAM costs a PBKDF2 of the server's choosing: bounded to a million, and
+//! spared where the caller brings back the [`Salted`] of an earlier login. A server keeps a
+//! verifier's salt until the password changes, so for all logins of a pool it is paid once.
+
+use std::fmt;
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use subtle::ConstantTimeEq;
+use zeroize::Zeroizing;
+
+use super::scram::{self, MECHANISM, Malformed, NONCE_BYTES, ServerFinal, ServerFirst};
+use super::secret::{Md5Hash, Password, Secret};
+use super::verifier::{Key, KeyPair, proof, signature};
+
+/// The most rounds of PBKDF2 done at a server's request: most of a second.
+const MAX_ITERATIONS: u32 = 1_000_000;
+
+/// SCRAM's header for a client without channel binding, and its base64.
+const GS2_HEADER: &str = "n,,";
+const GS2_HEADER_BASE64: &str = "biws";
+
+/// An authentication message of the server, as `wire` has read it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServerAsks<'a> {
+    /// We are in.
+    Ok,
+    /// The password.
+    CleartextPassword,
+    /// Its MD5 with this salt.
+    Md5 {
+        /// As sent.
+        salt: [u8; 4],
+    },
+    /// A choice of mechanism.
+    Sasl {
+        /// As on the wire: zero-terminated names, the last one empty.
+        mechanisms: &'a [u8],
+    },
+    /// SCRAM's server-first message.
+    SaslContinue(&'a [u8]),
+    /// SCRAM's server-final message.
+    SaslFinal(&'a [u8]),
+    /// Something else, by its number (Kerberos, GSSAPI, SSPI, ...).
+    Other(u32),
+}
+
+/// What comes of a server's message.
+#[must_use]
+pub enum Reply {
+    /// Send a `p` message with this body, and go on.
+    Send(Zeroizing<Vec<u8>>, Login),
+    /// Nothing to send; go on.
+    Wait(Login),
+    /// We are in.
+    LoggedIn,
+}
+
+impl fmt::Debug for Reply {
+    /// Leaves out the body, which may be a password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Send(_, login) => f.debug_tuple("Send").field(login).finish_non_exhaustive(),
+            Self::Wait(login) => f.debug_tuple("Wait").field(login).finish(),
+            Self::LoggedIn => f.write_str("LoggedIn"),
+        }
+    }
+}
+
+/// Why a login came to nothing. For the operator: clients are not to see it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoginError {
+    /// The server wants a password and we have none.
+    NoPassword,
+    /// The server wants the password in another form than we have it.
+    SecretUnfit,
+    /// The server wants something that we do not do, by its number (10: no SASL mechanism fits).
+    Unsupported(u32),
+    /// The server wants more rounds of PBKDF2 than is reasonable.
+    TooManyIterations(u32),
+    /// The server's verifier is not the one that our SCRAM keys belong to.
+    SaltMismatch,
+    /// The server does not know the user's verifier, or would not show that it does.
+    ServerProofWrong,
+    /// The server refused our proof, by SCRAM's own means.
+    Refused,
+    /// The server broke the protocol.
+    Malformed(Malformed),
+}
+
+impl fmt::Display for LoginError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoPassword => f.write_str("server asks for a password and none is known"),
+            Self::SecretUnfit => f.write_str("server asks for another form of the password"),
+            Self::Unsupported(kind) => write!(f, "server asks for authentication of kind {kind}"),
+            Self::TooManyIterations(n) => write!(f, "server asks for {n} SCRAM iterations"),
+            Self::SaltMismatch => f.write_str("server's SCRAM verifier is not the one we know"),
+            Self::ServerProofWrong => f.write_str("server has not proved that it knows the user"),
+            Self::Refused => f.write_str("server refuses the SCRAM proof"),
+            Self::Malformed(malformed) => malformed.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for LoginError {}
+
+impl From<Malformed> for LoginError {
+    fn from(malformed: Malformed) -> Self {
+        Self::Malformed(malformed)
+    }
+}
+
+/// What PBKDF2 made of a password and a salt, kept to do it once. Good for any login with that
+/// password; made anew by itself when password, salt or iterations differ.
+#[derive(Clone)]
+pub struct Salted {
+    password: Password,
+    salt: Vec<u8>,
+    iterations: u32,
+    keys: KeyPair,
+}
+
+impl Salted {
+    /// Does the PBKDF2.
+    pub fn derive(password: &Password, salt: &[u8], iterations: u32) -> Self {
+        let keys = KeyPair::derive(password, salt, iterations);
+        Self { password: password.clone(), salt: salt.to_vec(), iterations, keys }
+    }
+
+    fn fits(&self, password: &Password, first: &ServerFirst<'_>) -> bool {
+        let same_salt = self.salt == first.salt && self.iterations == first.iterations;
+        same_salt && bool::from(self.password.same(password))
+    }
+}
+
+impl fmt::Debug for Salted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Salted").field("iterations", &self.iterations).finish_non_exhaustive()
+    }
+}
+
+/// A login under way at a server.
+#[derive(Debug)]
+pub struct Login {
+    user: String,
+    secret: Secret,
+    nonce: String,
+    stage: Stage,
+}
+
+#[derive(Debug)]
+enum Stage {
+    /// Nothing asked yet.
+    Start,
+    /// All said: a password sent, or a signature seen.
+    AwaitOk,
+    /// Client-first sent.
+    AwaitChallenge,
+    /// Proof sent. The signature that is to come, where we can tell.
+    AwaitSignature(Option<[u8; 32]>),
+}
+
+impl Login {
+    /// Begins a login. Nothing is sent before the server asks.
+    pub fn new(user: &str, secret: Secret, random: &[u8; NONCE_BYTES]) -> Self {
+        let nonce = scram::nonce(random);
+        Self { user: user.to_owned(), secret, nonce, stage: Stage::Start }
+    }
+
+    /// Answers a message of the server. `salted` is the caller's to keep between logins.
+    ///
+    /// # Errors
+    ///
+    /// The login is over, and the connection with it.
+    pub fn answer(
+        self,
+        asks: ServerAsks<'_>,
+        salted: &mut Option<Salted>,
+    ) -> Result<Reply, LoginError> {
+        match (&self.stage, asks) {
+            (_, ServerAsks::Other(kind)) => Err(LoginError::Unsupported(kind)),
+            (Stage::Start | Stage::AwaitOk, ServerAsks::Ok) => Ok(Reply::LoggedIn),
+            (_, ServerAsks::Ok) => Err(LoginError::ServerProofWrong),
+            (Stage::Start, ServerAsks::CleartextPassword) => self.send_password(),
+            (Stage::Start, ServerAsks::Md5 { salt }) => self.send_md5(salt),
+            (Stage::Start, ServerAsks::Sasl { mechanisms }) => self.send_first(mechanisms),
+            (Stage::AwaitChallenge, ServerAsks::SaslContinue(body)) => self.prove(body, salted),
+            (Stage::AwaitSignature(expected), ServerAsks::SaslFinal(body)) => {
+                check_signature(*expected, body)?;
+                Ok(Reply::Wait(Self { stage: Stage::AwaitOk, ..self }))
+            }
+            _ => Err(Malformed("authentication message out of turn").into()),
+        }
+    }
+
+    fn send_password(self) -> Result<Reply, LoginError> {
+        match &self.secret {
+            Secret::None => Err(LoginError::NoPassword),
+            Secret::Password(password) => Ok(terminated(password.bytes())),
+            Secret::Md5(_) | Secret::Scram(_) => Err(LoginError::SecretUnfit),
+        }
+        .map(|body| Reply::Send(body, Self { stage: Stage::AwaitOk, ..self }))
+    }
+
+    fn send_md5(self, salt: [u8; 4]) -> Result<Reply, LoginError> {
+        match &self.secret {
+            Secret::None => Err(LoginError::NoPassword),
+            Secret::Password(password) => Ok(Md5Hash::of(password, &self.user)),
+            Secret::Md5(hash) => Ok(hash.clone()),
+            Secret::Scram(_) => Err(LoginError::SecretUnfit),
+        }
+        .map(|hash| terminated(hash.salted(salt).bytes()))
+        .map(|body| Reply::Send(body, Self { stage: Stage::AwaitOk, ..self }))
+    }
+
+    /// Chooses SCRAM and opens it. The user's name stays empty, as the server has it already.
+    fn send_first(self, mechanisms: &[u8]) -> Result<Reply, LoginError> {
+        if !mechanisms.split(|byte| *byte == 0).any(|name| name == MECHANISM.as_bytes()) {
+            return Err(LoginError::Unsupported(10));
+        }
+        match &self.secret {
+            Secret::None => return Err(LoginError::NoPassword),
+            Secret::Md5(_) => return Err(LoginError::SecretUnfit),
+            Secret::Password(_) | Secret::Scram(_) => {}
+        }
+        let message = format!("{GS2_HEADER}{}", self.client_first_bare());
+        let length = u32::try_from(message.len()).expect("a message of ours is short");
+        let mechanism = terminated(MECHANISM.as_bytes());
+        let body = [mechanism.as_slice(), &length.to_be_bytes(), message.as_bytes()].concat();
+        Ok(Reply::Send(Zeroizing::new(body), Self { stage: Stage::AwaitChallenge, ..self }))
+    }
+
+    fn client_first_bare(&self) -> String {
+        format!("n=,r={}", self.nonce)
+    }
+
+    /// Answers the server's challenge with our proof.
+    fn prove(self, body: &[u8], salted: &mut Option<Salted>) -> Result<Reply, LoginError> {
+        let first = ServerFirst::parse(body)?;
+        let nonce = first.nonce;
+        let Some([_, ..]) = nonce.strip_prefix(self.nonce.as_bytes()) else {
+            return Err(Malformed("SCRAM nonce is not made of ours and the server's").into());
+        };
+        let (client_key, server_key) = self.keys(&first, salted)?;
+        let bare = self.client_first_bare();
+        let unproved = [b"c=", GS2_HEADER_BASE64.as_bytes(), b",r=", nonce].concat();
+        let said = [bare.as_bytes(), body, &unproved].join(&b',');
+        let proof = BASE64_STANDARD.encode(proof(&client_key, &said));
+        let expected = server_key.map(|key| signature(&key, &said));
+        let message = [&unproved, b",p=".as_slice(), proof.as_bytes()].concat();
+        let stage = Stage::AwaitSignature(expected);
+        Ok(Reply::Send(Zeroizing::new(message), Self { stage, ..self }))
+    }
+
+    /// The client's key and, where known, the server's.
+    fn keys(
+        &self,
+        first: &ServerFirst<'_>,
+        salted: &mut Option<Salted>,
+    ) -> Result<(Key, Option<Key>), LoginError> {
+        match &self.secret {
+            Secret::Password(password) => {
+                let kept = salted.take().filter(|kept| kept.fits(password, first));
+                if kept.is_none() && first.iterations > MAX_ITERATIONS {
+                    return Err(LoginError::TooManyIterations(first.iterations));
+                }
+                let derive = || Salted::derive(password, &first.salt, first.iterations);
+                let keys = salted.insert(kept.unwrap_or_else(derive)).keys.clone();
+                Ok((keys.client, Some(keys.server)))
+            }
+            Secret::Scram(keys) => {
+                if keys.salt != first.salt || keys.iterations != first.iterations {
+                    return Err(LoginError::SaltMismatch);
+                }
+                Ok((keys.client_key.clone(), keys.server_key.clone()))
+            }
+            Secret::None | Secret::Md5(_) => Err(LoginError::NoPassword),
+        }
+    }
+}
+
+fn check_signature(expected: Option<[u8; 32]>, body: &[u8]) -> Result<(), LoginError> {
+    let ServerFinal::Signature(signature) = ServerFinal::parse(body)? else {
+        return Err(LoginError::Refused);
+    };
+    match expected {
+        Some(expected) if !bool::from(expected.ct_eq(&signature)) => {
+            Err(LoginError::ServerProofWrong)
+        }
+        _ => Ok(()),
+    }
+}
+
+fn terminated(text: &[u8]) -> Zeroizing<Vec<u8>> {
+    Zeroizing::new([text, &[0]].concat())
+}

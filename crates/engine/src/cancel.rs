@@ -1,0 +1,79 @@
+//! Cancel requests: from whoever knows a client's key, to the server that works for that client now.
+//!
+//! A server with a cancel request under way is not lent to anybody else until the request's connection has been
+//! closed at the other end: PostgreSQL sends the signal before it closes, and a signal that arrives while
+//! the server waits for a query is ignored (E81). So it cannot hit the next client.
+
+use refrain_wire::startup;
+
+use crate::client::Phase;
+use crate::engine::Step;
+use crate::event::Action;
+use crate::ids::Conn;
+use crate::login::whose;
+use crate::roles::{CancelRun, Role};
+use crate::server::Custody;
+use crate::shared::Message;
+
+impl Step<'_> {
+    /// Somebody asks to cancel the statement of the client with this process ID.
+    pub(crate) fn cancel_request(&mut self, pid: u32, key: &[u8]) {
+        let Some((core, conn)) = whose(pid) else { return };
+        if core == self.engine.hub.core {
+            self.cancel_client(conn, key);
+        } else if core.0 < self.engine.hub.shared.cores {
+            let message = Message::Cancel { pid, key: key.into() };
+            self.ports.act(Action::Tell { core, message });
+        }
+    }
+
+    /// Cancels what a client's server is doing, if the key is the client's.
+    pub(crate) fn cancel_client(&mut self, conn: Conn, key: &[u8]) {
+        let Some(client) = self.engine.roles.client(conn) else { return };
+        let same = client.key.len() == key.len()
+            && client.key.iter().zip(key).fold(0, |sum, (a, b)| sum | (a ^ b)) == 0;
+        if !same || !matches!(client.phase, Phase::Ready(_)) {
+            return;
+        }
+        if let Some(server) = client.link {
+            self.cancel_server(server);
+        }
+    }
+
+    /// Asks a server to cancel what it is doing.
+    pub(crate) fn cancel_server(&mut self, server: Conn) {
+        let Some(s) = self.engine.roles.server(server) else { return };
+        if s.ledger.is_empty() {
+            return; // it is doing nothing
+        }
+        s.cancels += 1;
+        let (pid, key) = (s.pid, s.key.clone());
+        let pool = self.engine.hub.pool(s.pool);
+        pool.counters.cancels += 1;
+        let host = pool.settings.host.clone();
+        let conn = self.ports.open();
+        self.engine.roles.set(conn, Role::Cancel(Box::new(CancelRun { server, pid, key })));
+        self.ports.act(Action::Connect { conn, host });
+    }
+
+    /// The connection for a cancel request stands.
+    pub(crate) fn cancel_connected(&mut self, conn: Conn) {
+        if let Role::Cancel(run) = self.engine.roles.get(conn) {
+            startup::write_cancel(self.ports.out(conn), run.pid, &run.key);
+        }
+    }
+
+    /// The server has taken a cancel request, or could not be reached for it.
+    pub(crate) fn cancel_over(&mut self, conn: Conn) {
+        let Role::Cancel(run) = self.engine.roles.take(conn) else { return };
+        self.ports.abandon(conn);
+        let Some(server) = self.engine.roles.server(run.server).filter(|s| s.pid == run.pid) else {
+            return;
+        };
+        server.cancels -= 1;
+        if server.cancels == 0 && matches!(server.custody, Custody::Cancelling) {
+            server.custody = Custody::Resetting;
+            self.free(run.server);
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! A client: all that is known of it.
+//!
+//! What it may say now is its [`Phase`]. A client that is [`Phase::Ready`] has shown who it is, and keeps
+//! the proof.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use refrain_sql::Traits;
+
+use crate::auth::{Authenticated, Proving};
+use crate::event::Peer;
+use crate::ids::{ClientSerial, Conn, EnvId, PoolId};
+use crate::inbox::Inbox;
+use crate::names::{ClientStatement, Name, Names};
+use crate::settings::{Edit, Profile};
+use crate::shared::PoolShared;
+use crate::time::Now;
+
+/// What a client may say now.
+#[derive(Debug)]
+pub(crate) enum Phase {
+    /// Its first packet.
+    Opening,
+    /// Its part in proving who it is.
+    Proving(Box<Entrant>, Box<Proving>),
+    /// Nothing: its pool's server has to be reached first.
+    Entering(Box<Entrant>, Authenticated),
+    /// Nothing: a server looks at its startup parameters.
+    Checking(Box<Entrant>, Authenticated),
+    /// Anything.
+    Ready(#[expect(dead_code, reason = "a proof is held, not read")] Authenticated),
+    /// Questions to the admin console.
+    Console(Authenticated),
+}
+
+/// What a client asked for in its startup packet.
+#[derive(Debug)]
+pub(crate) struct Entrant {
+    /// The user's name.
+    pub(crate) user: String,
+    /// The database's name.
+    pub(crate) database: String,
+    /// Settings to begin with.
+    pub(crate) settings: Vec<(Box<[u8]>, Box<[u8]>)>,
+    /// Its pool; `None` for the admin console.
+    pub(crate) pool: Option<Arc<PoolShared>>,
+}
+
+/// Why a client's input is not read on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Blocked {
+    /// It is.
+    #[default]
+    No,
+    /// It waits for a server.
+    Waiting,
+    /// What it says next depends on replies still to come.
+    Gate,
+}
+
+/// State of a client that cannot be moved to another server: why it keeps the one it has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Pins(u16);
+
+impl Pins {
+    /// SQL-level PREPARE, or a statement too large to be kept.
+    pub(crate) const PREPARED: Self = Self(1);
+    /// LISTEN.
+    pub(crate) const LISTEN: Self = Self(2);
+    /// Temporary tables.
+    pub(crate) const TEMP: Self = Self(4);
+    /// Session advisory locks.
+    pub(crate) const ADVISORY: Self = Self(8);
+    /// Cursors WITH HOLD.
+    pub(crate) const HOLD: Self = Self(16);
+    /// SET ROLE, SET SESSION AUTHORIZATION.
+    pub(crate) const ROLE: Self = Self(32);
+    /// LOAD.
+    pub(crate) const LOAD: Self = Self(64);
+    /// Settings that could not be learned.
+    pub(crate) const SETTINGS: Self = Self(128);
+
+    const WORDS: [(Self, &str); 8] = [
+        (Self::PREPARED, "prepared"),
+        (Self::LISTEN, "listen"),
+        (Self::TEMP, "temporary tables"),
+        (Self::ADVISORY, "advisory locks"),
+        (Self::HOLD, "cursors with hold"),
+        (Self::ROLE, "role"),
+        (Self::LOAD, "load"),
+        (Self::SETTINGS, "settings"),
+    ];
+
+    /// Whether there are none.
+    #[inline]
+    pub(crate) fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Whether `other` is among them.
+    pub(crate) fn has(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    /// Adds `other`.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.0 |= other.0;
+    }
+
+    /// Takes `other` away.
+    pub(crate) fn remove(&mut self, other: Self) {
+        self.0 &= !other.0;
+    }
+
+    /// All, in words.
+    pub(crate) fn words(self) -> String {
+        let words: Vec<_> =
+            Self::WORDS.iter().filter(|(pin, _)| self.has(*pin)).map(|(_, word)| *word).collect();
+        words.join(", ")
+    }
+}
+
+/// What running a portal may do.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Portal {
+    /// What its text may do to the session.
+    pub(crate) traits: Traits,
+    /// Names that it deallocates.
+    pub(crate) deallocates: Deallocates,
+}
+
+/// What a statement deallocates.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Deallocates {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// The statement with this name.
+    One(Name),
+    /// All.
+    All,
+}
+
+impl Portal {
+    /// Whether there is anything to know about it.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.traits.is_empty() && self.deallocates == Deallocates::Nothing
+    }
+}
+
+/// A client.
+#[derive(Debug)]
+pub(crate) struct Client {
+    /// Names it for as long as the process runs.
+    pub(crate) serial: ClientSerial,
+    /// Its connection.
+    pub(crate) conn: Conn,
+    /// Where it connects from.
+    pub(crate) peer: Peer,
+    /// What it may say now.
+    pub(crate) phase: Phase,
+    /// Its pool, from [`Phase::Entering`] on.
+    pub(crate) pool: PoolId,
+    /// The server lent to it.
+    pub(crate) link: Option<Conn>,
+    /// What it sent and is not dealt with yet.
+    pub(crate) inbox: Inbox,
+    /// Whether that is read on.
+    pub(crate) blocked: Blocked,
+    /// Whether reading its connection is paused.
+    pub(crate) paused: bool,
+    /// Whether an error makes the server, and so the proxy, ignore it up to its next Sync.
+    pub(crate) skipping: bool,
+    /// Whether its statements are kept across servers.
+    pub(crate) managed: bool,
+    /// The minor protocol version agreed on.
+    pub(crate) minor: u16,
+    /// What a cancel request must show: 4 bytes in protocol 3.0, 32 in 3.2.
+    pub(crate) key: Box<[u8]>,
+    /// The settings it expects.
+    pub(crate) profile: Arc<Profile>,
+    /// Those of its startup packet, to go back to.
+    pub(crate) startup: Option<Box<Edit>>,
+    /// A parse environment of its own, while its settings are not known.
+    pub(crate) own_env: Option<EnvId>,
+    /// Its prepared statements.
+    pub(crate) names: Names,
+    /// Its unnamed statement.
+    pub(crate) unnamed: Option<ClientStatement>,
+    /// The server's segment of the last change to its statements that a skipped message would undo.
+    pub(crate) changed: u32,
+    /// The server's segment of the last named Parse that was sent on.
+    pub(crate) parsed: u32,
+    /// The server's segment of the last change to its unnamed statement.
+    pub(crate) unnamed_changed: u32,
+    /// Its unnamed portal.
+    pub(crate) portal: Portal,
+    /// Those of its named portals that there is something to know about.
+    pub(crate) portals: Option<Box<HashMap<Name, Portal>>>,
+    /// Why its server cannot be taken from it.
+    pub(crate) pins: Pins,
+    /// Whether it changed settings that PostgreSQL does not report.
+    pub(crate) probe: bool,
+    /// Their names, as far as `pg_settings` does not list them.
+    pub(crate) probe_names: Vec<Name>,
+    /// When it connected.
+    pub(crate) connected: Now,
+    /// When it last asked for something, or got the answer.
+    pub(crate) requested: Now,
+    /// When it began to wait for a server.
+    pub(crate) waiting: Now,
+}
+
+impl Client {
+    /// A client that has just connected.
+    pub(crate) fn new(
+        serial: ClientSerial,
+        conn: Conn,
+        peer: Peer,
+        nothing: &Arc<Profile>,
+        now: Now,
+    ) -> Self {
+        Self {
+            serial,
+            conn,
+            peer,
+            phase: Phase::Opening,
+            pool: PoolId(u32::MAX),
+            link: None,
+            inbox: Inbox::default(),
+            blocked: Blocked::No,
+            paused: false,
+            skipping: false,
+            managed: true,
+            minor: 0,
+            key: Box::default(),
+            profile: nothing.clone(),
+            startup: None,
+            own_env: None,
+            names: Names::default(),
+            unnamed: None,
+            changed: 0,
+            parsed: 0,
+            unnamed_changed: 0,
+            portal: Portal::default(),
+            portals: None,
+            pins: Pins::default(),
+            probe: false,
+            probe_names: Vec::new(),
+            connected: now,
+            requested: now,
+            waiting: now,
+        }
+    }
+
+    /// The environment in which its texts are parsed.
+    pub(crate) fn env(&self) -> EnvId {
+        self.own_env.unwrap_or(self.profile.env)
+    }
+
+    /// What is known of a portal of its.
+    #[inline]
+    pub(crate) fn portal(&self, name: &[u8]) -> Option<&Portal> {
+        if name.is_empty() {
+            return Some(&self.portal);
+        }
+        self.portals.as_ref()?.get(name)
+    }
+
+    /// Remembers what is to be known of a portal.
+    #[inline]
+    pub(crate) fn set_portal(&mut self, name: &[u8], portal: Portal) {
+        if name.is_empty() {
+            self.portal = portal;
+        } else if !portal.is_plain() {
+            self.portals.get_or_insert_default().insert(Name::from_slice(name), portal);
+        } else if let Some(portals) = &mut self.portals {
+            portals.remove(name);
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Clients of the admin console: their login, and the protocol around their questions. The answers come
+//! from the program.
+
+use refrain_config::AuthMethod;
+use refrain_wire::back::Status;
+use refrain_wire::tag::front;
+use refrain_wire::write::{self, Report};
+use refrain_wire::{Header, front as read};
+
+use crate::auth::Authenticated;
+use crate::client::{Blocked, Phase};
+use crate::engine::Step;
+use crate::event::Action;
+use crate::fault::Cause;
+use crate::ids::{ClientSerial, Conn};
+
+/// What collectors read the console's dialect from. The form is PgBouncer's.
+const SERVER_VERSION: &[u8] = b"1.24.1/bouncer";
+/// The longest question.
+const QUESTION_BYTES_MAX: u32 = 64 * 1024;
+
+/// What a user may do at the console.
+enum Rights {
+    Change,
+    Look,
+    Nothing,
+}
+
+impl Step<'_> {
+    /// Lets a client into the console.
+    pub(crate) fn enter_console(&mut self, conn: Conn, authenticated: Authenticated) {
+        if matches!(self.rights(authenticated.user()), Rights::Nothing) {
+            let report = Report {
+                severity: "FATAL",
+                sqlstate: "42501",
+                message: "not allowed to use the admin console",
+                hint: "Add the user to admin_users or stats_users.",
+            };
+            return self.refuse_client(conn, Cause::Login, &report);
+        }
+        let out = self.ports.out(conn);
+        let said: [(&[u8], &[u8]); 5] = [
+            (b"server_version", SERVER_VERSION),
+            (b"client_encoding", b"UTF8"),
+            (b"server_encoding", b"UTF8"),
+            (b"DateStyle", b"ISO"),
+            (b"standard_conforming_strings", b"on"),
+        ];
+        said.iter().for_each(|(name, value)| write::parameter_status(out, name, value));
+        write::ready(out, Status::Idle);
+        if let Some(client) = self.engine.roles.client(conn) {
+            client.phase = Phase::Console(authenticated);
+        }
+    }
+
+    fn rights(&self, user: &str) -> Rights {
+        let general = &self.engine.hub.shared.options().general;
+        let open = general.admin_users.is_empty() && general.auth == AuthMethod::Trust;
+        if open || general.admin_users.iter().any(|admin| admin == user) {
+            Rights::Change
+        } else if general.stats_users.iter().any(|other| other == user) {
+            Rights::Look
+        } else {
+            Rights::Nothing
+        }
+    }
+
+    /// What a client of the console says. One question at a time: the next is read when the last was answered.
+    pub(crate) fn console_bytes(&mut self, conn: Conn, bytes: &[u8]) {
+        let Some(client) = self.engine.roles.client(conn) else { return };
+        let all = client.inbox.join(bytes);
+        let mut at = 0;
+        while let Some(used) = self.console_message(conn, &all[at..]) {
+            at += used;
+        }
+        if let Some(client) = self.engine.roles.client(conn) {
+            client.inbox.put_back(all, at);
+        }
+    }
+
+    fn console_message(&mut self, conn: Conn, input: &[u8]) -> Option<usize> {
+        let client = self.engine.roles.client(conn)?;
+        if client.blocked != Blocked::No {
+            return None;
+        }
+        let header = match Header::parse(input) {
+            Ok(header) => header.filter(|header| header.body <= QUESTION_BYTES_MAX)?,
+            Err(_) => {
+                self.end_client(conn, Cause::ClientProtocol);
+                return None;
+            }
+        };
+        let body = input.get(refrain_wire::frame::HEADER_BYTES..header.message_bytes())?;
+        match header.tag {
+            front::TERMINATE => {
+                self.end_client(conn, Cause::Terminated);
+                return None;
+            }
+            front::QUERY => self.question(conn, body),
+            front::SYNC => write::ready(self.ports.out(conn), Status::Idle),
+            front::PARSE | front::BIND | front::DESCRIBE | front::EXECUTE => {
+                let report = Report {
+                    severity: "ERROR",
+                    sqlstate: "0A000",
+                    message: "the admin console takes simple queries only",
+                    hint: "",
+                };
+                write::error(self.ports.out(conn), &report);
+            }
+            _ => {}
+        }
+        Some(header.message_bytes())
+    }
+
+    fn question(&mut self, conn: Conn, body: &[u8]) {
+        let Ok(text) = read::query_text(body) else {
+            return self.end_client(conn, Cause::ClientProtocol);
+        };
+        let Some(client) = self.engine.roles.client(conn) else { return };
+        let Phase::Console(authenticated) = &client.phase else { return };
+        let user = authenticated.user().to_owned();
+        let serial = client.serial;
+        client.blocked = Blocked::Gate;
+        let admin = matches!(self.rights(&user), Rights::Change);
+        self.ports.act(Action::Console {
+            client: serial,
+            user: user.into(),
+            admin,
+            query: String::from_utf8_lossy(text).into_owned(),
+        });
+    }
+
+    /// The program has an answer.
+    pub(crate) fn console_reply(&mut self, serial: ClientSerial, reply: &[u8]) {
+        let found = self.engine.roles.clients().find(|client| client.serial == serial);
+        let Some(conn) = found.map(|client| client.conn) else { return };
+        let out = self.ports.out(conn);
+        out.extend_from_slice(reply);
+        write::ready(out, Status::Idle);
+        if let Some(client) = self.engine.roles.client(conn) {
+            client.blocked = Blocked::No;
+        }
+        self.console_bytes(conn, &[]);
+    }
+}

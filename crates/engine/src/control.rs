@@ -1,0 +1,130 @@
+//! What other cores and the operator have to say.
+
+use std::sync::Arc;
+
+use crate::engine::Step;
+use crate::event::Command;
+use crate::fault::Cause;
+use crate::ids::{ClientSerial, Conn, PoolId};
+use crate::login::whose;
+use crate::pool::Pool;
+use crate::server::Custody;
+use crate::shared::Message;
+
+impl Step<'_> {
+    /// Another core has something to say.
+    pub(crate) fn message(&mut self, message: Message) {
+        match message {
+            Message::Hungry { pool, core, since } => self.core_asks(pool, core, since),
+            Message::Sated { pool, core } => {
+                if let Some(pool) = self.engine.hub.find_pool(pool) {
+                    pool.asking.retain(|(other, _)| *other != core);
+                }
+            }
+            Message::Room { pool } => self.grow(pool),
+            Message::Cancel { pid, key } => {
+                if let Some((_, conn)) = whose(pid) {
+                    self.cancel_client(conn, &key);
+                }
+            }
+            Message::Welcome { pool } => self.let_in(pool),
+        }
+    }
+
+    /// The operator wants something.
+    pub(crate) fn command(&mut self, command: Command) {
+        match command {
+            Command::Pause(database) => self.pause(database.as_ref()),
+            Command::Resume(database) => self.resume(database.as_ref()),
+            Command::Reconnect(database) => self.reconnect(database.as_ref()),
+            Command::Kill(database) => {
+                self.pause(database.as_ref());
+                self.kill(|pool| concerns(database.as_ref(), pool));
+            }
+            Command::KillClient(serial) => self.kill_client(serial),
+            Command::Reload(_) => {
+                self.engine.hub.pools_mut().for_each(|pool| pool.settings = pool.shared.settings());
+            }
+            Command::Drain => {
+                self.engine.hub.draining = true;
+                self.close_idle(|_| true);
+            }
+            Command::Stop => {
+                self.engine.hub.draining = true;
+                self.kill(|_| true);
+                for client in self.clients(|_| true) {
+                    self.end_client(client, Cause::Shutdown);
+                }
+            }
+        }
+    }
+
+    fn pools(&mut self, which: impl Fn(&Pool) -> bool) -> Vec<PoolId> {
+        self.engine.hub.pools().filter(|pool| which(pool)).map(|pool| pool.shared.id).collect()
+    }
+
+    fn clients(&mut self, which: impl Fn(PoolId) -> bool) -> Vec<Conn> {
+        let clients = self.engine.roles.clients();
+        clients.filter(|client| which(client.pool)).map(|client| client.conn).collect()
+    }
+
+    fn pause(&mut self, database: Option<&Arc<str>>) {
+        for id in self.pools(|pool| concerns(database, pool)) {
+            self.engine.hub.pool(id).paused = true;
+        }
+        self.close_idle(|pool| concerns(database, pool));
+    }
+
+    fn resume(&mut self, database: Option<&Arc<str>>) {
+        for id in self.pools(|pool| concerns(database, pool)) {
+            self.engine.hub.pool(id).paused = false;
+            self.grow(id);
+        }
+    }
+
+    fn reconnect(&mut self, database: Option<&Arc<str>>) {
+        let pools = self.pools(|pool| concerns(database, pool));
+        for conn in self.servers(&pools) {
+            if let Some(server) = self.engine.roles.server(conn) {
+                server.close_needed = true;
+            }
+        }
+        self.close_idle(|pool| concerns(database, pool));
+    }
+
+    fn servers(&self, pools: &[PoolId]) -> Vec<Conn> {
+        let servers = self.engine.roles.servers();
+        servers.filter(|server| pools.contains(&server.pool)).map(|server| server.conn).collect()
+    }
+
+    fn close_idle(&mut self, which: impl Fn(&Pool) -> bool) {
+        let pools = self.pools(which);
+        for conn in self.servers(&pools) {
+            let server = self.engine.roles.server(conn);
+            if server.is_some_and(|server| matches!(server.custody, Custody::Idle)) {
+                self.close_server(conn);
+            }
+        }
+    }
+
+    fn kill(&mut self, which: impl Fn(&Pool) -> bool) {
+        let pools = self.pools(which);
+        for client in self.clients(|pool| pools.contains(&pool)) {
+            self.end_client(client, Cause::Killed);
+        }
+        for server in self.servers(&pools) {
+            self.close_server(server);
+        }
+    }
+
+    fn kill_client(&mut self, serial: ClientSerial) {
+        let found = self.engine.roles.clients().find(|client| client.serial == serial);
+        if let Some(conn) = found.map(|client| client.conn) {
+            self.end_client(conn, Cause::Killed);
+        }
+    }
+}
+
+fn concerns(database: Option<&Arc<str>>, pool: &Pool) -> bool {
+    database.is_none_or(|database| *database == pool.shared.database)
+}

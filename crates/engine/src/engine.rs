@@ -1,0 +1,169 @@
+//! One core's engine: an event in, what follows from it out.
+//!
+//! [`Engine::step`] is the one `match` over all that can happen. What it calls stands in modules by
+//! subject: `login` and `serving` for clients, `server_login` and `lending` for servers, `request` and `reply`
+//! for what passes between them.
+//!
+//! A step never calls itself: a client whose input can be read on is put into `runnable`, and the step
+//! ends when that is empty.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crate::event::{Action, Event, Level, Note};
+use crate::fault::Cause;
+use crate::hub::{Entropy, Hub};
+use crate::ids::{Conn, Core};
+use crate::ports::Ports;
+use crate::roles::{Role, Roles};
+use crate::shared::Shared;
+use crate::talk::Talk;
+use crate::time::Now;
+
+/// One core's engine.
+#[derive(Debug)]
+pub struct Engine {
+    pub(crate) hub: Hub,
+    pub(crate) roles: Roles,
+    /// Clients whose input can be read on.
+    pub(crate) runnable: VecDeque<Conn>,
+    /// When the tables were last looked through for what is due.
+    pub(crate) ticked: Now,
+    /// Logged-in clients and those at their login.
+    pub(crate) clients: usize,
+}
+
+/// A step under way: the engine, the time, and where output goes.
+pub(crate) struct Step<'a> {
+    pub(crate) engine: &'a mut Engine,
+    pub(crate) now: Now,
+    pub(crate) ports: &'a mut Ports,
+}
+
+impl Engine {
+    /// An engine without connections.
+    pub fn new(core: Core, shared: Arc<Shared>, entropy: Entropy) -> Self {
+        Self {
+            hub: Hub::new(core, shared, entropy),
+            roles: Roles::default(),
+            runnable: VecDeque::new(),
+            ticked: Now(0),
+            clients: 0,
+        }
+    }
+
+    /// Takes one event in, appends what follows from it to `ports`. Never blocks, never fails: what goes
+    /// wrong with a connection ends that connection.
+    #[inline]
+    pub fn step(&mut self, now: Now, event: Event<'_>, ports: &mut Ports) {
+        let mut step = Step { engine: self, now, ports };
+        match event {
+            Event::Bytes { conn, bytes } => step.bytes(conn, bytes),
+            Event::Drained { conn } => step.drained(conn),
+            Event::Accepted { conn, peer } => step.accepted(conn, peer),
+            Event::Connected { conn } => step.connected(conn),
+            Event::Failed { conn, why } => step.failed(conn, why),
+            Event::Closed { conn } => step.closed(conn),
+            Event::Arrived { conn, parcel } => step.arrived(conn, *parcel),
+            Event::Tick => step.tick(),
+            Event::Message(message) => step.message(message),
+            Event::Command(command) => step.command(command),
+            Event::Console { client, reply } => step.console_reply(client, &reply),
+        }
+        while let Some(client) = step.engine.runnable.pop_front() {
+            step.serve(client, &[]);
+        }
+    }
+
+    /// How many clients there are.
+    pub fn client_count(&self) -> usize {
+        self.clients
+    }
+
+    /// Whether nobody is left to wait for after a drain.
+    pub fn is_drained(&self) -> bool {
+        self.hub.draining && self.clients == 0
+    }
+}
+
+impl Step<'_> {
+    #[inline]
+    fn bytes(&mut self, conn: Conn, bytes: &[u8]) {
+        match self.engine.roles.get(conn) {
+            Role::Client(_) => self.client_bytes(conn, bytes),
+            Role::Server(_) => self.server_bytes(conn, bytes),
+            Role::Cancel(_) | Role::Free => {}
+        }
+    }
+
+    /// A client, its server and all that a message between them may touch.
+    #[inline]
+    pub(crate) fn talk(&mut self, client: Conn, server: Conn) -> Talk<'_> {
+        let Engine { hub, roles, .. } = &mut *self.engine;
+        let (client, server) = roles.pair(client, server);
+        Talk { now: self.now, client, server, hub, ports: self.ports }
+    }
+
+    fn connected(&mut self, conn: Conn) {
+        match self.engine.roles.get(conn) {
+            Role::Server(_) => self.server_connected(conn),
+            Role::Cancel(_) => self.cancel_connected(conn),
+            Role::Client(_) | Role::Free => {}
+        }
+    }
+
+    fn failed(&mut self, conn: Conn, why: &str) {
+        match self.engine.roles.get(conn) {
+            Role::Server(_) => self.connect_failed(conn, why),
+            Role::Cancel(_) => self.cancel_over(conn),
+            Role::Client(_) | Role::Free => {}
+        }
+    }
+
+    fn closed(&mut self, conn: Conn) {
+        match self.engine.roles.get(conn) {
+            Role::Client(_) => self.end_client(conn, Cause::ClientGone),
+            Role::Server(_) => self.server_gone(conn),
+            Role::Cancel(_) => self.cancel_over(conn),
+            Role::Free => {}
+        }
+    }
+
+    /// Everything queued on a connection has gone: whoever feeds it may go on.
+    fn drained(&mut self, conn: Conn) {
+        let roles = &mut self.engine.roles;
+        if let Some(client) = roles.client(conn) {
+            let Some(server) = client.link.and_then(|server| roles.server(server)) else { return };
+            if std::mem::take(&mut server.paused) {
+                self.ports.act(Action::Resume { conn: server.conn });
+            }
+        } else if let Some(server) = roles.server(conn) {
+            let Some(client) = server.client().and_then(|client| roles.client(client)) else {
+                return;
+            };
+            if client.blocked == crate::client::Blocked::No && std::mem::take(&mut client.paused) {
+                self.ports.act(Action::Resume { conn: client.conn });
+            }
+        }
+    }
+
+    /// Puts a line about a client into the log.
+    pub(crate) fn note_client(&mut self, conn: Conn, level: Level, cause: Cause, detail: String) {
+        let Some(client) = self.engine.roles.client(conn) else { return };
+        let peer = match &client.peer {
+            crate::event::Peer::Tcp(address) => address.to_string(),
+            crate::event::Peer::Unix { .. } => "unix".to_owned(),
+        };
+        let (serial, pool) = (client.serial, client.pool);
+        let pool = self.engine.hub.find_pool(pool).map(|pool| pool.shared.clone());
+        self.ports.act(Action::Note(Box::new(Note {
+            level,
+            cause: cause.key(),
+            client: Some(serial),
+            peer: Some(peer),
+            database: pool.as_ref().map(|pool| pool.database.clone()),
+            user: pool.as_ref().map(|pool| pool.user.clone()),
+            detail,
+        })));
+    }
+}

@@ -1,0 +1,241 @@
+//! Errors of a server: what they undo, what they teach, and in which words the client hears of them.
+//!
+//! An ErrorResponse in an extended message undoes what the messages it struck off had changed, newest first.
+//! An error of a stale plan begins a new generation of the statement (E63, E68): every server then
+//! prepares it afresh when it is next used. PostgreSQL speaks of a statement by the name it knows;
+//! the client hears the name it gave. All other fields stay as they are.
+
+use refrain_wire::back::{Fields, field};
+use refrain_wire::tag::back;
+use refrain_wire::write;
+
+use crate::ledger::{Entry, Failed, Fate, Owed, Purpose, Refusal};
+use crate::reply::Halt;
+use crate::slots::Unnamed;
+use crate::talk::Talk;
+use crate::undo::{Reverted, Undo};
+
+/// The function of PostgreSQL that finds a plan's result changed; its name is never translated.
+const STALE_ROUTINE: &[u8] = b"RevalidateCachedQuery";
+
+impl Talk<'_> {
+    /// An error.
+    pub(crate) fn error(&mut self, body: &[u8]) -> Result<(), Halt> {
+        let fields = Fields(body);
+        self.pool().counters.server_errors += 1;
+        if fields.is_fatal() {
+            self.tell(body);
+            return Err(Halt::Fatal);
+        }
+        let failed = self.server.ledger.fail()?;
+        self.undo(&failed);
+        self.learn(&failed.entry, &fields);
+        self.server.close_needed |= failed.early_syncs;
+        self.client.skipping |= failed.open;
+        match failed.entry.fate {
+            Fate::Swallow(Purpose::PutRight) => {
+                self.tell_as_fatal(&fields);
+                return Err(Halt::Refused);
+            }
+            Fate::Swallow(Purpose::Probe) => {
+                self.client.pins.add(crate::client::Pins::SETTINGS);
+                self.client.probe = false;
+                self.server.dirty = true;
+            }
+            Fate::Swallow(Purpose::Reset | Purpose::Rollback) => self.server.close_needed = true,
+            Fate::Swallow(Purpose::Shape) if failed.until == failed.seq => {}
+            Fate::Refuse(why) => self.tell_refusal(why, &fields),
+            Fate::Forward | Fate::Swallow(_) | Fate::MadeUp(_) => self.forward(&failed, &fields),
+        }
+        Ok(())
+    }
+
+    /// Takes back what the messages changed that failed or were skipped.
+    fn undo(&mut self, failed: &Failed) {
+        for Reverted { undo, failed } in self.server.undos.fail(failed) {
+            self.hub.pool(self.server.pool).counters.undone += 1;
+            match undo {
+                Undo::Named(name) => drop(self.client.names.remove(&name)),
+                Undo::Unnamed(name, old) => {
+                    if !self.client.names.contains(&name) {
+                        self.client.names.insert(name, old);
+                    }
+                }
+                Undo::AllUnnamed(names) => self.client.names.restore(names),
+                // PostgreSQL drops the old unnamed statement before it looks at the new one.
+                Undo::ClientUnnamed(_) if failed => self.client.unnamed = None,
+                Undo::ClientUnnamed(old) => self.client.unnamed = old,
+                Undo::Prepared(id) => drop(self.server.slots.remove(id)),
+                Undo::Evicted(slot) => self.server.slots.insert(slot),
+                Undo::ServerUnnamed(_) if failed => self.server.slots.unnamed = Unnamed::NONE,
+                Undo::ServerUnnamed(old) => self.server.slots.unnamed = old,
+            }
+        }
+    }
+
+    /// What the error says about a statement.
+    fn learn(&mut self, entry: &Entry, fields: &Fields<'_>) {
+        let uses = matches!(entry.owed, Owed::Bind | Owed::DescribeStatement | Owed::Execute);
+        if !uses || entry.statement == 0 || matches!(entry.fate, Fate::Refuse(_)) {
+            return;
+        }
+        let id = entry.statement;
+        if fields.sqlstate() == b"26000" {
+            // A name of ours is unknown there: something that cannot be seen dropped all (E47).
+            self.pool().counters.lost_statements += 1;
+            self.server.slots.clear();
+            self.server.close_needed = true;
+        } else if is_stale(fields) {
+            let generation = self.server.slots.peek(id).map(|slot| slot.generation);
+            let unnamed = self.server.slots.unnamed;
+            let seen = generation.or((unnamed.id == id).then_some(unnamed.generation));
+            let epoch = self.pool().shared.epoch();
+            let mut begun = false;
+            self.for_client_statement(id, |statement| {
+                let shared = &statement.held.local().statement;
+                begun = seen.is_some_and(|seen| shared.begin_generation(seen, epoch));
+            });
+            self.pool().counters.generations += u64::from(begun);
+        }
+    }
+
+    /// Passes an error on, with the client's names in it.
+    fn forward(&mut self, failed: &Failed, fields: &Fields<'_>) {
+        let entry = failed.entry;
+        let name =
+            if entry.statement == 0 { None } else { Some(self.client_name(entry.statement)) };
+        // The position is one in a text that the client did not send just now (E33).
+        let hides_position = matches!(entry.fate, Fate::Swallow(_));
+        let prefix = self.hub.shared.registry.prefix();
+        let out = self.ports.out(self.client.conn);
+        write::message(out, back::ERROR_RESPONSE, |out| {
+            for (code, value) in fields.iter() {
+                if code == field::POSITION && hides_position {
+                    continue;
+                }
+                out.push(code);
+                match &name {
+                    Some(name) => rename(out, value, prefix, name),
+                    None => out.extend_from_slice(value),
+                }
+                out.push(0);
+            }
+            out.push(0);
+        });
+    }
+
+    fn tell(&mut self, body: &[u8]) {
+        let out = self.ports.out(self.client.conn);
+        write::message(out, back::ERROR_RESPONSE, |out| out.extend_from_slice(body));
+    }
+
+    /// The settings that the client asked for at its login are refused: so is the login.
+    fn tell_as_fatal(&mut self, fields: &Fields<'_>) {
+        let out = self.ports.out(self.client.conn);
+        write::message(out, back::ERROR_RESPONSE, |out| {
+            for (code, value) in fields.iter() {
+                out.push(code);
+                let severity = matches!(code, field::SEVERITY | field::SEVERITY_PLAIN);
+                write::string(out, if severity { b"FATAL" } else { value });
+            }
+            out.push(0);
+        });
+    }
+
+    /// The server failed because it was made to: says why in its place.
+    fn tell_refusal(&mut self, why: Refusal, fields: &Fields<'_>) {
+        if fields.sqlstate() != b"26000" {
+            return self.tell(fields.0); // it failed before it came to that: 25P02, 57014
+        }
+        let (sqlstate, message, routine): (&[u8], &[u8], &[u8]) = match why {
+            Refusal::Stale => (b"0A000", b"cached plan must not change result type", STALE_ROUTINE),
+            Refusal::Quota => (b"54000", b"too many prepared statements", b""),
+            Refusal::Prepare => (b"0A000", b"PREPARE is switched off (sql_prepare)", b""),
+        };
+        let out = self.ports.out(self.client.conn);
+        write::message(out, back::ERROR_RESPONSE, |out| {
+            for (code, value) in fields.iter() {
+                let value = match code {
+                    field::SQLSTATE => sqlstate,
+                    field::MESSAGE => message,
+                    field::ROUTINE if routine.is_empty() => continue,
+                    field::ROUTINE => routine,
+                    field::FILE | field::LINE | field::POSITION => continue,
+                    _ => value,
+                };
+                out.push(code);
+                write::string(out, value);
+            }
+            out.push(0);
+        });
+    }
+}
+
+/// Whether an error means that a statement's plan does not fit the schema any more, and only a new Parse
+/// helps. Errors of data, constraints and transactions do not.
+fn is_stale(fields: &Fields<'_>) -> bool {
+    let stale_plan = fields.get(field::ROUTINE) == Some(STALE_ROUTINE);
+    match fields.sqlstate() {
+        b"0A000" => stale_plan,
+        b"XX000" => {
+            fields.get(field::MESSAGE).is_some_and(|m| m.starts_with(b"cache lookup failed"))
+        }
+        // Undefined table, column, function, type; wrong types: what the text was analysed against is gone.
+        b"42P01" | b"42703" | b"42883" | b"42704" | b"42804" | b"3F000" => true,
+        _ => false,
+    }
+}
+
+/// Appends `value` with every name of ours, and every name of nothing, as the client's.
+fn rename(out: &mut Vec<u8>, value: &[u8], prefix: &[u8], name: &[u8]) {
+    let mut rest = value;
+    while let Some(at) = find(rest, prefix) {
+        out.extend_from_slice(&rest[..at]);
+        out.extend_from_slice(name);
+        let after = &rest[at + prefix.len()..];
+        let end = after.iter().position(|b| !b.is_ascii_alphanumeric() && *b != b'.');
+        rest = &after[end.unwrap_or(after.len())..];
+    }
+    if let Some(at) = find(rest, b"prepared statement \"\"") {
+        let quote = at + b"prepared statement \"".len();
+        out.extend_from_slice(&rest[..quote]);
+        out.extend_from_slice(name);
+        rest = &rest[quote..];
+    }
+    out.extend_from_slice(rest);
+}
+
+fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
+    haystack.windows(needle.len()).position(|window| window == needle)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn renamed(value: &str) -> String {
+        let mut out = Vec::new();
+        rename(&mut out, value.as_bytes(), b"_rabc_", b"S_1");
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn the_client_hears_the_name_it_gave() {
+        let was = "prepared statement \"_rabc_1f.2\" already exists";
+        assert_eq!(renamed(was), "prepared statement \"S_1\" already exists");
+        let was = "bind message supplies 1 parameters, but prepared statement \"\" requires 2";
+        let now = "bind message supplies 1 parameters, but prepared statement \"S_1\" requires 2";
+        assert_eq!(renamed(was), now);
+        assert_eq!(renamed("division by zero"), "division by zero");
+    }
+
+    #[test]
+    fn errors_of_data_teach_nothing() {
+        for (sqlstate, stale) in [("22012", false), ("23505", false), ("42P01", true)] {
+            let body = format!("C{sqlstate}\0\0");
+            assert_eq!(is_stale(&Fields(body.as_bytes())), stale, "{sqlstate}");
+        }
+        assert!(is_stale(&Fields(b"C0A000\0RRevalidateCachedQuery\0\0")));
+        assert!(!is_stale(&Fields(b"C0A000\0Rsomething\0\0")));
+    }
+}

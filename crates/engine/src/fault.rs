@@ -1,0 +1,155 @@
+//! What ended, and what follows from it.
+//!
+//! An ending answers four questions: its cause (a closed set: metric label and log key), what the
+//! client is told, what becomes of the server, and whether it may be tried again. The words and
+//! SQLSTATEs are PostgreSQL's own where PostgreSQL has such an ending, and 08xxx where it is the
+//! proxy between that gave up. Which part of a login was wrong is never said.
+
+use refrain_wire::write::Report;
+
+/// Why a session, or a request for one, ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Cause {
+    /// The client said goodbye.
+    Terminated,
+    /// The client's connection broke.
+    ClientGone,
+    /// The client broke the protocol.
+    ClientProtocol,
+    /// The client's protocol version is not spoken.
+    ClientVersion,
+    /// Wrong password, unknown user, or a user without one.
+    Login,
+    /// No such database is configured.
+    UnknownDatabase,
+    /// Too many clients.
+    TooManyClients,
+    /// Too many clients wait for a server.
+    TooManyWaiting,
+    /// The client took too long to log in.
+    LoginTimeout,
+    /// A query took too long.
+    QueryTimeout,
+    /// Waiting for a server took too long.
+    QueryWaitTimeout,
+    /// The client was idle for too long.
+    ClientIdleTimeout,
+    /// The client left a transaction idle for too long.
+    IdleTransactionTimeout,
+    /// A transaction took too long.
+    TransactionTimeout,
+    /// The server cannot be reached.
+    ServerDown,
+    /// The server refused the proxy.
+    ServerLogin,
+    /// The server's connection broke while it worked for the client.
+    ServerGone,
+    /// The server broke the protocol.
+    ServerProtocol,
+    /// A transaction block in statement mode.
+    TransactionInStatementMode,
+    /// More than the client's share of memory.
+    ClientMemory,
+    /// The operator closed it.
+    Killed,
+    /// The process is about to end.
+    Shutdown,
+}
+
+/// One row of the table of endings.
+struct Row {
+    cause: Cause,
+    key: &'static str,
+    /// SQLSTATE and words; empty where the client is told nothing.
+    sqlstate: &'static str,
+    message: &'static str,
+}
+
+const fn row(
+    cause: Cause,
+    key: &'static str,
+    sqlstate: &'static str,
+    message: &'static str,
+) -> Row {
+    Row { cause, key, sqlstate, message }
+}
+
+/// The table of endings. SQLSTATEs: appendix "PostgreSQL Error Codes".
+const TABLE: &[Row] = &[
+    row(Cause::Terminated, "terminated", "", ""),
+    row(Cause::ClientGone, "client_gone", "", ""),
+    row(Cause::ClientProtocol, "client_protocol", "08P01", "invalid message"),
+    row(Cause::ClientVersion, "client_version", "0A000", "unsupported frontend protocol"),
+    row(Cause::Login, "login", "28P01", "password authentication failed"),
+    row(Cause::UnknownDatabase, "unknown_database", "3D000", "database does not exist"),
+    row(Cause::TooManyClients, "too_many_clients", "53300", "sorry, too many clients already"),
+    row(Cause::TooManyWaiting, "too_many_waiting", "53300", "too many clients wait for a server"),
+    row(Cause::LoginTimeout, "login_timeout", "08P01", "canceling authentication due to timeout"),
+    row(Cause::QueryTimeout, "query_timeout", "57014", "query timeout"),
+    row(Cause::QueryWaitTimeout, "query_wait_timeout", "08P01", "query_wait_timeout"),
+    row(Cause::ClientIdleTimeout, "client_idle_timeout", "57P05", "client idle timeout"),
+    row(
+        Cause::IdleTransactionTimeout,
+        "idle_transaction_timeout",
+        "25P03",
+        "terminating connection due to idle-in-transaction timeout",
+    ),
+    row(
+        Cause::TransactionTimeout,
+        "transaction_timeout",
+        "25P04",
+        "terminating connection due to transaction timeout",
+    ),
+    row(Cause::ServerDown, "server_down", "08006", "cannot connect to the server"),
+    row(Cause::ServerLogin, "server_login", "08006", "the server refused the connection"),
+    row(Cause::ServerGone, "server_gone", "08006", "the server closed the connection unexpectedly"),
+    row(Cause::ServerProtocol, "server_protocol", "08P01", "the server broke the protocol"),
+    row(
+        Cause::TransactionInStatementMode,
+        "transaction_in_statement_mode",
+        "08P01",
+        "transaction blocks are not allowed in statement pooling mode",
+    ),
+    row(Cause::ClientMemory, "client_memory", "54000", "too many bytes in prepared statements"),
+    row(Cause::Killed, "killed", "57P01", "terminating connection due to administrator command"),
+    row(
+        Cause::Shutdown,
+        "shutdown",
+        "57P01",
+        "terminating connection due to administrator command",
+    ),
+];
+
+impl Cause {
+    fn row(self) -> &'static Row {
+        TABLE.iter().find(|row| row.cause == self).expect("every cause has a row")
+    }
+
+    /// Metric label and log key.
+    pub fn key(self) -> &'static str {
+        self.row().key
+    }
+
+    /// What the client is told, or `None` where it is told nothing.
+    pub fn report(self) -> Option<Report<'static>> {
+        let Row { sqlstate, message, .. } = *self.row();
+        let report = Report { severity: "FATAL", sqlstate, message, hint: "" };
+        (!sqlstate.is_empty()).then_some(report)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_cause_has_one_row_and_a_sound_sqlstate() {
+        for (index, row) in TABLE.iter().enumerate() {
+            assert!(TABLE[..index].iter().all(|r| r.cause != row.cause && r.key != row.key));
+            assert!(matches!(row.sqlstate.len(), 0 | 5), "{}", row.key);
+            assert_eq!(row.sqlstate.is_empty(), row.message.is_empty());
+        }
+        assert_eq!(Cause::Shutdown.row().cause, Cause::Shutdown);
+        assert_eq!(TABLE.len(), Cause::Shutdown as usize + 1);
+    }
+}

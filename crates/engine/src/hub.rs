@@ -1,0 +1,132 @@
+//! What one core's engine has beside its connections.
+
+use std::sync::Arc;
+
+use crate::event::{Action, Level, Note};
+use crate::ids::{Core, EnvId, PoolId};
+use crate::pool::Pool;
+use crate::ports::Ports;
+use crate::settings::{Edit, Profile, Profiles};
+use crate::shared::{PoolShared, Shared};
+use crate::texts::Texts;
+
+/// Fills a slice with random bytes.
+pub(crate) type Entropy = Box<dyn FnMut(&mut [u8]) + Send>;
+
+/// What one core's engine has beside its connections.
+pub(crate) struct Hub {
+    /// Which core this is.
+    pub(crate) core: Core,
+    /// What the cores share.
+    pub(crate) shared: Arc<Shared>,
+    /// The statements this core knows.
+    pub(crate) texts: Texts,
+    /// The settings this core knows.
+    pub(crate) profiles: Profiles,
+    /// No settings at all.
+    pub(crate) nothing: Arc<Profile>,
+    /// Whether no new clients are taken, and those there are leave when they can.
+    pub(crate) draining: bool,
+    /// For names on their way into a message.
+    pub(crate) scratch: Vec<u8>,
+    pools: Vec<Option<Box<Pool>>>,
+    entropy: Entropy,
+}
+
+impl Hub {
+    /// A core that has seen nothing yet.
+    pub(crate) fn new(core: Core, shared: Arc<Shared>, entropy: Entropy) -> Self {
+        let mut profiles = Profiles::default();
+        let nothing = profiles.intern(Edit::default(), |_| EnvId(0));
+        let texts = Texts::default();
+        let draining = false;
+        let scratch = Vec::new();
+        Self {
+            core,
+            shared,
+            texts,
+            profiles,
+            nothing,
+            draining,
+            scratch,
+            pools: Vec::new(),
+            entropy,
+        }
+    }
+
+    /// The one profile with these settings.
+    pub(crate) fn profile(&mut self, edit: Edit) -> Arc<Profile> {
+        self.profiles.intern(edit, |bytes| self.shared.environment(bytes))
+    }
+
+    /// This core's part of a pool, made on first use.
+    pub(crate) fn open_pool(&mut self, shared: &Arc<PoolShared>) -> &mut Pool {
+        let index = shared.id.0 as usize;
+        if self.pools.len() <= index {
+            self.pools.resize_with(index + 1, || None);
+        }
+        self.pools[index].get_or_insert_with(|| Box::new(Pool::new(shared.clone())))
+    }
+
+    /// This core's part of a pool that a client or server of this core belongs to.
+    ///
+    /// # Panics
+    /// Where no such pool was opened here.
+    #[inline]
+    pub(crate) fn pool(&mut self, id: PoolId) -> &mut Pool {
+        self.pools[id.0 as usize].as_mut().expect("a pool in use is open")
+    }
+
+    /// The same, where the pool may not be open here.
+    pub(crate) fn find_pool(&mut self, id: PoolId) -> Option<&mut Pool> {
+        self.pools.get_mut(id.0 as usize)?.as_deref_mut()
+    }
+
+    /// All pools of this core.
+    pub(crate) fn pools(&self) -> impl Iterator<Item = &Pool> {
+        self.pools.iter().flatten().map(|pool| &**pool)
+    }
+
+    /// All pools of this core.
+    pub(crate) fn pools_mut(&mut self) -> impl Iterator<Item = &mut Pool> {
+        self.pools.iter_mut().flatten().map(|pool| &mut **pool)
+    }
+
+    /// Random bytes.
+    pub(crate) fn random<const N: usize>(&mut self) -> [u8; N] {
+        let mut bytes = [0; N];
+        (self.entropy)(&mut bytes);
+        bytes
+    }
+
+    /// All other cores.
+    pub(crate) fn others(&self) -> impl Iterator<Item = Core> + use<> {
+        let own = self.core;
+        (0..self.shared.cores).map(Core).filter(move |core| *core != own)
+    }
+}
+
+impl std::fmt::Debug for Hub {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Hub").field("core", &self.core).finish_non_exhaustive()
+    }
+}
+
+/// Puts a line about a pool or the whole into the log.
+pub(crate) fn note(
+    ports: &mut Ports,
+    level: Level,
+    cause: &'static str,
+    pool: &Pool,
+    detail: String,
+) {
+    ports.act(Action::Note(Box::new(Note {
+        level,
+        cause,
+        client: None,
+        peer: None,
+        database: Some(pool.shared.database.clone()),
+        user: Some(pool.shared.user.clone()),
+        detail,
+    })));
+}

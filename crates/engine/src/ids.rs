@@ -1,0 +1,21 @@
+//! Numbers that name things.
+
+/// The number of a connection at one core. Numbers are small and used again after a close.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Conn(pub u32);
+
+/// One of the threads that run an engine, from zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Core(pub u16);
+
+/// Names a client for as long as the process runs; never used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ClientSerial(pub u64);
+
+/// Names a pool, which is one user of one database, for as long as the process runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PoolId(pub u32);
+
+/// Interned settings that decide what a text means; see [`crate::settings`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct EnvId(pub u32);

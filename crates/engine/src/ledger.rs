@@ -1,0 +1,629 @@
+//! Replies a server still owes, oldest first, and what becomes of each.
+//!
+//! PostgreSQL answers in the order in which it was asked, so a queue is enough to know whose a reply is. The
+//! proxy asks for things on its own account as well (a statement this server has not seen, a setting to put
+//! right), and those answers must not reach the client; others it makes up itself (a Close for a statement it
+//! keeps). Each entry therefore says what is to come and what becomes of it: forwarded, swallowed, made up.
+//!
+//! After an error in an extended message the server answers nothing more until Sync: [`Ledger::fail`]
+//! strikes all entries up to the next Sync off the queue, and only those. A client may have sent two
+//! batches, and the second is still owed in full. An error in a simple Query ends that Query only.
+//!
+//! Three things hold at every return:
+//!
+//! - an entry is struck off by the reply it names, or by an error before its Sync, and in no other way;
+//! - a reply that no entry names is a [`Surprise`], and the server is dropped: a guess here is another
+//!   client's row;
+//! - the oldest entry is never one that is made up: those are handed out as soon as they become it.
+//!
+//! COPY FROM STDIN takes Syncs that were sent before its end as noise (E42). [`Owed::Nothing`] marks
+//! where the client ended its stream, so that the Syncs before it can be told from those behind; the
+//! former then owe nothing either.
+//!
+//! Not here: whether the client may send the message (`client`), and which server gets it (`pool`).
+
+use std::collections::VecDeque;
+
+use refrain_sql::Traits;
+use refrain_wire::back::Status;
+use refrain_wire::tag::back;
+
+/// What a server owes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Owed {
+    /// ParseComplete.
+    Parse,
+    /// BindComplete.
+    Bind,
+    /// ParameterDescription, then RowDescription or NoData.
+    DescribeStatement,
+    /// RowDescription or NoData.
+    DescribePortal,
+    /// Rows or a COPY stream, then CommandComplete, EmptyQueryResponse or PortalSuspended.
+    Execute,
+    /// CloseComplete.
+    Close,
+    /// ReadyForQuery.
+    Sync,
+    /// Anything a query string answers, then ReadyForQuery.
+    Query,
+    /// FunctionCallResponse, then ReadyForQuery.
+    FunctionCall,
+    /// Nothing: the client ended a COPY stream here, or COPY swallowed a Sync.
+    Nothing,
+}
+
+impl Owed {
+    /// Whether ReadyForQuery is what ends it, and its segment with it.
+    #[inline]
+    pub(crate) fn ends_segment(self) -> bool {
+        matches!(self, Self::Sync | Self::Query | Self::FunctionCall)
+    }
+}
+
+/// What becomes of the reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// The client gets it.
+    Forward,
+    /// It answers the proxy; the client must not see it.
+    Swallow(Purpose),
+    /// The server was not asked; the client gets a reply of our making when its turn comes.
+    MadeUp(Made),
+    /// The server was made to fail; the client gets the error in words of our own.
+    Refuse(Refusal),
+}
+
+/// Why the proxy asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// To have a statement on this server, or to make room for one.
+    Prepare,
+    /// To see whether a statement still has the shape that the client was told.
+    Shape,
+    /// To make the server's settings those of its client.
+    PutRight,
+    /// To learn the settings that the client left.
+    Probe,
+    /// To remove what a client left behind.
+    Reset,
+    /// To end a transaction that a client left open.
+    Rollback,
+}
+
+/// Why the server was made to fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// The client was told a shape that the statement has no more (0A000).
+    Stale,
+    /// The client has as many statements as it may have (54000).
+    Quota,
+    /// PREPARE as SQL is switched off (0A000).
+    Prepare,
+}
+
+/// A reply of our making.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Made {
+    /// ParseComplete.
+    Parse,
+    /// CloseComplete.
+    Close,
+    /// CommandComplete `DEALLOCATE`.
+    Deallocate,
+    /// CommandComplete `DEALLOCATE ALL`.
+    DeallocateAll,
+}
+
+/// One reply, or one run of replies, that is owed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry {
+    /// What is to come.
+    pub(crate) owed: Owed,
+    /// What becomes of it.
+    pub(crate) fate: Fate,
+    /// What the text behind it may do to the session.
+    pub(crate) traits: Traits,
+    /// The statement it is about; zero for none.
+    pub(crate) statement: u64,
+}
+
+impl Entry {
+    /// An entry about no statement.
+    pub(crate) fn new(owed: Owed, fate: Fate) -> Self {
+        Self { owed, fate, traits: Traits::default(), statement: 0 }
+    }
+
+    /// The same, about a statement.
+    #[must_use]
+    pub(crate) fn about(self, statement: u64) -> Self {
+        Self { statement, ..self }
+    }
+
+    /// The same, with what the text may do.
+    #[must_use]
+    pub(crate) fn with(self, traits: Traits) -> Self {
+        Self { traits, ..self }
+    }
+}
+
+/// Numbers the entries of one server, from its first to its last.
+pub(crate) type Seq = u64;
+
+/// What a reply did to the oldest entry.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Settled {
+    /// The entry.
+    pub(crate) entry: Entry,
+    /// Its number.
+    pub(crate) seq: Seq,
+    /// Whether it is struck off.
+    pub(crate) done: bool,
+}
+
+/// A reply that no entry names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Surprise {
+    /// The reply's tag.
+    pub(crate) tag: u8,
+    /// What was owed instead.
+    pub(crate) owed: Option<Owed>,
+}
+
+/// A server that owes nothing and is outside a transaction. Only [`Ledger::quiescent`] makes one, and only
+/// putting the server back consumes one.
+#[derive(Debug)]
+#[must_use]
+pub(crate) struct Quiescent(());
+
+/// Whether a COPY stream is under way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Copying {
+    /// None.
+    #[default]
+    No,
+    /// From the client.
+    In,
+    /// To the client.
+    Out,
+    /// Both ways (replication).
+    Both,
+}
+
+/// What one server owes.
+#[derive(Debug)]
+pub(crate) struct Ledger {
+    entries: VecDeque<Entry>,
+    /// Number of the oldest entry.
+    head: Seq,
+    copying: Copying,
+    status: Status,
+    /// Whether extended messages were sent behind the last Sync: their transaction is open.
+    open: bool,
+    /// Segments begun and ended: a Sync, Query or FunctionCall ends one.
+    sent: u32,
+    ended: u32,
+}
+
+impl Default for Ledger {
+    fn default() -> Self {
+        Self {
+            entries: VecDeque::new(),
+            head: 0,
+            copying: Copying::No,
+            status: Status::Idle,
+            open: false,
+            sent: 1,
+            ended: 0,
+        }
+    }
+}
+
+/// What a reply does to the entry it comes for.
+enum Rule {
+    /// Strikes it off.
+    Ends,
+    /// More is to come.
+    Goes,
+    /// Never comes for it.
+    Never,
+}
+
+/// The table of replies: what each does to what is owed. From the manual's "Message Flow".
+fn rule(owed: Owed, tag: u8) -> Rule {
+    use Owed::*;
+    let (goes, ends): (&[u8], &[u8]) = match owed {
+        Parse => (&[], &[back::PARSE_COMPLETE]),
+        Bind => (&[], &[back::BIND_COMPLETE]),
+        Close => (&[], &[back::CLOSE_COMPLETE]),
+        DescribeStatement => {
+            (&[back::PARAMETER_DESCRIPTION], &[back::ROW_DESCRIPTION, back::NO_DATA])
+        }
+        DescribePortal => (&[], &[back::ROW_DESCRIPTION, back::NO_DATA]),
+        Execute => {
+            (STREAM, &[back::COMMAND_COMPLETE, back::EMPTY_QUERY_RESPONSE, back::PORTAL_SUSPENDED])
+        }
+        Query => (QUERY, &[back::READY_FOR_QUERY]),
+        Sync => (&[], &[back::READY_FOR_QUERY]),
+        FunctionCall => (&[back::FUNCTION_CALL_RESPONSE], &[back::READY_FOR_QUERY]),
+        Nothing => (&[], &[]),
+    };
+    if ends.contains(&tag) {
+        Rule::Ends
+    } else if goes.contains(&tag) {
+        Rule::Goes
+    } else {
+        Rule::Never
+    }
+}
+
+const STREAM: &[u8] = &[
+    back::DATA_ROW,
+    back::COPY_DATA,
+    back::COPY_OUT_RESPONSE,
+    back::COPY_IN_RESPONSE,
+    back::COPY_DONE,
+    back::COPY_BOTH_RESPONSE,
+];
+const QUERY: &[u8] = &[
+    back::DATA_ROW,
+    back::COMMAND_COMPLETE,
+    back::ROW_DESCRIPTION,
+    back::EMPTY_QUERY_RESPONSE,
+    back::COPY_DATA,
+    back::COPY_OUT_RESPONSE,
+    back::COPY_IN_RESPONSE,
+    back::COPY_DONE,
+    back::COPY_BOTH_RESPONSE,
+];
+
+impl Ledger {
+    /// Adds what a message just sent makes the server owe. Gives back a reply of our making whose turn is now.
+    #[inline]
+    pub(crate) fn push(&mut self, entry: Entry) -> (Seq, Option<Made>) {
+        let seq = self.head + self.entries.len() as u64;
+        self.open = match entry.owed {
+            Owed::Nothing => self.open,
+            owed => !owed.ends_segment(),
+        };
+        self.sent = self.sent.wrapping_add(u32::from(entry.owed.ends_segment()));
+        if self.entries.is_empty() {
+            if let Fate::MadeUp(made) = entry.fate {
+                self.head += 1;
+                return (seq, Some(made));
+            }
+            if entry.owed == Owed::Nothing {
+                self.head += 1;
+                return (seq, None);
+            }
+        }
+        self.entries.push_back(entry);
+        (seq, None)
+    }
+
+    /// What a reply other than an error does.
+    ///
+    /// # Errors
+    /// A reply that the oldest entry does not name.
+    #[inline]
+    pub(crate) fn settle(&mut self, tag: u8) -> Result<Settled, Surprise> {
+        let Some(&entry) = self.entries.front() else { return Err(Surprise { tag, owed: None }) };
+        let done = match rule(entry.owed, tag) {
+            Rule::Ends => true,
+            Rule::Goes => false,
+            Rule::Never => return Err(Surprise { tag, owed: Some(entry.owed) }),
+        };
+        let seq = self.head;
+        self.follow_copy(tag, entry.owed);
+        if done {
+            self.pop();
+        }
+        Ok(Settled { entry, seq, done })
+    }
+
+    /// The next reply of our making, if its turn has come.
+    #[inline]
+    pub(crate) fn made(&mut self) -> Option<(Seq, Made)> {
+        while let Some(entry) = self.entries.front() {
+            let seq = self.head;
+            match (entry.fate, entry.owed) {
+                (Fate::MadeUp(made), _) => {
+                    self.pop();
+                    return Some((seq, made));
+                }
+                (_, Owed::Nothing) => self.pop(),
+                _ => return None,
+            }
+        }
+        None
+    }
+
+    /// What an error does: in an extended message, everything up to the next Sync is not answered any
+    /// more. Gives the entry it came for, and the number of the first entry still owed.
+    ///
+    /// # Errors
+    /// An error while nothing is owed: it ends the connection or answers nobody.
+    pub(crate) fn fail(&mut self) -> Result<Failed, Surprise> {
+        let Some(&entry) = self.entries.front() else {
+            return Err(Surprise { tag: back::ERROR_RESPONSE, owed: None });
+        };
+        let first = self.head;
+        let early_syncs = self.copying == Copying::In && self.strike_early_syncs();
+        self.copying = Copying::No;
+        let skips = !entry.owed.ends_segment();
+        if skips {
+            while self.entries.front().is_some_and(|entry| entry.owed != Owed::Sync) {
+                self.pop();
+            }
+        }
+        let open = skips && self.entries.is_empty();
+        // A Query that was skipped did not end the segment.
+        self.open |= open;
+        Ok(Failed { entry, seq: first, until: self.head, open, early_syncs })
+    }
+
+    fn pop(&mut self) {
+        let ends = self.entries.pop_front().is_some_and(|entry| entry.owed.ends_segment());
+        self.head += 1;
+        self.ended = self.ended.wrapping_add(u32::from(ends));
+    }
+
+    fn follow_copy(&mut self, tag: u8, owed: Owed) {
+        match tag {
+            back::COPY_IN_RESPONSE => self.copying = Copying::In,
+            back::COPY_OUT_RESPONSE => self.copying = Copying::Out,
+            back::COPY_BOTH_RESPONSE => self.copying = Copying::Both,
+            back::COMMAND_COMPLETE => {
+                if self.copying == Copying::In {
+                    self.strike_early_syncs();
+                }
+                self.copying = Copying::No;
+            }
+            back::READY_FOR_QUERY if owed == Owed::Query => self.copying = Copying::No,
+            _ => {}
+        }
+    }
+
+    /// The Syncs that COPY FROM STDIN swallowed owe nothing. Says whether there were any.
+    fn strike_early_syncs(&mut self) -> bool {
+        let mut any = false;
+        for entry in self.entries.iter_mut().skip(1) {
+            match entry.owed {
+                Owed::Sync => {
+                    entry.owed = Owed::Nothing;
+                    self.ended = self.ended.wrapping_add(1);
+                    any = true;
+                }
+                Owed::Nothing => break,
+                _ => {}
+            }
+        }
+        any
+    }
+
+    /// Notes what a ReadyForQuery said.
+    #[inline]
+    pub(crate) fn ready(&mut self, status: Status) {
+        self.status = status;
+    }
+
+    /// Where the session stood at the last ReadyForQuery.
+    pub(crate) fn status(&self) -> Status {
+        self.status
+    }
+
+    /// Whether a COPY stream is under way.
+    pub(crate) fn copying(&self) -> Copying {
+        self.copying
+    }
+
+    /// Whether nothing is owed.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// How many entries are owed.
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether extended messages were sent behind the last Sync: their transaction is open.
+    pub(crate) fn is_open(&self) -> bool {
+        self.open
+    }
+
+    /// The number of the segment that is being sent.
+    pub(crate) fn segment(&self) -> u32 {
+        self.sent
+    }
+
+    /// Whether a segment other than the current one may still fail: what was done in it must not be
+    /// relied on.
+    pub(crate) fn is_unsettled(&self, segment: u32) -> bool {
+        let settled = self.ended.wrapping_add(1);
+        segment.wrapping_sub(settled) < self.sent.wrapping_sub(settled)
+    }
+
+    /// Whether the shape of this statement has been asked for.
+    pub(crate) fn asks_shape(&self, statement: u64) -> bool {
+        let asks = |e: &Entry| e.fate == Fate::Swallow(Purpose::Shape) && e.statement == statement;
+        self.entries.iter().any(asks)
+    }
+
+    /// The oldest entry.
+    pub(crate) fn front(&self) -> Option<&Entry> {
+        self.entries.front()
+    }
+
+    /// The number of the entry that is pushed next.
+    pub(crate) fn next_seq(&self) -> Seq {
+        self.head + self.entries.len() as u64
+    }
+
+    /// The proof that this server may go to another client, or `None` while it may not.
+    #[inline]
+    pub(crate) fn quiescent(&self) -> Option<Quiescent> {
+        let quiet = self.entries.is_empty()
+            && !self.open
+            && self.status == Status::Idle
+            && self.copying == Copying::No;
+        quiet.then_some(Quiescent(()))
+    }
+}
+
+/// What an error did.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Failed {
+    /// The entry it came for.
+    pub(crate) entry: Entry,
+    /// Its number: this one failed.
+    pub(crate) seq: Seq,
+    /// Entries from `seq` up to this number, exclusive, were skipped.
+    pub(crate) until: Seq,
+    /// Whether the Sync that ends the skipping has not been sent yet.
+    pub(crate) open: bool,
+    /// Whether Syncs were sent that a COPY may or may not have swallowed: the server cannot be trusted.
+    pub(crate) early_syncs: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn owing(owed: &[Owed]) -> Ledger {
+        let mut ledger = Ledger::default();
+        for &owed in owed {
+            ledger.push(Entry::new(owed, Fate::Forward));
+        }
+        ledger
+    }
+
+    fn owed(ledger: &Ledger) -> Vec<Owed> {
+        ledger.entries.iter().map(|entry| entry.owed).collect()
+    }
+
+    #[test]
+    fn replies_strike_off_what_they_name() {
+        use Owed::*;
+        let mut ledger = owing(&[Parse, Bind, DescribePortal, Execute, Sync]);
+        for tag in b"12TDDCZ" {
+            assert!(ledger.quiescent().is_none());
+            ledger.settle(*tag).unwrap();
+        }
+        assert!(ledger.quiescent().is_some());
+    }
+
+    #[test]
+    fn a_reply_that_no_entry_names_is_a_surprise() {
+        let mut ledger = owing(&[Owed::Bind]);
+        let surprise = Surprise { tag: b'1', owed: Some(Owed::Bind) };
+        assert_eq!(ledger.settle(b'1').unwrap_err(), surprise);
+        assert!(Ledger::default().settle(b'C').is_err());
+    }
+
+    #[test]
+    fn an_error_skips_to_the_sync_of_its_own_segment() {
+        use Owed::*;
+        let mut ledger = owing(&[Parse, Bind, Query, Sync, Bind, Execute, Sync]);
+        let failed = ledger.fail().unwrap();
+        assert_eq!((failed.seq, failed.until, failed.open), (0, 3, false));
+        assert_eq!(owed(&ledger), [Sync, Bind, Execute, Sync]);
+    }
+
+    #[test]
+    fn an_error_in_a_query_or_at_sync_skips_nothing() {
+        for whole in [Owed::Query, Owed::Sync, Owed::FunctionCall] {
+            let mut ledger = owing(&[whole, Owed::Bind]);
+            assert_eq!(ledger.fail().unwrap().until, 0);
+            assert_eq!(owed(&ledger), [whole, Owed::Bind]);
+        }
+    }
+
+    #[test]
+    fn an_open_segment_is_not_quiescent_even_when_nothing_is_owed() {
+        let mut ledger = owing(&[Owed::Parse]);
+        ledger.settle(b'1').unwrap();
+        assert!(ledger.is_empty() && ledger.is_open());
+        assert!(ledger.quiescent().is_none(), "E28: a Flush does not end the transaction");
+        ledger.push(Entry::new(Owed::Sync, Fate::Forward));
+        ledger.settle(b'Z').unwrap();
+        assert!(ledger.quiescent().is_some());
+        ledger.ready(Status::Transaction);
+        assert!(ledger.quiescent().is_none());
+    }
+
+    #[test]
+    fn made_up_replies_wait_for_their_turn() {
+        let made = |made| Entry::new(Owed::Parse, Fate::MadeUp(made));
+        let mut ledger = Ledger::default();
+        assert!(matches!(ledger.push(made(Made::Parse)), (0, Some(Made::Parse))));
+        ledger.push(Entry::new(Owed::Bind, Fate::Forward));
+        assert!(ledger.push(made(Made::Close)).1.is_none());
+        assert!(ledger.made().is_none());
+        ledger.settle(b'2').unwrap();
+        assert!(matches!(ledger.made(), Some((2, Made::Close))));
+        assert!(ledger.made().is_none());
+    }
+
+    #[test]
+    fn copy_swallows_the_syncs_before_its_end() {
+        use Owed::*;
+        // P B E S d d c S: one ReadyForQuery.
+        let mut ledger = owing(&[Execute, Sync, Nothing, Sync]);
+        ledger.settle(b'G').unwrap();
+        ledger.settle(b'C').unwrap();
+        assert!(ledger.made().is_none());
+        assert_eq!(owed(&ledger), [Sync]);
+        // Failed before it began: two.
+        let mut ledger = owing(&[Execute, Sync, Nothing, Sync]);
+        ledger.fail().unwrap();
+        ledger.settle(b'Z').unwrap();
+        ledger.made();
+        ledger.settle(b'Z').unwrap();
+        // Failed after it began: one, and doubt.
+        let mut ledger = owing(&[Execute, Sync, Nothing, Sync]);
+        ledger.settle(b'G').unwrap();
+        assert!(ledger.fail().unwrap().early_syncs);
+        assert_eq!(owed(&ledger), [Sync]);
+    }
+
+    #[test]
+    fn a_segment_is_unsettled_until_its_ready() {
+        let mut ledger = owing(&[Owed::Parse]);
+        let segment = ledger.segment();
+        assert!(!ledger.is_unsettled(segment), "the current segment relies on itself");
+        ledger.push(Entry::new(Owed::Sync, Fate::Forward));
+        assert!(ledger.is_unsettled(segment));
+        ledger.settle(b'1').unwrap();
+        ledger.settle(b'Z').unwrap();
+        assert!(!ledger.is_unsettled(segment));
+    }
+
+    #[test]
+    fn every_reply_in_every_state_is_ruled_on_and_never_panics() {
+        use Owed::*;
+        let all = [
+            Parse,
+            Bind,
+            DescribeStatement,
+            DescribePortal,
+            Execute,
+            Close,
+            Sync,
+            Query,
+            FunctionCall,
+            Nothing,
+        ];
+        for first in all {
+            for second in all {
+                for tag in 0..=255 {
+                    let mut ledger = owing(&[first, second]);
+                    let _ = ledger.settle(tag);
+                    let _ = ledger.made();
+                    let _ = ledger.fail();
+                    let _ = ledger.quiescent();
+                }
+            }
+        }
+    }
+}

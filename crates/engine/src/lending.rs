@@ -1,0 +1,430 @@
+//! Servers: who gets one, when it comes back, and in what state.
+//!
+//! A server goes back to its pool with a [`crate::ledger::Quiescent`] proof or not at all. On the way it may have to
+//! be asked what settings the client left, or be reset; a cancel request under way holds it back.
+//!
+//! One limit counts for all cores. A core whose client waits asks the others for an idle server, and tries to
+//! connect one itself where there is room.
+
+use crate::client::{Blocked, Client, Phase};
+use crate::engine::Step;
+use crate::event::{Action, Level};
+use crate::fault::Cause;
+use crate::hub::note;
+use crate::ids::{Conn, Core, PoolId};
+use crate::ledger::{Copying, Entry, Fate, Owed, Purpose};
+use crate::roles::Role;
+use crate::server::{Custody, Parcel, Server};
+use crate::settings::{write_probe, write_put_right};
+use crate::shared::{Admission, Message};
+use crate::slots::Unnamed;
+use crate::time::Now;
+use refrain_config::PoolMode;
+use refrain_wire::back::Status;
+use refrain_wire::write;
+
+/// How much longer than our own first client another core's must have waited to get a server before it, in
+/// microseconds: handing a server over costs more than a transaction.
+const PATIENCE_US: u64 = 5_000;
+/// Servers that one core connects to for one pool at the same time.
+const CONNECTING_MAX: u32 = 8;
+
+impl Step<'_> {
+    /// Gives a client a server, or has it wait for one.
+    #[inline]
+    pub(crate) fn lend(&mut self, conn: Conn) -> bool {
+        let Some(client) = self.engine.roles.client(conn) else { return false };
+        let id = client.pool;
+        let pool = self.engine.hub.pool(id);
+        if pool.waiting() == 0
+            && let Some(server) = pool.take()
+        {
+            self.link(conn, server);
+            return true;
+        }
+        let full = pool.settings.options.max_waiting.is_some_and(|m| pool.waiting() >= m as usize);
+        if full {
+            self.end_client(conn, Cause::TooManyWaiting);
+            return false;
+        }
+        pool.wait(conn);
+        client.blocked = Blocked::Waiting;
+        client.waiting = self.now;
+        self.grow(id);
+        false
+    }
+
+    /// Joins a client and an idle server; puts the server's settings right in front of what the client says.
+    #[inline]
+    fn link(&mut self, conn: Conn, server: Conn) {
+        let talk = self.talk(conn, server);
+        let (client, server) = (talk.client, talk.server);
+        server.custody = Custody::Lent(conn);
+        server.since = talk.now;
+        client.link = Some(server.conn);
+        client.changed = 0;
+        client.parsed = 0;
+        client.unnamed_changed = 0;
+        let pool = talk.hub.pool(server.pool);
+        pool.counters.server_assignments += 1;
+        if !std::sync::Arc::ptr_eq(&server.profile, &client.profile) {
+            write_put_right(talk.ports.out(server.conn), &server.profile, &client.profile);
+            server.ledger.push(Entry::new(Owed::Query, Fate::Swallow(Purpose::PutRight)));
+            server.slots.unnamed = Unnamed::NONE;
+            server.profile = client.profile.clone();
+            pool.counters.put_right += 1;
+        }
+    }
+
+    /// The server has answered all of a request: it may be free now.
+    #[inline]
+    pub(crate) fn after_ready(&mut self, client: Conn, server: Conn) {
+        let (c, _) = self.engine.roles.pair(client, server);
+        if c.blocked == Blocked::Gate {
+            self.unblock(client);
+        }
+        let Some(c) = self.engine.roles.client(client) else { return };
+        let (pinned, probe, partial) = (!c.pins.is_empty(), c.probe, c.inbox.rest > 0);
+        let checking = matches!(c.phase, Phase::Checking(..));
+        let mode = self.engine.hub.pool(c.pool).settings.options.pool_mode;
+        let Some(s) = self.engine.roles.server(server) else { return };
+        if s.ledger.quiescent().is_none() {
+            let block = mode == PoolMode::Statement && s.ledger.status() != Status::Idle;
+            if block && s.ledger.is_empty() && !checking {
+                self.end_client(client, Cause::TransactionInStatementMode);
+            }
+            return;
+        }
+        if checking {
+            self.engine.runnable.push_back(client);
+        } else if partial || pinned || mode == PoolMode::Session {
+            self.count_transaction(server);
+        } else if probe {
+            self.probe(client, server);
+        } else {
+            self.unlink(client, server);
+        }
+    }
+
+    fn count_transaction(&mut self, server: Conn) {
+        let Some(server) = self.engine.roles.server(server) else { return };
+        let took = self.now.since(server.since);
+        server.since = self.now;
+        let counters = &mut self.engine.hub.pool(server.pool).counters;
+        counters.xacts += 1;
+        counters.xact_time.count(took);
+    }
+
+    /// Asks the server what settings the client left.
+    fn probe(&mut self, client: Conn, server: Conn) {
+        let talk = self.talk(client, server);
+        let names = talk.client.probe_names.iter().map(|name| name.as_slice());
+        write_probe(talk.ports.out(server), names);
+        talk.server.ledger.push(Entry::new(Owed::Query, Fate::Swallow(Purpose::Probe)));
+        talk.server.slots.unnamed = Unnamed::NONE;
+        talk.server.probed = None;
+    }
+
+    /// Takes a server that is quiescent from its client.
+    #[inline]
+    pub(crate) fn unlink(&mut self, client: Conn, server: Conn) {
+        self.count_transaction(server);
+        let (c, s) = self.engine.roles.pair(client, server);
+        c.link = None;
+        c.portals = None;
+        s.custody = Custody::Resetting;
+        self.free(server);
+    }
+
+    /// A client with this server has left.
+    pub(crate) fn take_back(&mut self, server: Conn, client: &Client) {
+        let mode = self.engine.hub.pool(client.pool).settings.options.pool_mode;
+        let Some(s) = self.engine.roles.server(server) else { return };
+        s.custody = Custody::Resetting;
+        s.since = self.now;
+        s.dirty |= mode == PoolMode::Session || client.probe || !client.pins.is_empty();
+        s.undos.forget_client();
+        let half_sent = client.inbox.rest > 0 && client.inbox.rest_goes == crate::inbox::Rest::On;
+        if half_sent || s.ledger.copying() != Copying::No {
+            return self.close_server(server);
+        }
+        if std::mem::take(&mut s.paused) {
+            self.ports.act(Action::Resume { conn: server });
+        }
+        if s.ledger.is_open() {
+            // Without a Sync PostgreSQL would have rolled back when the client left.
+            let name = self.engine.hub.shared.registry.no_statement();
+            let out = self.ports.out(server);
+            write::describe_statement(out, &name);
+            write::sync(out);
+            let fate = Fate::Swallow(Purpose::Rollback);
+            s.ledger.push(Entry::new(Owed::DescribeStatement, fate));
+            s.ledger.push(Entry::new(Owed::Sync, fate));
+        }
+        if s.ledger.is_empty() {
+            self.make_fit(server);
+        }
+    }
+
+    /// A server without a client owes nothing: ends what was left open, removes what was left behind, or frees it.
+    pub(crate) fn make_fit(&mut self, server: Conn) {
+        let Some(s) = self.engine.roles.server(server) else { return };
+        if s.ledger.status() != Status::Idle {
+            write::query(self.ports.out(server), b"ROLLBACK");
+            s.ledger.push(Entry::new(Owed::Query, Fate::Swallow(Purpose::Rollback)));
+            s.slots.unnamed = Unnamed::NONE;
+        } else if s.dirty && !s.close_needed {
+            let pool = self.engine.hub.pool(s.pool);
+            let options = &pool.settings.options;
+            let own =
+                options.pool_mode == PoolMode::Session && !options.server_reset_query.is_empty();
+            let text = if own { options.server_reset_query.as_bytes() } else { b"DISCARD ALL" };
+            pool.counters.resets += 1;
+            write::query(self.ports.out(server), text);
+            s.ledger.push(Entry::new(Owed::Query, Fate::Swallow(Purpose::Reset)));
+        } else {
+            self.free(server);
+        }
+    }
+
+    /// Gives a server that nobody has to whoever is next: a client here, another core, or the pool.
+    #[inline]
+    pub(crate) fn free(&mut self, server: Conn) {
+        let now = self.now;
+        let draining = self.engine.hub.draining;
+        let Some(s) = self.engine.roles.server(server) else { return };
+        if s.cancels > 0 {
+            s.custody = Custody::Cancelling;
+            return;
+        }
+        let Some(proof) = s.ledger.quiescent() else { return self.close_server(server) };
+        let pool = self.engine.hub.pool(s.pool);
+        if s.close_needed || s.expires < now || pool.paused || draining && pool.waiting() == 0 {
+            return self.close_server(server);
+        }
+        s.custody = Custody::Idle;
+        s.since = now;
+        let first = pool.first_waiting();
+        if let Some(core) = self.next_core(s_pool(&self.engine.roles, server), first) {
+            return self.hand_over(server, core);
+        }
+        let pool_id = s_pool(&self.engine.roles, server);
+        let pool = self.engine.hub.pool(pool_id);
+        match pool.next_waiting() {
+            Some(client) => self.serve_waiting(client, server),
+            None => pool.put_back(server, proof),
+        }
+    }
+
+    fn serve_waiting(&mut self, client: Conn, server: Conn) {
+        let now = self.now;
+        if let Some(c) = self.engine.roles.client(client) {
+            let waited = now.since(c.waiting);
+            self.engine.hub.pool(c.pool).counters.wait_time.count(waited);
+        }
+        self.link(client, server);
+        self.unblock(client);
+    }
+
+    /// The other core that is to have a free server before the first client here, if any.
+    #[inline]
+    fn next_core(&mut self, pool: PoolId, first: Option<Conn>) -> Option<Core> {
+        let asking = &self.engine.hub.pool(pool).asking;
+        let (core, since) = *asking.iter().min_by_key(|(_, since)| *since)?;
+        let ours = first.and_then(|client| Some(self.engine.roles.client(client)?.waiting));
+        let theirs_first = ours.is_none_or(|ours| since.0 + PATIENCE_US < ours.0);
+        theirs_first.then_some(core)
+    }
+
+    /// Moves an idle server to another core.
+    pub(crate) fn hand_over(&mut self, conn: Conn, to: Core) {
+        let Role::Server(mut server) = self.engine.roles.take(conn) else { return };
+        let pool = self.engine.hub.pool(server.pool);
+        pool.remove_idle(conn);
+        pool.asking.retain(|(core, _)| *core != to);
+        pool.servers -= 1;
+        pool.counters.handovers += 1;
+        server.custody = Custody::Resetting;
+        self.ports.act(Action::HandOver { conn, to, parcel: Box::new(Parcel(*server)) });
+    }
+
+    /// A server from another core.
+    pub(crate) fn arrived(&mut self, conn: Conn, parcel: Parcel) {
+        let mut server = parcel.0;
+        server.conn = conn;
+        let hub = &mut self.engine.hub;
+        server.profile = hub.profile(server.profile.edit());
+        server.base = hub.profile(server.base.edit());
+        if let Some(pool) = hub.find_pool(server.pool) {
+            pool.servers += 1;
+            pool.hungry = false;
+        }
+        let id = server.pool;
+        let known = hub.find_pool(id).is_some();
+        self.engine.roles.set(conn, Role::Server(Box::new(server)));
+        if known {
+            self.free(conn)
+        } else {
+            self.close_server(conn)
+        }
+        self.grow(id);
+    }
+
+    /// Sees that waiting clients get a server: asks the other cores, connects to one more.
+    pub(crate) fn grow(&mut self, id: PoolId) {
+        let (now, core) = (self.now, self.engine.hub.core);
+        let shared = self.engine.hub.shared.clone();
+        let Some(pool) = self.engine.hub.find_pool(id) else { return };
+        let wanted = pool.waiting() + usize::from(!pool.entering.is_empty());
+        if wanted == 0 || pool.paused {
+            return;
+        }
+        let elsewhere = shared.servers(id) > pool.servers;
+        if elsewhere && !pool.hungry {
+            pool.hungry = true;
+            for other in self.engine.hub.others() {
+                let message = Message::Hungry { pool: id, core, since: now };
+                self.ports.act(Action::Tell { core: other, message });
+            }
+        }
+        loop {
+            let pool = self.engine.hub.pool(id);
+            let most = wanted.min(CONNECTING_MAX as usize);
+            if pool.connecting as usize >= most || now < pool.retry {
+                return;
+            }
+            let reserve = self.may_use_reserve(id);
+            let pool = self.engine.hub.pool(id).shared.clone();
+            if shared.admit_server(&pool, core, reserve) == Admission::Refused {
+                return;
+            }
+            self.connect(id);
+        }
+    }
+
+    /// Whether the first client has waited long enough for the reserve.
+    fn may_use_reserve(&mut self, id: PoolId) -> bool {
+        let pool = self.engine.hub.pool(id);
+        let timeout = pool.settings.options.reserve_pool_timeout;
+        let Some(first) = pool.first_waiting() else { return false };
+        let waiting = self.engine.roles.client(first).map_or(self.now, |client| client.waiting);
+        waiting.after(timeout) <= self.now
+    }
+
+    /// Connects to one more server, which has been admitted.
+    pub(crate) fn connect(&mut self, id: PoolId) {
+        let conn = self.ports.open();
+        let serial = self.engine.hub.shared.serial();
+        let nothing = self.engine.hub.nothing.clone();
+        let pool = self.engine.hub.pool(id);
+        pool.servers += 1;
+        pool.connecting += 1;
+        let host = pool.settings.host.clone();
+        let server = Server::new(serial, conn, id, &nothing, self.now);
+        self.engine.roles.set(conn, Role::Server(Box::new(server)));
+        self.ports.act(Action::Connect { conn, host });
+    }
+
+    /// Closes a server that no client has, saying goodbye.
+    pub(crate) fn close_server(&mut self, conn: Conn) {
+        if let Role::Server(server) = self.engine.roles.take(conn) {
+            let logged_in = !matches!(server.custody, Custody::Connecting | Custody::Login(_));
+            if logged_in {
+                write::terminate(self.ports.out(conn));
+            }
+            self.ports.close(conn);
+            self.forget_server(&server);
+        }
+    }
+
+    /// A server's connection is gone: its place is free.
+    pub(crate) fn forget_server(&mut self, server: &Server) {
+        let pool = self.engine.hub.pool(server.pool);
+        pool.servers -= 1;
+        if matches!(server.custody, Custody::Connecting | Custody::Login(_)) {
+            pool.connecting -= 1;
+        }
+        pool.remove_idle(server.conn);
+        let (shared, own) = (pool.shared.clone(), self.engine.hub.core);
+        for (pool, core) in self.engine.hub.shared.server_gone(&shared) {
+            if core == own {
+                self.grow(pool);
+            } else {
+                self.ports.act(Action::Tell { core, message: Message::Room { pool } });
+            }
+        }
+        self.grow(server.pool);
+    }
+
+    /// The server went away by itself.
+    pub(crate) fn server_gone(&mut self, conn: Conn) {
+        let Some(server) = self.engine.roles.server(conn) else { return };
+        match server.custody {
+            Custody::Connecting | Custody::Login(_) => {
+                self.connect_failed(conn, "the server closed the connection");
+            }
+            Custody::Lent(client) => {
+                self.drop_server(conn, true);
+                self.server_failed_client(client, Cause::ServerGone);
+            }
+            Custody::Idle | Custody::Resetting | Custody::Cancelling => {
+                self.drop_server(conn, true)
+            }
+        }
+    }
+
+    /// The server broke the protocol or is going away: nobody may get it, and its client leaves.
+    pub(crate) fn server_broken(&mut self, conn: Conn, cause: Cause) {
+        let client = self.engine.roles.server(conn).and_then(|server| server.client());
+        if let Some(server) = self.engine.roles.server(conn) {
+            let (owed, pool) = (server.ledger.front().copied(), server.pool);
+            let pool = self.engine.hub.pool(pool);
+            if cause == Cause::ServerProtocol {
+                pool.counters.server_surprises += 1;
+                note(self.ports, Level::Error, cause.key(), pool, format!("owed: {owed:?}"));
+            }
+        }
+        self.drop_server(conn, false);
+        if let Some(client) = client {
+            self.server_failed_client(client, cause);
+        }
+    }
+
+    /// Forgets a server, and closes its connection without a word.
+    fn drop_server(&mut self, conn: Conn, gone: bool) {
+        if let Role::Server(server) = self.engine.roles.take(conn) {
+            if gone {
+                self.ports.abandon(conn)
+            } else {
+                self.ports.close(conn)
+            }
+            self.forget_server(&server);
+        }
+    }
+
+    fn server_failed_client(&mut self, client: Conn, cause: Cause) {
+        if let Some(c) = self.engine.roles.client(client) {
+            c.link = None;
+            self.end_client(client, cause);
+        }
+    }
+
+    /// Another core has clients that wait.
+    pub(crate) fn core_asks(&mut self, id: PoolId, core: Core, since: Now) {
+        let Some(pool) = self.engine.hub.find_pool(id) else { return };
+        match pool.take_coldest() {
+            Some(server) => self.hand_over(server, core),
+            None => {
+                pool.asking.retain(|(other, _)| *other != core);
+                pool.asking.push((core, since));
+            }
+        }
+    }
+}
+
+fn s_pool(roles: &crate::roles::Roles, server: Conn) -> PoolId {
+    match roles.get(server) {
+        Role::Server(server) => server.pool,
+        Role::Client(_) | Role::Cancel(_) | Role::Free => PoolId(u32::MAX),
+    }
+}

@@ -1,0 +1,465 @@
+//! Clients at their login: first packet, proof of who they are, pool, welcome.
+//!
+//! A client is let in when its pool's server has been reached once, since what a server says of itself at a
+//! login has to be passed on. Startup parameters that no server has accepted yet are put to one first: a
+//! value that PostgreSQL refuses ends the login, as it would there.
+
+use refrain_config::AuthMethod;
+use refrain_wire::Header;
+use refrain_wire::back::Status;
+use refrain_wire::startup::{self, MINOR_NEWEST, Opening, Startup};
+use refrain_wire::tag::front;
+use refrain_wire::write::{self, Report};
+
+use crate::auth::{
+    AuthRequest, Authenticated, Method, NONCE_BYTES, Proving, Refusal, Step as Proof,
+};
+use crate::client::{Blocked, Client, Entrant, Phase};
+use crate::engine::Step;
+use crate::event::{Level, Peer};
+use crate::fault::Cause;
+use crate::ids::{Conn, PoolId};
+use crate::roles::Role;
+use crate::settings::Edit;
+use crate::shared::client_serial;
+
+/// Databases that are the admin console.
+const CONSOLES: [&str; 2] = ["refrain", "pgbouncer"];
+/// The largest message at the login: PostgreSQL's `PG_MAX_AUTH_TOKEN_LENGTH`.
+const AUTH_BYTES_MAX: u32 = 65_535;
+/// Bits of a process ID that say which connection of a core; those above say which core.
+const CONN_BITS: u32 = 20;
+
+impl Step<'_> {
+    /// A client connected.
+    pub(crate) fn accepted(&mut self, conn: Conn, peer: Peer) {
+        let hub = &mut self.engine.hub;
+        hub.shared.clients.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let serial = client_serial(&hub.shared);
+        let client = Client::new(serial, conn, peer, &hub.nothing, self.now);
+        self.engine.roles.set(conn, Role::Client(Box::new(client)));
+        self.engine.clients += 1;
+    }
+
+    /// What a client says before it is let in.
+    pub(crate) fn login_bytes(&mut self, conn: Conn, bytes: &[u8]) {
+        let Some(client) = self.engine.roles.client(conn) else { return };
+        let all = client.inbox.join(bytes);
+        let mut at = 0;
+        loop {
+            let Some(client) = self.engine.roles.client(conn) else { return };
+            let used = match client.phase {
+                Phase::Opening => self.opening(conn, &all[at..]),
+                Phase::Proving(..) => self.proving(conn, &all[at..]),
+                _ => None,
+            };
+            match used {
+                Some(used) => at += used,
+                None => break,
+            }
+        }
+        if let Some(client) = self.engine.roles.client(conn) {
+            client.inbox.put_back(all, at);
+            if matches!(client.phase, Phase::Ready(_) | Phase::Console(_)) {
+                self.engine.runnable.push_back(conn);
+            }
+        }
+    }
+
+    /// The first packet. Says how many bytes it took; `None` while it is not all there.
+    fn opening(&mut self, conn: Conn, input: &[u8]) -> Option<usize> {
+        match startup::parse(input) {
+            Ok(None) => None,
+            Err(_) => {
+                self.end_client(conn, Cause::ClientProtocol);
+                None
+            }
+            Ok(Some((opening, used))) => {
+                match opening {
+                    // TLS stands between driver and engine; none is offered yet.
+                    Opening::Ssl | Opening::Gss => {
+                        self.ports.out(conn).push(b'N');
+                        // What came with the request was sent in the hope of encryption (CVE-2021-23222).
+                        if used < input.len() {
+                            self.end_client(conn, Cause::ClientProtocol);
+                            return None;
+                        }
+                    }
+                    Opening::Cancel { pid, key } => {
+                        self.cancel_request(pid, key);
+                        self.remove_client(conn, false);
+                        return None;
+                    }
+                    Opening::Startup(startup) => self.startup(conn, &startup),
+                }
+                Some(used)
+            }
+        }
+    }
+
+    fn startup(&mut self, conn: Conn, startup: &Startup<'_>) {
+        if startup.major != 3 {
+            return self.end_client(conn, Cause::ClientVersion);
+        }
+        let max = self.engine.hub.shared.options().general.max_client_conn;
+        let clients = self.engine.hub.shared.clients.load(std::sync::atomic::Ordering::Relaxed);
+        if clients > max || self.engine.hub.draining {
+            return self.end_client(conn, Cause::TooManyClients);
+        }
+        self.negotiate(conn, startup);
+        match entrant(startup) {
+            Ok(entrant) => self.challenge(conn, entrant),
+            Err(report) => self.refuse_client(conn, Cause::Login, &report),
+        }
+    }
+
+    /// Tells a client that asked for more than 3.2 what is spoken here.
+    fn negotiate(&mut self, conn: Conn, startup: &Startup<'_>) {
+        let unknown: Vec<&[u8]> = startup
+            .parameters()
+            .map(|(name, _)| name)
+            .filter(|n| n.starts_with(b"_pq_."))
+            .collect();
+        // 3.1 is reserved and never was: whoever asks for it gets 3.0.
+        let minor = if startup.minor >= MINOR_NEWEST { MINOR_NEWEST } else { 0 };
+        if startup.minor > MINOR_NEWEST || !unknown.is_empty() {
+            write::negotiate(self.ports.out(conn), minor, &unknown);
+        }
+        if let Some(client) = self.engine.roles.client(conn) {
+            client.minor = minor;
+        }
+    }
+
+    /// Asks a client to prove who it is.
+    fn challenge(&mut self, conn: Conn, mut entrant: Entrant) {
+        let shared = self.engine.hub.shared.clone();
+        entrant.pool = shared.pool(&entrant.database, &entrant.user);
+        let method = match shared.options().general.auth {
+            AuthMethod::Trust => Method::Trust,
+            AuthMethod::Password => Method::Password,
+            AuthMethod::Md5 => Method::Md5,
+            AuthMethod::Scram => Method::Scram,
+        };
+        let credential = shared.credential(&entrant.user);
+        let random: [u8; NONCE_BYTES] = self.engine.hub.random();
+        let proof = Proving::start(method, &credential, &random);
+        self.proof(conn, Box::new(entrant), proof);
+    }
+
+    /// A message of a client that is proving who it is.
+    fn proving(&mut self, conn: Conn, input: &[u8]) -> Option<usize> {
+        let header = match Header::parse(input) {
+            Ok(Some(header)) if header.tag == front::TERMINATE => {
+                self.end_client(conn, Cause::Terminated);
+                return None;
+            }
+            Ok(Some(h)) if h.tag == front::PASSWORD && h.body <= AUTH_BYTES_MAX => h,
+            Ok(None) => return None,
+            Ok(Some(_)) | Err(_) => {
+                self.end_client(conn, Cause::ClientProtocol);
+                return None;
+            }
+        };
+        let length = header.message_bytes();
+        let body = input.get(refrain_wire::frame::HEADER_BYTES..length)?;
+        let client = self.engine.roles.client(conn)?;
+        let Phase::Proving(entrant, proving) = std::mem::replace(&mut client.phase, Phase::Opening)
+        else {
+            return None;
+        };
+        self.proof(conn, entrant, proving.receive(body));
+        Some(length)
+    }
+
+    /// What came of a step of the proof.
+    fn proof(&mut self, conn: Conn, entrant: Box<Entrant>, proof: Proof) {
+        match proof {
+            Proof::Send(request, proving) => {
+                self.ask(conn, &request);
+                if let Some(client) = self.engine.roles.client(conn) {
+                    client.phase = Phase::Proving(entrant, Box::new(proving));
+                }
+            }
+            Proof::Failed(refusal) => self.refused(conn, &entrant, &refusal),
+            Proof::Done(authenticated, requests) => {
+                requests.iter().for_each(|request| self.ask(conn, request));
+                self.enter(conn, entrant, authenticated);
+            }
+        }
+    }
+
+    fn ask(&mut self, conn: Conn, request: &AuthRequest) {
+        let out = self.ports.out(conn);
+        match request {
+            AuthRequest::Ok => write::authentication(out, 0, &[]),
+            AuthRequest::CleartextPassword => write::authentication(out, 3, &[]),
+            AuthRequest::Md5 { salt } => write::authentication(out, 5, salt),
+            AuthRequest::Sasl { mechanisms } => {
+                let mut list = Vec::new();
+                mechanisms.iter().for_each(|name| write::string(&mut list, name.as_bytes()));
+                list.push(0);
+                write::authentication(out, 10, &list);
+            }
+            AuthRequest::SaslContinue(data) => write::authentication(out, 11, data),
+            AuthRequest::SaslFinal(data) => write::authentication(out, 12, data),
+        }
+    }
+
+    fn refused(&mut self, conn: Conn, entrant: &Entrant, refusal: &Refusal) {
+        if let Some(pool) = entrant.pool.as_ref().and_then(|p| self.engine.hub.find_pool(p.id)) {
+            pool.counters.client_login_failures += 1;
+        }
+        let message = refusal.to_string();
+        let sqlstate = refusal.sqlstate();
+        let report = Report { severity: "FATAL", sqlstate, message: &message, hint: "" };
+        self.refuse_client(conn, Cause::Login, &report);
+    }
+
+    /// Ends a login with words of its own.
+    pub(crate) fn refuse_client(&mut self, conn: Conn, cause: Cause, report: &Report<'_>) {
+        self.note_client(conn, Level::Warn, cause, report.message.to_owned());
+        write::error(self.ports.out(conn), report);
+        self.remove_client(conn, false);
+    }
+
+    /// A client has proved who it is: finds its pool.
+    fn enter(&mut self, conn: Conn, entrant: Box<Entrant>, authenticated: Authenticated) {
+        if CONSOLES.contains(&&*entrant.database) {
+            return self.enter_console(conn, authenticated);
+        }
+        let Some(shared) = entrant.pool.clone() else {
+            let message = format!("database \"{}\" does not exist", entrant.database);
+            let report =
+                Report { severity: "FATAL", sqlstate: "3D000", message: &message, hint: "" };
+            return self.refuse_client(conn, Cause::UnknownDatabase, &report);
+        };
+        shared.learn_secret(authenticated.secret());
+        self.engine.hub.open_pool(&shared);
+        let Some(client) = self.engine.roles.client(conn) else { return };
+        client.pool = shared.id;
+        client.phase = Phase::Entering(entrant, authenticated);
+        if shared.welcome().is_some() {
+            self.admit(conn);
+        } else {
+            let pool = self.engine.hub.pool(shared.id);
+            if !pool.entering.contains(&conn) {
+                pool.entering.push(conn);
+            }
+            self.grow(shared.id);
+        }
+    }
+
+    /// The pool's server has been reached: clients that waited for that go on.
+    pub(crate) fn let_in(&mut self, id: PoolId) {
+        let Some(pool) = self.engine.hub.find_pool(id) else { return };
+        for client in std::mem::take(&mut pool.entering) {
+            self.admit(client);
+        }
+    }
+
+    /// Works out the settings a client begins with. Those that no server has seen are put to one.
+    fn admit(&mut self, conn: Conn) {
+        let Some(client) = self.engine.roles.client(conn) else { return };
+        let Phase::Entering(entrant, authenticated) =
+            std::mem::replace(&mut client.phase, Phase::Opening)
+        else {
+            return;
+        };
+        let pool = self.engine.hub.pool(client.pool);
+        let Some(welcome) = pool.shared.welcome() else { return };
+        client.managed = pool.settings.options.prepared_statements;
+        let mut edit = Edit::default();
+        for (name, value) in welcome.iter().filter(|(n, _)| crate::settings::is_settable(n)) {
+            edit.set(name, value);
+        }
+        if !entrant.settings.is_empty() {
+            let mut startup = Edit::default();
+            for (name, value) in &entrant.settings {
+                edit.set(name, value);
+                startup.set(name, value);
+            }
+            client.startup = Some(Box::new(startup));
+        }
+        let plain = is_plain(&entrant.settings);
+        let id = client.pool;
+        let wants = self.engine.hub.profile(edit);
+        let proven = self.engine.hub.pool(id).proven(&wants);
+        let Some(client) = self.engine.roles.client(conn) else { return };
+        client.profile = proven.clone().unwrap_or(wants);
+        if plain || proven.is_some() {
+            return self.welcome(conn, &entrant, authenticated);
+        }
+        client.phase = Phase::Checking(entrant, authenticated);
+        if self.lend(conn) {
+            self.engine.runnable.push_back(conn);
+        }
+    }
+
+    /// A server that is to look at a client's startup parameters has been lent, or has answered.
+    pub(crate) fn checked(&mut self, conn: Conn) {
+        let Some(client) = self.engine.roles.client(conn) else { return };
+        let Some(link) = client.link else { return };
+        let (client, server) = self.engine.roles.pair(conn, link);
+        if server.ledger.quiescent().is_none() {
+            return;
+        }
+        let made = server.profile.clone();
+        let phase = std::mem::replace(&mut client.phase, Phase::Opening);
+        let Phase::Checking(entrant, authenticated) = phase else { return };
+        let mut edit = self.engine.hub.pool(client.pool).shared.welcome().map_or_else(
+            Edit::default,
+            |welcome| {
+                let mut edit = Edit::default();
+                let settable = welcome.iter().filter(|(n, _)| crate::settings::is_settable(n));
+                settable.for_each(|(name, value)| edit.set(name, value));
+                edit
+            },
+        );
+        entrant.settings.iter().for_each(|(name, value)| edit.set(name, value));
+        client.profile = made.clone();
+        let id = client.pool;
+        let wants = self.engine.hub.profile(edit);
+        self.engine.hub.pool(id).prove(wants, made);
+        self.unlink(conn, link);
+        self.welcome(conn, &entrant, authenticated);
+    }
+
+    /// A server refused the settings a client wants: the client has heard it, and both go.
+    pub(crate) fn refuse_login(&mut self, client: Conn, server: Conn) {
+        if let Some(c) = self.engine.roles.client(client) {
+            c.link = None;
+        }
+        self.note_client(client, Level::Warn, Cause::Login, "settings refused".to_owned());
+        self.remove_client(client, false);
+        if let Some(s) = self.engine.roles.server(server) {
+            s.custody = crate::server::Custody::Resetting;
+        }
+        self.close_server(server);
+    }
+
+    /// Lets a client in.
+    fn welcome(&mut self, conn: Conn, _entrant: &Entrant, authenticated: Authenticated) {
+        let key: [u8; 32] = self.engine.hub.random();
+        let core = self.engine.hub.core;
+        let Some(client) = self.engine.roles.client(conn) else { return };
+        let pool = self.engine.hub.pool(client.pool);
+        let Some(welcome) = pool.shared.welcome() else { return };
+        let out = self.ports.out(conn);
+        for (name, value) in welcome.iter() {
+            write::parameter_status(out, name, client.profile.get(name).unwrap_or(value));
+        }
+        let bytes = if client.minor >= 2 { 32 } else { 4 };
+        client.key = key[..bytes].into();
+        let pid = (u32::from(core.0) << CONN_BITS) | (conn.0 + 1);
+        write::backend_key(out, pid, &client.key);
+        write::ready(out, Status::Idle);
+        client.phase = Phase::Ready(authenticated);
+        client.blocked = Blocked::No;
+        client.requested = self.now;
+        pool.counters.client_logins += 1;
+        self.engine.runnable.push_back(conn);
+        self.note_client(conn, Level::Debug, Cause::Terminated, "logged in".to_owned());
+    }
+}
+
+/// The core and connection that a process ID of ours names.
+pub(crate) fn whose(pid: u32) -> Option<(crate::ids::Core, Conn)> {
+    let conn = (pid & ((1 << CONN_BITS) - 1)).checked_sub(1)?;
+    Some((crate::ids::Core(u16::try_from(pid >> CONN_BITS).ok()?), Conn(conn)))
+}
+
+/// Whether no server needs to look at these settings: an application's name in plain ASCII is as it is.
+fn is_plain(settings: &[(Box<[u8]>, Box<[u8]>)]) -> bool {
+    settings.iter().all(|(name, value)| {
+        name.eq_ignore_ascii_case(b"application_name")
+            && value.len() < 64
+            && value.iter().all(|b| (b' '..=b'~').contains(b))
+    })
+}
+
+/// Sorts a startup packet's parameters.
+fn entrant(startup: &Startup<'_>) -> Result<Entrant, Report<'static>> {
+    let invalid = |message| Report { severity: "FATAL", sqlstate: "28000", message, hint: "" };
+    let mut entrant =
+        Entrant { user: String::new(), database: String::new(), settings: Vec::new(), pool: None };
+    let text = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
+    for (name, value) in startup.parameters() {
+        match name {
+            b"user" => entrant.user = text(value),
+            b"database" => entrant.database = text(value),
+            b"options" => options(value, &mut entrant.settings),
+            b"replication" if !matches!(value, b"false" | b"off" | b"no" | b"0") => {
+                return Err(Report {
+                    severity: "FATAL",
+                    sqlstate: "0A000",
+                    message: "replication connections are not pooled",
+                    hint: "Connect to the server directly.",
+                });
+            }
+            b"replication" => {}
+            name if name.starts_with(b"_pq_.") => {}
+            name => entrant.settings.push((name.into(), value.into())),
+        }
+    }
+    if entrant.user.is_empty() {
+        return Err(invalid("no PostgreSQL user name specified in startup packet"));
+    }
+    if entrant.database.is_empty() {
+        entrant.database.clone_from(&entrant.user);
+    }
+    Ok(entrant)
+}
+
+/// Reads `options`: `-c name=value` and `--name=value`, words split at spaces, `\` before a space or itself
+/// (`pg_split_opts`). Anything else is for the server's command line and is left out.
+fn options(text: &[u8], settings: &mut Vec<(Box<[u8]>, Box<[u8]>)>) {
+    let mut words = vec![Vec::new()];
+    let mut escaped = false;
+    for &byte in text {
+        match byte {
+            b'\\' if !escaped => escaped = true,
+            b if b.is_ascii_whitespace() && !escaped => words.push(Vec::new()),
+            b => {
+                words.last_mut().unwrap_or(&mut Vec::new()).push(b);
+                escaped = false;
+            }
+        }
+    }
+    let mut words = words.into_iter().filter(|word| !word.is_empty());
+    while let Some(word) = words.next() {
+        let setting = match word.as_slice() {
+            b"-c" => words.next(),
+            [b'-', b'c', rest @ ..] | [b'-', b'-', rest @ ..] => Some(rest.to_vec()),
+            _ => None,
+        };
+        let Some(setting) = setting else { continue };
+        if let Some(at) = setting.iter().position(|&b| b == b'=') {
+            let name: Vec<u8> =
+                setting[..at].iter().map(|&b| if b == b'-' { b'_' } else { b }).collect();
+            settings.push((name.into(), setting[at + 1..].into()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_read_as_postgres_does() {
+        let mut settings = Vec::new();
+        options(br"-c search_path=a,\ b --statement-timeout=5s -cwork_mem=1MB -x", &mut settings);
+        let read: Vec<_> = settings
+            .iter()
+            .map(|(n, v)| format!("{}={}", String::from_utf8_lossy(n), String::from_utf8_lossy(v)))
+            .collect();
+        assert_eq!(read, ["search_path=a, b", "statement_timeout=5s", "work_mem=1MB"]);
+    }
+
+    #[test]
+    fn a_process_id_says_whose_it_is() {
+        let pid = (3 << CONN_BITS) | 8;
+        assert_eq!(whose(pid), Some((crate::ids::Core(3), Conn(7))));
+        assert_eq!(whose(3 << CONN_BITS), None);
+    }
+}

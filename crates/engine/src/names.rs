@@ -1,0 +1,186 @@
+//! The statements a client has prepared: the name it gave, and the statement itself.
+//!
+//! A Bind finds its statement here without a lock, a shared atomic or an allocation: the last one used
+//! is tried first, by comparing its name, and one hash finds any other. The map is made on the first
+//! named Parse; a client that never prepares has none.
+
+use std::rc::Rc;
+
+use indexmap::IndexMap;
+use smallvec::SmallVec;
+
+use crate::registry::Seed;
+use crate::statement::{Generation, Shape};
+use crate::texts::Local;
+
+/// A statement's name; those of drivers fit without an allocation (`S_12`, `__asyncpg_stmt_3__`).
+pub(crate) type Name = SmallVec<[u8; 22]>;
+
+/// A client's share in a statement; the counts hear of its end.
+#[derive(Debug)]
+pub(crate) struct Held(Rc<Local>);
+
+impl Held {
+    /// Counts the client in.
+    pub(crate) fn new(local: Rc<Local>) -> Self {
+        local.add_client();
+        Self(local)
+    }
+
+    /// The statement as this core has it.
+    pub(crate) fn local(&self) -> &Rc<Local> {
+        &self.0
+    }
+}
+
+impl Clone for Held {
+    fn clone(&self) -> Self {
+        Self::new(self.0.clone())
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.drop_client();
+    }
+}
+
+/// One statement of a client.
+#[derive(Clone, Debug)]
+pub(crate) struct ClientStatement {
+    /// Which.
+    pub(crate) held: Held,
+    /// The generation that was current when the client prepared it, or was last shown to be the same.
+    pub(crate) generation: Generation,
+    /// What the client was told by Describe; it decodes rows by that.
+    pub(crate) shape: Option<Shape>,
+}
+
+/// All named statements of a client.
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    map: Option<Box<IndexMap<Name, ClientStatement, Seed>>>,
+    last: usize,
+    bytes: usize,
+}
+
+impl Names {
+    /// The statement with this name.
+    #[inline]
+    pub(crate) fn get(&mut self, name: &[u8]) -> Option<&mut ClientStatement> {
+        let map = self.map.as_mut()?;
+        if !map.get_index(self.last).is_some_and(|(key, _)| key.as_slice() == name) {
+            self.last = map.get_index_of(name)?;
+        }
+        map.get_index_mut(self.last).map(|(_, statement)| statement)
+    }
+
+    /// Whether there is one with this name.
+    pub(crate) fn contains(&self, name: &[u8]) -> bool {
+        self.map.as_ref().is_some_and(|map| map.contains_key(name))
+    }
+
+    /// Adds a statement under a name that is free.
+    pub(crate) fn insert(&mut self, name: Name, statement: ClientStatement) {
+        self.bytes += Self::cost(&name, &statement);
+        let before = self.map.get_or_insert_default().insert(name, statement);
+        assert!(before.is_none(), "a name is given once");
+    }
+
+    /// Takes a statement out.
+    pub(crate) fn remove(&mut self, name: &[u8]) -> Option<ClientStatement> {
+        let map = self.map.as_mut()?;
+        let (key, statement) = map.swap_remove_entry(name)?;
+        self.bytes -= Self::cost(&key, &statement);
+        if map.is_empty() {
+            self.map = None;
+        }
+        Some(statement)
+    }
+
+    /// Takes all out, with their names.
+    pub(crate) fn take(&mut self) -> Self {
+        std::mem::take(self)
+    }
+
+    /// Puts back what [`Self::take`] took, unless the name has been given since.
+    pub(crate) fn restore(&mut self, old: Self) {
+        for (name, statement) in old.map.map(|map| *map).into_iter().flatten() {
+            if !self.contains(&name) {
+                self.insert(name, statement);
+            }
+        }
+    }
+
+    /// The name that the client gave to the statement with this ID, and the statement.
+    pub(crate) fn by_id(&mut self, id: u64) -> Option<(&[u8], &mut ClientStatement)> {
+        let map = self.map.as_mut()?;
+        let (name, statement) = map.iter_mut().find(|(_, s)| s.held.local().statement.id == id)?;
+        Some((name.as_slice(), statement))
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.map.as_ref().map_or(0, |map| map.len())
+    }
+
+    /// Bytes that the client answers for: its names, and the texts it refers to.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    fn cost(name: &Name, statement: &ClientStatement) -> usize {
+        size_of::<(Name, ClientStatement)>()
+            + name.len()
+            + statement.held.local().statement.tail.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::{EnvId, PoolId};
+    use crate::registry::Registry;
+    use crate::statement::Identity;
+    use crate::texts::Texts;
+
+    fn statement(tail: &[u8]) -> ClientStatement {
+        let identity = Identity { pool: PoolId(0), env: EnvId(0), tail };
+        let registry = Registry::new(1, Seed::default());
+        let held = Held::new(Texts::default().intern(&registry, identity));
+        ClientStatement { held, generation: 0, shape: None }
+    }
+
+    #[test]
+    fn names_are_found_in_any_order_and_after_removal() {
+        let mut names = Names::default();
+        for name in [&b"a"[..], b"b", b"a-name-longer-than-fits-inline"] {
+            names.insert(Name::from_slice(name), statement(name));
+        }
+        for name in [&b"b"[..], b"b", b"a", b"a-name-longer-than-fits-inline", b"a"] {
+            let found = names.get(name).unwrap();
+            assert_eq!(&*found.held.local().statement.tail, name);
+        }
+        assert!(names.remove(b"a").is_some());
+        assert!(names.get(b"a").is_none());
+        assert_eq!(&*names.get(b"b").unwrap().held.local().statement.tail, b"b");
+        names.remove(b"b");
+        names.remove(b"a-name-longer-than-fits-inline");
+        assert_eq!((names.len(), names.bytes()), (0, 0));
+    }
+
+    #[test]
+    fn counts_follow_the_map() {
+        let mut names = Names::default();
+        let one = statement(b"x");
+        let local = one.held.local().clone();
+        names.insert(Name::from_slice(b"x"), one);
+        assert_eq!(local.clients(), 1);
+        let old = names.take();
+        assert_eq!((names.len(), local.clients()), (0, 1));
+        names.restore(old);
+        assert_eq!((names.len(), local.clients()), (1, 1));
+        drop(names);
+        assert_eq!(local.clients(), 0);
+    }
+}

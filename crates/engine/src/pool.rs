@@ -1,0 +1,130 @@
+//! One core's part of a pool: its idle servers, its waiting clients, who is next.
+//!
+//! Servers are lent last in, first out: the one used a moment ago has a warm cache at the other end,
+//! and those beyond need grow old and are let go (measured: docs/decisions). Clients are served first
+//! in, first out: otherwise, under load, one could wait for ever.
+//!
+//! A server stands in `idle` exactly while its custody is the pool's, and a client in `waiting` exactly while it is
+//! blocked for a server.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use crate::ids::{Conn, Core};
+use crate::ledger::Quiescent;
+use crate::settings::Profile;
+use crate::shared::{PoolSettings, PoolShared};
+use crate::stats::Counters;
+use crate::time::Now;
+
+/// Startup settings that a server has accepted, kept at most.
+const PROVEN_MAX: usize = 4096;
+
+/// One core's part of a pool.
+#[derive(Debug)]
+pub(crate) struct Pool {
+    /// What all cores share of it.
+    pub(crate) shared: Arc<PoolShared>,
+    /// What is configured, as of the last reload.
+    pub(crate) settings: Arc<PoolSettings>,
+    idle: Vec<Conn>,
+    waiting: VecDeque<Conn>,
+    /// Clients that have shown who they are, and cannot be let in before a server was reached.
+    pub(crate) entering: Vec<Conn>,
+    /// Servers of this core, idle and lent and being connected.
+    pub(crate) servers: u32,
+    /// Those being connected or logged in to.
+    pub(crate) connecting: u32,
+    /// Whether no servers are lent.
+    pub(crate) paused: bool,
+    /// Whether the other cores were told that clients wait here.
+    pub(crate) hungry: bool,
+    /// Cores that asked for a server, and since when their first client waits.
+    pub(crate) asking: Vec<(Core, Now)>,
+    /// When the next attempt to connect may be made.
+    pub(crate) retry: Now,
+    /// Settings that a server has accepted, and what it made of them.
+    proven: HashMap<Arc<Profile>, Arc<Profile>>,
+    /// What was done.
+    pub(crate) counters: Counters,
+}
+
+impl Pool {
+    /// A pool without servers and clients.
+    pub(crate) fn new(shared: Arc<PoolShared>) -> Self {
+        Self {
+            settings: shared.settings(),
+            shared,
+            idle: Vec::new(),
+            waiting: VecDeque::new(),
+            entering: Vec::new(),
+            servers: 0,
+            connecting: 0,
+            paused: false,
+            hungry: false,
+            asking: Vec::new(),
+            retry: Now(0),
+            proven: HashMap::new(),
+            counters: Counters::default(),
+        }
+    }
+
+    /// Takes a server that owes nothing.
+    pub(crate) fn put_back(&mut self, server: Conn, _proof: Quiescent) {
+        self.idle.push(server);
+    }
+
+    /// The idle server that was used last.
+    #[inline]
+    pub(crate) fn take(&mut self) -> Option<Conn> {
+        if self.paused { None } else { self.idle.pop() }
+    }
+
+    /// The idle server that was used longest ago.
+    pub(crate) fn take_coldest(&mut self) -> Option<Conn> {
+        (!self.idle.is_empty()).then(|| self.idle.remove(0))
+    }
+
+    /// Takes this server out, if it is idle.
+    pub(crate) fn remove_idle(&mut self, server: Conn) {
+        self.idle.retain(|&idle| idle != server);
+    }
+
+    /// Has a client wait, behind all others.
+    pub(crate) fn wait(&mut self, client: Conn) {
+        self.waiting.push_back(client);
+    }
+
+    /// The client that has waited longest.
+    pub(crate) fn next_waiting(&mut self) -> Option<Conn> {
+        self.waiting.pop_front()
+    }
+
+    /// The client that has waited longest stays.
+    pub(crate) fn first_waiting(&self) -> Option<Conn> {
+        self.waiting.front().copied()
+    }
+
+    /// Takes this client out, if it waits.
+    pub(crate) fn remove_waiting(&mut self, client: Conn) {
+        self.waiting.retain(|&waiting| waiting != client);
+    }
+
+    /// How many clients wait.
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// What a server made of these settings, if one has accepted them.
+    pub(crate) fn proven(&self, wants: &Arc<Profile>) -> Option<Arc<Profile>> {
+        self.proven.get(wants).cloned()
+    }
+
+    /// A server has accepted these settings.
+    pub(crate) fn prove(&mut self, wants: Arc<Profile>, made: Arc<Profile>) {
+        if self.proven.len() >= PROVEN_MAX {
+            self.proven.clear();
+        }
+        self.proven.insert(wants, made);
+    }
+}

@@ -1,0 +1,256 @@
+//! The engine's side of its connections: numbers for them, and what is to be sent on each.
+//!
+//! The engine appends to a connection's buffer as often as it likes; the loop takes each buffer out
+//! once a turn and hands it to the kernel whole, so that a turn costs one send per destination. While
+//! a send is on its way, what comes after it waits here for the next one.
+//!
+//! A connection owns a buffer only while something is queued on it. Buffers go round: [`Ports::sent`]
+//! takes them back, [`Ports::out`] gives them out again, so that nothing is allocated once enough
+//! are in circulation.
+//!
+//! A closed connection sends what is queued on it first. Its number is free again when the loop has
+//! taken the [`Output::Close`].
+
+use crate::event::Action;
+use crate::ids::Conn;
+
+/// What the loop is to do next; see [`Ports::next`].
+#[derive(Debug)]
+pub enum Output {
+    /// Hand these bytes to the kernel, and give the buffer back with [`Ports::sent`] when all have gone.
+    Send {
+        /// Where to.
+        conn: Conn,
+        /// What; never empty.
+        bytes: Vec<u8>,
+    },
+    /// Close the connection. Its number may come again at once.
+    Close {
+        /// Which.
+        conn: Conn,
+    },
+    /// Anything else.
+    Act(Action),
+}
+
+/// Buffers kept for use again.
+const SPARE_BUFFERS_MAX: usize = 1024;
+/// A buffer that grew larger than this is not kept.
+const SPARE_BYTES_MAX: usize = 64 * 1024;
+/// Room in a new buffer.
+const NEW_BYTES: usize = 2 * 1024;
+
+#[derive(Debug, Default)]
+struct Port {
+    pending: Vec<u8>,
+    /// Bytes that the kernel is working on; zero when no send is under way.
+    in_flight: usize,
+    state: State,
+    /// Whether it stands in `Ports::dirty`.
+    marked: bool,
+}
+
+#[derive(Debug, Default, PartialEq, Eq)]
+enum State {
+    #[default]
+    Free,
+    Open,
+    /// To be closed once everything has gone.
+    Closing,
+}
+
+/// All connections of a core.
+#[derive(Debug, Default)]
+pub struct Ports {
+    ports: Vec<Port>,
+    free: Vec<Conn>,
+    dirty: Vec<Conn>,
+    actions: std::collections::VecDeque<Action>,
+    spare: Vec<Vec<u8>>,
+}
+
+impl Ports {
+    /// Gives a number to a new connection.
+    pub fn open(&mut self) -> Conn {
+        let conn = self.free.pop().unwrap_or_else(|| {
+            self.ports.push(Port::default());
+            Conn(u32::try_from(self.ports.len() - 1).expect("fewer than 2^32 connections"))
+        });
+        let port = self.port(conn);
+        assert_eq!(port.state, State::Free, "a free number is free");
+        port.state = State::Open;
+        conn
+    }
+
+    /// The buffer whose bytes go out on `conn` at the end of this turn.
+    ///
+    /// # Panics
+    /// Where `conn` is not open.
+    #[inline]
+    pub fn out(&mut self, conn: Conn) -> &mut Vec<u8> {
+        let port = &mut self.ports[conn.0 as usize];
+        assert!(port.state == State::Open, "writing to an open connection");
+        if !port.marked {
+            port.marked = true;
+            self.dirty.push(conn);
+        }
+        if port.pending.capacity() == 0 {
+            port.pending = self.spare.pop().unwrap_or_else(|| Vec::with_capacity(NEW_BYTES));
+        }
+        &mut port.pending
+    }
+
+    /// Bytes queued on `conn` that the kernel has not taken yet.
+    #[inline]
+    pub fn queued(&self, conn: Conn) -> usize {
+        self.ports.get(conn.0 as usize).map_or(0, |port| port.pending.len() + port.in_flight)
+    }
+
+    /// Closes `conn` once everything queued on it has gone.
+    pub fn close(&mut self, conn: Conn) {
+        let port = self.port(conn);
+        assert_eq!(port.state, State::Open, "an open connection is closed, and once");
+        port.state = State::Closing;
+        self.mark(conn);
+    }
+
+    /// Closes `conn` and forgets what is queued on it: the peer has gone.
+    pub fn abandon(&mut self, conn: Conn) {
+        let port = self.port(conn);
+        port.pending.clear();
+        port.in_flight = 0;
+        self.close(conn);
+    }
+
+    /// Forgets `conn` without closing it: its socket moves to another core. Nothing may be queued.
+    pub fn release(&mut self, conn: Conn) {
+        assert_eq!(self.queued(conn), 0, "nothing is left behind");
+        let port = self.port(conn);
+        port.state = State::Free;
+        self.recycle_pending(conn);
+        self.free.push(conn);
+    }
+
+    /// Has `action` done at the end of this turn, in order with the others.
+    pub fn act(&mut self, action: Action) {
+        self.actions.push_back(action);
+    }
+
+    /// What the loop is to do next; `None` when this turn's work is done.
+    ///
+    /// Actions come first: a connection is opened before anything is sent on it.
+    pub fn next(&mut self) -> Option<Output> {
+        if let Some(action) = self.actions.pop_front() {
+            return Some(Output::Act(action));
+        }
+        while let Some(conn) = self.dirty.pop() {
+            let port = self.port(conn);
+            port.marked = false;
+            if port.in_flight > 0 {
+                continue; // `sent` looks again
+            }
+            if !port.pending.is_empty() {
+                let bytes = std::mem::take(&mut port.pending);
+                port.in_flight = bytes.len();
+                return Some(Output::Send { conn, bytes });
+            }
+            self.recycle_pending(conn);
+            if self.port(conn).state == State::Closing {
+                self.port(conn).state = State::Free;
+                self.free.push(conn);
+                return Some(Output::Close { conn });
+            }
+        }
+        None
+    }
+
+    /// Takes back the buffer of a [`Output::Send`] whose bytes have all gone. Says whether nothing more
+    /// is queued on the connection: if so, the engine is to hear [`crate::Event::Drained`].
+    pub fn sent(&mut self, conn: Conn, buffer: Vec<u8>) -> bool {
+        self.keep(buffer);
+        let Some(port) = self.ports.get_mut(conn.0 as usize) else { return false };
+        port.in_flight = 0;
+        if !port.pending.is_empty() || port.state == State::Closing {
+            self.mark(conn);
+            return false;
+        }
+        port.state == State::Open
+    }
+
+    fn port(&mut self, conn: Conn) -> &mut Port {
+        &mut self.ports[conn.0 as usize]
+    }
+
+    fn mark(&mut self, conn: Conn) {
+        let port = self.port(conn);
+        if !port.marked {
+            port.marked = true;
+            self.dirty.push(conn);
+        }
+    }
+
+    fn recycle_pending(&mut self, conn: Conn) {
+        let buffer = std::mem::take(&mut self.port(conn).pending);
+        self.keep(buffer);
+    }
+
+    fn keep(&mut self, mut buffer: Vec<u8>) {
+        let fits = (1..=SPARE_BYTES_MAX).contains(&buffer.capacity());
+        if fits && self.spare.len() < SPARE_BUFFERS_MAX {
+            buffer.clear();
+            self.spare.push(buffer);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn send(ports: &mut Ports) -> (Conn, Vec<u8>) {
+        match ports.next() {
+            Some(Output::Send { conn, bytes }) => (conn, bytes),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn one_send_a_turn_and_one_at_a_time() {
+        let mut ports = Ports::default();
+        let conn = ports.open();
+        ports.out(conn).extend_from_slice(b"ab");
+        ports.out(conn).extend_from_slice(b"c");
+        let (_, bytes) = send(&mut ports);
+        assert_eq!(bytes, b"abc");
+        ports.out(conn).extend_from_slice(b"d");
+        assert!(ports.next().is_none(), "the first send is still under way");
+        assert_eq!(ports.queued(conn), 4);
+        assert!(!ports.sent(conn, bytes));
+        let (_, bytes) = send(&mut ports);
+        assert_eq!(bytes, b"d");
+        assert!(ports.sent(conn, bytes), "all has gone");
+    }
+
+    #[test]
+    fn a_close_waits_for_what_is_queued() {
+        let mut ports = Ports::default();
+        let conn = ports.open();
+        ports.out(conn).extend_from_slice(b"bye");
+        ports.close(conn);
+        let (_, bytes) = send(&mut ports);
+        assert!(ports.next().is_none());
+        ports.sent(conn, bytes);
+        assert!(matches!(ports.next(), Some(Output::Close { .. })));
+        assert_eq!(ports.open(), conn, "its number is free again");
+    }
+
+    #[test]
+    fn an_abandoned_connection_closes_at_once() {
+        let mut ports = Ports::default();
+        let conn = ports.open();
+        ports.out(conn).extend_from_slice(b"lost");
+        let _ = send(&mut ports);
+        ports.abandon(conn);
+        assert!(matches!(ports.next(), Some(Output::Close { .. })));
+    }
+}

@@ -1,0 +1,572 @@
+//! Parse, Bind, Describe and Close of statements: what the client calls them, what the server does.
+//!
+//! A Bind finds its statement in the client's map, and the server's set says whether the server has it. If
+//! not, a Parse goes out in the same write, just before the Bind, and its reply is swallowed: no extra
+//! round trip, no extra Sync (E32). A statement used once goes through the server's unnamed statement; from
+//! its second use on it is worth a name there (E88).
+//!
+//! A fact that an earlier segment may still make undone is not relied on. Where the server's state is in
+//! doubt, `Close` and `Parse` are right either way; where the client's is, its input waits ([`Stop::Gate`]).
+//!
+//! Errors are raised by the server wherever possible: an error made up here would let half a
+//! pipeline commit (E34, E35).
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use refrain_sql::Kind;
+use refrain_wire::back::Status;
+use refrain_wire::front::{Bind, Parse};
+use refrain_wire::tag::front;
+use refrain_wire::write;
+
+use crate::client::{Deallocates, Pins, Portal};
+use crate::ledger::{Entry, Fate, Made, Owed, Purpose, Refusal};
+use crate::names::{ClientStatement, Held, Name};
+use crate::request::Message;
+use crate::slots::{Served, Slot, Unnamed};
+use crate::statement::Identity;
+use crate::talk::{Place, Stop, Talk};
+use crate::texts::Local;
+use crate::undo::Undo;
+
+impl Talk<'_> {
+    /// Parse.
+    pub(crate) fn parse(&mut self, message: &Message<'_>) -> Result<usize, Stop> {
+        let most = self.pool().settings.options.max_client_statement_bytes;
+        if !self.client.managed || message.header.body as usize > most {
+            return Ok(self.parse_unkept(message));
+        }
+        let parse = Parse::read(Self::whole(message, most)?)?;
+        if parse.name.is_empty() {
+            return self.parse_unnamed(message, &parse);
+        }
+        if self.client.names.contains(parse.name) {
+            return self.parse_again(message, &parse);
+        }
+        // A Close that an earlier segment may still undo: the name may be taken after all.
+        if self.server.ledger.is_unsettled(self.client.changed) {
+            return Err(Stop::Gate);
+        }
+        self.pool().counters.client_parses += 1;
+        if self.is_over_quota(parse.tail.len()) {
+            return Ok(self.refuse(message, Owed::Parse, Refusal::Quota));
+        }
+        let local = self.intern(parse.tail);
+        let seq = if self.parse_is_known(&local) {
+            self.client.changed = self.server.ledger.segment();
+            self.pool().counters.parses_answered += 1;
+            self.make_up(Owed::Parse, Made::Parse)
+        } else {
+            self.client.parsed = self.server.ledger.segment();
+            self.send_parse(&local, Fate::Forward)
+        };
+        let name = Name::from_slice(parse.name);
+        self.undoable(seq, Undo::Named(name.clone()));
+        let statement = self.client_statement(local);
+        self.client.names.insert(name, statement);
+        Ok(message.bytes.len())
+    }
+
+    /// A Parse that is passed on as it is: statements are not managed, or it is too large to be kept.
+    fn parse_unkept(&mut self, message: &Message<'_>) -> usize {
+        if self.client.managed {
+            // The statement exists on this server alone.
+            self.client.pins.add(Pins::PREPARED);
+            self.client.unnamed = None;
+            self.server.slots.unnamed = Unnamed::NONE;
+            self.pool().counters.uncached += 1;
+        }
+        self.server.dirty = true;
+        self.pool().counters.server_parses += 1;
+        self.owe(Entry::new(Owed::Parse, Fate::Forward));
+        self.pass(message)
+    }
+
+    fn parse_unnamed(&mut self, message: &Message<'_>, parse: &Parse<'_>) -> Result<usize, Stop> {
+        self.pool().counters.client_parses += 1;
+        let local = self.intern(parse.tail);
+        let known = self.unnamed_is(&local) && self.server.ledger.status() != Status::Failed;
+        let seq = if known {
+            self.pool().counters.parses_answered += 1;
+            self.make_up(Owed::Parse, Made::Parse)
+        } else {
+            self.send_parse_unnamed(&local, Fate::Forward)
+        };
+        self.client.unnamed_changed = self.server.ledger.segment();
+        let statement = self.client_statement(local);
+        let old = self.client.unnamed.replace(statement);
+        self.undoable(seq, Undo::ClientUnnamed(old));
+        Ok(message.bytes.len())
+    }
+
+    /// A Parse of a name that is taken. PostgreSQL looks at the text first and then says 42P05: it is
+    /// made to, by parsing the new text under the name of the old statement (E4).
+    fn parse_again(&mut self, message: &Message<'_>, parse: &Parse<'_>) -> Result<usize, Stop> {
+        let unsettled = |segment| self.server.ledger.is_unsettled(segment);
+        if unsettled(self.client.changed) || unsettled(self.client.parsed) {
+            return Err(Stop::Gate);
+        }
+        let Some(old) = self.client.names.get(parse.name) else { return Err(Stop::Gate) };
+        let local = old.held.local().clone();
+        self.ensure_named(&local);
+        let generation = local.statement.generation();
+        let mut name = Vec::new();
+        local.statement.write_name(&mut name, generation);
+        write::parse(self.out(), &name, parse.tail);
+        self.owe(Entry::new(Owed::Parse, Fate::Forward).about(local.statement.id));
+        Ok(message.bytes.len())
+    }
+
+    fn is_over_quota(&mut self, bytes: usize) -> bool {
+        let (count, used) = (self.client.names.len(), self.client.names.bytes());
+        let options = &self.pool().settings.options;
+        count >= options.max_client_statements as usize
+            || used + bytes > options.max_client_statement_bytes
+    }
+
+    /// The statement with this text and these types, in the client's environment.
+    fn intern(&mut self, tail: &[u8]) -> Rc<Local> {
+        let identity = Identity { pool: self.server.pool, env: self.client.env(), tail };
+        let shared = self.hub.shared.clone();
+        let pool = self.hub.pool(self.server.pool);
+        let epoch = pool.shared.epoch();
+        let small = tail.len() <= pool.settings.options.max_cached_statement_bytes;
+        let room = shared.registry.bytes() <= shared.options().general.max_statement_bytes;
+        if !small || !room || self.client.own_env.is_some() {
+            pool.counters.uncached += 1;
+            let local = Rc::new(Local::new(Arc::new(shared.registry.make(identity))));
+            local.statement.start_epoch(epoch);
+            return local;
+        }
+        let local = self.hub.texts.intern(&shared.registry, identity);
+        let statement = &local.statement;
+        if statement.epoch() < epoch {
+            // The schema changed since this generation began: a new client must not get an old plan (E65).
+            if statement.counts().1 == 0 {
+                statement.start_epoch(epoch);
+            } else if statement.begin_generation(statement.generation(), epoch) {
+                self.pool().counters.generations += 1;
+            }
+        }
+        local
+    }
+
+    fn client_statement(&self, local: Rc<Local>) -> ClientStatement {
+        let generation = local.statement.generation();
+        ClientStatement { held: Held::new(local), generation, shape: None }
+    }
+
+    /// Whether a Parse of this statement can be answered here.
+    fn parse_is_known(&mut self, local: &Local) -> bool {
+        let statement = &local.statement;
+        let ledger = &self.server.ledger;
+        let Some(slot) = self.server.slots.touch(statement.id) else { return false };
+        // In a failed transaction PostgreSQL refuses a Parse, unless it is of what ends it (E3).
+        let refused = ledger.status() == Status::Failed
+            && ledger.is_empty()
+            && statement.scan.kind != Kind::TransactionEnd;
+        slot.generation == statement.generation() && !ledger.is_unsettled(slot.segment) && !refused
+    }
+
+    fn unnamed_is(&self, local: &Local) -> bool {
+        let unnamed = self.server.slots.unnamed;
+        unnamed.id == local.statement.id
+            && unnamed.generation == local.statement.generation()
+            && !self.server.ledger.is_unsettled(unnamed.segment)
+    }
+
+    /// Sends a Parse, under the internal name where the statement is worth one.
+    fn send_parse(&mut self, local: &Rc<Local>, fate: Fate) -> u64 {
+        if local.is_worth_a_name() {
+            self.send_parse_named(local, fate)
+        } else {
+            self.send_parse_unnamed(local, fate)
+        }
+    }
+
+    fn send_parse_named(&mut self, local: &Rc<Local>, fate: Fate) -> u64 {
+        let statement = &local.statement;
+        let id = statement.id;
+        let generation = statement.generation();
+        self.make_room(id, statement.tail.len());
+        let mut name = std::mem::take(&mut self.hub.scratch);
+        name.clear();
+        statement.write_name(&mut name, generation);
+        write::parse(self.ports.out(self.server.conn), &name, &statement.tail);
+        self.hub.scratch = name;
+        self.pool().counters.server_parses += 1;
+        let seq = self.owe(Entry::new(Owed::Parse, fate).about(id));
+        let segment = self.server.ledger.segment();
+        let served = Served::new(statement.clone());
+        self.server.slots.insert(Slot { served, generation, segment });
+        self.undoable(seq, Undo::Prepared(id));
+        seq
+    }
+
+    fn send_parse_unnamed(&mut self, local: &Rc<Local>, fate: Fate) -> u64 {
+        let statement = &local.statement;
+        write::parse(self.ports.out(self.server.conn), b"", &statement.tail);
+        self.pool().counters.server_parses += 1;
+        let seq = self.owe(Entry::new(Owed::Parse, fate).about(statement.id));
+        let unnamed = Unnamed {
+            id: statement.id,
+            generation: statement.generation(),
+            segment: self.server.ledger.segment(),
+        };
+        let old = std::mem::replace(&mut self.server.slots.unnamed, unnamed);
+        self.undoable(seq, Undo::ServerUnnamed(old));
+        seq
+    }
+
+    /// Closes what has to go before a statement can be prepared: an older copy of it, or the least recently
+    /// used statement. In stream, right before the Parse: a portal made from it lives on (E25).
+    fn make_room(&mut self, id: u64, bytes: usize) {
+        if let Some(old) = self.server.slots.remove(id) {
+            self.send_close(old);
+        }
+        let options = &self.hub.pool(self.server.pool).settings.options;
+        let (count, most) = (options.max_server_statements, options.max_server_statement_bytes);
+        while let Some(old) = self.server.slots.evict(bytes, count, most) {
+            self.pool().counters.evictions += 1;
+            self.send_close(old);
+        }
+    }
+
+    fn send_close(&mut self, old: Slot) {
+        let mut name = std::mem::take(&mut self.hub.scratch);
+        name.clear();
+        old.served.statement().write_name(&mut name, old.generation);
+        write::close_statement(self.ports.out(self.server.conn), &name);
+        self.hub.scratch = name;
+        let id = old.served.statement().id;
+        let seq = self.owe_us(Owed::Close, Purpose::Prepare, id);
+        self.undoable(seq, Undo::Evicted(old));
+    }
+
+    /// Sees that the server has the statement, and says what it is called there.
+    #[inline]
+    fn ensure(&mut self, local: &Rc<Local>) -> Place {
+        let statement = &local.statement;
+        local.count_use();
+        if let Some(slot) = self.server.slots.touch(statement.id) {
+            let generation = slot.generation;
+            if generation == statement.generation()
+                && !self.server.ledger.is_unsettled(slot.segment)
+            {
+                self.server.hits += 1;
+                self.pool().counters.prepare_hits += 1;
+                return Place::Named(generation);
+            }
+        } else if !local.is_worth_a_name() && self.unnamed_is(local) {
+            local.used();
+            self.server.hits += 1;
+            self.pool().counters.prepare_hits += 1;
+            return Place::Unnamed;
+        }
+        self.prepare(local)
+    }
+
+    /// Sends the statement that the server lacks.
+    fn prepare(&mut self, local: &Rc<Local>) -> Place {
+        self.server.misses += 1;
+        self.pool().counters.prepare_misses += 1;
+        let fate = Fate::Swallow(Purpose::Prepare);
+        if local.used() {
+            self.send_parse_named(local, fate);
+            Place::Named(local.statement.generation())
+        } else {
+            self.send_parse_unnamed(local, fate);
+            Place::Unnamed
+        }
+    }
+
+    /// Sees that the server has the statement under its internal name.
+    pub(crate) fn ensure_named(&mut self, local: &Rc<Local>) {
+        let statement = &local.statement;
+        let has = self.server.slots.touch(statement.id).is_some_and(|slot| {
+            slot.generation == statement.generation()
+                && !self.server.ledger.is_unsettled(slot.segment)
+        });
+        if !has {
+            self.send_parse_named(local, Fate::Swallow(Purpose::Prepare));
+        }
+    }
+
+    /// The statement that a client means by a name, `None` for one it has not.
+    #[inline]
+    fn find(&mut self, name: &[u8]) -> Result<Option<Rc<Local>>, Stop> {
+        let segment =
+            if name.is_empty() { self.client.unnamed_changed } else { self.client.changed };
+        if self.server.ledger.is_unsettled(segment) {
+            return Err(Stop::Gate);
+        }
+        let found = match name.is_empty() {
+            true => self.client.unnamed.as_mut(),
+            false => self.client.names.get(name),
+        };
+        Ok(found.map(|statement| statement.held.local().clone()))
+    }
+
+    /// Bind.
+    pub(crate) fn bind(&mut self, message: &Message<'_>) -> Result<usize, Stop> {
+        let Some(bind) = Bind::read(message.body(), message.complete)? else {
+            return Err(Stop::More);
+        };
+        self.pool().counters.binds += 1;
+        if !self.client.managed {
+            self.owe(Entry::new(Owed::Bind, Fate::Forward));
+            return Ok(self.pass(message));
+        }
+        let Some(local) = self.find(bind.statement)? else {
+            return Ok(self.bind_unknown(message, &bind));
+        };
+        if self.is_stale(bind.statement, &local)? {
+            return Ok(self.bind_stale(message, &bind, local.statement.id));
+        }
+        let place = self.place(bind.statement, &local);
+        self.send_bind(message, &bind, &local, place);
+        if !local.statement.scan.traits.is_empty() {
+            self.note_settings(local.statement.text(), &local.statement.scan);
+        }
+        self.owe(Entry::new(Owed::Bind, Fate::Forward).about(local.statement.id));
+        self.client.set_portal(bind.portal, portal(&local));
+        Ok(self.pass_missing(message))
+    }
+
+    /// Where a statement is used that the client calls `name`.
+    #[inline]
+    fn place(&mut self, name: &[u8], local: &Rc<Local>) -> Place {
+        if !name.is_empty() {
+            return self.ensure(local);
+        }
+        local.count_use();
+        // The client's unnamed statement stays one: it is planned and forgotten as such (E19).
+        if self.unnamed_is(local) {
+            self.server.hits += 1;
+            self.pool().counters.prepare_hits += 1;
+        } else {
+            self.server.misses += 1;
+            self.pool().counters.prepare_misses += 1;
+            self.send_parse_unnamed(local, Fate::Swallow(Purpose::Prepare));
+        }
+        Place::Unnamed
+    }
+
+    /// Sends the Bind with the name the server knows; all behind the names as it is.
+    #[inline]
+    fn send_bind(&mut self, message: &Message<'_>, bind: &Bind<'_>, local: &Local, place: Place) {
+        let old = bind.names_bytes();
+        let name_bytes = match place {
+            Place::Named(generation) => local.statement.name_bytes(generation),
+            Place::Unnamed => 0,
+        };
+        self.rewritten_header(message, old, bind.portal.len() + name_bytes + 2);
+        let out = self.ports.out(self.server.conn);
+        write::string(out, bind.portal);
+        if let Place::Named(generation) = place {
+            local.statement.write_name(out, generation);
+        }
+        out.push(0);
+        out.extend_from_slice(&message.body()[old..]);
+    }
+
+    /// A Bind of a statement that the client has not: the server says so (E34).
+    fn bind_unknown(&mut self, message: &Message<'_>, bind: &Bind<'_>) -> usize {
+        self.hide_unnamed(bind.statement);
+        let old = bind.names_bytes();
+        self.rewritten_header(message, old, old);
+        let safe = self.not_ours(bind.statement);
+        let out = self.ports.out(self.server.conn);
+        write::string(out, bind.portal);
+        write::string(out, &safe);
+        out.extend_from_slice(&message.body()[old..]);
+        self.owe(Entry::new(Owed::Bind, Fate::Forward));
+        self.client.set_portal(bind.portal, Portal::default());
+        self.pass_missing(message)
+    }
+
+    /// The server's unnamed statement is another client's: this client has none (E16).
+    fn hide_unnamed(&mut self, name: &[u8]) {
+        if name.is_empty() && self.server.slots.unnamed != Unnamed::NONE {
+            write::close_statement(self.out(), b"");
+            let seq = self.owe_us(Owed::Close, Purpose::Prepare, 0);
+            let old = std::mem::replace(&mut self.server.slots.unnamed, Unnamed::NONE);
+            self.undoable(seq, Undo::ServerUnnamed(old));
+        }
+    }
+
+    /// A name that cannot be one of ours, the client's own where it is not (E9).
+    fn not_ours(&self, name: &[u8]) -> Name {
+        let mut safe = Name::from_slice(name);
+        if name.starts_with(self.hub.shared.registry.prefix()) {
+            safe[0] = b'-';
+        }
+        safe
+    }
+
+    /// Describe of a statement.
+    pub(crate) fn describe_statement(
+        &mut self,
+        message: &Message<'_>,
+        name: &[u8],
+    ) -> Result<usize, Stop> {
+        if !self.client.managed {
+            self.owe(Entry::new(Owed::DescribeStatement, Fate::Forward));
+            return Ok(self.pass(message));
+        }
+        let Some(local) = self.find(name)? else {
+            self.hide_unnamed(name);
+            let safe = self.not_ours(name);
+            write::describe_statement(self.out(), &safe);
+            self.owe(Entry::new(Owed::DescribeStatement, Fate::Forward));
+            return Ok(message.bytes.len());
+        };
+        let place = self.place_described(name, &local);
+        let mut known = std::mem::take(&mut self.hub.scratch);
+        known.clear();
+        if let Place::Named(generation) = place {
+            local.statement.write_name(&mut known, generation);
+        }
+        write::describe_statement(self.ports.out(self.server.conn), &known);
+        self.hub.scratch = known;
+        self.owe(Entry::new(Owed::DescribeStatement, Fate::Forward).about(local.statement.id));
+        Ok(message.bytes.len())
+    }
+
+    /// Describe is no use: a statement that is only looked at is not worth a name yet.
+    fn place_described(&mut self, name: &[u8], local: &Rc<Local>) -> Place {
+        if name.is_empty() {
+            return self.place(name, local);
+        }
+        if self.server.slots.peek(local.statement.id).is_none() && self.unnamed_is(local) {
+            return Place::Unnamed;
+        }
+        self.ensure(local)
+    }
+
+    /// Close of a statement: the server keeps it for others.
+    pub(crate) fn close_statement(
+        &mut self,
+        message: &Message<'_>,
+        name: &[u8],
+    ) -> Result<usize, Stop> {
+        if self.server.ledger.is_unsettled(self.client.changed)
+            || self.server.ledger.is_unsettled(self.client.parsed)
+        {
+            return Err(Stop::Gate);
+        }
+        if name.is_empty() {
+            let seq = self.server.ledger.next_seq();
+            let used = self.closed(message);
+            let old = self.client.unnamed.take();
+            self.client.unnamed_changed = self.server.ledger.segment();
+            self.undoable(seq, Undo::ClientUnnamed(old));
+            return Ok(used);
+        }
+        let Some(old) = self.client.names.remove(name) else {
+            // Perhaps one that the client prepared by SQL.
+            let safe = self.not_ours(name);
+            write::close_statement(self.out(), &safe);
+            self.owe(Entry::new(Owed::Close, Fate::Forward));
+            return Ok(message.bytes.len());
+        };
+        self.client.changed = self.server.ledger.segment();
+        let seq = self.server.ledger.next_seq();
+        let used = self.closed(message);
+        self.undoable(seq, Undo::Unnamed(Name::from_slice(name), old));
+        Ok(used)
+    }
+
+    /// Executes a portal whose statement deallocates: that is the proxy's to do (E49). `false` where it
+    /// is the server's after all.
+    pub(crate) fn deallocate_portal(&mut self, deallocates: &Deallocates) -> bool {
+        let seq = self.server.ledger.next_seq();
+        let undo = match deallocates {
+            Deallocates::Nothing => return false,
+            Deallocates::All => {
+                if self.client.pins.has(Pins::PREPARED) {
+                    return false;
+                }
+                self.make_up(Owed::Execute, Made::DeallocateAll);
+                Undo::AllUnnamed(self.client.names.take())
+            }
+            Deallocates::One(name) => {
+                let Some(old) = self.client.names.remove(name) else { return false };
+                self.make_up(Owed::Execute, Made::Deallocate);
+                Undo::Unnamed(name.clone(), old)
+            }
+        };
+        self.client.changed = self.server.ledger.segment();
+        self.undoable(seq, undo);
+        true
+    }
+
+    /// Whether the client was told a shape that the statement has no more (E67). Asks the server where that
+    /// is not known, and waits.
+    #[inline]
+    fn is_stale(&mut self, name: &[u8], local: &Rc<Local>) -> Result<bool, Stop> {
+        let current = local.statement.generation();
+        let found = match name.is_empty() {
+            true => self.client.unnamed.as_mut(),
+            false => self.client.names.get(name),
+        };
+        let Some(statement) = found else { return Ok(false) };
+        if statement.generation == current {
+            return Ok(false);
+        }
+        let Some(told) = statement.shape else {
+            statement.generation = current;
+            return Ok(false);
+        };
+        match local.statement.shape().filter(|shape| shape.generation == current) {
+            Some(shape) if shape.hash == told.hash => {
+                statement.generation = current;
+                Ok(false)
+            }
+            Some(_) => Ok(true),
+            None => Err(self.ask_shape(local)),
+        }
+    }
+
+    /// Prepares the current generation, asks for its shape, and has the client wait for the answer.
+    fn ask_shape(&mut self, local: &Rc<Local>) -> Stop {
+        let id = local.statement.id;
+        let asked = self.server.ledger.asks_shape(id);
+        if !asked && self.server.ledger.status() != Status::Failed {
+            self.ensure_named(local);
+            let mut name = Vec::new();
+            local.statement.write_name(&mut name, local.statement.generation());
+            write::describe_statement(self.out(), &name);
+            self.owe_us(Owed::DescribeStatement, Purpose::Shape, id);
+            write::bare(self.out(), front::FLUSH);
+        }
+        Stop::Gate
+    }
+
+    /// A Bind that PostgreSQL would refuse with 0A000: made to fail there, so that the transaction fails with it.
+    fn bind_stale(&mut self, message: &Message<'_>, bind: &Bind<'_>, id: u64) -> usize {
+        let old = bind.names_bytes();
+        let name = self.hub.shared.registry.no_statement();
+        self.rewritten_header(message, old, bind.portal.len() + name.len() + 2);
+        let out = self.ports.out(self.server.conn);
+        write::string(out, bind.portal);
+        write::string(out, &name);
+        out.extend_from_slice(&message.body()[old..]);
+        self.owe(Entry::new(Owed::Bind, Fate::Refuse(Refusal::Stale)).about(id));
+        self.pass_missing(message)
+    }
+}
+
+/// What is to be known of a portal made from a statement.
+#[inline]
+fn portal(local: &Local) -> Portal {
+    let statement = &local.statement;
+    let traits = statement.scan.traits;
+    let deallocates = match statement.scan.kind {
+        Kind::DeallocateAll => Deallocates::All,
+        Kind::Deallocate(name) => Deallocates::One(Name::from_slice(&name.fold(statement.text()))),
+        _ => Deallocates::Nothing,
+    };
+    Portal { traits, deallocates }
+}

@@ -1,0 +1,212 @@
+//! Simple queries: passed on as they are, except those that speak of prepared statements by name.
+//!
+//! A client's statements have other names on the server, so DEALLOCATE is dealt with here (E46, E48), and
+//! EXECUTE of a protocol statement is rewritten (E51). Whatever else a text may do to the session is noted in
+//! the ledger and acted upon when the server says that it was done: a text that failed did nothing.
+
+use std::rc::Rc;
+
+use refrain_sql::{Kind, Scan, Traits};
+use refrain_wire::back::Status;
+use refrain_wire::{front as read, write};
+
+use crate::client::Pins;
+use crate::ledger::{Entry, Fate, Made, Owed, Purpose, Refusal};
+use crate::names::Name;
+use crate::request::Message;
+use crate::slots::Unnamed;
+use crate::talk::{Stop, Talk, write_made};
+use crate::texts::Local;
+use crate::undo::Undo;
+
+/// Bytes of a query that are looked at; the rest of a longer one streams through unseen.
+pub(crate) const QUERY_BYTES_READ: usize = 64 * 1024;
+
+impl Talk<'_> {
+    /// Query.
+    pub(crate) fn query(&mut self, message: &Message<'_>) -> Result<usize, Stop> {
+        if Self::awaits_text(message) {
+            return Err(Stop::More);
+        }
+        let text = match message.complete {
+            true => read::query_text(message.body())?,
+            false => message.body(),
+        };
+        let backslash = self.client.profile.get(b"standard_conforming_strings") == Some(b"off");
+        let scan =
+            if backslash { refrain_sql::scan_with(text, true) } else { refrain_sql::scan(text) };
+        if self.client.managed
+            && let Some(used) = self.speaks_of_statements(message, text, &scan)?
+        {
+            return Ok(used);
+        }
+        if scan.traits.contains(Traits::PREPARE) && self.refuses_prepare() {
+            return Ok(self.refuse(message, Owed::Query, Refusal::Prepare));
+        }
+        self.forget_unnamed();
+        self.note_settings(text, &scan);
+        self.owe(Entry::new(Owed::Query, Fate::Forward).with(scan.traits));
+        Ok(self.pass(message))
+    }
+
+    /// Any query string drops the unnamed statement, whatever comes of it.
+    fn forget_unnamed(&mut self) {
+        let seq = self.server.ledger.next_seq();
+        let skippable = self.server.ledger.is_open();
+        if let Some(old) = self.client.unnamed.take() {
+            self.client.unnamed_changed = self.server.ledger.segment();
+            if skippable {
+                self.server.undos.push(seq, Undo::ClientUnnamed(Some(old)));
+            }
+        }
+        let old = std::mem::replace(&mut self.server.slots.unnamed, Unnamed::NONE);
+        if skippable && old != Unnamed::NONE {
+            self.server.undos.push(seq, Undo::ServerUnnamed(old));
+        }
+    }
+
+    /// Remembers which settings to ask for when the transaction is over, and that until then nobody else's
+    /// statements mean the same.
+    pub(crate) fn note_settings(&mut self, text: &[u8], scan: &Scan) {
+        if !scan.traits.contains(Traits::SET) {
+            return;
+        }
+        for name in refrain_sql::set_names(text).filter(|name| name.contains(&b'.')) {
+            let name = Name::from_slice(&name);
+            if !self.client.probe_names.contains(&name) {
+                self.client.probe_names.push(name);
+            }
+        }
+        if self.client.own_env.is_none() {
+            self.client.own_env = Some(self.hub.shared.own_environment());
+        }
+    }
+
+    /// Deals with a query that names a statement of the client's; `None` for any other.
+    fn speaks_of_statements(
+        &mut self,
+        message: &Message<'_>,
+        text: &[u8],
+        scan: &Scan,
+    ) -> Result<Option<usize>, Stop> {
+        let name = match scan.kind {
+            Kind::DeallocateAll => return self.deallocate_all(message),
+            Kind::Deallocate(name)
+            | Kind::Execute(name)
+            | Kind::ExplainExecute(name)
+            | Kind::CreateAsExecute(name) => name,
+            _ => return Ok(None),
+        };
+        let folded = Name::from_slice(&name.fold(text));
+        if !self.client.names.contains(&folded) {
+            return Ok(None);
+        }
+        self.gate_until_quiet()?;
+        if self.server.ledger.status() == Status::Failed {
+            return Ok(None);
+        }
+        let open = self.server.ledger.is_open();
+        if matches!(scan.kind, Kind::Deallocate(_)) && !open {
+            self.client.names.remove(&folded);
+            return Ok(Some(self.answer(message, Made::Deallocate)));
+        }
+        let found = self.client.names.get(&folded).map(|s| s.held.local().clone());
+        let Some(local) = found else { return Ok(None) };
+        let span = name.of(text);
+        let start = span.as_ptr() as usize - text.as_ptr() as usize;
+        self.execute_by_sql(text, start..start + span.len(), &local, scan.traits);
+        if matches!(scan.kind, Kind::Deallocate(_)) {
+            self.deallocate_there(&folded, local.statement.id);
+        }
+        Ok(Some(message.bytes.len()))
+    }
+
+    /// A client that has statements by SQL as well has them on this server: it must hear of it.
+    fn deallocate_all(&mut self, message: &Message<'_>) -> Result<Option<usize>, Stop> {
+        self.gate_until_quiet()?;
+        let ledger = &self.server.ledger;
+        let native = ledger.status() == Status::Failed || ledger.is_open();
+        if native || self.client.pins.has(Pins::PREPARED) {
+            return Ok(None);
+        }
+        drop(self.client.names.take());
+        Ok(Some(self.answer(message, Made::DeallocateAll)))
+    }
+
+    /// What is answered here needs to know how the transaction stands.
+    fn gate_until_quiet(&self) -> Result<(), Stop> {
+        if self.server.ledger.is_empty() { Ok(()) } else { Err(Stop::Gate) }
+    }
+
+    /// Answers a query in the server's place.
+    fn answer(&mut self, message: &Message<'_>, made: Made) -> usize {
+        self.client.unnamed = None;
+        let status = self.server.ledger.status();
+        let out = self.ports.out(self.client.conn);
+        write_made(out, made);
+        write::ready(out, status);
+        message.bytes.len()
+    }
+
+    /// EXECUTE of a protocol statement: prepared first, with a Sync of its own, so that a Parse that fails
+    /// does not have the query skipped; then the query with the name that the server knows.
+    fn execute_by_sql(
+        &mut self,
+        text: &[u8],
+        name: std::ops::Range<usize>,
+        local: &Rc<Local>,
+        traits: Traits,
+    ) {
+        let before = self.server.ledger.next_seq();
+        let open = self.server.ledger.is_open();
+        self.ensure_named(local);
+        if self.server.ledger.next_seq() != before && !open {
+            write::sync(self.out());
+            self.owe_us(Owed::Sync, Purpose::Prepare, 0);
+        }
+        let mut query = text[..name.start].to_vec();
+        query.push(b'"');
+        local.statement.write_name(&mut query, local.statement.generation());
+        query.push(b'"');
+        query.extend_from_slice(&text[name.end..]);
+        self.forget_unnamed();
+        write::query(self.out(), &query);
+        self.owe(Entry::new(Owed::Query, Fate::Forward).with(traits).about(local.statement.id));
+    }
+
+    /// DEALLOCATE behind extended messages without a Sync ends their transaction, so the server has to see
+    /// it: it is sent on, and the statement is gone from server and client.
+    fn deallocate_there(&mut self, name: &Name, id: u64) {
+        let seq = self.server.ledger.next_seq() - 1;
+        if let Some(slot) = self.server.slots.remove(id) {
+            self.undoable(seq, Undo::Evicted(slot));
+        }
+        if let Some(old) = self.client.names.remove(name) {
+            self.client.changed = self.server.ledger.segment();
+            self.undoable(seq, Undo::Unnamed(name.clone(), old));
+        }
+    }
+
+    fn refuses_prepare(&mut self) -> bool {
+        let options = &self.pool().settings.options;
+        options.sql_prepare == refrain_config::SqlPrepare::Error
+            && options.pool_mode != refrain_config::PoolMode::Session
+    }
+
+    /// Has the server fail in the place of a message that is not passed on, so that a transaction fails with it; the
+    /// words are put in on the way back.
+    pub(crate) fn refuse(&mut self, message: &Message<'_>, owed: Owed, why: Refusal) -> usize {
+        let name = self.hub.shared.registry.no_statement();
+        let out = self.ports.out(self.server.conn);
+        if owed == Owed::Query {
+            let mut text = b"EXECUTE \"".to_vec();
+            text.extend_from_slice(&name);
+            text.push(b'"');
+            write::query(out, &text);
+        } else {
+            write::describe_statement(out, &name);
+        }
+        self.owe(Entry::new(owed, Fate::Refuse(why)));
+        message.bytes.len()
+    }
+}

@@ -1,0 +1,430 @@
+//! From the server to its client: the second half of the hot path.
+//!
+//! Every message passes one scanner of headers; the ledger says whose each is. What is forwarded as it came
+//! is copied in runs: a run ends where something is swallowed, rewritten or put in. Rows stream
+//! through without ever being whole here.
+//!
+//! A reply that no entry names ends the server: a guess would be another client's row. Notices,
+//! notifications and reports of settings may come at any time and strike nothing off.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use refrain_sql::{Tag, Traits};
+use refrain_wire::back::{self as read, Status};
+use refrain_wire::tag::back;
+use refrain_wire::{Header, Malformed};
+
+use crate::client::Pins;
+use crate::inbox::Rest;
+use crate::ledger::{Entry, Fate, Owed, Purpose, Settled, Surprise};
+use crate::slots::Unnamed;
+use crate::statement::Shape;
+use crate::talk::{Talk, write_made};
+
+/// Bytes of a message that is looked into, at most. PostgreSQL bounds none of these, but none comes near.
+const LOOKED_INTO_MAX: usize = 1024 * 1024;
+
+/// Why the reading of a server's messages stops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Halt {
+    /// The rest is the beginning of a message.
+    More,
+    /// ReadyForQuery: the server may be free now. Reading goes on after a look at that.
+    Ready,
+    /// The server says that it is going away; the client has been told.
+    Fatal,
+    /// The reply could not be made sense of.
+    Broken,
+    /// A change of settings that the client's login depends on was refused; the client was told.
+    Refused,
+}
+
+impl From<Surprise> for Halt {
+    fn from(_: Surprise) -> Self {
+        Self::Broken
+    }
+}
+
+impl From<Malformed> for Halt {
+    fn from(_: Malformed) -> Self {
+        Self::Broken
+    }
+}
+
+/// What becomes of a message as it came.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Goes {
+    On,
+    Nowhere,
+}
+
+/// A stretch of input that goes to the client as it came.
+struct Run<'a> {
+    input: &'a [u8],
+    /// Everything before this has been dealt with.
+    from: usize,
+    /// Everything before this has been looked at.
+    at: usize,
+}
+
+impl Talk<'_> {
+    /// Deals with as much of a server's output as it can; says how many bytes that was, and why it stopped.
+    pub(crate) fn replies(&mut self, input: &[u8]) -> (usize, Halt) {
+        let mut run = Run { input, from: 0, at: 0 };
+        let halt = loop {
+            if let Err(halt) = self.reply(&mut run) {
+                break halt;
+            }
+        };
+        self.flush(&mut run);
+        (run.at, halt)
+    }
+
+    /// Sends the stretch that goes on as it came.
+    fn flush(&mut self, run: &mut Run<'_>) {
+        if run.from < run.at {
+            self.ports.out(self.client.conn).extend_from_slice(&run.input[run.from..run.at]);
+        }
+        run.from = run.at;
+    }
+
+    /// Deals with one message.
+    #[inline]
+    fn reply(&mut self, run: &mut Run<'_>) -> Result<(), Halt> {
+        self.take_rest(run);
+        let input = &run.input[run.at..];
+        let Some(header) = Header::parse(input)? else { return Err(Halt::More) };
+        let length = header.message_bytes();
+        if input.len() >= length {
+            let body = &input[refrain_wire::frame::HEADER_BYTES..length];
+            return self.message(run, header, body);
+        }
+        if streams(header.tag) {
+            self.begin_stream(run, header)
+        } else if length > LOOKED_INTO_MAX {
+            Err(Halt::Broken)
+        } else {
+            Err(Halt::More)
+        }
+    }
+
+    fn take_rest(&mut self, run: &mut Run<'_>) {
+        let inbox = &mut self.server.inbox;
+        if inbox.rest == 0 {
+            return;
+        }
+        let count = inbox.take_rest(&run.input[run.at..]);
+        let goes = if inbox.rest_goes == Rest::On { Goes::On } else { Goes::Nowhere };
+        self.advance(run, count, goes);
+    }
+
+    /// Steps over `count` bytes, which go on or nowhere.
+    #[inline]
+    fn advance(&mut self, run: &mut Run<'_>, count: usize, goes: Goes) {
+        if goes == Goes::Nowhere {
+            self.flush(run);
+            run.from += count;
+        }
+        run.at += count;
+    }
+
+    /// The beginning of a row, or of anything that is not looked into.
+    fn begin_stream(&mut self, run: &mut Run<'_>, header: Header) -> Result<(), Halt> {
+        let goes = match header.tag {
+            back::NOTICE_RESPONSE | back::NOTIFICATION_RESPONSE => Goes::On,
+            tag => fate(&self.server.ledger.settle(tag)?.entry),
+        };
+        let there = run.input.len() - run.at;
+        let rest = if goes == Goes::On { Rest::On } else { Rest::Nowhere };
+        self.server.inbox.expect(header.message_bytes() - there, rest);
+        self.advance(run, there, goes);
+        Err(Halt::More)
+    }
+
+    /// A whole message.
+    #[inline]
+    fn message(&mut self, run: &mut Run<'_>, header: Header, body: &[u8]) -> Result<(), Halt> {
+        let length = header.message_bytes();
+        match header.tag {
+            back::DATA_ROW => {
+                let settled = self.server.ledger.settle(header.tag)?;
+                if settled.entry.fate == Fate::Swallow(Purpose::Probe) {
+                    self.probe_row(body);
+                }
+                self.advance(run, length, fate(&settled.entry));
+                Ok(())
+            }
+            back::NOTICE_RESPONSE | back::NOTIFICATION_RESPONSE => {
+                let ours =
+                    matches!(self.server.ledger.front(), Some(e) if fate(e) == Goes::Nowhere);
+                let goes = if ours { Goes::Nowhere } else { Goes::On };
+                self.advance(run, length, goes);
+                Ok(())
+            }
+            back::PARAMETER_STATUS => self.setting(run, length, body),
+            back::ERROR_RESPONSE => {
+                self.flush(run);
+                run.from += length;
+                run.at += length;
+                let result = self.error(body);
+                self.make_up_due(run);
+                result
+            }
+            back::READY_FOR_QUERY => self.ready(run, length, body),
+            tag => self.settled(run, tag, length, body),
+        }
+    }
+
+    /// A reply that strikes something off, or is part of what will.
+    fn settled(
+        &mut self,
+        run: &mut Run<'_>,
+        tag: u8,
+        length: usize,
+        body: &[u8],
+    ) -> Result<(), Halt> {
+        let settled = self.server.ledger.settle(tag)?;
+        self.look_into(tag, &settled, body);
+        self.advance(run, length, fate(&settled.entry));
+        if settled.done {
+            self.server.undos.settle(settled.seq);
+            self.make_up_due(run);
+        }
+        Ok(())
+    }
+
+    /// Replies of our making whose turn has come.
+    #[inline]
+    fn make_up_due(&mut self, run: &mut Run<'_>) {
+        while let Some((seq, made)) = self.server.ledger.made() {
+            self.flush(run);
+            write_made(self.ports.out(self.client.conn), made);
+            self.server.undos.settle(seq);
+        }
+    }
+
+    /// What a reply says beyond being one.
+    #[inline]
+    fn look_into(&mut self, tag: u8, settled: &Settled, body: &[u8]) {
+        match (tag, settled.entry.owed) {
+            (back::COMMAND_COMPLETE, _) => self.completed(&settled.entry, body),
+            (back::PARAMETER_DESCRIPTION, _) => {
+                self.server.described = self.hub.shared.registry.hash_bytes(body);
+            }
+            (back::ROW_DESCRIPTION | back::NO_DATA, Owed::DescribeStatement) => {
+                self.described(&settled.entry, body);
+            }
+            _ => {}
+        }
+    }
+
+    /// A Describe of a statement has been answered: the client will decode rows by this.
+    fn described(&mut self, entry: &Entry, columns: &[u8]) {
+        if entry.statement == 0 {
+            return;
+        }
+        let columns = self.hub.shared.registry.hash_bytes(columns);
+        let hash = self.server.described ^ columns.rotate_left(1);
+        let id = entry.statement;
+        let slot = self.server.slots.peek(id).map(|slot| slot.generation);
+        let unnamed = self.server.slots.unnamed;
+        let Some(generation) = slot.or((unnamed.id == id).then_some(unnamed.generation)) else {
+            return;
+        };
+        let shape = Shape { generation, hash };
+        if entry.fate == Fate::Forward {
+            self.for_client_statement(id, |statement| {
+                statement.shape = Some(shape);
+                statement.generation = generation;
+            });
+        }
+        self.for_client_statement(id, |s| s.held.local().statement.learn_shape(shape));
+    }
+
+    /// A command has run to its end: what it did to the session is done.
+    #[inline]
+    fn completed(&mut self, entry: &Entry, body: &[u8]) {
+        let tag = refrain_sql::tag(read::command_tag(body));
+        let plain = matches!(tag, Tag::Select | Tag::Insert | Tag::Update | Tag::Delete);
+        if !(plain && entry.traits.is_empty()) && entry.fate == Fate::Forward {
+            self.completed_specially(tag, entry.traits);
+        }
+    }
+
+    fn completed_specially(&mut self, tag: Tag, traits: Traits) {
+        let pins = self.client.pins;
+        match tag {
+            Tag::Set | Tag::Reset if traits.contains(Traits::SET) => self.client.probe = true,
+            Tag::Prepare => self.pin(Pins::PREPARED),
+            Tag::Listen => self.pin(Pins::LISTEN),
+            Tag::Unlisten if traits.contains(Traits::UNLISTEN_ALL) => self.unpin(Pins::LISTEN),
+            Tag::DeclareCursor if traits.contains(Traits::HOLD) => self.pin(Pins::HOLD),
+            Tag::CloseCursorAll => self.unpin(Pins::HOLD),
+            Tag::Load => self.pin(Pins::LOAD),
+            Tag::DiscardTemp => self.unpin(Pins::TEMP),
+            Tag::DeallocateAll => self.deallocated_all(),
+            Tag::DiscardAll => self.discarded_all(),
+            Tag::Ddl => {
+                self.pool().shared.epoch.fetch_add(1, Relaxed);
+            }
+            Tag::Do => self.client.probe = true,
+            _ => {}
+        }
+        let may = [
+            (Traits::TEMP, Pins::TEMP, matches!(tag, Tag::Ddl | Tag::Select | Tag::Other)),
+            (Traits::ADVISORY, Pins::ADVISORY, true),
+            (Traits::ROLE, Pins::ROLE, matches!(tag, Tag::Set | Tag::Reset | Tag::Select)),
+        ];
+        for (_, pin, _) in may.iter().filter(|(t, _, fits)| *fits && traits.contains(*t)) {
+            self.pin(*pin);
+        }
+        if traits.contains(Traits::ADVISORY_FREE) {
+            self.unpin(Pins::ADVISORY);
+        }
+        if traits.contains(Traits::SET) && !matches!(tag, Tag::Set | Tag::Reset) {
+            self.client.probe = true;
+        }
+        if pins.is_empty() && !self.client.pins.is_empty() {
+            self.pool().counters.pins += 1;
+        }
+    }
+
+    fn pin(&mut self, pin: Pins) {
+        self.client.pins.add(pin);
+        self.server.dirty = true;
+    }
+
+    fn unpin(&mut self, pin: Pins) {
+        self.client.pins.remove(pin);
+    }
+
+    /// DEALLOCATE ALL ran on the server: all its statements are gone, and the client's.
+    fn deallocated_all(&mut self) {
+        self.server.slots.clear_named();
+        drop(self.client.names.take());
+        self.unpin(Pins::PREPARED);
+    }
+
+    /// DISCARD ALL ran on the server: it is as after its login.
+    fn discarded_all(&mut self) {
+        self.deallocated_all();
+        self.server.slots.unnamed = Unnamed::NONE;
+        self.client.pins = Pins::default();
+        self.client.probe = true;
+        self.server.dirty = false;
+    }
+
+    /// A setting was reported. The client is told where it knows another value.
+    fn setting(&mut self, run: &mut Run<'_>, length: usize, body: &[u8]) -> Result<(), Halt> {
+        let (name, value) = read::parameter_status(body)?;
+        let settable = crate::settings::is_settable(name);
+        let news = !settable || self.client.profile.get(name) != Some(value);
+        if settable {
+            if self.server.profile.get(name) != Some(value) {
+                let mut edit = self.server.profile.edit();
+                edit.set(name, value);
+                self.server.profile = self.hub.profile(edit);
+            }
+            if news {
+                let mut edit = self.client.profile.edit();
+                edit.set(name, value);
+                self.client.profile = self.hub.profile(edit);
+            }
+        }
+        self.advance(run, length, if news { Goes::On } else { Goes::Nowhere });
+        Ok(())
+    }
+
+    /// The server waits for the next request.
+    #[inline]
+    fn ready(&mut self, run: &mut Run<'_>, length: usize, body: &[u8]) -> Result<(), Halt> {
+        let status = Status::read(body)?;
+        let settled = self.server.ledger.settle(back::READY_FOR_QUERY)?;
+        self.server.ledger.ready(status);
+        self.server.undos.settle(settled.seq);
+        let goes = fate(&settled.entry);
+        self.advance(run, length, goes);
+        self.make_up_due(run);
+        match settled.entry.fate {
+            Fate::Swallow(Purpose::Probe) => self.probe_ends(),
+            Fate::Swallow(Purpose::Reset) => self.reset_ends(),
+            Fate::Swallow(_) => {}
+            _ => {
+                self.client.requested = self.now;
+                let took = self.now.since(self.server.asked);
+                self.server.asked = self.now;
+                let counters = &mut self.pool().counters;
+                counters.queries += 1;
+                counters.query_time.count(took);
+            }
+        }
+        Err(Halt::Ready)
+    }
+
+    /// A row of the probe: a setting that was set in the session, and its value.
+    fn probe_row(&mut self, body: &[u8]) {
+        let mut columns = read::columns(body);
+        if let (Some(Some(name)), Some(Some(value))) = (columns.next(), columns.next()) {
+            self.server.probed.get_or_insert_default().set(name, value);
+        }
+    }
+
+    /// The probe is over: what it found, and what PostgreSQL reports, are the session's settings.
+    fn probe_ends(&mut self) {
+        let mut edit = self.server.probed.take().unwrap_or_default();
+        let reported: Vec<_> = self.server.base.iter().map(|(name, _)| name.to_vec()).collect();
+        for name in &reported {
+            if let Some(value) = self.client.profile.get(name) {
+                edit.set(name, value);
+            }
+        }
+        self.server.profile = self.hub.profile(edit.clone());
+        if let Some(startup) = &self.client.startup {
+            edit.fill(startup);
+        }
+        self.client.profile = self.hub.profile(edit);
+        self.client.own_env = None;
+        self.client.probe = false;
+    }
+
+    fn reset_ends(&mut self) {
+        self.server.slots.clear();
+        self.server.dirty = false;
+        self.server.profile = self.server.base.clone();
+    }
+
+    /// Changes a statement of the client's, under whatever name.
+    pub(crate) fn for_client_statement(
+        &mut self,
+        id: u64,
+        change: impl FnOnce(&mut crate::names::ClientStatement),
+    ) {
+        if let Some(unnamed) = &mut self.client.unnamed
+            && unnamed.held.local().statement.id == id
+        {
+            change(unnamed);
+        } else if let Some((_, statement)) = self.client.names.by_id(id) {
+            change(statement);
+        }
+    }
+}
+
+/// Whether a message is passed on in pieces, unseen.
+fn streams(tag: u8) -> bool {
+    matches!(
+        tag,
+        back::DATA_ROW
+            | back::COPY_DATA
+            | back::FUNCTION_CALL_RESPONSE
+            | back::NOTICE_RESPONSE
+            | back::NOTIFICATION_RESPONSE
+    )
+}
+
+#[inline]
+fn fate(entry: &Entry) -> Goes {
+    match entry.fate {
+        Fate::Forward | Fate::Refuse(_) => Goes::On,
+        Fate::Swallow(_) | Fate::MadeUp(_) => Goes::Nowhere,
+    }
+}

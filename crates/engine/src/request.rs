@@ -1,0 +1,223 @@
+//! From the client to its server: the first half of the hot path.
+//!
+//! [`Talk::requests`] walks the messages where they arrived. Most are passed on as they are; those that
+//! name a statement go through [`crate::prepare`], query strings through [`crate::query`]. Each message sent
+//! adds to the server's ledger what it makes the server owe.
+//!
+//! A message is looked at only as far as its names. What stands behind them is copied through, and if it
+//! has not arrived yet it streams: a message may be a gigabyte, the buffers stay small.
+//!
+//! After an error in an extended message the server ignores everything up to Sync. So does this side, from
+//! the moment it sees the error: what the server would ignore must not change what is known of it (E37).
+
+use refrain_wire::front::{self as read, NAME_BYTES_MAX, Target};
+use refrain_wire::tag::front;
+use refrain_wire::{Header, Malformed, write};
+
+use crate::fault::Cause;
+use crate::inbox::Rest;
+use crate::ledger::{Copying, Entry, Fate, Made, Owed};
+use crate::query::QUERY_BYTES_READ;
+use crate::talk::{Stop, Talk};
+
+/// Entries a ledger may have; more of a client's messages wait. PostgreSQL sends replies at the latest when
+/// 8 kB of them have gathered, so a full ledger always shrinks.
+const LEDGER_MAX: usize = 16 * 1024;
+
+/// One message, as far as it has arrived.
+#[derive(Clone, Copy)]
+pub(crate) struct Message<'a> {
+    pub(crate) header: Header,
+    /// The message from its header on, or its beginning.
+    pub(crate) bytes: &'a [u8],
+    /// Whether all of it is there.
+    pub(crate) complete: bool,
+}
+
+impl<'a> Message<'a> {
+    fn read(input: &'a [u8]) -> Result<Option<Self>, Malformed> {
+        let Some(header) = Header::parse(input)? else { return Ok(None) };
+        let bytes = input.get(..header.message_bytes());
+        Ok(Some(Self { header, bytes: bytes.unwrap_or(input), complete: bytes.is_some() }))
+    }
+
+    pub(crate) fn body(&self) -> &'a [u8] {
+        &self.bytes[refrain_wire::frame::HEADER_BYTES..]
+    }
+}
+
+impl From<Malformed> for Stop {
+    fn from(_: Malformed) -> Self {
+        Self::End(Cause::ClientProtocol)
+    }
+}
+
+impl Talk<'_> {
+    /// Deals with as much of a client's input as it can; says how many bytes that was, and why it stopped.
+    pub(crate) fn requests(&mut self, input: &[u8]) -> (usize, Stop) {
+        let mut at = 0;
+        loop {
+            at += self.pass_rest(&input[at..]);
+            match self.request(&input[at..]) {
+                Ok(used) => at += used,
+                Err(stop) => return (at, stop),
+            }
+        }
+    }
+
+    /// Passes on the rest of a message whose beginning has been dealt with.
+    #[inline]
+    fn pass_rest(&mut self, input: &[u8]) -> usize {
+        let inbox = &mut self.client.inbox;
+        if inbox.rest == 0 {
+            return 0;
+        }
+        let count = inbox.take_rest(input);
+        if inbox.rest_goes == Rest::On {
+            self.out().extend_from_slice(&input[..count]);
+        }
+        count
+    }
+
+    /// Deals with one message; says how many bytes of input it took.
+    fn request(&mut self, input: &[u8]) -> Result<usize, Stop> {
+        if self.client.inbox.rest > 0 {
+            return Err(Stop::More);
+        }
+        let Some(message) = Message::read(input)? else { return Err(Stop::More) };
+        if self.client.skipping {
+            return self.skip(&message);
+        }
+        if self.server.ledger.len() >= LEDGER_MAX {
+            return Err(Stop::Gate);
+        }
+        match message.header.tag {
+            front::BIND => self.bind(&message),
+            front::EXECUTE => self.execute(&message),
+            front::SYNC => Ok(self.sync(&message)),
+            front::QUERY => self.query(&message),
+            front::DESCRIBE => self.describe(&message),
+            front::PARSE => self.parse(&message),
+            front::CLOSE => self.close(&message),
+            front::FLUSH => Ok(self.pass(&message)),
+            front::FUNCTION_CALL => {
+                self.owe(Entry::new(Owed::FunctionCall, Fate::Forward));
+                Ok(self.pass(&message))
+            }
+            front::COPY_DATA => Ok(self.pass(&message)),
+            front::COPY_DONE | front::COPY_FAIL => Ok(self.copy_end(&message)),
+            front::TERMINATE => Err(Stop::End(Cause::Terminated)),
+            _ => Err(Stop::End(Cause::ClientProtocol)),
+        }
+    }
+
+    /// Drops what the server would ignore.
+    fn skip(&mut self, message: &Message<'_>) -> Result<usize, Stop> {
+        match message.header.tag {
+            front::SYNC => {
+                self.client.skipping = false;
+                Ok(self.sync(message))
+            }
+            front::TERMINATE => Err(Stop::End(Cause::Terminated)),
+            _ => {
+                let missing = message.header.message_bytes() - message.bytes.len();
+                self.client.inbox.expect(missing, Rest::Nowhere);
+                Ok(message.bytes.len())
+            }
+        }
+    }
+
+    /// Passes a message on as it is; says how many bytes of input it took.
+    #[inline]
+    pub(crate) fn pass(&mut self, message: &Message<'_>) -> usize {
+        self.out().extend_from_slice(message.bytes);
+        self.pass_missing(message)
+    }
+
+    /// Has the part of a message that has not arrived follow its beginning.
+    #[inline]
+    pub(crate) fn pass_missing(&mut self, message: &Message<'_>) -> usize {
+        if !message.complete {
+            let missing = message.header.message_bytes() - message.bytes.len();
+            self.client.inbox.expect(missing, Rest::On);
+        }
+        message.bytes.len()
+    }
+
+    /// The body of a message that is only dealt with whole.
+    pub(crate) fn whole<'a>(message: &Message<'a>, max: usize) -> Result<&'a [u8], Stop> {
+        match message.complete {
+            true => Ok(message.body()),
+            false if message.header.body as usize > max => Err(Stop::End(Cause::ClientProtocol)),
+            false => Err(Stop::More),
+        }
+    }
+
+    #[inline]
+    fn sync(&mut self, message: &Message<'_>) -> usize {
+        self.owe(Entry::new(Owed::Sync, Fate::Forward));
+        self.pass(message)
+    }
+
+    fn execute(&mut self, message: &Message<'_>) -> Result<usize, Stop> {
+        let portal = read::execute_portal(Self::whole(message, NAME_BYTES_MAX + 5)?)?;
+        let mut traits = refrain_sql::Traits::NONE;
+        if let Some(portal) = self.client.portal(portal).filter(|portal| !portal.is_plain()) {
+            let deallocates = portal.deallocates.clone();
+            traits = portal.traits;
+            if self.deallocate_portal(&deallocates) {
+                return Ok(message.bytes.len());
+            }
+        }
+        self.owe(Entry::new(Owed::Execute, Fate::Forward).with(traits));
+        Ok(self.pass(message))
+    }
+
+    fn describe(&mut self, message: &Message<'_>) -> Result<usize, Stop> {
+        match Target::read(Self::whole(message, NAME_BYTES_MAX + 2)?)? {
+            Target::Statement(name) => self.describe_statement(message, name),
+            Target::Portal(_) | Target::Unknown => {
+                self.owe(Entry::new(Owed::DescribePortal, Fate::Forward));
+                Ok(self.pass(message))
+            }
+        }
+    }
+
+    fn close(&mut self, message: &Message<'_>) -> Result<usize, Stop> {
+        match Target::read(Self::whole(message, NAME_BYTES_MAX + 2)?)? {
+            Target::Statement(name) if self.client.managed => self.close_statement(message, name),
+            Target::Statement(_) | Target::Portal(_) | Target::Unknown => {
+                self.owe(Entry::new(Owed::Close, Fate::Forward));
+                Ok(self.pass(message))
+            }
+        }
+    }
+
+    /// CopyDone and CopyFail owe nothing, but mark the end of the stream for the Syncs around it.
+    fn copy_end(&mut self, message: &Message<'_>) -> usize {
+        let ledger = &self.server.ledger;
+        if !ledger.is_empty() || ledger.copying() != Copying::No {
+            self.server.ledger.push(Entry::new(Owed::Nothing, Fate::Forward));
+        }
+        self.pass(message)
+    }
+
+    /// Answers a Close that the server need not hear of.
+    pub(crate) fn closed(&mut self, message: &Message<'_>) -> usize {
+        self.pool().counters.closes_answered += 1;
+        self.make_up(Owed::Close, Made::Close);
+        message.bytes.len()
+    }
+
+    /// Whether to wait until a query's text has come, or as much of it as is looked at.
+    pub(crate) fn awaits_text(message: &Message<'_>) -> bool {
+        !message.complete && message.bytes.len() < QUERY_BYTES_READ
+    }
+
+    /// Appends a message's header for a body whose front was rewritten: `old` bytes became `new`.
+    pub(crate) fn rewritten_header(&mut self, message: &Message<'_>, old: usize, new: usize) {
+        let body = message.header.body as usize - old + new;
+        let body = u32::try_from(body).unwrap_or(u32::MAX - 4);
+        write::header(self.out(), message.header.tag, body);
+    }
+}

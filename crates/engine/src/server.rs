@@ -1,0 +1,145 @@
+//! A connection to a PostgreSQL server: all that is known of it.
+//!
+//! Who has it is its [`Custody`]. It goes from one to another only through `lending`, which asks the
+//! ledger for a proof before anybody else gets it.
+
+use std::sync::Arc;
+
+use crate::auth::Login;
+use crate::ids::{Conn, PoolId};
+use crate::inbox::Inbox;
+use crate::ledger::Ledger;
+use crate::settings::{Edit, Profile};
+use crate::shared::Welcome;
+use crate::slots::Slots;
+use crate::time::Now;
+use crate::undo::Undos;
+
+/// Who has a server.
+#[derive(Debug)]
+pub(crate) enum Custody {
+    /// Nobody yet: it is being connected.
+    Connecting,
+    /// Nobody yet: it is being logged in to.
+    Login(Box<LoggingIn>),
+    /// The pool.
+    Idle,
+    /// A client.
+    Lent(Conn),
+    /// Nobody: it is being made fit for the next client.
+    Resetting,
+    /// Nobody: a cancel request is under way that must not hit the next client.
+    Cancelling,
+}
+
+/// A login under way.
+#[derive(Debug)]
+pub(crate) struct LoggingIn {
+    /// The exchange of passwords; `None` once the server has let us in.
+    pub(crate) login: Option<Login>,
+    /// What the server has said of itself.
+    pub(crate) welcome: Welcome,
+}
+
+/// A connection to a server.
+#[derive(Debug)]
+pub(crate) struct Server {
+    /// Names it for as long as the process runs.
+    pub(crate) serial: u64,
+    /// Its connection here.
+    pub(crate) conn: Conn,
+    /// Its pool.
+    pub(crate) pool: PoolId,
+    /// Who has it.
+    pub(crate) custody: Custody,
+    /// What it owes.
+    pub(crate) ledger: Ledger,
+    /// What to take back if it refuses.
+    pub(crate) undos: Undos,
+    /// The statements it has.
+    pub(crate) slots: Slots,
+    /// What arrived and is not dealt with yet.
+    pub(crate) inbox: Inbox,
+    /// Its settings, as they will be when it has read all that was sent.
+    pub(crate) profile: Arc<Profile>,
+    /// Its settings at its login.
+    pub(crate) base: Arc<Profile>,
+    /// Its process ID there.
+    pub(crate) pid: u32,
+    /// What a cancel request must show.
+    pub(crate) key: Box<[u8]>,
+    /// Cancel requests under way to it.
+    pub(crate) cancels: u32,
+    /// Whether a client left something behind that a reset has to remove.
+    pub(crate) dirty: bool,
+    /// Whether it is to be closed once its client is done.
+    pub(crate) close_needed: bool,
+    /// Whether reading it is paused, because its client reads slowly.
+    pub(crate) paused: bool,
+    /// The hash of the parameter types that a Describe has said; its columns are to come.
+    pub(crate) described: u64,
+    /// What a probe has found so far.
+    pub(crate) probed: Option<Edit>,
+    /// When it was connected.
+    pub(crate) connected: Now,
+    /// When it was lent or given back.
+    pub(crate) since: Now,
+    /// When the request under way began.
+    pub(crate) asked: Now,
+    /// When it is too old.
+    pub(crate) expires: Now,
+    /// Uses of a statement that it had.
+    pub(crate) hits: u64,
+    /// Uses of a statement that it was sent first.
+    pub(crate) misses: u64,
+}
+
+/// A server on its way from one core to another: idle, quiescent, nothing queued.
+#[derive(Debug)]
+pub struct Parcel(pub(crate) Server);
+
+impl Server {
+    /// A server that is being connected.
+    pub(crate) fn new(
+        serial: u64,
+        conn: Conn,
+        pool: PoolId,
+        nothing: &Arc<Profile>,
+        now: Now,
+    ) -> Self {
+        Self {
+            serial,
+            conn,
+            pool,
+            custody: Custody::Connecting,
+            ledger: Ledger::default(),
+            undos: Undos::default(),
+            slots: Slots::default(),
+            inbox: Inbox::default(),
+            profile: nothing.clone(),
+            base: nothing.clone(),
+            pid: 0,
+            key: Box::default(),
+            cancels: 0,
+            dirty: false,
+            close_needed: false,
+            paused: false,
+            described: 0,
+            probed: None,
+            connected: now,
+            since: now,
+            asked: now,
+            expires: Now(u64::MAX),
+            hits: 0,
+            misses: 0,
+        }
+    }
+
+    /// The client it is lent to.
+    pub(crate) fn client(&self) -> Option<Conn> {
+        match self.custody {
+            Custody::Lent(client) => Some(client),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! What servers send, by who has them: a client, a login, or nobody.
+
+use refrain_wire::Header;
+use refrain_wire::back::{self as read, Fields, Status};
+use refrain_wire::tag::back;
+
+use crate::engine::Step;
+use crate::event::Action;
+use crate::fault::Cause;
+use crate::ids::Conn;
+use crate::inbox::Rest;
+use crate::ledger::{Fate, Purpose};
+use crate::reply::Halt;
+use crate::server::{Custody, Server};
+use crate::undo::Undo;
+
+/// What is to be done about a server that nobody has, after a message.
+enum Idle {
+    /// Nothing.
+    On,
+    /// It owes nothing any more.
+    Quiet,
+    /// It goes away, or cannot be understood.
+    Broken(Cause),
+}
+
+impl Step<'_> {
+    /// A server said something.
+    #[inline]
+    pub(crate) fn server_bytes(&mut self, conn: Conn, bytes: &[u8]) {
+        let Some(server) = self.engine.roles.server(conn) else { return };
+        if server.inbox.held() == 0 {
+            let used = self.server_input(conn, bytes);
+            if used < bytes.len()
+                && let Some(server) = self.engine.roles.server(conn)
+            {
+                server.inbox.hold(&bytes[used..]);
+            }
+        } else {
+            let all = server.inbox.join(bytes);
+            let used = self.server_input(conn, &all);
+            if let Some(server) = self.engine.roles.server(conn) {
+                server.inbox.put_back(all, used);
+            }
+        }
+    }
+
+    /// Deals with as much of a server's output as it can; says how many bytes that was.
+    fn server_input(&mut self, conn: Conn, input: &[u8]) -> usize {
+        let mut at = 0;
+        loop {
+            let Some(server) = self.engine.roles.server(conn) else { return input.len() };
+            let rest = &input[at..];
+            let (used, more) = match server.custody {
+                Custody::Lent(client) => self.client_replies(client, conn, rest),
+                Custody::Connecting | Custody::Login(_) => self.login_replies(conn, rest),
+                Custody::Idle | Custody::Resetting | Custody::Cancelling => {
+                    self.idle_reply(conn, rest)
+                }
+            };
+            at += used;
+            if !more {
+                return at;
+            }
+        }
+    }
+
+    /// Replies for a client. Says how many bytes were dealt with, and whether to look at the rest.
+    #[inline]
+    fn client_replies(&mut self, client: Conn, server: Conn, input: &[u8]) -> (usize, bool) {
+        let mut talk = self.talk(client, server);
+        let (used, halt) = talk.replies(input);
+        talk.pool().counters.bytes_sent += used as u64;
+        match halt {
+            Halt::More => {
+                self.push_back_on_server(client, server);
+                (used, false)
+            }
+            Halt::Ready => {
+                self.after_ready(client, server);
+                (used, true)
+            }
+            Halt::Fatal => {
+                self.server_told_client(client, server);
+                (used, true)
+            }
+            Halt::Refused => {
+                self.refuse_login(client, server);
+                (used, true)
+            }
+            Halt::Broken => {
+                self.server_broken(server, Cause::ServerProtocol);
+                (used, true)
+            }
+        }
+    }
+
+    /// The server ended the session, and the client has its words: both go.
+    fn server_told_client(&mut self, client: Conn, server: Conn) {
+        if let Some(c) = self.engine.roles.client(client) {
+            c.link = None;
+        }
+        self.note_client(client, crate::event::Level::Warn, Cause::ServerGone, String::new());
+        self.remove_client(client, false);
+        self.server_broken(server, Cause::ServerGone);
+    }
+
+    /// A client that does not read fast enough stops its server from being read.
+    #[inline]
+    fn push_back_on_server(&mut self, client: Conn, server: Conn) {
+        let Some(s) = self.engine.roles.server(server) else { return };
+        let high = self.engine.hub.pool(s.pool).settings.options.buffer_high;
+        if !s.paused && self.ports.queued(client) > high {
+            s.paused = true;
+            self.ports.act(Action::Pause { conn: server });
+        }
+    }
+
+    /// A message of a server that no client has. Its replies strike off what is owed and go nowhere.
+    fn idle_reply(&mut self, conn: Conn, input: &[u8]) -> (usize, bool) {
+        let now = self.now;
+        let Some(server) = self.engine.roles.server(conn) else { return (input.len(), false) };
+        let rest = server.inbox.take_rest(input);
+        if rest > 0 {
+            return (rest, true);
+        }
+        let header = match Header::parse(input) {
+            Ok(Some(header)) => header,
+            Ok(None) => return (0, false),
+            Err(_) => {
+                self.server_broken(conn, Cause::ServerProtocol);
+                return (0, true);
+            }
+        };
+        let length = header.message_bytes();
+        if input.len() < length {
+            let looked_into = matches!(
+                header.tag,
+                back::ERROR_RESPONSE | back::READY_FOR_QUERY | back::PARAMETER_STATUS
+            );
+            if looked_into {
+                return (0, false);
+            }
+        }
+        let there = length.min(input.len());
+        let body = &input[refrain_wire::frame::HEADER_BYTES..there];
+        server.since = now;
+        let result = self.idle_message(conn, header.tag, body);
+        if let Some(server) = self.engine.roles.server(conn) {
+            server.inbox.expect(length - there, Rest::Nowhere);
+        }
+        match result {
+            Idle::On => {}
+            Idle::Quiet => self.make_fit(conn),
+            Idle::Broken(cause) => self.server_broken(conn, cause),
+        }
+        (there, true)
+    }
+
+    fn idle_message(&mut self, conn: Conn, tag: u8, body: &[u8]) -> Idle {
+        let Some(server) = self.engine.roles.server(conn) else { return Idle::On };
+        match tag {
+            back::NOTICE_RESPONSE | back::NOTIFICATION_RESPONSE => Idle::On,
+            back::PARAMETER_STATUS => {
+                if let Ok((name, value)) = read::parameter_status(body)
+                    && crate::settings::is_settable(name)
+                {
+                    let mut edit = server.profile.edit();
+                    edit.set(name, value);
+                    server.profile = self.engine.hub.profile(edit);
+                }
+                Idle::On
+            }
+            back::ERROR_RESPONSE => idle_error(server, &Fields(body)),
+            back::READY_FOR_QUERY => idle_ready(server, body),
+            tag => match server.ledger.settle(tag) {
+                Ok(settled) => {
+                    server.undos.settle(settled.seq);
+                    while let Some((seq, _)) = server.ledger.made() {
+                        server.undos.settle(seq);
+                    }
+                    Idle::On
+                }
+                Err(_) => Idle::Broken(Cause::ServerProtocol),
+            },
+        }
+    }
+}
+
+fn idle_error(server: &mut Server, fields: &Fields<'_>) -> Idle {
+    if fields.is_fatal() {
+        return Idle::Broken(Cause::ServerGone);
+    }
+    let Ok(failed) = server.ledger.fail() else { return Idle::Broken(Cause::ServerProtocol) };
+    for reverted in server.undos.fail(&failed) {
+        match reverted.undo {
+            Undo::Prepared(id) => drop(server.slots.remove(id)),
+            Undo::Evicted(slot) => server.slots.insert(slot),
+            Undo::ServerUnnamed(old) if !reverted.failed => server.slots.unnamed = old,
+            Undo::ServerUnnamed(_) => server.slots.unnamed = crate::slots::Unnamed::NONE,
+            Undo::Named(_) | Undo::Unnamed(..) | Undo::AllUnnamed(_) | Undo::ClientUnnamed(_) => {}
+        }
+    }
+    let ours = Fate::Swallow(Purpose::Reset);
+    server.close_needed |= failed.early_syncs || failed.entry.fate == ours;
+    Idle::On
+}
+
+fn idle_ready(server: &mut Server, body: &[u8]) -> Idle {
+    let (Ok(status), Ok(settled)) =
+        (Status::read(body), server.ledger.settle(back::READY_FOR_QUERY))
+    else {
+        return Idle::Broken(Cause::ServerProtocol);
+    };
+    server.ledger.ready(status);
+    server.undos.settle(settled.seq);
+    while let Some((seq, _)) = server.ledger.made() {
+        server.undos.settle(seq);
+    }
+    if settled.entry.fate == Fate::Swallow(Purpose::Reset) {
+        server.slots.clear();
+        server.dirty = false;
+        server.profile = server.base.clone();
+    }
+    if server.ledger.is_empty() { Idle::Quiet } else { Idle::On }
+}

@@ -1,0 +1,222 @@
+//! Logging in to a server, and what follows when that fails.
+//!
+//! A client that waits while its pool has no server at all is told what the server said, in the server's
+//! words; where the server could not be reached, in ours. What exactly was wrong with a password of ours is for the log
+//! alone.
+
+use refrain_wire::back::{self as read, Authentication, Fields, field};
+use refrain_wire::tag::back;
+use refrain_wire::write::Report;
+use refrain_wire::{Header, startup, write};
+
+use crate::auth::{Login, NONCE_BYTES, Reply, ServerAsks};
+use crate::engine::Step;
+use crate::event::Level;
+use crate::fault::Cause;
+use crate::hub::note;
+use crate::ids::Conn;
+use crate::roles::Role;
+use crate::server::{Custody, LoggingIn};
+use crate::settings::{Edit, is_settable};
+
+/// What a message at the login leads to.
+enum Next {
+    On,
+    Done,
+    /// The login failed; the words for clients, if the server had any.
+    Failed(String, Option<Vec<u8>>),
+}
+
+impl Step<'_> {
+    /// A connection to a server stands: says who we are.
+    pub(crate) fn server_connected(&mut self, conn: Conn) {
+        let random: [u8; NONCE_BYTES] = self.engine.hub.random();
+        let Some(server) = self.engine.roles.server(conn) else { return };
+        let pool = self.engine.hub.pool(server.pool);
+        let target = &pool.settings.server;
+        let user = target.user.clone().unwrap_or_else(|| pool.shared.user.to_string());
+        let database = target.dbname.clone().unwrap_or_else(|| pool.shared.database.to_string());
+        let login = Login::new(&user, pool.shared.secret(), &random);
+        let mut parameters: Vec<(&[u8], &[u8])> =
+            vec![(b"user", user.as_bytes()), (b"database", database.as_bytes())];
+        if let Some(name) = &target.application_name {
+            parameters.push((b"application_name", name.as_bytes()));
+        }
+        let more = target.parameters.iter().map(|(n, v)| (n.as_bytes(), v.as_bytes()));
+        parameters.extend(more);
+        startup::write(self.ports.out(conn), 0, parameters.into_iter());
+        let logging_in = LoggingIn { login: Some(login), welcome: Vec::new() };
+        server.custody = Custody::Login(Box::new(logging_in));
+    }
+
+    /// Replies to a login. Says how many bytes were dealt with, and whether to look at the rest.
+    pub(crate) fn login_replies(&mut self, conn: Conn, input: &[u8]) -> (usize, bool) {
+        let (header, length) = match Header::parse(input) {
+            Ok(Some(header)) if input.len() >= header.message_bytes() => {
+                (header, header.message_bytes())
+            }
+            Ok(Some(header)) if header.body < 1024 * 1024 => return (0, false),
+            Ok(None) => return (0, false),
+            Ok(Some(_)) | Err(_) => {
+                self.login_failed(conn, "malformed message", None);
+                return (0, true);
+            }
+        };
+        let body = &input[refrain_wire::frame::HEADER_BYTES..length];
+        match self.login_message(conn, header.tag, body) {
+            Next::On => {}
+            Next::Done => self.logged_in(conn),
+            Next::Failed(why, words) => self.login_failed(conn, &why, words.as_deref()),
+        }
+        (length, true)
+    }
+
+    fn login_message(&mut self, conn: Conn, tag: u8, body: &[u8]) -> Next {
+        let bad = |what: &str| Next::Failed(what.to_owned(), None);
+        let Some(server) = self.engine.roles.server(conn) else { return Next::On };
+        let Custody::Login(login) = &mut server.custody else { return bad("too early") };
+        match tag {
+            back::AUTHENTICATION => self.prove(conn, body),
+            back::PARAMETER_STATUS => match read::parameter_status(body) {
+                Ok((name, value)) => {
+                    login.welcome.push((name.into(), value.into()));
+                    Next::On
+                }
+                Err(_) => bad("malformed ParameterStatus"),
+            },
+            back::BACKEND_KEY_DATA => match read::backend_key(body) {
+                Ok((pid, key)) => {
+                    server.pid = pid;
+                    server.key = key.into();
+                    Next::On
+                }
+                Err(_) => bad("malformed BackendKeyData"),
+            },
+            back::READY_FOR_QUERY if login.login.is_none() => Next::Done,
+            back::NOTICE_RESPONSE | back::NEGOTIATE_PROTOCOL_VERSION => Next::On,
+            back::ERROR_RESPONSE => {
+                let fields = Fields(body);
+                let text = fields.get(field::MESSAGE).unwrap_or(b"");
+                let why = String::from_utf8_lossy(text).into_owned();
+                Next::Failed(why, Some(body.to_vec()))
+            }
+            _ => bad("unexpected message"),
+        }
+    }
+
+    /// Answers what the server asks of who we are.
+    fn prove(&mut self, conn: Conn, body: &[u8]) -> Next {
+        let Some(server) = self.engine.roles.server(conn) else { return Next::On };
+        let Custody::Login(login) = &mut server.custody else { return Next::On };
+        let Ok(asked) = Authentication::read(body) else {
+            return Next::Failed("malformed Authentication".to_owned(), None);
+        };
+        let asks = match asked {
+            Authentication::Ok => ServerAsks::Ok,
+            Authentication::Cleartext => ServerAsks::CleartextPassword,
+            Authentication::Md5(salt) => ServerAsks::Md5 { salt },
+            Authentication::Sasl(mechanisms) => ServerAsks::Sasl { mechanisms },
+            Authentication::SaslContinue(body) => ServerAsks::SaslContinue(body),
+            Authentication::SaslFinal(body) => ServerAsks::SaslFinal(body),
+            Authentication::Other(kind) => ServerAsks::Other(kind),
+        };
+        let Some(exchange) = login.login.take() else {
+            return Next::Failed("authentication after its end".to_owned(), None);
+        };
+        let shared = self.engine.hub.pool(server.pool).shared.clone();
+        let mut salted = shared.salted();
+        let result = exchange.answer(asks, &mut salted);
+        shared.keep_salted(salted);
+        match result {
+            Ok(Reply::Send(body, exchange)) => {
+                login.login = Some(exchange);
+                write::password(self.ports.out(conn), &body);
+            }
+            Ok(Reply::Wait(exchange)) => login.login = Some(exchange),
+            Ok(Reply::LoggedIn) => {}
+            Err(error) => return Next::Failed(error.to_string(), None),
+        }
+        Next::On
+    }
+
+    /// The server has let us in.
+    fn logged_in(&mut self, conn: Conn) {
+        let jitter: [u8; 1] = self.engine.hub.random();
+        let Some(server) = self.engine.roles.server(conn) else { return };
+        let custody = std::mem::replace(&mut server.custody, Custody::Resetting);
+        let Custody::Login(login) = custody else { return };
+        let id = server.pool;
+        let mut edit = Edit::default();
+        let settable = login.welcome.iter().filter(|(name, _)| is_settable(name));
+        settable.for_each(|(name, value)| edit.set(name, value));
+        let profile = self.engine.hub.profile(edit);
+        server.profile = profile.clone();
+        server.base = profile;
+        let pool = self.engine.hub.pool(id);
+        let options = &pool.settings.options;
+        if let Some(lifetime) = options.server_lifetime {
+            let shorter = options.server_lifetime_jitter.of(lifetime) * u32::from(jitter[0]) / 256;
+            server.expires = self.now.after(lifetime.saturating_sub(shorter));
+        }
+        server.connected = self.now;
+        pool.connecting -= 1;
+        pool.counters.server_logins += 1;
+        if pool.shared.learn_welcome(login.welcome) {
+            for core in self.engine.hub.others() {
+                let message = crate::shared::Message::Welcome { pool: id };
+                self.ports.act(crate::event::Action::Tell { core, message });
+            }
+        }
+        self.let_in(id);
+        self.free(conn);
+    }
+
+    /// A connection to a server could not be made.
+    pub(crate) fn connect_failed(&mut self, conn: Conn, why: &str) {
+        self.login_failed(conn, why, None);
+    }
+
+    /// No server came of a connection. Whoever waits for a pool without any is told.
+    pub(crate) fn login_failed(&mut self, conn: Conn, why: &str, words: Option<&[u8]>) {
+        let Role::Server(server) = self.engine.roles.take(conn) else { return };
+        self.ports.close(conn);
+        let id = server.pool;
+        let now = self.now;
+        let pool = self.engine.hub.pool(id);
+        pool.counters.server_login_failures += 1;
+        pool.retry = now.after(pool.settings.options.server_login_retry);
+        let cause = if words.is_some() { Cause::ServerLogin } else { Cause::ServerDown };
+        let detail = format!("{}: {why}", pool.settings.host);
+        note(self.ports, Level::Error, cause.key(), pool, detail);
+        let none_left = pool.servers == pool.connecting;
+        self.forget_server(&server);
+        if none_left {
+            self.fail_waiting(id, cause, words);
+        }
+    }
+
+    /// Tells everybody who waits for a server of this pool that there is none.
+    fn fail_waiting(&mut self, id: crate::ids::PoolId, cause: Cause, words: Option<&[u8]>) {
+        let pool = self.engine.hub.pool(id);
+        let mut clients = std::mem::take(&mut pool.entering);
+        while let Some(client) = pool.next_waiting() {
+            clients.push(client);
+        }
+        for client in clients {
+            self.note_client(client, Level::Warn, cause, String::new());
+            let out = self.ports.out(client);
+            match words {
+                Some(words) => {
+                    let tag = back::ERROR_RESPONSE;
+                    write::message(out, tag, |out| out.extend_from_slice(words));
+                }
+                None => {
+                    let unknown =
+                        Report { severity: "FATAL", sqlstate: "08006", message: "", hint: "" };
+                    write::error(out, &cause.report().unwrap_or(unknown));
+                }
+            }
+            self.remove_client(client, false);
+        }
+    }
+}

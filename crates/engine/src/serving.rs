@@ -1,0 +1,227 @@
+//! Clients that are logged in: reading their input, with a server or without, and their end.
+
+use refrain_wire::back::Status;
+use refrain_wire::front::Target;
+use refrain_wire::tag::{back, front};
+use refrain_wire::{Header, write};
+
+use crate::client::{Blocked, Phase};
+use crate::engine::Step;
+use crate::event::{Action, Level};
+use crate::fault::Cause;
+use crate::ids::Conn;
+use crate::inbox::Rest;
+use crate::roles::Role;
+use crate::talk::Stop;
+
+/// Bytes held for a client that waits, before its connection is not read any more.
+const HELD_BYTES_MAX: usize = 64 * 1024;
+
+/// What a client without a server wants.
+enum Wants {
+    /// Nothing more: so many bytes have been dealt with.
+    Used(usize),
+    /// A server.
+    Server,
+    /// The rest of a message.
+    More,
+    /// To leave, or it cannot be understood.
+    End(Cause),
+}
+
+impl Step<'_> {
+    /// A client said something.
+    #[inline]
+    pub(crate) fn client_bytes(&mut self, conn: Conn, bytes: &[u8]) {
+        let Some(client) = self.engine.roles.client(conn) else { return };
+        match client.phase {
+            Phase::Ready(_) => {
+                let pool = client.pool;
+                self.engine.hub.pool(pool).counters.bytes_received += bytes.len() as u64;
+                self.serve(conn, bytes);
+            }
+            Phase::Opening | Phase::Proving(..) => self.login_bytes(conn, bytes),
+            Phase::Entering(..) | Phase::Checking(..) => self.hold(conn, bytes),
+            Phase::Console(_) => self.console_bytes(conn, bytes),
+        }
+    }
+
+    /// Reads a client's input on: what is held of it, and `bytes` behind that.
+    pub(crate) fn serve(&mut self, conn: Conn, bytes: &[u8]) {
+        let Some(client) = self.engine.roles.client(conn) else { return };
+        if matches!(client.phase, Phase::Checking(..)) {
+            return self.checked(conn);
+        }
+        if client.blocked != Blocked::No {
+            return self.hold(conn, bytes);
+        }
+        if client.inbox.held() == 0 {
+            let used = self.serve_input(conn, bytes);
+            self.hold(conn, &bytes[used..]);
+        } else {
+            let all = client.inbox.join(bytes);
+            let used = self.serve_input(conn, &all);
+            if let Some(client) = self.engine.roles.client(conn) {
+                client.inbox.put_back(all, used);
+                self.pause_if_full(conn);
+            }
+        }
+    }
+
+    fn hold(&mut self, conn: Conn, bytes: &[u8]) {
+        if let Some(client) = self.engine.roles.client(conn)
+            && !bytes.is_empty()
+        {
+            client.inbox.hold(bytes);
+            self.pause_if_full(conn);
+        }
+    }
+
+    /// A client that is blocked and has said much is not read any more; nor is one whose server reads slowly.
+    fn pause_if_full(&mut self, conn: Conn) {
+        let Some(client) = self.engine.roles.client(conn) else { return };
+        let full = client.blocked != Blocked::No && client.inbox.held() > HELD_BYTES_MAX;
+        if full && !client.paused {
+            client.paused = true;
+            self.ports.act(Action::Pause { conn });
+        }
+    }
+
+    /// Lets a client be read again.
+    pub(crate) fn unblock(&mut self, conn: Conn) {
+        let Some(client) = self.engine.roles.client(conn) else { return };
+        client.blocked = Blocked::No;
+        if std::mem::take(&mut client.paused) {
+            self.ports.act(Action::Resume { conn });
+        }
+        self.engine.runnable.push_back(conn);
+    }
+
+    /// Deals with as much of a client's input as it can; says how many bytes that was.
+    #[inline]
+    fn serve_input(&mut self, conn: Conn, input: &[u8]) -> usize {
+        let mut at = 0;
+        loop {
+            let Some(client) = self.engine.roles.client(conn) else { return input.len() };
+            let Some(server) = client.link else {
+                match self.serve_alone(conn, &input[at..]) {
+                    Wants::Used(used) => at += used,
+                    Wants::More => return at,
+                    Wants::End(cause) => self.end_client(conn, cause),
+                    Wants::Server if self.lend(conn) => {}
+                    Wants::Server => return at,
+                }
+                continue;
+            };
+            let mut talk = self.talk(conn, server);
+            let (used, stop) = talk.requests(&input[at..]);
+            at += used;
+            match stop {
+                Stop::More => {
+                    self.push_back_on_client(conn, server);
+                    return at;
+                }
+                Stop::Gate => {
+                    self.gate(conn, server);
+                    return at;
+                }
+                Stop::End(cause) => self.end_client(conn, cause),
+            }
+        }
+    }
+
+    /// A server that does not read fast enough stops its client from being read.
+    #[inline]
+    fn push_back_on_client(&mut self, conn: Conn, server: Conn) {
+        let Some(client) = self.engine.roles.client(conn) else { return };
+        let high = self.engine.hub.pool(client.pool).settings.options.buffer_high;
+        if !client.paused && self.ports.queued(server) > high {
+            client.paused = true;
+            self.ports.act(Action::Pause { conn });
+        }
+    }
+
+    /// What the client says next depends on replies: it is read on when one has come. The server is asked
+    /// for what it may be keeping back.
+    fn gate(&mut self, conn: Conn, server: Conn) {
+        let Some(client) = self.engine.roles.client(conn) else { return };
+        client.blocked = Blocked::Gate;
+        write::bare(self.ports.out(server), front::FLUSH);
+    }
+
+    /// What needs no server is dealt with at once (E86).
+    fn serve_alone(&mut self, conn: Conn, input: &[u8]) -> Wants {
+        let Some(client) = self.engine.roles.client(conn) else { return Wants::More };
+        if client.inbox.rest > 0 && !input.is_empty() {
+            return Wants::Used(client.inbox.take_rest(input));
+        }
+        let header = match Header::parse(input) {
+            Ok(Some(header)) => header,
+            Ok(None) => return Wants::More,
+            Err(_) => return Wants::End(Cause::ClientProtocol),
+        };
+        let length = header.message_bytes();
+        match header.tag {
+            front::TERMINATE => Wants::End(Cause::Terminated),
+            front::SYNC if input.len() >= length => {
+                write::ready(self.ports.out(conn), Status::Idle);
+                Wants::Used(length)
+            }
+            front::FLUSH if input.len() >= length => Wants::Used(length),
+            // Outside COPY, PostgreSQL ignores these.
+            front::COPY_DATA | front::COPY_DONE | front::COPY_FAIL => {
+                let there = length.min(input.len());
+                client.inbox.expect(length - there, Rest::Nowhere);
+                Wants::Used(there)
+            }
+            front::CLOSE if input.len() >= length && client.managed => {
+                match Target::read(&input[refrain_wire::frame::HEADER_BYTES..length]) {
+                    Ok(Target::Statement(name)) if name.is_empty() => client.unnamed = None,
+                    Ok(Target::Statement(name)) => drop(client.names.remove(name)),
+                    Ok(Target::Portal(_)) => {}
+                    Ok(Target::Unknown) => return Wants::Server,
+                    Err(_) => return Wants::End(Cause::ClientProtocol),
+                }
+                write::bare(self.ports.out(conn), back::CLOSE_COMPLETE);
+                Wants::Used(length)
+            }
+            _ => Wants::Server,
+        }
+    }
+
+    /// A client's session is over. It is told why, and what it had goes back or away.
+    pub(crate) fn end_client(&mut self, conn: Conn, cause: Cause) {
+        let level = match cause {
+            Cause::Terminated | Cause::ClientGone | Cause::Shutdown => Level::Debug,
+            _ => Level::Warn,
+        };
+        self.note_client(conn, level, cause, String::new());
+        if cause == Cause::ClientGone {
+            self.remove_client(conn, true);
+            return;
+        }
+        if let Some(report) = cause.report() {
+            write::error(self.ports.out(conn), &report);
+        }
+        self.remove_client(conn, false);
+    }
+
+    /// Forgets a client, and closes its connection: at once where the peer has gone.
+    pub(crate) fn remove_client(&mut self, conn: Conn, gone: bool) {
+        let Role::Client(client) = self.engine.roles.take(conn) else { return };
+        self.engine.clients -= 1;
+        self.engine.hub.shared.clients.fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
+        if let Some(pool) = self.engine.hub.find_pool(client.pool) {
+            pool.remove_waiting(conn);
+            pool.entering.retain(|&entering| entering != conn);
+        }
+        if gone {
+            self.ports.abandon(conn)
+        } else {
+            self.ports.close(conn)
+        }
+        if let Some(server) = client.link {
+            self.take_back(server, &client);
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! The settings of a session: what a client expects, what a server has, and what turns one into the
+//! other.
+//!
+//! A [`Profile`] is immutable and interned per core, so that "does this server fit this client" is one
+//! comparison of pointers. It holds every setting that PostgreSQL reports (ParameterStatus) and a
+//! client can change, and beside those whatever the client has set otherwise: startup parameters, and
+//! what a probe found after a SET that PostgreSQL does not report.
+//!
+//! Putting a server right is one query of `set_config` calls in front of the client's first message.
+//! `set_config` takes a value as it is shown, lists included, and null for the server's own default.
+//!
+//! Some settings change what a text means when it is parsed (E56 to E58). Their values make the parse
+//! environment, an interned number that is part of every statement's identity.
+
+use std::collections::HashSet;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use crate::ids::EnvId;
+
+/// Settings that PostgreSQL reports but nobody can set, or that only come with a role.
+const NOT_SETTABLE: &[&str] = &[
+    "in_hot_standby",
+    "integer_datetimes",
+    "is_superuser",
+    "scram_iterations",
+    "server_encoding",
+    "server_version",
+    "session_authorization",
+];
+
+/// Settings that cannot change what a text means. All others are taken to.
+const HARMLESS: &[&str] = &[
+    "application_name",
+    "bytea_output",
+    "client_min_messages",
+    "default_transaction_read_only",
+    "extra_float_digits",
+    "idle_in_transaction_session_timeout",
+    "idle_session_timeout",
+    "lock_timeout",
+    "statement_timeout",
+    "work_mem",
+];
+
+/// Whether a client can change this reported setting.
+pub(crate) fn is_settable(name: &[u8]) -> bool {
+    !NOT_SETTABLE.iter().any(|other| name.eq_ignore_ascii_case(other.as_bytes()))
+}
+
+/// A setting: its name in lower case, and its value.
+type Setting = (Box<[u8]>, Box<[u8]>);
+
+/// The settings of a session.
+#[derive(Debug)]
+pub(crate) struct Profile {
+    settings: Vec<Setting>,
+    /// The part that changes what a text means.
+    pub(crate) env: EnvId,
+}
+
+impl PartialEq for Profile {
+    fn eq(&self, other: &Self) -> bool {
+        self.settings == other.settings
+    }
+}
+
+impl Eq for Profile {}
+
+impl Hash for Profile {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.settings.hash(state);
+    }
+}
+
+impl Profile {
+    /// The value of a setting.
+    pub(crate) fn get(&self, name: &[u8]) -> Option<&[u8]> {
+        let found = self.settings.iter().find(|(n, _)| n.eq_ignore_ascii_case(name));
+        found.map(|(_, value)| &**value)
+    }
+
+    /// All settings, by name.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.settings.iter().map(|(name, value)| (&**name, &**value))
+    }
+
+    /// The settings to change, for editing.
+    pub(crate) fn edit(&self) -> Edit {
+        Edit(self.settings.clone())
+    }
+}
+
+/// Settings being changed; [`Profiles::intern`] makes a profile of them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Edit(Vec<Setting>);
+
+impl Edit {
+    /// Gives a setting a value.
+    pub(crate) fn set(&mut self, name: &[u8], value: &[u8]) {
+        let name = name.to_ascii_lowercase();
+        match self.0.binary_search_by(|(n, _)| (**n).cmp(&name)) {
+            Ok(index) => self.0[index].1 = value.into(),
+            Err(index) => self.0.insert(index, (name.into(), value.into())),
+        }
+    }
+
+    /// Gives settings that have no value those of `other`.
+    pub(crate) fn fill(&mut self, other: &Self) {
+        for (name, value) in &other.0 {
+            if self.0.binary_search_by(|(n, _)| n.cmp(name)).is_err() {
+                self.set(name, value);
+            }
+        }
+    }
+
+    /// The bytes that make the parse environment.
+    fn environment(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for (name, value) in &self.0 {
+            if !HARMLESS.iter().any(|h| h.as_bytes() == &**name) {
+                for part in [name, value] {
+                    bytes.extend_from_slice(part);
+                    bytes.push(0);
+                }
+            }
+        }
+        bytes
+    }
+}
+
+/// The profiles one core knows.
+#[derive(Debug, Default)]
+pub(crate) struct Profiles(HashSet<Arc<Profile>>);
+
+/// Profiles kept before those that nobody uses are dropped.
+const PROFILES_MAX: usize = 1024;
+
+impl Profiles {
+    /// The one profile with these settings. `environment` numbers the bytes that change what a text means.
+    pub(crate) fn intern(
+        &mut self,
+        edit: Edit,
+        environment: impl FnOnce(&[u8]) -> EnvId,
+    ) -> Arc<Profile> {
+        let env = environment(&edit.environment());
+        let profile = Profile { settings: edit.0, env };
+        if let Some(known) = self.0.get(&profile) {
+            return known.clone();
+        }
+        if self.0.len() >= PROFILES_MAX {
+            self.0.retain(|profile| Arc::strong_count(profile) > 1);
+        }
+        let profile = Arc::new(profile);
+        self.0.insert(profile.clone());
+        profile
+    }
+}
+
+/// Appends the query that makes a server with settings `has` one with settings `wants`.
+pub(crate) fn write_put_right(out: &mut Vec<u8>, has: &Profile, wants: &Profile) {
+    let mut text = b"SELECT ".to_vec();
+    let changed = wants.iter().filter(|(name, value)| has.get(name) != Some(value));
+    let gone = has.iter().filter(|(name, _)| wants.get(name).is_none());
+    let calls = changed.map(|(n, v)| (n, Some(v))).chain(gone.map(|(n, _)| (n, None)));
+    for (index, (name, value)) in calls.enumerate() {
+        if index > 0 {
+            text.push(b',');
+        }
+        text.extend_from_slice(b"pg_catalog.set_config(");
+        write_literal(&mut text, name);
+        text.push(b',');
+        match value {
+            Some(value) => write_literal(&mut text, value),
+            None => text.extend_from_slice(b"NULL"),
+        }
+        text.extend_from_slice(b",false)");
+    }
+    refrain_wire::write::query(out, &text);
+}
+
+/// Appends the query that asks a session for all that was set in it and PostgreSQL does not report.
+/// `names` are settings that `pg_settings` does not list.
+pub(crate) fn write_probe<'a>(out: &mut Vec<u8>, names: impl Iterator<Item = &'a [u8]>) {
+    let mut text = b"SELECT name,pg_catalog.current_setting(name) FROM pg_catalog.pg_settings \
+        WHERE source='session'"
+        .to_vec();
+    for name in names {
+        text.extend_from_slice(b" UNION ALL SELECT ");
+        write_literal(&mut text, name);
+        text.extend_from_slice(b",pg_catalog.current_setting(");
+        write_literal(&mut text, name);
+        text.extend_from_slice(b",true)");
+    }
+    refrain_wire::write::query(out, &text);
+}
+
+/// Appends a string literal that means the same whatever `standard_conforming_strings` says.
+fn write_literal(out: &mut Vec<u8>, value: &[u8]) {
+    out.extend_from_slice(if value.contains(&b'\\') { b" E'" } else { b"'" });
+    for &byte in value {
+        if matches!(byte, b'\'' | b'\\') {
+            out.push(byte);
+        }
+        out.push(byte);
+    }
+    out.push(b'\'');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn profile(settings: &[(&str, &str)]) -> Arc<Profile> {
+        let mut edit = Edit::default();
+        settings.iter().for_each(|(n, v)| edit.set(n.as_bytes(), v.as_bytes()));
+        Profiles::default().intern(edit, |_| EnvId(0))
+    }
+
+    fn put_right(has: &[(&str, &str)], wants: &[(&str, &str)]) -> String {
+        let mut out = Vec::new();
+        write_put_right(&mut out, &profile(has), &profile(wants));
+        String::from_utf8_lossy(&out[5..out.len() - 1]).into_owned()
+    }
+
+    #[test]
+    fn only_what_differs_is_put_right() {
+        let sql = put_right(
+            &[("TimeZone", "UTC"), ("work_mem", "4MB"), ("DateStyle", "ISO")],
+            &[("timezone", "Europe/Berlin"), ("datestyle", "ISO")],
+        );
+        assert_eq!(
+            sql,
+            "SELECT pg_catalog.set_config('timezone','Europe/Berlin',false),\
+             pg_catalog.set_config('work_mem',NULL,false)"
+        );
+    }
+
+    #[test]
+    fn literals_mean_themselves() {
+        let sql = put_right(&[], &[("application_name", r"it's a \ b")]);
+        assert!(sql.contains(r"('application_name', E'it''s a \\ b',false)"), "{sql}");
+    }
+
+    #[test]
+    fn equal_settings_are_one_profile_and_order_does_not_matter() {
+        let mut profiles = Profiles::default();
+        let mut one = Edit::default();
+        one.set(b"a", b"1");
+        one.set(b"B", b"2");
+        let mut two = Edit::default();
+        two.set(b"b", b"2");
+        two.set(b"A", b"1");
+        let one = profiles.intern(one, |_| EnvId(0));
+        assert!(Arc::ptr_eq(&one, &profiles.intern(two, |_| EnvId(0))));
+        assert_eq!(one.get(b"B"), Some(&b"2"[..]));
+    }
+
+    #[test]
+    fn what_cannot_change_a_meaning_is_not_in_the_environment() {
+        let mut edit = Edit::default();
+        edit.set(b"application_name", b"x");
+        edit.set(b"TimeZone", b"UTC");
+        assert_eq!(edit.environment(), b"timezone\0UTC\0");
+    }
+}

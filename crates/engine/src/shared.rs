@@ -1,0 +1,390 @@
+//! What the cores share: options, statements, pools and their limits. Every lock of the engine is in
+//! here or in [`crate::registry`], and none is taken on the path of a known statement.
+//!
+//! Limits count over all cores: a core asks [`Shared::admit_server`] before it connects and tells
+//! [`Shared::server_gone`] afterwards. A core that was refused is poked when there is room again.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use refrain_config::{Backend, Host, Options, PoolOptions, Server, UserSecret};
+
+use crate::auth::{
+    Credential, Like, Password, Salted, ScramVerifier, Secret, Seed as AuthSeed, Stored,
+};
+use crate::ids::{ClientSerial, Core, EnvId};
+use crate::registry::{Registry, Seed};
+use crate::snapshot::StatementView;
+use crate::time::Now;
+
+pub use crate::ids::PoolId;
+
+/// What one core tells another.
+#[derive(Clone, Debug)]
+pub enum Message {
+    /// A client of `core` waits for a server of this pool, since then.
+    Hungry {
+        /// Which pool.
+        pool: PoolId,
+        /// Who asks.
+        core: Core,
+        /// Since when its first client waits.
+        since: Now,
+    },
+    /// `core` does not wait any more.
+    Sated {
+        /// Which pool.
+        pool: PoolId,
+        /// Who asked.
+        core: Core,
+    },
+    /// A server of the pool is gone: there may be room for a new one.
+    Room {
+        /// Which pool.
+        pool: PoolId,
+    },
+    /// Cancel the statement of one of your clients.
+    Cancel {
+        /// What CancelRequest said.
+        pid: u32,
+        /// What CancelRequest said.
+        key: Box<[u8]>,
+    },
+    /// The pool's server was reached, or was not: see what waits for it.
+    Welcome {
+        /// Which pool.
+        pool: PoolId,
+    },
+}
+
+/// One user of one database, over all cores.
+#[derive(Debug)]
+pub struct PoolShared {
+    /// Its number.
+    pub id: PoolId,
+    /// The database as clients name it.
+    pub database: Arc<str>,
+    /// The user as clients name themselves.
+    pub user: Arc<str>,
+    /// Counts changes of schema that passed through here.
+    pub epoch: AtomicU64,
+    settings: RwLock<Arc<PoolSettings>>,
+    /// What the first server said at its login: ParameterStatus, in order.
+    welcome: Mutex<Option<Arc<Welcome>>>,
+    login: Mutex<ServerLogin>,
+}
+
+/// What is configured for a pool.
+#[derive(Clone, Debug)]
+pub struct PoolSettings {
+    /// Options, those of database and user laid over the defaults.
+    pub options: PoolOptions,
+    /// Where its servers are.
+    pub host: Arc<Host>,
+    /// The server to log in to.
+    pub server: Server,
+    /// Servers of the database at most.
+    pub database_max: Option<u32>,
+    /// Servers of the user at most.
+    pub user_max: Option<u32>,
+}
+
+/// ParameterStatus messages of a server's login: name and value.
+pub type Welcome = Vec<(Box<[u8]>, Box<[u8]>)>;
+
+/// How to log in to the pool's servers.
+#[derive(Debug)]
+struct ServerLogin {
+    secret: Secret,
+    salted: Option<Salted>,
+}
+
+impl PoolShared {
+    /// What is configured now.
+    pub fn settings(&self) -> Arc<PoolSettings> {
+        self.settings.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// What the first server said at its login.
+    pub fn welcome(&self) -> Option<Arc<Welcome>> {
+        lock(&self.welcome).clone()
+    }
+
+    /// Remembers what a server said at its login; says whether it is the first, or says other things.
+    pub fn learn_welcome(&self, said: Welcome) -> bool {
+        let mut known = lock(&self.welcome);
+        let news = known.as_ref().is_none_or(|known| **known != said);
+        if news {
+            *known = Some(Arc::new(said));
+        }
+        news
+    }
+
+    /// The schema epoch.
+    pub fn epoch(&self) -> u64 {
+        self.epoch.load(Relaxed)
+    }
+
+    /// What to log in to servers with.
+    pub fn secret(&self) -> Secret {
+        lock(&self.login).secret.clone()
+    }
+
+    /// Takes a client's secret for the servers, where none is configured.
+    pub fn learn_secret(&self, secret: &Secret) {
+        let settings = self.settings();
+        let own = settings.server.user.as_deref() == Some(&*self.user);
+        if own && settings.server.password.is_none() && !matches!(secret, Secret::None) {
+            lock(&self.login).secret = secret.clone();
+        }
+    }
+
+    /// What PBKDF2 made of the secret, to do it once a pool.
+    pub fn salted(&self) -> Option<Salted> {
+        lock(&self.login).salted.clone()
+    }
+
+    /// Keeps what PBKDF2 made of the secret.
+    pub fn keep_salted(&self, salted: Option<Salted>) {
+        lock(&self.login).salted = salted;
+    }
+}
+
+/// Servers that exist, and cores that would like another.
+#[derive(Debug, Default)]
+struct Exchange {
+    pools: HashMap<PoolId, u32>,
+    databases: HashMap<Arc<str>, u32>,
+    users: HashMap<Arc<str>, u32>,
+    starving: Vec<(PoolId, Core)>,
+}
+
+/// Whether a server may be connected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// It may, and is counted.
+    Granted,
+    /// It may not; the core is poked when there is room.
+    Refused,
+}
+
+/// Everything that cores share.
+#[derive(Debug)]
+pub struct Shared {
+    /// Every statement.
+    pub registry: Registry,
+    /// How many engines there are.
+    pub cores: u16,
+    /// Clients that are logged in or at their login, over all cores.
+    pub clients: AtomicU32,
+    options: RwLock<Arc<Options>>,
+    pools: Mutex<HashMap<(Arc<str>, Arc<str>), Arc<PoolShared>>>,
+    credentials: Mutex<HashMap<Box<str>, Option<Credential>>>,
+    environments: Mutex<HashMap<Box<[u8]>, EnvId>>,
+    next_environment: AtomicU32,
+    exchange: Mutex<Exchange>,
+    serials: AtomicU64,
+    auth_seed: AuthSeed,
+}
+
+/// Parse environments that are told apart; beyond, each is its client's own.
+const ENVIRONMENTS_MAX: usize = 100_000;
+
+impl Shared {
+    /// What `cores` engines share at the start.
+    pub fn new(options: Arc<Options>, cores: u16, entropy: &mut dyn FnMut(&mut [u8])) -> Arc<Self> {
+        let mut nonce = [0; 8];
+        entropy(&mut nonce);
+        let mut auth_seed = [0; 32];
+        entropy(&mut auth_seed);
+        let shared = Self {
+            registry: Registry::new(u64::from_le_bytes(nonce), Seed::default()),
+            cores,
+            clients: AtomicU32::new(0),
+            options: RwLock::new(options),
+            pools: Mutex::default(),
+            credentials: Mutex::default(),
+            environments: Mutex::default(),
+            next_environment: AtomicU32::new(1),
+            exchange: Mutex::default(),
+            serials: AtomicU64::new(1),
+            auth_seed: AuthSeed::new(auth_seed),
+        };
+        Arc::new(shared)
+    }
+
+    /// The options in force.
+    pub fn options(&self) -> Arc<Options> {
+        self.options.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Puts other options in force, here and for every pool.
+    pub fn reload(&self, options: Arc<Options>) {
+        *self.options.write().unwrap_or_else(PoisonError::into_inner) = options.clone();
+        lock(&self.credentials).clear();
+        for pool in lock(&self.pools).values() {
+            if let Some(settings) = settings(&options, &pool.database, &pool.user) {
+                let mut login = lock(&pool.login);
+                if settings.server.password.is_some() {
+                    *login = ServerLogin { secret: configured(&settings.server), salted: None };
+                }
+                *pool.settings.write().unwrap_or_else(PoisonError::into_inner) = settings;
+            }
+        }
+    }
+
+    /// A number that was never given before.
+    pub fn serial(&self) -> u64 {
+        self.serials.fetch_add(1, Relaxed)
+    }
+
+    /// The pool of a user of a database, made on first use; `None` where there is no such database.
+    pub fn pool(&self, database: &str, user: &str) -> Option<Arc<PoolShared>> {
+        let mut pools = lock(&self.pools);
+        let key = (Arc::from(database), Arc::from(user));
+        if let Some(pool) = pools.get(&key) {
+            return Some(pool.clone());
+        }
+        let settings = settings(&self.options(), database, user)?;
+        let login = ServerLogin { secret: configured(&settings.server), salted: None };
+        let pool = Arc::new(PoolShared {
+            id: PoolId(u32::try_from(pools.len()).ok()?),
+            database: key.0.clone(),
+            user: key.1.clone(),
+            epoch: AtomicU64::new(0),
+            settings: RwLock::new(settings),
+            welcome: Mutex::new(None),
+            login: Mutex::new(login),
+        });
+        pools.insert(key, pool.clone());
+        Some(pool)
+    }
+
+    /// What a user is checked by. A user nobody knows gets one that no proof satisfies.
+    pub fn credential(&self, user: &str) -> Credential {
+        let mut known = lock(&self.credentials);
+        let prepared = known.entry(user.into()).or_insert_with(|| {
+            let options = self.options();
+            let stored = stored(&options.user(user)?.secret)?;
+            Some(Credential::prepare(user, stored, &self.auth_seed))
+        });
+        if let Some(credential) = prepared {
+            return credential.clone();
+        }
+        known.remove(user); // names that nobody has are not collected
+        Credential::unknown(user, Like::Password, &self.auth_seed)
+    }
+
+    /// Numbers the settings that change what a text means.
+    pub fn environment(&self, settings: &[u8]) -> EnvId {
+        let mut known = lock(&self.environments);
+        if let Some(&env) = known.get(settings) {
+            return env;
+        }
+        let env = self.own_environment();
+        if known.len() < ENVIRONMENTS_MAX {
+            known.insert(settings.into(), env);
+        }
+        env
+    }
+
+    /// An environment that is nobody else's.
+    pub fn own_environment(&self) -> EnvId {
+        EnvId(self.next_environment.fetch_add(1, Relaxed))
+    }
+
+    /// Whether `core` may connect one more server to `pool`; `reserve` servers beyond its size.
+    pub fn admit_server(&self, pool: &PoolShared, core: Core, reserve: bool) -> Admission {
+        let settings = pool.settings();
+        let mut exchange = lock(&self.exchange);
+        let options = &settings.options;
+        let size = options.pool_size + if reserve { options.reserve_pool_size } else { 0 };
+        let below = |count: Option<&u32>, max: Option<u32>| {
+            max.is_none_or(|max| count.copied().unwrap_or(0) < max)
+        };
+        let room = below(exchange.pools.get(&pool.id), Some(size))
+            && below(exchange.databases.get(&pool.database), settings.database_max)
+            && below(exchange.users.get(&pool.user), settings.user_max);
+        if !room {
+            if !exchange.starving.contains(&(pool.id, core)) {
+                exchange.starving.push((pool.id, core));
+            }
+            return Admission::Refused;
+        }
+        *exchange.pools.entry(pool.id).or_default() += 1;
+        *exchange.databases.entry(pool.database.clone()).or_default() += 1;
+        *exchange.users.entry(pool.user.clone()).or_default() += 1;
+        Admission::Granted
+    }
+
+    /// A server that was admitted is gone. Gives the pools and cores that may try again.
+    pub fn server_gone(&self, pool: &PoolShared) -> Vec<(PoolId, Core)> {
+        let mut exchange = lock(&self.exchange);
+        let Exchange { pools, databases, users, .. } = &mut *exchange;
+        let counts =
+            [pools.get_mut(&pool.id), databases.get_mut(&pool.database), users.get_mut(&pool.user)];
+        for count in counts.into_iter().flatten() {
+            assert!(*count > 0, "no more servers go than were admitted");
+            *count -= 1;
+        }
+        std::mem::take(&mut exchange.starving)
+    }
+
+    /// Servers of a pool, over all cores.
+    pub fn servers(&self, pool: PoolId) -> u32 {
+        lock(&self.exchange).pools.get(&pool).copied().unwrap_or(0)
+    }
+
+    /// Every statement, for the admin console.
+    pub fn statements(&self) -> Vec<StatementView> {
+        let pools: HashMap<PoolId, Arc<PoolShared>> =
+            lock(&self.pools).values().map(|pool| (pool.id, pool.clone())).collect();
+        let mut views = Vec::new();
+        self.registry.for_each(|statement| {
+            let Some(pool) = pools.get(&statement.pool) else { return };
+            views.push(StatementView::of(statement, pool.database.clone(), pool.user.clone()));
+        });
+        views.sort_by_key(|view| view.id);
+        views
+    }
+}
+
+/// Names a client for as long as the process runs.
+pub fn client_serial(shared: &Shared) -> ClientSerial {
+    ClientSerial(shared.serial())
+}
+
+fn settings(options: &Options, database: &str, user: &str) -> Option<Arc<PoolSettings>> {
+    let resolved = options.pool(database, user)?;
+    let Backend::Postgres(server) = resolved.backend;
+    Some(Arc::new(PoolSettings {
+        options: resolved.options,
+        host: Arc::new(server.host.clone()),
+        server,
+        database_max: resolved.max_database_connections,
+        user_max: resolved.max_user_connections,
+    }))
+}
+
+fn configured(server: &Server) -> Secret {
+    let password = server.password.as_ref().and_then(|secret| Password::new(secret.expose()));
+    password.map_or(Secret::None, Secret::Password)
+}
+
+fn stored(secret: &UserSecret) -> Option<Stored> {
+    match secret {
+        UserSecret::None => None,
+        UserSecret::Plain(plain) => Password::new(plain.expose()).map(Stored::Password),
+        UserSecret::Md5(hash) => Stored::parse(hash.expose()),
+        UserSecret::Scram(verifier) => {
+            let refrain_config::ScramVerifier { iterations, salt, stored_key, server_key } =
+                verifier.clone();
+            Some(Stored::Scram(ScramVerifier { iterations, salt, stored_key, server_key }))
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

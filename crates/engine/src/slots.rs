@@ -1,0 +1,211 @@
+//! The statements one server has, least recently used first.
+//!
+//! The set changes in the same function that appends to the server's output, so it says what the
+//! server will have when it has read everything sent so far; what the server then refuses or skips is
+//! undone (see [`crate::undo`]). Until the segment that prepared a slot is over, the slot is *unsettled*: a
+//! later segment must not rely on it.
+//!
+//! The unnamed statement is one more slot, which every Parse without a name and every simple Query
+//! overwrites.
+
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::Arc;
+
+use hashlink::LruCache;
+
+use crate::statement::{Generation, Statement};
+
+/// A server's share in a statement; the counts hear of its end.
+#[derive(Debug)]
+pub(crate) struct Served(Arc<Statement>);
+
+impl Served {
+    /// Counts the server in.
+    pub(crate) fn new(statement: Arc<Statement>) -> Self {
+        statement.add_server();
+        Self(statement)
+    }
+
+    /// The statement.
+    pub(crate) fn statement(&self) -> &Arc<Statement> {
+        &self.0
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.0.drop_server();
+    }
+}
+
+/// A statement that a server has under a name.
+#[derive(Debug)]
+pub(crate) struct Slot {
+    /// Which.
+    pub(crate) served: Served,
+    /// Which generation of it.
+    pub(crate) generation: Generation,
+    /// The server's segment that prepared it.
+    pub(crate) segment: u32,
+}
+
+/// What a server's unnamed statement is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Unnamed {
+    /// The statement's ID; zero for none, or one that cannot be known.
+    pub(crate) id: u64,
+    /// Which generation of it.
+    pub(crate) generation: Generation,
+    /// The server's segment that parsed it.
+    pub(crate) segment: u32,
+}
+
+impl Unnamed {
+    /// No unnamed statement, or one that cannot be known.
+    pub(crate) const NONE: Self = Self { id: 0, generation: 0, segment: 0 };
+}
+
+/// Statement IDs are dense and never used twice: they need no hash.
+#[derive(Default)]
+pub(crate) struct IdHasher(u64);
+
+impl Hasher for IdHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.0 = (self.0 << 8) | u64::from(byte);
+        }
+    }
+
+    #[inline]
+    fn write_u64(&mut self, id: u64) {
+        // The table looks at the upper bits too.
+        self.0 = id.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+}
+
+/// All statements of a server.
+#[derive(Debug)]
+pub(crate) struct Slots {
+    named: LruCache<u64, Slot, BuildHasherDefault<IdHasher>>,
+    bytes: usize,
+    /// The unnamed statement.
+    pub(crate) unnamed: Unnamed,
+}
+
+impl Default for Slots {
+    fn default() -> Self {
+        let named = LruCache::with_hasher_and_unbounded();
+        Self { named, bytes: 0, unnamed: Unnamed::NONE }
+    }
+}
+
+/// `LruCache` evicts by itself at its capacity; here the caller evicts, with a Close.
+trait Unbounded {
+    fn with_hasher_and_unbounded() -> Self;
+}
+
+impl Unbounded for LruCache<u64, Slot, BuildHasherDefault<IdHasher>> {
+    fn with_hasher_and_unbounded() -> Self {
+        Self::with_hasher(usize::MAX, BuildHasherDefault::default())
+    }
+}
+
+impl Slots {
+    /// The slot of a statement, which becomes the one used last.
+    #[inline]
+    pub(crate) fn touch(&mut self, id: u64) -> Option<&mut Slot> {
+        self.named.get_mut(&id)
+    }
+
+    /// The slot of a statement, its place in the order kept.
+    pub(crate) fn peek(&self, id: u64) -> Option<&Slot> {
+        self.named.peek(&id)
+    }
+
+    /// Adds a slot, used last.
+    pub(crate) fn insert(&mut self, slot: Slot) {
+        self.bytes += slot.served.statement().tail.len();
+        if let Some(old) = self.named.insert(slot.served.statement().id, slot) {
+            self.bytes -= old.served.statement().tail.len();
+        }
+    }
+
+    /// Takes a slot out.
+    pub(crate) fn remove(&mut self, id: u64) -> Option<Slot> {
+        let slot = self.named.remove(&id)?;
+        self.bytes -= slot.served.statement().tail.len();
+        Some(slot)
+    }
+
+    /// Takes the least recently used slot out if one more of `bytes` would not fit.
+    pub(crate) fn evict(&mut self, bytes: usize, count_max: u32, bytes_max: usize) -> Option<Slot> {
+        let full = self.named.len() >= count_max as usize || self.bytes + bytes > bytes_max;
+        let oldest = *self.named.iter().next()?.0;
+        if full { self.remove(oldest) } else { None }
+    }
+
+    /// Forgets all: the server dropped them.
+    pub(crate) fn clear(&mut self) {
+        self.clear_named();
+        self.unnamed = Unnamed::NONE;
+    }
+
+    /// Forgets all that have a name.
+    pub(crate) fn clear_named(&mut self) {
+        self.named.clear();
+        self.bytes = 0;
+    }
+
+    /// How many have a name.
+    pub(crate) fn len(&self) -> usize {
+        self.named.len()
+    }
+
+    /// Bytes of their texts.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::{EnvId, PoolId};
+    use crate::statement::Identity;
+
+    fn slot(id: u64) -> Slot {
+        let identity = Identity { pool: PoolId(0), env: EnvId(0), tail: b"0123456789" };
+        let served = Served::new(Arc::new(Statement::new(id, identity, b"_")));
+        Slot { served, generation: 0, segment: 0 }
+    }
+
+    fn evict(slots: &mut Slots, count_max: u32, bytes_max: usize) -> Option<u64> {
+        slots.evict(10, count_max, bytes_max).map(|slot| slot.served.statement().id)
+    }
+
+    #[test]
+    fn the_least_recently_used_goes_first() {
+        let mut slots = Slots::default();
+        (1..=3).for_each(|id| slots.insert(slot(id)));
+        slots.touch(1);
+        assert_eq!(evict(&mut slots, 4, 1000), None);
+        assert_eq!(evict(&mut slots, 3, 1000), Some(2));
+        assert_eq!(evict(&mut slots, 3, 25), Some(3));
+        assert_eq!((slots.len(), slots.bytes()), (1, 10));
+    }
+
+    #[test]
+    fn counts_follow_the_set() {
+        let one = slot(1);
+        let statement = one.served.statement().clone();
+        let mut slots = Slots::default();
+        slots.insert(one);
+        assert_eq!(statement.counts().1, 1);
+        slots.clear();
+        assert_eq!((statement.counts().1, slots.bytes()), (0, 0));
+    }
+}

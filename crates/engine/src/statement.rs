@@ -1,0 +1,262 @@
+//! A prepared statement: what makes it the same as another, and the name servers know it by.
+//!
+//! Identity is the exact bytes: the pool, the parse environment (settings that change what a text
+//! means, see [`crate::settings`]), the text and the parameter types. A [`Statement`] is immutable and
+//! shared; the bookkeeping beside it changes when somebody prepares or closes, never on Bind,
+//! Describe or Execute.
+//!
+//! Internal names carry a nonce of this process and are never used twice: a name that survives on
+//! a server behind another pooler cannot be taken for one of ours (research: pgdog#1331, E9 to E11).
+//!
+//! A *generation* begins when the schema under a statement changed. Servers keep the generation they
+//! prepared; a copy of an older one is treated as absent, so stale plans heal one by one, in stream,
+//! without a storm.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+
+use refrain_sql::Scan;
+
+use crate::ids::{EnvId, PoolId};
+
+/// Counts how often a statement was begun anew after a change of schema.
+pub type Generation = u32;
+
+/// What two statements must have in common to be one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity<'a> {
+    /// Whose statements these are: a text is never shared between pools.
+    pub pool: PoolId,
+    /// What the text means.
+    pub env: EnvId,
+    /// The text with its zero byte and the parameter types, as on the wire.
+    pub tail: &'a [u8],
+}
+
+/// One statement, shared by every client and server that has it.
+#[derive(Debug)]
+pub struct Statement {
+    /// Never used twice.
+    pub id: u64,
+    /// Whose it is.
+    pub pool: PoolId,
+    /// What its text means.
+    pub env: EnvId,
+    /// The text with its zero byte and the parameter types, as on the wire.
+    pub tail: Box<[u8]>,
+    /// What the text may do to a session.
+    pub scan: Scan,
+    /// The internal name of generation zero.
+    name: Box<[u8]>,
+    generation: AtomicU32,
+    /// The pool's schema epoch when the generation began.
+    epoch: AtomicU64,
+    /// What Describe said of a generation.
+    shape: Mutex<Option<Shape>>,
+    counts: Counts,
+}
+
+/// What Describe said: a hash of the parameter types and columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Of which generation.
+    pub generation: Generation,
+    /// Seeded hash of the bodies of ParameterDescription and RowDescription.
+    pub hash: u64,
+}
+
+/// Changed on prepare and close only, on a cache line of its own: it must not take the immutable part
+/// away from the cores that only read.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct Counts {
+    clients: AtomicU32,
+    servers: AtomicU32,
+    uses: AtomicU64,
+}
+
+impl Statement {
+    /// A statement that nobody has yet.
+    pub fn new(id: u64, identity: Identity<'_>, prefix: &[u8]) -> Self {
+        let mut name = prefix.to_vec();
+        base36(&mut name, id);
+        let text = identity.tail.split(|&b| b == 0).next().unwrap_or(&[]);
+        Self {
+            id,
+            pool: identity.pool,
+            env: identity.env,
+            tail: identity.tail.into(),
+            scan: refrain_sql::scan(text),
+            name: name.into(),
+            generation: AtomicU32::new(0),
+            epoch: AtomicU64::new(0),
+            shape: Mutex::new(None),
+            counts: Counts::default(),
+        }
+    }
+
+    /// What makes it itself.
+    pub fn identity(&self) -> Identity<'_> {
+        Identity { pool: self.pool, env: self.env, tail: &self.tail }
+    }
+
+    /// The text without its zero byte.
+    pub fn text(&self) -> &[u8] {
+        refrain_wire::frame::split_string(&self.tail).map_or(&[], |(text, _)| text)
+    }
+
+    /// Bytes it takes, near enough.
+    pub fn bytes(&self) -> usize {
+        size_of::<Self>() + self.tail.len() + self.name.len()
+    }
+
+    /// Appends the name that servers know `generation` by.
+    #[inline]
+    pub fn write_name(&self, out: &mut Vec<u8>, generation: Generation) {
+        out.extend_from_slice(&self.name);
+        if generation > 0 {
+            out.push(b'.');
+            base36(out, u64::from(generation));
+        }
+    }
+
+    /// Bytes of the name that servers know `generation` by.
+    #[inline]
+    pub fn name_bytes(&self, generation: Generation) -> usize {
+        let suffix = if generation > 0 { 1 + base36_digits(u64::from(generation)) } else { 0 };
+        self.name.len() + suffix
+    }
+
+    /// The generation to prepare from now on.
+    #[inline]
+    pub fn generation(&self) -> Generation {
+        self.generation.load(Relaxed)
+    }
+
+    /// Begins a new generation, unless somebody did so since `seen`.
+    pub fn begin_generation(&self, seen: Generation, epoch: u64) -> bool {
+        self.epoch.fetch_max(epoch, Relaxed);
+        self.generation.compare_exchange(seen, seen + 1, Relaxed, Relaxed).is_ok()
+    }
+
+    /// The first generation began in this schema epoch.
+    pub fn start_epoch(&self, epoch: u64) {
+        self.epoch.fetch_max(epoch, Relaxed);
+    }
+
+    /// The schema epoch in which the current generation began.
+    pub fn epoch(&self) -> u64 {
+        self.epoch.load(Relaxed)
+    }
+
+    /// Remembers what Describe said of `shape.generation`; an older generation's word is not taken.
+    pub fn learn_shape(&self, shape: Shape) {
+        let mut known = self.lock_shape();
+        if known.is_none_or(|known| known.generation <= shape.generation) {
+            *known = Some(shape);
+        }
+    }
+
+    /// What Describe said last.
+    pub fn shape(&self) -> Option<Shape> {
+        *self.lock_shape()
+    }
+
+    fn lock_shape(&self) -> std::sync::MutexGuard<'_, Option<Shape>> {
+        self.shape.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// Adds `by` clients of one core, and as many uses.
+    pub fn add_clients(&self, by: u32) {
+        self.counts.clients.fetch_add(by, Relaxed);
+        self.counts.uses.fetch_add(u64::from(by), Relaxed);
+    }
+
+    /// Takes `by` clients away.
+    pub fn drop_clients(&self, by: u32) {
+        let before = self.counts.clients.fetch_sub(by, Relaxed);
+        assert!(before >= by, "no more clients leave a statement than came");
+    }
+
+    /// Adds uses that one core counted.
+    pub fn add_uses(&self, by: u64) {
+        self.counts.uses.fetch_add(by, Relaxed);
+    }
+
+    /// A server has it from now on.
+    pub fn add_server(&self) {
+        self.counts.servers.fetch_add(1, Relaxed);
+    }
+
+    /// A server has it no more.
+    pub fn drop_server(&self) {
+        let before = self.counts.servers.fetch_sub(1, Relaxed);
+        assert!(before >= 1, "no more servers lose a statement than had it");
+    }
+
+    /// Clients, servers and uses.
+    pub fn counts(&self) -> (u32, u32, u64) {
+        let counts = &self.counts;
+        (counts.clients.load(Relaxed), counts.servers.load(Relaxed), counts.uses.load(Relaxed))
+    }
+}
+
+/// Appends `value` in base 36.
+pub fn base36(out: &mut Vec<u8>, mut value: u64) {
+    const DIGITS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
+    let start = out.len();
+    loop {
+        out.push(DIGITS[(value % 36) as usize]);
+        value /= 36;
+        if value == 0 {
+            break;
+        }
+    }
+    out[start..].reverse();
+}
+
+fn base36_digits(value: u64) -> usize {
+    value.checked_ilog(36).map_or(1, |digits| digits as usize + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn statement() -> Statement {
+        let identity = Identity { pool: PoolId(1), env: EnvId(0), tail: b"select 1\0\0\0" };
+        Statement::new(37, identity, b"_x_")
+    }
+
+    fn name(statement: &Statement, generation: Generation) -> Vec<u8> {
+        let mut out = Vec::new();
+        statement.write_name(&mut out, generation);
+        out
+    }
+
+    #[test]
+    fn a_generation_has_a_name_of_its_own() {
+        let statement = statement();
+        assert_eq!(name(&statement, 0), b"_x_11");
+        assert_eq!(name(&statement, 36), b"_x_11.10");
+        for generation in [0, 1, 35, 36, 1295, 1296] {
+            assert_eq!(name(&statement, generation).len(), statement.name_bytes(generation));
+        }
+    }
+
+    #[test]
+    fn a_generation_begins_once_for_all_who_saw_the_same_one_fail() {
+        let statement = statement();
+        assert!(statement.begin_generation(0, 5));
+        assert!(!statement.begin_generation(0, 6));
+        assert_eq!((statement.generation(), statement.epoch()), (1, 6));
+    }
+
+    #[test]
+    fn the_newest_generation_decides_the_shape() {
+        let statement = statement();
+        statement.learn_shape(Shape { generation: 1, hash: 7 });
+        statement.learn_shape(Shape { generation: 0, hash: 9 });
+        assert_eq!(statement.shape(), Some(Shape { generation: 1, hash: 7 }));
+    }
+}

@@ -1,0 +1,108 @@
+//! A client and the server lent to it, with all that a message between them may touch.
+//!
+//! Both directions borrow this: [`crate::request`] from the client to the server, [`crate::reply`] back.
+
+use crate::client::Client;
+use crate::fault::Cause;
+use crate::hub::Hub;
+use crate::ledger::{Entry, Fate, Made, Owed, Purpose, Seq};
+use crate::names::Name;
+use crate::pool::Pool;
+use crate::ports::Ports;
+use crate::server::Server;
+use crate::time::Now;
+use crate::undo::Undo;
+use refrain_wire::tag::back;
+use refrain_wire::write;
+
+/// A client and its server.
+pub(crate) struct Talk<'a> {
+    pub(crate) now: Now,
+    pub(crate) client: &'a mut Client,
+    pub(crate) server: &'a mut Server,
+    pub(crate) hub: &'a mut Hub,
+    pub(crate) ports: &'a mut Ports,
+}
+
+/// Why the reading of a client's messages stops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// The rest is the beginning of a message.
+    More,
+    /// The next message depends on replies that are still to come.
+    Gate,
+    /// The session ends.
+    End(Cause),
+}
+
+/// What a statement is called on the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// By its internal name, in this generation.
+    Named(crate::statement::Generation),
+    /// It is the unnamed one.
+    Unnamed,
+}
+
+impl Talk<'_> {
+    /// The buffer of what goes to the server.
+    #[inline]
+    pub(crate) fn out(&mut self) -> &mut Vec<u8> {
+        self.ports.out(self.server.conn)
+    }
+
+    /// The pool of both.
+    #[inline]
+    pub(crate) fn pool(&mut self) -> &mut Pool {
+        self.hub.pool(self.server.pool)
+    }
+
+    /// Records what a message just sent makes the server owe. Does not touch what is made up: see
+    /// [`Talk::make_up`].
+    #[inline]
+    pub(crate) fn owe(&mut self, entry: Entry) -> Seq {
+        if self.server.ledger.is_empty() {
+            self.server.asked = self.now;
+        }
+        self.server.ledger.push(entry).0
+    }
+
+    /// Records a message of our own whose reply nobody is to see.
+    pub(crate) fn owe_us(&mut self, owed: Owed, purpose: Purpose, statement: u64) -> Seq {
+        self.owe(Entry::new(owed, Fate::Swallow(purpose)).about(statement))
+    }
+
+    /// Gives the client a reply of our making when its turn comes, which may be now.
+    pub(crate) fn make_up(&mut self, owed: Owed, made: Made) -> Seq {
+        let (seq, now) = self.server.ledger.push(Entry::new(owed, Fate::MadeUp(made)));
+        if let Some(made) = now {
+            write_made(self.ports.out(self.client.conn), made);
+        }
+        seq
+    }
+
+    /// Records a change that the server may make undone. What is final already leaves no record.
+    pub(crate) fn undoable(&mut self, seq: Seq, undo: Undo) {
+        // A reply that was made up at once has no entry: but an error before it in the segment
+        // cannot come either, since nothing was owed.
+        if seq + 1 == self.server.ledger.next_seq() && self.server.ledger.is_empty() {
+            return;
+        }
+        self.server.undos.push(seq, undo);
+    }
+
+    /// The name the client gave to a statement, for words that PostgreSQL says about it.
+    pub(crate) fn client_name(&mut self, id: u64) -> Name {
+        self.client.names.by_id(id).map_or_else(Name::new, |(name, _)| Name::from_slice(name))
+    }
+}
+
+/// Appends a reply of our making.
+pub(crate) fn write_made(out: &mut Vec<u8>, made: Made) {
+    match made {
+        Made::Parse => write::bare(out, back::PARSE_COMPLETE),
+        Made::Close => write::bare(out, back::CLOSE_COMPLETE),
+        Made::Deallocate => write::command_complete(out, b"DEALLOCATE"),
+        Made::DeallocateAll => write::command_complete(out, b"DEALLOCATE ALL"),
+    }
+}

@@ -1,0 +1,155 @@
+//! The statements one core knows: the first tier of Parse, without a lock.
+//!
+//! A text that any client of this core prepared before is found here by one hash and one comparison.
+//! Each entry counts its clients of this core in a plain integer and tells the shared counts only when
+//! the first comes and when the last has gone, so that a storm of clients that prepare the same
+//! statements does not move a cache line between cores.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use hashbrown::HashTable;
+
+use crate::registry::Registry;
+use crate::statement::{Identity, Statement};
+
+/// A statement as one core has it. What client maps hold.
+#[derive(Debug)]
+pub(crate) struct Local {
+    /// The statement.
+    pub(crate) statement: Arc<Statement>,
+    clients: Cell<u32>,
+    /// Uses since they were last added to the shared count.
+    uses: Cell<u32>,
+    /// Uses at this core, as far as they matter: one-shot statements are not given a name.
+    seen: Cell<u8>,
+}
+
+impl Local {
+    /// A statement that is in no map.
+    pub(crate) fn new(statement: Arc<Statement>) -> Self {
+        let (_, servers, uses) = statement.counts();
+        // What another core found worth a name is worth one here.
+        let seen = if servers > 0 || uses > 1 { 2 } else { 0 };
+        Self { statement, clients: Cell::new(0), uses: Cell::new(0), seen: Cell::new(seen) }
+    }
+
+    /// Counts a use, and says whether it is worth a name on the server: from the second on.
+    #[inline]
+    pub(crate) fn used(&self) -> bool {
+        let seen = self.seen.get();
+        self.seen.set(seen.saturating_add(1));
+        seen >= 1
+    }
+
+    /// Whether the next use is worth a name.
+    #[inline]
+    pub(crate) fn is_worth_a_name(&self) -> bool {
+        self.seen.get() >= 1
+    }
+
+    /// Counts a use for the statistics.
+    #[inline]
+    pub(crate) fn count_use(&self) {
+        self.uses.set(self.uses.get().wrapping_add(1));
+    }
+
+    /// A client's map holds it from now on.
+    pub(crate) fn add_client(&self) {
+        let clients = self.clients.get();
+        if clients == 0 {
+            self.statement.add_clients(1);
+        }
+        self.clients.set(clients + 1);
+    }
+
+    /// A client's map holds it no more.
+    pub(crate) fn drop_client(&self) {
+        let clients = self.clients.get();
+        assert!(clients > 0, "no more clients leave a statement than came");
+        if clients == 1 {
+            self.statement.drop_clients(1);
+        }
+        self.clients.set(clients - 1);
+        self.flush_uses();
+    }
+
+    /// Adds the uses counted here to the shared count.
+    pub(crate) fn flush_uses(&self) {
+        let uses = self.uses.replace(0);
+        if uses > 0 {
+            self.statement.add_uses(u64::from(uses));
+        }
+    }
+
+    /// Clients of this core that hold it.
+    #[cfg(test)]
+    pub(crate) fn clients(&self) -> u32 {
+        self.clients.get()
+    }
+}
+
+/// All statements of one core.
+#[derive(Debug, Default)]
+pub(crate) struct Texts {
+    table: HashTable<(u64, Rc<Local>)>,
+}
+
+impl Texts {
+    /// The statement with this identity: from here, or else from the registry.
+    pub(crate) fn intern(&mut self, registry: &Registry, identity: Identity<'_>) -> Rc<Local> {
+        let hash = registry.hash(&identity);
+        if let Some((_, local)) = self.table.find(hash, |(_, l)| l.statement.identity() == identity)
+        {
+            return local.clone();
+        }
+        let local = Rc::new(Local::new(registry.intern(identity, hash)));
+        self.table.insert_unique(hash, (hash, local.clone()), |(hash, _)| *hash);
+        local
+    }
+
+    /// Drops what no client of this core holds, and adds the uses of the rest to the shared counts.
+    pub(crate) fn sweep(&mut self) {
+        self.table.retain(|(_, local)| {
+            local.flush_uses();
+            Rc::strong_count(local) > 1
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::{EnvId, PoolId};
+    use crate::registry::Seed;
+
+    #[test]
+    fn the_shared_count_hears_of_the_first_and_the_last_client_only() {
+        let registry = Registry::new(1, Seed::default());
+        let mut texts = Texts::default();
+        let identity = Identity { pool: PoolId(0), env: EnvId(0), tail: b"x\0\0\0" };
+        let local = texts.intern(&registry, identity);
+        assert!(Rc::ptr_eq(&local, &texts.intern(&registry, identity)));
+        local.add_client();
+        local.add_client();
+        assert_eq!(local.statement.counts().0, 1);
+        local.drop_client();
+        assert_eq!(local.statement.counts().0, 1);
+        local.drop_client();
+        assert_eq!(local.statement.counts().0, 0);
+        drop(local);
+        texts.sweep();
+        assert_eq!(texts.table.len(), 0);
+        assert_eq!(registry.entries(), 1, "the registry keeps it until its own purge");
+    }
+
+    #[test]
+    fn the_second_use_is_worth_a_name() {
+        let registry = Registry::new(1, Seed::default());
+        let identity = Identity { pool: PoolId(0), env: EnvId(0), tail: b"x\0\0\0" };
+        let local = Texts::default().intern(&registry, identity);
+        assert!(!local.used());
+        assert!(local.used());
+    }
+}

@@ -1,0 +1,195 @@
+//! What time alone brings: timeouts, ages, purges.
+//!
+//! Nothing is armed on the hot path. A tenth of a second apart, and only while there is anything that could be
+//! due, the tables are looked through: timeouts are that exact.
+
+use std::time::Duration;
+
+use crate::client::{Blocked, Client, Phase};
+use crate::engine::{Engine, Step};
+use crate::event::Action;
+use crate::fault::Cause;
+use crate::ids::{Conn, Core, PoolId};
+use crate::ledger::Copying;
+use crate::roles::Role;
+use crate::server::{Custody, Server};
+use crate::shared::{Admission, Message};
+use crate::time::Now;
+use refrain_config::PoolOptions;
+use refrain_wire::back::Status;
+
+/// Time between two looks.
+const TICK: Duration = Duration::from_millis(100);
+/// Time a server may take to finish for a client that has left.
+const DRAIN_MAX: Duration = Duration::from_secs(5);
+/// Time between two sweeps of the statements a core knows.
+const SWEEP_US: u64 = 10_000_000;
+
+impl Engine {
+    /// When [`crate::Event::Tick`] is to be stepped at the latest; `None` while there is nothing to look at.
+    pub fn next_tick(&self) -> Option<Now> {
+        let pools = self.hub.pools().any(|p| p.servers > 0 || p.settings.options.min_pool_size > 0);
+        let anything = self.clients > 0 || pools;
+        anything.then(|| self.ticked.after(TICK))
+    }
+}
+
+impl Step<'_> {
+    /// Looks for what is due.
+    pub(crate) fn tick(&mut self) {
+        let swept = self.now.0 / SWEEP_US != self.engine.ticked.0 / SWEEP_US;
+        self.engine.ticked = self.now;
+        for conn in self.engine.roles.conns() {
+            match self.engine.roles.get(conn) {
+                Role::Client(_) => self.tick_client(conn),
+                Role::Server(_) => self.tick_server(conn),
+                Role::Cancel(_) | Role::Free => {}
+            }
+        }
+        let pools: Vec<PoolId> = self.engine.hub.pools().map(|pool| pool.shared.id).collect();
+        for pool in pools {
+            self.tick_pool(pool);
+        }
+        if swept {
+            self.engine.hub.texts.sweep();
+        }
+        let shared = &self.engine.hub.shared;
+        if shared.registry.due(self.now, shared.options().general.max_statement_bytes / 2) {
+            shared.registry.purge(self.now);
+        }
+    }
+
+    fn tick_client(&mut self, conn: Conn) {
+        let now = self.now;
+        let Some(client) = self.engine.roles.client(conn) else { return };
+        let due = |since: Now, span: Option<Duration>| span.is_some_and(|s| since.after(s) <= now);
+        let general = &self.engine.hub.shared.options().general;
+        let cause = match client.phase {
+            Phase::Console(_) => None,
+            Phase::Opening | Phase::Proving(..) => {
+                due(client.connected, general.client_login_timeout).then_some(Cause::LoginTimeout)
+            }
+            Phase::Entering(..) | Phase::Checking(..) | Phase::Ready(_) => {
+                let options = &self.engine.hub.pool(client.pool).settings.options;
+                let link = client.link;
+                let (client, server) = match link {
+                    Some(server) => {
+                        let (client, server) = self.engine.roles.pair(conn, server);
+                        (&*client, Some(&*server))
+                    }
+                    None => (&*client, None),
+                };
+                overdue(client, server, options, now)
+            }
+        };
+        if let Some(cause) = cause {
+            if cause == Cause::QueryTimeout
+                && let Some(server) = self.engine.roles.client(conn).and_then(|c| c.link)
+            {
+                self.cancel_server(server);
+            }
+            self.end_client(conn, cause);
+        } else if self.engine.hub.draining {
+            self.drain_client(conn);
+        }
+    }
+
+    /// While draining, a client leaves when it has nothing under way.
+    fn drain_client(&mut self, conn: Conn) {
+        let Some(client) = self.engine.roles.client(conn) else { return };
+        let busy = client.link.is_some() || client.blocked != Blocked::No;
+        let session = matches!(client.phase, Phase::Ready(_))
+            && client.link.is_some_and(|server| {
+                self.engine.roles.server(server).is_some_and(|s| s.ledger.quiescent().is_some())
+            });
+        if !busy || session {
+            self.end_client(conn, Cause::Shutdown);
+        }
+    }
+
+    fn tick_server(&mut self, conn: Conn) {
+        let now = self.now;
+        let Some(server) = self.engine.roles.server(conn) else { return };
+        let pool = self.engine.hub.pool(server.pool);
+        let options = &pool.settings.options;
+        match server.custody {
+            Custody::Connecting | Custody::Login(_) => {
+                if server.connected.after(options.server_connect_timeout) <= now {
+                    self.login_failed(conn, "timeout", None);
+                }
+            }
+            Custody::Idle => {
+                let old = server.expires <= now || server.close_needed;
+                let unused =
+                    options.server_idle_timeout.is_some_and(|s| server.since.after(s) <= now);
+                let spare = pool.servers > options.min_pool_size;
+                if old || unused && spare {
+                    self.close_server(conn);
+                }
+            }
+            Custody::Resetting => {
+                if server.since.after(DRAIN_MAX) <= now {
+                    self.cancel_server(conn);
+                    self.close_server(conn);
+                }
+            }
+            Custody::Lent(_) | Custody::Cancelling => {}
+        }
+    }
+
+    fn tick_pool(&mut self, id: PoolId) {
+        self.grow(id);
+        let (shared, core) = (self.engine.hub.shared.clone(), self.engine.hub.core);
+        let pool = self.engine.hub.pool(id);
+        if pool.hungry && pool.waiting() == 0 && pool.entering.is_empty() {
+            pool.hungry = false;
+            for other in self.engine.hub.others() {
+                let message = Message::Sated { pool: id, core };
+                self.ports.act(Action::Tell { core: other, message });
+            }
+        }
+        // One core keeps the minimum: the first.
+        let pool = self.engine.hub.pool(id);
+        let min = pool.settings.options.min_pool_size;
+        let calm = pool.connecting == 0 && !pool.paused && self.now >= pool.retry;
+        if core == Core(0) && calm && shared.servers(id) < min && !self.engine.hub.draining {
+            let pool = self.engine.hub.pool(id).shared.clone();
+            if shared.admit_server(&pool, core, false) == Admission::Granted {
+                self.connect(id);
+            }
+        }
+    }
+}
+
+/// Which of its times a client has overstepped.
+fn overdue(
+    client: &Client,
+    server: Option<&Server>,
+    options: &PoolOptions,
+    now: Now,
+) -> Option<Cause> {
+    let due = |since: Now, span: Option<Duration>| span.is_some_and(|s| since.after(s) <= now);
+    let waits = client.blocked == Blocked::Waiting || matches!(client.phase, Phase::Entering(..));
+    if waits {
+        let since = client.waiting.max(client.connected);
+        return due(since, options.query_wait_timeout).then_some(Cause::QueryWaitTimeout);
+    }
+    let Some(server) = server else {
+        let idle = due(client.requested, options.client_idle_timeout);
+        return idle.then_some(Cause::ClientIdleTimeout);
+    };
+    let ledger = &server.ledger;
+    let quiet = ledger.is_empty() && ledger.copying() == Copying::No;
+    let in_transaction = ledger.status() != Status::Idle || ledger.is_open();
+    if !quiet && due(server.asked, options.query_timeout) {
+        Some(Cause::QueryTimeout)
+    } else if in_transaction && due(server.since, options.transaction_timeout) {
+        Some(Cause::TransactionTimeout)
+    } else if quiet && in_transaction && due(server.asked, options.idle_transaction_timeout) {
+        Some(Cause::IdleTransactionTimeout)
+    } else if quiet && !in_transaction && due(client.requested, options.client_idle_timeout) {
+        Some(Cause::ClientIdleTimeout)
+    } else {
+        None
+    }
+}
