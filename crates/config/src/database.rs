@@ -133,6 +133,27 @@ table! {
 }
 
 impl DatabaseKeys {
+    /// The keys by which a database would be written, without `url`.
+    pub(crate) fn of(database: &Database) -> Self {
+        let Backend::Postgres(server) = database.backend.clone();
+        let (host, port) = match server.host {
+            Host::Tcp { host, port } => (host, port),
+            Host::Unix { dir, port } => (dir.display().to_string(), port),
+        };
+        Self {
+            url: None,
+            host: Some(host),
+            port,
+            dbname: server.dbname,
+            user: server.user,
+            password: server.password,
+            application_name: server.application_name,
+            parameters: server.parameters,
+            max_connections: database.max_connections,
+            max_client_connections: database.max_client_connections,
+        }
+    }
+
     /// The server these keys name; the error is the key at fault and what is wrong.
     pub(crate) fn into_server(self) -> Result<Server, (&'static str, &'static str)> {
         let port = self.port;

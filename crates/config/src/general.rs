@@ -182,3 +182,11 @@ table! {
     max_statement_bytes: usize = "64MiB" ["64KiB" to "64GiB"],
         Reload, takes ["1GiB", "1048576"], not ["1KiB", "64MB"];
 }
+
+impl General {
+    /// Rules beyond bounds: the option that breaks a rule, and the rule.
+    pub(crate) fn conflicts(&self) -> Vec<(&'static str, &'static str)> {
+        let nowhere = self.listen.is_empty();
+        nowhere.then_some(("listen", "must name at least one address")).into_iter().collect()
+    }
+}

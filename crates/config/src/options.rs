@@ -1,11 +1,8 @@
 //! The checked options as a whole, and which of them count for a client.
 
 use crate::database::{Backend, Database};
-use crate::error::Errors;
 use crate::general::General;
 use crate::pool::PoolOptions;
-use crate::secret::Secret;
-use crate::table::When;
 use crate::user::User;
 
 /// Everything that was configured, checked.
@@ -38,57 +35,7 @@ pub struct ResolvedPool {
     pub max_user_client_connections: Option<u32>,
 }
 
-/// An option that differs between two configurations.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Change {
-    /// The option as it would be found in the file, such as `databases.app.pool_size`.
-    pub key: String,
-    /// Its old value; `None` when it was not there.
-    pub old: Option<String>,
-    /// Its new value; `None` when it is gone.
-    pub new: Option<String>,
-    /// From when on the new value counts.
-    pub when: When,
-}
-
-/// A row of `SHOW CONFIG`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ConfigRow {
-    /// The option.
-    pub key: &'static str,
-    /// Its value, as it would be written in the file.
-    pub value: String,
-    /// Its default, as it would be written in the file.
-    pub default: &'static str,
-    /// Whether a reload changes it.
-    pub changeable: bool,
-    /// What it is, in a sentence.
-    pub doc: String,
-    /// What its number counts; empty for a mere count or for words.
-    pub unit: &'static str,
-}
-
 impl Options {
-    /// Reads the text of a configuration file.
-    ///
-    /// # Errors
-    ///
-    /// All that is wrong with it, with the lines.
-    pub fn from_toml(text: &str) -> Result<Self, Errors> {
-        let _ = text;
-        unimplemented!()
-    }
-
-    /// Makes options of a server's URL, for running without a file.
-    ///
-    /// # Errors
-    ///
-    /// All that is wrong with it.
-    pub fn from_url(url: &str) -> Result<Self, Errors> {
-        let _ = url;
-        unimplemented!()
-    }
-
     /// The database clients mean by a name: that of the name, or `*`.
     pub fn database(&self, name: &str) -> Option<&Database> {
         let named = |wanted: &str| self.databases.iter().find(|d| d.name == wanted);
@@ -108,7 +55,7 @@ impl Options {
         server.dbname.get_or_insert_with(|| database.to_owned());
         let login = server.user.get_or_insert_with(|| user.to_owned());
         let password = self.user(login).and_then(|user| user.secret.plain());
-        server.password = server.password.or_else(|| password.map(Secret::clone));
+        server.password = server.password.or_else(|| password.cloned());
         Some(ResolvedPool {
             backend: Backend::Postgres(server),
             options: known.map_or_else(|| entry.pool.clone(), |user| user.pool.over(&entry.pool)),
@@ -117,16 +64,5 @@ impl Options {
             max_user_connections: known.and_then(|user| user.max_connections),
             max_user_client_connections: known.and_then(|user| user.max_client_connections),
         })
-    }
-
-    /// What differs in `new`, and from when on it counts.
-    pub fn differences(&self, new: &Self) -> Vec<Change> {
-        let _ = new;
-        unimplemented!()
-    }
-
-    /// The rows of `SHOW CONFIG`: the program's options, then the defaults of pools.
-    pub fn rows(&self) -> Vec<ConfigRow> {
-        unimplemented!()
     }
 }

@@ -50,7 +50,12 @@ pub(crate) struct Row<T> {
     pub(crate) doc: &'static [&'static str],
     pub(crate) expected: fn(Bounds) -> String,
     pub(crate) show: fn(&T) -> String,
-    set: fn(&mut T, &Given, Bounds) -> Result<(), String>,
+    /// Whether two tables agree on this option; secrets, too, which are shown alike.
+    pub(crate) same: fn(&T, &T) -> bool,
+    /// Takes the option's value over from another table.
+    pub(crate) copy: fn(&mut T, &T),
+    /// Use [`Row::set`], which knows the bounds.
+    pub(crate) store: fn(&mut T, &Given, Bounds) -> Result<(), String>,
     #[cfg(test)]
     pub(crate) takes: &'static [&'static str],
     #[cfg(test)]
@@ -60,7 +65,7 @@ pub(crate) struct Row<T> {
 impl<T> Row<T> {
     /// Reads, checks and stores a value.
     pub(crate) fn set(&self, into: &mut T, given: &Given) -> Result<(), String> {
-        (self.set)(into, given, self.bounds)
+        (self.store)(into, given, self.bounds)
     }
 
     /// The first paragraph of the documentation, on one line.
@@ -115,7 +120,9 @@ macro_rules! table {
                 doc: &[$($doc),+],
                 expected: $crate::value::expected::<$type>,
                 show: |table| $crate::value::show(&table.$name),
-                set: |table, given, bounds| {
+                same: |one, other| one.$name == other.$name,
+                copy: |into, from| into.$name.clone_from(&from.$name),
+                store: |table, given, bounds| {
                     table.$name = $crate::value::read(given, bounds)?;
                     Ok(())
                 },
@@ -128,6 +135,11 @@ macro_rules! table {
     };
 }
 pub(crate) use table;
+
+/// The table without options: `[pool]` has none beside those of pools.
+impl Table for () {
+    const ROWS: &'static [Row<Self>] = &[];
+}
 
 macro_rules! maybe {
     () => {

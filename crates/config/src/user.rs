@@ -38,3 +38,14 @@ table! {
     max_client_connections: Option<u32> = "unlimited" ["1" to "10000000"],
         Reload, takes ["100"], not ["0"];
 }
+
+impl UserKeys {
+    /// The keys by which a user would be written.
+    pub(crate) fn of(user: &User) -> Self {
+        Self {
+            password: user.secret.clone(),
+            max_connections: user.max_connections,
+            max_client_connections: user.max_client_connections,
+        }
+    }
+}

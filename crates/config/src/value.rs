@@ -19,9 +19,18 @@ pub(crate) enum Given {
     Whole(i64),
     Truth(bool),
     List(Vec<Given>),
-    Table(Vec<(String, Given)>),
-    /// A float or a date: no option has one. Carries the name of its kind.
+    Table(Vec<Entry>),
+    /// What no option has: a float, a date. Carries the name of its kind.
     Strange(&'static str),
+}
+
+/// A name with its value, as they were written.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Entry {
+    pub(crate) name: String,
+    /// From 1; `None` outside a file.
+    pub(crate) line: Option<usize>,
+    pub(crate) given: Given,
 }
 
 impl Given {
@@ -388,8 +397,9 @@ impl Value for Vec<(String, String)> {
     }
 
     fn read(given: &Given) -> Option<Self> {
-        let Given::Table(pairs) = given else { return None };
-        pairs.iter().map(|(name, value)| Some((name.clone(), String::read(value)?))).collect()
+        let Given::Table(entries) = given else { return None };
+        let pair = |entry: &Entry| Some((entry.name.clone(), String::read(&entry.given)?));
+        entries.iter().map(pair).collect()
     }
 
     fn show(&self) -> String {

@@ -1,0 +1,360 @@
+//! From the text of a file, or a URL, to checked [`Options`].
+//!
+//! The text is taken for entries, entries are sorted into sections, each entry is read by the row of its name, and rules between options are
+//! checked last, when each pool's options are known. All errors are collected: a file is mended in one go.
+//! A URL is first turned into the entries of the file that would say the same.
+
+use crate::database::{Backend, Database, DatabaseKeys};
+use crate::error::{Error, Errors};
+use crate::file;
+use crate::general::{AuthMethod, General};
+use crate::options::Options;
+use crate::pool::{PoolOptions, PoolOverrides};
+use crate::secret::UserSecret;
+use crate::table::{Row, Table};
+use crate::url;
+use crate::user::{User, UserKeys};
+use crate::value::{Entry, Given};
+
+/// The sections of a file, beside the keys at its top.
+const POOL: &str = "pool";
+const DATABASES: &str = "databases";
+const USERS: &str = "users";
+
+impl Options {
+    /// Reads the text of a configuration file.
+    ///
+    /// # Errors
+    ///
+    /// All that is wrong with it, by line. When it is not TOML at all, only that.
+    pub fn from_toml(text: &str) -> Result<Self, Errors> {
+        checked(&file::parse(text).map_err(Errors)?)
+    }
+
+    /// Makes the options for running without a file, from the URL of a server.
+    ///
+    /// Clients reach the server's databases under their own names (`*`). What the URL's query sets of a database
+    /// counts for each, and the rest of the query may set any other option. A password makes a user who logs in
+    /// with it; without one there is nothing to tell users by, so clients are trusted, unless `auth` is set.
+    ///
+    /// # Errors
+    ///
+    /// All that is wrong with it. The URL is not repeated, for it may hold a password.
+    pub fn from_url(url: &str) -> Result<Self, Errors> {
+        let root =
+            url::parse(url, None).and_then(|entries| as_file(&entries)).map_err(|message| {
+                Errors(vec![Error {
+                    line: None,
+                    option: String::new(),
+                    message: message.to_owned(),
+                }])
+            })?;
+        checked(&root).map_err(without_sections)
+    }
+}
+
+fn checked(root: &[Entry]) -> Result<Options, Errors> {
+    let mut builder = Builder::default();
+    let options = builder.options(root);
+    let mut errors = builder.errors;
+    if errors.is_empty() {
+        return Ok(options);
+    }
+    errors.sort_by_key(|error| error.line.unwrap_or(usize::MAX));
+    Err(Errors(errors))
+}
+
+/// The entries of the file that says what a URL says.
+fn as_file(entries: &[Entry]) -> Result<Vec<Entry>, &'static str> {
+    let text = |name: &str| {
+        let mut found = entries.iter().rev().filter(|entry| entry.name == name);
+        found.find_map(|entry| entry.given.text())
+    };
+    let (mut server, rest): (Vec<_>, Vec<_>) =
+        entries.iter().cloned().partition(|entry| is_key_of::<DatabaseKeys>(&entry.name));
+    let (pool, mut root): (Vec<_>, Vec<_>) =
+        rest.into_iter().partition(|entry| is_key_of::<PoolOptions>(&entry.name));
+
+    server.retain(|entry| entry.name != "dbname");
+    let mut databases = vec![table(Database::ANY, server.clone())];
+    databases.extend(text("dbname").map(|name| table(name, server)));
+    match (text("user"), text("password")) {
+        (Some(name), Some(password)) => {
+            let user = table(name, vec![entry("password", Given::Text(password.to_owned()))]);
+            root.push(table(USERS, vec![user]));
+        }
+        (None, Some(_)) => return Err("expected a user beside the password"),
+        // In front, so that an `auth` of the query counts before it.
+        (_, None) => root.insert(0, entry("auth", Given::Text("trust".to_owned()))),
+    }
+    root.push(table(POOL, pool));
+    root.push(table(DATABASES, databases));
+    Ok(root)
+}
+
+fn is_key_of<T: Table>(name: &str) -> bool {
+    T::row(name).is_some()
+}
+
+fn entry(name: &str, given: Given) -> Entry {
+    Entry { name: name.to_owned(), line: None, given }
+}
+
+fn table(name: &str, entries: Vec<Entry>) -> Entry {
+    entry(name, Given::Table(entries))
+}
+
+/// Names options as they stand in a URL, where there are no sections, and each error once.
+fn without_sections(mut errors: Errors) -> Errors {
+    for error in &mut errors.0 {
+        error.option = error.option.rsplit('.').next().unwrap_or_default().to_owned();
+    }
+    errors.0.dedup();
+    errors
+}
+
+/// A table of the file: its place, for messages, and what stands in it.
+struct Section<'a> {
+    path: String,
+    name: &'a str,
+    line: Option<usize>,
+    entries: &'a [Entry],
+}
+
+impl Section<'_> {
+    /// The line of an option, or else of the section.
+    fn line_of(&self, option: &str) -> Option<usize> {
+        let entry = self.entries.iter().find(|entry| entry.name == option);
+        entry.map_or(self.line, |entry| entry.line)
+    }
+}
+
+#[derive(Default)]
+struct Builder {
+    errors: Vec<Error>,
+}
+
+impl Builder {
+    fn options(&mut self, root: &[Entry]) -> Options {
+        let is_section = |entry: &Entry| [POOL, DATABASES, USERS].contains(&entry.name.as_str());
+        let (sections, top): (Vec<_>, Vec<_>) = root.iter().cloned().partition(is_section);
+        let top = Section { path: String::new(), name: "", line: None, entries: &top };
+        let general: General = self.keys(&top, None);
+        self.rules(&top, general.conflicts());
+
+        let mut defaults = PoolOverrides::default();
+        let pools = self.sections("", &sections).into_iter().filter(|s| s.name == POOL);
+        for section in pools {
+            let () = self.keys(&section, Some(&mut defaults));
+            self.rules(&section, defaults.over(&PoolOptions::default()).conflicts());
+        }
+        let defaults = defaults.over(&PoolOptions::default());
+
+        let of_users = self.named(&sections, USERS);
+        let users: Vec<User> = of_users.iter().map(|s| self.user(s, general.auth)).collect();
+        let of_databases = self.named(&sections, DATABASES);
+        let databases: Vec<Database> =
+            of_databases.iter().filter_map(|s| self.database(s, &defaults)).collect();
+
+        self.user_rules(&of_users, &users, &databases);
+        self.somebody_and_something(&general, &of_users, &of_databases);
+        let mut options = Options { general, defaults, databases, users };
+        options.databases.sort_by(|one, other| one.name.cmp(&other.name));
+        options.users.sort_by(|one, other| one.name.cmp(&other.name));
+        options
+    }
+
+    fn fail(&mut self, line: Option<usize>, option: String, message: impl Into<String>) {
+        self.errors.push(Error { line, option, message: message.into() });
+    }
+
+    fn rules(&mut self, section: &Section<'_>, broken: Vec<(&str, &str)>) {
+        for (name, rule) in broken {
+            self.fail(section.line_of(name), dotted(&section.path, name), rule);
+        }
+    }
+
+    /// The tables among some entries.
+    fn sections<'a>(&mut self, path: &str, entries: &'a [Entry]) -> Vec<Section<'a>> {
+        let mut sections = Vec::new();
+        for Entry { name, line, given } in entries {
+            let path = dotted(path, name);
+            match given {
+                Given::Table(entries) => {
+                    sections.push(Section { path, name, line: *line, entries });
+                }
+                _ => self.fail(*line, path.clone(), format!("expected a table: [{path}]")),
+            }
+        }
+        sections
+    }
+
+    /// The tables within the table of a name: `[databases.…]`.
+    fn named<'a>(&mut self, sections: &'a [Entry], name: &str) -> Vec<Section<'a>> {
+        let mut found = Vec::new();
+        for entry in sections.iter().filter(|entry| entry.name == name) {
+            if let Given::Table(entries) = &entry.given {
+                found.extend(self.sections(name, entries));
+            }
+        }
+        found
+    }
+
+    /// Reads a section: its own keys, and pool options where they may stand there.
+    fn keys<T: Table>(&mut self, section: &Section<'_>, pool: Option<&mut PoolOverrides>) -> T {
+        let mut keys = T::default();
+        let mut pool = pool;
+        for Entry { name, line, given } in section.entries {
+            let read = match (T::row(name), PoolOptions::row(name), &mut pool) {
+                (Some(row), ..) => row.set(&mut keys, given),
+                (None, Some(row), Some(pool)) => pool.set(row, given),
+                (None, Some(_), None) => Err("belongs under [pool]".to_owned()),
+                (None, None, pool) => Err(unknown::<T>(name, pool.is_some())),
+            };
+            if let Err(message) = read {
+                self.fail(*line, dotted(&section.path, name), message);
+            }
+        }
+        keys
+    }
+
+    fn database(&mut self, section: &Section<'_>, defaults: &PoolOptions) -> Option<Database> {
+        let before = self.errors.len();
+        let entries = self.with_url(section);
+        let section = &Section { entries: &entries, path: section.path.clone(), ..*section };
+        let mut overrides = PoolOverrides::default();
+        let keys: DatabaseKeys = self.keys(section, Some(&mut overrides));
+        let pool = overrides.over(defaults);
+        if !overrides.is_empty() {
+            self.rules(section, pool.conflicts());
+        }
+        let (max_connections, max_client_connections) =
+            (keys.max_connections, keys.max_client_connections);
+        let server = match keys.into_server() {
+            Ok(server) => server,
+            // A URL that cannot be read has a host, for all we know.
+            Err(_) if self.errors.len() > before => return None,
+            Err((key, message)) => {
+                self.fail(section.line, dotted(&section.path, key), message);
+                return None;
+            }
+        };
+        Some(Database {
+            name: section.name.to_owned(),
+            backend: Backend::Postgres(server),
+            pool,
+            overrides,
+            max_connections,
+            max_client_connections,
+        })
+    }
+
+    /// A database's entries, those of its URL first, so that keys of their own count before them.
+    fn with_url(&mut self, section: &Section<'_>) -> Vec<Entry> {
+        let mut entries = Vec::new();
+        for entry in section.entries.iter().filter(|entry| entry.name == "url") {
+            match entry.given.text().map_or(Ok(Vec::new()), |text| url::parse(text, entry.line)) {
+                Ok(parts) => entries = parts,
+                Err(message) => self.fail(entry.line, dotted(&section.path, "url"), message),
+            }
+        }
+        entries.extend_from_slice(section.entries);
+        entries
+    }
+
+    fn user(&mut self, section: &Section<'_>, auth: AuthMethod) -> User {
+        let mut pool = PoolOverrides::default();
+        let keys: UserKeys = self.keys(section, Some(&mut pool));
+        let failed = self.errors.iter().any(|e| e.option == dotted(&section.path, "password"));
+        if let Some(message) = unfit(&keys.password, auth).filter(|_| !failed) {
+            let line = section.line_of("password");
+            self.fail(line, dotted(&section.path, "password"), message);
+        }
+        User {
+            name: section.name.to_owned(),
+            secret: keys.password,
+            pool,
+            max_connections: keys.max_connections,
+            max_client_connections: keys.max_client_connections,
+        }
+    }
+
+    /// Rules between options, for each user's in each database; each user is told once.
+    fn user_rules(&mut self, sections: &[Section<'_>], users: &[User], databases: &[Database]) {
+        for (section, user) in sections.iter().zip(users).filter(|(_, u)| !u.pool.is_empty()) {
+            let sound = databases.iter().filter(|database| database.pool.conflicts().is_empty());
+            let broken =
+                sound.map(|database| (database, user.pool.over(&database.pool).conflicts()));
+            if let Some((database, broken)) = broken.into_iter().find(|(_, b)| !b.is_empty()) {
+                for (name, rule) in broken {
+                    let message = format!("{rule} (in database {:?})", database.name);
+                    self.fail(section.line_of(name), dotted(&section.path, name), message);
+                }
+            }
+        }
+    }
+
+    fn somebody_and_something(
+        &mut self,
+        general: &General,
+        users: &[Section<'_>],
+        databases: &[Section<'_>],
+    ) {
+        if databases.is_empty() {
+            let message = "there are none: add [databases.NAME], or [databases.\"*\"] for any name";
+            self.fail(None, DATABASES.to_owned(), message);
+        }
+        if users.is_empty() && general.auth != AuthMethod::Trust {
+            let message =
+                "there are none, so nobody could log in: add [users.NAME], or set auth = \"trust\"";
+            self.fail(None, USERS.to_owned(), message);
+        }
+    }
+}
+
+/// Why a user with this secret can never log in by this method.
+fn unfit(secret: &UserSecret, auth: AuthMethod) -> Option<&'static str> {
+    match (auth, secret) {
+        (AuthMethod::Trust, _) => None,
+        (_, UserSecret::None) => Some("is missing: without it the user could not log in"),
+        (AuthMethod::Scram, UserSecret::Md5(_)) => {
+            Some("is an MD5 hash, with which auth = \"scram\" cannot be done")
+        }
+        (AuthMethod::Password | AuthMethod::Md5 | AuthMethod::Scram, _) => None,
+    }
+}
+
+fn dotted(path: &str, name: &str) -> String {
+    if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
+}
+
+fn names<T: Table>() -> impl Iterator<Item = &'static str> {
+    T::ROWS.iter().map(|row: &Row<T>| row.name)
+}
+
+/// The message about a name that is no option, with the likeliest one that is.
+fn unknown<T: Table>(name: &str, with_pool: bool) -> String {
+    let pool = names::<PoolOptions>().filter(|_| with_pool);
+    let near = names::<T>().chain(pool).map(|other| (distance(name, other), other)).min();
+    match near {
+        Some((steps, other)) if steps <= other.len() / 3 => {
+            format!("no such option; did you mean {other}?")
+        }
+        _ => "no such option".to_owned(),
+    }
+}
+
+/// How many letters must be put in, left out or changed to make one word of the other.
+fn distance(one: &str, other: &str) -> usize {
+    let other = other.as_bytes();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (i, letter) in one.bytes().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for j in 0..other.len() {
+            let changed = diagonal + usize::from(letter != other[j]);
+            diagonal = row[j + 1];
+            row[j + 1] = changed.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[other.len()]
+}

@@ -1,0 +1,121 @@
+//! The URL of a server, as libpq writes it, taken apart into options.
+//!
+//! `postgres://user:password@host:port/dbname?option=value&…`, where each part may be missing and each is
+//! percent-decoded. The host may be a name, an address, an IPv6 address in brackets, or (written
+//! `%2Frun%2Fpostgresql`, or as `?host=/run/postgresql`) the directory of a Unix socket.
+//!
+//! What the options mean is not known here. Messages never repeat a part of the URL: it may be a password.
+
+use percent_encoding::percent_decode_str;
+
+use crate::value::{Entry, Given};
+
+/// Takes a URL apart. Where an option stands twice, the later one counts.
+pub(crate) fn parse(url: &str, line: Option<usize>) -> Result<Vec<Entry>, &'static str> {
+    let rest = url
+        .strip_prefix("postgres://")
+        .or_else(|| url.strip_prefix("postgresql://"))
+        .ok_or("expected a URL that begins with postgres:// or postgresql://")?;
+    let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let (authority, dbname) = rest.split_once('/').unwrap_or((rest, ""));
+    let (login, place) = authority.rsplit_once('@').unwrap_or(("", authority));
+    let (user, password) = login.split_once(':').unwrap_or((login, ""));
+    let (host, port) = host_and_port(place)?;
+
+    let parts = [
+        ("host", host),
+        ("port", port),
+        ("user", user),
+        ("password", password),
+        ("dbname", dbname),
+    ];
+    let mut found: Vec<(&str, &str)> =
+        parts.into_iter().filter(|(_, text)| !text.is_empty()).collect();
+    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+        found.push(pair.split_once('=').ok_or("expected option=value pairs after the ?")?);
+    }
+    if found.iter().any(|(name, _)| *name == "url") {
+        return Err("cannot have a url within");
+    }
+    let entry = |(name, text): (&str, &str)| {
+        Ok(Entry { name: decode(name)?, line, given: Given::Text(decode(text)?) })
+    };
+    found.into_iter().map(entry).collect()
+}
+
+fn host_and_port(place: &str) -> Result<(&str, &str), &'static str> {
+    if place.contains(',') {
+        return Err("expected one host: a database has one server");
+    }
+    if let Some(rest) = place.strip_prefix('[') {
+        let (host, rest) = rest.split_once(']').ok_or("expected a ] after the IPv6 address")?;
+        let port = rest.strip_prefix(':').unwrap_or(rest);
+        return if rest.len() == port.len() && !rest.is_empty() {
+            Err("expected : and a port after the ]")
+        } else {
+            Ok((host, port))
+        };
+    }
+    let (host, port) = place.split_once(':').unwrap_or((place, ""));
+    if port.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Ok((host, port));
+    }
+    Err("expected a number as the port (write an IPv6 address in [], and / in a password as %2F)")
+}
+
+fn decode(text: &str) -> Result<String, &'static str> {
+    let decoded = percent_decode_str(text).decode_utf8();
+    decoded.map(Into::into).map_err(|_| "expected UTF-8 behind the % signs")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts(url: &str) -> String {
+        let entry = |entry: Entry| format!("{}={}", entry.name, entry.given.text().unwrap());
+        match parse(url, None) {
+            Ok(entries) => entries.into_iter().map(entry).collect::<Vec<_>>().join(" "),
+            Err(message) => message.to_owned(),
+        }
+    }
+
+    #[test]
+    fn forms() {
+        let table = [
+            ("postgres://h", "host=h"),
+            ("postgresql://h/", "host=h"),
+            ("postgres://h:6000/d", "host=h port=6000 dbname=d"),
+            ("postgres://u@h", "host=h user=u"),
+            ("postgres://u:p%40%2F@h/d%20d", "host=h user=u password=p@/ dbname=d d"),
+            ("postgres://u:p@p@h", "host=h user=u password=p@p"),
+            ("postgres://[::1]/d", "host=::1 dbname=d"),
+            ("postgres://u@[fe80::1]:6000", "host=fe80::1 port=6000 user=u"),
+            ("postgres:///d?host=/run/pg", "dbname=d host=/run/pg"),
+            ("postgres://%2Frun%2Fpg/d", "host=/run/pg dbname=d"),
+            ("postgres://h?pool_size=5&pool_mode=session", "host=h pool_size=5 pool_mode=session"),
+            ("postgres://h?a=b+c=d&", "host=h a=b+c=d"),
+        ];
+        for (url, expected) in table {
+            assert_eq!(parts(url), expected, "{url}");
+        }
+    }
+
+    #[test]
+    fn refused() {
+        let table = [
+            ("mysql://h", "expected a URL that begins with"),
+            ("postgres://h1,h2/d", "expected one host"),
+            ("postgres://[::1", "expected a ]"),
+            ("postgres://[::1]5432", "expected : and a port"),
+            ("postgres://::1/d", "expected a number as the port"),
+            ("postgres://u:p/q@h/d", "expected a number as the port"),
+            ("postgres://h?pool_size", "expected option=value"),
+            ("postgres://h?url=x", "cannot have"),
+            ("postgres://h/%ff", "expected UTF-8"),
+        ];
+        for (url, expected) in table {
+            assert!(parts(url).starts_with(expected), "{url}: {}", parts(url));
+        }
+    }
+}
