@@ -33,6 +33,27 @@ pub const PASSES: [(&str, &str); 3] = [
 /// How often each mask, then each pass, was needed.
 pub type Uses = [u64; MASKS.len() + PASSES.len()];
 
+/// What was counted on the way.
+#[derive(Clone, Debug, Default)]
+pub struct Tally {
+    /// Masks and passes needed.
+    pub uses: Uses,
+    /// PostgreSQL's replies by type, errors and notices by code.
+    pub replies: BTreeMap<String, u64>,
+}
+
+impl Tally {
+    /// Adds another count to this one.
+    pub fn add(&mut self, other: &Self) {
+        for (total, uses) in self.uses.iter_mut().zip(other.uses) {
+            *total += uses;
+        }
+        for (kind, count) in &other.replies {
+            *self.replies.entry(kind.clone()).or_default() += count;
+        }
+    }
+}
+
 /// Where and how to connect.
 #[derive(Clone, Debug)]
 pub struct Peers {
@@ -40,6 +61,8 @@ pub struct Peers {
     pub proxied: String,
     /// Address of the server.
     pub direct: String,
+    /// Added to the names of both databases.
+    pub suffix: String,
     /// User name on both.
     pub user: String,
     /// How long a reply may take.
@@ -100,8 +123,10 @@ fn with_identity(
     database: &str,
     params: &[(String, String)],
 ) -> Vec<(String, String)> {
-    let mut all =
-        vec![("user".to_owned(), peers.user.clone()), ("database".to_owned(), database.to_owned())];
+    let mut all = vec![
+        ("user".to_owned(), peers.user.clone()),
+        ("database".to_owned(), format!("{database}{}", peers.suffix)),
+    ];
     all.extend_from_slice(params);
     all
 }
@@ -114,7 +139,7 @@ impl Client {
     pub fn open(
         peers: &Peers,
         params: &[(String, String)],
-        uses: &mut Uses,
+        tally: &mut Tally,
         features: &Features,
     ) -> Result<Self, Stop> {
         let direct = Conn::open(&peers.direct, &with_identity(peers, DIRECT, params), peers.limit)
@@ -132,7 +157,7 @@ impl Client {
             dead: false,
         };
         client.ledger.sent(&Msg::Sync, 0);
-        client.settle(uses, features)?;
+        client.settle(tally, features)?;
         Ok(client)
     }
 
@@ -164,9 +189,9 @@ impl Client {
     ///
     /// # Errors
     /// If they differ.
-    pub fn settle(&mut self, uses: &mut Uses, features: &Features) -> Result<(), Stop> {
+    pub fn settle(&mut self, tally: &mut Tally, features: &Features) -> Result<(), Stop> {
         let expected = self.read_direct()?;
-        self.compare(&expected, uses, features)?;
+        self.compare(&expected, tally, features)?;
         if self.ledger.dying() {
             self.dead = true;
             let (more, end) = self.proxied.drain();
@@ -212,9 +237,12 @@ impl Client {
     fn compare(
         &mut self,
         expected: &[Expected],
-        uses: &mut Uses,
+        tally: &mut Tally,
         features: &Features,
     ) -> Result<(), Stop> {
+        for reply in expected {
+            *tally.replies.entry(kind(&reply.frame)).or_default() += 1;
+        }
         let mut proxied = Vec::new();
         let mut at = 0;
         while at < expected.len() {
@@ -228,12 +256,12 @@ impl Client {
             proxied.push(frame.clone());
             let next = expected.get(at + 1);
             if describe_failed_early(&expected[at].frame, next, &frame) {
-                uses[MASKS.len()] += 1;
+                tally.uses[MASKS.len()] += 1;
                 at += 1;
             }
-            if let Err(what) = self.judge(&expected[at], &frame, uses) {
+            if let Err(what) = self.judge(&expected[at], &frame, tally) {
                 if let Some(pass) = pass(&expected[at].frame, &frame, features) {
-                    uses[MASKS.len() + pass] += 1;
+                    tally.uses[MASKS.len() + pass] += 1;
                     return Err(Stop::Passed);
                 }
                 self.read_on(&mut proxied);
@@ -245,11 +273,11 @@ impl Client {
     }
 
     /// Compares one reply with what it should be.
-    fn judge(&self, expected: &Expected, frame: &Frame, uses: &mut Uses) -> Result<(), String> {
+    fn judge(&self, expected: &Expected, frame: &Frame, tally: &mut Tally) -> Result<(), String> {
         let Some(used) = same(&expected.frame, frame, expected.answers) else {
             return Err(format!("{} instead of {}", kind(frame), kind(&expected.frame)));
         };
-        for (count, used) in uses.iter_mut().zip(used) {
+        for (count, used) in tally.uses.iter_mut().zip(used) {
             *count += u64::from(used);
         }
         if frame.tag == b'Z' && *expected.params != *self.proxied_params {
@@ -313,7 +341,8 @@ fn kind(frame: &Frame) -> String {
         let code = String::from_utf8_lossy(frame.field(b'C')).into_owned();
         return format!("{} {code}", char::from(frame.tag));
     }
-    char::from(frame.tag).to_string()
+    let status = if frame.tag == b'Z' { frame.body.as_slice() } else { &[] };
+    format!("{}{}", char::from(frame.tag), String::from_utf8_lossy(status))
 }
 
 fn param_difference(

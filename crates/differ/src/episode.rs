@@ -1,12 +1,12 @@
 //! An episode: fresh sessions, fresh tables, a sequence of steps.
 
-use crate::client::{Client, Peers, Stop, Uses};
+use crate::client::{Client, Peers, Stop, Tally};
 use crate::features::Features;
 use crate::generate::{Generator, opens_transaction, pins};
 use crate::msg::Msg;
 use crate::rng::Rng;
 use crate::schedule;
-use crate::setup::Admin;
+use crate::setup::{Admin, Servers};
 use std::fmt;
 
 /// One step: what is sent before replies are awaited.
@@ -50,6 +50,8 @@ pub struct Plan {
     pub clients: usize,
     /// How many servers the proxy may use at once for the database.
     pub pool_size: usize,
+    /// What servers the proxy has at the start of an episode.
+    pub servers: Servers,
     /// Segments in an episode.
     pub length: u64,
 }
@@ -65,8 +67,8 @@ pub struct Outcome {
     pub messages: u64,
     /// Why it ended early.
     pub stop: Option<Stop>,
-    /// Masks needed.
-    pub uses: Uses,
+    /// What was counted.
+    pub tally: Tally,
 }
 
 /// An episode while it runs.
@@ -85,7 +87,7 @@ pub struct Episode<'a> {
 pub fn generate(plan: &Plan, admin: &mut Admin, seed: u64) -> Result<Outcome, String> {
     let mut generator = Generator::new(seed, plan.features.clone());
     let clients = 1 + generator.rng().below(plan.clients);
-    admin.reset(plan.clients)?;
+    admin.reset(plan.clients, plan.servers)?;
     let mut episode = Episode::new(plan, clients, seed);
     while episode.outcome.stop.is_none() && episode.outcome.segments < plan.length {
         let step = schedule::next(&mut generator, plan, &episode.clients);
@@ -104,7 +106,7 @@ pub fn replay(
     seed: u64,
     steps: &[Step],
 ) -> Result<Outcome, String> {
-    admin.reset(plan.clients)?;
+    admin.reset(plan.clients, plan.servers)?;
     let mut episode = Episode::new(plan, plan.clients, seed);
     for step in steps {
         if episode.outcome.stop.is_none() {
@@ -147,8 +149,8 @@ impl<'a> Episode<'a> {
         if let Some(old) = self.clients[client].take() {
             old.close(polite)?;
         }
-        let (uses, features) = (&mut self.outcome.uses, &self.plan.features);
-        self.clients[client] = Some(Client::open(&self.plan.peers, params, uses, features)?);
+        let (tally, features) = (&mut self.outcome.tally, &self.plan.features);
+        self.clients[client] = Some(Client::open(&self.plan.peers, params, tally, features)?);
         Ok(())
     }
 
@@ -177,7 +179,7 @@ impl<'a> Episode<'a> {
         }
         for (client, _) in sends {
             if let Some(client) = &mut self.clients[*client] {
-                client.settle(&mut self.outcome.uses, &self.plan.features)?;
+                client.settle(&mut self.outcome.tally, &self.plan.features)?;
             }
         }
         Ok(true)

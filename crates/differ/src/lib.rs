@@ -24,8 +24,9 @@ pub mod mask;
 pub mod conn;
 pub mod features;
 pub mod generate;
-pub mod setup;
+
 pub mod client;
+pub mod setup;
 pub mod schedule;
 pub mod episode;
 pub mod shrink;

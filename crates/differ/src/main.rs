@@ -3,7 +3,7 @@
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, reason = "a command-line tool reports on standard output")]
 
-use refrain_differ::client::{Difference, PASSES, Stop, Uses};
+use refrain_differ::client::{Difference, PASSES, Stop, Tally};
 use refrain_differ::episode::{Outcome, Step, generate};
 use refrain_differ::mask::MASKS;
 use refrain_differ::options::{Options, help};
@@ -36,13 +36,13 @@ struct Totals {
     segments: u64,
     messages: u64,
     differences: u64,
-    uses: Uses,
+    tally: Tally,
 }
 
 /// Runs all episodes; how many differed.
 fn run(options: &Options) -> Result<u64, String> {
     let plan = &options.plan;
-    let mut admin = Admin::new(&plan.peers.direct, &plan.peers.user)?;
+    let mut admin = Admin::new(&plan.peers)?;
     let mut totals = Totals::default();
     let started = Instant::now();
     while totals.segments < options.segments && totals.differences < options.keep_going {
@@ -70,6 +70,9 @@ fn run(options: &Options) -> Result<u64, String> {
             break;
         }
     }
+    if options.verbose {
+        totals.print_replies();
+    }
     totals.print(started.elapsed().as_secs_f64());
     Ok(totals.differences)
 }
@@ -79,9 +82,13 @@ impl Totals {
         self.episodes += 1;
         self.segments += outcome.segments;
         self.messages += outcome.messages;
-        for (total, uses) in self.uses.iter_mut().zip(outcome.uses) {
-            *total += uses;
-        }
+        self.tally.add(&outcome.tally);
+    }
+
+    fn print_replies(&self) {
+        let all: Vec<_> =
+            self.tally.replies.iter().map(|(kind, count)| format!("{kind}: {count}")).collect();
+        println!("PostgreSQL's replies: {}", all.join(", "));
     }
 
     #[expect(clippy::cast_precision_loss, reason = "a rate for people to read")]
@@ -95,7 +102,7 @@ impl Totals {
             self.segments as f64 / seconds
         );
         let rules = MASKS.iter().map(|mask| (mask.name, mask.reason)).chain(PASSES);
-        for ((name, reason), uses) in rules.zip(self.uses).filter(|(_, uses)| *uses > 0) {
+        for ((name, reason), uses) in rules.zip(self.tally.uses).filter(|(_, uses)| *uses > 0) {
             println!("  {uses} times {name}: {reason}");
         }
     }

@@ -3,6 +3,7 @@
 use crate::client::Peers;
 use crate::episode::Plan;
 use crate::features::{FEATURES, Features};
+use crate::setup::Servers;
 use std::time::Duration;
 
 /// What the program is to do.
@@ -18,7 +19,7 @@ pub struct Options {
     pub replay: Option<u64>,
     /// Go on after this many differences.
     pub keep_going: u64,
-    /// Print the steps of a replayed episode.
+    /// Count replies by kind; print the steps of a replayed episode.
     pub verbose: bool,
 }
 
@@ -39,9 +40,11 @@ differ --proxy HOST:PORT --direct HOST:PORT [options]
   --pool-size K     servers the proxy has for the database (2); a smaller number is safe
   --length N        segments in an episode (400)
   --fragment        cut what is sent to the proxy at random places
+  --fresh           end the proxy's server sessions before each episode (slow, but repeatable)
   --timeout SECONDS a reply that takes longer is a difference (10)
   --replay SEED     run only the episode with this seed; the other options as they were
-  --verbose         with --replay: print the steps
+  --databases X     use databases diffpX and diffdX, for runs side by side (none)
+  --verbose         count replies by kind; with --replay, print the steps
   --keep-going N    stop after N differences only
   --with A,B --without A,B   switch features, or `all`:
 "
@@ -64,6 +67,7 @@ impl Options {
         while let Some(name) = args.next() {
             match name.as_str() {
                 "--fragment" => options.plan.peers.fragment = true,
+                "--fresh" => options.plan.servers = Servers::Fresh,
                 "--verbose" => options.verbose = true,
                 _ => {
                     let value = args.next().ok_or_else(|| format!("{name} needs a value"))?;
@@ -85,6 +89,7 @@ impl Options {
             "--proxy" => value.clone_into(&mut plan.peers.proxied),
             "--direct" => value.clone_into(&mut plan.peers.direct),
             "--user" => value.clone_into(&mut plan.peers.user),
+            "--databases" => value.clone_into(&mut plan.peers.suffix),
             "--seed" => self.seed = number()?,
             "--segments" => self.segments = number()?,
             "--clients" => plan.clients = small()?.clamp(1, 3),
@@ -106,13 +111,21 @@ impl Default for Options {
         let peers = Peers {
             proxied: String::new(),
             direct: String::new(),
+            suffix: String::new(),
             user: "postgres".to_owned(),
             limit: Duration::from_secs(10),
             fragment: false,
         };
         let features = Features::default();
         Self {
-            plan: Plan { peers, features, clients: 3, pool_size: 2, length: 400 },
+            plan: Plan {
+                peers,
+                features,
+                clients: 3,
+                pool_size: 2,
+                servers: Servers::Used,
+                length: 400,
+            },
             seed: 1,
             segments: 20_000,
             replay: None,

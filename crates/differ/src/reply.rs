@@ -77,6 +77,47 @@ impl Frame {
         self.tag == b'E' && matches!(self.field(b'V'), b"FATAL" | b"PANIC")
     }
 
+    /// The values of a DataRow, to be read by people.
+    fn columns(&self) -> Option<String> {
+        let mut rest = self.body.get(2..)?;
+        let mut shown = Vec::new();
+        while let Some((length, after)) = rest.split_first_chunk::<4>() {
+            let length = u32::from_be_bytes(*length);
+            if length == u32::MAX {
+                shown.push("NULL".to_owned());
+                rest = after;
+                continue;
+            }
+            let (value, after) = after.split_at_checked(usize::try_from(length).ok()?)?;
+            shown.push(show(value));
+            rest = after;
+        }
+        Some(format!("[{}]", shown.join(", ")))
+    }
+
+    /// The columns of a RowDescription: name, table.column, type, format.
+    fn descriptions(&self) -> Option<String> {
+        let mut rest = self.body.get(2..)?;
+        let mut shown = Vec::new();
+        while !rest.is_empty() {
+            let (name, after) = rest.split_at(rest.iter().position(|byte| *byte == 0)?);
+            let fixed = after.get(1..19)?;
+            let number = |at: usize, size: usize| {
+                fixed[at..at + size].iter().fold(0u64, |sum, byte| sum << 8 | u64::from(*byte))
+            };
+            shown.push(format!(
+                "{} of {}.{} type {} format {}",
+                show(name),
+                number(0, 4),
+                number(4, 2),
+                number(6, 4),
+                number(16, 2)
+            ));
+            rest = &after[19..];
+        }
+        Some(format!("[{}]", shown.join(", ")))
+    }
+
     /// The two texts of a ParameterStatus.
     #[must_use]
     pub fn parameter(&self) -> Option<(String, String)> {
@@ -107,7 +148,11 @@ impl fmt::Display for Frame {
             b's' => write!(f, "PortalSuspended"),
             b'I' => write!(f, "EmptyQueryResponse"),
             b't' => write!(f, "ParameterDescription {}", self.body.escape_ascii()),
-            b'D' => write!(f, "DataRow {}", show(&self.body)),
+            b'D' => write!(f, "DataRow {}", self.columns().unwrap_or_else(|| show(&self.body))),
+            b'T' => {
+                let columns = self.descriptions().unwrap_or_else(|| show(&self.body));
+                write!(f, "RowDescription {columns}")
+            }
             tag => write!(f, "{:?} {}", char::from(tag), show(&self.body)),
         }
     }

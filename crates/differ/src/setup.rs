@@ -1,5 +1,6 @@
 //! The two databases: made once, the clients' own schemas made anew for each episode.
 
+use crate::client::Peers;
 use crate::conn::{Broken, Conn};
 use crate::mask::{DIRECT, PROXIED};
 use std::time::Duration;
@@ -41,29 +42,38 @@ const OWN: &str = "
 #[derive(Debug)]
 pub struct Admin {
     databases: [Conn; 2],
+    proxied: String,
 }
 
 impl Admin {
-    /// Connects to the server at `addr`, making the databases if they are not there.
+    /// Connects straight to the server, making the databases if they are not there.
     ///
     /// # Errors
     /// If the server cannot be reached or refuses.
-    pub fn new(addr: &str, user: &str) -> Result<Self, String> {
+    pub fn new(peers: &Peers) -> Result<Self, String> {
+        let (addr, user) = (peers.direct.as_str(), peers.user.as_str());
+        let names = [PROXIED, DIRECT].map(|name| format!("{name}{}", peers.suffix));
         let mut control = connect(addr, user, "postgres")?;
-        for name in [PROXIED, DIRECT] {
+        for name in &names {
             let known = format!("select 1 from pg_database where datname = '{name}'");
             if run(&mut control, &known)? == 0 {
                 create(&mut control, addr, user, name)?;
             }
         }
-        Ok(Self { databases: [connect(addr, user, PROXIED)?, connect(addr, user, DIRECT)?] })
+        Ok(Self {
+            databases: [connect(addr, user, &names[0])?, connect(addr, user, &names[1])?],
+            proxied: names[0].clone(),
+        })
     }
 
     /// Puts the clients' own tables back to what they are at the start of an episode.
     ///
     /// # Errors
     /// If a command fails, for one because a transaction of an earlier episode is still open.
-    pub fn reset(&mut self, clients: usize) -> Result<(), String> {
+    pub fn reset(&mut self, clients: usize, servers: Servers) -> Result<(), String> {
+        if servers == Servers::Fresh {
+            self.end_servers()?;
+        }
         let sql: String =
             (1..=clients).map(|number| OWN.replace("{s}", &format!("c{number}"))).collect();
         for (conn, name) in self.databases.iter_mut().zip([PROXIED, DIRECT]) {
@@ -71,6 +81,29 @@ impl Admin {
         }
         Ok(())
     }
+
+    /// Ends all sessions of the proxied database but this one, and gives the proxy time to notice.
+    fn end_servers(&mut self) -> Result<(), String> {
+        let ended = format!(
+            "select pg_terminate_backend(pid) from pg_stat_activity \
+             where datname = '{}' and pid <> pg_backend_pid()",
+            self.proxied
+        );
+        while run(&mut self.databases[0], &ended)? > 0 {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        std::thread::sleep(Duration::from_millis(10));
+        Ok(())
+    }
+}
+
+/// Whether the proxy begins an episode with the servers it has, or is made to open new ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Servers {
+    /// Whatever earlier episodes have left in them.
+    Used,
+    /// None at the start: an episode then depends on itself only, and can be repeated.
+    Fresh,
 }
 
 fn create(control: &mut Conn, addr: &str, user: &str, name: &str) -> Result<(), String> {

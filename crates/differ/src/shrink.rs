@@ -2,11 +2,11 @@
 
 use crate::client::{Difference, Stop};
 use crate::episode::{Plan, Step, replay};
-use crate::setup::Admin;
+use crate::setup::{Admin, Servers};
 use std::time::{Duration, Instant};
 
 /// Replays at most this many times,
-const TRIES: usize = 600;
+const TRIES: usize = 1000;
 /// and for at most this long.
 const TIME: Duration = Duration::from_secs(60);
 
@@ -41,11 +41,16 @@ pub fn shrink(
         best: steps.to_vec(),
         found: None,
     };
-    // A difference may depend on which server the proxy chooses.
-    if !(0..3).any(|_| search.fails(steps.to_vec())) {
-        return None;
+    // Best if it needs nothing that earlier episodes left in the proxy's servers.
+    search.plan.servers = Servers::Fresh;
+    if !search.fails(steps.to_vec()) {
+        search.plan.servers = Servers::Used;
+        if !(0..3).any(|_| search.fails(steps.to_vec())) {
+            return None;
+        }
     }
     search.drop_steps();
+    search.drop_sends();
     while search.drop_messages() && search.drop_steps() {}
     search.found.map(|found| (search.best, found))
 }
@@ -55,8 +60,13 @@ impl Search<'_> {
         self.tries >= TRIES || Instant::now() > self.until
     }
 
-    /// Runs `steps`; if they fail in the same way they become the best.
+    /// Runs `steps`, twice if need be, as the outcome may depend on which server the proxy chooses;
+    /// if they fail in the same way they become the best.
     fn fails(&mut self, steps: Vec<Step>) -> bool {
+        self.fails_once(steps.clone()) || self.fails_once(steps)
+    }
+
+    fn fails_once(&mut self, steps: Vec<Step>) -> bool {
         self.tries += 1;
         let Ok(outcome) = replay(&self.plan, self.admin, self.seed, &steps) else {
             return false;
@@ -85,6 +95,27 @@ impl Search<'_> {
                 end = start.min(self.best.len());
             }
             size /= 2;
+        }
+        any
+    }
+
+    /// Leaves out what single clients send in a burst. True if any could be.
+    fn drop_sends(&mut self) -> bool {
+        let mut any = false;
+        for step in (0..self.best.len()).rev() {
+            let count = match self.best.get(step) {
+                Some(Step::Send(sends)) if sends.len() > 1 => sends.len(),
+                _ => continue,
+            };
+            for send in (0..count).rev() {
+                let mut steps = self.best.clone();
+                if let Some(Step::Send(sends)) = steps.get_mut(step)
+                    && send < sends.len()
+                {
+                    sends.remove(send);
+                }
+                any |= !self.exhausted() && self.fails(steps);
+            }
         }
         any
     }

@@ -76,11 +76,11 @@ impl Generator {
 
     fn parse(&mut self, draft: &mut Draft<'_>, name: &[u8], sql: Vec<u8>) {
         let kinds = self.kinds.get(&sql).copied().unwrap_or("");
-        let oids = match self.rng.below(12) {
-            0..6 => Vec::new(),
-            6 => vec![0; kinds.len()],
-            7 => vec![25],
-            8 => vec![20],
+        let oids = match self.rng.below(40) {
+            0..20 => Vec::new(),
+            20..26 => vec![0; kinds.len()],
+            26 => vec![25],
+            27 => vec![20],
             _ => kinds.bytes().map(texts::oid).collect(),
         };
         if self.needs_settled_env(draft, &sql) {
@@ -145,7 +145,7 @@ impl Generator {
     }
 
     fn prepare(&mut self, draft: &mut Draft<'_>) {
-        let name = self.name();
+        let name = self.new_name(draft);
         let (sql, _) = self.text(draft.client);
         self.parse(draft, &name, sql.clone());
         if self.rng.chance(50) {
@@ -218,6 +218,9 @@ impl Generator {
     }
 
     fn use_portal(&mut self, draft: &mut Draft<'_>) {
+        if draft.ledger.status() != b'T' && self.rng.chance(80) {
+            return self.open_portal(draft);
+        }
         let portal = if self.rng.chance(20) { "" } else { *self.rng.pick(&PORTALS) };
         match self.rng.below(4) {
             0 => draft.msgs.push(Msg::ClosePortal(portal.into())),
@@ -232,7 +235,7 @@ impl Generator {
             return self.unnamed(draft);
         };
         if self.rng.chance(30) {
-            let name = self.name();
+            let name = self.new_name(draft);
             self.parse(draft, &name, sql.clone());
             self.bind(draft, "", &name, &sql);
             self.execute(draft, "");
@@ -246,6 +249,7 @@ impl Generator {
         let sql = match (draft.parsed.get(&b""[..]), draft.ledger.stmts.get(&b""[..])) {
             (Some(sql), _) => sql.clone(),
             (None, Some(prepared)) => prepared.sql.clone(),
+            (None, None) if self.rng.chance(80) => return self.unnamed(draft),
             (None, None) => Vec::new(),
         };
         let closed = draft.mode == Mode::Closed;

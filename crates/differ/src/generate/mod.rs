@@ -164,7 +164,10 @@ impl Generator {
             1 => texts::WRITES,
             _ => texts::ODD,
         };
-        let (text, kinds) = *self.rng.pick(list);
+        let (mut text, mut kinds) = *self.rng.pick(list);
+        if self.features.has("stale") && self.rng.chance(25) {
+            (text, kinds) = ("select * from {s}.t3 order by id", "");
+        }
         let mut sql = texts::fill(text, client, &mut self.rng);
         if self.rng.chance(8) {
             sql.extend_from_slice(format!(" -- {}", self.rng.below(1000)).as_bytes());
@@ -202,7 +205,7 @@ impl Generator {
         let hidden = ["do $$ begin execute 'deallocate all'; end $$", HIDDEN_SET];
         let text = match self.rng.weighted(&weights) {
             0 if control == 0 => return None,
-            0 => *self.rng.pick(texts::CONTROL),
+            0 => self.control(draft.ledger.status()),
             1 => *self.rng.pick(texts::REPORTED),
             2 => *self.rng.pick(texts::UNREPORTED),
             3 => *self.rng.pick(texts::DDL),
@@ -215,6 +218,17 @@ impl Generator {
         Some(texts::fill(text, draft.client, &mut self.rng))
     }
 
+    /// Transaction control that mostly suits the state the session is in.
+    fn control(&mut self, status: u8) -> &'static str {
+        let weights = match status {
+            b'I' => [85, 8, 7],
+            b'T' => [8, 25, 67],
+            _ => [5, 45, 50],
+        };
+        let list = [texts::BEGIN, texts::END, texts::SAVEPOINT][self.rng.weighted(&weights)];
+        *self.rng.pick(list)
+    }
+
     /// A statement name, most often one of a client's own.
     fn name(&mut self) -> Vec<u8> {
         if self.features.has("longnames") && self.rng.chance(10) {
@@ -222,6 +236,13 @@ impl Generator {
             return format!("{}{tail}", "n".repeat(63)).into_bytes();
         }
         self.rng.pick(&NAMES).as_bytes().to_vec()
+    }
+
+    /// A name to prepare a statement under, mostly one that is free.
+    fn new_name(&mut self, draft: &Draft<'_>) -> Vec<u8> {
+        let name = self.name();
+        let taken = draft.ledger.stmts.contains_key(&name) || draft.parsed.contains_key(&name);
+        if taken && self.rng.chance(75) { self.name() } else { name }
     }
 
     /// The name and text of a statement that should exist.

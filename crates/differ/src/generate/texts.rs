@@ -119,24 +119,27 @@ pub(super) const ODD: &[Text] = &[
     ("select 'a\\'b' /*env*/", ""),
 ];
 
-/// Transaction control.
-pub(super) const CONTROL: &[&str] = &[
+/// Commands that begin a transaction.
+pub(super) const BEGIN: &[&str] = &[
+    "begin",
     "begin",
     "begin",
     "begin",
     "BEGIN READ ONLY",
     "begin isolation level repeatable read",
     "start transaction",
-    "commit",
-    "commit",
-    "commit",
-    "END",
-    "rollback",
-    "rollback",
-    "abort",
-    "commit and chain",
+];
+
+/// Commands that end a transaction.
+pub(super) const END: &[&str] =
+    &["commit", "commit", "commit", "END", "rollback", "rollback", "abort", "commit and chain"];
+
+/// Commands on savepoints.
+pub(super) const SAVEPOINT: &[&str] = &[
+    "savepoint a",
     "savepoint a",
     "savepoint b",
+    "rollback to a",
     "rollback to a",
     "rollback to b",
     "release a",
