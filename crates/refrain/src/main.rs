@@ -1,3 +1,9 @@
-//! To be written.
+//! `refrain`: see `refrain --help`.
 
-fn main() {}
+#![forbid(unsafe_code)]
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    refrain::cli::run()
+}

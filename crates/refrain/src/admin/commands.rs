@@ -1,0 +1,232 @@
+//! The table of commands, and what each does.
+
+use std::sync::Arc;
+use std::sync::mpsc;
+
+use refrain_engine::event::{ClientSerial, Command};
+use refrain_wire::write;
+
+use super::show::{ALL, LISTINGS, SETTINGS};
+use super::table::Show;
+use super::text::{self, Refusal, Word};
+use super::{Desk, PATIENCE, Question, Waiting};
+use crate::operator::Order;
+
+/// A command, by its first word.
+pub(super) struct Entry {
+    name: &'static str,
+    /// Whether it needs a user of `admin_users`.
+    admin: bool,
+    /// Its form, for `SHOW HELP`; empty for what is only there to please drivers.
+    usage: &'static str,
+    run: fn(&mut Desk, &Question, &[Word]) -> Answer,
+}
+
+/// Messages to be sent now; `None` when they follow later, or never.
+type Answer = Result<Option<Vec<u8>>, Refusal>;
+
+pub(super) const COMMANDS: &[Entry] = &[
+    Entry { name: "show", admin: false, usage: "", run: show },
+    Entry { name: "select", admin: false, usage: "", run: select },
+    Entry { name: "set", admin: false, usage: "", run: set },
+    Entry { name: "reload", admin: true, usage: "RELOAD", run: reload },
+    Entry { name: "pause", admin: true, usage: "PAUSE [<db>]", run: pause },
+    Entry { name: "resume", admin: true, usage: "RESUME [<db>]", run: resume },
+    Entry { name: "reconnect", admin: true, usage: "RECONNECT [<db>]", run: reconnect },
+    Entry { name: "wait_close", admin: true, usage: "WAIT_CLOSE [<db>]", run: wait_close },
+    Entry { name: "kill", admin: true, usage: "KILL [<db>]", run: kill },
+    Entry { name: "kill_client", admin: true, usage: "KILL_CLIENT <client_id>", run: kill_client },
+    Entry {
+        name: "shutdown",
+        admin: true,
+        usage: "SHUTDOWN [WAIT_FOR_SERVERS|WAIT_FOR_CLIENTS]",
+        run: shutdown,
+    },
+    Entry { name: "disable", admin: true, usage: "", run: unsupported },
+    Entry { name: "enable", admin: true, usage: "", run: unsupported },
+    Entry { name: "suspend", admin: true, usage: "", run: unsupported },
+];
+
+/// Carries a question out: the reply, unless it follows later.
+pub(super) fn run(desk: &mut Desk, question: &Question) -> Option<Vec<u8>> {
+    answer(desk, question).unwrap_or_else(|refusal| Some(refusal.reply()))
+}
+
+fn answer(desk: &mut Desk, question: &Question) -> Answer {
+    let words = text::words(&question.query)?;
+    let Some((first, arguments)) = words.split_first() else { return Ok(Some(text::empty())) };
+    let entry = COMMANDS.iter().find(|entry| first.is(entry.name));
+    let entry = entry.ok_or_else(|| Refusal::syntax(&question.query))?;
+    if entry.admin {
+        if !question.admin {
+            return Err(Refusal::not_allowed());
+        }
+        let Question { user, query, .. } = question;
+        tracing::info!(cause = "console", user = &**user, "{query}");
+    }
+    (entry.run)(desk, question, arguments)
+}
+
+fn show(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answer {
+    let [what] = arguments else { return Err(Refusal::syntax(&question.query)) };
+    let mut out = Vec::new();
+    if what.is("help") {
+        text::notice(&mut out, "Console usage", &help());
+    } else if what.is("all") {
+        ALL.show(&desk.view(), &mut out);
+    } else if let Some((name, value)) = SETTINGS.iter().find(|(name, _)| what.is(name)) {
+        write::text_columns(&mut out, &[name]);
+        write::text_row(&mut out, [Some(*value)].into_iter());
+    } else if let Some((_, listing)) = LISTINGS.iter().find(|(name, _)| what.is(name)) {
+        listing.show(&desk.view(), &mut out);
+    } else {
+        return Err(Refusal::syntax(&question.query));
+    }
+    out.extend_from_slice(&text::done("SHOW"));
+    Ok(Some(out))
+}
+
+fn help() -> String {
+    let names: Vec<_> = LISTINGS.iter().map(|(name, _)| name.to_uppercase()).collect();
+    let mut help = format!("\n\tSHOW HELP|{}", names.join("|"));
+    for entry in COMMANDS.iter().filter(|entry| !entry.usage.is_empty()) {
+        help += &format!("\n\t{}", entry.usage);
+    }
+    help
+}
+
+/// A number, with which monitors see whether somebody is there; otherwise the same as SHOW.
+fn select(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answer {
+    match arguments {
+        [number] if number.text.parse::<i64>().is_ok() => {
+            let mut out = Vec::new();
+            write::text_columns(&mut out, &["?column?"]);
+            write::text_row(&mut out, [Some(number.text.as_str())].into_iter());
+            out.extend_from_slice(&text::done("SELECT 1"));
+            Ok(Some(out))
+        }
+        _ => show(desk, question, arguments),
+    }
+}
+
+/// Settings that drivers set on connecting are accepted and mean nothing. Options are not set this
+/// way: what is in force is what is in the file.
+fn set(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answer {
+    let (name, rest) = arguments.split_first().ok_or_else(|| Refusal::syntax(&question.query))?;
+    if !rest.first().is_some_and(|word| word.is("=") || word.is("to")) {
+        return Err(Refusal::syntax(&question.query));
+    }
+    if desk.state.options().rows().iter().any(|row| name.is(row.key)) {
+        let advice = "options are changed in the configuration file, followed by RELOAD";
+        return Err(Refusal::new("0A000", advice));
+    }
+    let mut out = Vec::new();
+    text::notice(&mut out, "SET ignored", "");
+    out.extend_from_slice(&text::done("SET"));
+    Ok(Some(out))
+}
+
+fn reload(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answer {
+    let [] = arguments else { return Err(Refusal::syntax(&question.query)) };
+    let (answer, outcome) = mpsc::channel();
+    // The operator goes last.
+    let _ = desk.orders.send(Order::Reload(Some(answer)));
+    match outcome.recv_timeout(PATIENCE) {
+        Ok(Ok(())) => Ok(Some(text::done("RELOAD"))),
+        Ok(Err(why)) => Err(Refusal::new("F0000", format!("RELOAD failed: {why}"))),
+        Err(_) => Err(Refusal::new("57P01", "the program is about to end")),
+    }
+}
+
+fn pause(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answer {
+    let database = database(desk, question, arguments)?;
+    desk.state.pause(database.clone());
+    Ok(wait(desk, question, "PAUSE", database, |_| true))
+}
+
+fn resume(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answer {
+    let database = database(desk, question, arguments)?;
+    desk.state.resume(database.clone());
+    let concerned = |waiting: &mut Waiting| {
+        let same = database.is_none() || waiting.database == database;
+        waiting.tag == "PAUSE" && same
+    };
+    let undone: Vec<_> = desk.waiting.extract_if(.., concerned).collect();
+    for Waiting { core, client, .. } in undone {
+        desk.reply(core, client, Refusal::undone().reply());
+    }
+    Ok(Some(text::done("RESUME")))
+}
+
+fn reconnect(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answer {
+    let database = database(desk, question, arguments)?;
+    desk.state.post.command(&Command::Reconnect(database));
+    Ok(Some(text::done("RECONNECT")))
+}
+
+fn wait_close(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answer {
+    let database = database(desk, question, arguments)?;
+    Ok(wait(desk, question, "WAIT_CLOSE", database, |server| server.close_needed))
+}
+
+fn kill(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answer {
+    let database = database(desk, question, arguments)?;
+    desk.state.post.command(&Command::Kill(database));
+    Ok(Some(text::done("KILL")))
+}
+
+fn kill_client(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answer {
+    let [id] = arguments else { return Err(Refusal::syntax(&question.query)) };
+    let serial = id.text.parse().map(ClientSerial);
+    let serial = serial.map_err(|_| Refusal::new("22P02", "a client's id is a whole number"))?;
+    if !desk.view().clients().any(|(_, client)| client.serial == serial) {
+        return Err(Refusal::new("02000", "client not found"));
+    }
+    desk.state.post.command(&Command::KillClient(serial));
+    Ok(Some(text::done("KILL_CLIENT")))
+}
+
+fn shutdown(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answer {
+    let order = match arguments {
+        [] => Order::Stop,
+        [how] if how.is("wait_for_servers") => Order::Drain,
+        [how] if how.is("wait_for_clients") => Order::DrainSlowly,
+        _ => return Err(Refusal::syntax(&question.query)),
+    };
+    // The operator goes last.
+    let _ = desk.orders.send(order);
+    Ok(Some(text::done("SHUTDOWN")))
+}
+
+fn unsupported(_: &mut Desk, question: &Question, _: &[Word]) -> Answer {
+    Err(Refusal::new("0A000", format!("'{}' is not supported by Refrain", question.query)))
+}
+
+/// The database a command is about; all where it names none.
+fn database(
+    desk: &Desk,
+    question: &Question,
+    arguments: &[Word],
+) -> Result<Option<Arc<str>>, Refusal> {
+    match arguments {
+        [] => Ok(None),
+        [name] if desk.state.options().database(&name.text).is_some() => {
+            Ok(Some(Arc::from(name.text.as_str())))
+        }
+        [name] => Err(Refusal::no_database(&name.text)),
+        _ => Err(Refusal::syntax(&question.query)),
+    }
+}
+
+/// Answers once none of the database's servers is of the kind that is waited for: at the next look.
+fn wait(
+    desk: &mut Desk,
+    question: &Question,
+    tag: &'static str,
+    database: Option<Arc<str>>,
+    concerns: fn(&refrain_engine::snapshot::ServerView) -> bool,
+) -> Option<Vec<u8>> {
+    let Question { core, client, .. } = *question;
+    desk.waiting.push(Waiting { core, client, tag, database, concerns });
+    None
+}

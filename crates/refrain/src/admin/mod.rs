@@ -1,0 +1,154 @@
+//! The console: the databases `refrain` and `pgbouncer`, answered with text.
+//!
+//! An engine logs the client in and hands over what it asks; one helper thread, the desk, answers
+//! everybody. To know what the cores are doing it asks each for a snapshot, which they make between two
+//! turns; no lock is shared with them. What it wants done goes to them as commands.
+//!
+//! Names, columns, their order and types are those of PgBouncer 1.24, because exporters and scripts read
+//! them by position; what we have to tell beyond that has commands of its own ([`own`]). Each listing
+//! is a row in the table [`show::LISTINGS`], each command one in [`commands::COMMANDS`].
+//!
+//! Not here: who may log in, the wire protocol around a reply (both in the engine), and metrics.
+
+mod text;
+mod table;
+mod averages;
+mod view;
+mod sockets;
+mod pgbouncer;
+mod own;
+mod show;
+mod commands;
+
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::thread;
+use std::time::Duration;
+
+use refrain_engine::event::{ClientSerial, Core};
+use refrain_engine::snapshot::{ServerView, Snapshot};
+
+use crate::mail::Mail;
+use crate::operator::Order;
+use crate::state::State;
+
+use averages::Averages;
+use view::View;
+
+/// How long the desk waits for the cores' snapshots.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How often it looks whether what a client waits for has come about.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// How often it looks whether a period of statistics is over.
+const IDLE: Duration = Duration::from_secs(1);
+
+/// What a client of the console asks.
+#[derive(Debug)]
+pub(crate) struct Question {
+    /// Where the client is.
+    pub(crate) core: Core,
+    pub(crate) client: ClientSerial,
+    pub(crate) user: Arc<str>,
+    /// Whether the user may do more than look.
+    pub(crate) admin: bool,
+    pub(crate) query: String,
+}
+
+/// A client whose answer depends on what servers do.
+struct Waiting {
+    core: Core,
+    client: ClientSerial,
+    /// The command, as its reply names it.
+    tag: &'static str,
+    /// All databases where there is none.
+    database: Option<Arc<str>>,
+    /// The servers that are waited for.
+    concerns: fn(&ServerView) -> bool,
+}
+
+impl Waiting {
+    fn is_over(&self, snapshots: &[Snapshot]) -> bool {
+        let named = |server: &&ServerView| match &self.database {
+            Some(database) => server.database == *database,
+            None => true,
+        };
+        let mut servers = snapshots.iter().flat_map(|snapshot| &snapshot.servers).filter(named);
+        !servers.any(self.concerns)
+    }
+
+    fn is_gone(&self, snapshots: &[Snapshot]) -> bool {
+        let mut clients = snapshots.iter().flat_map(|snapshot| &snapshot.clients);
+        !clients.any(|client| client.serial == self.client)
+    }
+}
+
+/// The thread that answers.
+struct Desk {
+    state: Arc<State>,
+    orders: Sender<Order>,
+    averages: Averages,
+    waiting: Vec<Waiting>,
+}
+
+/// Starts the thread that answers; it ends when nobody is left who could ask.
+///
+/// # Errors
+/// Where no thread can be started.
+pub(crate) fn open(
+    state: Arc<State>,
+    orders: Sender<Order>,
+    questions: Receiver<Question>,
+) -> io::Result<()> {
+    let averages = Averages::new(state.clock.now());
+    let desk = Desk { state, orders, averages, waiting: Vec::new() };
+    thread::Builder::new().name("console".to_owned()).spawn(move || desk.run(&questions))?;
+    Ok(())
+}
+
+impl Desk {
+    fn run(mut self, questions: &Receiver<Question>) {
+        loop {
+            let patience = if self.waiting.is_empty() { IDLE } else { LOOK_EVERY };
+            match questions.recv_timeout(patience) {
+                Ok(question) => self.answer(&question),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+            if self.averages.is_due(self.state.clock.now()) {
+                let totals = self.view().totals();
+                self.averages.roll(self.state.clock.now(), totals);
+            }
+            self.look();
+        }
+    }
+
+    fn answer(&mut self, question: &Question) {
+        let reply = commands::run(self, question);
+        if let Some(reply) = reply {
+            self.reply(question.core, question.client, reply);
+        }
+    }
+
+    fn view(&self) -> View<'_> {
+        View::new(&self.state, &self.averages, self.state.snapshots(PATIENCE))
+    }
+
+    fn reply(&self, core: Core, client: ClientSerial, reply: Vec<u8>) {
+        self.state.post.send(core, Mail::Console { client, reply });
+    }
+
+    /// Answers those whose wait is over.
+    fn look(&mut self) {
+        if self.waiting.is_empty() {
+            return;
+        }
+        let snapshots = self.state.snapshots(PATIENCE);
+        let over =
+            |waiting: &mut Waiting| waiting.is_over(&snapshots) || waiting.is_gone(&snapshots);
+        let done: Vec<_> = self.waiting.extract_if(.., over).collect();
+        for Waiting { core, client, tag, .. } in done {
+            self.reply(core, client, text::done(tag));
+        }
+    }
+}

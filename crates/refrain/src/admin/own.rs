@@ -1,0 +1,129 @@
+//! Listings that PgBouncer does not have: statements, what became of them, options with their meaning.
+
+use std::process;
+
+use refrain_config::ConfigRow;
+use refrain_engine::snapshot::StatementView;
+
+use super::pgbouncer::COMPATIBLE_WITH;
+use super::table::{Listing, Pair, bigint, int, text};
+use super::view::Pool;
+
+/// Every statement that is shared, the most used first.
+pub(super) const STATEMENTS: Listing<StatementView> = Listing {
+    columns: &[
+        bigint("id", |row| row.id),
+        text("database", |row| row.database.to_string()),
+        text("user", |row| row.user.to_string()),
+        text("text", |row| row.text.clone()),
+        text("parameter_types", |row| {
+            row.parameter_types.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+        }),
+        int("clients", |row| row.clients.into()),
+        int("servers", |row| row.servers.into()),
+        bigint("uses", |row| row.uses),
+        int("generation", |row| row.generation.into()),
+        bigint("bytes", |row| row.bytes),
+    ],
+    rows: |view| {
+        let mut statements = view.state.shared.statements();
+        statements.sort_by(|a, b| b.uses.cmp(&a.uses).then(a.id.cmp(&b.id)));
+        statements
+    },
+};
+
+/// What became of prepared statements, by pool.
+pub(super) const PREPARED: Listing<Pool> = Listing {
+    columns: &[
+        text("database", |pool| pool.sum.database.to_string()),
+        text("user", |pool| pool.sum.user.to_string()),
+        bigint("prepare_cache_hit", |pool| pool.sum.counters.prepare_hits),
+        bigint("prepare_cache_miss", |pool| pool.sum.counters.prepare_misses),
+        text("hit_ratio", |pool| {
+            ratio(pool.sum.counters.prepare_hits, pool.sum.counters.prepare_misses)
+        }),
+        bigint("client_parses", |pool| pool.sum.counters.client_parses),
+        bigint("server_parses", |pool| pool.sum.counters.server_parses),
+        bigint("parses_answered", |pool| pool.sum.counters.parses_answered),
+        bigint("closes_answered", |pool| pool.sum.counters.closes_answered),
+        bigint("binds", |pool| pool.sum.counters.binds),
+        bigint("evictions", |pool| pool.sum.counters.evictions),
+        bigint("generations", |pool| pool.sum.counters.generations),
+        bigint("uncached", |pool| pool.sum.counters.uncached),
+        bigint("undone", |pool| pool.sum.counters.undone),
+        bigint("lost", |pool| pool.sum.counters.lost_statements),
+    ],
+    rows: |view| view.pools(),
+};
+
+/// The part of hits, with four digits; empty where there is nothing to divide.
+fn ratio(hits: u64, misses: u64) -> String {
+    match hits.saturating_add(misses) {
+        0 => String::new(),
+        all => format!("{:.4}", hits as f64 / all as f64),
+    }
+}
+
+/// A counter of a pool.
+pub(super) struct Counter {
+    database: String,
+    user: String,
+    name: &'static str,
+    value: u64,
+}
+
+/// Every counter of every pool.
+pub(super) const COUNTERS: Listing<Counter> = Listing {
+    columns: &[
+        text("database", |row| row.database.clone()),
+        text("user", |row| row.user.clone()),
+        text("counter", |row| row.name.to_owned()),
+        bigint("value", |row| row.value),
+    ],
+    rows: |view| view.pools().iter().flat_map(counters_of).collect(),
+};
+
+fn counters_of(pool: &Pool) -> impl Iterator<Item = Counter> {
+    pool.sum.counters.rows().map(|(name, value)| Counter {
+        database: pool.sum.database.to_string(),
+        user: pool.sum.user.to_string(),
+        name,
+        value,
+    })
+}
+
+/// `SHOW CONFIG` with units and words.
+pub(super) const OPTIONS: Listing<ConfigRow> = Listing {
+    columns: &[
+        text("key", |row| row.key.to_owned()),
+        text("value", |row| row.value.clone()),
+        text("default", |row| row.default.to_string()),
+        text("unit", |row| row.unit.to_owned()),
+        text("changeable", |row| if row.changeable { "yes" } else { "no" }.to_owned()),
+        text("description", |row| row.doc.clone()),
+    ],
+    rows: |view| view.options.rows(),
+};
+
+/// What this program is.
+pub(super) const REFRAIN: Listing<Pair> = Listing {
+    columns: &[text("key", |row| row.name.clone()), text("value", |row| row.value.clone())],
+    rows: |view| {
+        let state = view.state;
+        let addresses: Vec<_> = state.addresses.iter().map(ToString::to_string).collect();
+        let clients: usize = view.clients().count();
+        vec![
+            Pair::new("version", env!("CARGO_PKG_VERSION")),
+            Pair::new("compatible_with", COMPATIBLE_WITH),
+            Pair::new("pid", process::id()),
+            Pair::new("started", state.clock.date(state.started)),
+            Pair::new("uptime_seconds", view.now.since(state.started) / 1_000_000),
+            Pair::new("configuration", &state.source),
+            Pair::new("listen", addresses.join(", ")),
+            Pair::new("driver", state.driver),
+            Pair::new("cores", state.post.cores().len()),
+            Pair::new("clients", clients),
+            Pair::new("draining", state.is_draining()),
+        ]
+    },
+};

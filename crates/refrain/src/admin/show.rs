@@ -1,0 +1,100 @@
+//! The table of everything that can be shown.
+
+use super::table::{Listing, Pair, Show, text};
+use super::{own, pgbouncer, sockets};
+
+/// What can be shown, by name.
+pub(super) const LISTINGS: &[(&str, &dyn Show)] = &[
+    ("active_sockets", &sockets::ACTIVE_SOCKETS),
+    ("clients", &sockets::CLIENTS),
+    ("config", &pgbouncer::CONFIG),
+    ("counters", &own::COUNTERS),
+    ("databases", &pgbouncer::DATABASES),
+    ("dns_hosts", &pgbouncer::DNS_HOSTS),
+    ("dns_zones", &pgbouncer::DNS_ZONES),
+    ("fds", &pgbouncer::FDS),
+    ("lists", &pgbouncer::LISTS),
+    ("mem", &pgbouncer::MEM),
+    ("options", &own::OPTIONS),
+    ("peer_pools", &pgbouncer::PEER_POOLS),
+    ("peers", &pgbouncer::PEERS),
+    ("pins", &sockets::PINS),
+    ("pools", &pgbouncer::POOLS),
+    ("prepared", &own::PREPARED),
+    ("refrain", &own::REFRAIN),
+    ("servers", &sockets::SERVERS),
+    ("servers_extended", &sockets::SERVERS_EXTENDED),
+    ("sockets", &sockets::SOCKETS),
+    ("state", &pgbouncer::STATE),
+    ("statements", &own::STATEMENTS),
+    ("stats", &pgbouncer::STATS),
+    ("stats_averages", &pgbouncer::STATS_AVERAGES),
+    ("stats_totals", &pgbouncer::STATS_TOTALS),
+    ("totals", &pgbouncer::TOTALS),
+    ("users", &pgbouncer::USERS),
+    ("version", &pgbouncer::VERSION),
+];
+
+/// Settings that drivers ask for on connecting, as PgBouncer answers.
+pub(super) const SETTINGS: &[(&str, &str)] = &[
+    ("client_encoding", "UTF-8"),
+    ("datestyle", "ISO"),
+    ("default_transaction_isolation", "read committed"),
+    ("extra_float_digits", "2"),
+    ("standard_conforming_strings", "on"),
+    ("timezone", "GMT"),
+];
+
+/// `SHOW ALL`, which some clients begin with.
+pub(super) const ALL: Listing<Pair> = Listing {
+    columns: &[text("name", |row| row.name.clone()), text("setting", |row| row.value.clone())],
+    rows: |_| SETTINGS.iter().map(|(name, value)| Pair::new(*name, value)).collect(),
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(listing: &str) -> String {
+        let (_, show) = LISTINGS.iter().find(|(name, _)| *name == listing).unwrap();
+        show.names().join(" ")
+    }
+
+    /// From PgBouncer 1.24's `src/admin.c` and `src/stats.c`.
+    #[test]
+    fn columns_are_those_of_pgbouncer() {
+        assert_eq!(
+            names("pools"),
+            "database user cl_active cl_waiting cl_active_cancel_req cl_waiting_cancel_req \
+             sv_active sv_active_cancel sv_being_canceled sv_idle sv_used sv_tested sv_login \
+             maxwait maxwait_us pool_mode load_balance_hosts"
+        );
+        assert_eq!(
+            names("databases"),
+            "name host port database force_user pool_size min_pool_size reserve_pool_size \
+             server_lifetime pool_mode load_balance_hosts max_connections current_connections \
+             max_client_connections current_client_connections paused disabled"
+        );
+        let socket = "type user database replication state addr port local_addr local_port \
+                      connect_time request_time wait wait_us close_needed ptr link remote_pid tls \
+                      application_name prepared_statements id";
+        assert_eq!(names("clients"), socket);
+        assert_eq!(names("servers"), socket);
+        assert_eq!(names("sockets").split(' ').count(), 28);
+        assert_eq!(names("stats").split(' ').count(), 23);
+        assert_eq!(
+            names("stats_totals"),
+            "database server_assignment_count xact_count query_count bytes_received bytes_sent \
+             xact_time query_time wait_time client_parse_count server_parse_count bind_count"
+        );
+        assert_eq!(names("lists"), "list items");
+        assert_eq!(names("config"), "key value default changeable");
+        assert_eq!(names("version"), "version");
+    }
+
+    #[test]
+    fn the_table_is_in_order() {
+        assert!(LISTINGS.is_sorted_by_key(|(name, _)| *name));
+        assert!(SETTINGS.is_sorted_by_key(|(name, _)| *name));
+    }
+}

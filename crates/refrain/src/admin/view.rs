@@ -1,0 +1,106 @@
+//! What the cores said, put together.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use refrain_config::Options;
+use refrain_engine::Now;
+use refrain_engine::event::Core;
+use refrain_engine::snapshot::{
+    ClientState, ClientView, PoolView, ServerState, ServerView, Snapshot,
+};
+
+use super::averages::{self, Averages, Figures, Totals};
+use crate::state::State;
+use crate::sum::{self, Key};
+
+/// The whole program at about one moment.
+pub(super) struct View<'a> {
+    pub(super) state: &'a State,
+    pub(super) averages: &'a Averages,
+    pub(super) options: Arc<Options>,
+    pub(super) now: Now,
+    pub(super) snapshots: Vec<Snapshot>,
+}
+
+/// A pool over all cores.
+pub(super) struct Pool {
+    /// The parts of all cores, added up.
+    pub(super) sum: PoolView,
+    pub(super) clients_active: u32,
+    /// Servers by state, in the order of [`SERVER_STATES`].
+    servers: [u32; SERVER_STATES.len()],
+}
+
+const SERVER_STATES: [ServerState; 5] = [
+    ServerState::Login,
+    ServerState::Idle,
+    ServerState::Active,
+    ServerState::Resetting,
+    ServerState::Cancelling,
+];
+
+impl Pool {
+    /// How many servers are in this state.
+    pub(super) fn servers(&self, state: ServerState) -> u64 {
+        let counts = SERVER_STATES.iter().zip(self.servers);
+        counts.filter(|(other, _)| **other == state).map(|(_, count)| u64::from(count)).sum()
+    }
+}
+
+impl<'a> View<'a> {
+    pub(super) fn new(state: &'a State, averages: &'a Averages, snapshots: Vec<Snapshot>) -> Self {
+        Self { state, averages, options: state.options(), now: state.clock.now(), snapshots }
+    }
+
+    /// All clients that are logged in, with the core that serves each.
+    pub(super) fn clients(&self) -> impl Iterator<Item = (Core, &ClientView)> {
+        self.snapshots.iter().flat_map(|core| core.clients.iter().map(|client| (core.core, client)))
+    }
+
+    /// All servers, with the core that has each.
+    pub(super) fn servers(&self) -> impl Iterator<Item = (Core, &ServerView)> {
+        self.snapshots.iter().flat_map(|core| core.servers.iter().map(|server| (core.core, server)))
+    }
+
+    /// How many clients talk to the console.
+    pub(super) fn admins(&self) -> u64 {
+        self.clients().filter(|(_, client)| client.state == ClientState::Admin).count() as u64
+    }
+
+    /// All pools, by database and user.
+    pub(super) fn pools(&self) -> Vec<Pool> {
+        let pool = |(key, sum)| (key, Pool { sum, clients_active: 0, servers: [0; 5] });
+        let mut pools: BTreeMap<Key, Pool> =
+            sum::pools(&self.snapshots).into_iter().map(pool).collect();
+        for (_, client) in self.clients().filter(|(_, c)| c.state == ClientState::Active) {
+            let key = (Arc::clone(&client.database), Arc::clone(&client.user));
+            if let Some(pool) = pools.get_mut(&key) {
+                pool.clients_active += 1;
+            }
+        }
+        for (_, server) in self.servers() {
+            let key = (Arc::clone(&server.database), Arc::clone(&server.user));
+            let state = SERVER_STATES.iter().position(|state| *state == server.state);
+            if let (Some(pool), Some(state)) = (pools.get_mut(&key), state) {
+                pool.servers[state] += 1;
+            }
+        }
+        pools.into_values().collect()
+    }
+
+    /// PgBouncer's figures, by database.
+    pub(super) fn totals(&self) -> Totals {
+        let mut totals = Totals::new();
+        for pool in self.snapshots.iter().flat_map(|core| &core.pools) {
+            let sum: &mut Figures = totals.entry(Arc::clone(&pool.database)).or_default();
+            averages::add(sum, &averages::figures(&pool.counters));
+        }
+        totals
+    }
+
+    /// How long ago a moment was, in microseconds.
+    pub(super) fn ago(&self, since: Option<Now>) -> u64 {
+        since.map_or(0, |since| self.now.since(since))
+    }
+}

@@ -1,0 +1,79 @@
+//! `refrain check`: whether the configuration is right, and whether the servers it names are there.
+
+use std::io::{self, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use refrain_config::{Backend, Host, Options};
+
+use crate::resolve;
+use crate::source::Source;
+
+/// How long an attempt to connect may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Writes what is found to `out`; says whether all is well.
+///
+/// # Errors
+/// Where `out` cannot be written to.
+pub(crate) fn check(source: &Source, connect: bool, out: &mut dyn Write) -> io::Result<bool> {
+    let options = match source.load() {
+        Ok(options) => options,
+        Err(problems) => {
+            writeln!(out, "{problems}")?;
+            return Ok(false);
+        }
+    };
+    let (databases, users) = (options.databases.len(), options.users.len());
+    writeln!(out, "{}: no errors; databases: {databases}, users: {users}", source.from)?;
+    if connect { reach(&options, out) } else { Ok(true) }
+}
+
+fn reach(options: &Options, out: &mut dyn Write) -> io::Result<bool> {
+    let mut all = true;
+    for database in &options.databases {
+        let Backend::Postgres(server) = &database.backend;
+        let found = try_host(&server.host);
+        all &= found.is_ok();
+        let (name, host) = (&database.name, &server.host);
+        match found {
+            Ok(()) => writeln!(out, "database {name}: {host} accepts connections")?,
+            Err(why) => writeln!(out, "database {name}: {host} cannot be reached: {why}")?,
+        }
+    }
+    Ok(all)
+}
+
+/// Connects and hangs up. Does not log in: that would need a user.
+fn try_host(host: &Host) -> Result<(), String> {
+    match host {
+        Host::Unix { dir, port } => UnixStream::connect(dir.join(format!(".s.PGSQL.{port}")))
+            .map(drop)
+            .map_err(|error| error.to_string()),
+        Host::Tcp { host, port } => {
+            let mut last = String::new();
+            for address in resolve::look_up(host)? {
+                let address = SocketAddr::new(address, *port);
+                match TcpStream::connect_timeout(&address, PATIENCE) {
+                    Ok(_) => return Ok(()),
+                    Err(error) => last = format!("{address}: {error}"),
+                }
+            }
+            Err(last)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_is_not_there() {
+        assert!(try_host(&Host::Unix { dir: "/no/such/dir".into(), port: 5432 }).is_err());
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        assert_eq!(try_host(&Host::Tcp { host: "127.0.0.1".to_owned(), port }), Ok(()));
+    }
+}

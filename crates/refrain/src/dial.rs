@@ -1,0 +1,153 @@
+//! Attempts to connect: a host may have a name, and a name several addresses.
+//!
+//! Addresses are tried one after the other, in the resolver's order; the engine hears of the first that
+//! answers or of the last that does not. An attempt carries a ticket, because the engine may give up and
+//! use the connection's number again while a name is being looked up.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::vec;
+
+use refrain_config::Host;
+use refrain_drive::Address;
+use refrain_engine::Conn;
+use refrain_engine::event::Core;
+
+use crate::resolve::{Addresses, Asker, Resolver};
+
+/// The attempts under way at one core.
+pub(crate) struct Dialer {
+    core: Core,
+    resolver: Arc<Resolver>,
+    attempts: HashMap<Conn, Attempt>,
+    /// Those whose address did not answer and that have another.
+    again: Vec<Conn>,
+    ticket: u64,
+}
+
+struct Attempt {
+    ticket: u64,
+    port: u16,
+    /// The address being tried, for the error message.
+    trying: Option<Address>,
+    rest: vec::IntoIter<IpAddr>,
+}
+
+impl Attempt {
+    fn advance(&mut self) -> Option<Address> {
+        let address = self.rest.next()?;
+        let address = Address::Tcp(SocketAddr::new(address, self.port));
+        self.trying = Some(address.clone());
+        Some(address)
+    }
+}
+
+impl Dialer {
+    pub(crate) fn new(core: Core, resolver: Arc<Resolver>) -> Self {
+        Self { core, resolver, attempts: HashMap::new(), again: Vec::new(), ticket: 0 }
+    }
+
+    /// Begins an attempt: the address to connect to, or `None` when mail with addresses will follow.
+    pub(crate) fn begin(&mut self, conn: Conn, host: &Host) -> Option<Address> {
+        let (name, port) = match host {
+            Host::Unix { dir, port } => {
+                return Some(Address::Unix(dir.join(format!(".s.PGSQL.{port}"))));
+            }
+            Host::Tcp { host, port } => (host, *port),
+        };
+        self.ticket += 1;
+        let asker = Asker { core: self.core, conn, ticket: self.ticket };
+        let known = match name.parse() {
+            Ok(address) => Some(vec![address]),
+            Err(_) => self.resolver.ask(name, asker),
+        };
+        let rest = known.unwrap_or_default().into_iter();
+        let mut attempt = Attempt { ticket: self.ticket, port, trying: None, rest };
+        let first = attempt.advance();
+        self.attempts.insert(conn, attempt);
+        first
+    }
+
+    /// Takes the addresses of a name: the one to connect to. `None` when the attempt was given up.
+    ///
+    /// # Errors
+    /// Why there is no address, for the engine.
+    pub(crate) fn resolved(
+        &mut self,
+        conn: Conn,
+        ticket: u64,
+        addresses: Addresses,
+    ) -> Result<Option<Address>, String> {
+        let waits = |attempt: &&mut Attempt| attempt.ticket == ticket;
+        let Some(attempt) = self.attempts.get_mut(&conn).filter(waits) else { return Ok(None) };
+        attempt.rest = addresses?.into_iter();
+        Ok(attempt.advance())
+    }
+
+    /// The attempt succeeded, or the engine gave it up.
+    pub(crate) fn forget(&mut self, conn: Conn) {
+        self.attempts.remove(&conn);
+    }
+
+    /// An address did not answer. `None` if there is another to try; what to tell the engine if not.
+    pub(crate) fn failed(&mut self, conn: Conn, error: &io::Error) -> Option<String> {
+        let Some(attempt) = self.attempts.get(&conn) else { return Some(error.to_string()) };
+        if attempt.rest.len() > 0 {
+            self.again.push(conn);
+            return None;
+        }
+        let why = match &attempt.trying {
+            Some(address) => format!("{address}: {error}"),
+            None => error.to_string(),
+        };
+        self.attempts.remove(&conn);
+        Some(why)
+    }
+
+    /// The next connection to try at another address, and which.
+    pub(crate) fn next_again(&mut self) -> Option<(Conn, Address)> {
+        let conn = self.again.pop()?;
+        let address = self.attempts.get_mut(&conn).and_then(Attempt::advance);
+        address.map(|address| (conn, address))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mail::Post;
+
+    fn dialer() -> Dialer {
+        Dialer::new(Core(0), Resolver::new(Arc::new(Post::new([]))))
+    }
+
+    fn refused() -> io::Error {
+        io::ErrorKind::ConnectionRefused.into()
+    }
+
+    #[test]
+    fn an_address_needs_no_resolver() {
+        let host = Host::Tcp { host: "::1".to_owned(), port: 5432 };
+        let first = dialer().begin(Conn(0), &host);
+        assert_eq!(first, Some(Address::Tcp("[::1]:5432".parse().unwrap())));
+        let host = Host::Unix { dir: "/tmp".into(), port: 1 };
+        assert_eq!(dialer().begin(Conn(0), &host), Some(Address::Unix("/tmp/.s.PGSQL.1".into())));
+    }
+
+    #[test]
+    fn addresses_are_tried_in_turn() {
+        let mut dialer = dialer();
+        let attempt = Attempt { ticket: 7, port: 1, trying: None, rest: Vec::new().into_iter() };
+        dialer.attempts.insert(Conn(3), attempt);
+        let both = || Ok(vec!["::1".parse().unwrap(), "127.0.0.1".parse().unwrap()]);
+        assert_eq!(dialer.resolved(Conn(3), 6, both()), Ok(None), "an earlier attempt");
+        assert!(dialer.resolved(Conn(3), 7, both()).unwrap().is_some());
+        assert_eq!(dialer.failed(Conn(3), &refused()), None);
+        let (conn, second) = dialer.next_again().unwrap();
+        assert_eq!((conn, second.to_string().as_str()), (Conn(3), "127.0.0.1:1"));
+        assert_eq!(dialer.failed(Conn(3), &refused()).unwrap(), "127.0.0.1:1: connection refused");
+        assert!(dialer.next_again().is_none());
+    }
+}

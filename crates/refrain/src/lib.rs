@@ -1,0 +1,40 @@
+//! The program: threads, sockets, signals, console and metrics around the engine.
+//!
+//! Each core is a thread with a kernel driver, an engine and nothing shared on the way of a query:
+//! [`core`] is the loop, and with the engine it is the whole hot path. Everything else runs on helper
+//! threads and reaches the cores by mail ([`mail`]), so that no slow thing (a name server, a scraper, a
+//! full log pipe, an operator who waits for a pause) can stall a client.
+//!
+//! ```text
+//!  signals ──► operator ──┐                 ┌── core 0 (also accepts)
+//!  console ──► desk ──────┼──► mailboxes ──►├── core 1
+//!  scraper ──► metrics ───┘                 └── …
+//! ```
+//!
+//! The modules stand in the order in which they build on each other. Decisions about clients, servers
+//! and statements are not here but in `refrain-engine`; options are in `refrain-config`.
+
+#![forbid(unsafe_code)]
+
+pub mod clock;
+pub mod log;
+mod mail;
+mod resolve;
+mod dial;
+mod listen;
+mod state;
+mod sum;
+mod core;
+mod operator;
+mod signals;
+mod admin;
+mod metrics;
+mod http;
+mod source;
+mod check;
+mod program;
+pub mod cli;
+
+pub use operator::Order;
+pub use program::{Program, start};
+pub use source::{Overrides, Source};

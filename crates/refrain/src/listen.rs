@@ -1,0 +1,139 @@
+//! Where clients are accepted, and which core gets each.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use refrain_config::General;
+use refrain_drive::{Address, Listener};
+use refrain_engine::event::Core;
+
+/// Bound sockets, and the file of the Unix one, removed when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Listeners {
+    pub(crate) sockets: Vec<Listener>,
+    pub(crate) addresses: Vec<Address>,
+    pub(crate) file: SocketFile,
+}
+
+/// A Unix socket's file.
+#[derive(Debug, Default)]
+pub(crate) struct SocketFile(Option<PathBuf>);
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        if let Some(path) = self.0.take() {
+            // Somebody may have removed it, or its directory.
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+/// Binds all addresses of the configuration.
+///
+/// The Unix socket is open to every user of the machine: who they are is checked at login.
+///
+/// # Errors
+/// The first that cannot be bound, with its name.
+pub(crate) fn bind(general: &General) -> io::Result<Listeners> {
+    let backlog = i32::try_from(general.listen_backlog).unwrap_or(i32::MAX);
+    let named = |address: &Address| {
+        let address = address.clone();
+        move |error: io::Error| {
+            io::Error::new(error.kind(), format!("cannot listen on {address}: {error}"))
+        }
+    };
+    let (mut sockets, mut addresses) = (Vec::new(), Vec::new());
+    for address in &general.listen {
+        let address = Address::Tcp(*address);
+        let socket = Listener::bind(&address, backlog).map_err(named(&address))?;
+        addresses.push(socket.local().map_err(named(&address))?);
+        sockets.push(socket);
+    }
+    let mut file = SocketFile::default();
+    if let Some(dir) = &general.unix_socket_dir {
+        let path = socket_path(dir, addresses.first());
+        let address = Address::Unix(path.clone());
+        sockets.push(Listener::bind(&address, backlog).map_err(named(&address))?);
+        file = SocketFile(Some(path.clone()));
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o777)).map_err(named(&address))?;
+        addresses.push(address);
+    }
+    Ok(Listeners { sockets, addresses, file })
+}
+
+/// The name that libpq looks for, by the port of the first TCP address.
+fn socket_path(dir: &Path, first: Option<&Address>) -> PathBuf {
+    let port = match first {
+        Some(Address::Tcp(address)) => address.port(),
+        _ => 6432,
+    };
+    dir.join(format!(".s.PGSQL.{port}"))
+}
+
+/// How many clients each core has, for giving the next one to the core with the fewest.
+///
+/// The accepting core counts a client when it gives it away, so that a burst is spread before the others have
+/// seen any of it; each core takes those off that have gone.
+#[derive(Clone, Debug)]
+pub(crate) struct Loads(Arc<[AtomicU32]>);
+
+impl Loads {
+    pub(crate) fn new(cores: usize) -> Self {
+        Self((0..cores).map(|_| AtomicU32::new(0)).collect())
+    }
+
+    /// The core with the fewest clients, the first of them if there are several; counts one more there.
+    pub(crate) fn choose(&self) -> Core {
+        let loads = self.0.iter().enumerate();
+        let least = loads.min_by_key(|(_, load)| load.load(Relaxed)).map_or(0, |(index, _)| index);
+        self.0[least].fetch_add(1, Relaxed);
+        Core(u16::try_from(least).unwrap_or(u16::MAX))
+    }
+
+    /// Corrects a core's count from `counted` to `actual`.
+    pub(crate) fn correct(&self, core: Core, counted: u32, actual: u32) {
+        if counted != actual {
+            self.0[usize::from(core.0)].fetch_add(actual.wrapping_sub(counted), Relaxed);
+        }
+    }
+
+    /// Clients of all cores.
+    pub(crate) fn total(&self) -> u32 {
+        self.0.iter().map(|load| load.load(Relaxed)).fold(0, u32::wrapping_add)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_are_spread_and_gaps_are_filled() {
+        let loads = Loads::new(2);
+        let chosen: Vec<_> = (0..4).map(|_| loads.choose().0).collect();
+        assert_eq!(chosen, [0, 1, 0, 1]);
+        loads.correct(Core(1), 2, 0);
+        assert_eq!((loads.choose(), loads.choose(), loads.total()), (Core(1), Core(1), 4));
+    }
+
+    #[test]
+    fn a_socket_file_goes_with_its_listener() {
+        let dir = std::env::temp_dir().join(format!("refrain-listen-{}", std::process::id()));
+        fs::create_dir_all(&dir).unwrap();
+        let general = General {
+            listen: vec!["127.0.0.1:0".parse().unwrap()],
+            unix_socket_dir: Some(dir.clone()),
+            ..General::default()
+        };
+        let bound = bind(&general).unwrap();
+        let Address::Unix(path) = bound.addresses[1].clone() else { panic!("{bound:?}") };
+        assert!(path.exists());
+        drop(bound);
+        assert!(!path.exists());
+        fs::remove_dir(dir).unwrap();
+    }
+}

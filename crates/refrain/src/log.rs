@@ -1,0 +1,179 @@
+//! The log: a line for each thing an operator may have to know, on standard error.
+//!
+//! Lines are made by the thread they concern and written by one of their own, through a bounded queue: a
+//! terminal that was stopped or a pipe that nobody reads must not hold up a core. When the queue is
+//! full, lines are dropped, counted, and the number is logged.
+//!
+//! What an engine has to say comes as a [`Note`]; its fields are those of the line. `cause` is a short
+//! key out of a closed set, for counting and alerting; words are in the message.
+
+use std::io::{self, IsTerminal, Write};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc::{self, Receiver, SyncSender};
+use std::sync::{Arc, OnceLock};
+use std::thread;
+use std::time::Duration;
+
+use refrain_config::{LogFormat, LogLevel};
+use refrain_engine::event::{Level, Note};
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::{Registry, fmt, reload};
+
+/// Lines that may wait to be written.
+const QUEUE_LINES_MAX: usize = 8192;
+/// How long the end of the process waits for the last lines.
+const FLUSH_WAIT: Duration = Duration::from_secs(1);
+
+static LOG: OnceLock<Log> = OnceLock::new();
+
+struct Log {
+    queue: Queue,
+    level: reload::Handle<LevelFilter, Registry>,
+}
+
+/// Starts logging. A second call changes the level only.
+pub fn start(format: LogFormat, level: LogLevel) {
+    if LOG.get().is_some() {
+        return set_level(level);
+    }
+    let (queue, lines) = Queue::new();
+    let lost = Arc::clone(&queue.lost);
+    let (filter, handle) = reload::Layer::new(filter_of(level));
+    let ansi = format == LogFormat::Text && io::stderr().is_terminal();
+    let layer = fmt::layer().with_target(false).with_ansi(ansi).with_writer(queue.clone());
+    let registry = tracing_subscriber::registry().with(filter);
+    let set = match format {
+        LogFormat::Text => tracing::subscriber::set_global_default(registry.with(layer)),
+        LogFormat::Json => {
+            let json = layer.json().flatten_event(true).with_current_span(false);
+            tracing::subscriber::set_global_default(registry.with(json.with_span_list(false)))
+        }
+    };
+    // Both fail only where another thread, or a host of this library, came first: then its log is used.
+    if set.is_ok() && LOG.set(Log { queue, level: handle }).is_ok() {
+        let writing = thread::Builder::new().name("log".to_owned());
+        let started = writing.spawn(move || write_lines(&lines, &lost));
+        started.expect("a thread can be started");
+    }
+}
+
+/// Changes which lines are logged.
+pub(crate) fn set_level(level: LogLevel) {
+    if let Some(log) = LOG.get() {
+        // Fails only when the subscriber is gone, and then nothing is logged at all.
+        let _ = log.level.modify(|filter| *filter = filter_of(level));
+    }
+}
+
+/// Waits, for a moment, until what was logged is written.
+pub fn flush() {
+    let Some(log) = LOG.get() else { return };
+    let (done, wait) = mpsc::channel();
+    if log.queue.lines.send(Line::Flush(done)).is_ok() {
+        let _ = wait.recv_timeout(FLUSH_WAIT);
+    }
+}
+
+/// Has every panic logged, and end the process: a core that is gone would leave its clients hanging.
+pub fn abort_on_panic() {
+    std::panic::set_hook(Box::new(|panic| {
+        let thread = thread::current();
+        let thread = thread.name().unwrap_or("?");
+        let trace = std::backtrace::Backtrace::force_capture();
+        tracing::error!(cause = "panic", thread, "{panic}\n{trace}");
+        if thread != "log" {
+            flush();
+        }
+        std::process::abort();
+    }));
+}
+
+/// Logs what an engine has to say.
+pub(crate) fn note(note: &Note) {
+    macro_rules! line {
+        ($level:ident) => {
+            tracing::$level!(
+                cause = note.cause,
+                client = note.client.map(|client| client.0),
+                database = note.database.as_deref(),
+                user = note.user.as_deref(),
+                peer = note.peer.as_deref(),
+                "{}",
+                note.detail
+            )
+        };
+    }
+    match note.level {
+        Level::Error => line!(error),
+        Level::Warn => line!(warn),
+        Level::Info => line!(info),
+        Level::Debug => line!(debug),
+    }
+}
+
+fn filter_of(level: LogLevel) -> LevelFilter {
+    match level {
+        LogLevel::Error => LevelFilter::ERROR,
+        LogLevel::Warn => LevelFilter::WARN,
+        LogLevel::Info => LevelFilter::INFO,
+        LogLevel::Debug => LevelFilter::DEBUG,
+        LogLevel::Trace => LevelFilter::TRACE,
+    }
+}
+
+enum Line {
+    Text(Vec<u8>),
+    Flush(mpsc::Sender<()>),
+}
+
+/// Where lines are put by the threads that make them.
+#[derive(Clone)]
+struct Queue {
+    lines: SyncSender<Line>,
+    lost: Arc<AtomicU64>,
+}
+
+impl Queue {
+    fn new() -> (Self, Receiver<Line>) {
+        let (lines, taken) = mpsc::sync_channel(QUEUE_LINES_MAX);
+        (Self { lines, lost: Arc::default() }, taken)
+    }
+}
+
+impl<'a> MakeWriter<'a> for Queue {
+    type Writer = &'a Self;
+
+    fn make_writer(&'a self) -> Self::Writer {
+        self
+    }
+}
+
+/// Each write is a whole line: the formatter makes it before it writes.
+impl Write for &Queue {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        if self.lines.try_send(Line::Text(line.to_vec())).is_err() {
+            self.lost.fetch_add(1, Relaxed);
+        }
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Nobody is left to tell when standard error cannot be written to.
+fn write_lines(lines: &Receiver<Line>, lost: &AtomicU64) {
+    for line in lines {
+        match line {
+            Line::Text(text) => drop(io::stderr().write_all(&text)),
+            Line::Flush(done) => drop(done.send(())),
+        }
+        let count = lost.swap(0, Relaxed);
+        if count > 0 {
+            let _ = writeln!(io::stderr(), "{count} lines of the log were lost: it was not read");
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! The program put together: everything is opened first and started last, so that what cannot work says
+//! so before a client is accepted.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::SocketAddr;
+use std::num::NonZero;
+use std::sync::mpsc::{self, Sender};
+use std::sync::{Arc, RwLock};
+use std::thread::{self, JoinHandle};
+
+use refrain_config::{DriverChoice, Options, Workers};
+use refrain_drive::{Address, Driver, Kernel, Kind, Listener, Sizing};
+use refrain_engine::event::Core;
+use refrain_engine::shared::Shared;
+use refrain_engine::{Engine, Ports};
+
+use crate::admin;
+use crate::clock::Clock;
+use crate::core::{Links, Seat, Worker};
+use crate::dial::Dialer;
+use crate::http;
+use crate::listen::{self, Loads, SocketFile};
+use crate::mail::Post;
+use crate::operator::{Operator, Order};
+use crate::resolve::Resolver;
+use crate::signals;
+use crate::source::Source;
+use crate::state::{Flags, State};
+
+/// A program that runs.
+pub struct Program {
+    operator: Operator,
+    orders: Sender<Order>,
+    addresses: Vec<Address>,
+    metrics: Option<SocketAddr>,
+    /// Removed at the end.
+    _file: SocketFile,
+}
+
+impl Program {
+    /// Where clients are accepted, with the ports that the system chose.
+    pub fn addresses(&self) -> &[Address] {
+        &self.addresses
+    }
+
+    /// Where metrics are served.
+    pub fn metrics(&self) -> Option<SocketAddr> {
+        self.metrics
+    }
+
+    /// A way to give it orders while it runs.
+    pub fn orders(&self) -> Sender<Order> {
+        self.orders.clone()
+    }
+
+    /// Has it take orders by signal as well.
+    ///
+    /// # Errors
+    /// Where the system takes no handler.
+    pub fn obey_signals(&self) -> io::Result<()> {
+        signals::watch(self.orders())
+    }
+
+    /// Waits for its end.
+    ///
+    /// # Errors
+    /// Where a core could not go on, or did not stop.
+    pub fn wait(self) -> io::Result<()> {
+        drop(self.orders);
+        self.operator.run()
+    }
+}
+
+/// Starts the program.
+///
+/// # Errors
+/// An address that cannot be bound, or a driver that this kernel does not have.
+pub fn start(source: Source, options: Options) -> io::Result<Program> {
+    let options = Arc::new(options);
+    let cores = worker_count(options.general.workers);
+    let kernels = open_kernels(options.general.driver, cores)?;
+    let mut listeners = listen::bind(&options.general)?;
+    let metrics = options.general.metrics_listen.map(http::bind).transpose()?;
+    let clock = Clock::start();
+    let post = Arc::new(Post::new(kernels.iter().map(Driver::waker)));
+    let resolver = Resolver::new(Arc::clone(&post));
+    let shared = Shared::new(Arc::clone(&options), cores, &mut fill_random);
+    let loads = Loads::new(usize::from(cores));
+    let (orders, ordered) = mpsc::channel();
+    let (questions, asked) = mpsc::channel();
+    let addresses = listeners.addresses.clone();
+    let state = Arc::new(State {
+        clock,
+        started: clock.now(),
+        post,
+        shared,
+        resolver,
+        addresses: addresses.clone(),
+        driver: kernels.first().map_or("", Driver::name),
+        source: source.from.to_string(),
+        current: RwLock::new(options),
+        flags: Flags::default(),
+    });
+    announce(&state, &kernels, metrics.as_ref().map(|bound| bound.address));
+    let parts = Parts { state: &state, loads: &loads, questions, orders: &orders };
+    let threads = start_workers(parts, kernels, std::mem::take(&mut listeners.sockets))?;
+    admin::open(Arc::clone(&state), orders.clone(), asked)?;
+    let metrics_address = metrics.as_ref().map(|bound| bound.address);
+    if let Some(bound) = metrics {
+        http::serve(bound, Arc::clone(&state))?;
+    }
+    let operator = Operator::new(state, source, loads, ordered, threads);
+    Ok(Program { operator, orders, addresses, metrics: metrics_address, _file: listeners.file })
+}
+
+fn worker_count(workers: Workers) -> u16 {
+    match workers {
+        Workers::Fixed(count) => count,
+        Workers::Cores => {
+            let cores = thread::available_parallelism().map_or(1, NonZero::get);
+            u16::try_from(cores).unwrap_or(u16::MAX)
+        }
+    }
+}
+
+fn open_kernels(choice: DriverChoice, count: u16) -> io::Result<Vec<Kernel>> {
+    let kind = match choice {
+        DriverChoice::Auto => Kind::Auto,
+        DriverChoice::Uring => Kind::Uring,
+        DriverChoice::Epoll => Kind::Epoll,
+    };
+    (0..count).map(|_| refrain_drive::open(kind, Sizing::default())).collect()
+}
+
+fn announce(state: &State, kernels: &[Kernel], metrics: Option<SocketAddr>) {
+    let why = kernels.first().and_then(Kernel::why).unwrap_or("it is available, or was asked for");
+    let addresses: Vec<_> = state.addresses.iter().map(ToString::to_string).collect();
+    tracing::info!(
+        cause = "start",
+        version = env!("CARGO_PKG_VERSION"),
+        configuration = state.source,
+        workers = kernels.len(),
+        driver = state.driver,
+        driver_because = why,
+        metrics = metrics.map(|address| format!("http://{address}/metrics")),
+        "listening on {}",
+        addresses.join(", ")
+    );
+}
+
+/// What every worker gets a part of.
+struct Parts<'a> {
+    state: &'a Arc<State>,
+    loads: &'a Loads,
+    questions: Sender<admin::Question>,
+    orders: &'a Sender<Order>,
+}
+
+/// Starts a thread for each core. The first accepts for all.
+fn start_workers(
+    parts: Parts<'_>,
+    kernels: Vec<Kernel>,
+    mut listeners: Vec<Listener>,
+) -> io::Result<Vec<JoinHandle<()>>> {
+    let mut threads = Vec::with_capacity(kernels.len());
+    for (core, kernel) in parts.state.post.cores().zip(kernels) {
+        let seat = seat(&parts, core);
+        let listeners = std::mem::take(&mut listeners);
+        let orders = parts.orders.clone();
+        let thread = thread::Builder::new().name(format!("core-{}", core.0));
+        threads.push(thread.spawn(move || {
+            let run = || Worker::new(kernel, seat(), listeners)?.run();
+            // The operator goes last.
+            let _ = orders.send(Order::Ended(core, run()));
+        })?);
+    }
+    Ok(threads)
+}
+
+/// Makes a core's seat, in the thread that will have it: an engine does not leave its thread.
+fn seat(parts: &Parts<'_>, core: Core) -> impl FnOnce() -> Seat + Send + use<> {
+    let (state, loads) = (Arc::clone(parts.state), parts.loads.clone());
+    let (questions, orders) = (parts.questions.clone(), parts.orders.clone());
+    move || Seat {
+        core,
+        clock: state.clock,
+        engine: Engine::new(core, Arc::clone(&state.shared), Box::new(fill_random)),
+        ports: Ports::default(),
+        dialer: Dialer::new(core, Arc::clone(&state.resolver)),
+        loads,
+        links: Links {
+            outgoing: state.post.cores().map(|_| Vec::new()).collect(),
+            post: Arc::clone(&state.post),
+            questions,
+            orders,
+        },
+        leaving: HashMap::new(),
+        inbox: Vec::new(),
+        woken: false,
+        stopped: false,
+        drained: false,
+        counted: 0,
+    }
+}
+
+/// Random bytes for nonces, salts and cancel keys.
+fn fill_random(bytes: &mut [u8]) {
+    // Without randomness nothing here is safe; it fails on no system that can run this.
+    getrandom::fill(bytes).expect("the system has random bytes");
+}

@@ -1,0 +1,156 @@
+//! Names to addresses, off the cores.
+//!
+//! The system's resolver blocks, for seconds when a name server is away, so each name that is being looked
+//! up has a thread of its own. Names come from the configuration alone: there are never more such
+//! threads than hosts configured. Whoever asks for a name meanwhile waits for the same answer.
+//!
+//! An answer is good for [`FRESH`]. When a name cannot be looked up any more, the last answer goes on being
+//! used: servers rarely move, and name servers fail. A first look-up that fails is not remembered.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, ToSocketAddrs};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use refrain_engine::Conn;
+use refrain_engine::event::Core;
+
+use crate::mail::{Mail, Post};
+
+/// How long an answer is used without asking again. `getaddrinfo` does not tell the record's own time.
+const FRESH: Duration = Duration::from_secs(15);
+
+/// The addresses of a name in the resolver's order, or why there are none.
+pub(crate) type Addresses = Result<Vec<IpAddr>, String>;
+
+/// Who waits for an answer, to be told by [`Mail::Resolved`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asker {
+    pub(crate) core: Core,
+    pub(crate) conn: Conn,
+    /// Tells this attempt from an earlier one of the same number.
+    pub(crate) ticket: u64,
+}
+
+/// A name that is known, for `SHOW DNS_HOSTS`.
+#[derive(Clone, Debug)]
+pub(crate) struct KnownHost {
+    pub(crate) name: String,
+    pub(crate) fresh_for: Duration,
+    pub(crate) addresses: Vec<IpAddr>,
+}
+
+#[derive(Debug, Default)]
+struct Entry {
+    addresses: Vec<IpAddr>,
+    asked: Option<Instant>,
+    /// `Some` while a thread looks the name up.
+    askers: Option<Vec<Asker>>,
+}
+
+impl Entry {
+    fn fresh_for(&self) -> Duration {
+        self.asked.map_or(Duration::ZERO, |asked| FRESH.saturating_sub(asked.elapsed()))
+    }
+}
+
+/// All names asked for.
+#[derive(Debug)]
+pub(crate) struct Resolver {
+    post: Arc<Post>,
+    entries: Mutex<HashMap<String, Entry>>,
+}
+
+impl Resolver {
+    pub(crate) fn new(post: Arc<Post>) -> Arc<Self> {
+        Arc::new(Self { post, entries: Mutex::default() })
+    }
+
+    /// The addresses of `name` where they are known; otherwise `asker` gets mail.
+    pub(crate) fn ask(self: &Arc<Self>, name: &str, asker: Asker) -> Option<Vec<IpAddr>> {
+        let mut entries = self.entries();
+        let entry = entries.entry(name.to_owned()).or_default();
+        if entry.fresh_for() > Duration::ZERO {
+            return Some(entry.addresses.clone());
+        }
+        if let Some(askers) = &mut entry.askers {
+            askers.push(asker);
+            return None;
+        }
+        entry.askers = Some(vec![asker]);
+        drop(entries);
+        let (this, name) = (Arc::clone(self), name.to_owned());
+        let thread = thread::Builder::new().name("resolve".to_owned());
+        let started = thread.spawn({
+            let name = name.clone();
+            move || this.answer(&name, look_up(&name))
+        });
+        if let Err(error) = started {
+            self.answer(&name, Err(format!("no thread to look up {name:?}: {error}")));
+        }
+        None
+    }
+
+    /// What is known, by name.
+    pub(crate) fn known(&self) -> Vec<KnownHost> {
+        let known = |(name, entry): (&String, &Entry)| KnownHost {
+            name: name.clone(),
+            fresh_for: entry.fresh_for(),
+            addresses: entry.addresses.clone(),
+        };
+        let mut hosts: Vec<_> = self.entries().iter().map(known).collect();
+        hosts.sort_by(|a, b| a.name.cmp(&b.name));
+        hosts
+    }
+
+    fn answer(&self, name: &str, found: Addresses) {
+        let mut entries = self.entries();
+        let entry = entries.entry(name.to_owned()).or_default();
+        let addresses = match found {
+            Ok(addresses) => {
+                entry.addresses.clone_from(&addresses);
+                entry.asked = Some(Instant::now());
+                Ok(addresses)
+            }
+            Err(why) if entry.addresses.is_empty() => Err(why),
+            Err(why) => {
+                tracing::warn!(cause = "name_stale", "using the last known addresses: {why}");
+                Ok(entry.addresses.clone())
+            }
+        };
+        let askers = entry.askers.take().unwrap_or_default();
+        drop(entries);
+        for Asker { core, conn, ticket } in askers {
+            let addresses = addresses.clone();
+            self.post.send(core, Mail::Resolved { conn, ticket, addresses });
+        }
+    }
+
+    fn entries(&self) -> MutexGuard<'_, HashMap<String, Entry>> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Asks the system. Blocks.
+pub(crate) fn look_up(name: &str) -> Addresses {
+    let found = (name, 0).to_socket_addrs().map_err(|error| format!("host {name:?}: {error}"))?;
+    let mut addresses: Vec<IpAddr> = Vec::new();
+    for address in found.map(|address| address.ip()) {
+        if !addresses.contains(&address) {
+            addresses.push(address);
+        }
+    }
+    if addresses.is_empty() { Err(format!("host {name:?} has no address")) } else { Ok(addresses) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_looked_up() {
+        assert!(look_up("localhost").unwrap().iter().all(IpAddr::is_loopback));
+        assert!(look_up("no.such.name.invalid").is_err());
+    }
+}

@@ -1,0 +1,157 @@
+//! Where the options come from: a URL or a file, and then the command line.
+
+use std::fmt;
+use std::fs;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use refrain_config::{DriverChoice, LogFormat, LogLevel, Options, PoolMode, PoolOptions, Workers};
+
+/// Where the options come from. Read at the start and at every reload.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// The URL or file.
+    pub from: From,
+    /// What the command line says otherwise.
+    pub overrides: Overrides,
+}
+
+/// A URL or a file.
+#[derive(Clone, Debug)]
+pub enum From {
+    /// `postgres://…`
+    Url(String),
+    /// A TOML file.
+    File(PathBuf),
+}
+
+/// What the command line says, in place of what the file says.
+#[derive(Clone, Debug, Default)]
+pub struct Overrides {
+    /// Addresses to accept clients on.
+    pub listen: Vec<SocketAddr>,
+    /// Directory of the Unix socket.
+    pub unix_socket_dir: Option<PathBuf>,
+    /// Number of threads.
+    pub workers: Option<Workers>,
+    /// Servers of each pool.
+    pub pool_size: Option<u32>,
+    /// How long a client keeps its server.
+    pub pool_mode: Option<PoolMode>,
+    /// How to talk to the kernel.
+    pub driver: Option<DriverChoice>,
+    /// Form of the log.
+    pub log_format: Option<LogFormat>,
+    /// Least important lines of the log.
+    pub log_level: Option<LogLevel>,
+    /// Where metrics are served; `Some(None)` is nowhere.
+    pub metrics_listen: Option<Option<SocketAddr>>,
+}
+
+impl From {
+    /// A text with `://` in it is a URL; anything else is a file's name.
+    pub fn parse(text: &str) -> Self {
+        if text.contains("://") { Self::Url(text.to_owned()) } else { Self::File(text.into()) }
+    }
+}
+
+/// Without what may be a password.
+impl fmt::Display for From {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => write!(f, "{}", path.display()),
+            Self::Url(url) => {
+                let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+                let authority_end = rest.find(['/', '?']).unwrap_or(rest.len());
+                let (authority, after) = rest.split_at(authority_end);
+                let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+                let path = after.split('?').next().unwrap_or_default();
+                write!(f, "{scheme}://{host}{path}")
+            }
+        }
+    }
+}
+
+impl Source {
+    /// Reads the options and checks them.
+    ///
+    /// # Errors
+    /// All that is wrong, for whoever wrote it.
+    pub fn load(&self) -> Result<Options, String> {
+        let (read, place) = match &self.from {
+            From::Url(url) => (Options::from_url(url), String::new()),
+            From::File(path) => {
+                let name = path.display();
+                let text = fs::read_to_string(path).map_err(|error| format!("{name}: {error}"))?;
+                (Options::from_toml(&text), format!("{name}: "))
+            }
+        };
+        let mut options = read.map_err(|errors| {
+            let lines: Vec<_> = errors.0.iter().map(|error| format!("{place}{error}")).collect();
+            lines.join("\n")
+        })?;
+        self.overrides.apply(&mut options);
+        Ok(options)
+    }
+}
+
+impl Overrides {
+    fn apply(&self, options: &mut Options) {
+        let general = &mut options.general;
+        if !self.listen.is_empty() {
+            general.listen.clone_from(&self.listen);
+        }
+        if self.unix_socket_dir.is_some() {
+            general.unix_socket_dir.clone_from(&self.unix_socket_dir);
+        }
+        put(&mut general.workers, self.workers);
+        put(&mut general.driver, self.driver);
+        put(&mut general.log_format, self.log_format);
+        put(&mut general.log_level, self.log_level);
+        put(&mut general.metrics_listen, self.metrics_listen);
+        self.apply_to_pool(&mut options.defaults);
+        for database in &mut options.databases {
+            database.pool = database.overrides.over(&options.defaults);
+        }
+    }
+
+    fn apply_to_pool(&self, pool: &mut PoolOptions) {
+        put(&mut pool.pool_size, self.pool_size);
+        put(&mut pool.pool_mode, self.pool_mode);
+    }
+}
+
+fn put<T>(place: &mut T, value: Option<T>) {
+    if let Some(value) = value {
+        *place = value;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_is_not_shown() {
+        let shown = |url: &str| From::parse(url).to_string();
+        assert_eq!(shown("postgres://me:pw@db:5432/app?x=y"), "postgres://db:5432/app");
+        assert_eq!(shown("postgres://db"), "postgres://db");
+        assert_eq!(shown("refrain.toml"), "refrain.toml");
+    }
+
+    #[test]
+    fn the_command_line_comes_last() {
+        let source = Source {
+            from: From::Url("postgres://localhost/app?pool_size=3".to_owned()),
+            overrides: Overrides {
+                pool_mode: Some(PoolMode::Session),
+                workers: Some(Workers::Fixed(2)),
+                ..Overrides::default()
+            },
+        };
+        let options = source.load().unwrap();
+        assert_eq!(options.general.workers, Workers::Fixed(2));
+        let pool = &options.databases[0].pool;
+        assert_eq!((pool.pool_mode, pool.pool_size), (PoolMode::Session, 3));
+    }
+}

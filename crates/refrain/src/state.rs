@@ -1,0 +1,102 @@
+//! What the helper threads know of the program as a whole.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use refrain_config::Options;
+use refrain_drive::Address;
+use refrain_engine::Now;
+use refrain_engine::event::Command;
+use refrain_engine::shared::Shared;
+use refrain_engine::snapshot::Snapshot;
+
+use crate::clock::Clock;
+use crate::mail::{Mail, Post};
+use crate::resolve::Resolver;
+
+/// What the helper threads know of the program as a whole. Cores do not touch it.
+pub(crate) struct State {
+    pub(crate) clock: Clock,
+    pub(crate) started: Now,
+    pub(crate) post: Arc<Post>,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) resolver: Arc<Resolver>,
+    /// Where clients are accepted.
+    pub(crate) addresses: Vec<Address>,
+    /// `io_uring` or `epoll`.
+    pub(crate) driver: &'static str,
+    /// The file or URL the options came from, without a password.
+    pub(crate) source: String,
+    pub(crate) current: RwLock<Arc<Options>>,
+    pub(crate) flags: Flags,
+}
+
+/// What an operator did to the program as a whole.
+#[derive(Debug, Default)]
+pub(crate) struct Flags {
+    draining: AtomicBool,
+    paused: AtomicBool,
+}
+
+impl State {
+    /// The options in force.
+    pub(crate) fn options(&self) -> Arc<Options> {
+        Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn set_options(&self, options: Arc<Options>) {
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = options;
+    }
+
+    /// Whether the program is about to end, and new clients are to go elsewhere.
+    pub(crate) fn is_draining(&self) -> bool {
+        self.flags.draining.load(Relaxed)
+    }
+
+    pub(crate) fn set_draining(&self) {
+        self.flags.draining.store(true, Relaxed);
+    }
+
+    /// Whether all databases are paused at once. A database may be paused on its own as well.
+    pub(crate) fn is_paused(&self) -> bool {
+        self.flags.paused.load(Relaxed)
+    }
+
+    /// Pauses a database, or all.
+    pub(crate) fn pause(&self, database: Option<Arc<str>>) {
+        if database.is_none() {
+            self.flags.paused.store(true, Relaxed);
+        }
+        self.post.command(&Command::Pause(database));
+    }
+
+    /// Resumes a database, or all.
+    pub(crate) fn resume(&self, database: Option<Arc<str>>) {
+        if database.is_none() {
+            self.flags.paused.store(false, Relaxed);
+        }
+        self.post.command(&Command::Resume(database));
+    }
+
+    /// What every core looks like now, in their order. Those that do not answer in time are left out:
+    /// an incomplete answer is of more use to whoever looks for what is wrong than none.
+    pub(crate) fn snapshots(&self, patience: Duration) -> Vec<Snapshot> {
+        let (answers, taken) = mpsc::channel();
+        let cores = self.post.cores();
+        let expected = cores.len();
+        cores.for_each(|core| self.post.send(core, Mail::Snapshot(answers.clone())));
+        drop(answers);
+        let deadline = Instant::now() + patience;
+        let mut snapshots: Vec<Snapshot> = Vec::with_capacity(expected);
+        while snapshots.len() < expected {
+            match taken.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+                Ok(snapshot) => snapshots.push(snapshot),
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
+            }
+        }
+        snapshots.sort_by_key(|snapshot| snapshot.core);
+        snapshots
+    }
+}
