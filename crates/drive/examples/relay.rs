@@ -38,6 +38,11 @@ impl Relay {
         self.kernel.turn(None, &mut |event| match event {
             Event::Accepted { socket, .. } => todo.push(Todo::Accept(socket)),
             Event::Received { token, bytes } => {
+                if let Some(Todo::Relay(last, buffer)) = todo.last_mut()
+                    && *last == token
+                {
+                    return buffer.extend_from_slice(bytes);
+                }
                 let mut buffer = spare.pop().unwrap_or_default();
                 buffer.extend_from_slice(bytes);
                 todo.push(Todo::Relay(token, buffer));

@@ -2,8 +2,9 @@
 //!
 //! They lie side by side in pages that cost nothing until touched. The ring that holds their numbers is
 //! a queue, so the kernel goes through all that are in it before it comes back to one. Hence only a few
-//! are in it at first, which then stay in the processor's caches, and more go in when those were found
-//! to be too few.
+//! are in it at first, which then stay in the processor's caches. More go in when many connections found
+//! none at the same time; one that has a lot to say would empty any number of them, and is better off
+//! with few.
 
 use std::io;
 use std::ptr::{self, NonNull};
@@ -81,9 +82,12 @@ impl Buffers {
         tail.store(self.tail, Ordering::Release);
     }
 
-    /// There were too few: twice as many, as far as they go.
-    pub(super) fn grow(&mut self) {
-        self.use_more(self.used);
+    /// So many connections found no buffer in a turn. If they are many, there will be twice as many
+    /// buffers, as far as they go.
+    pub(super) fn starved(&mut self, connections: u64) {
+        if connections > u64::from(self.used / 4) {
+            self.use_more(self.used);
+        }
     }
 
     fn use_more(&mut self, more: u16) {

@@ -139,22 +139,28 @@ impl Connection {
 
 /// Empty buffers to give to the caller in return for full ones.
 #[derive(Default)]
-pub(super) struct Spare(Vec<Vec<u8>>);
+pub(super) struct Spare {
+    buffers: Vec<Vec<u8>>,
+    bytes: usize,
+}
 
 impl Spare {
-    const MOST: usize = 64;
-    /// A buffer grown for a rare large message is not worth keeping.
-    const LARGEST: usize = 256 << 10;
+    /// What is kept after a burst.
+    const MOST_BYTES: usize = 4 << 20;
 
     pub(super) fn put(&mut self, buffer: Vec<u8>) {
-        if self.0.len() < Spare::MOST && (1..=Spare::LARGEST).contains(&buffer.capacity()) {
-            self.0.push(buffer);
+        let bytes = self.bytes + buffer.capacity();
+        if bytes <= Spare::MOST_BYTES && buffer.capacity() > 0 {
+            self.bytes = bytes;
+            self.buffers.push(buffer);
         }
     }
 
     /// One of them, or one without memory.
     pub(super) fn take(&mut self) -> Vec<u8> {
-        self.0.pop().unwrap_or_default()
+        let buffer = self.buffers.pop().unwrap_or_default();
+        self.bytes -= buffer.capacity();
+        buffer
     }
 }
 

@@ -205,10 +205,7 @@ impl Uring {
                     }
                 }
                 _ => match -answer.result {
-                    libc::ENOBUFS => {
-                        self.starved += 1;
-                        self.buffers.grow();
-                    }
+                    libc::ENOBUFS => self.starved += 1,
                     // We cancelled it, or it is to be asked for again.
                     libc::ECANCELED | libc::EINTR | libc::EAGAIN => {}
                     error => {
@@ -532,10 +529,12 @@ impl Driver for Uring {
             Some(Duration::ZERO)
         };
         self.ring.enter(wait)?;
+        let starved = self.starved;
         for _ in 0..self.ring.completions() {
             let Some(answer) = self.ring.next() else { break };
             self.completed(&answer, sink);
         }
+        self.buffers.starved(self.starved - starved);
         self.settle(sink);
         for key in mem::take(&mut self.left) {
             self.give_up(key, sink);

@@ -108,7 +108,6 @@ impl Driven {
             Ok(driven) => Some(driven),
             Err(error) => {
                 assert!(std::env::var_os("REFRAIN_NEEDS_URING").is_none(), "{error}");
-                println!("skipped: {error}");
                 None
             }
         }

@@ -2,6 +2,8 @@
 //!
 //! No test depends on how long something takes; where one waits, it gives up after [`harness::GUARD`].
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking, its helpers too")]
+
 mod harness;
 mod ending;
 mod flow;
