@@ -8,7 +8,7 @@
 
 use crate::lex::{Lexer, Token, TokenKind};
 use crate::name::{Name, unquoted};
-use crate::rules::Step;
+use crate::rules::{Step, is_word};
 
 /// The tokens of a statement from a place on, the next of them in sight.
 #[derive(Clone)]
@@ -73,8 +73,7 @@ impl<'a> Ahead<'a> {
 
     fn is_word(&self, token: Token, words: &[&str]) -> bool {
         let text = self.of(token);
-        token.kind == TokenKind::Word
-            && words.iter().any(|word| text.eq_ignore_ascii_case(word.as_bytes()))
+        token.kind == TokenKind::Word && words.iter().any(|word| is_word(text, word))
     }
 
     /// Goes through all the steps. `name` is set by [`Step::Name`]. Returns `None` if they do not fit.

@@ -17,6 +17,10 @@
 //! keywords from names, unescape anything, or know encodings. In SJIS, BIG5, GBK, UHC, GB18030 and JOHAB the second byte
 //! of a character may be a backslash, which an `E'…'` string then takes for an escape. No other quote is affected.
 
+mod skim;
+
+pub(crate) use skim::Trail;
+
 /// What a token is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenKind {
@@ -147,6 +151,11 @@ impl<'a> Lexer<'a> {
                 return Some(token);
             }
         }
+    }
+
+    /// Goes back to before a token that was read.
+    pub(crate) fn rewind(&mut self, token: Token) {
+        self.at = token.start as usize;
     }
 
     #[inline]
@@ -341,11 +350,14 @@ impl<'a> Lexer<'a> {
             (_, Some(next)) if CLASSES[next as usize] == Class::Operator => {}
             _ => return (TokenKind::Operator, start + 1),
         }
-        let end = self.until(start, |byte| CLASSES[byte as usize] != Class::Operator);
-        let run = &self.text[start..end.min(start + OPERATOR_RUN)];
+        let ahead = &self.text[start..];
+        // One byte more than an operator may have, for a comment that begins with its last.
+        let ahead = &ahead[..ahead.len().min(OPERATOR_RUN + 1)];
+        let other = |byte: &u8| CLASSES[*byte as usize] != Class::Operator;
+        let run = &ahead[..ahead.iter().position(other).unwrap_or(ahead.len())];
         let comment = run.windows(2).position(|pair| pair == b"/*" || pair == b"--");
-        let run = &run[..comment.unwrap_or(run.len())];
-        (TokenKind::Operator, start + operator_length(run))
+        let end = comment.unwrap_or(run.len()).min(OPERATOR_RUN);
+        (TokenKind::Operator, start + operator_length(&run[..end]))
     }
 
     fn punctuation(&self, start: usize, first: u8) -> (TokenKind, usize) {
@@ -458,7 +470,7 @@ fn is_newline(byte: u8) -> bool {
 
 /// Whether an identifier may go on with the byte.
 #[inline]
-fn is_word(byte: u8) -> bool {
+pub(crate) fn is_word(byte: u8) -> bool {
     WORD[byte as usize]
 }
 

@@ -139,6 +139,8 @@ const ALL_PREPARED: &[Step] = &[Opt(&["prepare"]), Word(&["all"]), End];
 const ONE_PREPARED: &[Step] = &[Opt(&["prepare"]), Name, End];
 const WITH_HOLD: &[Step] = &[Find(&[&["cursor"], &["with"], &["hold"]])];
 const EXPLAINS: &[&str] = &["analyze", "analyse", "verbose"];
+/// What EXPLAIN takes that has rules of its own.
+pub(crate) const EXPLAINED: &[&str] = &["create", "declare"];
 const EXPLAIN_EXECUTE: &[Step] = &[Skip(EXPLAINS), OptParens, Word(&["execute"]), Name, Arguments];
 
 // One row a line, however long: it is a table.
@@ -287,7 +289,7 @@ pub(crate) static PARAMETERS: &[(&str, Traits)] = &[
 pub(crate) fn parameter_traits(name: &[u8]) -> Traits {
     PARAMETERS
         .iter()
-        .find(|(known, _)| name.eq_ignore_ascii_case(known.as_bytes()))
+        .find(|(known, _)| is_word(name, known))
         .map_or(Traits::SET, |(_, traits)| *traits)
 }
 
@@ -295,7 +297,7 @@ pub(crate) fn parameter_traits(name: &[u8]) -> Traits {
 pub(crate) fn rules_of(word: &[u8]) -> impl Iterator<Item = &'static Rule> {
     let (from, to) = STARTS[letter(word)];
     let rows = &RULES[from as usize..to as usize];
-    rows.iter().filter(move |rule| word.eq_ignore_ascii_case(rule.head.as_bytes()))
+    rows.iter().filter(move |rule| is_word(word, rule.head))
 }
 
 /// Whether `word` may be among [`MENTIONS`]: by its first letter and its length.
@@ -307,8 +309,17 @@ pub(crate) fn may_be_mention(word: &[u8]) -> bool {
 /// What `word` means, if it is among [`MENTIONS`].
 #[cold]
 pub(crate) fn mention(word: &[u8]) -> Option<Mention> {
-    let same = |row: &&(&str, Mention, &str)| word.eq_ignore_ascii_case(row.0.as_bytes());
+    let same = |row: &&(&str, Mention, &str)| is_word(word, row.0);
     MENTIONS.iter().find(same).map(|row| row.1)
+}
+
+/// Whether a word is one of the tables', which are in lower case. Shorter than `eq_ignore_ascii_case`, which is made for
+/// long texts.
+#[inline]
+pub(crate) fn is_word(word: &[u8], known: &str) -> bool {
+    let known = known.as_bytes();
+    word.len() == known.len()
+        && word.iter().zip(known).all(|(byte, known)| byte == known || byte | 0x20 == *known)
 }
 
 /// The first letter of a word without regard to case, as an index of [`STARTS`] and [`LENGTHS`].

@@ -16,9 +16,9 @@
 //! triggers and DO do inside is not in the text; nor is it there if `search_path` puts temporary objects first.
 
 use crate::ahead::Ahead;
-use crate::lex::{Lexer, Token, TokenKind};
+use crate::lex::{Lexer, Token, TokenKind, Trail, is_word};
 use crate::name::Name;
-use crate::rules::{Makes, Mention, Rule, Step, rules_of};
+use crate::rules::{EXPLAINED, Makes, Mention, Rule, Step, may_be_mention, rules_of};
 use crate::set::{Call, Target, mention_of, updates_settings};
 use crate::traits::Traits;
 
@@ -97,7 +97,7 @@ pub fn scan_with(text: &[u8], backslash: bool) -> Scan {
     let mut scanner = Scanner {
         lexer: Lexer::new(text, backslash),
         traits: Traits::NONE,
-        depth: 0,
+        trail: Trail::default(),
         routine_end: 0,
     };
     let mut kind = Kind::Empty;
@@ -106,7 +106,7 @@ pub fn scan_with(text: &[u8], backslash: bool) -> Scan {
         if first.kind == TokenKind::Semicolon {
             continue;
         }
-        let counts = scanner.depth == 0 && first.start >= scanner.routine_end;
+        let counts = scanner.trail.depth == 0 && first.start >= scanner.routine_end;
         let this = scanner.statement(first);
         if counts {
             kind = if statements == 0 { this } else { Kind::Many };
@@ -119,8 +119,8 @@ pub fn scan_with(text: &[u8], backslash: bool) -> Scan {
 struct Scanner<'a> {
     lexer: Lexer<'a>,
     traits: Traits,
-    /// Open parentheses. Where there are any, a semicolon ends a statement of a rule's, not one of the text's.
-    depth: usize,
+    /// The way behind. Where parentheses are open, a semicolon ends a statement of a rule's, not one of the text's.
+    trail: Trail,
     /// Where the body of the last routine ends whose semicolons are its own.
     routine_end: u32,
 }
@@ -132,50 +132,39 @@ impl Scanner<'_> {
         if first.kind == TokenKind::Word {
             kind = self.head(first);
         }
-        let mut before = first;
-        self.token(first, first);
-        while let Some(token) = self.lexer.significant() {
+        self.lexer.rewind(first);
+        self.trail.before = first.start as usize;
+        while let Some(token) = self.lexer.skim(&mut self.trail, may_be_mention) {
             if token.kind == TokenKind::Semicolon {
                 break;
             }
-            self.token(token, before);
-            before = token;
+            if let Some(mention) = mention_of(token, self.lexer.text()) {
+                self.traits |= self.mention(mention);
+            }
+            self.trail.before = token.start as usize;
         }
         kind
     }
 
-    /// Looks at a token for what counts anywhere. `before` is the one before it, or itself if it is the first.
-    #[inline]
-    fn token(&mut self, token: Token, before: Token) {
-        match token.kind {
-            TokenKind::Open => self.depth += 1,
-            TokenKind::Close => self.depth = self.depth.saturating_sub(1),
-            TokenKind::Word | TokenKind::Quoted | TokenKind::UnicodeQuoted => {
-                if let Some(mention) = mention_of(token, self.lexer.text()) {
-                    self.traits |= self.mention(mention, before);
-                }
-            }
-            _ => {}
-        }
-    }
-
     /// What a word does that counts anywhere; the lexer stands after it.
-    fn mention(&self, mention: Mention, before: Token) -> Traits {
+    fn mention(&self, mention: Mention) -> Traits {
         let ahead = || Ahead::new(&self.lexer);
         match mention {
             Mention::Call(traits) if ahead().at(TokenKind::Open) => traits,
             Mention::SetConfig => Call::read(ahead()).map_or(Traits::NONE, |call| call.traits()),
-            Mention::Into => self.into(before),
+            Mention::Into => self.into(),
             Mention::Update if updates_settings(ahead()) => Traits::SET,
             Mention::Call(_) | Mention::Update => Traits::NONE,
         }
     }
 
     /// SELECT … INTO makes a table; INSERT INTO and MERGE INTO do not, nor does a column of that name.
-    fn into(&self, before: Token) -> Traits {
-        let word = before.of(self.lexer.text());
-        let other = [&b"insert"[..], b"merge", b"as", b"."];
-        if other.iter().any(|other| word.eq_ignore_ascii_case(other)) {
+    fn into(&self) -> Traits {
+        let before = &self.lexer.text()[self.trail.before..];
+        let end = before.iter().position(|byte| !is_word(*byte)).unwrap_or(before.len());
+        let others = [&b"insert"[..], b"merge", b"as"];
+        let other = others.iter().any(|other| before[..end].eq_ignore_ascii_case(other));
+        if other || before.starts_with(b".") {
             return Traits::NONE;
         }
         let mut ahead = Ahead::new(&self.lexer);
@@ -203,9 +192,11 @@ impl Scanner<'_> {
     fn command(&mut self, word: &[u8]) -> Kind {
         let mut explained = None;
         let kind = self.rules(word, &Ahead::new(&self.lexer), &mut explained);
-        let Some(mut ahead) = explained else { return kind };
+        let Some(mut ahead) = explained.filter(|ahead| ahead.at_word(EXPLAINED)) else {
+            return kind;
+        };
         let Some(inner) = ahead.take() else { return kind };
-        // What EXPLAIN explains has its own rules, but its kind only where a name in it must be known.
+        // What EXPLAIN explains has its own rules, but is a kind only where a name in it must be known.
         match self.rules(ahead.of(inner), &ahead, &mut None) {
             kind @ Kind::CreateAsExecute(_) => kind,
             _ => Kind::Other,

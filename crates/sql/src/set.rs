@@ -265,11 +265,20 @@ pub(crate) fn mention_of(token: Token, text: &[u8]) -> Option<Mention> {
     let written = token.of(text);
     match token.kind {
         TokenKind::Word if may_be_mention(written) => mention(written),
-        TokenKind::Quoted => mention(unquoted(written)?)
-            .filter(|mention| matches!(mention, Mention::Call(_) | Mention::SetConfig)),
+        TokenKind::Quoted => {
+            unquoted(written).filter(|name| may_be_mention(name)).and_then(quoted_mention)
+        }
         TokenKind::UnicodeQuoted => Some(Mention::Call(UNREAD_CALL)),
         _ => None,
     }
+}
+
+/// Within quotes, a function's name is the same if it is in lower case; key words are not key words.
+#[cold]
+fn quoted_mention(name: &[u8]) -> Option<Mention> {
+    mention(name)
+        .filter(|_| !name.iter().any(u8::is_ascii_uppercase))
+        .filter(|mention| matches!(mention, Mention::Call(_) | Mention::SetConfig))
 }
 
 /// Whether what stands after UPDATE is the view `pg_settings`.

@@ -1,0 +1,176 @@
+//! Reading fast over what does not matter.
+//!
+//! What: [`Lexer::skim`] goes on to the next token that somebody has a use for.
+//!
+//! Why: nearly all texts have none, and every query a proxy passes on is read once. Making no tokens of the rest saves most
+//! of the time.
+//!
+//! What always holds (and a test compares): it finds what [`Lexer::significant`] and a filter would find.
+
+use super::{CLASSES, Class, Lexer, Token, TokenKind, is_word};
+
+/// What [`Lexer::skim`] remembers of the way.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Trail {
+    /// Where the last token passed over begins; of an operator, a byte of it. Who is handed a token sets it to that.
+    pub(crate) before: usize,
+    /// Parentheses open. A closing one too many is not counted.
+    pub(crate) depth: usize,
+}
+
+impl Lexer<'_> {
+    /// The next token that is a semicolon, a `U&"…"`, or a word or the inside of a `"…"` that is `noted`.
+    #[inline]
+    pub(crate) fn skim(
+        &mut self,
+        trail: &mut Trail,
+        noted: impl Fn(&[u8]) -> bool,
+    ) -> Option<Token> {
+        let text = self.text;
+        let token =
+            |kind, start: usize, end: usize| Token { kind, start: start as u32, end: end as u32 };
+        loop {
+            let start = self.at;
+            let first = *text.get(start)?;
+            self.at = start + 1;
+            match self.way(start, first) {
+                Way::Blank => continue,
+                Way::Word => {
+                    self.at = self.until(start + 1, |byte| !is_word(byte));
+                    if noted(&text[start..self.at]) {
+                        return Some(token(TokenKind::Word, start, self.at));
+                    }
+                }
+                Way::Single => {}
+                Way::Open => trail.depth += 1,
+                Way::Close => trail.depth = trail.depth.saturating_sub(1),
+                Way::Semicolon => return Some(token(TokenKind::Semicolon, start, start + 1)),
+                Way::Lexer => {
+                    self.at = start;
+                    let found = self.next()?;
+                    let inside = start + 1..self.at - 1;
+                    match found.kind {
+                        TokenKind::UnicodeQuoted => return Some(found),
+                        TokenKind::Quoted if noted(&text[inside]) => return Some(found),
+                        TokenKind::Word if noted(found.of(text)) => return Some(found),
+                        kind if kind.is_trivia() => continue,
+                        _ => {}
+                    }
+                }
+            }
+            trail.before = start;
+        }
+    }
+
+    #[inline]
+    fn way(&self, start: usize, first: u8) -> Way {
+        let way = WAYS[first as usize];
+        if way != Way::Lexer {
+            return way;
+        }
+        let next = self.peek(start + 1);
+        let plain = match CLASSES[first as usize] {
+            Class::Prefix if !matches!(next, Some(b'\'' | b'&')) => return Way::Word,
+            // Each byte alone: where comments begin in a run of them is the same.
+            Class::Operator => !matches!((first, next), (b'-', Some(b'-')) | (b'/', Some(b'*'))),
+            Class::Digit => !next.is_some_and(|next| is_word(next) || next == b'.'),
+            _ => false,
+        };
+        if plain { Way::Single } else { Way::Lexer }
+    }
+}
+
+/// What is to be done where a token begins.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Lexer,
+    Blank,
+    Word,
+    Single,
+    Open,
+    Close,
+    Semicolon,
+}
+
+/// By the first byte of a token. [`Way::Lexer`] if it takes more than that to tell.
+static WAYS: [Way; 256] = {
+    let mut table = [Way::Lexer; 256];
+    let mut at = 0;
+    while at < 256 {
+        table[at] = match (super::classes()[at], at as u8) {
+            (Class::Space, _) => Way::Blank,
+            (Class::Word, _) => Way::Word,
+            (Class::Operator, b'-' | b'/') => Way::Lexer,
+            (Class::Operator, _) | (_, b',') => Way::Single,
+            (_, b'(') => Way::Open,
+            (_, b')') => Way::Close,
+            (_, b';') => Way::Semicolon,
+            _ => Way::Lexer,
+        };
+        at += 1;
+    }
+    table
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The tokens `skim` should find, each with what is to be remembered at it.
+    fn expected(text: &[u8], noted: impl Fn(&[u8]) -> bool) -> Vec<(Token, u8, usize)> {
+        let mut lexer = Lexer::new(text, false);
+        let (mut found, mut before, mut depth) = (Vec::new(), 0, 0_usize);
+        while let Some(token) = lexer.significant() {
+            let written = token.of(text);
+            match token.kind {
+                TokenKind::Open => depth += 1,
+                TokenKind::Close => depth = depth.saturating_sub(1),
+                TokenKind::Semicolon | TokenKind::UnicodeQuoted => {
+                    found.push((token, before, depth))
+                }
+                TokenKind::Word if noted(written) => found.push((token, before, depth)),
+                TokenKind::Quoted if noted(&written[1..written.len() - 1]) => {
+                    found.push((token, before, depth));
+                }
+                _ => {}
+            }
+            let operator = token.kind == TokenKind::Operator;
+            before = if operator { b'+' } else { written[0] };
+        }
+        found
+    }
+
+    fn skimmed(text: &[u8], noted: impl Fn(&[u8]) -> bool) -> Vec<(Token, u8, usize)> {
+        let mut lexer = Lexer::new(text, false);
+        let mut trail = Trail { before: usize::MAX, depth: 0 };
+        let mut found = Vec::new();
+        while let Some(token) = lexer.skim(&mut trail, &noted) {
+            let before = text.get(trail.before).copied().unwrap_or_default();
+            let operator = CLASSES[before as usize] == Class::Operator && before != 0;
+            found.push((token, if operator { b'+' } else { before }, trail.depth));
+            trail.before = token.start as usize;
+        }
+        found
+    }
+
+    #[test]
+    fn skims_what_the_lexer_finds() {
+        let alphabet = b"'\"\"$$--/**/\\\nEeUu&xXiI0123_..;:()@+,= aab\xff\0";
+        let mut state = 0x5eed_u64;
+        let mut random = |bound: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 33) as usize % bound
+        };
+        for _ in 0..500_000 {
+            let length = random(24);
+            let text: Vec<u8> = (0..length).map(|_| alphabet[random(alphabet.len())]).collect();
+            let noted = |word: &[u8]| matches!(word, b"a" | b"i" | b"e" | b"ab" | b"x");
+            assert_eq!(
+                skimmed(&text, noted),
+                expected(&text, noted),
+                "of {:?}",
+                text.escape_ascii()
+            );
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Names as the server reads them, the parameters a text sets, and what tags say.
+
+use refrain_sql::{Kind, Tag, scan, set_names, tag};
+
+#[test]
+fn names_fold() {
+    let long = "x".repeat(70);
+    let accents = "é".repeat(40);
+    let rows = [
+        ("p", "p"),
+        ("Plan_1", "plan_1"),
+        ("\"Plan 1\"", "Plan 1"),
+        ("\"a\"\"b\"", "a\"b"),
+        ("\"\"\"\"\"\"", "\"\""),
+        ("É", "É"),
+        (&long, &long[..63]),
+        (&accents, &accents[..62]),
+    ];
+    for (written, name) in rows {
+        let text = format!("EXECUTE {written}");
+        let Kind::Execute(found) = scan(text.as_bytes()).kind else { panic!("{text}") };
+        assert_eq!(found.of(text.as_bytes()), written.as_bytes());
+        assert_eq!(String::from_utf8_lossy(&found.fold(text.as_bytes())), *name, "of {written}");
+    }
+}
+
+#[test]
+fn names_of_parameters() {
+    let rows = [
+        ("SELECT 1", ""),
+        ("SET Search_Path = a", "search_path"),
+        ("SET \"Foo\" . Bar = 1; RESET x", "Foo.bar,x"),
+        ("SET TIME ZONE 1", "TimeZone"),
+        ("SET NAMES 'x'", "client_encoding"),
+        ("SET SCHEMA 'x'", "search_path"),
+        ("SET ROLE x", "role"),
+        ("RESET SESSION AUTHORIZATION", "session_authorization"),
+        ("RESET ALL", "ALL"),
+        (
+            "SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY; SET a = 1",
+            "default_transaction_isolation,default_transaction_read_only,default_transaction_deferrable,a",
+        ),
+        ("SET LOCAL a = 1; SET TRANSACTION READ ONLY; SET CONSTRAINTS ALL DEFERRED", ""),
+        ("SELECT set_config('A', 'x', false), set_config('b', 'x', true)", "A"),
+        ("SELECT set_config($1, 'x', false)", "ALL"),
+        ("UPDATE pg_settings SET setting = 1", "ALL"),
+        ("SELECT set_limit(1)", "ALL"),
+        ("DISCARD ALL", ""),
+        ("SET a = 'SET b'; /* SET c */ SELECT 1; reset d", "a,d"),
+    ];
+    for (text, names) in rows {
+        let found: Vec<_> = set_names(text.as_bytes())
+            .map(|name| String::from_utf8_lossy(&name).into_owned())
+            .collect();
+        assert_eq!(found.join(","), names, "of {text:?}");
+    }
+}
+
+#[test]
+fn tags() {
+    let rows = [
+        ("SELECT 1", Tag::Select),
+        ("INSERT 0 1", Tag::Insert),
+        ("UPDATE 0", Tag::Update),
+        ("DELETE 5", Tag::Delete),
+        ("MERGE 5", Tag::Other),
+        ("FETCH 5", Tag::Other),
+        ("COPY 5", Tag::Copy),
+        ("SET", Tag::Set),
+        ("SET CONSTRAINTS", Tag::Other),
+        ("RESET", Tag::Reset),
+        ("DISCARD ALL", Tag::DiscardAll),
+        ("DISCARD TEMP", Tag::DiscardTemp),
+        ("DISCARD PLANS", Tag::Other),
+        ("DEALLOCATE ALL", Tag::DeallocateAll),
+        ("DEALLOCATE", Tag::Deallocate),
+        ("PREPARE", Tag::Prepare),
+        ("PREPARE TRANSACTION", Tag::PrepareTransaction),
+        ("LISTEN", Tag::Listen),
+        ("UNLISTEN", Tag::Unlisten),
+        ("DECLARE CURSOR", Tag::DeclareCursor),
+        ("CLOSE CURSOR ALL", Tag::CloseCursorAll),
+        ("CLOSE CURSOR", Tag::Other),
+        ("CREATE TABLE", Tag::Ddl),
+        ("CREATE TABLE AS", Tag::Ddl),
+        ("ALTER MATERIALIZED VIEW", Tag::Ddl),
+        ("DROP FUNCTION", Tag::Ddl),
+        ("IMPORT FOREIGN SCHEMA", Tag::Ddl),
+        ("CREATE ROLE", Tag::Other),
+        ("CREATE DATABASE", Tag::Other),
+        ("ALTER SYSTEM", Tag::Other),
+        ("CREATE INDEX", Tag::Other),
+        ("ALTER DEFAULT PRIVILEGES", Tag::Other),
+        ("BEGIN", Tag::Begin),
+        ("START TRANSACTION", Tag::Begin),
+        ("COMMIT", Tag::Commit),
+        ("COMMIT PREPARED", Tag::Other),
+        ("ROLLBACK", Tag::Rollback),
+        ("SAVEPOINT", Tag::Savepoint),
+        ("RELEASE", Tag::Release),
+        ("LOAD", Tag::Load),
+        ("DO", Tag::Do),
+        ("CALL", Tag::Call),
+        ("", Tag::Other),
+    ];
+    for (text, expected) in rows {
+        assert_eq!(tag(text.as_bytes()), expected, "of {text:?}");
+    }
+}

@@ -1,0 +1,387 @@
+//! What [`refrain_sql::scan`] says of texts, as a table: the text, its traits, its kind.
+
+use refrain_sql::{Kind, Name, Traits, scan, scan_with};
+
+const NONE: Traits = Traits::NONE;
+const SET: Traits = Traits::SET;
+const REPORTED: Traits = Traits::SET_REPORTED;
+const ROLE: Traits = Traits::ROLE;
+const ANY: Traits = SET.union(ROLE);
+const TEMP: Traits = Traits::TEMP;
+const DDL: Traits = Traits::DDL;
+const BEGINS: Traits = Traits::BEGINS;
+const ADVISORY: Traits = Traits::ADVISORY;
+
+fn check(rows: &[(&str, Traits, &str)]) {
+    for (text, traits, kind) in rows {
+        let scan = scan(text.as_bytes());
+        assert_eq!(scan.traits, *traits, "traits of {text:?}");
+        assert_eq!(shown(scan.kind, text), *kind, "kind of {text:?}");
+    }
+}
+
+/// A kind with its name as written.
+fn shown(kind: Kind, text: &str) -> String {
+    let of = |what: &str, name: Name| {
+        format!("{what} {}", String::from_utf8_lossy(name.of(text.as_bytes())))
+    };
+    match kind {
+        Kind::Deallocate(name) => of("Deallocate", name),
+        Kind::Execute(name) => of("Execute", name),
+        Kind::ExplainExecute(name) => of("ExplainExecute", name),
+        Kind::CreateAsExecute(name) => of("CreateAsExecute", name),
+        Kind::Set { name } => of("Set", name),
+        Kind::SetLocal { name } => of("SetLocal", name),
+        Kind::Reset { name } => of("Reset", name),
+        plain => format!("{plain:?}"),
+    }
+}
+
+#[test]
+fn rows_only() {
+    check(&[
+        ("", NONE, "Empty"),
+        (" ; /* x */ ;\n-- y", NONE, "Empty"),
+        ("SELECT 1", NONE, "Select"),
+        ("select 1;", NONE, "Select"),
+        (";;select 1;;", NONE, "Select"),
+        ("(select 1)", NONE, "Other"),
+        ("/* c */ SELECT 1", NONE, "Select"),
+        ("selectx 1", NONE, "Other"),
+        ("\"select\" 1", NONE, "Other"),
+        ("INSERT INTO t VALUES (1)", NONE, "Insert"),
+        ("insert /* */ into temp values (1)", NONE, "Insert"),
+        ("INSERT INTO pg_temp.t VALUES (1)", NONE, "Insert"),
+        ("UPDATE t SET role = 1, temp = 2", NONE, "Update"),
+        ("update t set datestyle = 'x' where listen", NONE, "Update"),
+        ("DELETE FROM t USING x", NONE, "Delete"),
+        ("WITH x AS (INSERT INTO t VALUES (1) RETURNING *) SELECT * FROM x", NONE, "With"),
+        ("MERGE INTO t USING s ON true WHEN MATCHED THEN DO NOTHING", NONE, "Other"),
+        ("SELECT 1 AS into, t.into", NONE, "Select"),
+        ("SELECT 1; SELECT 2", NONE, "Many"),
+        ("SELECT nextval('s'), currval, lastval FROM set_config", NONE, "Select"),
+        ("VALUES (1)", NONE, "Other"),
+        ("SHOW search_path", NONE, "Other"),
+        ("NOTIFY c, 'x'", NONE, "Other"),
+        ("TRUNCATE t", NONE, "Other"),
+        ("COMMENT ON TABLE t IS 'x'", NONE, "Other"),
+        ("GRANT SELECT ON t TO u", NONE, "Other"),
+        ("LOCK TABLE t", NONE, "Other"),
+    ]);
+}
+
+#[test]
+fn words_that_are_no_words() {
+    check(&[
+        ("SELECT 'set_config(1)', \"temp\", $$ set_config( $$, $a$ lastval( $a$", NONE, "Select"),
+        ("SELECT 1 /* ; SET x = 1; /* nested */ DISCARD ALL; */ -- ; LISTEN x", NONE, "Select"),
+        ("SELECT E'\\'; SET x = 1; --'", NONE, "Select"),
+        ("SELECT '\\'; SET x = 1; --'", SET, "Many"),
+        ("SELECT 'it''s; SET x = 1'", NONE, "Select"),
+        ("SELECT 'a'\n'b; SET x = 1'", NONE, "Select"),
+        ("SELECT E'a' -- c\n '\\'; SET x = 1'", NONE, "Select"),
+        ("SELECT \"a\"\"; SET x = 1\"", NONE, "Select"),
+        ("SELECT U&\"a; SET x = 1\"", NONE, "Select"),
+        ("SELECT $1$a; SET x = 1", SET, "Many"),
+        ("SELECT a$b$; SET x = 1; --$b$", SET, "Many"),
+        ("SELECT 1 --\r; SET x = 1", SET, "Many"),
+        ("SELECT 1 -- \u{b}; SET x = 1", NONE, "Select"),
+        ("SELECT n'; SET x = 1'", NONE, "Select"),
+    ]);
+    let off = scan_with(b"SELECT '\\'; SET x = 1; --'", true);
+    assert_eq!((off.traits, off.kind), (NONE, Kind::Select));
+}
+
+#[test]
+fn parameters() {
+    check(&[
+        ("SET search_path TO a, b", SET, "Set search_path"),
+        ("SET SESSION search_path = a", SET, "Set search_path"),
+        ("set work_mem = '1MB';", SET, "Set work_mem"),
+        ("SET app.user = 1", SET, "Set app.user"),
+        ("SET \"app\" . \"user\" = 1", SET, "Set \"app\" . \"user\""),
+        ("SET datestyle . x = 1", SET, "Set datestyle . x"),
+        ("SET role.x = 1", SET, "Set role.x"),
+        ("SET DateStyle = ISO", REPORTED, "Set DateStyle"),
+        ("SET \"DateStyle\" = ISO", REPORTED, "Set \"DateStyle\""),
+        ("SET/**/timezone='UTC'", REPORTED, "Set timezone"),
+        ("SET TIME ZONE 'UTC'", REPORTED, "Set TIME ZONE"),
+        ("SET SESSION TIME ZONE LOCAL", REPORTED, "Set TIME ZONE"),
+        ("SET NAMES 'utf8'", REPORTED, "Set NAMES"),
+        ("SET client_encoding TO x", REPORTED, "Set client_encoding"),
+        ("SET application_name = 'x'", REPORTED, "Set application_name"),
+        ("SET intervalstyle = x", REPORTED, "Set intervalstyle"),
+        ("SET standard_conforming_strings = off", REPORTED, "Set standard_conforming_strings"),
+        ("SET default_transaction_read_only = on", REPORTED, "Set default_transaction_read_only"),
+        ("SET SCHEMA 'x'", SET, "Set SCHEMA"),
+        ("SET XML OPTION DOCUMENT", SET, "Set XML OPTION"),
+        ("SET U&\"\\0072ole\" = x", ANY, "Other"),
+        (
+            "SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY",
+            SET | REPORTED,
+            "Set SESSION CHARACTERISTICS",
+        ),
+        ("SET LOCAL search_path = a", NONE, "SetLocal search_path"),
+        ("SET LOCAL ROLE x", NONE, "SetLocal ROLE"),
+        ("SET LOCAL SESSION AUTHORIZATION x", NONE, "SetLocal SESSION AUTHORIZATION"),
+        ("SET TRANSACTION READ ONLY", NONE, "Set TRANSACTION"),
+        ("SET SESSION TRANSACTION READ ONLY", NONE, "Set TRANSACTION"),
+        ("SET transaction_read_only = on", NONE, "Set transaction_read_only"),
+        ("SET CONSTRAINTS ALL DEFERRED", NONE, "Set CONSTRAINTS"),
+        ("SET ROLE x", ROLE, "Set ROLE"),
+        ("SET SESSION ROLE x", ROLE, "Set ROLE"),
+        ("SET role = x", ROLE, "Set role"),
+        ("SET \"role\" = x", ROLE, "Set \"role\""),
+        ("SET SESSION AUTHORIZATION x", ROLE, "Set SESSION AUTHORIZATION"),
+        ("SET SESSION SESSION AUTHORIZATION x", ROLE, "Set SESSION AUTHORIZATION"),
+        ("SET session_authorization = x", ROLE, "Set session_authorization"),
+        ("RESET ALL", SET, "Reset ALL"),
+        ("RESET search_path", SET, "Reset search_path"),
+        ("RESET TIME ZONE", REPORTED, "Reset TIME ZONE"),
+        ("RESET ROLE", ROLE, "Reset ROLE"),
+        ("RESET SESSION AUTHORIZATION", ROLE, "Reset SESSION AUTHORIZATION"),
+        ("RESET TRANSACTION ISOLATION LEVEL", NONE, "Reset TRANSACTION"),
+        ("SET", ANY, "Other"),
+        ("SET a = 1; SET LOCAL b = 2", SET, "Many"),
+        ("ALTER ROLE x SET work_mem = 1", NONE, "Other"),
+        ("ALTER DATABASE d SET search_path = a", NONE, "Other"),
+        ("UPDATE pg_settings SET setting = 1", SET, "Update"),
+        ("UPDATE ONLY pg_catalog.\"pg_settings\" SET setting = 1", SET, "Update"),
+        ("WITH x AS (update pg_settings set setting = 1 returning 1) select 1", SET, "With"),
+        ("SELECT * FROM pg_settings FOR UPDATE", NONE, "Select"),
+    ]);
+}
+
+#[test]
+fn set_config() {
+    check(&[
+        ("SELECT set_config('search_path', 'a', false)", SET, "Select"),
+        ("SELECT pg_catalog.SET_CONFIG ('search_path', $1, $2)", SET, "Select"),
+        ("SELECT \"set_config\"/* */('x', 'y', false)", SET, "Select"),
+        ("SELECT \"SET_CONFIG\"('x', 'y', false)", NONE, "Select"),
+        ("SELECT set_config('TimeZone', 'UTC', false)", REPORTED, "Select"),
+        ("SELECT set_config('role', 'x', false)", ROLE, "Select"),
+        ("SELECT set_config($1, 'x', false)", ANY, "Select"),
+        ("SELECT set_config('ro' || 'le', 'x', false)", ANY, "Select"),
+        ("SELECT set_config(E'role', 'x', false)", ANY, "Select"),
+        ("SELECT set_config('x''', 'x', false)", ANY, "Select"),
+        (
+            "SELECT set_config('search_path', $1, true), set_config('role', f(1, 2), TRUE)",
+            NONE,
+            "Select",
+        ),
+        ("SELECT set_config('a', $1, true AND false)", SET, "Select"),
+        ("SELECT set_config('a', (1, 2, true), false)", SET, "Select"),
+        ("SELECT set_config('a', set_config('b', 'c', false), true)", SET, "Select"),
+        ("SELECT set_config(set_config('b', 'c', true), 'c', false)", ANY, "Select"),
+        ("SELECT set_config('a', b, true", SET, "Select"),
+        ("SELECT set_config('a', b", SET, "Select"),
+        ("SELECT set_config(", ANY, "Select"),
+        (
+            "SELECT U&\"set_config\"('a', 'b', true)",
+            ANY | ADVISORY | Traits::SEQUENCE_STATE | Traits::PROCEDURAL,
+            "Select",
+        ),
+        ("INSERT INTO t SELECT set_config('a', 'b', false)", SET, "Insert"),
+        ("COPY (SELECT set_config('a', 'b', false)) TO STDOUT", SET | Traits::COPY, "Other"),
+        ("EXPLAIN ANALYZE SELECT set_config('a', 'b', false)", SET, "Other"),
+        ("EXECUTE p(set_config('a', 'b', false))", SET, "Execute p"),
+    ]);
+}
+
+#[test]
+fn functions() {
+    check(&[
+        ("SELECT pg_advisory_lock(1)", ADVISORY, "Select"),
+        ("SELECT pg_catalog.Pg_Advisory_Lock_Shared(1, 2)", ADVISORY, "Select"),
+        ("SELECT pg_try_advisory_lock(1) FROM t", ADVISORY, "Select"),
+        ("SELECT pg_try_advisory_lock_shared(1)", ADVISORY, "Select"),
+        ("SELECT pg_advisory_xact_lock(1), pg_try_advisory_xact_lock(1)", NONE, "Select"),
+        ("SELECT pg_advisory_unlock(1)", NONE, "Select"),
+        ("SELECT pg_advisory_unlock_all()", Traits::ADVISORY_FREE, "Select"),
+        ("SELECT currval('s')", Traits::SEQUENCE_STATE, "Select"),
+        ("SELECT lastval()", Traits::SEQUENCE_STATE, "Select"),
+        ("SELECT setseed(0.5)", Traits::SEQUENCE_STATE, "Select"),
+        ("SELECT set_limit(0.5)", SET, "Select"),
+        ("SELECT query_to_xml('SET x = 1', true, true, '')", Traits::PROCEDURAL, "Select"),
+        ("SELECT dblink_connect('a', 'b')", Traits::PROCEDURAL, "Select"),
+    ]);
+}
+
+#[test]
+fn temporary_and_shapes() {
+    check(&[
+        ("CREATE TEMP TABLE t (a int)", TEMP, "Other"),
+        ("create local temporary table t (a int)", TEMP, "Other"),
+        ("CREATE GLOBAL TEMP TABLE t AS SELECT 1", TEMP, "Other"),
+        ("CREATE OR REPLACE TEMP VIEW v AS SELECT 1", TEMP, "Other"),
+        ("CREATE TEMP RECURSIVE VIEW v (a) AS SELECT 1", TEMP, "Other"),
+        ("CREATE TEMP SEQUENCE s", TEMP, "Other"),
+        ("CREATE TEMP TABLE t (a int) ON COMMIT DROP", NONE, "Other"),
+        ("CREATE TEMP TABLE t ON COMMIT DROP AS SELECT 1", NONE, "Other"),
+        ("CREATE TEMP TABLE t (a int) ON COMMIT DELETE ROWS", TEMP, "Other"),
+        ("CREATE TEMP TABLE t (a text DEFAULT 'ON COMMIT DROP')", TEMP, "Other"),
+        ("CREATE TEMP TABLE t (a int); CREATE TEMP TABLE u (a int) ON COMMIT DROP", TEMP, "Many"),
+        ("CREATE TABLE pg_temp.t (a int)", TEMP | DDL, "Other"),
+        ("CREATE TABLE pg_temp_3.t (a int)", TEMP | DDL, "Other"),
+        (
+            "CREATE FUNCTION \"pg_temp\".f() RETURNS int LANGUAGE sql AS 'SELECT 1'",
+            TEMP | DDL,
+            "Other",
+        ),
+        ("SELECT 1 INTO TEMP t", TEMP, "Select"),
+        ("SELECT 1 INTO LOCAL TEMPORARY TABLE t FROM x", TEMP, "Select"),
+        ("SELECT 1 INTO pg_temp.t", TEMP, "Select"),
+        ("SELECT 1 INTO TABLE pg_temp.t", TEMP, "Select"),
+        ("SELECT 1 INTO t", DDL, "Select"),
+        ("WITH x AS (SELECT 1) SELECT * INTO TEMP t FROM x", TEMP, "With"),
+        ("CREATE TABLE temp (a int)", DDL, "Other"),
+        ("CREATE TABLE t (temp int)", DDL, "Other"),
+        ("CREATE INDEX CONCURRENTLY i ON t (a)", NONE, "Other"),
+        ("CREATE UNIQUE INDEX i ON t (a)", NONE, "Other"),
+        ("CREATE ROLE x", NONE, "Other"),
+        ("DROP DATABASE x", NONE, "Other"),
+        ("ALTER SYSTEM SET work_mem = 1", NONE, "Other"),
+        ("ALTER TABLE t ADD a int", DDL, "Other"),
+        ("DROP TABLE t", DDL, "Other"),
+        ("IMPORT FOREIGN SCHEMA a FROM SERVER b INTO c", DDL, "Other"),
+    ]);
+}
+
+#[test]
+fn transactions() {
+    check(&[
+        ("BEGIN", BEGINS, "Begin"),
+        ("begin isolation level serializable", BEGINS, "Begin"),
+        ("START TRANSACTION READ ONLY", BEGINS, "Begin"),
+        ("COMMIT", NONE, "TransactionEnd"),
+        ("END WORK", NONE, "TransactionEnd"),
+        ("ABORT", NONE, "TransactionEnd"),
+        ("ROLLBACK", NONE, "TransactionEnd"),
+        ("ROLLBACK TRANSACTION", NONE, "TransactionEnd"),
+        ("COMMIT AND NO CHAIN", NONE, "TransactionEnd"),
+        ("COMMIT WORK AND CHAIN", BEGINS, "Chain"),
+        ("ROLLBACK AND CHAIN", BEGINS, "Chain"),
+        ("ROLLBACK TO a", NONE, "Other"),
+        ("ROLLBACK WORK TO SAVEPOINT a", NONE, "Other"),
+        ("COMMIT PREPARED 'a'", NONE, "Other"),
+        ("ROLLBACK PREPARED 'a'", NONE, "Other"),
+        ("PREPARE TRANSACTION 'a'", NONE, "TransactionEnd"),
+        ("PREPARE transaction AS SELECT 1", Traits::PREPARE, "Other"),
+        ("SAVEPOINT a", NONE, "Other"),
+        ("RELEASE a", NONE, "Other"),
+        ("BEGIN; SELECT 1; COMMIT", BEGINS, "Many"),
+    ]);
+}
+
+#[test]
+fn prepared() {
+    check(&[
+        ("PREPARE p AS SELECT 1", Traits::PREPARE, "Other"),
+        ("DEALLOCATE ALL", Traits::DEALLOCATE_ALL, "DeallocateAll"),
+        ("deallocate prepare all;", Traits::DEALLOCATE_ALL, "DeallocateAll"),
+        ("DEALLOCATE \"all\"", NONE, "Deallocate \"all\""),
+        ("DEALLOCATE p", NONE, "Deallocate p"),
+        ("DEALLOCATE PREPARE p ; ", NONE, "Deallocate p"),
+        ("DEALLOCATE PREPARE", NONE, "Deallocate PREPARE"),
+        ("DEALLOCATE p q", NONE, "Other"),
+        ("DEALLOCATE", NONE, "Other"),
+        ("DEALLOCATE U&\"p\"", NONE, "Other"),
+        ("DEALLOCATE ALL; SELECT 1", Traits::DEALLOCATE_ALL, "Many"),
+        ("EXECUTE p", NONE, "Execute p"),
+        ("execute \"P 1\" (1, 'a')", NONE, "Execute \"P 1\""),
+        ("EXPLAIN EXECUTE p", NONE, "ExplainExecute p"),
+        ("EXPLAIN ANALYZE VERBOSE EXECUTE p(1)", NONE, "ExplainExecute p"),
+        ("EXPLAIN (ANALYZE, FORMAT json, COSTS (off)) EXECUTE p", NONE, "ExplainExecute p"),
+        ("EXPLAIN SELECT 1", NONE, "Other"),
+        ("EXPLAIN (SELECT 1)", NONE, "Other"),
+        ("CREATE TABLE t AS EXECUTE p", DDL, "CreateAsExecute p"),
+        (
+            "CREATE TEMP TABLE IF NOT EXISTS t (a, b) WITH (x = 1) AS EXECUTE p(1) WITH NO DATA",
+            TEMP,
+            "CreateAsExecute p",
+        ),
+        ("CREATE UNLOGGED TABLE t ON COMMIT DROP AS EXECUTE p", DDL, "CreateAsExecute p"),
+        ("CREATE TEMP TABLE t ON COMMIT DROP AS EXECUTE p", NONE, "CreateAsExecute p"),
+        ("EXPLAIN ANALYZE CREATE TEMP TABLE t AS EXECUTE p", TEMP, "CreateAsExecute p"),
+        ("CREATE TABLE t AS SELECT 1 AS execute LIMIT (1)", DDL, "Other"),
+        ("DISCARD ALL", Traits::DISCARD_ALL, "DiscardAll"),
+        ("DISCARD TEMP", Traits::DISCARD_TEMP, "Other"),
+        ("DISCARD TEMPORARY", Traits::DISCARD_TEMP, "Other"),
+        ("DISCARD PLANS", NONE, "Other"),
+    ]);
+}
+
+#[test]
+fn other_commands() {
+    check(&[
+        ("LISTEN c", Traits::LISTEN, "Other"),
+        ("UNLISTEN *", Traits::UNLISTEN_ALL, "Other"),
+        ("UNLISTEN c", NONE, "Other"),
+        ("DECLARE c CURSOR FOR SELECT 1", NONE, "Other"),
+        ("DECLARE c NO SCROLL CURSOR WITH HOLD FOR SELECT 1", Traits::HOLD, "Other"),
+        ("DECLARE c CURSOR WITHOUT HOLD FOR SELECT 1", NONE, "Other"),
+        ("DECLARE c CURSOR FOR WITH hold AS (SELECT 1) SELECT 1", NONE, "Other"),
+        ("CLOSE ALL", Traits::CLOSE_ALL, "Other"),
+        ("CLOSE c", NONE, "Other"),
+        ("LOAD 'auto_explain'", Traits::LOAD, "Other"),
+        ("DO $$ BEGIN PERFORM 1; END $$", Traits::PROCEDURAL, "Other"),
+        ("CALL p()", Traits::PROCEDURAL, "Other"),
+        ("COPY t FROM STDIN", Traits::COPY, "Other"),
+        ("COPY t (a, b) FROM STDIN WITH (FORMAT csv)", Traits::COPY, "Other"),
+        ("COPY (SELECT 1 FROM stdin) TO '/tmp/x'", NONE, "Other"),
+        ("COPY (SELECT 1) TO STDOUT", Traits::COPY, "Other"),
+        ("COPY t FROM '/tmp/x'", NONE, "Other"),
+    ]);
+}
+
+#[test]
+fn semicolons_of_bodies() {
+    check(&[
+        (
+            "CREATE FUNCTION f() RETURNS int BEGIN ATOMIC SELECT CASE WHEN true THEN 1 END; SELECT 1 AS end; END",
+            DDL,
+            "Other",
+        ),
+        ("CREATE OR REPLACE PROCEDURE p() BEGIN ATOMIC END; SELECT 1", DDL, "Many"),
+        (
+            "CREATE PROCEDURE p() BEGIN ATOMIC INSERT INTO t VALUES (1); END; LISTEN x",
+            DDL | Traits::LISTEN,
+            "Many",
+        ),
+        ("CREATE PROCEDURE p() BEGIN ATOMIC; LISTEN x", DDL | Traits::LISTEN, "Other"),
+        ("CREATE RULE r AS ON INSERT TO t DO (DELETE FROM a; DELETE FROM b)", DDL, "Other"),
+        (
+            "CREATE FUNCTION f() RETURNS int LANGUAGE plpgsql AS $$ BEGIN; SET x = 1; END $$",
+            DDL,
+            "Other",
+        ),
+    ]);
+}
+
+#[test]
+fn statements_are_counted() {
+    let count = |text: &str| scan(text.as_bytes()).statements;
+    assert_eq!(count(";; ;"), 0);
+    assert_eq!(count("SELECT 1"), 1);
+    assert_eq!(count("SELECT 1;; SELECT 2;"), 2);
+    assert_eq!(count(&"x;".repeat(1000)), 255);
+    assert_eq!(scan("x;".repeat(1000).as_bytes()).kind, Kind::Many);
+}
+
+#[test]
+fn traits_show_their_names() {
+    assert_eq!((SET | TEMP).to_string(), "SET | TEMP");
+    assert_eq!(NONE.to_string(), "NONE");
+    assert!(Traits::FREES.contains(Traits::DISCARD_ALL) && !Traits::FREES.intersects(SET));
+    assert_eq!((SET | TEMP).without(SET), TEMP);
+}
+
+#[test]
+fn rules_show_their_words() {
+    let rules: Vec<_> = refrain_sql::rules().collect();
+    let words = |text: &str| rules.iter().any(|rule| rule.words == text && !rule.why.is_empty());
+    assert!(words("deallocate [prepare] all"));
+    assert!(words("declare … cursor with hold"));
+    assert!(words("… lastval(…)"));
+}
