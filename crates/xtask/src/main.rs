@@ -1,3 +1,72 @@
-//! To be written.
+//! `cargo xtask`: the chores, by name.
+#![forbid(unsafe_code)]
 
-fn main() {}
+use std::process::Command;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+use xtask::postgres::Version;
+use xtask::{command, docs, provision, suite, tidy};
+
+/// Chores of the Refrain workspace.
+#[derive(Parser)]
+#[command(name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    chore: Chore,
+}
+
+#[derive(Subcommand)]
+enum Chore {
+    /// Fetch what is missing and run the whole suite.
+    Test {
+        /// Leave the client libraries out.
+        #[arg(long)]
+        no_drivers: bool,
+        /// Run this part only.
+        #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(suite::part_names()))]
+        only: Option<String>,
+    },
+    /// Run the client libraries straight against PostgreSQL, as the oracle.
+    Drivers {
+        /// Against PostgreSQL 18 rather than 15.
+        #[arg(long)]
+        new: bool,
+        /// This client library only.
+        #[arg(long)]
+        only: Option<String>,
+    },
+    /// Fetch everything the suite needs.
+    Provision,
+    /// Run the simulator; its arguments are passed on.
+    Sim {
+        /// Arguments of the simulator, such as `--seed 42`.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
+    /// Check the rules of the house and print the size of each crate.
+    Tidy,
+    /// Write the generated pages of `docs/`.
+    Docs,
+}
+
+fn main() -> Result<()> {
+    match Arguments::parse().chore {
+        Chore::Test { no_drivers, only } => suite::run(only.as_deref(), !no_drivers),
+        Chore::Drivers { new, only } => {
+            let version = if new { Version::V18 } else { Version::V15 };
+            suite::direct(version, only.as_deref())
+        }
+        Chore::Provision => provision::everything(),
+        Chore::Sim { arguments } => sim(&arguments),
+        Chore::Tidy => tidy::run(),
+        Chore::Docs => docs::write(),
+    }
+}
+
+fn sim(arguments: &[String]) -> Result<()> {
+    let mut cargo = Command::new("cargo");
+    cargo.args(["run", "--quiet", "--release", "--package", "refrain-sim", "--"]);
+    command::run(cargo.args(arguments))
+}

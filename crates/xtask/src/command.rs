@@ -1,0 +1,111 @@
+//! Running other programs, and counting the tests they report.
+
+use std::io::{BufRead, BufReader};
+use std::ops::AddAssign;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail, ensure};
+
+/// How many checks passed and failed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Checks that passed.
+    pub passed: u32,
+    /// Checks that failed.
+    pub failed: u32,
+}
+
+impl AddAssign for Tally {
+    fn add_assign(&mut self, other: Tally) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+    }
+}
+
+impl Tally {
+    /// Reads one line of a test runner's output: cargo's `test result: …`, or the plain
+    /// `N passed, N failed`. Any other line counts nothing.
+    pub fn of_line(line: &str) -> Tally {
+        let line = line.trim();
+        let counts = line.strip_prefix("test result:").and_then(|rest| rest.split_once(". "));
+        let counts = counts.map_or(line, |(_, counts)| counts);
+        let mut words = counts.split([' ', ',', ';']).filter(|word| !word.is_empty());
+        let mut count_of = |name| {
+            let count = words.next()?.parse().ok()?;
+            (words.next()? == name).then_some(count)
+        };
+        match (count_of("passed"), count_of("failed")) {
+            (Some(passed), Some(failed)) => Tally { passed, failed },
+            _ => Tally::default(),
+        }
+    }
+}
+
+/// The command as a person would type it, for messages.
+pub fn words(command: &Command) -> String {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
+}
+
+/// Runs to the end, output to the terminal; an error unless it exits with success.
+pub fn run(command: &mut Command) -> Result<()> {
+    let status = command.stdin(Stdio::null()).status();
+    let status = status.with_context(|| format!("cannot run `{}`", words(command)))?;
+    ensure!(status.success(), "`{}` failed: {status}", words(command));
+    Ok(())
+}
+
+/// Runs to the end and returns what it wrote to its standard output.
+pub fn output(command: &mut Command) -> Result<String> {
+    let output = command.stdin(Stdio::null()).stderr(Stdio::piped()).output();
+    let output = output.with_context(|| format!("cannot run `{}`", words(command)))?;
+    if !output.status.success() {
+        bail!("`{}` failed: {}", words(command), String::from_utf8_lossy(&output.stderr).trim());
+    }
+    String::from_utf8(output.stdout).context("output is not UTF-8")
+}
+
+/// Runs a test runner, passing its output on, and adds up the counts it prints.
+///
+/// A run that exits with failure has at least one failed check, whatever it printed.
+pub fn tally(command: &mut Command) -> Result<Tally> {
+    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
+    let mut child = child.with_context(|| format!("cannot run `{}`", words(command)))?;
+    let mut total = Tally::default();
+    if let Some(stdout) = child.stdout.take() {
+        for line in BufReader::new(stdout).lines() {
+            let line = line?;
+            println!("{line}");
+            total += Tally::of_line(&line);
+        }
+    }
+    if !child.wait()?.success() && total.failed == 0 {
+        total.failed = 1;
+    }
+    Ok(total)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_what_runners_print() {
+        let cases = [
+            ("test result: ok. 7 passed; 0 failed; 1 ignored; 0 measured", 7, 0),
+            ("test result: FAILED. 5 passed; 2 failed; 0 ignored", 5, 2),
+            ("12 passed, 3 failed", 12, 3),
+            ("running 7 tests", 0, 0),
+            ("7 passed in 0.1s", 0, 0),
+        ];
+        for (line, passed, failed) in cases {
+            assert_eq!(Tally::of_line(line), Tally { passed, failed }, "{line}");
+        }
+    }
+
+    #[test]
+    fn failure_without_counts_is_one_failure() {
+        let tally = tally(Command::new("sh").args(["-c", "exit 3"])).unwrap();
+        assert_eq!(tally, Tally { passed: 0, failed: 1 });
+    }
+}

@@ -1,0 +1,105 @@
+//! A child process that never outlives its owner.
+//!
+//! The child's wrapper keeps a helper that reads a pipe whose other end only this process holds.
+//! When the pipe closes (the [`Leash`] is dropped, or this process is killed, however hard), the
+//! helper signals the child. The kernel's "parent death signal" would not do: it fires when the
+//! *thread* that spawned the child ends, and a test's thread ends with the test.
+
+use std::io::Write;
+use std::process::{Child, ChildStdin, Command, Stdio};
+
+use anyhow::{Context, Result};
+
+use crate::command;
+
+/// Becomes the program given as its arguments; a helper beside it waits on the pipe, and signals
+/// when it closes without a word having been said.
+const WRAPPER: &str = r#"
+signal=$1; shift
+exec 3<&0 </dev/null
+( read -r _ <&3 || kill -s "$signal" $$ ) >/dev/null 2>&1 &
+exec 3<&-
+exec "$@"
+"#;
+
+/// A running child process, ended when this is dropped.
+#[derive(Debug)]
+pub struct Leash {
+    child: Child,
+    rope: Option<ChildStdin>,
+}
+
+impl Leash {
+    /// Starts `command`, to be ended by `signal` (a name as `kill -s` takes it, such as `TERM`).
+    ///
+    /// Program, arguments, environment and folder are taken from `command`; its standard output
+    /// and error go to `log`, its standard input is empty.
+    pub fn start(command: &Command, signal: &str, log: &std::fs::File) -> Result<Leash> {
+        let mut wrapped = Command::new("sh");
+        wrapped.args(["-c", WRAPPER, "leash", signal]);
+        wrapped.arg(command.get_program()).args(command.get_args());
+        for (name, value) in command.get_envs() {
+            match value {
+                Some(value) => wrapped.env(name, value),
+                None => wrapped.env_remove(name),
+            };
+        }
+        if let Some(dir) = command.get_current_dir() {
+            wrapped.current_dir(dir);
+        }
+        wrapped.stdin(Stdio::piped()).stdout(log.try_clone()?).stderr(log.try_clone()?);
+        let child = wrapped.spawn();
+        let mut child = child.with_context(|| format!("run `{}`", command::words(command)))?;
+        let rope = child.stdin.take();
+        Ok(Leash { child, rope })
+    }
+
+    /// The child's process id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Whether the child still runs.
+    pub fn is_running(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+}
+
+impl Drop for Leash {
+    fn drop(&mut self) {
+        let running = self.is_running();
+        if let (Some(rope), false) = (&mut self.rope, running) {
+            // The child's id may be another's by now: tell the helper to leave it.
+            let _ = rope.write_all(b"gone\n");
+        }
+        self.rope = None;
+        let _ = self.child.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+
+    fn sink() -> File {
+        File::options().write(true).open("/dev/null").unwrap()
+    }
+
+    #[test]
+    fn drop_ends_the_child() {
+        let mut leash = Leash::start(Command::new("sleep").arg("600"), "TERM", &sink()).unwrap();
+        assert!(leash.is_running());
+        let process = format!("/proc/{}", leash.id());
+        drop(leash);
+        assert!(!std::path::Path::new(&process).exists());
+    }
+
+    #[test]
+    fn a_child_that_ended_by_itself_is_no_error() {
+        let mut leash = Leash::start(&Command::new("true"), "TERM", &sink()).unwrap();
+        while leash.is_running() {
+            std::thread::yield_now();
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! Throwaway PostgreSQL clusters.
+//!
+//! A cluster has fsync off, its data under the system's folder for temporary files, a free port on
+//! 127.0.0.1 and a Unix socket beside its data. It ends when its [`Cluster`] is dropped or the test
+//! process dies. `REFRAIN_PG15` or `REFRAIN_PG18`, as `host:port`, names a running server to use
+//! instead; its settings are then its own.
+//!
+//! PostgreSQL refuses to run as root: root runs it as the user `postgres`, who comes with Debian's
+//! package.
+
+pub mod account;
+mod template;
+
+use std::fs::{self, File};
+use std::io;
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use crate::command;
+use crate::leash::Leash;
+
+pub use self::template::{AUTH_DATABASE, PASSWORD};
+pub use crate::provision::Version;
+
+/// How long a cluster may take to start.
+const START_MAX: Duration = Duration::from_secs(60);
+/// Ports can be taken between being found free and being bound: how often to try.
+const TRIES_MAX: u32 = 3;
+
+/// A running cluster.
+///
+/// Superuser `postgres` needs no password; see [`AUTH_DATABASE`] for users who do.
+#[derive(Debug)]
+pub struct Cluster {
+    host: String,
+    port: u16,
+    own: Option<Own>,
+}
+
+/// What a cluster has that we started ourselves.
+#[derive(Debug)]
+struct Own {
+    bin: PathBuf,
+    dir: PathBuf,
+    settings: Vec<String>,
+    server: Option<Leash>,
+}
+
+impl Cluster {
+    /// Starts a cluster, fetching PostgreSQL itself if need be.
+    ///
+    /// `settings` are names and values as in `postgresql.conf`; they override the defaults here.
+    pub fn start(version: Version, settings: &[(&str, &str)]) -> Result<Cluster> {
+        if let Ok(running) = std::env::var(format!("REFRAIN_PG{}", version.number())) {
+            let (host, port) = running.rsplit_once(':').context("REFRAIN_PG… is not host:port")?;
+            return Ok(Cluster { host: host.to_owned(), port: port.parse()?, own: None });
+        }
+        let bin = account::reachable_bin(version)?;
+        let template = template::made(version, &bin)?;
+        let dir = new_dir()?;
+        template::copy(&template, &dir.join("data"))?;
+        let settings = settings.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let own = Own { bin, dir, settings, server: None };
+        let mut cluster = Cluster { host: "127.0.0.1".to_owned(), port: 0, own: Some(own) };
+        for _ in 1..TRIES_MAX {
+            cluster.port = free_port()?;
+            if cluster.resume().is_ok() {
+                return Ok(cluster);
+            }
+        }
+        cluster.port = free_port()?;
+        cluster.resume()?;
+        Ok(cluster)
+    }
+
+    /// Host name or address it listens on.
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// TCP port it listens on.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Folder of its Unix socket and of its data (`data/`), if it is ours.
+    pub fn dir(&self) -> Option<&Path> {
+        self.own.as_ref().map(|own| own.dir.as_path())
+    }
+
+    /// A connection string for the superuser, over TCP.
+    pub fn url(&self, database: &str) -> String {
+        format!("postgres://postgres@{}:{}/{database}", self.host, self.port)
+    }
+
+    /// Runs `sql` as the superuser with `psql`, and returns the rows without any decoration.
+    pub fn psql(&self, database: &str, sql: &str) -> Result<String> {
+        let psql = self.own.as_ref().map_or("psql".into(), |own| own.bin.join("psql"));
+        let mut psql = Command::new(psql);
+        psql.args(["-XAtq", "-v", "ON_ERROR_STOP=1", "-d", &self.url(database), "-c", sql]);
+        command::output(&mut psql)
+    }
+
+    /// Stops the server at once, as a crash would; its data stay. Nothing if it is not ours.
+    pub fn stop(&mut self) {
+        if let Some(own) = &mut self.own {
+            own.server = None;
+        }
+    }
+
+    /// Starts the server again, on the same port, after [`Cluster::stop`].
+    pub fn resume(&mut self) -> Result<()> {
+        match &mut self.own {
+            Some(own) => own.serve(self.port),
+            None => Ok(()),
+        }
+    }
+
+    /// What the server has logged so far.
+    pub fn log(&self) -> String {
+        self.own.as_ref().map_or(String::new(), Own::log)
+    }
+}
+
+impl Own {
+    fn serve(&mut self, port: u16) -> Result<()> {
+        let data = self.dir.join("data");
+        let mut postgres = account::command(&self.bin.join("postgres"));
+        postgres.arg("-D").arg(&data).arg("-p").arg(port.to_string());
+        postgres.arg("-k").arg(&self.dir).current_dir(&self.dir);
+        for setting in &self.settings {
+            postgres.arg("-c").arg(setting);
+        }
+        let log = File::options().append(true).create(true).open(self.dir.join("log"))?;
+        let mut server = Leash::start(&postgres, "QUIT", &log)?;
+        let started = Instant::now();
+        while !is_ready(&data, server.id()) {
+            if !server.is_running() || started.elapsed() > START_MAX {
+                bail!("PostgreSQL did not start:\n{}", self.log());
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        self.server = Some(server);
+        Ok(())
+    }
+
+    fn log(&self) -> String {
+        fs::read_to_string(self.dir.join("log")).unwrap_or_default()
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        self.stop();
+        if let Some(dir) = self.dir() {
+            let _ = fs::remove_dir_all(dir);
+        }
+    }
+}
+
+/// Whether the server with this process id says in its pid file that it takes connections.
+fn is_ready(data: &Path, id: u32) -> bool {
+    let Ok(text) = fs::read_to_string(data.join("postmaster.pid")) else { return false };
+    let mut lines = text.lines();
+    let same = lines.next().is_some_and(|line| line.trim() == id.to_string());
+    same && lines.nth(6).is_some_and(|status| status.trim() == "ready")
+}
+
+/// A TCP port of 127.0.0.1 that was free a moment ago.
+pub fn free_port() -> io::Result<u16> {
+    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
+}
+
+/// A new folder for one cluster, named after this process; those of dead processes are removed.
+fn new_dir() -> Result<PathBuf> {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let base = account::base_dir()?;
+    for entry in fs::read_dir(&base)? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let owner = name.split_once('-').and_then(|(id, _)| id.parse::<u32>().ok());
+        if owner.is_some_and(|id| !Path::new(&format!("/proc/{id}")).exists()) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let dir = base.join(format!("{}-{number}", std::process::id()));
+    account::own_dir(&dir, "0755")?;
+    Ok(dir)
+}

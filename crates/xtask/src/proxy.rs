@@ -1,0 +1,131 @@
+//! The proxy itself, started as its users would start it.
+
+use std::fs::{self, File};
+use std::net::{Ipv4Addr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use crate::leash::Leash;
+use crate::postgres::{Cluster, free_port};
+use crate::workspace;
+
+/// How long the proxy may take to listen.
+const START_MAX: Duration = Duration::from_secs(10);
+
+/// A running proxy on a free port of 127.0.0.1, ended when this is dropped.
+#[derive(Debug)]
+pub struct Refrain {
+    port: u16,
+    dir: PathBuf,
+    process: Leash,
+}
+
+impl Refrain {
+    /// A transaction pool of 20 servers over every database of `cluster`.
+    pub fn over(cluster: &Cluster) -> Result<Refrain> {
+        Refrain::start(&over(cluster, "transaction", 20))
+    }
+
+    /// Runs the program with this configuration (TOML). `listen` and, unless the text says
+    /// otherwise, `metrics_listen` are put before it.
+    pub fn start(config: &str) -> Result<Refrain> {
+        let port = free_port()?;
+        let dir = new_dir()?;
+        let mut text = format!("listen = [\"127.0.0.1:{port}\"]\n");
+        if !config.contains("metrics_listen") {
+            text.push_str("metrics_listen = \"off\"\n");
+        }
+        fs::write(dir.join("config.toml"), text + config)?;
+        let log = File::create(dir.join("log"))?;
+        let mut program = Command::new(program()?);
+        program.arg(dir.join("config.toml")).current_dir(&dir);
+        let process = Leash::start(&program, "TERM", &log)?;
+        let mut refrain = Refrain { port, dir, process };
+        refrain.wait_until_listening()?;
+        Ok(refrain)
+    }
+
+    fn wait_until_listening(&mut self) -> Result<()> {
+        let started = Instant::now();
+        while TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).is_err() {
+            if !self.process.is_running() || started.elapsed() > START_MAX {
+                bail!("the proxy does not listen:\n{}", self.log());
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+        Ok(())
+    }
+
+    /// TCP port it listens on.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Its process id, for signals.
+    pub fn id(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// Whether it still runs.
+    pub fn is_running(&mut self) -> bool {
+        self.process.is_running()
+    }
+
+    /// Its configuration file, to be rewritten before a reload.
+    pub fn config(&self) -> PathBuf {
+        self.dir.join("config.toml")
+    }
+
+    /// What it has logged so far.
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.dir.join("log")).unwrap_or_default()
+    }
+
+    /// A connection string for the superuser through the proxy.
+    pub fn url(&self, database: &str) -> String {
+        format!("postgres://postgres@127.0.0.1:{}/{database}", self.port)
+    }
+}
+
+impl Drop for Refrain {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.dir);
+    }
+}
+
+/// A configuration with one pool over every database of `cluster`.
+pub fn over(cluster: &Cluster, pool_mode: &str, pool_size: u32) -> String {
+    let (host, port) = (cluster.host(), cluster.port());
+    format!(
+        "[pool]\npool_mode = \"{pool_mode}\"\npool_size = {pool_size}\n\n\
+         [databases.\"*\"]\nurl = \"postgres://postgres@{host}:{port}\"\n"
+    )
+}
+
+/// The built program: cargo's word in an integration test, else the newest in the target folder.
+pub fn program() -> Result<PathBuf> {
+    if let Some(path) = std::env::var_os("CARGO_BIN_EXE_refrain") {
+        return Ok(path.into());
+    }
+    let own = std::env::current_exe()?;
+    let beside = own.ancestors().skip(1).take(2).map(Path::to_path_buf);
+    let target = workspace::target();
+    let folders = beside.chain([target.join("release"), target.join("debug")]);
+    let found = folders.map(|dir| dir.join("refrain")).filter(|path| path.is_file());
+    let newest = found.max_by_key(|path| path.metadata().and_then(|data| data.modified()).ok());
+    newest.context("the program `refrain` is not built: cargo build --package refrain")
+}
+
+fn new_dir() -> Result<PathBuf> {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let name = format!("refrain-proxy-{}-{number}", std::process::id());
+    let dir = std::env::temp_dir().join(name);
+    fs::create_dir_all(&dir)?;
+    Ok(dir)
+}

@@ -1,0 +1,134 @@
+//! The whole suite, part by part: what `cargo xtask test` and `.ci/run` do.
+//!
+//! A part that fails does not stop those after it. The last line printed is `N passed, N failed`
+//! over all parts.
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use crate::command::{self, Tally};
+use crate::drivers::{DRIVERS, Driver};
+use crate::postgres::{Cluster, Version};
+use crate::provision;
+use crate::proxy::Refrain;
+use crate::workspace;
+
+/// One part of the suite.
+struct Part {
+    name: &'static str,
+    run: fn() -> Result<Tally>,
+    /// Whether it runs client libraries, which `--no-drivers` leaves out.
+    drives: bool,
+}
+
+/// Every part, cheapest first.
+const PARTS: &[Part] = &[
+    Part { name: "fmt", run: fmt, drives: false },
+    Part { name: "clippy", run: clippy, drives: false },
+    Part { name: "cargo-test", run: cargo_test, drives: false },
+    Part { name: "drivers-15", run: || through_proxy(Version::V15), drives: true },
+    Part { name: "drivers-18", run: || through_proxy(Version::V18), drives: true },
+];
+
+/// Names of the parts, for the command line.
+pub fn part_names() -> impl Iterator<Item = &'static str> {
+    PARTS.iter().map(|part| part.name)
+}
+
+/// Runs the suite, or only the part of this name; an error if anything failed.
+pub fn run(only: Option<&str>, drivers: bool) -> Result<()> {
+    let chosen = |part: &&Part| match only {
+        Some(name) => part.name == name,
+        None => drivers || !part.drives,
+    };
+    let mut report = Vec::new();
+    for part in PARTS.iter().filter(chosen) {
+        println!("=== {}", part.name);
+        let started = Instant::now();
+        let tally = or_one_failure((part.run)());
+        report.push((part.name, tally, started.elapsed()));
+    }
+    summary(&report)
+}
+
+fn summary(report: &[(&str, Tally, Duration)]) -> Result<()> {
+    let mut total = Tally::default();
+    println!("=== summary");
+    for (name, tally, took) in report {
+        let took = took.as_secs();
+        println!("{name:>12} {:>5} ok {:>3} bad {took:>4} s", tally.passed, tally.failed);
+        total += *tally;
+    }
+    println!("{} passed, {} failed", total.passed, total.failed);
+    if total.failed > 0 || report.is_empty() {
+        bail!("the suite failed");
+    }
+    Ok(())
+}
+
+/// A part that could not run is one failure.
+fn or_one_failure(result: Result<Tally>) -> Tally {
+    result.unwrap_or_else(|error| {
+        println!("{error:#}");
+        Tally { passed: 0, failed: 1 }
+    })
+}
+
+fn fmt() -> Result<Tally> {
+    check(cargo().args(["fmt", "--all", "--check"]))
+}
+
+fn clippy() -> Result<Tally> {
+    let mut clippy = cargo();
+    clippy.args(["clippy", "--quiet", "--workspace", "--all-targets", "--locked"]);
+    check(clippy.args(["--", "--deny", "warnings"]))
+}
+
+fn cargo_test() -> Result<Tally> {
+    provision::postgres(Version::V15)?;
+    provision::postgres(Version::V18)?;
+    command::tally(cargo().args(["test", "--workspace", "--no-fail-fast", "--locked"]))
+}
+
+fn through_proxy(version: Version) -> Result<Tally> {
+    command::run(cargo().args(["build", "--quiet", "--release", "--package", "refrain"]))?;
+    let cluster = Cluster::start(version, &[])?;
+    let proxy = Refrain::over(&cluster)?;
+    let tally = every_driver(DRIVERS.iter(), proxy.port());
+    if tally.failed > 0 {
+        println!("--- the proxy's log\n{}", proxy.log());
+    }
+    Ok(tally)
+}
+
+/// Runs client libraries straight against PostgreSQL: what they say there is what is right.
+pub fn direct(version: Version, only: Option<&str>) -> Result<()> {
+    let cluster = Cluster::start(version, &[])?;
+    let chosen = DRIVERS.iter().filter(|driver| only.is_none_or(|name| driver.name == name));
+    let tally = every_driver(chosen, cluster.port());
+    summary(&[("direct", tally, Duration::ZERO)])
+}
+
+fn every_driver<'a>(drivers: impl Iterator<Item = &'a Driver>, port: u16) -> Tally {
+    let mut total = Tally::default();
+    for driver in drivers {
+        println!("--- {}", driver.name);
+        let result = driver.run(port).with_context(|| format!("driver {}", driver.name));
+        total += or_one_failure(result);
+    }
+    total
+}
+
+/// A command that only succeeds or fails is one check.
+fn check(command: &mut Command) -> Result<Tally> {
+    command::run(command)?;
+    Ok(Tally { passed: 1, failed: 0 })
+}
+
+fn cargo() -> Command {
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.current_dir(workspace::root());
+    cargo
+}

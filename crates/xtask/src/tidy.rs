@@ -1,0 +1,67 @@
+//! Rules of the house that the compiler does not know.
+//!
+//! Each rule looks at the same [`Tree`] and returns what it finds, one line each with the place.
+//! There is no list of exceptions to grow: a rule that is wrong is changed here.
+
+mod tree;
+mod words;
+mod manifests;
+mod modules;
+mod code;
+mod pages;
+
+pub use self::tree::{Source, Tree};
+
+use anyhow::{Result, bail};
+
+/// One rule and the name it is called by.
+pub struct Rule {
+    /// What the rule is about.
+    pub name: &'static str,
+    /// Finds where the rule is broken.
+    pub find: fn(&Tree) -> Vec<String>,
+}
+
+/// All rules.
+pub const RULES: &[Rule] = &[
+    Rule { name: "modules begin with a doc comment", find: words::first_lines },
+    Rule { name: "files are short", find: words::file_lengths },
+    Rule { name: "lines are short", find: words::line_widths },
+    Rule { name: "nothing is left for later", find: words::leftovers },
+    Rule { name: "no path of one machine", find: words::machine_paths },
+    Rule { name: "crates use only the rooms they may", find: manifests::rooms },
+    Rule { name: "crates inherit the lints", find: manifests::lints },
+    Rule { name: "crates forbid unsafe code", find: manifests::unsafe_code },
+    Rule { name: "modules use earlier modules only", find: modules::order },
+    Rule { name: "no async where decisions are made", find: code::async_functions },
+    Rule { name: "message tags are spelled in wire only", find: code::tags },
+    Rule { name: "files named in the docs exist", find: pages::names },
+    Rule { name: "generated pages are current", find: pages::generated },
+];
+
+/// Checks every rule, prints what is wrong and the size of each crate.
+pub fn run() -> Result<()> {
+    let tree = Tree::read()?;
+    let mut found = 0;
+    for rule in RULES {
+        for finding in (rule.find)(&tree) {
+            println!("{}: {finding}", rule.name);
+            found += 1;
+        }
+    }
+    budgets(&tree);
+    if found > 0 {
+        bail!("{found} breaches of the house rules");
+    }
+    Ok(())
+}
+
+fn budgets(tree: &Tree) {
+    println!("{:>10} {:>7} {:>7}", "crate", "lines", "tests");
+    for member in &tree.crates {
+        let (production, all) = member.sources.iter().fold((0, 0), |(production, all), source| {
+            (production + source.production_lines(), all + source.text.lines().count())
+        });
+        println!("{:>10} {production:>7} {:>7}", member.name, all - production);
+    }
+}

@@ -1,0 +1,88 @@
+//! Rules about crates: what they may use, and which lints hold in them.
+
+use super::Tree;
+use super::tree::Member;
+
+/// One room of the house: a crate, and the crates it may use.
+struct Room {
+    name: &'static str,
+    /// What its code may use.
+    uses: &'static [&'static str],
+    /// What its tests may use besides.
+    tests_use: &'static [&'static str],
+}
+
+/// Chapter "Rooms" of `docs/ARCHITECTURE.md`, as a table.
+const ROOMS: &[Room] = &[
+    Room { name: "wire", uses: &[], tests_use: &[] },
+    Room { name: "sql", uses: &[], tests_use: &[] },
+    Room { name: "config", uses: &[], tests_use: &[] },
+    Room { name: "engine", uses: &["wire", "sql", "config"], tests_use: &[] },
+    Room { name: "lite", uses: &["wire", "sql", "config"], tests_use: &["xtask"] },
+    Room { name: "drive", uses: &[], tests_use: &[] },
+    Room {
+        name: "refrain",
+        uses: &["wire", "sql", "config", "engine", "lite", "drive"],
+        tests_use: &["xtask"],
+    },
+    Room { name: "sim", uses: &["wire", "sql", "config", "engine", "lite"], tests_use: &[] },
+    Room { name: "differ", uses: &[], tests_use: &["xtask"] },
+    Room { name: "xtask", uses: &["config"], tests_use: &[] },
+];
+
+/// The only crates that may hold unsafe code.
+const UNSAFE_CRATES: &[&str] = &["drive", "lite"];
+
+/// Every crate is a known room and uses only the rooms it may.
+pub(super) fn rooms(tree: &Tree) -> Vec<String> {
+    let mut found = Vec::new();
+    for member in &tree.crates {
+        let Some(room) = ROOMS.iter().find(|room| room.name == member.name) else {
+            found.push(format!("crates/{} is not in the table", member.name));
+            continue;
+        };
+        let tests_use = [room.uses, room.tests_use].concat();
+        let sections = [
+            ("dependencies", room.uses),
+            ("build-dependencies", room.uses),
+            ("dev-dependencies", &tests_use),
+        ];
+        for (section, allowed) in sections {
+            let used = rooms_in(tree, member, section);
+            let refused = used.filter(|name| !allowed.contains(name));
+            found.extend(refused.map(|name| format!("{} uses {name} ({section})", member.name)));
+        }
+    }
+    found
+}
+
+/// The crates of the workspace that a section of a manifest names.
+fn rooms_in<'a>(
+    tree: &'a Tree,
+    member: &'a Member,
+    section: &str,
+) -> impl Iterator<Item = &'a str> {
+    let section = member.manifest.get(section).and_then(toml::Value::as_table);
+    let names = section.into_iter().flat_map(toml::Table::keys);
+    let rooms = names.map(|name| name.strip_prefix("refrain-").unwrap_or(name));
+    rooms.filter(|name| tree.crates.iter().any(|member| member.name == *name))
+}
+
+/// Every crate takes the lints of the workspace.
+pub(super) fn lints(tree: &Tree) -> Vec<String> {
+    let inherits = |member: &&Member| {
+        let lints = member.manifest.get("lints");
+        let inherited = lints.and_then(|lints| lints.get("workspace")?.as_bool());
+        inherited == Some(true)
+    };
+    let without = tree.crates.iter().filter(|member| !inherits(member));
+    without.map(|member| format!("crates/{}/Cargo.toml", member.name)).collect()
+}
+
+/// Unsafe code is forbidden, not only denied, wherever the kernel or C is not at hand.
+pub(super) fn unsafe_code(tree: &Tree) -> Vec<String> {
+    let safe = tree.crates.iter().filter(|member| !UNSAFE_CRATES.contains(&member.name.as_str()));
+    let roots = safe.flat_map(Member::roots);
+    let lax = roots.filter(|root| !root.text.contains("#![forbid(unsafe_code)]"));
+    lax.map(|root| root.at(1)).collect()
+}

@@ -1,0 +1,61 @@
+//! Rules about lines of text.
+
+use std::fs;
+
+use super::{Source, Tree};
+use crate::workspace;
+
+/// The longest a file may be, tests taken out.
+const FILE_LINES_MAX: usize = 500;
+/// The longest a line of code may be, in characters.
+const LINE_WIDTH_MAX: usize = 100;
+
+/// Every file under `src/` says on its first line what it is.
+pub(super) fn first_lines(tree: &Tree) -> Vec<String> {
+    let undocumented = tree.sources().filter(|source| !source.text.starts_with("//! "));
+    undocumented.map(|source| source.at(1)).collect()
+}
+
+/// No file is longer than a reader's patience.
+pub(super) fn file_lengths(tree: &Tree) -> Vec<String> {
+    let lengths = tree.sources().map(|source| (source, source.production_lines()));
+    let long = lengths.filter(|(_, lines)| *lines > FILE_LINES_MAX);
+    long.map(|(source, lines)| format!("{} has {lines}", source.path.display())).collect()
+}
+
+/// No line is wider than the page.
+pub(super) fn line_widths(tree: &Tree) -> Vec<String> {
+    let wide = |source: &Source| -> Vec<String> {
+        let lines = source.text.lines().zip(1..);
+        let wide = lines.filter(|(line, _)| line.chars().count() > LINE_WIDTH_MAX);
+        wide.map(|(_, number)| source.at(number)).collect()
+    };
+    tree.sources().flat_map(wide).collect()
+}
+
+/// Words that promise work for later belong in an issue.
+pub(super) fn leftovers(tree: &Tree) -> Vec<String> {
+    // Spelled in parts, or this file would be found.
+    let words = [concat!("FIX", "ME"), concat!("X", "XX"), concat!("TO", "DO")];
+    lines_with(tree, |line| {
+        let mut tokens = line.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
+        tokens.any(|token| words.contains(&token))
+    })
+}
+
+/// A path that exists on one developer's machine only.
+pub(super) fn machine_paths(tree: &Tree) -> Vec<String> {
+    let paths = [concat!("/", "work/"), concat!("/", "root/"), concat!("/", "home/")];
+    lines_with(tree, |line| paths.iter().any(|path| line.contains(path)))
+}
+
+/// Lines of all tracked texts for which `found` holds. Files that are not text are passed over.
+fn lines_with(tree: &Tree, found: impl Fn(&str) -> bool) -> Vec<String> {
+    let mut places = Vec::new();
+    for name in &tree.tracked {
+        let Ok(text) = fs::read_to_string(workspace::root().join(name)) else { continue };
+        let lines = text.lines().zip(1..).filter(|(line, _)| found(line));
+        places.extend(lines.map(|(_, number)| format!("{}:{number}", name.display())));
+    }
+    places
+}

@@ -1,0 +1,70 @@
+//! Where things are: the root of the workspace, its crates, its tracked files.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use crate::command;
+
+/// The root of the workspace, as it was when this crate was built.
+pub fn root() -> PathBuf {
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
+    manifest.ancestors().nth(2).unwrap_or(manifest).to_path_buf()
+}
+
+/// Where cargo puts what it builds.
+pub fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+}
+
+/// Folder of one crate, by the name it has under `crates/`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Crate {
+    /// The folder's name, such as `wire`.
+    pub name: String,
+    /// The folder itself.
+    pub dir: PathBuf,
+}
+
+/// Every crate under `crates/`, by name.
+pub fn crates() -> Result<Vec<Crate>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(root().join("crates")).context("no crates/ folder")? {
+        let dir = entry?.path();
+        if dir.join("Cargo.toml").is_file() {
+            let name = dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            found.push(Crate { name, dir });
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Every `.rs` file under `dir`, sorted; empty if there is no such folder.
+pub fn rust_files(dir: &Path) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    let mut open = vec![dir.to_path_buf()];
+    while let Some(dir) = open.pop() {
+        let Ok(entries) = fs::read_dir(&dir) else { continue };
+        for entry in entries {
+            let path = entry?.path();
+            if path.is_dir() {
+                open.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Every file git tracks and that is still there, relative to [`root`].
+pub fn tracked_files() -> Result<Vec<PathBuf>> {
+    let listing =
+        command::output(Command::new("git").args(["ls-files", "-z"]).current_dir(root()))?;
+    let names = listing.split('\0').filter(|name| !name.is_empty()).map(PathBuf::from);
+    Ok(names.filter(|name| root().join(name).is_file()).collect())
+}

@@ -1,0 +1,16 @@
+//! The rules of the house hold, each as a test of its own name.
+
+use xtask::tidy::{RULES, Tree};
+
+#[test]
+fn rules_hold() {
+    let tree = Tree::read().unwrap();
+    let breaches: Vec<_> = RULES
+        .iter()
+        .flat_map(|rule| {
+            let found = (rule.find)(&tree);
+            found.into_iter().map(move |place| format!("{}: {place}", rule.name))
+        })
+        .collect();
+    assert!(breaches.is_empty(), "\n{}", breaches.join("\n"));
+}
