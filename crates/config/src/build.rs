@@ -209,7 +209,7 @@ impl Builder {
                 (Some(row), ..) => row.set(&mut keys, given),
                 (None, Some(row), Some(pool)) => pool.set(row, given),
                 (None, Some(_), None) => Err("belongs under [pool]".to_owned()),
-                (None, None, pool) => Err(unknown::<T>(name, pool.is_some())),
+                (None, None, _) => Err(unknown::<T>(name)),
             };
             if let Err(message) = read {
                 self.fail(*line, dotted(&section.path, name), message);
@@ -333,9 +333,9 @@ fn names<T: Table>() -> impl Iterator<Item = &'static str> {
 }
 
 /// The message about a name that is no option, with the likeliest one that is.
-fn unknown<T: Table>(name: &str, with_pool: bool) -> String {
-    let pool = names::<PoolOptions>().filter(|_| with_pool);
-    let near = names::<T>().chain(pool).map(|other| (distance(name, other), other)).min();
+fn unknown<T: Table>(name: &str) -> String {
+    let others = names::<T>().chain(names::<PoolOptions>());
+    let near = others.map(|other| (distance(name, other), other)).min();
     match near {
         Some((steps, other)) if steps <= other.len() / 3 => {
             format!("no such option; did you mean {other}?")

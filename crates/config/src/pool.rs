@@ -67,11 +67,11 @@ table! {
 
     /// Time a query may take; then its server is dropped and the client disconnected.
     query_timeout: Option<Duration> = "never" ["1ms" to "30d"],
-        Reload, takes ["30s", "off"], not ["0s", "30"];
+        Reload, takes ["30s", "1d"], not ["0s", "30"];
 
     /// Time a client may wait for a server; then it is disconnected.
     query_wait_timeout: Option<Duration> = "2min" ["1ms" to "30d"],
-        Reload, takes ["30s", "never"], not ["0s", "120"];
+        Reload, takes ["30s", "never", "off"], not ["0s", "120"];
 
     /// Time a client may be idle outside a transaction.
     client_idle_timeout: Option<Duration> = "never" ["1ms" to "365d"],

@@ -201,11 +201,8 @@ impl Value for usize {
     }
 
     fn read(given: &Given) -> Option<Self> {
-        let bytes = match given {
-            Given::Text(text) => scaled(text, SIZES)?,
-            _ => given.whole()?,
-        };
-        bytes.try_into().ok()
+        let scaled = given.text().and_then(|text| scaled(text, SIZES));
+        scaled.or_else(|| given.whole())?.try_into().ok()
     }
 
     fn show(&self) -> String {

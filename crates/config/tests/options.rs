@@ -1,0 +1,315 @@
+//! Files and URLs in, options or messages out.
+
+use std::time::Duration;
+
+use refrain_config::{
+    AuthMethod, Backend, Database, Host, Options, PoolMode, Server, UserSecret, When,
+};
+
+const FILE: &str = r#"
+max_client_conn = 500
+shutdown_timeout = "never"
+admin_users = ["app"]
+
+[pool]
+pool_size = 5
+query_timeout = "30s"
+buffer_high = 131072
+
+[databases.shop]
+url = "postgres://owner:pw@[::1]:6000/store?pool_size=7&application_name=till"
+max_connections = 50
+parameters = { search_path = "sales", jit = "off" }
+
+[databases."*"]
+host = "/run/postgresql"
+pool_mode = "session"
+
+[users.app]
+password = "secret"
+
+[users.night]
+password = "moon"
+pool_size = 2
+query_timeout = "never"
+max_connections = 3
+"#;
+
+fn read(text: &str) -> Options {
+    Options::from_toml(text).unwrap_or_else(|errors| panic!("{errors}"))
+}
+
+/// The messages for a file; those without which any small file would be refused are put in.
+fn errors(text: &str) -> String {
+    let rest = "\n[databases.\"*\"]\nhost = \"h\"\n[users.u]\npassword = \"p\"\n";
+    Options::from_toml(&format!("{text}{rest}")).expect_err(text).to_string()
+}
+
+fn server(options: &Options, database: &str, user: &str) -> Server {
+    let Backend::Postgres(server) = options.pool(database, user).expect(database).backend;
+    server
+}
+
+fn url(url: &str) -> Options {
+    Options::from_url(url).unwrap_or_else(|errors| panic!("{url}: {errors}"))
+}
+
+fn tcp(host: &str, port: u16) -> Host {
+    Host::Tcp { host: host.to_owned(), port }
+}
+
+#[test]
+fn a_file_is_read() {
+    let options = read(FILE);
+    assert_eq!(options.general.max_client_conn, 500);
+    assert_eq!(options.general.shutdown_timeout, None);
+    assert_eq!(options.general.admin_users, ["app"]);
+    assert_eq!(options.general.auth, AuthMethod::Scram);
+    assert_eq!(options.defaults.buffer_high, 128 << 10);
+
+    let shop = server(&options, "shop", "app");
+    assert_eq!(shop.host, tcp("::1", 6000));
+    assert_eq!(shop.dbname.as_deref(), Some("store"));
+    assert_eq!(shop.user.as_deref(), Some("owner"));
+    assert_eq!(shop.password.as_ref().map(|p| p.expose()), Some("pw"));
+    assert_eq!(shop.application_name.as_deref(), Some("till"));
+    let parameters = [("search_path", "sales"), ("jit", "off")];
+    assert_eq!(shop.parameters, parameters.map(|(n, v)| (n.to_owned(), v.to_owned())));
+
+    let other = server(&options, "other", "app");
+    assert_eq!(other.host, Host::Unix { dir: "/run/postgresql".into(), port: 5432 });
+    assert_eq!(other.dbname.as_deref(), Some("other"));
+    assert_eq!(other.user.as_deref(), Some("app"));
+    assert_eq!(other.password.as_ref().map(|p| p.expose()), Some("secret"));
+}
+
+#[test]
+fn user_beats_database_beats_defaults() {
+    let options = read(FILE);
+    let half_minute = Some(Duration::from_secs(30));
+    let table = [
+        ("shop", "app", 7, half_minute, PoolMode::Transaction),
+        ("shop", "night", 2, None, PoolMode::Transaction),
+        ("other", "app", 5, half_minute, PoolMode::Session),
+        ("other", "night", 2, None, PoolMode::Session),
+        ("other", "stranger", 5, half_minute, PoolMode::Session),
+    ];
+    for (database, user, size, timeout, mode) in table {
+        let pool = options.pool(database, user).unwrap().options;
+        assert_eq!((pool.pool_size, pool.query_timeout, pool.pool_mode), (size, timeout, mode));
+    }
+    let pool = options.pool("shop", "night").unwrap();
+    assert_eq!((pool.max_database_connections, pool.max_user_connections), (Some(50), Some(3)));
+}
+
+#[test]
+fn a_database_that_is_not_there() {
+    let options = read("auth = \"trust\"\n[databases.only]\nhost = \"h\"\n");
+    assert!(options.pool("only", "anybody").is_some());
+    assert!(options.pool("other", "anybody").is_none());
+}
+
+#[test]
+fn keys_of_their_own_count_before_the_url() {
+    let text =
+        "[databases.d]\nport = 1\nurl = \"postgres://u:p@h:2/d?pool_size=3\"\npool_size = 4\n";
+    let options = read(&format!("auth = \"trust\"\n{text}"));
+    assert_eq!(server(&options, "d", "u").host, tcp("h", 1));
+    assert_eq!(options.pool("d", "u").unwrap().options.pool_size, 4);
+}
+
+#[test]
+fn a_url_with_a_password_makes_its_user() {
+    let options = url("postgres://app:p%40w@db.example/shop?pool_size=7&listen=[::1]:7000");
+    assert_eq!(options.general.auth, AuthMethod::Scram);
+    assert_eq!(options.general.listen, ["[::1]:7000".parse().unwrap()]);
+    let Some(UserSecret::Plain(secret)) = options.user("app").map(|user| &user.secret) else {
+        panic!("{:?}", options.users)
+    };
+    assert_eq!(secret.expose(), "p@w");
+    for database in ["shop", "other"] {
+        let server = server(&options, database, "app");
+        assert_eq!(server.host, tcp("db.example", 5432));
+        assert_eq!(server.dbname.as_deref(), Some(database));
+        assert_eq!(options.pool(database, "app").unwrap().options.pool_size, 7);
+    }
+    let names: Vec<_> = options.databases.iter().map(|d| d.name.as_str()).collect();
+    assert_eq!(names, [Database::ANY, "shop"]);
+}
+
+#[test]
+fn a_url_without_a_password_trusts() {
+    let options = url("postgresql:///shop?host=/run/pg&pool_mode=session&max_client_conn=9");
+    assert_eq!(options.general.auth, AuthMethod::Trust);
+    assert_eq!(options.general.max_client_conn, 9);
+    assert!(options.users.is_empty());
+    let pool = server(&options, "shop", "ann");
+    assert_eq!(pool.host, Host::Unix { dir: "/run/pg".into(), port: 5432 });
+    assert_eq!((pool.user.as_deref(), pool.password), (Some("ann"), None));
+
+    let forced = server(&url("postgres://app@h"), "d", "ann");
+    assert_eq!(forced.user.as_deref(), Some("app"));
+    let told = url("postgres://app:pw@h?auth=trust");
+    assert_eq!(told.general.auth, AuthMethod::Trust);
+}
+
+#[test]
+fn messages_for_urls() {
+    let table = [
+        ("postgres://", "host: is missing: where is the server? (`url` will do as well)"),
+        ("http://h", "expected a URL that begins with postgres:// or postgresql://"),
+        ("postgres://:pw@h", "expected a user beside the password"),
+        ("postgres://h:0/d", "port: expected a whole number from 1 to 65535, found \"0\""),
+        ("postgres://h?pool_sise=5", "pool_sise: no such option; did you mean pool_size?"),
+        (
+            "postgres://h?auth=scram",
+            "users: there are none, so nobody could log in: \
+            add [users.NAME], or set auth = \"trust\"",
+        ),
+    ];
+    for (text, message) in table {
+        assert_eq!(Options::from_url(text).unwrap_err().to_string(), message, "{text}");
+    }
+}
+
+#[test]
+fn messages_name_line_option_and_what_was_expected() {
+    let table = [
+        (
+            "workers = 0",
+            "line 1: workers: expected \"cores\" or a whole number from 1 to 1024, found 0",
+        ),
+        (
+            "[pool]\n\npool_sise = 5",
+            "line 3: pool.pool_sise: no such option; did you mean pool_size?",
+        ),
+        ("pool_size = 5", "line 1: pool_size: belongs under [pool]"),
+        ("frobnicate = 5", "line 1: frobnicate: no such option"),
+        (
+            "[pool]\nquery_timeout = 15",
+            "line 2: pool.query_timeout: expected a time with its unit, such as \"500ms\", \"15s\", \
+             \"10min\", \"1h\" or \"2d\", from 1ms to 30d, or \"never\", found 15",
+        ),
+        (
+            "[pool]\nmax_waiting = -1",
+            "line 2: pool.max_waiting: expected a whole number from 1 to 10000000, or \"unlimited\", \
+             found -1",
+        ),
+        (
+            "[pool]\nmax_cached_statement_bytes = \"1MB\"",
+            "line 2: pool.max_cached_statement_bytes: expected a size such as \"64KiB\" or \"16MiB\" \
+             from 1KiB to 64MiB, found \"1MB\"",
+        ),
+        ("pool = 3", "line 1: pool: expected a table: [pool]"),
+        ("listen = []", "line 1: listen: must name at least one address"),
+        (
+            "log_level = 1.5",
+            "line 1: log_level: expected \"error\" or \"warn\" or \"info\" or \"debug\" or \"trace\", \
+             found a number with a fraction",
+        ),
+        (
+            "[users.x]\npool_size = 1",
+            "line 1: users.x.password: is missing: without it the user could not log in",
+        ),
+        (
+            "[users.x]\npassword = \"md5d41d8cd98f00b204e9800998ecf8427e\"",
+            "line 2: users.x.password: is an MD5 hash, with which auth = \"scram\" cannot be done",
+        ),
+        (
+            "[users.x]\npassword = 12345",
+            "line 2: users.x.password: expected a password, \"md5…\" or a whole \"SCRAM-SHA-256$…\" \
+             verifier, found something else",
+        ),
+        (
+            "[databases.x]\nurl = \"postgres://u:p/w@h\"",
+            "line 2: databases.x.url: expected a number as the port (write an IPv6 address in [], and \
+             / in a password as %2F)",
+        ),
+        (
+            "[databases.x]\ndbname = \"y\"",
+            "line 1: databases.x.host: is missing: where is the server? (`url` will do as well)",
+        ),
+    ];
+    for (text, message) in table {
+        assert_eq!(errors(text), message);
+    }
+}
+
+#[test]
+fn rules_between_options_hold_after_merging() {
+    let table = [
+        ("[pool]\nbuffer_low = \"1MiB\"", "line 2: pool.buffer_low: must be less than buffer_high"),
+        (
+            "[pool]\nmin_pool_size = 10\n[databases.x]\nhost = \"h\"\npool_size = 9",
+            "line 3: databases.x.min_pool_size: must not exceed pool_size",
+        ),
+        (
+            "[users.x]\npassword = \"p\"\nmin_pool_size = 21",
+            "line 3: users.x.min_pool_size: must not exceed pool_size (in database \"*\")",
+        ),
+    ];
+    for (text, message) in table {
+        assert_eq!(errors(text), message);
+    }
+}
+
+#[test]
+fn all_errors_are_told_in_the_order_of_lines() {
+    let text = "[users.x]\npassword = 1\n[pool]\npool_size = 0\n[databases.y]\nport = 0\n";
+    let lines: Vec<_> =
+        Options::from_toml(text).unwrap_err().0.iter().map(|error| error.line).collect();
+    assert_eq!(lines, [Some(2), Some(4), Some(6)]);
+    assert_eq!(
+        Options::from_toml("").unwrap_err().to_string(),
+        "databases: there are none: add [databases.NAME], or [databases.\"*\"] for any name\n\
+         users: there are none, so nobody could log in: add [users.NAME], or set auth = \"trust\""
+    );
+    let broken = Options::from_toml("a = 1\nb = \n").unwrap_err().to_string();
+    assert!(broken.starts_with("line 2: "), "{broken}");
+}
+
+#[test]
+fn what_a_reload_changes() {
+    let old = read(FILE);
+    assert_eq!(old.differences(&old), []);
+    let text = FILE
+        .replace("max_client_conn = 500", "max_client_conn = 600\nworkers = 3")
+        .replace("pool_size = 2\n", "")
+        .replace("moon", "sun")
+        .replace("owner:pw", "owner:other")
+        .replace("[users.app]", "[users.new]");
+    let new = read(&text);
+    let changes: Vec<_> = old
+        .differences(&new)
+        .into_iter()
+        .map(|c| format!("{}: {:?} -> {:?} {}", c.key, c.old, c.new, c.when.words()))
+        .collect();
+    let expected = [
+        r#"workers: Some("cores") -> Some("3") on restart"#,
+        r#"max_client_conn: Some("500") -> Some("600") on reload"#,
+        r#"databases.shop.password: Some("***") -> Some("***") on reload, for new connections"#,
+        r#"users.app: Some("present") -> None on reload"#,
+        r#"users.new: None -> Some("present") on reload"#,
+        r#"users.night.password: Some("***") -> Some("***") on reload, for new connections"#,
+        r#"users.night.pool_size: Some("2") -> None on reload"#,
+    ];
+    assert_eq!(changes, expected);
+
+    let reloaded = old.reloaded(new);
+    assert_eq!(reloaded.general.workers, old.general.workers);
+    assert_eq!(reloaded.general.max_client_conn, 600);
+    assert!(reloaded.differences(&read(&text)).iter().all(|change| change.when == When::Restart));
+}
+
+#[test]
+fn show_config() {
+    let rows = read(FILE).rows();
+    let row = |key: &str| rows.iter().find(|row| row.key == key).unwrap();
+    let size = row("pool_size");
+    assert_eq!((size.value.as_str(), size.default, size.changeable), ("5", "20", true));
+    let high = row("buffer_high");
+    assert_eq!((high.value.as_str(), high.unit, high.changeable), ("128KiB", "bytes", true));
+    assert_eq!(row("query_timeout").value, "30s");
+    assert_eq!(row("shutdown_timeout").value, "never");
+    assert!(!row("listen").changeable);
+}
