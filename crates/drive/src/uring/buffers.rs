@@ -17,7 +17,7 @@ use io_uring::types::BufRingEntry;
 /// The number under which the ring of buffers is known to the kernel.
 pub(super) const GROUP: u16 = 0;
 
-const AT_FIRST: u16 = 64;
+const AT_FIRST: u16 = 16;
 
 /// See the module.
 pub(super) struct Buffers {

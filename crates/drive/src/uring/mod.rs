@@ -3,16 +3,7 @@
 //! One `io_uring_enter` a turn hands over all requests and waits. A receive or an accept is one request
 //! for as long as it goes well, and answered many times.
 //!
-//! **Sends** are the reason for most of what is here. A send normally fits into the socket's buffer and
-//! is done while it is handed over. Its completion would be there at once, and end the wait before
-//! anything has happened that is worth a turn: two calls where one would do. So a send is first made
-//! *fast*: it must not wait, and its completion is left out if all went well. Since the kernel decides
-//! such a request before the call returns, a send is known to be done when the call took it and no
-//! completion speaks of it ([`Ring::is_settled`]). Otherwise the rest goes out as a *slow* send, which
-//! waits for room and has its completion.
-//!
-//! To the caller a fast send is gone when it is given; if it has to become slow, the next one is taken
-//! too but answered by [`Event::Sent`]. So a slow peer costs at most one buffer more than with epoll.
+//! Sends are the one thing that is not plain; see `sending`.
 //!
 //! What always holds:
 //!
@@ -24,13 +15,14 @@ mod buffers;
 mod connection;
 mod probe;
 mod ring;
+mod sending;
 
 use std::io;
 use std::mem;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::time::Duration;
 
-use io_uring::{opcode, squeue, types};
+use io_uring::{opcode, types};
 
 use crate::address::Address;
 use crate::delay::{Delay, LINGER, REST, is_scarcity};
@@ -122,8 +114,6 @@ impl Uring {
         unsafe { self.ring.push(request) };
     }
 
-    // --- Accepting
-
     fn accept(&mut self, at: usize) {
         let listening = &mut self.listeners[at];
         listening.accepting = true;
@@ -163,8 +153,6 @@ impl Uring {
             self.accept(at);
         }
     }
-
-    // --- Receiving
 
     /// Asks for bytes if the connection is to have any and has not asked yet.
     fn receive(&mut self, key: Key) {
@@ -222,108 +210,6 @@ impl Uring {
             self.look_after(key);
         }
     }
-
-    // --- Sending
-
-    /// Hands over what was given to `send` since the last turn.
-    fn empty_outbox(&mut self) {
-        for at in 0..self.outbox.len() {
-            let key = self.outbox[at];
-            let Some((_, connection)) = self.table.get(key) else { continue };
-            if connection.send == Send::Waiting {
-                connection.send = Send::Fast;
-                let request = connection
-                    .rest(libc::MSG_DONTWAIT)
-                    .flags(squeue::Flags::SKIP_SUCCESS)
-                    .user_data(Operation::Send.of(key));
-                // SAFETY: the buffer is neither moved nor freed before the send is decided, and the
-                // descriptor is open until `is_quiet`.
-                unsafe { self.ring.push(request) };
-                self.fast.push(key);
-            }
-        }
-        self.outbox.clear();
-    }
-
-    fn send_slowly(&mut self, key: Key) {
-        let Some((_, connection)) = self.table.get(key) else { return };
-        connection.send = Send::Slow;
-        let request = connection.rest(0).user_data(Operation::Send.of(key));
-        // SAFETY: the buffer is neither moved nor freed before the completion, and the descriptor is
-        // open until `is_quiet`.
-        unsafe { self.ring.push(request) };
-    }
-
-    /// A slow send is done, or a fast one was not.
-    fn sent(&mut self, answer: &Completion, sink: Sink<'_>) {
-        let key = Key::from_bits(answer.bits);
-        let Some((_, connection)) = self.table.get(key) else { return };
-        match usize::try_from(answer.result) {
-            Ok(count) => connection.sent += count,
-            Err(_) => match -answer.result {
-                libc::EAGAIN | libc::EINTR => {}
-                error => return self.send_failed(key, error, sink),
-            },
-        }
-        if connection.sent < connection.out.len() {
-            self.send_slowly(key);
-        } else {
-            self.send_done(key, sink);
-        }
-    }
-
-    fn send_done(&mut self, key: Key, sink: Sink<'_>) {
-        let Some((token, connection)) = self.table.get(key) else { return };
-        connection.send = Send::Nothing;
-        connection.sent = 0;
-        let mut buffer = mem::take(&mut connection.out);
-        buffer.clear();
-        if let Some(next) = connection.take_next() {
-            connection.out = next;
-            connection.owed = true;
-            self.spare.put(buffer);
-            return self.send_slowly(key);
-        }
-        let owed = mem::take(&mut connection.owed);
-        if owed && matches!(connection.life, Life::Open | Life::Leaving) {
-            sink(Event::Sent { token, buffer });
-        } else {
-            self.spare.put(buffer);
-        }
-        self.look_after(key);
-    }
-
-    /// What the peer said before it went is still to be delivered, so the receive is left to find the
-    /// end; unless the connection is paused, when that could be never.
-    fn send_failed(&mut self, key: Key, error: i32, sink: Sink<'_>) {
-        let Some((token, connection)) = self.table.get(key) else { return };
-        connection.forget_sends();
-        if connection.life == Life::Open {
-            connection.error = error;
-            if connection.wanted {
-                sys::stop_receiving(connection.fd.as_fd());
-            } else {
-                connection.end(token, None, sink);
-            }
-        }
-        self.look_after(key);
-    }
-
-    /// The fast sends that no completion has spoken of are done.
-    fn settle(&mut self, sink: Sink<'_>) {
-        if !self.ring.is_settled() {
-            return;
-        }
-        for at in 0..self.fast.len() {
-            let key = self.fast[at];
-            if self.table.get(key).is_some_and(|(_, found)| found.send == Send::Fast) {
-                self.send_done(key, sink);
-            }
-        }
-        self.fast.clear();
-    }
-
-    // --- Beginning and ending
 
     fn connected(&mut self, answer: &Completion, sink: Sink<'_>) {
         let key = Key::from_bits(answer.bits);
