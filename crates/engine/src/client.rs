@@ -13,9 +13,10 @@ use crate::event::Peer;
 use crate::ids::{ClientSerial, Conn, EnvId, PoolId};
 use crate::inbox::Inbox;
 use crate::names::{ClientStatement, Name, Names};
-use crate::settings::{Edit, Profile};
+use crate::settings::{Edit, Profile, Setting};
 use crate::shared::PoolShared;
 use crate::time::Now;
+use crate::undo::{ClientUndo, Undos};
 
 /// What a client may say now.
 #[derive(Debug)]
@@ -42,7 +43,7 @@ pub(crate) struct Entrant {
     /// The database's name.
     pub(crate) database: String,
     /// Settings to begin with.
-    pub(crate) settings: Vec<(Box<[u8]>, Box<[u8]>)>,
+    pub(crate) settings: Vec<Setting>,
     /// Its pool; `None` for the admin console.
     pub(crate) pool: Option<Arc<PoolShared>>,
 }
@@ -186,6 +187,8 @@ pub(crate) struct Client {
     pub(crate) own_env: Option<EnvId>,
     /// Its prepared statements.
     pub(crate) names: Names,
+    /// What to take back of its statements if the server refuses.
+    pub(crate) undos: Undos<ClientUndo>,
     /// Its unnamed statement.
     pub(crate) unnamed: Option<ClientStatement>,
     /// The server's segment of the last change to its statements that a skipped message would undo.
@@ -197,7 +200,7 @@ pub(crate) struct Client {
     /// Its unnamed portal.
     pub(crate) portal: Portal,
     /// Those of its named portals that there is something to know about.
-    pub(crate) portals: Option<Box<HashMap<Name, Portal>>>,
+    pub(crate) portals: HashMap<Name, Portal>,
     /// Why its server cannot be taken from it.
     pub(crate) pins: Pins,
     /// Whether it changed settings that PostgreSQL does not report.
@@ -239,12 +242,13 @@ impl Client {
             startup: None,
             own_env: None,
             names: Names::default(),
+            undos: Undos::default(),
             unnamed: None,
             changed: 0,
             parsed: 0,
             unnamed_changed: 0,
             portal: Portal::default(),
-            portals: None,
+            portals: HashMap::new(),
             pins: Pins::default(),
             probe: false,
             probe_names: Vec::new(),
@@ -265,7 +269,7 @@ impl Client {
         if name.is_empty() {
             return Some(&self.portal);
         }
-        self.portals.as_ref()?.get(name)
+        self.portals.get(name)
     }
 
     /// Remembers what is to be known of a portal.
@@ -274,9 +278,9 @@ impl Client {
         if name.is_empty() {
             self.portal = portal;
         } else if !portal.is_plain() {
-            self.portals.get_or_insert_default().insert(Name::from_slice(name), portal);
-        } else if let Some(portals) = &mut self.portals {
-            portals.remove(name);
+            self.portals.insert(Name::from_slice(name), portal);
+        } else {
+            self.portals.remove(name);
         }
     }
 }

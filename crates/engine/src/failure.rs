@@ -11,9 +11,8 @@ use refrain_wire::write;
 
 use crate::ledger::{Entry, Failed, Fate, Owed, Purpose, Refusal};
 use crate::reply::Halt;
-use crate::slots::Unnamed;
 use crate::talk::Talk;
-use crate::undo::{Reverted, Undo};
+use crate::undo::{ClientUndo, Reverted};
 
 /// The function of PostgreSQL that finds a plan's result changed; its name is never translated.
 const STALE_ROUTINE: &[u8] = b"RevalidateCachedQuery";
@@ -52,25 +51,23 @@ impl Talk<'_> {
 
     /// Takes back what the messages changed that failed or were skipped.
     fn undo(&mut self, failed: &Failed) {
-        for Reverted { undo, failed } in self.server.undos.fail(failed) {
-            self.hub.pool(self.server.pool).counters.undone += 1;
+        let undone = &mut self.hub.pool(self.server.pool).counters.undone;
+        for Reverted { undo, failed } in self.client.undos.fail(failed) {
+            *undone += 1;
             match undo {
-                Undo::Named(name) => drop(self.client.names.remove(&name)),
-                Undo::Unnamed(name, old) => {
+                ClientUndo::Named(name) => drop(self.client.names.remove(&name)),
+                ClientUndo::Closed(name, old) => {
                     if !self.client.names.contains(&name) {
                         self.client.names.insert(name, old);
                     }
                 }
-                Undo::AllUnnamed(names) => self.client.names.restore(names),
+                ClientUndo::AllClosed(names) => self.client.names.restore(names),
                 // PostgreSQL drops the old unnamed statement before it looks at the new one.
-                Undo::ClientUnnamed(_) if failed => self.client.unnamed = None,
-                Undo::ClientUnnamed(old) => self.client.unnamed = old,
-                Undo::Prepared(id) => drop(self.server.slots.remove(id)),
-                Undo::Evicted(slot) => self.server.slots.insert(slot),
-                Undo::ServerUnnamed(_) if failed => self.server.slots.unnamed = Unnamed::NONE,
-                Undo::ServerUnnamed(old) => self.server.slots.unnamed = old,
+                ClientUndo::Unnamed(_) if failed => self.client.unnamed = None,
+                ClientUndo::Unnamed(old) => self.client.unnamed = old,
             }
         }
+        self.server.undo(failed);
     }
 
     /// What the error says about a statement.

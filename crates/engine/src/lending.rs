@@ -131,7 +131,7 @@ impl Step<'_> {
         self.count_transaction(server);
         let (c, s) = self.engine.roles.pair(client, server);
         c.link = None;
-        c.portals = None;
+        c.portals.clear();
         s.custody = Custody::Resetting;
         self.free(server);
     }
@@ -143,7 +143,6 @@ impl Step<'_> {
         s.custody = Custody::Resetting;
         s.since = self.now;
         s.dirty |= mode == PoolMode::Session || client.probe || !client.pins.is_empty();
-        s.undos.forget_client();
         let half_sent = client.inbox.rest > 0 && client.inbox.rest_goes == crate::inbox::Rest::On;
         if half_sent || s.ledger.copying() != Copying::No {
             return self.close_server(server);

@@ -20,7 +20,7 @@ use crate::event::{Level, Peer};
 use crate::fault::Cause;
 use crate::ids::{Conn, PoolId};
 use crate::roles::Role;
-use crate::settings::Edit;
+use crate::settings::{Edit, Setting};
 use crate::shared::client_serial;
 
 /// Databases that are the admin console.
@@ -369,7 +369,7 @@ pub(crate) fn whose(pid: u32) -> Option<(crate::ids::Core, Conn)> {
 }
 
 /// Whether no server needs to look at these settings: an application's name in plain ASCII is as it is.
-fn is_plain(settings: &[(Box<[u8]>, Box<[u8]>)]) -> bool {
+fn is_plain(settings: &[Setting]) -> bool {
     settings.iter().all(|(name, value)| {
         name.eq_ignore_ascii_case(b"application_name")
             && value.len() < 64
@@ -412,7 +412,7 @@ fn entrant(startup: &Startup<'_>) -> Result<Entrant, Report<'static>> {
 
 /// Reads `options`: `-c name=value` and `--name=value`, words split at spaces, `\` before a space or itself
 /// (`pg_split_opts`). Anything else is for the server's command line and is left out.
-fn options(text: &[u8], settings: &mut Vec<(Box<[u8]>, Box<[u8]>)>) {
+fn options(text: &[u8], settings: &mut Vec<Setting>) {
     let mut words = vec![Vec::new()];
     let mut escaped = false;
     for &byte in text {

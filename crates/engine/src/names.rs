@@ -69,7 +69,7 @@ impl Names {
     #[inline]
     pub(crate) fn get(&mut self, name: &[u8]) -> Option<&mut ClientStatement> {
         let map = self.map.as_mut()?;
-        if !map.get_index(self.last).is_some_and(|(key, _)| key.as_slice() == name) {
+        if map.get_index(self.last).is_none_or(|(key, _)| key.as_slice() != name) {
             self.last = map.get_index_of(name)?;
         }
         map.get_index_mut(self.last).map(|(_, statement)| statement)

@@ -139,6 +139,7 @@ impl Ports {
     /// What the loop is to do next; `None` when this turn's work is done.
     ///
     /// Actions come first: a connection is opened before anything is sent on it.
+    #[expect(clippy::should_implement_trait, reason = "what comes depends on what is done between")]
     pub fn next(&mut self) -> Option<Output> {
         if let Some(action) = self.actions.pop_front() {
             return Some(Output::Act(action));

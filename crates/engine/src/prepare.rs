@@ -28,7 +28,7 @@ use crate::slots::{Served, Slot, Unnamed};
 use crate::statement::Identity;
 use crate::talk::{Place, Stop, Talk};
 use crate::texts::Local;
-use crate::undo::Undo;
+use crate::undo::{ClientUndo, ServerUndo};
 
 impl Talk<'_> {
     /// Parse.
@@ -62,7 +62,7 @@ impl Talk<'_> {
             self.send_parse(&local, Fate::Forward)
         };
         let name = Name::from_slice(parse.name);
-        self.undoable(seq, Undo::Named(name.clone()));
+        self.undoable(seq, ClientUndo::Named(name.clone()));
         let statement = self.client_statement(local);
         self.client.names.insert(name, statement);
         Ok(message.bytes.len())
@@ -96,7 +96,7 @@ impl Talk<'_> {
         self.client.unnamed_changed = self.server.ledger.segment();
         let statement = self.client_statement(local);
         let old = self.client.unnamed.replace(statement);
-        self.undoable(seq, Undo::ClientUnnamed(old));
+        self.undoable(seq, ClientUndo::Unnamed(old));
         Ok(message.bytes.len())
     }
 
@@ -200,7 +200,7 @@ impl Talk<'_> {
         let segment = self.server.ledger.segment();
         let served = Served::new(statement.clone());
         self.server.slots.insert(Slot { served, generation, segment });
-        self.undoable(seq, Undo::Prepared(id));
+        self.undoable_there(seq, ServerUndo::Prepared(id));
         seq
     }
 
@@ -215,7 +215,7 @@ impl Talk<'_> {
             segment: self.server.ledger.segment(),
         };
         let old = std::mem::replace(&mut self.server.slots.unnamed, unnamed);
-        self.undoable(seq, Undo::ServerUnnamed(old));
+        self.undoable_there(seq, ServerUndo::Unnamed(old));
         seq
     }
 
@@ -241,7 +241,7 @@ impl Talk<'_> {
         self.hub.scratch = name;
         let id = old.served.statement().id;
         let seq = self.owe_us(Owed::Close, Purpose::Prepare, id);
-        self.undoable(seq, Undo::Evicted(old));
+        self.undoable_there(seq, ServerUndo::Evicted(old));
     }
 
     /// Sees that the server has the statement, and says what it is called there.
@@ -392,7 +392,7 @@ impl Talk<'_> {
             write::close_statement(self.out(), b"");
             let seq = self.owe_us(Owed::Close, Purpose::Prepare, 0);
             let old = std::mem::replace(&mut self.server.slots.unnamed, Unnamed::NONE);
-            self.undoable(seq, Undo::ServerUnnamed(old));
+            self.undoable_there(seq, ServerUndo::Unnamed(old));
         }
     }
 
@@ -461,7 +461,7 @@ impl Talk<'_> {
             let used = self.closed(message);
             let old = self.client.unnamed.take();
             self.client.unnamed_changed = self.server.ledger.segment();
-            self.undoable(seq, Undo::ClientUnnamed(old));
+            self.undoable(seq, ClientUndo::Unnamed(old));
             return Ok(used);
         }
         let Some(old) = self.client.names.remove(name) else {
@@ -474,7 +474,7 @@ impl Talk<'_> {
         self.client.changed = self.server.ledger.segment();
         let seq = self.server.ledger.next_seq();
         let used = self.closed(message);
-        self.undoable(seq, Undo::Unnamed(Name::from_slice(name), old));
+        self.undoable(seq, ClientUndo::Closed(Name::from_slice(name), old));
         Ok(used)
     }
 
@@ -489,12 +489,12 @@ impl Talk<'_> {
                     return false;
                 }
                 self.make_up(Owed::Execute, Made::DeallocateAll);
-                Undo::AllUnnamed(self.client.names.take())
+                ClientUndo::AllClosed(self.client.names.take())
             }
             Deallocates::One(name) => {
                 let Some(old) = self.client.names.remove(name) else { return false };
                 self.make_up(Owed::Execute, Made::Deallocate);
-                Undo::Unnamed(name.clone(), old)
+                ClientUndo::Closed(name.clone(), old)
             }
         };
         self.client.changed = self.server.ledger.segment();

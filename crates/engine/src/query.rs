@@ -17,7 +17,7 @@ use crate::request::Message;
 use crate::slots::Unnamed;
 use crate::talk::{Stop, Talk, write_made};
 use crate::texts::Local;
-use crate::undo::Undo;
+use crate::undo::{ClientUndo, ServerUndo};
 
 /// Bytes of a query that are looked at; the rest of a longer one streams through unseen.
 pub(crate) const QUERY_BYTES_READ: usize = 64 * 1024;
@@ -56,12 +56,12 @@ impl Talk<'_> {
         if let Some(old) = self.client.unnamed.take() {
             self.client.unnamed_changed = self.server.ledger.segment();
             if skippable {
-                self.server.undos.push(seq, Undo::ClientUnnamed(Some(old)));
+                self.client.undos.push(seq, ClientUndo::Unnamed(Some(old)));
             }
         }
         let old = std::mem::replace(&mut self.server.slots.unnamed, Unnamed::NONE);
         if skippable && old != Unnamed::NONE {
-            self.server.undos.push(seq, Undo::ServerUnnamed(old));
+            self.server.undos.push(seq, ServerUndo::Unnamed(old));
         }
     }
 
@@ -179,11 +179,11 @@ impl Talk<'_> {
     fn deallocate_there(&mut self, name: &Name, id: u64) {
         let seq = self.server.ledger.next_seq() - 1;
         if let Some(slot) = self.server.slots.remove(id) {
-            self.undoable(seq, Undo::Evicted(slot));
+            self.undoable_there(seq, ServerUndo::Evicted(slot));
         }
         if let Some(old) = self.client.names.remove(name) {
             self.client.changed = self.server.ledger.segment();
-            self.undoable(seq, Undo::Unnamed(name.clone(), old));
+            self.undoable(seq, ClientUndo::Closed(name.clone(), old));
         }
     }
 

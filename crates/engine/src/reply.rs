@@ -187,7 +187,7 @@ impl Talk<'_> {
         self.look_into(tag, &settled, body);
         self.advance(run, length, fate(&settled.entry));
         if settled.done {
-            self.server.undos.settle(settled.seq);
+            self.settle(settled.seq);
             self.make_up_due(run);
         }
         Ok(())
@@ -199,7 +199,7 @@ impl Talk<'_> {
         while let Some((seq, made)) = self.server.ledger.made() {
             self.flush(run);
             write_made(self.ports.out(self.client.conn), made);
-            self.server.undos.settle(seq);
+            self.settle(seq);
         }
     }
 
@@ -341,7 +341,7 @@ impl Talk<'_> {
         let status = Status::read(body)?;
         let settled = self.server.ledger.settle(back::READY_FOR_QUERY)?;
         self.server.ledger.ready(status);
-        self.server.undos.settle(settled.seq);
+        self.settle(settled.seq);
         let goes = fate(&settled.entry);
         self.advance(run, length, goes);
         self.make_up_due(run);

@@ -8,12 +8,12 @@ use std::sync::Arc;
 use crate::auth::Login;
 use crate::ids::{Conn, PoolId};
 use crate::inbox::Inbox;
-use crate::ledger::Ledger;
+use crate::ledger::{Failed, Ledger};
 use crate::settings::{Edit, Profile};
 use crate::shared::Welcome;
-use crate::slots::Slots;
+use crate::slots::{Slots, Unnamed};
 use crate::time::Now;
-use crate::undo::Undos;
+use crate::undo::{Reverted, ServerUndo, Undos};
 
 /// Who has a server.
 #[derive(Debug)]
@@ -54,8 +54,8 @@ pub(crate) struct Server {
     pub(crate) custody: Custody,
     /// What it owes.
     pub(crate) ledger: Ledger,
-    /// What to take back if it refuses.
-    pub(crate) undos: Undos,
+    /// What to take back of its set if it refuses.
+    pub(crate) undos: Undos<ServerUndo>,
     /// The statements it has.
     pub(crate) slots: Slots,
     /// What arrived and is not dealt with yet.
@@ -132,6 +132,18 @@ impl Server {
             expires: Now(u64::MAX),
             hits: 0,
             misses: 0,
+        }
+    }
+
+    /// Takes back what the messages changed in its set that failed or were skipped.
+    pub(crate) fn undo(&mut self, failed: &Failed) {
+        for Reverted { undo, failed } in self.undos.fail(failed) {
+            match undo {
+                ServerUndo::Prepared(id) => drop(self.slots.remove(id)),
+                ServerUndo::Evicted(slot) => self.slots.insert(slot),
+                ServerUndo::Unnamed(_) if failed => self.slots.unnamed = Unnamed::NONE,
+                ServerUndo::Unnamed(old) => self.slots.unnamed = old,
+            }
         }
     }
 

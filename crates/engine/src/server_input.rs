@@ -12,7 +12,6 @@ use crate::inbox::Rest;
 use crate::ledger::{Fate, Purpose};
 use crate::reply::Halt;
 use crate::server::{Custody, Server};
-use crate::undo::Undo;
 
 /// What is to be done about a server that nobody has, after a message.
 enum Idle {
@@ -192,15 +191,7 @@ fn idle_error(server: &mut Server, fields: &Fields<'_>) -> Idle {
         return Idle::Broken(Cause::ServerGone);
     }
     let Ok(failed) = server.ledger.fail() else { return Idle::Broken(Cause::ServerProtocol) };
-    for reverted in server.undos.fail(&failed) {
-        match reverted.undo {
-            Undo::Prepared(id) => drop(server.slots.remove(id)),
-            Undo::Evicted(slot) => server.slots.insert(slot),
-            Undo::ServerUnnamed(old) if !reverted.failed => server.slots.unnamed = old,
-            Undo::ServerUnnamed(_) => server.slots.unnamed = crate::slots::Unnamed::NONE,
-            Undo::Named(_) | Undo::Unnamed(..) | Undo::AllUnnamed(_) | Undo::ClientUnnamed(_) => {}
-        }
-    }
+    server.undo(&failed);
     let ours = Fate::Swallow(Purpose::Reset);
     server.close_needed |= failed.early_syncs || failed.entry.fate == ours;
     Idle::On

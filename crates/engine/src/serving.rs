@@ -176,7 +176,7 @@ impl Step<'_> {
             }
             front::CLOSE if input.len() >= length && client.managed => {
                 match Target::read(&input[refrain_wire::frame::HEADER_BYTES..length]) {
-                    Ok(Target::Statement(name)) if name.is_empty() => client.unnamed = None,
+                    Ok(Target::Statement(b"")) => client.unnamed = None,
                     Ok(Target::Statement(name)) => drop(client.names.remove(name)),
                     Ok(Target::Portal(_)) => {}
                     Ok(Target::Unknown) => return Wants::Server,

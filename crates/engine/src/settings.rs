@@ -48,8 +48,8 @@ pub(crate) fn is_settable(name: &[u8]) -> bool {
     !NOT_SETTABLE.iter().any(|other| name.eq_ignore_ascii_case(other.as_bytes()))
 }
 
-/// A setting: its name in lower case, and its value.
-type Setting = (Box<[u8]>, Box<[u8]>);
+/// A setting: its name and its value. In a profile names are in lower case.
+pub(crate) type Setting = (Box<[u8]>, Box<[u8]>);
 
 /// The settings of a session.
 #[derive(Debug)]

@@ -15,6 +15,7 @@ use crate::auth::{
 };
 use crate::ids::{ClientSerial, Core, EnvId};
 use crate::registry::{Registry, Seed};
+use crate::settings::Setting;
 use crate::snapshot::StatementView;
 use crate::time::Now;
 
@@ -91,7 +92,7 @@ pub struct PoolSettings {
 }
 
 /// ParameterStatus messages of a server's login: name and value.
-pub type Welcome = Vec<(Box<[u8]>, Box<[u8]>)>;
+pub(crate) type Welcome = Vec<Setting>;
 
 /// How to log in to the pool's servers.
 #[derive(Debug)]
@@ -169,6 +170,9 @@ pub enum Admission {
     Refused,
 }
 
+/// What names a pool.
+type DatabaseAndUser = (Arc<str>, Arc<str>);
+
 /// Everything that cores share.
 #[derive(Debug)]
 pub struct Shared {
@@ -179,7 +183,7 @@ pub struct Shared {
     /// Clients that are logged in or at their login, over all cores.
     pub clients: AtomicU32,
     options: RwLock<Arc<Options>>,
-    pools: Mutex<HashMap<(Arc<str>, Arc<str>), Arc<PoolShared>>>,
+    pools: Mutex<HashMap<DatabaseAndUser, Arc<PoolShared>>>,
     credentials: Mutex<HashMap<Box<str>, Option<Credential>>>,
     environments: Mutex<HashMap<Box<[u8]>, EnvId>>,
     next_environment: AtomicU32,

@@ -11,7 +11,7 @@ use crate::pool::Pool;
 use crate::ports::Ports;
 use crate::server::Server;
 use crate::time::Now;
-use crate::undo::Undo;
+use crate::undo::{ClientUndo, ServerUndo};
 use refrain_wire::tag::back;
 use refrain_wire::write;
 
@@ -81,14 +81,29 @@ impl Talk<'_> {
         seq
     }
 
-    /// Records a change that the server may make undone. What is final already leaves no record.
-    pub(crate) fn undoable(&mut self, seq: Seq, undo: Undo) {
-        // A reply that was made up at once has no entry: but an error before it in the segment
-        // cannot come either, since nothing was owed.
-        if seq + 1 == self.server.ledger.next_seq() && self.server.ledger.is_empty() {
-            return;
+    /// Records a change to the client's map that the server may make undone.
+    pub(crate) fn undoable(&mut self, seq: Seq, undo: ClientUndo) {
+        if self.may_fail(seq) {
+            self.client.undos.push(seq, undo);
         }
+    }
+
+    /// Records a change to the server's set that the server may make undone.
+    pub(crate) fn undoable_there(&mut self, seq: Seq, undo: ServerUndo) {
         self.server.undos.push(seq, undo);
+    }
+
+    /// A reply that was made up at once is final: since nothing was owed, no error can come before it.
+    fn may_fail(&self, seq: Seq) -> bool {
+        let ledger = &self.server.ledger;
+        !(ledger.is_empty() && seq + 1 == ledger.next_seq())
+    }
+
+    /// Makes the changes of ledger entries up to and with `seq` final.
+    #[inline]
+    pub(crate) fn settle(&mut self, seq: Seq) {
+        self.client.undos.settle(seq);
+        self.server.undos.settle(seq);
     }
 
     /// The name the client gave to a statement, for words that PostgreSQL says about it.

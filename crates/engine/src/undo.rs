@@ -2,9 +2,9 @@
 //!
 //! The client's map and the server's set change when a message is sent; until its reply has come, the
 //! change may have to be undone: the message failed, or was skipped because one before it failed
-//! (E1 to E3, E22 to E24). Each change leaves a record here under the number of its ledger entry. A
-//! reply makes the records of its entry final; an error takes back those of the entries it struck
-//! off, newest first, and no others.
+//! (E1 to E3, E22 to E24). Each change leaves a record under the number of its ledger entry: the
+//! client keeps those of its map, the server those of its set. A reply makes the records of its entry
+//! final; an error takes back those of the entries it struck off, newest first, and no others.
 
 use std::collections::VecDeque;
 
@@ -12,41 +12,52 @@ use crate::ledger::{Failed, Seq};
 use crate::names::{ClientStatement, Name, Names};
 use crate::slots::{Slot, Unnamed};
 
-/// A change, with what is needed to take it back.
+/// A change to a client's map, with what is needed to take it back.
 #[derive(Debug)]
-pub(crate) enum Undo {
-    /// The client's map got this name.
+pub(crate) enum ClientUndo {
+    /// The map got this name.
     Named(Name),
-    /// The client's map lost this name.
-    Unnamed(Name, ClientStatement),
-    /// The client's map lost everything.
-    AllUnnamed(Names),
-    /// The client's unnamed statement was another one before.
-    ClientUnnamed(Option<ClientStatement>),
-    /// The server's set got this statement.
+    /// The map lost this name.
+    Closed(Name, ClientStatement),
+    /// The map lost everything.
+    AllClosed(Names),
+    /// The unnamed statement was another one before.
+    Unnamed(Option<ClientStatement>),
+}
+
+/// A change to a server's set, with what is needed to take it back.
+#[derive(Debug)]
+pub(crate) enum ServerUndo {
+    /// The set got this statement.
     Prepared(u64),
-    /// The server's set lost this slot.
+    /// The set lost this slot.
     Evicted(Slot),
-    /// The server's unnamed statement was another one before.
-    ServerUnnamed(Unnamed),
+    /// The unnamed statement was another one before.
+    Unnamed(Unnamed),
 }
 
 /// A change to take back.
 #[derive(Debug)]
-pub(crate) struct Reverted {
+pub(crate) struct Reverted<U> {
     /// Which.
-    pub(crate) undo: Undo,
+    pub(crate) undo: U,
     /// Whether its own message failed; if not, it was skipped.
     pub(crate) failed: bool,
 }
 
-/// All changes that are not final.
-#[derive(Debug, Default)]
-pub(crate) struct Undos(VecDeque<(Seq, Undo)>);
+/// All changes of one kind that are not final.
+#[derive(Debug)]
+pub(crate) struct Undos<U>(VecDeque<(Seq, U)>);
 
-impl Undos {
+impl<U> Default for Undos<U> {
+    fn default() -> Self {
+        Self(VecDeque::new())
+    }
+}
+
+impl<U> Undos<U> {
     /// Records a change made by the message of ledger entry `seq`.
-    pub(crate) fn push(&mut self, seq: Seq, undo: Undo) {
+    pub(crate) fn push(&mut self, seq: Seq, undo: U) {
         self.0.push_back((seq, undo));
     }
 
@@ -59,17 +70,48 @@ impl Undos {
     }
 
     /// Takes out the changes of the entries that an error struck off, newest first.
-    pub(crate) fn fail(&mut self, failed: &Failed) -> impl Iterator<Item = Reverted> + use<> {
+    pub(crate) fn fail(&mut self, failed: &Failed) -> impl Iterator<Item = Reverted<U>> + use<U> {
         let end = self.0.partition_point(|(seq, _)| *seq < failed.until.max(failed.seq + 1));
         let first = failed.seq;
         let struck: Vec<_> = self.0.drain(..end).collect();
         struck.into_iter().rev().map(move |(seq, undo)| Reverted { undo, failed: seq == first })
     }
 
-    /// Forgets what the client's map would get back: the client is gone, and its map with it.
-    pub(crate) fn forget_client(&mut self) {
-        self.0.retain(|(_, undo)| {
-            matches!(undo, Undo::Prepared(_) | Undo::Evicted(_) | Undo::ServerUnnamed(_))
-        });
+    /// Whether every change is final.
+    #[cfg(test)]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ledger::{Entry, Fate, Owed};
+
+    fn failed(seq: Seq, until: Seq) -> Failed {
+        let entry = Entry::new(Owed::Parse, Fate::Forward);
+        Failed { entry, seq, until, open: false, early_syncs: false }
+    }
+
+    #[test]
+    fn an_error_takes_back_what_it_struck_off_newest_first_and_no_more() {
+        let mut undos = Undos::default();
+        for seq in [1, 2, 2, 3, 7] {
+            undos.push(seq, seq);
+        }
+        undos.settle(1);
+        let reverted: Vec<_> = undos.fail(&failed(2, 4)).map(|r| (r.undo, r.failed)).collect();
+        assert_eq!(reverted, [(3, false), (2, true), (2, true)]);
+        assert!(!undos.is_empty(), "a later segment is not touched");
+        undos.settle(7);
+        assert!(undos.is_empty());
+    }
+
+    #[test]
+    fn an_error_at_sync_takes_nothing_back_but_its_own() {
+        let mut undos = Undos::default();
+        undos.push(5, ());
+        assert_eq!(undos.fail(&failed(4, 4)).count(), 0);
     }
 }
