@@ -89,7 +89,9 @@ impl Listener {
     ///
     /// # Errors
     ///
-    /// `AddrInUse` if somebody listens there, and whatever else `bind(2)` and `listen(2)` say.
+    /// `AddrInUse` if somebody listens there; also for some milliseconds after a process was killed that
+    /// listened there with io_uring, whose requests hold on to the socket until the kernel has cleaned
+    /// up: a program that may be restarted tries again. And whatever else `bind(2)` and `listen(2)` say.
     pub fn bind(address: &Address, backlog: i32) -> io::Result<Listener> {
         let kernel = address.to_kernel()?;
         let socket = socket2::Socket::new(kernel.domain(), Type::STREAM, None)?;

@@ -10,4 +10,5 @@ mod flow;
 mod hand_over;
 mod many;
 mod opening;
+mod scarce;
 mod waiting;
