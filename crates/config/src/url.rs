@@ -10,6 +10,8 @@ use percent_encoding::percent_decode_str;
 
 use crate::value::{Entry, Given};
 
+const NO_PASSWORD: &str = "expected a password (leave it out, with its : or =, if there is none)";
+
 /// Takes a URL apart. Where an option stands twice, the later one counts.
 pub(crate) fn parse(url: &str, line: Option<usize>) -> Result<Vec<Entry>, &'static str> {
     let rest = url
@@ -20,6 +22,10 @@ pub(crate) fn parse(url: &str, line: Option<usize>) -> Result<Vec<Entry>, &'stat
     let (authority, dbname) = rest.split_once('/').unwrap_or((rest, ""));
     let (login, place) = authority.rsplit_once('@').unwrap_or(("", authority));
     let (user, password) = login.split_once(':').unwrap_or((login, ""));
+    // An unset variable in a start script must not turn into "no password": clients would be trusted.
+    if login.ends_with(':') && password.is_empty() {
+        return Err(NO_PASSWORD);
+    }
     let (host, port) = host_and_port(place)?;
 
     let parts = [
@@ -36,6 +42,9 @@ pub(crate) fn parse(url: &str, line: Option<usize>) -> Result<Vec<Entry>, &'stat
     }
     if found.iter().any(|(name, _)| *name == "url") {
         return Err("cannot have a url within");
+    }
+    if found.contains(&("password", "")) {
+        return Err(NO_PASSWORD);
     }
     let entry = |(name, text): (&str, &str)| {
         Ok(Entry { name: decode(name)?, line, given: Given::Text(decode(text)?) })
@@ -111,6 +120,8 @@ mod tests {
             ("postgres://::1/d", "expected a number as the port"),
             ("postgres://u:p/q@h/d", "expected a number as the port"),
             ("postgres://h?pool_size", "expected option=value"),
+            ("postgres://u:@h", "expected a password"),
+            ("postgres://h?password=", "expected a password"),
             ("postgres://h?url=x", "cannot have"),
             ("postgres://h/%ff", "expected UTF-8"),
         ];
