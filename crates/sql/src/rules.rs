@@ -211,14 +211,15 @@ pub(crate) enum Mention {
     Update,
 }
 
-/// Words that count anywhere in a statement.
+/// Words that count anywhere in a statement, the commonest first.
 #[rustfmt::skip]
 pub(crate) static MENTIONS: &[(&str, Mention, &str)] = &[
+    ("into", Mention::Into, "SELECT INTO makes a table, perhaps a temporary one"),
+    ("update", Mention::Update, "of the view pg_settings, it is SET"),
     ("crosstab", Mention::Call(Traits::PROCEDURAL), "runs its argument (tablefunc)"),
     ("currval", Mention::Call(Traits::SEQUENCE_STATE), "what nextval gave in this session"),
     ("dblink_connect", Mention::Call(Traits::PROCEDURAL), "the connection stays with the session"),
     ("dblink_connect_u", Mention::Call(Traits::PROCEDURAL), "the connection stays with the session"),
-    ("into", Mention::Into, "SELECT INTO makes a table, perhaps a temporary one"),
     ("lastval", Mention::Call(Traits::SEQUENCE_STATE), "what nextval gave in this session"),
     ("pg_advisory_lock", Mention::Call(Traits::ADVISORY), "held by the session"),
     ("pg_advisory_lock_shared", Mention::Call(Traits::ADVISORY), "held by the session"),
@@ -233,7 +234,6 @@ pub(crate) static MENTIONS: &[(&str, Mention, &str)] = &[
     ("setseed", Mention::Call(Traits::SEQUENCE_STATE), "random() of this session"),
     ("ts_rewrite", Mention::Call(Traits::PROCEDURAL), "runs its argument"),
     ("ts_stat", Mention::Call(Traits::PROCEDURAL), "runs its argument"),
-    ("update", Mention::Update, "of the view pg_settings, it is SET"),
 ];
 
 /// What a call of a function may do whose name is `U&"…"`, which is not read.
@@ -300,10 +300,10 @@ pub(crate) fn rules_of(word: &[u8]) -> impl Iterator<Item = &'static Rule> {
     rows.iter().filter(move |rule| is_word(word, rule.head))
 }
 
-/// Whether `word` may be among [`MENTIONS`]: by its first letter and its length.
+/// Whether a word that begins with `first` and is `length` bytes long may be among [`MENTIONS`].
 #[inline]
-pub(crate) fn may_be_mention(word: &[u8]) -> bool {
-    LENGTHS[letter(word)] >> (word.len() & 63) & 1 != 0
+pub(crate) fn may_be_mention(first: u8, length: usize) -> bool {
+    LENGTHS[(first & 31) as usize] >> (length & 63) & 1 != 0
 }
 
 /// What `word` means, if it is among [`MENTIONS`].
@@ -322,7 +322,7 @@ pub(crate) fn is_word(word: &[u8], known: &str) -> bool {
         && word.iter().zip(known).all(|(byte, known)| byte == known || byte | 0x20 == *known)
 }
 
-/// The first letter of a word without regard to case, as an index of [`STARTS`] and [`LENGTHS`].
+/// The first letter of a word without regard to case, as an index of [`STARTS`].
 #[inline]
 fn letter(word: &[u8]) -> usize {
     (word.first().copied().unwrap_or(0) & 31) as usize

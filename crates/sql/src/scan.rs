@@ -128,11 +128,12 @@ struct Scanner<'a> {
 impl Scanner<'_> {
     /// Reads a statement and its semicolon. `first` is its first token, already taken.
     fn statement(&mut self, first: Token) -> Kind {
-        let mut kind = Kind::Other;
-        if first.kind == TokenKind::Word {
-            kind = self.head(first);
+        let word = first.kind == TokenKind::Word;
+        let kind = if word { self.head(first) } else { Kind::Other };
+        if kind == Kind::Other || kind == Kind::Update {
+            // Not a word, or one that counts anywhere, too.
+            self.lexer.rewind(first);
         }
-        self.lexer.rewind(first);
         self.trail.before = first.start as usize;
         while let Some(token) = self.lexer.skim(&mut self.trail, may_be_mention) {
             if token.kind == TokenKind::Semicolon {
@@ -171,7 +172,9 @@ impl Scanner<'_> {
         ahead.take_word(&["local", "global"]);
         let temp = ahead.take_word(&["temp", "temporary"]);
         ahead.take_word(&["table"]);
-        if temp || ahead.take_schema("pg_temp") { Traits::TEMP } else { Traits::DDL }
+        // TEMP may itself be the name of a table like any other: INTO temp FROM x.
+        let temp = temp || ahead.take_schema("pg_temp");
+        if temp { Traits::TEMP | Traits::DDL } else { Traits::DDL }
     }
 
     /// Finds the rules of a statement by its first word, after which the lexer stands.

@@ -15,7 +15,7 @@ use crate::ahead::Ahead;
 use crate::lex::{Lexer, Token, TokenKind};
 use crate::name::{Name, fold, unquoted};
 use crate::rules::{
-    FORMS, Mention, UNKNOWN_PARAMETER, UNREAD_CALL, may_be_mention, mention, parameter_traits,
+    FORMS, Mention, UNKNOWN_PARAMETER, UNREAD_CALL, is_word, mention, parameter_traits,
 };
 use crate::traits::Traits;
 
@@ -225,8 +225,7 @@ impl<'a> SetNames<'a> {
     fn statement(&self, token: Token) -> Found<'a> {
         let text = self.lexer.text();
         let word = token.of(text);
-        let sets = |verb: &str| word.eq_ignore_ascii_case(verb.as_bytes());
-        if token.kind != TokenKind::Word || !(sets("set") || sets("reset")) {
+        if token.kind != TokenKind::Word || !(is_word(word, "set") || is_word(word, "reset")) {
             return Found::Nothing;
         }
         let target = Target::read(Ahead::new(&self.lexer));
@@ -259,15 +258,12 @@ impl<'a> SetNames<'a> {
     }
 }
 
-/// What a token means that may be a word of the table of mentions.
-#[inline]
+/// What a token means, by the table of mentions.
 pub(crate) fn mention_of(token: Token, text: &[u8]) -> Option<Mention> {
     let written = token.of(text);
     match token.kind {
-        TokenKind::Word if may_be_mention(written) => mention(written),
-        TokenKind::Quoted => {
-            unquoted(written).filter(|name| may_be_mention(name)).and_then(quoted_mention)
-        }
+        TokenKind::Word => mention(written),
+        TokenKind::Quoted => quoted_mention(unquoted(written)?),
         TokenKind::UnicodeQuoted => Some(Mention::Call(UNREAD_CALL)),
         _ => None,
     }
@@ -289,5 +285,7 @@ pub(crate) fn updates_settings(mut ahead: Ahead<'_>) -> bool {
         ahead.take();
         name = ahead.take_name();
     }
-    name.is_some_and(|name| *fold(ahead.of(name)) == *b"pg_settings")
+    name.is_some_and(|name| {
+        is_word(unquoted(ahead.of(name)).unwrap_or(ahead.of(name)), "pg_settings")
+    })
 }
