@@ -317,6 +317,8 @@ fn unfit(secret: &UserSecret, auth: AuthMethod) -> Option<&'static str> {
     match (auth, secret) {
         (AuthMethod::Trust, _) => None,
         (_, UserSecret::None) => Some("is missing: without it the user could not log in"),
+        // PostgreSQL refuses empty passwords as well.
+        (_, UserSecret::Plain(secret)) if secret.expose().is_empty() => Some("is empty"),
         (AuthMethod::Scram, UserSecret::Md5(_)) => {
             Some("is an MD5 hash, with which auth = \"scram\" cannot be done")
         }

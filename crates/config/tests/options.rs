@@ -215,6 +215,7 @@ fn messages_name_line_option_and_what_was_expected() {
             "[users.x]\npassword = \"md5d41d8cd98f00b204e9800998ecf8427e\"",
             "line 2: users.x.password: is an MD5 hash, with which auth = \"scram\" cannot be done",
         ),
+        ("[users.x]\npassword = \"\"", "line 2: users.x.password: is empty"),
         (
             "[users.x]\npassword = 12345",
             "line 2: users.x.password: expected a password, \"md5…\" or a whole \"SCRAM-SHA-256$…\" \
