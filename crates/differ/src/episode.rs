@@ -3,6 +3,7 @@
 use crate::client::{Client, Peers, Stop, Tally};
 use crate::features::Features;
 use crate::generate::{Generator, opens_transaction, pins};
+use crate::guard::may_crash;
 use crate::msg::Msg;
 use crate::rng::Rng;
 use crate::schedule;
@@ -162,7 +163,7 @@ impl<'a> Episode<'a> {
         let mut envs = Vec::new();
         for (client, msgs) in sends {
             let Some(client) = &mut self.clients[*client] else { return Ok(false) };
-            let frozen = self.plan.features.has("frozen");
+            let frozen = self.plan.features.has("frozen") && !may_crash(&client.ledger, msgs);
             match client.guard.check(&client.ledger, msgs) {
                 Some(list) => envs.push(list),
                 None if frozen => envs.push(vec![0; msgs.len()]),

@@ -4,6 +4,8 @@
 //! that parses a statement a second time on another server cannot repeat that under settings which
 //! the client has changed since; so a step that would need it is not run, unless asked for. Texts
 //! that depend on the settings carry the comment [`MARK`].
+//!
+//! The guard also keeps the server alive: see [`may_crash`].
 
 use crate::ledger::{Env, Ledger};
 use crate::msg::Msg;
@@ -27,6 +29,9 @@ pub struct Guard {
 impl Guard {
     /// The environment of each message of a step, or `None` if the step must not be run.
     pub fn check(&mut self, ledger: &Ledger, msgs: &[Msg]) -> Option<Vec<Env>> {
+        if may_crash(ledger, msgs) {
+            return None;
+        }
         let mut walk = Walk {
             env: if self.dirty { self.unknown() } else { known(ledger) },
             touched: self.dirty,
@@ -58,6 +63,30 @@ impl Guard {
         self.fresh += 1;
         self.fresh | 1 << 63
     }
+}
+
+/// True if the step uses an unnamed portal that a failed Query may have left behind.
+///
+/// A simple Query that fails while it runs in a transaction block leaves its portal in the aborted
+/// transaction, with a pointer to statements already freed; Execute or Describe of the unnamed
+/// portal then reads them. PostgreSQL 15.18 dies of it (signal 11), and with it all sessions. So
+/// the unnamed portal is used only in the segment that binds it, or first thing in a live
+/// transaction.
+#[must_use]
+pub fn may_crash(ledger: &Ledger, msgs: &[Msg]) -> bool {
+    let mut bound = ledger.status() == b'T' && !ledger.open();
+    msgs.iter().any(|msg| match msg {
+        Msg::Bind(bind) if bind.portal.is_empty() => {
+            bound = true;
+            false
+        }
+        Msg::Execute(portal, _) | Msg::DescribePortal(portal) => portal.is_empty() && !bound,
+        Msg::Query(_) | Msg::Sync => {
+            bound = false;
+            false
+        }
+        _ => false,
+    })
 }
 
 struct Walk {
@@ -172,6 +201,18 @@ mod tests {
         assert_eq!(executed_name(b"explain (costs off) execute s1(1)"), Some(b"s1".to_vec()));
         assert_eq!(executed_name(b"EXECUTE \"a \"\"B\""), Some(b"a \"B".to_vec()));
         assert_eq!(executed_name(b"select 1"), None);
+    }
+
+    #[test]
+    fn the_unnamed_portal_of_a_failed_query_is_left_alone() {
+        let execute = Msg::Execute(Vec::new(), 0);
+        let bind = Msg::Bind(Bind::default());
+        let query = Msg::Query(b"select 1 / 0".to_vec());
+        let ledger = Ledger::default();
+        assert!(super::may_crash(&ledger, std::slice::from_ref(&execute)));
+        assert!(!super::may_crash(&ledger, &[bind.clone(), execute.clone()]));
+        assert!(super::may_crash(&ledger, &[bind.clone(), query, execute.clone()]));
+        assert!(super::may_crash(&ledger, &[bind, Msg::Sync, execute]));
     }
 
     #[test]

@@ -38,7 +38,7 @@ differ --proxy HOST:PORT --direct HOST:PORT [options]
   --segments N      how many segments to send (20000)
   --clients 1..3    at most this many clients in an episode (3)
   --pool-size K     servers the proxy has for the database (2); a smaller number is safe
-  --length N        segments in an episode (400)
+  --length N        segments in an episode (1000)
   --fragment        cut what is sent to the proxy at random places
   --fresh           end the proxy's server sessions before each episode (slow, but repeatable)
   --timeout SECONDS a reply that takes longer is a difference (10)
@@ -124,7 +124,7 @@ impl Default for Options {
                 clients: 3,
                 pool_size: 2,
                 servers: Servers::Used,
-                length: 400,
+                length: 1000,
             },
             seed: 1,
             segments: 20_000,

@@ -76,8 +76,11 @@ impl Admin {
         }
         let sql: String =
             (1..=clients).map(|number| OWN.replace("{s}", &format!("c{number}"))).collect();
+        for conn in &mut self.databases {
+            ask(conn, &sql)?;
+        }
         for (conn, name) in self.databases.iter_mut().zip([PROXIED, DIRECT]) {
-            run(conn, &sql).map_err(|error| format!("reset of {name}: {error}"))?;
+            rows(conn).map_err(|error| format!("reset of {name}: {error}"))?;
         }
         Ok(())
     }
@@ -135,9 +138,17 @@ fn connect(addr: &str, user: &str, database: &str) -> Result<Conn, String> {
 
 /// Runs commands; how many rows came back.
 fn run(conn: &mut Conn, sql: &str) -> Result<usize, String> {
+    ask(conn, sql)?;
+    rows(conn)
+}
+
+fn ask(conn: &mut Conn, sql: &str) -> Result<(), String> {
     let mut bytes = Vec::new();
     crate::msg::Msg::Query(sql.as_bytes().to_vec()).encode(&mut bytes);
-    conn.write(&bytes).map_err(|broken| format!("{broken:?}"))?;
+    conn.write(&bytes).map_err(|broken| format!("{broken:?}"))
+}
+
+fn rows(conn: &mut Conn) -> Result<usize, String> {
     let (mut rows, mut error) = (0, None);
     loop {
         let frame = conn.read().map_err(|broken| format!("{broken:?}"))?;

@@ -226,7 +226,7 @@ impl Generator {
             _ => [5, 45, 50],
         };
         let list = [texts::BEGIN, texts::END, texts::SAVEPOINT][self.rng.weighted(&weights)];
-        *self.rng.pick(list)
+        self.rng.pick::<&str>(list)
     }
 
     /// A statement name, most often one of a client's own.
