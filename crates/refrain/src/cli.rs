@@ -173,7 +173,7 @@ pub fn run() -> ExitCode {
     let CommandLine { action, target, flags } = CommandLine::parse();
     match (action, target) {
         (Some(Action::Check { target, connect }), _) => {
-            let source = Source { from: From::parse(&target), overrides: flags.overrides() };
+            let source = Source { from: From::parse(&target), overrides: Overrides::default() };
             match check::check(&source, connect, &mut io::stdout().lock()) {
                 Ok(true) => ExitCode::SUCCESS,
                 _ => ExitCode::FAILURE,

@@ -1,7 +1,8 @@
 //! The HTTP server: `/metrics` for Prometheus, `/healthz` for load balancers and orchestrators.
 //!
-//! One thread answers one request at a time. A scraper that is slow holds up other scrapers; the cores
-//! see no more of it than a request for a snapshot.
+//! A few threads answer, one request each at a time: a scraper that does not read its answer must not keep
+//! an orchestrator from being told that all is well. The cores see no more of it than a request for a
+//! snapshot.
 
 use std::io;
 use std::net::SocketAddr;
@@ -13,9 +14,12 @@ use tiny_http::{Header, Method, Request, Response, Server};
 use crate::metrics;
 use crate::state::State;
 
+/// Requests that can be answered at a time.
+const THREADS: usize = 4;
+
 /// A bound address, for [`serve`].
 pub(crate) struct Bound {
-    server: Server,
+    server: Arc<Server>,
     pub(crate) address: SocketAddr,
 }
 
@@ -27,19 +31,22 @@ pub(crate) fn bind(address: SocketAddr) -> io::Result<Bound> {
     let failed = |error| io::Error::other(format!("cannot serve metrics on {address}: {error}"));
     let server = Server::http(address).map_err(failed)?;
     let address = server.server_addr().to_ip().unwrap_or(address);
-    Ok(Bound { server, address })
+    Ok(Bound { server: Arc::new(server), address })
 }
 
 /// Answers requests from now on.
 ///
 /// # Errors
 /// Where no thread can be started.
-pub(crate) fn serve(bound: Bound, state: Arc<State>) -> io::Result<()> {
-    thread::Builder::new().name("metrics".to_owned()).spawn(move || {
-        for request in bound.server.incoming_requests() {
-            answer(request, &state);
-        }
-    })?;
+pub(crate) fn serve(bound: &Bound, state: &Arc<State>) -> io::Result<()> {
+    for _ in 0..THREADS {
+        let (server, state) = (Arc::clone(&bound.server), Arc::clone(state));
+        thread::Builder::new().name("metrics".to_owned()).spawn(move || {
+            for request in server.incoming_requests() {
+                answer(request, &state);
+            }
+        })?;
+    }
     Ok(())
 }
 

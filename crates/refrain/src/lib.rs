@@ -1,7 +1,7 @@
 //! The program: threads, sockets, signals, console and metrics around the engine.
 //!
 //! Each core is a thread with a kernel driver, an engine and nothing shared on the way of a query:
-//! [`core`] is the loop, and with the engine it is the whole hot path. Everything else runs on helper
+//! [`mod@core`] is the loop, and with the engine it is the whole hot path. Everything else runs on helper
 //! threads and reaches the cores by mail ([`mail`]), so that no slow thing (a name server, a scraper, a
 //! full log pipe, an operator who waits for a pause) can stall a client.
 //!
@@ -24,13 +24,14 @@ mod dial;
 mod listen;
 mod state;
 mod sum;
-mod core;
+mod source;
 mod operator;
-mod signals;
 mod admin;
+mod seat;
+mod core;
+mod signals;
 mod metrics;
 mod http;
-mod source;
 mod check;
 mod program;
 pub mod cli;

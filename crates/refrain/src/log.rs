@@ -92,6 +92,7 @@ pub fn abort_on_panic() {
 
 /// Logs what an engine has to say.
 pub(crate) fn note(note: &Note) {
+    let words = if note.detail.is_empty() { note.cause } else { &note.detail };
     macro_rules! line {
         ($level:ident) => {
             tracing::$level!(
@@ -100,8 +101,7 @@ pub(crate) fn note(note: &Note) {
                 database = note.database.as_deref(),
                 user = note.user.as_deref(),
                 peer = note.peer.as_deref(),
-                "{}",
-                note.detail
+                "{words}"
             )
         };
     }

@@ -8,11 +8,10 @@ use std::sync::mpsc::Sender;
 use std::sync::{Mutex, PoisonError};
 
 use refrain_drive::{Peer, Socket, Waker};
-use refrain_engine::Conn;
 use refrain_engine::event::{ClientSerial, Command, Core};
-use refrain_engine::Parcel;
 use refrain_engine::shared::Message;
 use refrain_engine::snapshot::Snapshot;
+use refrain_engine::{Conn, Parcel};
 
 use crate::resolve::Addresses;
 

@@ -175,7 +175,7 @@ impl Operator {
         );
         log::set_level(new.general.log_level);
         let new: Arc<Options> = Arc::new(new);
-        self.state.set_options(Arc::clone(&new));
+        self.state.shared.reload(Arc::clone(&new));
         self.state.post.command(&Command::Reload(new));
         Ok(())
     }

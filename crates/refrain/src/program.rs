@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
 use std::num::NonZero;
+use std::sync::Arc;
 use std::sync::mpsc::{self, Sender};
-use std::sync::{Arc, RwLock};
 use std::thread::{self, JoinHandle};
 
 use refrain_config::{DriverChoice, Options, Workers};
@@ -17,13 +17,14 @@ use refrain_engine::{Engine, Ports};
 
 use crate::admin;
 use crate::clock::Clock;
-use crate::core::{Links, Seat, Worker};
+use crate::core::Worker;
 use crate::dial::Dialer;
 use crate::http;
 use crate::listen::{self, Loads, SocketFile};
 use crate::mail::Post;
 use crate::operator::{Operator, Order};
 use crate::resolve::Resolver;
+use crate::seat::{Links, Seat};
 use crate::signals;
 use crate::source::Source;
 use crate::state::{Flags, State};
@@ -99,7 +100,6 @@ pub fn start(source: Source, options: Options) -> io::Result<Program> {
         addresses: addresses.clone(),
         driver: kernels.first().map_or("", Driver::name),
         source: source.from.to_string(),
-        current: RwLock::new(options),
         flags: Flags::default(),
     });
     announce(&state, &kernels, metrics.as_ref().map(|bound| bound.address));
@@ -107,8 +107,8 @@ pub fn start(source: Source, options: Options) -> io::Result<Program> {
     let threads = start_workers(parts, kernels, std::mem::take(&mut listeners.sockets))?;
     admin::open(Arc::clone(&state), orders.clone(), asked)?;
     let metrics_address = metrics.as_ref().map(|bound| bound.address);
-    if let Some(bound) = metrics {
-        http::serve(bound, Arc::clone(&state))?;
+    if let Some(bound) = &metrics {
+        http::serve(bound, &state)?;
     }
     let operator = Operator::new(state, source, loads, ordered, threads);
     Ok(Program { operator, orders, addresses, metrics: metrics_address, _file: listeners.file })
@@ -134,7 +134,9 @@ fn open_kernels(choice: DriverChoice, count: u16) -> io::Result<Vec<Kernel>> {
 }
 
 fn announce(state: &State, kernels: &[Kernel], metrics: Option<SocketAddr>) {
-    let why = kernels.first().and_then(Kernel::why).unwrap_or("it is available, or was asked for");
+    let asked = state.options().general.driver != DriverChoice::Auto;
+    let why = if asked { "it was asked for" } else { "this kernel has all it needs" };
+    let why = kernels.first().and_then(Kernel::why).unwrap_or(why);
     let addresses: Vec<_> = state.addresses.iter().map(ToString::to_string).collect();
     tracing::info!(
         cause = "start",
@@ -208,4 +210,45 @@ fn seat(parts: &Parts<'_>, core: Core) -> impl FnOnce() -> Seat + Send + use<> {
 fn fill_random(bytes: &mut [u8]) {
     // Without randomness nothing here is safe; it fails on no system that can run this.
     getrandom::fill(bytes).expect("the system has random bytes");
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpStream;
+
+    use super::*;
+    use crate::source::{From, Overrides};
+
+    fn get(address: SocketAddr, path: &str) -> String {
+        let mut stream = TcpStream::connect(address).unwrap();
+        let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+
+    #[test]
+    fn it_starts_serves_and_ends() {
+        let any = "127.0.0.1:0".parse().unwrap();
+        let overrides = Overrides {
+            listen: vec![any],
+            metrics_listen: Some(Some(any)),
+            workers: Some(Workers::Fixed(2)),
+            ..Overrides::default()
+        };
+        let source = Source { from: From::parse("postgres://me@127.0.0.1:1/app"), overrides };
+        let options = source.load().unwrap();
+        let program = start(source, options).unwrap();
+        let metrics = program.metrics().unwrap();
+        assert!(get(metrics, "/healthz").starts_with("HTTP/1.1 200"));
+        assert!(get(metrics, "/metrics").contains("\nrefrain_cores_answering 2\n"));
+        assert!(get(metrics, "/").starts_with("HTTP/1.1 404"));
+        let Address::Tcp(address) = program.addresses()[0].clone() else { panic!() };
+        program.orders().send(Order::Drain).unwrap();
+        program.wait().unwrap();
+        assert!(get(metrics, "/healthz").starts_with("HTTP/1.1 503"));
+        assert!(TcpStream::connect(address).is_err());
+    }
 }

@@ -1,8 +1,8 @@
 //! What the helper threads know of the program as a whole.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use refrain_config::Options;
@@ -29,7 +29,6 @@ pub(crate) struct State {
     pub(crate) driver: &'static str,
     /// The file or URL the options came from, without a password.
     pub(crate) source: String,
-    pub(crate) current: RwLock<Arc<Options>>,
     pub(crate) flags: Flags,
 }
 
@@ -43,11 +42,7 @@ pub(crate) struct Flags {
 impl State {
     /// The options in force.
     pub(crate) fn options(&self) -> Arc<Options> {
-        Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    pub(crate) fn set_options(&self, options: Arc<Options>) {
-        *self.current.write().unwrap_or_else(PoisonError::into_inner) = options;
+        self.shared.options()
     }
 
     /// Whether the program is about to end, and new clients are to go elsewhere.

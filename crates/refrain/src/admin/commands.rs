@@ -9,7 +9,7 @@ use refrain_wire::write;
 use super::show::{ALL, LISTINGS, SETTINGS};
 use super::table::Show;
 use super::text::{self, Refusal, Word};
-use super::{Desk, PATIENCE, Question, Waiting};
+use super::{Desk, PATIENCE, PAUSE, Question, Waiting};
 use crate::operator::Order;
 
 /// A command, by its first word.
@@ -141,20 +141,15 @@ fn reload(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answer {
 fn pause(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answer {
     let database = database(desk, question, arguments)?;
     desk.state.pause(database.clone());
-    Ok(wait(desk, question, "PAUSE", database, |_| true))
+    Ok(wait(desk, question, PAUSE, database, |_| true))
 }
 
 fn resume(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answer {
     let database = database(desk, question, arguments)?;
     desk.state.resume(database.clone());
-    let concerned = |waiting: &mut Waiting| {
-        let same = database.is_none() || waiting.database == database;
-        waiting.tag == "PAUSE" && same
-    };
-    let undone: Vec<_> = desk.waiting.extract_if(.., concerned).collect();
-    for Waiting { core, client, .. } in undone {
-        desk.reply(core, client, Refusal::undone().reply());
-    }
+    desk.give_up(|waiting| {
+        waiting.is_pause() && (database.is_none() || waiting.database == database)
+    });
     Ok(Some(text::done("RESUME")))
 }
 

@@ -34,6 +34,7 @@ use crate::operator::Order;
 use crate::state::State;
 
 use averages::Averages;
+use text::Refusal;
 use view::View;
 
 /// How long the desk waits for the cores' snapshots.
@@ -42,6 +43,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// How often it looks whether a period of statistics is over.
 const IDLE: Duration = Duration::from_secs(1);
+
+/// The command that waits until all servers are closed.
+const PAUSE: &str = "PAUSE";
 
 /// What a client of the console asks.
 #[derive(Debug)]
@@ -75,6 +79,14 @@ impl Waiting {
         };
         let mut servers = snapshots.iter().flat_map(|snapshot| &snapshot.servers).filter(named);
         !servers.any(self.concerns)
+    }
+
+    fn is_pause(&self) -> bool {
+        self.tag == PAUSE
+    }
+
+    fn is_pause_of_all(&self) -> bool {
+        self.is_pause() && self.database.is_none()
     }
 
     fn is_gone(&self, snapshots: &[Snapshot]) -> bool {
@@ -144,11 +156,22 @@ impl Desk {
             return;
         }
         let snapshots = self.state.snapshots(PATIENCE);
+        let paused = self.state.is_paused();
+        let undone = |waiting: &mut Waiting| waiting.is_pause_of_all() && !paused;
+        self.give_up(undone);
         let over =
             |waiting: &mut Waiting| waiting.is_over(&snapshots) || waiting.is_gone(&snapshots);
         let done: Vec<_> = self.waiting.extract_if(.., over).collect();
         for Waiting { core, client, tag, .. } in done {
             self.reply(core, client, text::done(tag));
+        }
+    }
+
+    /// Tells those whose pause was undone, here or by signal.
+    fn give_up(&mut self, undone: impl FnMut(&mut Waiting) -> bool) {
+        let undone: Vec<_> = self.waiting.extract_if(.., undone).collect();
+        for Waiting { core, client, .. } in undone {
+            self.reply(core, client, Refusal::undone().reply());
         }
     }
 }

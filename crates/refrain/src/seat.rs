@@ -1,0 +1,158 @@
+//! A core's place before its kernel: what it has, and how it hears of what happened.
+//!
+//! Each event of the kernel becomes one step of the engine, except for the few things that the engine does not
+//! know of: that a name has several addresses, that a server is on its way to another core, and that
+//! an accepted client may be for another.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+use std::time::Duration;
+
+use refrain_drive::{Event as Happened, Socket, Token};
+use refrain_engine::event::Core;
+
+use refrain_engine::{Conn, Engine, Event, Now, Parcel, Ports};
+
+use crate::admin::Question;
+use crate::clock::Clock;
+use crate::dial::Dialer;
+use crate::listen::Loads;
+use crate::mail::{Mail, Post};
+use crate::operator::Order;
+
+/// All that hears of the kernel's events.
+pub(crate) struct Seat {
+    pub(crate) core: Core,
+    pub(crate) clock: Clock,
+    pub(crate) engine: Engine,
+    pub(crate) ports: Ports,
+    pub(crate) dialer: Dialer,
+    pub(crate) loads: Loads,
+    pub(crate) links: Links,
+    /// Servers on their way to another core, until the kernel has let go of them.
+    pub(crate) leaving: HashMap<Token, Leaving>,
+    pub(crate) inbox: Vec<Mail>,
+    pub(crate) woken: bool,
+    pub(crate) stopped: bool,
+    pub(crate) drained: bool,
+    /// Clients that [`Loads`] counts here.
+    pub(crate) counted: u32,
+}
+
+/// Ways to the other threads.
+pub(crate) struct Links {
+    pub(crate) post: Arc<Post>,
+    /// Mail for each core, sent at the end of the turn.
+    pub(crate) outgoing: Vec<Vec<Mail>>,
+    pub(crate) questions: Sender<Question>,
+    pub(crate) orders: Sender<Order>,
+}
+
+/// A server on its way to another core.
+pub(crate) struct Leaving {
+    pub(crate) to: Core,
+    pub(crate) parcel: Box<Parcel>,
+    /// What came from it meanwhile; the other core's engine hears of it.
+    pub(crate) early: Vec<u8>,
+}
+
+impl Seat {
+    /// How long the kernel may wait for something to happen.
+    pub(crate) fn patience(&self, now: Now) -> Option<Duration> {
+        if !self.inbox.is_empty() {
+            return Some(Duration::ZERO);
+        }
+        self.engine.next_tick().map(|tick| Duration::from_micros(tick.since(now)))
+    }
+
+    pub(crate) fn step(&mut self, now: Now, event: Event<'_>) {
+        self.engine.step(now, event, &mut self.ports);
+    }
+
+    pub(crate) fn hear(&mut self, now: Now, happened: Happened<'_>) {
+        match happened {
+            Happened::Received { token, bytes } => match self.leaving.get_mut(&token) {
+                None => self.step(now, Event::Bytes { conn: conn(token), bytes }),
+                Some(leaving) => leaving.early.extend_from_slice(bytes),
+            },
+            Happened::Sent { token, buffer } => self.sent(now, conn(token), buffer),
+            Happened::Closed { token, .. } => {
+                // One that is leaving is found closed by the core it goes to.
+                if !self.leaving.contains_key(&token) {
+                    self.step(now, Event::Closed { conn: conn(token) });
+                }
+            }
+            Happened::Connected { token, .. } => {
+                self.dialer.forget(conn(token));
+                self.step(now, Event::Connected { conn: conn(token) });
+            }
+            Happened::Failed { token, error } => {
+                if let Some(why) = self.dialer.failed(conn(token), &error) {
+                    self.step(now, Event::Failed { conn: conn(token), why: &why });
+                }
+            }
+            Happened::Detached { token, socket } => self.depart(token, socket),
+            Happened::Accepted { socket, peer, .. } => {
+                let core = self.loads.choose();
+                let mail = Mail::Accepted { socket, peer };
+                if core == self.core { self.inbox.push(mail) } else { self.links.put(core, mail) }
+            }
+            Happened::Woken => self.woken = true,
+        }
+    }
+
+    pub(crate) fn sent(&mut self, now: Now, conn: Conn, buffer: Vec<u8>) {
+        if self.ports.sent(conn, buffer) {
+            self.step(now, Event::Drained { conn });
+        }
+    }
+
+    /// The kernel has let go of a server that goes to another core.
+    fn depart(&mut self, token: Token, socket: Socket) {
+        if let Some(Leaving { to, parcel, early }) = self.leaving.remove(&token) {
+            self.ports.release(conn(token));
+            self.links.put(to, Mail::Arrived { socket, parcel, early });
+        }
+    }
+
+    pub(crate) fn tick(&mut self, now: Now) {
+        if self.engine.next_tick().is_some_and(|tick| tick <= now) {
+            self.step(now, Event::Tick);
+        }
+    }
+
+    /// Ends a turn: sends the mail, and tells who counts clients and who waits for the last of them.
+    pub(crate) fn report(&mut self) {
+        self.links.send();
+        let clients = u32::try_from(self.engine.client_count()).unwrap_or(u32::MAX);
+        self.loads.correct(self.core, self.counted, clients);
+        self.counted = clients;
+        if self.engine.is_drained() && !self.drained {
+            self.drained = true;
+            // The operator goes last.
+            let _ = self.links.orders.send(Order::Drained(self.core));
+        }
+    }
+}
+
+impl Links {
+    pub(crate) fn put(&mut self, to: Core, mail: Mail) {
+        self.outgoing[usize::from(to.0)].push(mail);
+    }
+
+    fn send(&mut self) {
+        for (core, mail) in self.post.cores().zip(&mut self.outgoing) {
+            self.post.send_all(core, mail);
+        }
+    }
+}
+
+/// Engine and kernel use the same number.
+pub(crate) fn token(conn: Conn) -> Token {
+    Token(conn.0)
+}
+
+fn conn(token: Token) -> Conn {
+    Conn(token.0)
+}
