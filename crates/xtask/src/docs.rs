@@ -13,7 +13,7 @@ struct Page {
     text: fn() -> String,
 }
 
-const PAGES: &[Page] = &[];
+const PAGES: &[Page] = &[Page { name: "config.md", text: refrain_config::reference }];
 
 fn path(page: &Page) -> PathBuf {
     workspace::root().join("docs").join(page.name)

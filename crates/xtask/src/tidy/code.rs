@@ -59,14 +59,21 @@ impl<'ast> Visit<'ast> for Walk {
         syn::visit::visit_expr_async(self, block);
     }
 
-    fn visit_pat(&mut self, pattern: &'ast syn::Pat) {
-        if let syn::Pat::Lit(literal) = pattern
-            && let syn::Lit::Byte(byte) = &literal.lit
-            && byte.value().is_ascii_alphabetic()
-        {
-            self.letters.push(byte.span());
-        }
-        syn::visit::visit_pat(self, pattern);
+    fn visit_arm(&mut self, arm: &'ast syn::Arm) {
+        self.letters.extend(letters(&arm.pat));
+        syn::visit::visit_arm(self, arm);
+    }
+}
+
+/// The letters among the alternatives of a pattern; those inside a slice are no tags.
+fn letters(pattern: &syn::Pat) -> Vec<Span> {
+    match pattern {
+        syn::Pat::Or(either) => either.cases.iter().flat_map(letters).collect(),
+        syn::Pat::Lit(literal) => match &literal.lit {
+            syn::Lit::Byte(byte) if byte.value().is_ascii_alphabetic() => vec![byte.span()],
+            _ => Vec::new(),
+        },
+        _ => Vec::new(),
     }
 }
 
