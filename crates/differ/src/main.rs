@@ -120,6 +120,9 @@ fn report(
     println!("the last step was");
     print_steps(&outcome.steps[outcome.steps.len().saturating_sub(1)..]);
     print_both(difference);
+    if options.whole {
+        return;
+    }
     match shrink(&options.plan, admin, seed, &outcome.steps, &difference.what) {
         None => println!("not the same when run again: it may depend on the choice of server"),
         Some((steps, difference)) => {

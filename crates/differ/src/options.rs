@@ -19,6 +19,8 @@ pub struct Options {
     pub replay: Option<u64>,
     /// Go on after this many differences.
     pub keep_going: u64,
+    /// Leave differences as long as they are.
+    pub whole: bool,
     /// Count replies by kind; print the steps of a replayed episode.
     pub verbose: bool,
 }
@@ -46,6 +48,7 @@ differ --proxy HOST:PORT --direct HOST:PORT [options]
   --databases X     use databases diffpX and diffdX, for runs side by side (none)
   --verbose         count replies by kind; with --replay, print the steps
   --keep-going N    stop after N differences only
+  --no-shrink       do not look for a shorter sequence that differs
   --with A,B --without A,B   switch features, or `all`:
 "
     .to_owned();
@@ -68,6 +71,7 @@ impl Options {
             match name.as_str() {
                 "--fragment" => options.plan.peers.fragment = true,
                 "--fresh" => options.plan.servers = Servers::Fresh,
+                "--no-shrink" => options.whole = true,
                 "--verbose" => options.verbose = true,
                 _ => {
                     let value = args.next().ok_or_else(|| format!("{name} needs a value"))?;
@@ -130,6 +134,7 @@ impl Default for Options {
             segments: 20_000,
             replay: None,
             keep_going: 1,
+            whole: false,
             verbose: false,
         }
     }
