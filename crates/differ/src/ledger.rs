@@ -14,6 +14,15 @@ use std::rc::Rc;
 /// used only once where they are not known for certain.
 pub type Env = u64;
 
+/// What [`Ledger::answering`] says of a Query that runs a prepared statement with SQL EXECUTE.
+pub const SQL_EXECUTE: u8 = b'X';
+
+fn executes(sql: &[u8]) -> bool {
+    [&b"execute"[..], b"explain"]
+        .iter()
+        .any(|word| sql.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word)))
+}
+
 /// A statement the server has confirmed.
 #[derive(Clone, Debug)]
 pub struct Prepared {
@@ -32,7 +41,7 @@ enum Owed {
     Close(Option<Vec<u8>>),
     Flush,
     Sync,
-    Query,
+    Query { executes: bool },
     Function,
     Copy,
     CopyEnd,
@@ -52,7 +61,7 @@ impl Owed {
             Msg::ClosePortal(_) => Self::Close(None),
             Msg::Flush => Self::Flush,
             Msg::Sync => Self::Sync,
-            Msg::Query(_) => Self::Query,
+            Msg::Query(sql) => Self::Query { executes: executes(sql) },
             Msg::FunctionCall(..) => Self::Function,
             Msg::CopyData(_) => Self::Copy,
             Msg::CopyDone | Msg::CopyFail(_) => Self::CopyEnd,
@@ -62,7 +71,7 @@ impl Owed {
     }
 
     fn makes_server_answer(&self) -> bool {
-        matches!(self, Self::Flush | Self::Sync | Self::Query | Self::Function)
+        matches!(self, Self::Flush | Self::Sync | Self::Query { .. } | Self::Function)
     }
 }
 
@@ -141,7 +150,7 @@ impl Ledger {
             b'C' => self.completed(frame),
             b'Z' => {
                 self.status = frame.body.first().copied().unwrap_or(b'?');
-                if let Some(Owed::Query) = self.owed.pop_front() {
+                if let Some(Owed::Query { .. }) = self.owed.pop_front() {
                     self.stmts.remove(&b""[..]);
                 }
                 self.open = !self.owed.is_empty();
@@ -190,7 +199,7 @@ impl Ledger {
         }
         self.copying = false;
         match self.owed.front() {
-            Some(Owed::Query | Owed::Function | Owed::Sync) => return,
+            Some(Owed::Query { .. } | Owed::Function | Owed::Sync) => return,
             Some(Owed::Parse(name, _)) if name.is_empty() => {
                 self.stmts.remove(&b""[..]);
             }
@@ -238,7 +247,7 @@ impl Ledger {
         self.life == Life::Dying
     }
 
-    /// The type of the message the next reply answers; 0 if there is none.
+    /// The type of the message the next reply answers, or [`SQL_EXECUTE`]; 0 if there is none.
     #[must_use]
     pub fn answering(&self) -> u8 {
         match self.owed.front() {
@@ -248,7 +257,8 @@ impl Ledger {
             Some(Owed::Describe) => b'D',
             Some(Owed::Execute) => b'E',
             Some(Owed::Close(_)) => b'C',
-            Some(Owed::Query) => b'Q',
+            Some(Owed::Query { executes: true }) => SQL_EXECUTE,
+            Some(Owed::Query { .. }) => b'Q',
             Some(Owed::Function) => b'F',
             Some(_) => b'S',
         }

@@ -3,6 +3,7 @@
 //! Two frames are first compared byte for byte. Only if they differ are the rules of [`MASKS`]
 //! applied, one after another, to both; the report counts how often each was needed.
 
+use crate::ledger::SQL_EXECUTE;
 use crate::reply::Frame;
 
 /// The proxied clients' database.
@@ -60,10 +61,10 @@ pub const MASKS: [Mask; 7] = [
     },
     Mask {
         name: "bound-position",
-        reason: "an error that answers Bind or Describe may come from a Parse the proxy put in \
+        reason: "an error that answers Bind, Describe or SQL EXECUTE may come from a Parse the proxy put in \
                  front, where a position means something else (E33)",
         apply: |frame, answers| {
-            if frame.tag == b'E' && matches!(answers, b'B' | b'D') {
+            if frame.tag == b'E' && matches!(answers, b'B' | b'D' | SQL_EXECUTE) {
                 rewrite(frame, |code, value| (code != b'P').then_some(value));
             }
         },
@@ -171,6 +172,7 @@ fn rewrite(frame: &mut Frame, change: impl Fn(u8, String) -> Option<String>) {
 #[cfg(test)]
 mod tests {
     use super::{MASKS, same};
+    use crate::ledger::SQL_EXECUTE;
     use crate::reply::Frame;
 
     fn row(table: u8, kind: u32) -> Frame {
@@ -200,6 +202,7 @@ mod tests {
         let without = Frame::new(b'E', b"C42P01\0Mno\0\0");
         assert_eq!(same(&with, &without, b'B').map(names), Some(vec!["bound-position"]));
         assert_eq!(same(&with, &without, b'P'), None);
+        assert_eq!(same(&with, &without, b'Q'), None);
     }
 
     #[test]
