@@ -46,7 +46,8 @@ fn python(script: &str) -> Result<Command> {
 fn node() -> Result<Command> {
     let packages = provision::node()?.join("node_modules");
     let mut command = Command::new("node");
-    command.arg(workspace::root().join("drivers/node/smoke.js")).env("NODE_PATH", packages);
+    command.arg("--no-deprecation").arg(workspace::root().join("drivers/node/smoke.js"));
+    command.env("NODE_PATH", packages);
     Ok(command)
 }
 
