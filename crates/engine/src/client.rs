@@ -12,6 +12,7 @@ use crate::auth::{Authenticated, Proving};
 use crate::event::Peer;
 use crate::ids::{ClientSerial, Conn, EnvId, PoolId};
 use crate::inbox::Inbox;
+use crate::ledger::Seq;
 use crate::names::{ClientStatement, Name, Names};
 use crate::settings::{Edit, Profile, Setting};
 use crate::shared::PoolShared;
@@ -197,6 +198,8 @@ pub(crate) struct Client {
     pub(crate) parsed: u32,
     /// The server's segment of the last change to its unnamed statement.
     pub(crate) unnamed_changed: u32,
+    /// The ledger entry that drops all statements if it succeeds: what follows waits for its reply.
+    pub(crate) barrier: Option<Seq>,
     /// Its unnamed portal.
     pub(crate) portal: Portal,
     /// Those of its named portals that there is something to know about.
@@ -247,6 +250,7 @@ impl Client {
             changed: 0,
             parsed: 0,
             unnamed_changed: 0,
+            barrier: None,
             portal: Portal::default(),
             portals: HashMap::new(),
             pins: Pins::default(),

@@ -31,6 +31,9 @@ impl Talk<'_> {
         self.learn(&failed.entry, &fields);
         self.server.close_needed |= failed.early_syncs;
         self.client.skipping |= failed.open;
+        if self.hushes(&failed.entry) {
+            return Ok(());
+        }
         match failed.entry.fate {
             Fate::Swallow(Purpose::PutRight) => {
                 self.tell_as_fatal(&fields);
@@ -47,6 +50,19 @@ impl Talk<'_> {
             Fate::Forward | Fate::Swallow(_) | Fate::MadeUp(_) => self.forward(&failed, &fields),
         }
         Ok(())
+    }
+
+    /// A statement prepared for EXECUTE as SQL was refused: that is the error the client hears, and not that the
+    /// EXECUTE behind it then failed as well (E51).
+    fn hushes(&mut self, entry: &Entry) -> bool {
+        let prepare = Fate::Swallow(Purpose::Prepare);
+        if entry.owed == Owed::Query {
+            return std::mem::take(&mut self.server.hush);
+        }
+        let next = self.server.ledger.front();
+        let alone = next.is_some_and(|next| next.owed == Owed::Sync && next.fate == prepare);
+        self.server.hush = entry.fate == prepare && alone;
+        false
     }
 
     /// Takes back what the messages changed that failed or were skipped.

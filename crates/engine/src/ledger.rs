@@ -455,6 +455,11 @@ impl Ledger {
         self.entries.front()
     }
 
+    /// Whether this entry is still owed.
+    pub(crate) fn owes(&self, seq: Seq) -> bool {
+        self.head <= seq
+    }
+
     /// The number of the entry that is pushed next.
     pub(crate) fn next_seq(&self) -> Seq {
         self.head + self.entries.len() as u64

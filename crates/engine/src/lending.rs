@@ -79,10 +79,6 @@ impl Step<'_> {
     /// The server has answered all of a request: it may be free now.
     #[inline]
     pub(crate) fn after_ready(&mut self, client: Conn, server: Conn) {
-        let (c, _) = self.engine.roles.pair(client, server);
-        if c.blocked == Blocked::Gate {
-            self.unblock(client);
-        }
         let Some(c) = self.engine.roles.client(client) else { return };
         let (pinned, probe, partial) = (!c.pins.is_empty(), c.probe, c.inbox.rest > 0);
         let checking = matches!(c.phase, Phase::Checking(..));
@@ -152,12 +148,14 @@ impl Step<'_> {
         }
         if s.ledger.is_open() {
             // Without a Sync PostgreSQL would have rolled back when the client left.
-            let name = self.engine.hub.shared.registry.no_statement();
-            let out = self.ports.out(server);
-            write::describe_statement(out, &name);
-            write::sync(out);
             let fate = Fate::Swallow(Purpose::Rollback);
-            s.ledger.push(Entry::new(Owed::DescribeStatement, fate));
+            let out = self.ports.out(server);
+            if !client.skipping {
+                let name = self.engine.hub.shared.registry.no_statement();
+                write::describe_statement(out, &name);
+                s.ledger.push(Entry::new(Owed::DescribeStatement, fate));
+            }
+            write::sync(out);
             s.ledger.push(Entry::new(Owed::Sync, fate));
         }
         if s.ledger.is_empty() {

@@ -296,9 +296,14 @@ impl Talk<'_> {
     /// The statement that a client means by a name, `None` for one it has not.
     #[inline]
     fn find(&mut self, name: &[u8]) -> Result<Option<Rc<Local>>, Stop> {
-        let segment =
-            if name.is_empty() { self.client.unnamed_changed } else { self.client.changed };
-        if self.server.ledger.is_unsettled(segment) {
+        let ledger = &self.server.ledger;
+        let unsettled = match name.is_empty() {
+            true => ledger.is_unsettled(self.client.unnamed_changed),
+            false => {
+                ledger.is_unsettled(self.client.changed) || ledger.is_unsettled(self.client.parsed)
+            }
+        };
+        if unsettled {
             return Err(Stop::Gate);
         }
         let found = match name.is_empty() {

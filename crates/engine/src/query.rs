@@ -45,7 +45,8 @@ impl Talk<'_> {
         }
         self.forget_unnamed();
         self.note_settings(text, &scan);
-        self.owe(Entry::new(Owed::Query, Fate::Forward).with(scan.traits));
+        let seq = self.owe(Entry::new(Owed::Query, Fate::Forward).with(scan.traits));
+        self.bar(seq, scan.traits);
         Ok(self.pass(message))
     }
 

@@ -208,6 +208,10 @@ impl Talk<'_> {
     fn look_into(&mut self, tag: u8, settled: &Settled, body: &[u8]) {
         match (tag, settled.entry.owed) {
             (back::COMMAND_COMPLETE, _) => self.completed(&settled.entry, body),
+            (back::PARSE_COMPLETE, _) => {
+                let id = settled.entry.statement;
+                self.for_client_statement(id, |statement| statement.held.local().accept());
+            }
             (back::PARAMETER_DESCRIPTION, _) => {
                 self.server.described = self.hub.shared.registry.hash_bytes(body);
             }

@@ -10,13 +10,14 @@
 //! After an error in an extended message the server ignores everything up to Sync. So does this side, from
 //! the moment it sees the error: what the server would ignore must not change what is known of it (E37).
 
+use refrain_sql::Traits;
 use refrain_wire::front::{self as read, NAME_BYTES_MAX, Target};
 use refrain_wire::tag::front;
 use refrain_wire::{Header, Malformed, write};
 
 use crate::fault::Cause;
 use crate::inbox::Rest;
-use crate::ledger::{Copying, Entry, Fate, Made, Owed};
+use crate::ledger::{Copying, Entry, Fate, Made, Owed, Seq};
 use crate::query::QUERY_BYTES_READ;
 use crate::talk::{Stop, Talk};
 
@@ -88,7 +89,7 @@ impl Talk<'_> {
         if self.client.skipping {
             return self.skip(&message);
         }
-        if self.server.ledger.len() >= LEDGER_MAX {
+        if self.server.ledger.len() >= LEDGER_MAX || self.is_barred() {
             return Err(Stop::Gate);
         }
         match message.header.tag {
@@ -108,6 +109,25 @@ impl Talk<'_> {
             front::COPY_DONE | front::COPY_FAIL => Ok(self.copy_end(&message)),
             front::TERMINATE => Err(Stop::End(Cause::Terminated)),
             _ => Err(Stop::End(Cause::ClientProtocol)),
+        }
+    }
+
+    /// Whether what the client says next depends on a message that may drop all statements (E46).
+    #[inline]
+    fn is_barred(&mut self) -> bool {
+        let Some(seq) = self.client.barrier else { return false };
+        let barred = self.server.ledger.owes(seq);
+        if !barred {
+            self.client.barrier = None;
+        }
+        barred
+    }
+
+    /// Has the client wait behind a message that may drop all statements.
+    #[inline]
+    pub(crate) fn bar(&mut self, seq: Seq, traits: Traits) {
+        if traits.intersects(Traits::DISCARD_ALL | Traits::DEALLOCATE_ALL) {
+            self.client.barrier = Some(seq);
         }
     }
 
@@ -161,7 +181,7 @@ impl Talk<'_> {
 
     fn execute(&mut self, message: &Message<'_>) -> Result<usize, Stop> {
         let portal = read::execute_portal(Self::whole(message, NAME_BYTES_MAX + 5)?)?;
-        let mut traits = refrain_sql::Traits::NONE;
+        let mut traits = Traits::NONE;
         if let Some(portal) = self.client.portal(portal).filter(|portal| !portal.is_plain()) {
             let deallocates = portal.deallocates.clone();
             traits = portal.traits;
@@ -169,7 +189,8 @@ impl Talk<'_> {
                 return Ok(message.bytes.len());
             }
         }
-        self.owe(Entry::new(Owed::Execute, Fate::Forward).with(traits));
+        let seq = self.owe(Entry::new(Owed::Execute, Fate::Forward).with(traits));
+        self.bar(seq, traits);
         Ok(self.pass(message))
     }
 

@@ -78,6 +78,8 @@ pub(crate) struct Server {
     pub(crate) paused: bool,
     /// The hash of the parameter types that a Describe has said; its columns are to come.
     pub(crate) described: u64,
+    /// Whether the next error of a query is not told: the one before it was.
+    pub(crate) hush: bool,
     /// What a probe has found so far.
     pub(crate) probed: Option<Edit>,
     /// When it was connected.
@@ -125,6 +127,7 @@ impl Server {
             close_needed: false,
             paused: false,
             described: 0,
+            hush: false,
             probed: None,
             connected: now,
             since: now,

@@ -4,6 +4,7 @@ use refrain_wire::Header;
 use refrain_wire::back::{self as read, Fields, Status};
 use refrain_wire::tag::back;
 
+use crate::client::Blocked;
 use crate::engine::Step;
 use crate::event::Action;
 use crate::fault::Cause;
@@ -70,6 +71,9 @@ impl Step<'_> {
         let mut talk = self.talk(client, server);
         let (used, halt) = talk.replies(input);
         talk.pool().counters.bytes_sent += used as u64;
+        if talk.client.blocked == Blocked::Gate && used > 0 {
+            self.unblock(client);
+        }
         match halt {
             Halt::More => {
                 self.push_back_on_server(client, server);

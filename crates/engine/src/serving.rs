@@ -1,7 +1,7 @@
 //! Clients that are logged in: reading their input, with a server or without, and their end.
 
 use refrain_wire::back::Status;
-use refrain_wire::front::Target;
+use refrain_wire::front::{Parse, Target};
 use refrain_wire::tag::{back, front};
 use refrain_wire::{Header, write};
 
@@ -11,7 +11,9 @@ use crate::event::{Action, Level};
 use crate::fault::Cause;
 use crate::ids::Conn;
 use crate::inbox::Rest;
+use crate::names::{ClientStatement, Held, Name};
 use crate::roles::Role;
+use crate::statement::Identity;
 use crate::talk::Stop;
 
 /// Bytes held for a client that waits, before its connection is not read any more.
@@ -118,6 +120,10 @@ impl Step<'_> {
             at += used;
             match stop {
                 Stop::More => {
+                    // What was answered here leaves a server that has nothing to do.
+                    if talk.server.ledger.quiescent().is_some() {
+                        self.after_ready(conn, server);
+                    }
                     self.push_back_on_client(conn, server);
                     return at;
                 }
@@ -185,8 +191,42 @@ impl Step<'_> {
                 write::bare(self.ports.out(conn), back::CLOSE_COMPLETE);
                 Wants::Used(length)
             }
+            front::PARSE if input.len() >= length && client.managed => {
+                let body = &input[refrain_wire::frame::HEADER_BYTES..length];
+                match self.parse_alone(conn, body) {
+                    true => Wants::Used(length),
+                    false => Wants::Server,
+                }
+            }
             _ => Wants::Server,
         }
+    }
+
+    /// Parse of a statement that a server has accepted and that the schema still fits needs none (E85). It
+    /// keeps a driver that prepares everything at its start from waiting for servers that it holds itself.
+    fn parse_alone(&mut self, conn: Conn, body: &[u8]) -> bool {
+        let Some(client) = self.engine.roles.client(conn) else { return false };
+        let hub = &mut self.engine.hub;
+        let Ok(parse) = Parse::read(body) else { return false };
+        if parse.name.is_empty() || client.names.contains(parse.name) {
+            return false;
+        }
+        let identity = Identity { pool: client.pool, env: client.env(), tail: parse.tail };
+        let Some(local) = hub.texts.find(&hub.shared.registry, identity) else { return false };
+        let pool = hub.pool(client.pool);
+        let options = &pool.settings.options;
+        let room = client.names.len() < options.max_client_statements as usize
+            && client.names.bytes() + parse.tail.len() <= options.max_client_statement_bytes;
+        if !room || !local.is_accepted(pool.shared.epoch()) {
+            return false;
+        }
+        pool.counters.client_parses += 1;
+        pool.counters.parses_answered += 1;
+        let generation = local.statement.generation();
+        let statement = ClientStatement { held: Held::new(local), generation, shape: None };
+        client.names.insert(Name::from_slice(parse.name), statement);
+        write::bare(self.ports.out(conn), back::PARSE_COMPLETE);
+        true
     }
 
     /// A client's session is over. It is told why, and what it had goes back or away.

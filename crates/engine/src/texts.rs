@@ -22,6 +22,8 @@ pub(crate) struct Local {
     clients: Cell<u32>,
     /// Uses since they were last added to the shared count.
     uses: Cell<u32>,
+    /// One more than the generation that a server has accepted last; zero for none.
+    accepted: Cell<u32>,
     /// Uses at this core, as far as they matter: one-shot statements are not given a name.
     seen: Cell<u8>,
 }
@@ -32,7 +34,13 @@ impl Local {
         let (_, servers, uses) = statement.counts();
         // What another core found worth a name is worth one here.
         let seen = if servers > 0 || uses > 1 { 2 } else { 0 };
-        Self { statement, clients: Cell::new(0), uses: Cell::new(0), seen: Cell::new(seen) }
+        Self {
+            statement,
+            clients: Cell::new(0),
+            uses: Cell::new(0),
+            accepted: Cell::new(0),
+            seen: Cell::new(seen),
+        }
     }
 
     /// Counts a use, and says whether it is worth a name on the server: from the second on.
@@ -47,6 +55,16 @@ impl Local {
     #[inline]
     pub(crate) fn is_worth_a_name(&self) -> bool {
         self.seen.get() >= 1
+    }
+
+    /// A server has accepted the current generation.
+    pub(crate) fn accept(&self) {
+        self.accepted.set(self.statement.generation() + 1);
+    }
+
+    /// Whether a server has accepted the statement, and the schema is still that of `epoch`.
+    pub(crate) fn is_accepted(&self, epoch: u64) -> bool {
+        self.accepted.get() == self.statement.generation() + 1 && self.statement.epoch() >= epoch
     }
 
     /// Counts a use for the statistics.
@@ -107,6 +125,13 @@ impl Texts {
         let local = Rc::new(Local::new(registry.intern(identity, hash)));
         self.table.insert_unique(hash, (hash, local.clone()), |(hash, _)| *hash);
         local
+    }
+
+    /// The statement with this identity, if this core knows it.
+    pub(crate) fn find(&self, registry: &Registry, identity: Identity<'_>) -> Option<Rc<Local>> {
+        let hash = registry.hash(&identity);
+        let found = self.table.find(hash, |(_, l)| l.statement.identity() == identity);
+        found.map(|(_, local)| local.clone())
     }
 
     /// Drops what no client of this core holds, and adds the uses of the rest to the shared counts.
