@@ -172,7 +172,6 @@ fn rewrite(frame: &mut Frame, change: impl Fn(u8, String) -> Option<String>) {
 #[cfg(test)]
 mod tests {
     use super::{MASKS, same};
-    use crate::ledger::SQL_EXECUTE;
     use crate::reply::Frame;
 
     fn row(table: u8, kind: u32) -> Frame {
