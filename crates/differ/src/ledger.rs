@@ -1,9 +1,9 @@
 //! What a PostgreSQL server still owes a client, and what the client may rely on.
 //!
 //! Fed with every message sent and every reply received *directly* from PostgreSQL, it tells when
-//! all replies have arrived that a step may wait for. The rules are those of PostgreSQL's main loop:
-//! an error in an extended message skips everything up to the next Sync, an error in a Query does
-//! not; messages other than data are ignored or fatal while a COPY reads.
+//! all replies have arrived that a step may wait for. The rules are those of PostgreSQL's main
+//! loop: an error in an extended message skips everything up to the next Sync, an error in a
+//! Query does not; messages other than data are ignored or fatal while a COPY reads.
 
 use crate::msg::Msg;
 use crate::reply::Frame;

@@ -1,8 +1,8 @@
 //! The differential test: random segments of protocol messages, through a proxy and directly.
 //!
 //! Each client of an episode has two sessions, one through the proxy and one of its own straight to
-//! the same PostgreSQL server, and is told the same on both. Whatever PostgreSQL answers directly is
-//! right; what comes through the proxy must be the same bytes, save for the rules in [`mask`]. The
+//! the same PostgreSQL server, and is told the same on both. Whatever PostgreSQL answers directly
+//! is right; what comes through the proxy must be the same bytes, save for the rules in [`mask`]. The
 //! proxied clients share a database and user, and so a pool; the direct ones share another database
 //! with the same contents. Clients write to their own tables only, so none waits for another.
 //!
@@ -27,6 +27,7 @@ pub mod generate;
 
 pub mod client;
 pub mod setup;
+pub mod plan;
 pub mod schedule;
 pub mod episode;
 pub mod shrink;

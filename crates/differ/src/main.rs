@@ -4,9 +4,10 @@
 #![expect(clippy::print_stdout, reason = "a command-line tool reports on standard output")]
 
 use refrain_differ::client::{Difference, PASSES, Stop, Tally};
-use refrain_differ::episode::{Outcome, Step, generate};
+use refrain_differ::episode::{Outcome, generate};
 use refrain_differ::mask::MASKS;
 use refrain_differ::options::{Options, help};
+use refrain_differ::plan::Step;
 use refrain_differ::reply::Frame;
 use refrain_differ::rng::Rng;
 use refrain_differ::setup::Admin;

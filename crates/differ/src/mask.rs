@@ -61,8 +61,8 @@ pub const MASKS: [Mask; 7] = [
     },
     Mask {
         name: "bound-position",
-        reason: "an error that answers Bind, Describe or SQL EXECUTE may come from a Parse the proxy put in \
-                 front, where a position means something else (E33)",
+        reason: "an error that answers Bind, Describe or SQL EXECUTE may come from a Parse \
+                 the proxy put in front, where a position means something else (E33)",
         apply: |frame, answers| {
             if frame.tag == b'E' && matches!(answers, b'B' | b'D' | SQL_EXECUTE) {
                 rewrite(frame, |code, value| (code != b'P').then_some(value));
@@ -71,8 +71,8 @@ pub const MASKS: [Mask; 7] = [
     },
     Mask {
         name: "aborted-place",
-        reason: "in an aborted transaction 25P02 answers Bind or Describe, be it raised there or by \
-                 a Parse the proxy put in front: only file, line and routine tell",
+        reason: "in an aborted transaction 25P02 answers Bind or Describe, be it raised there or \
+                 by a Parse the proxy put in front: only file, line and routine tell",
         apply: |frame, answers| {
             if frame.tag == b'E' && frame.field(b'C') == b"25P02" && matches!(answers, b'B' | b'D')
             {

@@ -1,8 +1,8 @@
 //! The command line.
 
 use crate::client::Peers;
-use crate::episode::Plan;
 use crate::features::{FEATURES, Features};
+use crate::plan::Plan;
 use crate::setup::Servers;
 use std::time::Duration;
 

@@ -1,12 +1,12 @@
 //! Whose turn it is.
 //!
 //! A pool that is smaller than the number of clients lets a client wait while others hold all its
-//! servers. The test has one thread, so it only ever lets those proceed who need not wait: who holds
-//! a server is read off the direct sessions.
+//! servers. The test has one thread, so it only ever lets those proceed who need not wait: who
+//! holds a server is read off the direct sessions.
 
 use crate::client::Client;
-use crate::episode::{Plan, Step};
 use crate::generate::{Generator, Mode};
+use crate::plan::{Plan, Step};
 
 /// The clients that hold a server of the proxy's pool, or may do so.
 #[must_use]

@@ -1,7 +1,8 @@
 //! Makes a failing episode short: steps, then messages, are left out while it fails the same way.
 
 use crate::client::{Difference, Stop};
-use crate::episode::{Plan, Step, replay};
+use crate::episode::replay;
+use crate::plan::{Plan, Step};
 use crate::setup::{Admin, Servers};
 use std::time::{Duration, Instant};
 

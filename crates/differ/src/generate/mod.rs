@@ -1,13 +1,13 @@
 //! Random steps: what one client sends before its replies are awaited.
 //!
 //! A step is one or more segments, most of them ended by Sync or a Query, some by Flush or by
-//! nothing. The choice depends on the seed and on the state of the client's *direct* session, and on
-//! nothing else, so the same seed gives the same episode as long as PostgreSQL answers the same.
+//! nothing. The choice depends on the seed and on the state of the client's *direct* session, and
+//! on nothing else, so the same seed gives the same episode as long as PostgreSQL answers the same.
 
-mod copy;
-mod extended;
-mod simple;
 mod texts;
+mod copy;
+mod simple;
+mod extended;
 
 use crate::features::Features;
 use crate::ledger::Ledger;
