@@ -1,10 +1,11 @@
 //! The differential test: random segments of protocol messages, through a proxy and directly.
 //!
-//! Each client of an episode has two sessions, one through the proxy and one of its own straight to
-//! the same PostgreSQL server, and is told the same on both. Whatever PostgreSQL answers directly
-//! is right; what comes through the proxy must be the same bytes, save for the rules in [`mask`]. The
-//! proxied clients share a database and user, and so a pool; the direct ones share another database
-//! with the same contents. Clients write to their own tables only, so none waits for another.
+//! Each client of an episode has two sessions, one through the proxy and one of its own straight
+//! to the same PostgreSQL server, and is told the same on both. Whatever PostgreSQL answers
+//! directly is right; what comes through the proxy must be the same bytes, save for the rules in
+//! [`mask`]. The proxied clients share a database and user, and so a pool; the direct ones share
+//! another database with the same contents. Clients write to their own tables only, so none waits
+//! for another.
 //!
 //! A run is a series of episodes, each with fresh sessions and tables and with a seed of its own:
 //! an episode that fails can be repeated alone, and is then [shrunk](shrink).
