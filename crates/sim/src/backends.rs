@@ -1,0 +1,344 @@
+//! The model server's end of connections: one [`Session`] each, and what it must never be sent.
+//!
+//! Checks here, at the moment a session reads a message:
+//!
+//! - *lent to one client at a time, and returned only quiescent* (pgdog #876, #887): when a message of another client
+//!   than the last comes, the session is outside of transactions and COPY and has nothing of the last one's
+//!   left;
+//! - *no Bind reaches a server without its statement*: a 26000 that names an internal statement;
+//! - every byte is a message of the protocol.
+
+use refrain_engine::Event;
+use refrain_wire::startup::{self, Opening};
+use refrain_wire::tag::front;
+use refrain_wire::write::{self, Report};
+
+use crate::frames::Frames;
+use crate::lang;
+use crate::net::{LinkId, Peer, Way};
+use crate::plant::Plant;
+use crate::session::Session;
+use crate::trace::brief;
+use crate::world::{Happening, World};
+
+/// What a session of the model server is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Opening,
+    Serving,
+    Over,
+}
+
+/// A session of the model server, and the connection it has.
+#[derive(Debug)]
+pub(crate) struct Backend {
+    pub(crate) link: LinkId,
+    stage: Stage,
+    input: Frames,
+    pub(crate) session: Session,
+    pub(crate) pid: u32,
+    pub(crate) key: Vec<u8>,
+    user: String,
+    /// The message that is being worked on, and whether a cancel request has hit it.
+    current: Option<(u8, Vec<u8>, bool)>,
+    /// Numbers the appointments to go on; only the last counts.
+    number: u32,
+    waits: bool,
+    /// The client whose messages came last, and the one of the segment under way.
+    owner: Option<usize>,
+    segment: Option<usize>,
+    /// What was left when the segment began.
+    left: String,
+}
+
+impl Backend {
+    /// Whether a cancel request would hit something.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.current.is_some()
+    }
+
+    /// Whether it serves a user.
+    pub(crate) fn serves(&self, user: &str) -> bool {
+        self.stage == Stage::Serving && self.user == user
+    }
+}
+
+impl World {
+    /// A connection to the server is made, or not.
+    pub(crate) fn connect(&mut self, id: LinkId) {
+        let link = &self.links[id.0];
+        let core = link.core;
+        let Some(conn) = link.conn.filter(|_| !link.up.dead) else { return };
+        let unlucky = !self.is_calm && self.rng.chance(self.plan.rates.refuse);
+        if unlucky || self.now < self.down_until {
+            self.faults.servers += 1;
+            if self.rng.chance(100) {
+                return; // it never answers
+            }
+            return self.step(core, Event::Failed { conn, why: "refused" });
+        }
+        let number = self.backends.len();
+        let mut key = vec![0; 4];
+        self.rng.fill(&mut key);
+        self.links[id.0].connected = true;
+        self.links[id.0].peer = Peer::Backend(Some(number));
+        let mut session = Session::default();
+        session.pretends = self.plant.is_some();
+        self.backends.push(Backend {
+            link: id,
+            stage: Stage::Opening,
+            input: Frames::default(),
+            session,
+            pid: 1000 + u32::try_from(number).unwrap_or(0),
+            key,
+            user: String::new(),
+            current: None,
+            number: 0,
+            waits: false,
+            owner: None,
+            segment: None,
+            left: String::new(),
+        });
+        self.step(core, Event::Connected { conn });
+        self.pump(id, Way::Down);
+    }
+
+    /// Bytes arrive at a session.
+    pub(crate) fn backend_reads(&mut self, number: usize, bytes: &[u8]) {
+        let backend = &mut self.backends[number];
+        backend.input.push(bytes);
+        match backend.stage {
+            Stage::Opening => self.open_session(number),
+            Stage::Serving if !backend.waits => {
+                let delay = self.rng.below(20);
+                self.appoint(number, delay);
+            }
+            Stage::Serving | Stage::Over => {}
+        }
+    }
+
+    fn appoint(&mut self, number: usize, delay: u64) {
+        let backend = &mut self.backends[number];
+        backend.waits = true;
+        backend.number += 1;
+        let appointment = backend.number;
+        self.later(delay, Happening::Work(number, appointment));
+    }
+
+    fn open_session(&mut self, number: usize) {
+        let backend = &mut self.backends[number];
+        let link = backend.link;
+        let input = backend.input.rest().to_vec();
+        match startup::parse(&input) {
+            Ok(Some((Opening::Cancel { pid, key }, _))) => {
+                self.backends[number].stage = Stage::Over;
+                let delay = self.rng.below(300);
+                self.later(delay, Happening::Signal(pid, key.to_vec(), link));
+            }
+            Ok(Some((Opening::Startup(startup), used))) => {
+                let backend = &mut self.backends[number];
+                backend.input.skip(used);
+                let mut settings = Vec::new();
+                for (name, value) in startup.parameters() {
+                    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+                    match name {
+                        b"user" => backend.user = text(value),
+                        b"database" => {}
+                        name => settings.push((text(name), text(value))),
+                    }
+                }
+                self.let_in(number, &settings);
+            }
+            Ok(None) => {}
+            Ok(Some(_)) | Err(_) => self.violate("protocol", || format!("bad first packet {input:?}")),
+        }
+    }
+
+    fn let_in(&mut self, number: usize, settings: &[(String, String)]) {
+        let refused = !self.is_calm && self.rng.chance(self.plan.rates.login_failure);
+        let backend = &mut self.backends[number];
+        if refused {
+            self.faults.logins += 1;
+            let (sqlstate, message) = ("53300", "injected: too many connections");
+            let mut out = Vec::new();
+            write::error(&mut out, &Report { severity: "FATAL", sqlstate, message, hint: "" });
+            return self.say_and_close(number, &out);
+        }
+        let (pid, key) = (backend.pid, backend.key.clone());
+        if backend.session.begin(settings, pid, &key).is_err() {
+            return self.violate("protocol", || "a login with settings that cannot be".to_owned());
+        }
+        backend.stage = Stage::Serving;
+        self.backend_answers(number);
+        let delay = self.rng.below(100);
+        self.appoint(number, delay);
+    }
+
+    /// A session says something, and its connection closes behind that.
+    fn say_and_close(&mut self, number: usize, bytes: &[u8]) {
+        let backend = &mut self.backends[number];
+        backend.stage = Stage::Over;
+        let link = backend.link;
+        self.links[link.0].up.send(bytes);
+        self.links[link.0].up.closing = true;
+        self.pump(link, Way::Up);
+    }
+
+    /// A session ends itself with FATAL.
+    pub(crate) fn shut_down(&mut self, number: usize) {
+        if self.backends[number].stage != Stage::Serving {
+            return;
+        }
+        self.faults.kills += 1;
+        self.faults.servers += 1;
+        let mut out = self.backends[number].session.take_all();
+        let message = "terminating connection due to administrator command";
+        write::error(&mut out, &Report { severity: "FATAL", sqlstate: "57P01", message, hint: "" });
+        self.say_and_close(number, &out);
+    }
+
+    /// The engine's end of a session's connection is closed, or it broke.
+    pub(crate) fn backend_ends(&mut self, number: usize) {
+        self.backends[number].stage = Stage::Over;
+        let link = self.backends[number].link;
+        self.links[link.0].up.kill();
+    }
+
+    fn backend_answers(&mut self, number: usize) {
+        let backend = &mut self.backends[number];
+        let out = backend.session.take_output();
+        let link = backend.link;
+        if !out.is_empty() {
+            if find(&out, b"C26000\0") && find(&out, b"statement \"_r") && !find(&out, b"_none\"") {
+                let text = brief(&out);
+                self.violate("statements", || format!("a server lacks a statement of ours: {text}"));
+            }
+            self.links[link.0].up.send(&out);
+        }
+        if self.backends[number].session.has_ended() {
+            self.backends[number].stage = Stage::Over;
+            self.links[link.0].up.closing = true;
+        }
+        self.pump(link, Way::Up);
+    }
+
+    /// A session goes on with what it was sent.
+    pub(crate) fn backend_works(&mut self, number: usize, appointment: u32) {
+        let backend = &mut self.backends[number];
+        if backend.stage != Stage::Serving || backend.number != appointment {
+            return;
+        }
+        backend.waits = false;
+        if let Some((tag, body, hit)) = backend.current.take() {
+            self.backend_handles(number, tag, &body, hit);
+        }
+        while self.backends[number].stage == Stage::Serving && !self.backends[number].waits {
+            if self.backends[number].input.is_malformed() {
+                let rest = brief(self.backends[number].input.rest());
+                return self.violate("protocol", || format!("a server was sent {rest}"));
+            }
+            let Some((tag, body)) = self.backends[number].input.take() else { break };
+            if !self.is_calm && tag == front::QUERY && self.rng.chance(self.plan.rates.shutdown) {
+                return self.shut_down(number);
+            }
+            let delay = self.delay_of(tag, &body);
+            if delay > 0 {
+                self.backends[number].current = Some((tag, body, false));
+                self.appoint(number, delay);
+            } else {
+                self.backend_handles(number, tag, &body, false);
+            }
+        }
+        self.backend_answers(number);
+    }
+
+    /// How long a message takes.
+    fn delay_of(&mut self, tag: u8, body: &[u8]) -> u64 {
+        let sleeps = match tag {
+            front::QUERY | front::PARSE if find(body, b"pg_sleep") => {
+                let end = body.len() - usize::from(tag == front::QUERY);
+                let text = String::from_utf8_lossy(&body[..end]).into_owned();
+                let text = text.trim_start_matches('\0');
+                lang::parse(text).iter().map(lang::Statement::sleeps).sum()
+            }
+            _ => 0,
+        };
+        let slow = self.rng.chance(self.plan.rates.slow);
+        sleeps + if slow { self.rng.range(1, 2_000) } else { 0 }
+    }
+
+    fn backend_handles(&mut self, number: usize, tag: u8, body: &[u8], hit: bool) {
+        self.trace.line(self.now, "server", &format!("{number} {}", tag as char), || brief(body));
+        if let Some(client) = client_in(tag, body) {
+            self.check_owner(number, client);
+        }
+        let backend = &mut self.backends[number];
+        backend.session.handle(tag, body, hit);
+        let ends = matches!(tag, front::QUERY | front::SYNC | front::FUNCTION_CALL);
+        if ends || backend.session.is_quiet() {
+            backend.segment = None;
+            backend.left = backend.session.leftovers();
+        }
+    }
+
+    /// A message of this client reaches a server.
+    fn check_owner(&mut self, number: usize, client: usize) {
+        let backend = &mut self.backends[number];
+        let within = backend.segment.replace(client).filter(|before| *before != client);
+        let before = backend.owner.replace(client).filter(|before| *before != client);
+        if let Some(within) = within {
+            self.violate("lending", || format!("clients {within} and {client} share a segment on server {number}"));
+        } else if let Some(before) = before.filter(|_| !self.backends[number].left.is_empty()) {
+            let left = self.backends[number].left.clone();
+            self.violate("lending", || {
+                format!("client {client} got server {number} with {left} of client {before}")
+            });
+        }
+    }
+
+    /// A cancel request takes effect; then its connection closes.
+    pub(crate) fn signal(&mut self, pid: u32, key: &[u8], link: LinkId) {
+        self.trace.line(self.now, "signal", &format!("pid {pid}"), String::new);
+        let late = self.plant == Some(Plant::LateCancel);
+        if late && !self.links[link.0].up.closing {
+            // The connection closes long before.
+            self.links[link.0].up.closing = true;
+            self.pump(link, Way::Up);
+            return self.later(3_000, Happening::Signal(pid, key.to_vec(), link));
+        }
+        let found = self.backends.iter().position(|b| b.pid == pid && b.key == key);
+        if let Some(number) = found.filter(|n| self.backends[*n].stage == Stage::Serving) {
+            let backend = &mut self.backends[number];
+            if let Some((tag, _, hit)) = &mut backend.current {
+                *hit = backend.session.is_interruptible(*tag);
+                self.appoint(number, 0);
+            } else if backend.session.is_copying() {
+                backend.session.interrupt_copy();
+                self.backend_answers(number);
+            }
+        }
+        self.links[link.0].up.closing = true;
+        self.pump(link, Way::Up);
+    }
+}
+
+/// The client whose tag a message carries.
+fn client_in(tag: u8, body: &[u8]) -> Option<usize> {
+    if !matches!(tag, front::QUERY | front::PARSE | front::BIND | front::FUNCTION_CALL | front::COPY_DATA) {
+        return None;
+    }
+    let mut rest = body;
+    while let Some(at) = rest.iter().position(|b| *b == b'c') {
+        rest = &rest[at + 1..];
+        let digits = rest.iter().take_while(|b| b.is_ascii_digit()).count();
+        let ends = matches!(rest.get(digits), Some(b'-' | b'_'));
+        if digits > 0 && ends {
+            return std::str::from_utf8(&rest[..digits]).ok()?.parse().ok();
+        }
+    }
+    None
+}
+
+fn find(haystack: &[u8], needle: &[u8]) -> bool {
+    haystack.windows(needle.len()).any(|window| window == needle)
+}

@@ -1,0 +1,99 @@
+//! What must hold when all is over.
+//!
+//! - *After faults stop, all clients finish in time*: rules out lost wake-ups, starvation, and connections that are
+//!   never closed.
+//! - *Nothing leaks*: as many servers as the engines count, no more than the pool may have, each of them
+//!   clean; no statement that a client is counted for; and after a stop nothing at all.
+
+use refrain_engine::event::Command;
+use std::sync::atomic::Ordering::Relaxed;
+
+use crate::net::Peer;
+use crate::world::World;
+
+impl World {
+    /// The clients did not finish.
+    pub(crate) fn stuck(&mut self) {
+        let waiting = self.clients.iter().filter(|client| !client.is_done());
+        let states: Vec<String> = waiting.map(|client| client.status()).collect();
+        let events = self.events;
+        self.violate("liveness", || format!("after {events} events: {}", states.join("; ")));
+    }
+
+    /// Looks at what is left.
+    pub(crate) fn end(&mut self) {
+        self.run_for(1_000_000);
+        self.check_clients();
+        self.check_servers();
+        self.run_for(30_000_000);
+        self.check_servers();
+        if !self.faults.drained {
+            self.order(&Command::Reconnect(None));
+            self.run_for(2_000_000);
+            self.check_servers();
+        }
+        self.order(&Command::Stop);
+        self.run_for(5_000_000);
+        self.check_nothing_left();
+    }
+
+    fn check_clients(&mut self) {
+        let counts: Vec<usize> = self.seats.iter().map(|seat| seat.engine.client_count()).collect();
+        if counts.iter().any(|count| *count > 0) {
+            let counted = self.shared.clients.load(Relaxed);
+            self.violate("leaks", || format!("clients are counted that have left: {counts:?}, {counted}"));
+        }
+        let statements = self.shared.statements();
+        if let Some(one) = statements.iter().find(|statement| statement.clients > 0) {
+            self.violate("leaks", || format!("clients are counted for {:?}: {}", one.text, one.clients));
+        }
+    }
+
+    fn check_servers(&mut self) {
+        for user in 0..self.plan.users {
+            let user = format!("u{user}");
+            let Some(pool) = self.shared.pool("d", &user) else { continue };
+            let counted = self.shared.servers(pool.id);
+            let live: Vec<usize> =
+                (0..self.backends.len()).filter(|n| self.backends[*n].serves(&user)).collect();
+            let connecting = self.links.iter().any(|link| link.peer == Peer::Backend(None) && link.conn.is_some());
+            if counted as usize != live.len() && !connecting {
+                let live = live.len();
+                self.violate("leaks", || format!("{counted} servers are counted, {live} are there"));
+            }
+            if counted > self.plan.servers_max {
+                self.violate("leaks", || format!("{counted} servers in one pool"));
+            }
+            for number in live {
+                let left = self.backends[number].session.leftovers();
+                if !left.is_empty() {
+                    self.violate("lending", || format!("idle server {number} has {left}"));
+                }
+            }
+        }
+    }
+
+    fn check_nothing_left(&mut self) {
+        for user in 0..self.plan.users {
+            let Some(pool) = self.shared.pool("d", &format!("u{user}")) else { continue };
+            let counted = self.shared.servers(pool.id);
+            if counted > 0 {
+                self.violate("leaks", || format!("{counted} servers are counted after a stop"));
+            }
+        }
+        let open = self.links.iter().position(|link| link.conn.is_some() || !link.down.dead);
+        if let Some(open) = open {
+            let peer = self.links[open].peer;
+            self.violate("leaks", || format!("link {open} to {peer:?} is open after a stop"));
+        }
+        let statements = self.shared.statements();
+        if let Some(one) = statements.iter().find(|s| s.clients > 0 || s.servers > 0) {
+            let counts = (one.clients, one.servers);
+            self.violate("leaks", || format!("{counts:?} are counted for {:?}", one.text));
+        }
+        let counted = self.shared.clients.load(Relaxed);
+        if counted > 0 {
+            self.violate("leaks", || format!("{counted} clients are counted after a stop"));
+        }
+    }
+}

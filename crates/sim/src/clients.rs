@@ -1,0 +1,408 @@
+//! Model clients: each runs its script, compares every message it gets with what its oracle expects, and leaves.
+//!
+//! Checks here: the oracle's (see [`crate::oracle`]), that a client is never let go without a word or with an
+//! ending that nothing in the world excuses, and that what one sees is its own.
+
+use refrain_config::PoolMode;
+use refrain_wire::back::{Fields, field};
+use refrain_wire::startup;
+use refrain_wire::tag::back;
+
+use crate::frames::Frames;
+use crate::net::{LinkId, Peer, Way};
+use crate::oracle::{Oracle, show};
+use crate::plan::Plan;
+use crate::rng::Rng;
+use crate::say::Say;
+use crate::script::Script;
+use crate::trace::brief;
+use crate::world::{Happening, World};
+
+/// Where a client is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// Not there.
+    Away,
+    /// Waits for the answer to SSLRequest.
+    AsksForTls,
+    /// Waits to be let in.
+    LogsIn,
+    /// At work.
+    Works,
+    /// Has said goodbye.
+    Leaves,
+    /// Gone for good.
+    Done,
+}
+
+/// A client: one after the other in its slot.
+#[derive(Debug)]
+pub(crate) struct Client {
+    id: usize,
+    slot: usize,
+    pub(crate) link: Option<LinkId>,
+    stage: Stage,
+    oracle: Oracle,
+    script: Script,
+    rng: Rng,
+    input: Frames,
+    /// What is still to be said of the unit under way.
+    outbox: Vec<u8>,
+    units: u64,
+    waits: bool,
+    /// Whether an appointment to act stands; its number.
+    armed: bool,
+    number: u32,
+    /// What a cancel request must show.
+    key: Option<(u32, Vec<u8>)>,
+    minor: u16,
+    user: String,
+    settings: Vec<(String, String)>,
+    /// Whether it has been told why its session ends.
+    told: bool,
+    sessions: usize,
+    cancels: bool,
+    opened_block: bool,
+}
+
+impl Client {
+    /// A client that has not come yet.
+    pub(crate) fn new(id: usize, slot: usize, plan: &Plan, rng: &mut Rng) -> Self {
+        let cancels = plan.rates.cancel > 0 && rng.chance(700);
+        let blocks = plan.mode != PoolMode::Statement || rng.chance(50);
+        let script = Script::new(id, plan.weights, blocks, cancels);
+        let mut settings = Vec::new();
+        if plan.startup_settings && rng.chance(700) {
+            let all = [("application_name", "app"), ("timezone", "Asia/Tokyo"), ("work_mem", "7MB")];
+            settings.extend(all.iter().filter(|_| rng.chance(500)).map(|(n, v)| {
+                ((*n).to_owned(), (*v).to_owned())
+            }));
+            if rng.chance(50) {
+                settings.push(("timezone".to_owned(), "bad".to_owned()));
+            }
+        }
+        Self {
+            id,
+            slot,
+            link: None,
+            stage: Stage::Away,
+            oracle: Oracle::begin(&settings),
+            script,
+            input: Frames::default(),
+            outbox: Vec::new(),
+            units: rng.range(1, plan.units),
+            waits: false,
+            armed: false,
+            number: 0,
+            key: None,
+            minor: *rng.pick(&[0, 0, 2]),
+            user: format!("u{}", rng.index(plan.users)),
+            settings,
+            told: false,
+            sessions: rng.index(plan.sessions),
+            cancels,
+            opened_block: false,
+            rng: rng.fork(7),
+        }
+    }
+
+    /// Whether it will not be seen again.
+    pub(crate) fn is_done(&self) -> bool {
+        self.stage == Stage::Done
+    }
+
+    /// What it is at, in words.
+    pub(crate) fn status(&self) -> String {
+        format!("client {} {:?}: {}", self.id, self.stage, self.oracle.awaits())
+    }
+
+    fn startup(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        let mut parameters = vec![("user", self.user.as_str()), ("database", "d")];
+        parameters.extend(self.settings.iter().map(|(n, v)| (n.as_str(), v.as_str())));
+        let parameters = parameters.iter().map(|(n, v)| (n.as_bytes(), v.as_bytes()));
+        startup::write(&mut out, self.minor, parameters);
+        out
+    }
+}
+
+impl World {
+    /// A client connects.
+    pub(crate) fn client_arrives(&mut self, slot: usize) {
+        let number = self.client_in_slot(slot);
+        let id = self.accept(Peer::Client(number));
+        let client = &mut self.clients[number];
+        client.link = Some(id);
+        if client.rng.chance(100) {
+            client.stage = Stage::AsksForTls;
+            self.client_says(number, &[0, 0, 0, 8, 4, 210, 22, 47]);
+        } else {
+            client.stage = Stage::LogsIn;
+            let startup = client.startup();
+            self.client_says(number, &startup);
+        }
+    }
+
+    fn client_in_slot(&self, slot: usize) -> usize {
+        let last = self.clients.iter().rposition(|client| client.slot == slot);
+        last.unwrap_or(slot)
+    }
+
+    fn client_says(&mut self, number: usize, bytes: &[u8]) {
+        let Some(link) = self.clients[number].link else { return };
+        self.trace.line(self.now, "says", &format!("client {number}"), || brief(bytes));
+        self.links[link.0].up.send(bytes);
+        self.pump(link, Way::Up);
+    }
+
+    /// A client gets bytes.
+    pub(crate) fn client_reads(&mut self, number: usize, link: LinkId, bytes: &[u8]) {
+        let client = &mut self.clients[number];
+        if client.link != Some(link) {
+            return;
+        }
+        self.trace.line(self.now, "reads", &format!("client {number}"), || brief(bytes));
+        client.input.push(bytes);
+        if client.stage == Stage::AsksForTls {
+            let answer = client.input.rest().first().copied();
+            client.input.skip(1);
+            if answer != Some(b'N') {
+                return self.violate("login", || format!("SSLRequest is answered with {answer:?}"));
+            }
+            client.stage = Stage::LogsIn;
+            let startup = client.startup();
+            return self.client_says(number, &startup);
+        }
+        while let Some((tag, body)) = self.clients[number].input.take() {
+            self.client_gets(number, tag, &body);
+        }
+        let client = &mut self.clients[number];
+        let goes_on = client.stage == Stage::Works && client.oracle.is_settled();
+        if goes_on && !client.armed {
+            let think = client.rng.below(self.plan.think);
+            self.appoint_client(number, think);
+        }
+    }
+
+    fn appoint_client(&mut self, number: usize, delay: u64) {
+        let client = &mut self.clients[number];
+        client.armed = true;
+        client.number += 1;
+        let appointment = client.number;
+        self.later(delay, Happening::Act(number, appointment));
+    }
+
+    fn client_gets(&mut self, number: usize, tag: u8, body: &[u8]) {
+        if self.clients[number].told {
+            let what = show(tag, body);
+            return self.violate("endings", || format!("client {number} got {what} after FATAL"));
+        }
+        let fatal = tag == back::ERROR_RESPONSE && Fields(body).is_fatal();
+        if fatal {
+            return self.client_is_told(number, tag, body);
+        }
+        let client = &mut self.clients[number];
+        if client.stage == Stage::LogsIn {
+            match tag {
+                back::BACKEND_KEY_DATA => {
+                    let key = refrain_wire::back::backend_key(body).ok();
+                    client.key = key.map(|(pid, key)| (pid, key.to_vec()));
+                    let bytes = if client.minor == 2 { 32 } else { 4 };
+                    if client.key.as_ref().is_none_or(|(_, key)| key.len() != bytes) {
+                        self.violate("login", || "a cancel key of the wrong length".to_owned());
+                    }
+                }
+                back::READY_FOR_QUERY => client.stage = Stage::Works,
+                _ => {}
+            }
+        }
+        if let Err(what) = self.clients[number].oracle.check(tag, body) {
+            let awaits = self.clients[number].oracle.awaits();
+            self.violate("oracle", || format!("client {number} {what}; then {awaits}"));
+        }
+    }
+
+    /// A client hears that its session is over.
+    fn client_is_told(&mut self, number: usize, tag: u8, body: &[u8]) {
+        let fields = Fields(body);
+        let words = String::from_utf8_lossy(fields.get(field::MESSAGE).unwrap_or(b"")).into_owned();
+        let sqlstate = String::from_utf8_lossy(fields.sqlstate()).into_owned();
+        let excused = self.excuses(number, &sqlstate, &words);
+        let client = &mut self.clients[number];
+        client.told = true;
+        if !excused && let Err(what) = client.oracle.check(tag, body) {
+            self.violate("endings", || format!("client {number} {what}"));
+        }
+    }
+
+    /// Whether anything that went wrong on purpose explains an ending.
+    fn excuses(&self, number: usize, sqlstate: &str, words: &str) -> bool {
+        let faults = &self.faults;
+        match sqlstate {
+            "08006" => faults.servers > 0 || faults.logins > 0,
+            "57P01" => faults.kills > 0 || faults.drained,
+            "53300" if words.starts_with("injected") => faults.logins > 0,
+            "53300" if words.contains("already") => faults.drained,
+            "53300" => self.plan.max_waiting,
+            "08P01" if words.starts_with("transaction blocks") => {
+                self.plan.mode == PoolMode::Statement && self.clients[number].opened_block
+            }
+            _ => false,
+        }
+    }
+
+    /// The engine has closed a client's connection.
+    pub(crate) fn client_ends(&mut self, number: usize, link: LinkId) {
+        let client = &self.clients[number];
+        if client.link != Some(link) {
+            return;
+        }
+        let leaves = client.stage == Stage::Leaves;
+        if !leaves && !client.told && !client.oracle.has_ended() {
+            let awaits = client.oracle.awaits();
+            return self.violate("endings", || {
+                format!("client {number} was disconnected without a word; it {awaits}")
+            });
+        }
+        self.client_goes(number);
+    }
+
+    /// A client's connection broke.
+    pub(crate) fn client_loses(&mut self, number: usize, link: LinkId) {
+        if self.clients[number].link == Some(link) {
+            self.client_goes(number);
+        }
+    }
+
+    /// A client's session is over; perhaps another client comes in its place.
+    fn client_goes(&mut self, number: usize) {
+        let client = &mut self.clients[number];
+        let link = client.link.take();
+        let again = client.sessions > 0;
+        client.stage = Stage::Done;
+        if let Some(link) = link {
+            self.links[link.0].up.closing = true;
+            self.pump(link, Way::Up);
+        }
+        if again {
+            let (slot, sessions) = (self.clients[number].slot, self.clients[number].sessions);
+            let mut rng = self.clients[number].rng.fork(9);
+            let mut next = Client::new(self.clients.len(), slot, &self.plan, &mut rng);
+            next.sessions = sessions - 1;
+            self.clients.push(next);
+            let delay = self.rng.below(20_000);
+            self.later(delay, Happening::Arrive(slot));
+        }
+    }
+
+    /// A client's moment to do something.
+    pub(crate) fn client_acts(&mut self, number: usize, appointment: u32) {
+        let rates = &self.plan.rates;
+        let (abrupt, cancel, halves) = (rates.abrupt, rates.cancel, rates.halves);
+        let calm = self.is_calm;
+        let client = &mut self.clients[number];
+        if client.stage != Stage::Works || client.number != appointment {
+            return;
+        }
+        client.armed = false;
+        if !calm && client.rng.chance(abrupt) {
+            return self.client_leaves_abruptly(number);
+        }
+        let settled = client.oracle.is_settled();
+        if client.outbox.is_empty() && client.waits && !settled {
+            if client.cancels && !calm && client.rng.chance(cancel) {
+                self.client_cancels(number);
+            }
+            return self.watch_for_cancel(number);
+        }
+        if client.outbox.is_empty() && !self.next_unit(number) {
+            return;
+        }
+        let client = &mut self.clients[number];
+        let all = client.outbox.len();
+        let part = if client.rng.chance(halves) { client.rng.index(all) + 1 } else { all };
+        let said: Vec<u8> = client.outbox.drain(..part).collect();
+        client.oracle.hear(&said);
+        let rest = !client.outbox.is_empty();
+        let goes_on = rest || !client.waits || client.oracle.is_settled();
+        let think = client.rng.below(self.plan.think);
+        self.client_says(number, &said);
+        if goes_on {
+            self.appoint_client(number, think);
+        } else {
+            self.watch_for_cancel(number);
+        }
+    }
+
+    /// While a client waits, it looks now and then whether to cancel.
+    fn watch_for_cancel(&mut self, number: usize) {
+        let client = &mut self.clients[number];
+        if client.cancels && !self.is_calm {
+            let delay = client.rng.range(50, 5_000);
+            self.appoint_client(number, delay);
+            self.clients[number].armed = false; // a reply may come first
+        }
+    }
+
+    /// The next unit of a client's script; `false` where the client leaves.
+    fn next_unit(&mut self, number: usize) -> bool {
+        let client = &mut self.clients[number];
+        if client.oracle.has_ended() {
+            return false;
+        }
+        if client.units == 0 {
+            let ends = client.script.in_block && client.rng.chance(700);
+            if !ends {
+                self.client_leaves(number);
+                return false;
+            }
+            let unit = client.script.end_block(&mut client.rng);
+            client.outbox = unit.bytes;
+            client.waits = unit.waits;
+            return true;
+        }
+        client.units -= 1;
+        let unit = client.script.unit(&mut client.rng);
+        client.opened_block |= client.script.in_block;
+        client.outbox = unit.bytes;
+        client.waits = unit.waits;
+        true
+    }
+
+    fn client_leaves(&mut self, number: usize) {
+        self.clients[number].stage = Stage::Leaves;
+        let goodbye = self.clients[number].rng.chance(700);
+        if goodbye {
+            let goodbye = Say::default().terminate().0.clone();
+            self.clients[number].oracle.hear(&goodbye);
+            self.client_says(number, &goodbye);
+        } else {
+            self.client_goes(number);
+        }
+    }
+
+    fn client_leaves_abruptly(&mut self, number: usize) {
+        let client = &mut self.clients[number];
+        let part = client.rng.index(client.outbox.len() + 1);
+        let said: Vec<u8> = client.outbox.drain(..part).collect();
+        self.client_says(number, &said);
+        self.client_goes(number);
+    }
+
+    /// A client asks to cancel its statement, or somebody else tries to.
+    fn client_cancels(&mut self, number: usize) {
+        let wrong = self.rng.chance(self.plan.rates.wrong_key);
+        let client = &mut self.clients[number];
+        let Some((pid, mut key)) = client.key.clone() else { return };
+        if wrong {
+            key[0] ^= 1;
+        } else {
+            client.oracle.cancels += 1;
+        }
+        let mut out = Vec::new();
+        startup::write_cancel(&mut out, pid, &key);
+        let id = self.accept(Peer::Canceller);
+        self.links[id.0].up.send(&out);
+        self.pump(id, Way::Up);
+    }
+}

@@ -1,0 +1,300 @@
+//! Stepping the engines, and carrying out what they want. This is the simulator's counterpart of the program's
+//! loop (`refrain::core`), and the place of the planted bugs.
+
+use refrain_engine::event::{Level, Peer as Who};
+use refrain_engine::{Action, Conn, Core, Event, Output, Parcel};
+
+use crate::net::{Link, LinkId, Peer, Way};
+use crate::plant::Plant;
+use crate::trace::brief;
+use crate::world::{Happening, World};
+
+/// Bytes beyond the mark that may be queued: what was in flight when reading stopped, and what was held for a
+/// client that waited.
+const SLACK: usize = 192 * 1024;
+
+impl World {
+    /// An engine takes an event in. Its output is collected now, or at a later turn.
+    pub(crate) fn step(&mut self, core: usize, event: Event<'_>) {
+        let now = self.clock();
+        let seat = &mut self.seats[core];
+        seat.engine.step(now, event, &mut seat.ports);
+        if self.rng.chance(self.plan.rates.lazy) && !self.is_calm {
+            if !self.seats[core].turning {
+                self.seats[core].turning = true;
+                let delay = self.rng.below(50);
+                self.later(delay, Happening::Turn(core));
+            }
+        } else {
+            self.collect(core);
+        }
+    }
+
+    /// Does what an engine wants done.
+    pub(crate) fn collect(&mut self, core: usize) {
+        while let Some(output) = self.seats[core].ports.next() {
+            match output {
+                Output::Send { conn, bytes } => self.send(core, conn, bytes),
+                Output::Close { conn } => self.close(core, conn),
+                Output::Act(action) => self.act(core, action),
+            }
+        }
+        self.watch_buffers(core);
+        let seat = &mut self.seats[core];
+        if let Some(at) = seat.engine.next_tick()
+            && seat.tick.is_none()
+        {
+            seat.tick = Some(at.0);
+            let delay = at.0.saturating_sub(self.now);
+            self.later(delay, Happening::Tick(core));
+        }
+    }
+
+    /// Rules out: memory that grows because somebody reads slowly.
+    fn watch_buffers(&mut self, core: usize) {
+        let seat = &self.seats[core];
+        let most = self.plan.buffer_high + SLACK;
+        let over = seat.links.keys().map(|conn| seat.ports.queued(*conn)).find(|queued| *queued > most);
+        if let Some(over) = over {
+            self.violate("buffers", || format!("{over} bytes are queued on one connection"));
+        }
+    }
+
+    /// Time passes.
+    pub(crate) fn tick(&mut self, core: usize) {
+        self.seats[core].tick = None;
+        self.step(core, Event::Tick);
+        self.collect(core);
+    }
+
+    fn link_of(&self, core: usize, conn: Conn) -> Option<LinkId> {
+        self.seats[core].links.get(&conn).copied()
+    }
+
+    fn send(&mut self, core: usize, conn: Conn, bytes: Vec<u8>) {
+        let Some(id) = self.link_of(core, conn) else {
+            return self.violate("ports", || format!("core {core} sends on {conn:?}, which is not open"));
+        };
+        self.trace.fold([self.now, id.0 as u64, 1], &bytes);
+        let peer = self.links[id.0].peer;
+        self.trace.line(self.now, "send", &format!("{peer:?}"), || brief(&bytes));
+        let (id, bytes) = self.planted(id, bytes);
+        let pipe = &mut self.links[id.0].down;
+        if !pipe.is_clear() {
+            pipe.backlog.extend_from_slice(&bytes); // only a planted bug sends on another's link
+        } else {
+            pipe.backlog = bytes;
+            pipe.taken = 0;
+        }
+        self.links[id.0].lent = true;
+        self.pump(id, Way::Down);
+    }
+
+    /// Puts the planted bug in, where its place is.
+    fn planted(&mut self, id: LinkId, bytes: Vec<u8>) -> (LinkId, Vec<u8>) {
+        let Some(plant) = self.plant else { return (id, bytes) };
+        match self.links[id.0].peer {
+            Peer::Backend(_) => (id, self.planted_cancel(plant.to_server(bytes))),
+            Peer::Client(_) if plant == Plant::Misroute => {
+                let others = self.clients.iter().filter_map(|client| client.link);
+                let other = others.filter(|other| *other != id).next();
+                let has_row = bytes.first() == Some(&b'T');
+                match other.filter(|_| has_row && self.strikes()) {
+                    Some(other) => {
+                        let own = &mut self.links[id.0];
+                        own.lent = true;
+                        own.down.backlog.clear();
+                        own.down.taken = 0;
+                        self.later(1, Happening::Sent(id));
+                        (other, bytes)
+                    }
+                    None => (id, bytes),
+                }
+            }
+            Peer::Client(_) if !self.planted => match plant.to_client(&bytes) {
+                Some(changed) if self.strikes() => (id, changed),
+                _ => (id, bytes),
+            },
+            Peer::Client(_) | Peer::Canceller => (id, bytes),
+        }
+    }
+
+    /// Whether a bug that strikes once strikes here.
+    pub(crate) fn strikes(&mut self) -> bool {
+        if self.planted {
+            return false;
+        }
+        if self.plant_waits > 0 {
+            self.plant_waits -= 1;
+            return false;
+        }
+        self.planted = true;
+        true
+    }
+
+    /// A cancel request shows another server's key.
+    fn planted_cancel(&mut self, bytes: Vec<u8>) -> Vec<u8> {
+        let is_cancel = bytes.get(4..8) == Some(&80_877_102u32.to_be_bytes()[..]);
+        if self.plant != Some(Plant::CancelNeighbour) || !is_cancel {
+            return bytes;
+        }
+        let pid = bytes[8..12].to_vec();
+        let other = self.backends.iter().find(|b| b.is_busy() && b.pid.to_be_bytes() != pid[..]);
+        let Some(other) = other else { return bytes };
+        let mut changed = Vec::new();
+        refrain_wire::startup::write_cancel(&mut changed, other.pid, &other.key);
+        changed
+    }
+
+    fn close(&mut self, core: usize, conn: Conn) {
+        let Some(id) = self.link_of(core, conn) else {
+            return self.violate("ports", || format!("core {core} closes {conn:?}, which is not open"));
+        };
+        self.trace.fold([self.now, id.0 as u64, 2], &[]);
+        let peer = self.links[id.0].peer;
+        self.trace.line(self.now, "close", &format!("{peer:?}"), String::new);
+        self.seats[core].links.remove(&conn);
+        let link = &mut self.links[id.0];
+        link.conn = None;
+        link.lent = false;
+        link.up.kill();
+        link.down.backlog.truncate(link.down.taken);
+        let leaks = match (self.plant, peer) {
+            (Some(Plant::LeakServer), Peer::Backend(Some(_))) => true,
+            (Some(Plant::LeakClient), Peer::Client(_)) => true,
+            _ => false,
+        };
+        if leaks && self.strikes() {
+            return;
+        }
+        let link = &mut self.links[id.0];
+        link.down.closing = true;
+        if !link.connected {
+            link.down.kill();
+        }
+        self.pump(id, Way::Down);
+    }
+
+    fn act(&mut self, core: usize, action: Action) {
+        match action {
+            Action::Connect { conn, .. } => {
+                let id = self.open(core, conn, Peer::Backend(None));
+                let (least, most) = self.plan.latency;
+                let delay = self.rng.range(least, most);
+                self.later(delay, Happening::Connect(id));
+            }
+            Action::Pause { conn } => {
+                if self.plant != Some(Plant::IgnorePause) {
+                    self.set_paused(core, conn, true);
+                }
+            }
+            Action::Resume { conn } => {
+                if self.plant != Some(Plant::LoseResume) || !self.strikes() {
+                    self.set_paused(core, conn, false);
+                }
+            }
+            Action::HandOver { conn, to, parcel } => {
+                let Some(id) = self.link_of(core, conn) else { return };
+                self.trace.fold([self.now, id.0 as u64, 3], &[]);
+                self.trace.line(self.now, "hand over", &format!("{id:?}"), || format!("to {to:?}"));
+                self.links[id.0].leaving = Some((to, parcel));
+                self.links[id.0].up.paused = true;
+                self.depart(id);
+            }
+            Action::Tell { core: to, message } => {
+                self.trace.line(self.now, "tell", &format!("{core} to {}", to.0), || format!("{message:?}"));
+                if self.plant != Some(Plant::LoseMessage) {
+                    let (least, most) = self.plan.between;
+                    let delay = self.rng.range(least, most);
+                    self.later(delay, Happening::Tell(usize::from(to.0), message));
+                }
+            }
+            Action::Console { .. } => {}
+            Action::Note(note) => {
+                self.trace.line(self.now, "note", note.cause, || {
+                    format!("{:?} {}", note.client, note.detail)
+                });
+                let broke = note.cause == "server_protocol" && note.level == Level::Error;
+                if broke {
+                    self.violate("ledger", || format!("a reply was not expected: {}", note.detail));
+                }
+            }
+        }
+    }
+
+    /// A link for a connection of an engine.
+    pub(crate) fn open(&mut self, core: usize, conn: Conn, peer: Peer) -> LinkId {
+        let id = LinkId(self.links.len());
+        let room = self.plan.room;
+        self.links.push(Link::new(core, Some(conn), peer, (room, room)));
+        self.seats[core].links.insert(conn, id);
+        id
+    }
+
+    fn set_paused(&mut self, core: usize, conn: Conn, paused: bool) {
+        let Some(id) = self.link_of(core, conn) else { return };
+        self.trace.fold([self.now, id.0 as u64, 4 + u64::from(paused)], &[]);
+        let what = if paused { "pause" } else { "resume" };
+        self.trace.line(self.now, what, &format!("{:?}", self.links[id.0].peer), String::new);
+        if paused {
+            self.links[id.0].up.paused = true;
+        } else {
+            self.unpause(id, Way::Up);
+        }
+    }
+
+    /// The kernel gives a buffer back.
+    pub(crate) fn sent(&mut self, id: LinkId) {
+        let link = &mut self.links[id.0];
+        let Some(conn) = link.conn.filter(|_| link.lent && link.down.is_clear()) else { return };
+        link.lent = false;
+        link.down.taken = 0;
+        let buffer = std::mem::take(&mut link.down.backlog);
+        let core = link.core;
+        if self.seats[core].ports.sent(conn, buffer) {
+            self.step(core, Event::Drained { conn });
+        }
+        self.collect(core);
+        self.depart(id);
+    }
+
+    /// A server leaves for another core once nothing of it is left here.
+    fn depart(&mut self, id: LinkId) {
+        let link = &mut self.links[id.0];
+        if link.lent {
+            return;
+        }
+        let Some((to, parcel)) = link.leaving.take() else { return };
+        let core = link.core;
+        if let Some(conn) = link.conn.take() {
+            self.seats[core].ports.release(conn);
+            self.seats[core].links.remove(&conn);
+        }
+        let (least, most) = self.plan.between;
+        let delay = self.rng.range(least, most);
+        self.later(delay, Happening::HandOver(id, to, parcel));
+    }
+
+    /// A server arrives from another core.
+    pub(crate) fn arrive(&mut self, id: LinkId, core: Core, parcel: Box<Parcel>) {
+        let core = usize::from(core.0);
+        let seat = &mut self.seats[core];
+        let conn = seat.ports.open();
+        seat.links.insert(conn, id);
+        self.links[id.0].core = core;
+        self.links[id.0].conn = Some(conn);
+        self.step(core, Event::Arrived { conn, parcel });
+        self.unpause(id, Way::Up);
+    }
+
+    /// A connection from outside reaches a core.
+    pub(crate) fn accept(&mut self, peer: Peer) -> LinkId {
+        let core = self.rng.index(self.seats.len());
+        let conn = self.seats[core].ports.open();
+        let id = self.open(core, conn, peer);
+        self.trace.fold([self.now, id.0 as u64, 6], &[]);
+        let from = std::net::SocketAddr::from(([127, 0, 0, 1], 5000));
+        self.step(core, Event::Accepted { conn, peer: Who::Tcp(from) });
+        id
+    }
+}

@@ -1,0 +1,81 @@
+//! The operator and the weather: commands, restarts of the server, and the calm after it all.
+
+use refrain_engine::event::Command;
+use refrain_engine::Event;
+
+use crate::world::{Happening, World};
+
+impl World {
+    /// One of the operator's moments.
+    pub(crate) fn operator(&mut self) {
+        if self.is_calm {
+            return;
+        }
+        let again = self.rng.range(1_000, 60_000);
+        self.later(again, Happening::Operator);
+        if self.rng.chance(self.plan.rates.restart) {
+            self.restart();
+        }
+        if !self.rng.chance(self.plan.rates.command) {
+            return;
+        }
+        match self.rng.below(6) {
+            0 | 1 => {
+                self.order(&Command::Pause(None));
+                let delay = self.rng.range(100, 50_000);
+                self.later(delay, Happening::Order(Command::Resume(None)));
+            }
+            2 | 3 => self.order(&Command::Reconnect(Some("d".into()))),
+            4 => self.kill_one(),
+            _ => {
+                self.faults.kills += 1;
+                self.order(&Command::Kill(None));
+                let delay = self.rng.range(100, 50_000);
+                self.later(delay, Happening::Order(Command::Resume(None)));
+            }
+        }
+    }
+
+    /// Gives every core a command, one after the other.
+    pub(crate) fn order(&mut self, command: &Command) {
+        self.trace.fold([self.now, 0, 8], &[]);
+        self.trace.line(self.now, "order", "", || format!("{command:?}"));
+        for core in 0..self.seats.len() {
+            self.step(core, Event::Command(command.clone()));
+        }
+    }
+
+    fn kill_one(&mut self) {
+        let now = self.clock();
+        let views = self.seats.iter().flat_map(|seat| seat.engine.snapshot(now).clients);
+        let mut serials: Vec<_> = views.map(|client| client.serial).collect();
+        serials.sort();
+        if !serials.is_empty() {
+            let serial = *self.rng.pick(&serials);
+            self.faults.kills += 1;
+            self.order(&Command::KillClient(serial));
+        }
+    }
+
+    /// The server ends all sessions and takes no connections for a while.
+    fn restart(&mut self) {
+        self.trace.line(self.now, "restart", "", String::new);
+        self.down_until = self.now + self.rng.range(100, 500_000);
+        self.faults.servers += 1;
+        for number in 0..self.backends.len() {
+            self.shut_down(number);
+        }
+    }
+
+    /// Nothing goes wrong any more.
+    pub(crate) fn calm(&mut self) {
+        self.trace.line(self.now, "calm", "", String::new);
+        self.is_calm = true;
+        self.down_until = 0;
+        self.order(&Command::Resume(None));
+        if self.plan.drains {
+            self.faults.drained = true;
+            self.order(&Command::Drain);
+        }
+    }
+}

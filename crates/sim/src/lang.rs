@@ -1,0 +1,361 @@
+//! The tiny language of the model server.
+//!
+//! It is spelled as PostgreSQL spells it, so that `refrain-sql` classifies its texts as it would real ones; to the
+//! engine they are opaque. What is here is only what leaves a trace that a checker can see: rows that
+//! carry a tag, settings, transactions, prepared statements, COPY, and the state of a session.
+
+use crate::lex::{Token, tokens};
+
+/// A column of a SELECT.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Item {
+    /// `'text'`
+    Text(String),
+    /// `$1`, from one.
+    Param(usize),
+    /// `pg_sleep(500)`, in microseconds here.
+    Sleep(u64),
+    /// `current_setting('name')`
+    Setting(String),
+    /// `'x'::date`: what it means is settled by the settings at the Parse.
+    Frozen(String),
+    /// `generate_series(1,n)`: so many rows.
+    Series(u64),
+    /// `repeat('x',n)`
+    Repeat(String, usize),
+    /// `set_config('name','value',false)`; a null value is the default.
+    SetConfig(String, Option<String>, bool),
+    /// `fail('tag')`: an error when it runs.
+    Fail(String),
+    /// `pg_advisory_lock(n)`
+    Lock,
+    /// `pg_advisory_unlock_all()`
+    Unlock,
+}
+
+/// A statement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Statement {
+    /// Rows, perhaps of a table.
+    Select(Vec<Item>, Option<String>),
+    /// INSERT of a value.
+    Insert(Item),
+    /// What is no statement.
+    Wrong(String),
+    /// BEGIN.
+    Begin,
+    /// COMMIT.
+    Commit,
+    /// ROLLBACK.
+    Rollback,
+    /// SET: name, value (`None`: the default), LOCAL.
+    Set(String, Option<String>, bool),
+    /// RESET of one or all.
+    Reset(Option<String>),
+    /// SHOW.
+    Show(String),
+    /// PREPARE.
+    Prepare(String, Box<Statement>),
+    /// EXECUTE.
+    Execute(String, Vec<String>),
+    /// DEALLOCATE of one or all.
+    Deallocate(Option<String>),
+    /// DISCARD ALL.
+    DiscardAll,
+    /// DISCARD TEMP.
+    DiscardTemp,
+    /// LISTEN.
+    Listen(String),
+    /// UNLISTEN of one or all.
+    Unlisten(Option<String>),
+    /// NOTIFY.
+    Notify(String, String),
+    /// CREATE TEMP TABLE.
+    CreateTemp(String),
+    /// DROP TABLE.
+    Drop(String),
+    /// Any other definition, by its tag.
+    Ddl(&'static str),
+    /// COPY FROM STDIN.
+    CopyIn,
+    /// COPY TO STDOUT: tag.
+    CopyOut(String),
+    /// DECLARE CURSOR WITH HOLD.
+    Declare(String, Box<Statement>),
+    /// FETCH ALL.
+    Fetch(String),
+    /// CLOSE of one cursor or all.
+    CloseCursor(Option<String>),
+    /// The engine's question for settings of the session; the names are those it adds.
+    Probe(Vec<String>),
+}
+
+impl Statement {
+    /// Whether a failed transaction takes it.
+    pub fn ends_transaction(&self) -> bool {
+        matches!(self, Self::Commit | Self::Rollback)
+    }
+
+    /// Whether it returns rows.
+    pub fn has_rows(&self) -> bool {
+        matches!(
+            self,
+            Self::Select(..) | Self::Show(_) | Self::Execute(..) | Self::Fetch(_) | Self::Probe(_)
+        )
+    }
+
+    /// How many parameters it has.
+    pub fn params(&self) -> usize {
+        let of = |item: &Item| if let Item::Param(n) = item { *n } else { 0 };
+        match self {
+            Self::Select(items, _) => items.iter().map(of).max().unwrap_or(0),
+            Self::Insert(item) => of(item),
+            _ => 0,
+        }
+    }
+
+    /// How long it sleeps, in microseconds.
+    pub fn sleeps(&self) -> u64 {
+        let Self::Select(items, _) = self else { return 0 };
+        items.iter().map(|item| if let Item::Sleep(us) = item { *us } else { 0 }).sum()
+    }
+}
+
+/// Reads a query string.
+pub fn parse(text: &str) -> Vec<Statement> {
+    let all = tokens(text);
+    all.split(|token| *token == Token::Sign(';'))
+        .filter(|statement| !statement.is_empty())
+        .map(|statement| Reader { rest: statement }.statement())
+        .collect()
+}
+
+struct Reader<'a> {
+    rest: &'a [Token],
+}
+
+impl Reader<'_> {
+    fn word(&mut self) -> String {
+        match self.rest.split_first() {
+            Some((Token::Word(word) | Token::Text(word) | Token::Quoted(word), rest)) => {
+                self.rest = rest;
+                word.clone()
+            }
+            _ => String::new(),
+        }
+    }
+
+    fn take(&mut self, word: &str) -> bool {
+        if let Some((Token::Word(found), rest)) = self.rest.split_first()
+            && found == word
+        {
+            self.rest = rest;
+            return true;
+        }
+        false
+    }
+
+    fn sign(&mut self, sign: char) -> bool {
+        if self.rest.first() == Some(&Token::Sign(sign)) {
+            self.rest = &self.rest[1..];
+            return true;
+        }
+        false
+    }
+
+    fn statement(&mut self) -> Statement {
+        let wrong = match self.rest.first() {
+            Some(Token::Word(word)) => word.clone(),
+            _ => String::new(),
+        };
+        let head = self.word();
+        self.command(&head).unwrap_or(Statement::Wrong(wrong))
+    }
+
+    fn command(&mut self, head: &str) -> Option<Statement> {
+        let statement = match head {
+            "select" => return self.select(),
+            "insert" => {
+                self.take("into");
+                self.word();
+                self.take("values");
+                self.sign('(').then_some(())?;
+                Statement::Insert(self.item()?)
+            }
+            "begin" => Statement::Begin,
+            "commit" | "end" => Statement::Commit,
+            "rollback" | "abort" => Statement::Rollback,
+            "set" => return self.set(),
+            "reset" => Statement::Reset(self.one_or_all()),
+            "show" => Statement::Show(self.word()),
+            "prepare" => {
+                let name = self.word();
+                self.take("as").then_some(())?;
+                Statement::Prepare(name, Box::new(self.statement()))
+            }
+            "execute" => {
+                let name = self.word();
+                Statement::Execute(name, self.arguments())
+            }
+            "deallocate" => Statement::Deallocate(self.one_or_all()),
+            "discard" if self.take("all") => Statement::DiscardAll,
+            "discard" => Statement::DiscardTemp,
+            "listen" => Statement::Listen(self.word()),
+            "unlisten" if self.sign('*') => Statement::Unlisten(None),
+            "unlisten" => Statement::Unlisten(Some(self.word())),
+            "notify" => {
+                let channel = self.word();
+                self.sign(',');
+                Statement::Notify(channel, self.word())
+            }
+            "create" if self.take("temp") => {
+                self.take("table");
+                Statement::CreateTemp(self.word())
+            }
+            "create" => Statement::Ddl("CREATE TABLE"),
+            "alter" => Statement::Ddl("ALTER TABLE"),
+            "drop" => {
+                self.take("table");
+                Statement::Drop(self.word())
+            }
+            "copy" => {
+                let table = self.word();
+                if self.take("from") { Statement::CopyIn } else { Statement::CopyOut(table) }
+            }
+            "declare" => {
+                let name = self.word();
+                ["cursor", "with", "hold", "for"].iter().all(|w| self.take(w)).then_some(())?;
+                Statement::Declare(name, Box::new(self.statement()))
+            }
+            "fetch" => {
+                self.take("all");
+                self.take("from");
+                Statement::Fetch(self.word())
+            }
+            "close" => Statement::CloseCursor(self.one_or_all()),
+            _ => return None,
+        };
+        Some(statement)
+    }
+
+    fn one_or_all(&mut self) -> Option<String> {
+        if self.take("all") { None } else { Some(self.word()) }
+    }
+
+    fn arguments(&mut self) -> Vec<String> {
+        let mut arguments = Vec::new();
+        if self.sign('(') {
+            while !self.sign(')') && !self.rest.is_empty() {
+                arguments.push(self.word());
+                self.sign(',');
+            }
+        }
+        arguments
+    }
+
+    fn set(&mut self) -> Option<Statement> {
+        let local = self.take("local");
+        let name = self.word();
+        (self.take("to") || self.sign('=')).then_some(())?;
+        let default = self.take("default");
+        let value = if default { None } else { Some(self.word()) };
+        Some(Statement::Set(name, value, local))
+    }
+
+    fn select(&mut self) -> Option<Statement> {
+        if self.rest.first() == Some(&Token::Word("name".to_owned())) {
+            return Some(self.probe());
+        }
+        let mut items = vec![self.item()?];
+        while self.sign(',') {
+            items.push(self.item()?);
+        }
+        let from = self.take("from").then(|| self.word());
+        Some(Statement::Select(items, from))
+    }
+
+    /// The names behind each `UNION ALL SELECT`.
+    fn probe(&mut self) -> Statement {
+        let mut names = Vec::new();
+        while let Some((token, rest)) = self.rest.split_first() {
+            self.rest = rest;
+            if *token == Token::Word("union".to_owned()) {
+                self.take("all");
+                self.take("select");
+                names.push(self.word());
+            }
+        }
+        Statement::Probe(names)
+    }
+
+    fn item(&mut self) -> Option<Item> {
+        let (first, rest) = self.rest.split_first()?;
+        self.rest = rest;
+        match first {
+            Token::Text(text) => {
+                let frozen = self.sign(':') && self.sign(':');
+                if frozen {
+                    self.word();
+                }
+                Some(if frozen { Item::Frozen(text.clone()) } else { Item::Text(text.clone()) })
+            }
+            Token::Param(number) => {
+                if self.sign(':') {
+                    self.sign(':');
+                    self.word();
+                }
+                Some(Item::Param(*number))
+            }
+            Token::Word(name) => self.call(name.strip_prefix("pg_catalog.").unwrap_or(name)),
+            Token::Quoted(_) | Token::Sign(_) => None,
+        }
+    }
+
+    fn call(&mut self, name: &str) -> Option<Item> {
+        let arguments = self.arguments();
+        let text = |index: usize| arguments.get(index).cloned();
+        let number = |index: usize| text(index)?.parse::<u64>().ok();
+        Some(match name {
+            "pg_sleep" => Item::Sleep(number(0)?),
+            "current_setting" => Item::Setting(text(0)?),
+            "generate_series" => Item::Series(number(1)?),
+            "repeat" => Item::Repeat(text(0)?, usize::try_from(number(1)?).ok()?),
+            "set_config" => {
+                let value = text(1)?;
+                let value = (value != "null").then_some(value);
+                Item::SetConfig(text(0)?, value, text(2)? == "true")
+            }
+            "fail" => Item::Fail(text(0)?),
+            "pg_advisory_lock" => Item::Lock,
+            "pg_advisory_unlock_all" => Item::Unlock,
+            _ => return None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_read() {
+        let select = |items| Statement::Select(items, None);
+        assert_eq!(parse("select 'c1-2'"), [select(vec![Item::Text("c1-2".into())])]);
+        assert_eq!(
+            parse("SELECT $1::text, 'x'::date; begin;"),
+            [select(vec![Item::Param(1), Item::Frozen("x".into())]), Statement::Begin]
+        );
+        let ours = "SELECT pg_catalog.set_config('timezone', E'a\\\\b',false),\
+            pg_catalog.set_config('work_mem',NULL,false)";
+        let set = |n: &str, v: Option<&str>| Item::SetConfig(n.into(), v.map(Into::into), false);
+        let both = vec![set("timezone", Some("a\\b")), set("work_mem", None)];
+        assert_eq!(parse(ours), [select(both)]);
+        assert_eq!(parse("selec 1"), [Statement::Wrong("selec".into())]);
+        assert_eq!(
+            parse("SELECT name,pg_catalog.current_setting(name) FROM pg_catalog.pg_settings \
+                WHERE source='session' UNION ALL SELECT 'my.x',pg_catalog.current_setting('my.x',true)"),
+            [Statement::Probe(vec!["my.x".into()])]
+        );
+        assert_eq!(parse("set timezone to 'x'"), [Statement::Set("timezone".into(), Some("x".into()), false)]);
+    }
+}

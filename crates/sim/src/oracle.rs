@@ -1,0 +1,169 @@
+//! What a client must see: what a private session of the model server says to the same bytes.
+//!
+//! The private session reads the client's messages one at a time, and only as far as replies have come in
+//! through the proxy. So a cancel request, whose moment nobody can foretell, needs no guess: where the
+//! client sees that its statement was cancelled, and it has asked for that, the private session's is
+//! cancelled at the same message.
+//!
+//! Rules out: replies of other clients (pgdog #759), replies out of order, lost or made up, one ReadyForQuery too
+//! many or few (pgcat #137, pgbouncer #52), settings and statements that are not the client's own, and cancels
+//! that hit a bystander (pgdog #1505, pgbouncer #141).
+
+use std::collections::VecDeque;
+
+use refrain_wire::back::Fields;
+use refrain_wire::tag::{back, front};
+
+use crate::frames::Frames;
+use crate::session::Session;
+
+/// A message as it is compared.
+type Message = (u8, Vec<u8>);
+
+/// A client's private session.
+#[derive(Debug, Default)]
+pub struct Oracle {
+    session: Session,
+    asked: Frames,
+    expected: VecDeque<Message>,
+    /// Cancel requests that were sent and have hit nothing yet.
+    pub cancels: u32,
+}
+
+impl Oracle {
+    /// A session that begins with these settings; the expected greeting.
+    pub fn begin(settings: &[(String, String)]) -> Self {
+        let mut oracle = Self::default();
+        if let Err(mut fault) = oracle.session.begin(settings, 0, &[0; 4]) {
+            fault.fatal = true;
+            // Through the proxy a client is let in first, and then hears that its settings are refused.
+            refrain_wire::write::authentication(&mut oracle.session.out, 0, &[]);
+            oracle.session.fail(&fault);
+        }
+        oracle.collect();
+        oracle
+    }
+
+    /// The client has sent this.
+    pub fn hear(&mut self, bytes: &[u8]) {
+        self.asked.push(bytes);
+        self.settle();
+    }
+
+    /// Whether the client has every reply that it can wait for.
+    pub fn is_settled(&self) -> bool {
+        self.expected.is_empty() && self.asked.peek().is_none()
+    }
+
+    /// Whether the private session waits for COPY data.
+    pub fn is_copying(&self) -> bool {
+        self.session.is_copying()
+    }
+
+    /// Whether the private session is over.
+    pub fn has_ended(&self) -> bool {
+        self.session.has_ended() && self.expected.is_empty()
+    }
+
+    /// The client has got this message.
+    ///
+    /// # Errors
+    /// What it should have got.
+    pub fn check(&mut self, tag: u8, body: &[u8]) -> Result<(), String> {
+        let actual = normal(tag, body);
+        if self.expected.is_empty() {
+            let hit = self.cancels > 0 && is_cancelled(tag, body);
+            self.advance(hit);
+        }
+        let expected = self.expected.pop_front();
+        if expected.as_ref() == Some(&actual) {
+            self.settle();
+            return Ok(());
+        }
+        let expected = expected.map_or("nothing".to_owned(), |(tag, body)| show(tag, &body));
+        Err(format!("got {}, expected {expected}", show(tag, &actual.1)))
+    }
+
+    /// What is expected next, in words.
+    pub fn awaits(&self) -> String {
+        let next = self.expected.front();
+        let asked = self.asked.peek().map(|(tag, _)| tag as char);
+        let next = next.map(|(tag, body)| show(*tag, body));
+        format!("expects {next:?}, asked {asked:?}")
+    }
+
+    /// Has the session answer messages until there is something to expect; the first that can be hit by a
+    /// cancel request is, if one has.
+    fn advance(&mut self, mut hit: bool) {
+        if hit && self.session.is_copying() {
+            self.session.interrupt_copy();
+            hit = false;
+            self.cancels -= 1;
+            self.collect();
+        }
+        while self.expected.is_empty() {
+            let Some((tag, body)) = self.asked.take() else { return };
+            let hits = hit && self.session.is_interruptible(tag);
+            if hits {
+                hit = false;
+                self.cancels -= 1;
+            }
+            self.session.handle(tag, &body, hits);
+            self.collect();
+        }
+    }
+
+    /// Has the session read on over messages that bring no reply.
+    fn settle(&mut self) {
+        while self.expected.is_empty()
+            && let Some((tag, _)) = self.asked.peek()
+            && self.session.is_silent(tag)
+            && let Some((tag, body)) = self.asked.take()
+        {
+            self.session.handle(tag, &body, false);
+        }
+    }
+
+    fn collect(&mut self) {
+        let mut replies = Frames::default();
+        replies.push(&self.session.take_all());
+        while let Some((tag, body)) = replies.take() {
+            self.expected.push_back(normal(tag, &body));
+        }
+    }
+
+    /// Whether the client ever says something with this tag that is still to be answered.
+    pub fn waits_for_query(&self) -> bool {
+        self.asked.peek().is_some_and(|(tag, _)| tag == front::QUERY)
+    }
+}
+
+/// Whether this says that a statement was cancelled on request.
+pub fn is_cancelled(tag: u8, body: &[u8]) -> bool {
+    let fields = Fields(body);
+    let words = fields.get(refrain_wire::back::field::MESSAGE).unwrap_or(b"");
+    tag == back::ERROR_RESPONSE && fields.sqlstate() == b"57014" && words.starts_with(b"cancel")
+}
+
+/// A message without what may differ: keys and process IDs, and the position of errors.
+fn normal(tag: u8, body: &[u8]) -> Message {
+    let body = match tag {
+        back::BACKEND_KEY_DATA => Vec::new(),
+        back::NOTIFICATION_RESPONSE => body.get(4..).unwrap_or_default().to_vec(),
+        back::ERROR_RESPONSE => {
+            let mut body = body.to_vec();
+            if let Some(at) = body.windows(2).position(|pair| pair == b"\0P") {
+                body.truncate(at);
+            }
+            body
+        }
+        _ => body.to_vec(),
+    };
+    (tag, body)
+}
+
+/// A message in words.
+pub fn show(tag: u8, body: &[u8]) -> String {
+    let shown = &body[..body.len().min(120)];
+    format!("{} {:?}", tag as char, String::from_utf8_lossy(shown))
+}

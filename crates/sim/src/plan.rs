@@ -1,0 +1,210 @@
+//! What a seed decides before anything happens: how many of what, how fast, and how often what goes wrong.
+//!
+//! The *rates* of faults are drawn from the seed as well, and most are zero in most seeds: a run in which
+//! everything goes wrong at once never gets far enough to find what one fault alone would ("swarm testing").
+
+use std::sync::Arc;
+
+use refrain_config::{Options, PoolMode};
+
+use crate::rng::Rng;
+use crate::script::{FEATURES, Feature};
+
+/// How often what goes wrong, in a thousand chances.
+#[derive(Clone, Debug, Default)]
+pub struct Rates {
+    /// A piece arrives, and its connection to a client breaks.
+    pub client_reset: u64,
+    /// A piece arrives, and its connection to a server breaks.
+    pub server_reset: u64,
+    /// A client acts, and leaves without a word.
+    pub abrupt: u64,
+    /// A client acts while it waits, and asks to cancel instead.
+    pub cancel: u64,
+    /// Such a request shows the wrong key.
+    pub wrong_key: u64,
+    /// A piece arrives, and its reader stops reading for a while.
+    pub stall: u64,
+    /// A connection to a server is refused.
+    pub refuse: u64,
+    /// A server refuses a login.
+    pub login_failure: u64,
+    /// A session of a server ends with FATAL when it would begin a statement.
+    pub shutdown: u64,
+    /// A message takes a server long.
+    pub slow: u64,
+    /// A unit goes out in two parts with a pause between.
+    pub halves: u64,
+    /// A core's output waits for a later turn.
+    pub lazy: u64,
+    /// The whole server restarts: chance at each of the operator's moments.
+    pub restart: u64,
+    /// The operator gives a command: chance at each of his moments.
+    pub command: u64,
+}
+
+/// Everything that a seed decides.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Engines.
+    pub cores: u16,
+    /// Clients at a time.
+    pub slots: usize,
+    /// Sessions one after the other in each slot.
+    pub sessions: usize,
+    /// Units of a session, at most.
+    pub units: u64,
+    /// Users, each with a pool.
+    pub users: usize,
+    /// The options of the engines.
+    pub options: Arc<Options>,
+    /// Servers of a pool at most.
+    pub servers_max: u32,
+    /// Bytes queued at which the engine stops reading.
+    pub buffer_high: usize,
+    /// Whether the pool's mode takes transaction blocks.
+    pub mode: PoolMode,
+    /// Weights of features.
+    pub weights: [u64; FEATURES.len()],
+    /// Latency of a link, in microseconds: least and most.
+    pub latency: (u64, u64),
+    /// Latency between cores.
+    pub between: (u64, u64),
+    /// The largest piece that arrives at once.
+    pub piece: u64,
+    /// Bytes that a pipe holds.
+    pub room: usize,
+    /// Time a client thinks, at most.
+    pub think: u64,
+    /// When faults stop.
+    pub calm: u64,
+    /// How often what goes wrong.
+    pub rates: Rates,
+    /// Whether clients begin with settings of their own.
+    pub startup_settings: bool,
+    /// Whether the engines are drained near the end.
+    pub drains: bool,
+    /// Clients that may wait, if not all.
+    pub max_waiting: bool,
+}
+
+/// Time from when faults stop in which all clients must have finished, in microseconds.
+pub const PATIENCE: u64 = 60_000_000;
+
+impl Plan {
+    /// What a seed decides.
+    ///
+    /// # Panics
+    /// Where the options it writes are not options.
+    pub fn new(rng: &mut Rng) -> Self {
+        let mode = *rng.pick(&[
+            PoolMode::Transaction,
+            PoolMode::Transaction,
+            PoolMode::Transaction,
+            PoolMode::Session,
+            PoolMode::Statement,
+        ]);
+        let pool_size = rng.range(1, 4);
+        let buffer_high = *rng.pick(&[8_192, 16_384, 262_144]);
+        let max_waiting = rng.chance(100);
+        let text = options(rng, mode, pool_size, buffer_high, max_waiting);
+        let options = Options::from_toml(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        let rates = Rates::new(rng);
+        let piece = *rng.pick(&[6, 60, 1_000, 16_384, 16_384]);
+        let mut weights = weights(rng);
+        if piece < 100 {
+            weights[index(Feature::Bulk)] = 0;
+        }
+        let startup_settings = rng.chance(300);
+        if startup_settings {
+            weights[index(Feature::Discards)] = 0;
+        }
+        let slow_links = rng.chance(150);
+        Self {
+            cores: u16::try_from(rng.range(1, 3)).unwrap_or(1),
+            slots: rng.index(7) + 1,
+            sessions: rng.index(3) + 1,
+            units: rng.range(3, 25),
+            users: rng.index(2) + 1,
+            options: Arc::new(options),
+            servers_max: u32::try_from(pool_size).unwrap_or(1) + 1,
+            buffer_high,
+            mode,
+            weights,
+            latency: if slow_links { (100, 5_000) } else { (5, 200) },
+            between: if rng.chance(200) { (100, 10_000) } else { (1, 100) },
+            piece,
+            room: *rng.pick(&[300, 4_096, 65_536, 1_000_000]),
+            think: *rng.pick(&[10, 500, 5_000]),
+            calm: rng.range(50_000, 3_000_000),
+            rates,
+            startup_settings,
+            drains: rng.chance(100),
+            max_waiting,
+        }
+    }
+}
+
+impl Rates {
+    fn new(rng: &mut Rng) -> Self {
+        let mut rate = |of_seeds: u64, most: u64| {
+            if rng.chance(of_seeds) { rng.range(1, most) } else { 0 }
+        };
+        Self {
+            client_reset: rate(200, 8),
+            server_reset: rate(150, 5),
+            abrupt: rate(300, 60),
+            cancel: rate(300, 300),
+            wrong_key: rate(300, 500),
+            stall: rate(300, 60),
+            refuse: rate(150, 300),
+            login_failure: rate(100, 200),
+            shutdown: rate(100, 20),
+            slow: rate(400, 300),
+            halves: rate(500, 400),
+            lazy: rate(500, 500),
+            restart: rate(80, 200),
+            command: rate(200, 300),
+        }
+    }
+}
+
+/// The place of a feature among the weights.
+pub fn index(feature: Feature) -> usize {
+    FEATURES.iter().position(|f| *f == feature).unwrap_or(0)
+}
+
+fn weights(rng: &mut Rng) -> [u64; FEATURES.len()] {
+    let mut weights = [0; FEATURES.len()];
+    for weight in &mut weights {
+        *weight = *rng.pick(&[0, 0, 1, 2, 8]);
+    }
+    weights[0] = weights[0].max(1);
+    weights
+}
+
+fn options(rng: &mut Rng, mode: PoolMode, size: u64, high: usize, waiting: bool) -> String {
+    let mode_name = match mode {
+        PoolMode::Session => "session",
+        PoolMode::Transaction => "transaction",
+        PoolMode::Statement => "statement",
+    };
+    let managed = mode != PoolMode::Session || rng.chance(500);
+    let low = high / 4;
+    let min = if rng.chance(150) { 1 } else { 0 };
+    let statements = *rng.pick(&[1, 2, 4, 256]);
+    let reserve = if rng.chance(100) { 1 } else { 0 };
+    let lifetime = if rng.chance(100) { "1s" } else { "1h" };
+    let mut text = format!(
+        "auth = \"trust\"\n[pool]\npool_mode = \"{mode_name}\"\npool_size = {size}\n\
+         min_pool_size = {min}\nreserve_pool_size = {reserve}\nreserve_pool_timeout = \"200ms\"\n\
+         server_idle_timeout = \"2s\"\nserver_login_retry = \"50ms\"\nserver_connect_timeout = \"1s\"\n\
+         server_lifetime = \"{lifetime}\"\nprepared_statements = {managed}\n\
+         max_server_statements = {statements}\nbuffer_high = {high}\nbuffer_low = {low}\n"
+    );
+    if waiting {
+        text.push_str("max_waiting = 1\n");
+    }
+    text.push_str("[databases.d]\nhost = \"server\"\n");
+    text
+}

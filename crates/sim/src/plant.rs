@@ -1,0 +1,158 @@
+//! Planted bugs: what a buggy engine would do, done to its output on the way into the world.
+//!
+//! Each must be caught by some checker within a few seeds; one that is not shows a checker that checks nothing.
+
+use refrain_wire::Header;
+use refrain_wire::front::query_text;
+use refrain_wire::tag::{back, front};
+use refrain_wire::write;
+
+/// What a text to the server begins with that is only to seem to run.
+pub const MARK: &str = "--planted\n";
+
+/// A bug.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Plant {
+    /// A reply goes to another client.
+    Misroute,
+    /// A ParseComplete that was to be swallowed goes on.
+    ExtraParseComplete,
+    /// A ReadyForQuery is lost.
+    DropReady,
+    /// A ReadyForQuery goes out twice.
+    DoubleReady,
+    /// A change of settings is not passed on.
+    HideSetting,
+    /// A server is not reset for the next client.
+    SkipReset,
+    /// A server's settings are not put right.
+    SkipPutRight,
+    /// A server is lent with a transaction open.
+    SkipRollback,
+    /// A statement is taken for prepared that is not.
+    SkipParse,
+    /// A cancel request goes to another server.
+    CancelNeighbour,
+    /// A server is lent while a cancel request to it is under way.
+    LateCancel,
+    /// A connection that was paused is never read again.
+    LoseResume,
+    /// A connection that has sent everything is taken for one that has not.
+    LoseSent,
+    /// A connection is read on however much is queued.
+    IgnorePause,
+    /// A server's connection is never closed.
+    LeakServer,
+    /// A client's connection is never closed.
+    LeakClient,
+    /// What one core tells another is lost.
+    LoseMessage,
+    /// Something is not a function of the seed.
+    HiddenChance,
+}
+
+/// All of them, by name.
+pub const PLANTS: [(&str, Plant); 18] = [
+    ("misroute", Plant::Misroute),
+    ("extra-parse-complete", Plant::ExtraParseComplete),
+    ("drop-ready", Plant::DropReady),
+    ("double-ready", Plant::DoubleReady),
+    ("hide-setting", Plant::HideSetting),
+    ("skip-reset", Plant::SkipReset),
+    ("skip-put-right", Plant::SkipPutRight),
+    ("skip-rollback", Plant::SkipRollback),
+    ("skip-parse", Plant::SkipParse),
+    ("cancel-neighbour", Plant::CancelNeighbour),
+    ("late-cancel", Plant::LateCancel),
+    ("lose-resume", Plant::LoseResume),
+    ("lose-sent", Plant::LoseSent),
+    ("ignore-pause", Plant::IgnorePause),
+    ("leak-server", Plant::LeakServer),
+    ("leak-client", Plant::LeakClient),
+    ("lose-message", Plant::LoseMessage),
+    ("hidden-chance", Plant::HiddenChance),
+];
+
+impl Plant {
+    /// The bug with this name.
+    pub fn named(name: &str) -> Option<Self> {
+        PLANTS.iter().find(|(known, _)| *known == name).map(|(_, plant)| *plant)
+    }
+
+    /// Changes what the engine sends to a server.
+    pub fn to_server(self, bytes: Vec<u8>) -> Vec<u8> {
+        match self {
+            Self::SkipReset | Self::SkipPutRight | Self::SkipRollback | Self::SkipParse => {
+                rewrite(&bytes, |out, tag, body| self.server_message(out, tag, body)).unwrap_or(bytes)
+            }
+            _ => bytes,
+        }
+    }
+
+    fn server_message(self, out: &mut Vec<u8>, tag: u8, body: &[u8]) -> bool {
+        let text = query_text(body).unwrap_or(b"");
+        let concerns = match (self, tag) {
+            (Self::SkipReset, front::QUERY) => text == b"DISCARD ALL",
+            (Self::SkipPutRight, front::QUERY) => text.starts_with(b"SELECT pg_catalog.set_config("),
+            (Self::SkipRollback, front::QUERY) => text == b"ROLLBACK",
+            (Self::SkipParse, front::PARSE) => body.starts_with(b"_r"),
+            _ => false,
+        };
+        if !concerns {
+            return false;
+        }
+        if tag == front::PARSE {
+            let renamed = [b"lost", body].concat();
+            write::message(out, tag, |out| out.extend_from_slice(&renamed));
+        } else {
+            write::query(out, &[MARK.as_bytes(), text].concat());
+        }
+        true
+    }
+
+    /// Changes, once, what the engine sends to a client; `None` where this is not the place.
+    pub fn to_client(self, bytes: &[u8]) -> Option<Vec<u8>> {
+        let mut done = false;
+        let changed = rewrite(bytes, |out, tag, _| {
+            let here = match self {
+                Self::ExtraParseComplete => tag == back::BIND_COMPLETE,
+                Self::DropReady | Self::DoubleReady => tag == back::READY_FOR_QUERY,
+                Self::HideSetting => tag == back::PARAMETER_STATUS,
+                _ => false,
+            };
+            if !here || done {
+                return false;
+            }
+            done = true;
+            match self {
+                Self::ExtraParseComplete => {
+                    write::bare(out, back::PARSE_COMPLETE);
+                    write::bare(out, back::BIND_COMPLETE);
+                }
+                Self::DoubleReady => {
+                    write::ready(out, refrain_wire::back::Status::Idle);
+                    write::ready(out, refrain_wire::back::Status::Idle);
+                }
+                _ => {}
+            }
+            true
+        });
+        changed.filter(|_| done)
+    }
+}
+
+/// Goes through whole messages; `change` appends another in the place of one and says so. `None` where the bytes
+/// are not whole messages.
+fn rewrite(bytes: &[u8], mut change: impl FnMut(&mut Vec<u8>, u8, &[u8]) -> bool) -> Option<Vec<u8>> {
+    let mut out = Vec::new();
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let header = Header::parse(rest).ok().flatten()?;
+        let message = rest.get(..header.message_bytes())?;
+        if !change(&mut out, header.tag, &message[refrain_wire::frame::HEADER_BYTES..]) {
+            out.extend_from_slice(message);
+        }
+        rest = &rest[message.len()..];
+    }
+    Some(out)
+}

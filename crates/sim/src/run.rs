@@ -1,0 +1,74 @@
+//! Running seeds: once to see what is violated, twice to see that nothing but the seed decides.
+
+use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use crate::plant::Plant;
+use crate::world::World;
+
+/// What came of a seed.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// The seed.
+    pub seed: u64,
+    /// What was violated, if anything.
+    pub violation: Option<String>,
+    /// Folds all that happened.
+    pub hash: u64,
+    /// How many events there were.
+    pub events: u64,
+    /// The last of them, where asked for.
+    pub lines: Vec<String>,
+}
+
+thread_local! {
+    static LAST_PANIC: RefCell<String> = const { RefCell::new(String::new()) };
+    static CURRENT: RefCell<u64> = const { RefCell::new(0) };
+}
+
+static HIDDEN: AtomicU64 = AtomicU64::new(0);
+
+/// A number that differs from call to call and from run to run: [`Plant::HiddenChance`].
+pub(crate) fn hidden_chance() -> u64 {
+    HIDDEN.fetch_add(1, Relaxed) % 17
+}
+
+/// Has panics of the engine (its assertions) remembered as violations instead of printed.
+pub fn quiet_panics(say: fn(u64, &str)) {
+    std::panic::set_hook(Box::new(move |info| {
+        let text = info.to_string();
+        let seed = CURRENT.with_borrow(|seed| *seed);
+        say(seed, &text);
+        LAST_PANIC.with_borrow_mut(|last| *last = text);
+    }));
+}
+
+/// Runs a seed; keeps so many of the last events.
+pub fn run(seed: u64, plant: Option<Plant>, lines: usize) -> Report {
+    CURRENT.with_borrow_mut(|current| *current = seed);
+    let mut world = World::new(seed, plant, lines > 0);
+    let outcome = catch_unwind(AssertUnwindSafe(|| world.run()));
+    let violation = outcome.unwrap_or_else(|_| {
+        Some(LAST_PANIC.with_borrow(|last| format!("assertion: {}", last.replace('\n', " "))))
+    });
+    Report {
+        seed,
+        violation,
+        hash: world.trace.hash(),
+        events: world.events,
+        lines: world.trace.lines(lines).map(str::to_owned).collect(),
+    }
+}
+
+/// Runs a seed twice, and compares.
+pub fn run_twice(seed: u64, plant: Option<Plant>) -> Report {
+    let first = run(seed, plant, 0);
+    let second = run(seed, plant, 0);
+    let differs = (first.hash, first.events) != (second.hash, second.events);
+    if differs && first.violation.is_none() {
+        let violation = Some("determinism: two runs of the seed differ".to_owned());
+        return Report { violation, ..first };
+    }
+    first
+}

@@ -1,0 +1,118 @@
+//! Messages of a client, written one after the other.
+
+use refrain_wire::tag::{self, front};
+use refrain_wire::write;
+
+/// What a client is about to say. A text that clients do not share ends in a comment that says whose it is.
+#[derive(Clone, Debug, Default)]
+pub struct Say(pub Vec<u8>, pub usize);
+
+impl Say {
+    /// Query.
+    pub fn query(&mut self, text: &str) -> &mut Self {
+        let text = format!("{text} /*c{}-0*/", self.1);
+        write::query(&mut self.0, text.as_bytes());
+        self
+    }
+
+    /// Parse without parameter types.
+    pub fn parse(&mut self, name: &str, text: &str) -> &mut Self {
+        let shared = text.contains('$');
+        let whose = if shared { String::new() } else { format!(" /*c{}-0*/", self.1) };
+        let tail = [text.as_bytes(), whose.as_bytes(), &[0, 0, 0]].concat();
+        write::parse(&mut self.0, name.as_bytes(), &tail);
+        self
+    }
+
+    /// Bind with parameters as text.
+    pub fn bind(&mut self, portal: &str, statement: &str, parameters: &[&str]) -> &mut Self {
+        write::message(&mut self.0, front::BIND, |out| {
+            write::string(out, portal.as_bytes());
+            write::string(out, statement.as_bytes());
+            out.extend_from_slice(&[0, 0]);
+            out.extend_from_slice(&u16::try_from(parameters.len()).unwrap_or(0).to_be_bytes());
+            for parameter in parameters {
+                out.extend_from_slice(&u32::try_from(parameter.len()).unwrap_or(0).to_be_bytes());
+                out.extend_from_slice(parameter.as_bytes());
+            }
+            out.extend_from_slice(&[0, 0]);
+        });
+        self
+    }
+
+    /// Execute of up to so many rows; zero for all.
+    pub fn execute(&mut self, portal: &str, rows: u32) -> &mut Self {
+        write::message(&mut self.0, front::EXECUTE, |out| {
+            write::string(out, portal.as_bytes());
+            out.extend_from_slice(&rows.to_be_bytes());
+        });
+        self
+    }
+
+    /// Describe or Close of a statement or portal.
+    pub fn about(&mut self, message: u8, target: u8, name: &str) -> &mut Self {
+        write::message(&mut self.0, message, |out| {
+            out.push(target);
+            write::string(out, name.as_bytes());
+        });
+        self
+    }
+
+    /// Describe of a statement.
+    pub fn describe(&mut self, name: &str) -> &mut Self {
+        self.about(front::DESCRIBE, tag::STATEMENT, name)
+    }
+
+    /// Close of a statement.
+    pub fn close(&mut self, name: &str) -> &mut Self {
+        self.about(front::CLOSE, tag::STATEMENT, name)
+    }
+
+    /// Sync.
+    pub fn sync(&mut self) -> &mut Self {
+        write::sync(&mut self.0);
+        self
+    }
+
+    /// Flush.
+    pub fn flush(&mut self) -> &mut Self {
+        write::bare(&mut self.0, front::FLUSH);
+        self
+    }
+
+    /// A line of COPY data.
+    pub fn copy_data(&mut self, line: &str) -> &mut Self {
+        let data = line.as_bytes();
+        write::message(&mut self.0, front::COPY_DATA, |out| out.extend_from_slice(data));
+        self
+    }
+
+    /// The end of COPY data, or its failure.
+    pub fn copy_end(&mut self, failure: Option<&str>) -> &mut Self {
+        match failure {
+            None => write::bare(&mut self.0, front::COPY_DONE),
+            Some(why) => write::message(&mut self.0, front::COPY_FAIL, |out| {
+                write::string(out, why.as_bytes());
+            }),
+        }
+        self
+    }
+
+    /// A call of a function with one argument.
+    pub fn call(&mut self, function: u32, argument: &str) -> &mut Self {
+        write::message(&mut self.0, front::FUNCTION_CALL, |out| {
+            out.extend_from_slice(&function.to_be_bytes());
+            out.extend_from_slice(&[0, 0, 0, 1]);
+            out.extend_from_slice(&u32::try_from(argument.len()).unwrap_or(0).to_be_bytes());
+            out.extend_from_slice(argument.as_bytes());
+            out.extend_from_slice(&[0, 0]);
+        });
+        self
+    }
+
+    /// Terminate.
+    pub fn terminate(&mut self) -> &mut Self {
+        write::terminate(&mut self.0);
+        self
+    }
+}

@@ -1,0 +1,604 @@
+//! A session of the model server: the protocol, strictly.
+//!
+//! Messages go in one at a time, replies come out as bytes. The same code is every server of the simulated
+//! world and, behind each client, the private server whose replies are the oracle: what it says alone is what
+//! the client must see. Nothing here knows of the engine, time or chance.
+//!
+//! Facts of the protocol: research/prepared.md, section 1 (measured on PostgreSQL).
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use refrain_wire::back::Status;
+use refrain_wire::front::{Bind, Parse, Target, execute_portal, query_text};
+use refrain_wire::tag::{back, front};
+use refrain_wire::write;
+
+use crate::lang::{self, Statement};
+use crate::state::{REPORTED, State};
+
+/// An error.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// The SQLSTATE.
+    pub sqlstate: &'static str,
+    /// In words.
+    pub message: String,
+    /// Whether the session ends.
+    pub fatal: bool,
+}
+
+impl Fault {
+    /// An error that the session survives.
+    pub fn new(sqlstate: &'static str, message: impl Into<String>) -> Self {
+        Self { sqlstate, message: message.into(), fatal: false }
+    }
+
+    /// What a cancel request brings about.
+    pub fn cancelled() -> Self {
+        Self::new("57014", "canceling statement due to user request")
+    }
+
+    fn aborted() -> Self {
+        let message = "current transaction is aborted, commands ignored until end of transaction block";
+        Self::new("25P02", message)
+    }
+
+    fn protocol(message: &str) -> Self {
+        Self { sqlstate: "08P01", message: message.to_owned(), fatal: true }
+    }
+}
+
+/// A prepared statement.
+#[derive(Debug)]
+pub struct Prepared {
+    /// What it does; `None` for an empty text.
+    pub statement: Option<Statement>,
+    /// How many parameters it has.
+    pub params: usize,
+    /// What the settings made of its constants.
+    pub frozen: String,
+    /// Whether PREPARE made it.
+    pub by_sql: bool,
+}
+
+/// A portal.
+#[derive(Debug)]
+pub(crate) struct Portal {
+    pub(crate) prepared: Rc<Prepared>,
+    pub(crate) arguments: Vec<String>,
+    /// Rows that are still to come, once it has begun.
+    pub(crate) rows: Option<Vec<Vec<String>>>,
+}
+
+/// Where a transaction stands.
+#[derive(Clone, Debug, Default)]
+pub(crate) enum Transaction {
+    #[default]
+    None,
+    /// One for the messages up to Sync, or for one query string.
+    Implicit(Rc<State>),
+    /// A block.
+    Block(Rc<State>),
+    /// A block that takes nothing but its end.
+    Failed,
+}
+
+/// COPY FROM STDIN under way.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CopyIn {
+    pub(crate) rows: usize,
+    extended: bool,
+}
+
+/// A session.
+#[derive(Debug, Default)]
+pub struct Session {
+    pub(crate) out: Vec<u8>,
+    /// How much of `out` a real server would have sent by now.
+    ready: usize,
+    pub(crate) base: BTreeMap<String, String>,
+    pub(crate) state: Rc<State>,
+    pub(crate) transaction: Transaction,
+    pub(crate) statements: BTreeMap<String, Rc<Prepared>>,
+    pub(crate) portals: BTreeMap<String, Portal>,
+    told: BTreeMap<&'static str, String>,
+    pub(crate) delivered: Vec<(String, String)>,
+    pub(crate) locks: u32,
+    pub(crate) copying: Option<CopyIn>,
+    skipping: bool,
+    ended: bool,
+    /// Whether texts marked as planted only seem to run; see [`crate::plant`].
+    pub pretends: bool,
+}
+
+impl Session {
+    /// Answers a startup packet whose login succeeds.
+    ///
+    /// # Errors
+    /// A setting that cannot be.
+    pub fn begin(&mut self, settings: &[(String, String)], pid: u32, key: &[u8]) -> Result<(), Fault> {
+        let mut given = State::default();
+        for (name, value) in settings {
+            given.assign(name, Some(value), false)?;
+        }
+        self.base = given.set;
+        write::authentication(&mut self.out, 0, &[]);
+        for (name, _) in REPORTED {
+            let value = self.setting(name);
+            write::parameter_status(&mut self.out, name.as_bytes(), value.as_bytes());
+            self.told.insert(name, value);
+        }
+        write::backend_key(&mut self.out, pid, key);
+        write::ready(&mut self.out, Status::Idle);
+        self.ready = self.out.len();
+        Ok(())
+    }
+
+    /// What would have been sent by now.
+    pub fn take_output(&mut self) -> Vec<u8> {
+        let ready = std::mem::take(&mut self.ready);
+        let rest = self.out.split_off(ready);
+        std::mem::replace(&mut self.out, rest)
+    }
+
+    /// All replies so far, sent or not.
+    pub fn take_all(&mut self) -> Vec<u8> {
+        self.ready = 0;
+        std::mem::take(&mut self.out)
+    }
+
+    /// Lets out what is kept back.
+    pub(crate) fn flush(&mut self) {
+        self.ready = self.out.len();
+    }
+
+    /// Whether it has ended itself.
+    pub fn has_ended(&self) -> bool {
+        self.ended
+    }
+
+    /// Whether it waits for COPY data.
+    pub fn is_copying(&self) -> bool {
+        self.copying.is_some()
+    }
+
+    /// Whether it is outside of every transaction, portal stream and COPY.
+    pub fn is_quiet(&self) -> bool {
+        matches!(self.transaction, Transaction::None) && self.copying.is_none() && !self.skipping
+    }
+
+    /// What it keeps that belongs to one client alone, in words; empty for nothing.
+    pub fn leftovers(&self) -> String {
+        let mut left = Vec::new();
+        let state = &*self.state;
+        let mut note = |is: bool, what: &str| is.then(|| left.push(what.to_owned()));
+        note(!self.is_quiet(), "an open transaction");
+        note(!state.temps.is_empty(), "temporary tables");
+        note(!state.listens.is_empty(), "LISTEN");
+        note(!state.holds.is_empty(), "held cursors");
+        note(self.locks > 0, "advisory locks");
+        let prepared = self.statements.values().any(|prepared| prepared.by_sql);
+        note(prepared, "statements prepared by SQL");
+        left.join(", ")
+    }
+
+    /// Whether this message brings no reply where the session stands now.
+    pub fn is_silent(&self, tag: u8) -> bool {
+        let copy = matches!(tag, front::COPY_DATA | front::COPY_DONE | front::COPY_FAIL);
+        match tag {
+            front::TERMINATE => true,
+            front::SYNC | front::FLUSH if self.copying.is_some() => true,
+            front::COPY_DATA => true,
+            front::SYNC => false,
+            front::FLUSH => true,
+            _ if self.skipping => true,
+            _ if copy => self.copying.is_none(),
+            _ => false,
+        }
+    }
+
+    /// Whether a cancel request can hit while this message is dealt with.
+    pub fn is_interruptible(&self, tag: u8) -> bool {
+        let works = matches!(tag, front::QUERY | front::PARSE | front::BIND | front::EXECUTE);
+        works && !self.skipping && self.copying.is_none()
+    }
+
+    /// Deals with a message; `interrupted` if a cancel request hits it.
+    pub fn handle(&mut self, tag: u8, body: &[u8], interrupted: bool) {
+        if self.ended {
+            return;
+        }
+        if tag == front::TERMINATE {
+            self.ended = true;
+        } else if self.copying.is_some() {
+            self.copy(tag, body);
+        } else if self.skipping && tag != front::SYNC {
+            // ignored
+        } else {
+            self.message(tag, body, interrupted);
+        }
+        if self.out.len() > self.ready + 8192 {
+            self.ready = self.out.len();
+        }
+    }
+
+    /// A cancel request hits a session that waits for COPY data.
+    pub fn interrupt_copy(&mut self) {
+        if let Some(copy) = self.copying.take() {
+            self.copy_ends(copy, Err(Fault::cancelled()));
+        }
+    }
+
+    fn message(&mut self, tag: u8, body: &[u8], interrupted: bool) {
+        let hit = if interrupted { Err(Fault::cancelled()) } else { Ok(()) };
+        let result = match tag {
+            front::QUERY => {
+                self.query(body, hit);
+                return;
+            }
+            front::FUNCTION_CALL => {
+                let result = self.function_call(body);
+                self.finish(result);
+                return;
+            }
+            front::SYNC => {
+                self.skipping = false;
+                self.finish(Ok(()));
+                return;
+            }
+            front::FLUSH => {
+                self.ready = self.out.len();
+                return;
+            }
+            front::COPY_DATA | front::COPY_DONE | front::COPY_FAIL => return,
+            front::PARSE => hit.and_then(|()| self.parse(body)),
+            front::BIND => hit.and_then(|()| self.bind(body)),
+            front::EXECUTE => hit.and_then(|()| self.execute(body)),
+            front::DESCRIBE => self.describe(body),
+            front::CLOSE => self.close(body),
+            _ => Err(Fault::protocol("invalid frontend message type")),
+        };
+        if let Err(fault) = result {
+            self.fail(&fault);
+            self.skipping = true;
+        }
+    }
+
+    /// The end of a query string, function call or segment: commits what is implicit, and is ready.
+    pub(crate) fn finish(&mut self, result: Result<(), Fault>) {
+        match result {
+            Ok(()) if matches!(self.transaction, Transaction::Implicit(_)) => self.commit(),
+            Ok(()) => {}
+            Err(fault) => self.fail(&fault),
+        }
+        if self.ended {
+            return;
+        }
+        let outside = matches!(self.transaction, Transaction::None);
+        if outside {
+            for (channel, payload) in std::mem::take(&mut self.delivered) {
+                write::message(&mut self.out, back::NOTIFICATION_RESPONSE, |out| {
+                    out.extend_from_slice(&7u32.to_be_bytes());
+                    write::string(out, channel.as_bytes());
+                    write::string(out, payload.as_bytes());
+                });
+            }
+        }
+        for (name, _) in REPORTED {
+            let value = self.setting(name);
+            if self.told.get(name) != Some(&value) {
+                write::parameter_status(&mut self.out, name.as_bytes(), value.as_bytes());
+                self.told.insert(name, value);
+            }
+        }
+        let status = match self.transaction {
+            Transaction::None | Transaction::Implicit(_) => Status::Idle,
+            Transaction::Block(_) => Status::Transaction,
+            Transaction::Failed => Status::Failed,
+        };
+        write::ready(&mut self.out, status);
+        self.ready = self.out.len();
+    }
+
+    /// Says an error, and takes back what the transaction did.
+    pub(crate) fn fail(&mut self, fault: &Fault) {
+        let severity = if fault.fatal { "FATAL" } else { "ERROR" };
+        let report = write::Report {
+            severity,
+            sqlstate: fault.sqlstate,
+            message: &fault.message,
+            hint: "",
+        };
+        write::error(&mut self.out, &report);
+        self.ready = self.out.len();
+        self.ended |= fault.fatal;
+        self.abort();
+    }
+
+    fn query(&mut self, body: &[u8], hit: Result<(), Fault>) {
+        self.statements.remove("");
+        let text = query_text(body).map(|text| String::from_utf8_lossy(text).into_owned());
+        let text = text.unwrap_or_default();
+        if self.pretends && text.starts_with(crate::plant::MARK) {
+            return self.pretend(&text);
+        }
+        let statements = lang::parse(&text);
+        if hit.is_ok() && statements.is_empty() {
+            write::bare(&mut self.out, back::EMPTY_QUERY_RESPONSE);
+            return self.finish(Ok(()));
+        }
+        let wrong = statements.iter().find_map(|statement| match statement {
+            Statement::Wrong(word) => Some(syntax_error(word)),
+            _ => None,
+        });
+        let result = hit.and(wrong.map_or(Ok(()), Err)).and_then(|()| {
+            statements.iter().try_for_each(|statement| {
+                self.admit(statement)?;
+                self.begin_implicit();
+                self.run_simply(statement)
+            })
+        });
+        if self.copying.is_some() && result.is_ok() {
+            self.ready = self.out.len();
+            return;
+        }
+        self.finish(result);
+    }
+
+    /// Refuses all but its end to a failed transaction.
+    pub(crate) fn admit(&self, statement: &Statement) -> Result<(), Fault> {
+        let failed = matches!(self.transaction, Transaction::Failed);
+        if failed && !statement.ends_transaction() { Err(Fault::aborted()) } else { Ok(()) }
+    }
+
+    pub(crate) fn begin_implicit(&mut self) {
+        if matches!(self.transaction, Transaction::None) {
+            self.transaction = Transaction::Implicit(self.state.clone());
+        }
+    }
+
+    /// Makes what the transaction did last.
+    pub(crate) fn commit(&mut self) {
+        self.transaction = Transaction::None;
+        self.portals.clear();
+        let state = &self.state;
+        if !state.local.is_empty() || !state.notes.is_empty() {
+            let state = Rc::make_mut(&mut self.state);
+            state.local.clear();
+            let notes = std::mem::take(&mut state.notes);
+            let heard = notes.into_iter().filter(|(channel, _)| state.listens.contains(channel));
+            self.delivered.extend(heard);
+        }
+    }
+
+    /// Takes back what the transaction did; a block has failed, anything else is over.
+    fn abort(&mut self) {
+        let (saved, then) = match std::mem::take(&mut self.transaction) {
+            Transaction::None => (None, Transaction::None),
+            Transaction::Implicit(saved) => (Some(saved), Transaction::None),
+            Transaction::Block(saved) => (Some(saved), Transaction::Failed),
+            Transaction::Failed => (None, Transaction::Failed),
+        };
+        self.transaction = then;
+        self.portals.clear();
+        if let Some(saved) = saved {
+            self.state = saved;
+        }
+    }
+
+    /// ROLLBACK.
+    pub(crate) fn rollback(&mut self) {
+        self.abort();
+        self.transaction = Transaction::None;
+    }
+
+    fn parse(&mut self, body: &[u8]) -> Result<(), Fault> {
+        let parse = Parse::read(body).map_err(|_| Fault::protocol("invalid message format"))?;
+        let name = String::from_utf8_lossy(parse.name).into_owned();
+        let text = String::from_utf8_lossy(parse.text()).into_owned();
+        if name.is_empty() {
+            self.statements.remove("");
+        }
+        self.begin_implicit();
+        let mut statements = lang::parse(&text);
+        if let Some(Statement::Wrong(word)) = statements.first() {
+            return Err(syntax_error(word));
+        }
+        if statements.len() > 1 {
+            let message = "cannot insert multiple commands into a prepared statement";
+            return Err(Fault::new("42601", message));
+        }
+        let statement = statements.pop();
+        if let Some(statement) = &statement {
+            self.admit(statement)?;
+            self.analyse(statement)?;
+        } else if matches!(self.transaction, Transaction::Failed) {
+            return Err(Fault::aborted());
+        }
+        if self.statements.contains_key(&name) {
+            let message = format!("prepared statement \"{name}\" already exists");
+            return Err(Fault::new("42P05", message));
+        }
+        let prepared = self.prepare(statement, false);
+        self.statements.insert(name, Rc::new(prepared));
+        write::bare(&mut self.out, back::PARSE_COMPLETE);
+        Ok(())
+    }
+
+    pub(crate) fn prepare(&self, statement: Option<Statement>, by_sql: bool) -> Prepared {
+        let params = statement.as_ref().map_or(0, Statement::params);
+        Prepared { statement, params, frozen: self.frozen(), by_sql }
+    }
+
+    fn find(&self, name: &[u8]) -> Result<Rc<Prepared>, Fault> {
+        let name = String::from_utf8_lossy(name);
+        let message = if name.is_empty() {
+            "unnamed prepared statement does not exist".to_owned()
+        } else {
+            format!("prepared statement \"{name}\" does not exist")
+        };
+        let found = self.statements.get(&*name).cloned();
+        found.ok_or_else(|| Fault::new("26000", message))
+    }
+
+    fn bind(&mut self, body: &[u8]) -> Result<(), Fault> {
+        let bad = || Fault::protocol("invalid message format");
+        let bind = Bind::read(body, true).ok().flatten().ok_or_else(bad)?;
+        self.begin_implicit();
+        let arguments = arguments(&body[bind.names_bytes()..]).ok_or_else(bad)?;
+        let prepared = self.find(bind.statement)?;
+        if arguments.len() != prepared.params {
+            let message = format!(
+                "bind message supplies {} parameters, but prepared statement \"{}\" requires {}",
+                arguments.len(),
+                String::from_utf8_lossy(bind.statement),
+                prepared.params
+            );
+            return Err(Fault::new("08P01", message));
+        }
+        match &prepared.statement {
+            Some(statement) => {
+                self.admit(statement)?;
+                self.analyse(statement)?;
+            }
+            None if matches!(self.transaction, Transaction::Failed) => return Err(Fault::aborted()),
+            None => {}
+        }
+        let name = String::from_utf8_lossy(bind.portal).into_owned();
+        if !name.is_empty() && self.portals.contains_key(&name) {
+            return Err(Fault::new("42P03", format!("cursor \"{name}\" already exists")));
+        }
+        self.portals.insert(name, Portal { prepared, arguments, rows: None });
+        write::bare(&mut self.out, back::BIND_COMPLETE);
+        Ok(())
+    }
+
+    fn describe(&mut self, body: &[u8]) -> Result<(), Fault> {
+        self.begin_implicit();
+        let target = Target::read(body).map_err(|_| Fault::protocol("invalid message format"))?;
+        let prepared = match target {
+            Target::Statement(name) => self.find(name)?,
+            Target::Portal(name) => self.portal(name)?.prepared.clone(),
+            Target::Unknown => return Err(Fault::protocol("invalid DESCRIBE message subtype")),
+        };
+        let rows = prepared.statement.as_ref().is_some_and(Statement::has_rows);
+        if rows && matches!(self.transaction, Transaction::Failed) {
+            return Err(Fault::aborted());
+        }
+        if matches!(target, Target::Statement(_)) {
+            write::message(&mut self.out, back::PARAMETER_DESCRIPTION, |out| {
+                out.extend_from_slice(&u16::try_from(prepared.params).unwrap_or(0).to_be_bytes());
+                (0..prepared.params).for_each(|_| out.extend_from_slice(&25u32.to_be_bytes()));
+            });
+        }
+        self.describe_rows(&prepared);
+        Ok(())
+    }
+
+    pub(crate) fn portal(&mut self, name: &[u8]) -> Result<&mut Portal, Fault> {
+        let name = String::from_utf8_lossy(name);
+        let message = format!("portal \"{name}\" does not exist");
+        self.portals.get_mut(&*name).ok_or_else(|| Fault::new("34000", message))
+    }
+
+    fn execute(&mut self, body: &[u8]) -> Result<(), Fault> {
+        self.begin_implicit();
+        let bad = |_| Fault::protocol("invalid message format");
+        let name = execute_portal(body).map_err(bad)?;
+        let limit = body.last_chunk::<4>().map_or(0, |limit| u32::from_be_bytes(*limit));
+        self.run_portal(name, limit as usize)
+    }
+
+    fn close(&mut self, body: &[u8]) -> Result<(), Fault> {
+        match Target::read(body).map_err(|_| Fault::protocol("invalid message format"))? {
+            Target::Statement(name) => drop(self.statements.remove(&*String::from_utf8_lossy(name))),
+            Target::Portal(name) => drop(self.portals.remove(&*String::from_utf8_lossy(name))),
+            Target::Unknown => return Err(Fault::protocol("invalid CLOSE message subtype")),
+        }
+        write::bare(&mut self.out, back::CLOSE_COMPLETE);
+        Ok(())
+    }
+
+    /// A function call: function zero does not exist, any other echoes its argument.
+    fn function_call(&mut self, body: &[u8]) -> Result<(), Fault> {
+        if matches!(self.transaction, Transaction::Failed) {
+            return Err(Fault::aborted());
+        }
+        self.begin_implicit();
+        if body.starts_with(&[0, 0, 0, 0]) {
+            return Err(Fault::new("42883", "function with OID 0 does not exist"));
+        }
+        let argument = body.get(8..body.len().saturating_sub(2)).unwrap_or_default();
+        write::message(&mut self.out, back::FUNCTION_CALL_RESPONSE, |out| {
+            out.extend_from_slice(argument);
+        });
+        Ok(())
+    }
+
+    pub(crate) fn begin_copy(&mut self, extended: bool) {
+        write::message(&mut self.out, back::COPY_IN_RESPONSE, |out| {
+            out.extend_from_slice(&[0, 0, 1, 0, 0]);
+        });
+        self.ready = self.out.len();
+        self.copying = Some(CopyIn { rows: 0, extended });
+    }
+
+    fn copy(&mut self, tag: u8, body: &[u8]) {
+        let Some(copy) = &mut self.copying else { return };
+        let result = match tag {
+            front::COPY_DATA => {
+                copy.rows += 1;
+                return;
+            }
+            front::SYNC | front::FLUSH => return,
+            front::COPY_DONE => Ok(()),
+            front::COPY_FAIL => {
+                let why = query_text(body).unwrap_or(b"");
+                let why = String::from_utf8_lossy(why);
+                Err(Fault::new("57014", format!("COPY from stdin failed: {why}")))
+            }
+            _ => Err(Fault::protocol("terminating connection because protocol synchronization was lost")),
+        };
+        let copy = *copy;
+        self.copying = None;
+        self.copy_ends(copy, result);
+    }
+
+    fn copy_ends(&mut self, copy: CopyIn, result: Result<(), Fault>) {
+        match result {
+            Ok(()) => {
+                let tag = format!("COPY {}", copy.rows);
+                write::command_complete(&mut self.out, tag.as_bytes());
+                if !copy.extended {
+                    self.finish(Ok(()));
+                }
+            }
+            Err(fault) if copy.extended && !fault.fatal => {
+                self.fail(&fault);
+                self.skipping = true;
+            }
+            Err(fault) => self.finish(Err(fault)),
+        }
+    }
+}
+
+fn syntax_error(word: &str) -> Fault {
+    Fault::new("42601", format!("syntax error at or near \"{word}\""))
+}
+
+/// The parameters of a Bind, all as text.
+fn arguments(rest: &[u8]) -> Option<Vec<String>> {
+    let (formats, rest) = rest.split_first_chunk::<2>()?;
+    let rest = rest.get(2 * usize::from(u16::from_be_bytes(*formats))..)?;
+    let (count, mut rest) = rest.split_first_chunk::<2>()?;
+    let mut arguments = Vec::new();
+    for _ in 0..u16::from_be_bytes(*count) {
+        let (length, after) = rest.split_first_chunk::<4>()?;
+        let length = usize::try_from(i32::from_be_bytes(*length)).ok()?;
+        let (value, after) = after.split_at_checked(length)?;
+        arguments.push(String::from_utf8_lossy(value).into_owned());
+        rest = after;
+    }
+    Some(arguments)
+}

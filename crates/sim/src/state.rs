@@ -1,0 +1,99 @@
+//! What a session of the model server keeps: settings and objects, and how transactions take them back.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::session::Fault;
+
+/// Settings that are reported, with their defaults.
+pub const REPORTED: [(&str, &str); 8] = [
+    ("DateStyle", "ISO, MDY"),
+    ("IntervalStyle", "postgres"),
+    ("TimeZone", "UTC"),
+    ("application_name", ""),
+    ("client_encoding", "UTF8"),
+    ("default_transaction_read_only", "off"),
+    ("server_version", "18.0"),
+    ("standard_conforming_strings", "on"),
+];
+/// Settings that are not, with their defaults.
+const UNREPORTED: [(&str, &str); 4] = [
+    ("extra_float_digits", "1"),
+    ("search_path", "\"$user\", public"),
+    ("statement_timeout", "0"),
+    ("work_mem", "4MB"),
+];
+
+/// What a transaction can take back.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct State {
+    /// Settings of the session.
+    pub set: BTreeMap<String, String>,
+    /// Settings of the transaction.
+    pub local: BTreeMap<String, String>,
+    /// Temporary tables.
+    pub temps: BTreeSet<String>,
+    /// Channels.
+    pub listens: BTreeSet<String>,
+    /// Cursors WITH HOLD, and the rows left of them.
+    pub holds: BTreeMap<String, Vec<Vec<String>>>,
+    /// What COMMIT will notify.
+    pub notes: Vec<(String, String)>,
+}
+
+impl State {
+    /// The value of a setting, `None` for one that nobody has heard of.
+    pub fn value(&self, base: &BTreeMap<String, String>, name: &str) -> Option<String> {
+        let name = name.to_ascii_lowercase();
+        let own = self.local.get(&name).or_else(|| self.set.get(&name)).or_else(|| base.get(&name));
+        own.cloned().or_else(|| default_of(&name).map(str::to_owned))
+    }
+
+    /// SET or `set_config`.
+    pub fn assign(&mut self, name: &str, value: Option<&str>, local: bool) -> Result<(), Fault> {
+        let name = name.to_ascii_lowercase();
+        let known = default_of(&name).is_some() || name.contains('.');
+        if !known {
+            let message = format!("unrecognized configuration parameter \"{name}\"");
+            return Err(Fault::new("42704", message));
+        }
+        if name == "server_version" {
+            return Err(Fault::new("55P02", "parameter \"server_version\" cannot be changed"));
+        }
+        let Some(value) = value else {
+            self.set.remove(&name);
+            self.local.remove(&name);
+            return Ok(());
+        };
+        if value.contains("bad") {
+            let message = format!("invalid value for parameter \"{name}\": \"{value}\"");
+            return Err(Fault::new("22023", message));
+        }
+        let value = canonical(&name, value);
+        if local {
+            self.local.insert(name, value);
+        } else {
+            self.local.remove(&name);
+            self.set.insert(name, value);
+        }
+        Ok(())
+    }
+
+    /// What DISCARD ALL removes.
+    pub fn discard(&mut self) {
+        *self = Self::default();
+    }
+}
+
+fn default_of(name: &str) -> Option<&'static str> {
+    let all = REPORTED.iter().chain(&UNREPORTED);
+    all.clone().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| *value)
+}
+
+/// A value as it is shown.
+fn canonical(name: &str, value: &str) -> String {
+    match (name, value) {
+        ("datestyle", "german") => "German, DMY".to_owned(),
+        ("work_mem", "8192kB") => "8MB".to_owned(),
+        _ => value.to_owned(),
+    }
+}

@@ -1,0 +1,73 @@
+//! What happened, one line each in fixed columns, and one number for all of it.
+//!
+//! The number folds every event and every byte an engine sent: two runs of a seed that differ anywhere differ in
+//! it. Lines are written only when somebody wants to read them.
+
+use std::collections::VecDeque;
+
+/// Lines kept.
+const LINES: usize = 40;
+
+/// What happened.
+#[derive(Debug, Default)]
+pub struct Trace {
+    /// Whether lines are kept.
+    pub on: bool,
+    lines: VecDeque<String>,
+    hash: u64,
+}
+
+impl Trace {
+    /// Nothing yet; whether lines are kept.
+    pub fn new(on: bool) -> Self {
+        Self { on, ..Self::default() }
+    }
+
+    /// Folds numbers and bytes.
+    pub fn fold(&mut self, numbers: [u64; 3], bytes: &[u8]) {
+        for number in numbers {
+            self.mix(number);
+        }
+        for chunk in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            self.mix(u64::from_le_bytes(word));
+        }
+    }
+
+    fn mix(&mut self, word: u64) {
+        self.hash = (self.hash.rotate_left(5) ^ word).wrapping_mul(0x517c_c1b7_2722_0a95);
+    }
+
+    /// The number.
+    pub fn hash(&self) -> u64 {
+        self.hash
+    }
+
+    /// Keeps a line: when, what, where, and more.
+    pub fn line(&mut self, now: u64, what: &str, place: &str, more: impl FnOnce() -> String) {
+        if !self.on {
+            return;
+        }
+        if self.lines.len() == LINES * 100 {
+            self.lines.pop_front();
+        }
+        self.lines.push_back(format!("{now:>9} {what:<10} {place:<16} {}", more()));
+    }
+
+    /// The last lines.
+    pub fn lines(&self, count: usize) -> impl Iterator<Item = &str> {
+        let skipped = self.lines.len().saturating_sub(count);
+        self.lines.iter().skip(skipped).map(String::as_str)
+    }
+}
+
+/// Bytes in short.
+pub fn brief(bytes: &[u8]) -> String {
+    let shown = &bytes[..bytes.len().min(90)];
+    let text: String = shown
+        .iter()
+        .map(|&b| if (b' '..=b'~').contains(&b) { char::from(b) } else { '.' })
+        .collect();
+    format!("{:>5} {text}", bytes.len())
+}

@@ -1,0 +1,282 @@
+//! The world: engines, the network, model clients and servers, and one queue of what happens when.
+//!
+//! Single-threaded. Time is virtual and jumps from one event to the next; events of the same time happen in the
+//! order in which they were made. Every choice comes from the seed's streams, so a run is a function of its seed.
+//!
+//! The modules beside this one each add what they are about: [`crate::engines`] steps the engines and carries out
+//! what they want, [`crate::links`] moves bytes, [`crate::clients`] and [`crate::backends`] are the two ends,
+//! [`crate::faults`] the operator and the weather, [`crate::check`] what must hold when all is over.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+use std::sync::Arc;
+
+use refrain_engine::event::Command;
+use refrain_engine::shared::{Message, Shared};
+use refrain_engine::{Conn, Core, Engine, Now, Parcel, Ports};
+
+use crate::backends::Backend;
+use crate::clients::Client;
+use crate::net::{Link, LinkId, Way};
+use crate::plan::{PATIENCE, Plan};
+use crate::plant::Plant;
+use crate::rng::Rng;
+use crate::trace::Trace;
+
+/// What happens at some moment.
+#[derive(Debug)]
+pub(crate) enum Happening {
+    /// A piece arrives.
+    Deliver(LinkId, Way),
+    /// The kernel gives a buffer back.
+    Sent(LinkId),
+    /// A connection to a server is made, or not.
+    Connect(LinkId),
+    /// A reader that stopped reads again.
+    Unstall(LinkId, Way),
+    /// A client comes.
+    Arrive(usize),
+    /// A client does something; stale unless its number is this.
+    Act(usize, u32),
+    /// A session of the model server goes on; stale unless its number is this.
+    Work(usize, u32),
+    /// A cancel request takes effect.
+    Signal(u32, Vec<u8>, LinkId),
+    /// An engine looks for what is due.
+    Tick(usize),
+    /// An engine's output is collected.
+    Turn(usize),
+    /// A core hears from another.
+    Tell(usize, Message),
+    /// A server arrives at another core.
+    HandOver(LinkId, Core, Box<Parcel>),
+    /// A connection that broke is noticed by the engine.
+    Broken(LinkId),
+    /// The operator.
+    Operator,
+    /// The operator undoes what he did.
+    Order(Command),
+    /// Faults stop.
+    Calm,
+}
+
+/// An event in the queue, ordered by time and then by number.
+#[derive(Debug)]
+struct Queued {
+    at: u64,
+    number: u64,
+    what: Happening,
+}
+
+impl PartialEq for Queued {
+    fn eq(&self, other: &Self) -> bool {
+        self.number == other.number
+    }
+}
+
+impl Eq for Queued {}
+
+impl PartialOrd for Queued {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Queued {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.at, self.number).cmp(&(other.at, other.number))
+    }
+}
+
+/// A core: its engine and what belongs to it.
+#[derive(Debug)]
+pub(crate) struct Seat {
+    pub(crate) engine: Engine,
+    pub(crate) ports: Ports,
+    pub(crate) links: HashMap<Conn, LinkId>,
+    pub(crate) tick: Option<u64>,
+    /// Whether its output is to be collected at a later turn.
+    pub(crate) turning: bool,
+}
+
+/// What has gone wrong on purpose, and so excuses an ending.
+#[derive(Debug, Default)]
+pub(crate) struct Faults {
+    /// Servers' connections that broke, were refused or shut down.
+    pub(crate) servers: u32,
+    /// Logins that a server refused.
+    pub(crate) logins: u32,
+    /// Clients that the operator closed, or servers that said goodbye.
+    pub(crate) kills: u32,
+    /// Whether the engines are drained.
+    pub(crate) drained: bool,
+}
+
+/// The world.
+#[derive(Debug)]
+pub struct World {
+    pub(crate) plan: Plan,
+    pub(crate) plant: Option<Plant>,
+    /// Places for a plant that strikes once still to pass by.
+    pub(crate) plant_waits: u64,
+    pub(crate) planted: bool,
+    pub(crate) now: u64,
+    queue: BinaryHeap<Reverse<Queued>>,
+    numbers: u64,
+    /// For the network and the servers.
+    pub(crate) rng: Rng,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) seats: Vec<Seat>,
+    pub(crate) links: Vec<Link>,
+    pub(crate) clients: Vec<Client>,
+    pub(crate) backends: Vec<Backend>,
+    pub(crate) faults: Faults,
+    /// Until when connections to servers are refused.
+    pub(crate) down_until: u64,
+    /// Whether faults have stopped.
+    pub(crate) is_calm: bool,
+    pub(crate) violation: Option<String>,
+    /// What happened.
+    pub trace: Trace,
+    /// Events so far.
+    pub events: u64,
+}
+
+/// Events of a run, at most: one that makes more goes round in circles.
+const EVENTS_MAX: u64 = 3_000_000;
+
+impl World {
+    /// The world of a seed.
+    pub fn new(seed: u64, plant: Option<Plant>, traced: bool) -> Self {
+        let mut rng = Rng::new(seed);
+        let plan = Plan::new(&mut rng.fork(1));
+        let mut entropy = rng.fork(2);
+        let options = plan.options.clone();
+        let shared = Shared::new(options, plan.cores, &mut |bytes| entropy.fill(bytes));
+        let seats = (0..plan.cores)
+            .map(|core| {
+                let mut entropy = rng.fork(100 + u64::from(core));
+                let fill = Box::new(move |bytes: &mut [u8]| entropy.fill(bytes));
+                Seat {
+                    engine: Engine::new(Core(core), shared.clone(), fill),
+                    ports: Ports::default(),
+                    links: HashMap::new(),
+                    tick: None,
+                    turning: false,
+                }
+            })
+            .collect();
+        let mut clients = Vec::new();
+        for slot in 0..plan.slots {
+            let mut fork = rng.fork(1000 + slot as u64);
+            clients.push(Client::new(slot, slot, &plan, &mut fork));
+        }
+        let plant_waits = rng.below(12);
+        let mut world = Self {
+            plan,
+            plant,
+            plant_waits,
+            planted: false,
+            now: 1_000_000,
+            queue: BinaryHeap::new(),
+            numbers: 0,
+            rng: rng.fork(3),
+            shared,
+            seats,
+            links: Vec::new(),
+            clients,
+            backends: Vec::new(),
+            faults: Faults::default(),
+            down_until: 0,
+            is_calm: false,
+            violation: None,
+            trace: Trace::new(traced),
+            events: 0,
+        };
+        for slot in 0..world.clients.len() {
+            let delay = world.rng.below(5_000);
+            world.later(delay, Happening::Arrive(slot));
+        }
+        let calm = world.plan.calm;
+        world.later(calm, Happening::Calm);
+        world.later(2_000, Happening::Operator);
+        world
+    }
+
+    /// Has something happen after so many microseconds.
+    pub(crate) fn later(&mut self, delay: u64, what: Happening) {
+        self.numbers += 1;
+        let queued = Queued { at: self.now + delay, number: self.numbers, what };
+        self.queue.push(Reverse(queued));
+    }
+
+    /// The time, as engines count it.
+    pub(crate) fn clock(&self) -> Now {
+        Now(self.now)
+    }
+
+    /// Something is not as it must be: the first such thing ends the run.
+    pub(crate) fn violate(&mut self, checker: &str, what: impl FnOnce() -> String) {
+        if self.violation.is_none() {
+            let what = format!("{checker}: {}", what());
+            self.trace.line(self.now, "VIOLATION", checker, || what.clone());
+            self.violation = Some(what);
+        }
+    }
+
+    /// Runs to the end; what was violated, if anything.
+    pub fn run(&mut self) -> Option<String> {
+        let deadline = self.now + self.plan.calm + PATIENCE;
+        while self.violation.is_none() && !self.clients.iter().all(Client::is_done) {
+            if !self.advance() || self.now > deadline || self.events > EVENTS_MAX {
+                self.stuck();
+            }
+        }
+        self.end();
+        self.violation.take()
+    }
+
+    /// Runs on for a while.
+    pub(crate) fn run_for(&mut self, span: u64) {
+        let until = self.now + span;
+        while self.violation.is_none() && self.queue.peek().is_some_and(|next| next.0.at <= until) {
+            self.advance();
+        }
+        self.now = self.now.max(until);
+    }
+
+    /// The next event; `false` where there is none.
+    fn advance(&mut self) -> bool {
+        let Some(Reverse(next)) = self.queue.pop() else { return false };
+        self.now = self.now.max(next.at);
+        self.events += 1;
+        self.happen(next.what);
+        true
+    }
+
+    fn happen(&mut self, what: Happening) {
+        match what {
+            Happening::Deliver(link, way) => self.deliver(link, way),
+            Happening::Sent(link) => self.sent(link),
+            Happening::Connect(link) => self.connect(link),
+            Happening::Unstall(link, way) => self.unpause(link, way),
+            Happening::Arrive(client) => self.client_arrives(client),
+            Happening::Act(client, number) => self.client_acts(client, number),
+            Happening::Work(backend, number) => self.backend_works(backend, number),
+            Happening::Signal(pid, key, link) => self.signal(pid, &key, link),
+            Happening::Tick(core) => self.tick(core),
+            Happening::Turn(core) => {
+                self.seats[core].turning = false;
+                self.collect(core);
+            }
+            Happening::Tell(core, message) => {
+                self.step(core, refrain_engine::Event::Message(message));
+            }
+            Happening::HandOver(link, core, parcel) => self.arrive(link, core, parcel),
+            Happening::Broken(link) => self.broken(link),
+            Happening::Operator => self.operator(),
+            Happening::Order(command) => self.order(&command),
+            Happening::Calm => self.calm(),
+        }
+    }
+}
