@@ -1,7 +1,8 @@
 //! `cargo xtask`: the chores, by name.
 #![forbid(unsafe_code)]
+#![expect(clippy::print_stdout, reason = "a chore talks to the person at the terminal")]
 
-use std::process::Command;
+use std::process::{Command, ExitCode};
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
@@ -51,18 +52,31 @@ enum Chore {
     Docs,
 }
 
-fn main() -> Result<()> {
-    match Arguments::parse().chore {
-        Chore::Test { no_drivers, only } => suite::run(only.as_deref(), !no_drivers),
+fn main() -> ExitCode {
+    match run(Arguments::parse().chore) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            println!("{error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Whether all went well; an error if the chore could not be done.
+fn run(chore: Chore) -> Result<bool> {
+    match chore {
+        Chore::Test { no_drivers, only } => return Ok(suite::run(only.as_deref(), !no_drivers)),
         Chore::Drivers { new, only } => {
             let version = if new { Version::V18 } else { Version::V15 };
-            suite::direct(version, only.as_deref())
+            return suite::direct(version, only.as_deref());
         }
-        Chore::Provision => provision::everything(),
-        Chore::Sim { arguments } => sim(&arguments),
-        Chore::Tidy => tidy::run(),
-        Chore::Docs => docs::write(),
+        Chore::Provision => provision::everything()?,
+        Chore::Sim { arguments } => sim(&arguments)?,
+        Chore::Tidy => tidy::run()?,
+        Chore::Docs => docs::write()?,
     }
+    Ok(true)
 }
 
 fn sim(arguments: &[String]) -> Result<()> {

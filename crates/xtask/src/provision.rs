@@ -147,7 +147,15 @@ pub fn java() -> Result<PathBuf> {
     let dir = dir().join("java");
     fetch_once(&dir, &fs::read_to_string(&pom)?, |dir| {
         let mut maven = Command::new("mvn");
-        maven.args(["--batch-mode", "--quiet", "dependency:copy-dependencies", "--file"]).arg(&pom);
+        maven
+            .args([
+                "--batch-mode",
+                "--quiet",
+                "-Dstyle.color=never",
+                "dependency:copy-dependencies",
+                "--file",
+            ])
+            .arg(&pom);
         command::run(maven.arg(format!("-DoutputDirectory={}", dir.display())))
     })?;
     Ok(dir)

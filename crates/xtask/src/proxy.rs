@@ -102,7 +102,8 @@ impl Drop for Refrain {
 pub fn over(cluster: &Cluster, pool_mode: &str, pool_size: u32) -> String {
     let (host, port) = (cluster.host(), cluster.port());
     format!(
-        "[pool]\npool_mode = \"{pool_mode}\"\npool_size = {pool_size}\n\n\
+        "auth = \"trust\"\n\n\
+         [pool]\npool_mode = \"{pool_mode}\"\npool_size = {pool_size}\n\n\
          [databases.\"*\"]\nurl = \"postgres://postgres@{host}:{port}\"\n"
     )
 }
