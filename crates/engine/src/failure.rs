@@ -68,9 +68,12 @@ impl Talk<'_> {
     /// Takes back what the messages changed that failed or were skipped.
     fn undo(&mut self, failed: &Failed) {
         let undone = &mut self.hub.pool(self.server.pool).counters.undone;
+        let segment = self.server.ledger.failing();
         for Reverted { undo, failed } in self.client.undos.fail(failed) {
             *undone += 1;
             match undo {
+                // A later segment has changed it since.
+                ClientUndo::Unnamed(_) if self.client.unnamed_changed != segment => {}
                 ClientUndo::Named(name) => drop(self.client.names.remove(&name)),
                 ClientUndo::Closed(name, old) => {
                     if !self.client.names.contains(&name) {
@@ -115,8 +118,7 @@ impl Talk<'_> {
     /// Passes an error on, with the client's names in it.
     fn forward(&mut self, failed: &Failed, fields: &Fields<'_>) {
         let entry = failed.entry;
-        let name =
-            if entry.statement == 0 { None } else { Some(self.client_name(entry.statement)) };
+        let name = if entry.statement == 0 { None } else { Some(self.client_name(&entry)) };
         // The position is one in a text that the client did not send just now (E33).
         let hides_position = matches!(entry.fate, Fate::Swallow(_));
         let prefix = self.hub.shared.registry.prefix();

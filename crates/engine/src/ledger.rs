@@ -126,18 +126,27 @@ pub(crate) struct Entry {
     pub(crate) traits: Traits,
     /// The statement it is about; zero for none.
     pub(crate) statement: u64,
+    /// What the client called it, see [`crate::names::mark`].
+    pub(crate) name: u32,
 }
 
 impl Entry {
     /// An entry about no statement.
     pub(crate) fn new(owed: Owed, fate: Fate) -> Self {
-        Self { owed, fate, traits: Traits::default(), statement: 0 }
+        Self { owed, fate, traits: Traits::default(), statement: 0, name: 0 }
     }
 
     /// The same, about a statement.
     #[must_use]
     pub(crate) fn about(self, statement: u64) -> Self {
         Self { statement, ..self }
+    }
+
+    /// The same, under the name that the client gave.
+    #[must_use]
+    #[inline]
+    pub(crate) fn called(self, name: &[u8]) -> Self {
+        Self { name: crate::names::mark(name), ..self }
     }
 
     /// The same, with what the text may do.
@@ -435,6 +444,11 @@ impl Ledger {
     /// The number of the segment that is being sent.
     pub(crate) fn segment(&self) -> u32 {
         self.sent
+    }
+
+    /// The number of the oldest segment that is not over: the one that an error comes from.
+    pub(crate) fn failing(&self) -> u32 {
+        self.ended.wrapping_add(1)
     }
 
     /// Whether a segment other than the current one may still fail: what was done in it must not be

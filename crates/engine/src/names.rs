@@ -16,6 +16,12 @@ use crate::texts::Local;
 /// A statement's name; those of drivers fit without an allocation (`S_12`, `__asyncpg_stmt_3__`).
 pub(crate) type Name = SmallVec<[u8; 22]>;
 
+/// Tells a client's names for one statement apart, well enough for the words of an error.
+#[inline]
+pub(crate) fn mark(name: &[u8]) -> u32 {
+    name.iter().fold(0x811c_9dc5, |hash, &byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+}
+
 /// A client's share in a statement; the counts hear of its end.
 #[derive(Debug)]
 pub(crate) struct Held(Rc<Local>);
@@ -54,6 +60,13 @@ pub(crate) struct ClientStatement {
     pub(crate) generation: Generation,
     /// What the client was told by Describe; it decodes rows by that.
     pub(crate) shape: Option<Shape>,
+}
+
+impl ClientStatement {
+    /// Whether it is the statement with this ID, and `name` the name with this mark.
+    pub(crate) fn is(&self, id: u64, name: &[u8], wanted: u32) -> bool {
+        self.held.local().statement.id == id && mark(name) == wanted
+    }
 }
 
 /// All named statements of a client.
@@ -110,6 +123,13 @@ impl Names {
                 self.insert(name, statement);
             }
         }
+    }
+
+    /// The name with this mark that the client gave to the statement with this ID.
+    pub(crate) fn marked(&self, id: u64, wanted: u32) -> Option<&[u8]> {
+        let map = self.map.as_ref()?;
+        let found = map.iter().find(|(name, statement)| statement.is(id, name, wanted));
+        found.map(|(name, _)| name.as_slice())
     }
 
     /// The name that the client gave to the statement with this ID, and the statement.

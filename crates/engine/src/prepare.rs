@@ -114,7 +114,8 @@ impl Talk<'_> {
         let mut name = Vec::new();
         local.statement.write_name(&mut name, generation);
         write::parse(self.out(), &name, parse.tail);
-        self.owe(Entry::new(Owed::Parse, Fate::Forward).about(local.statement.id));
+        let entry = Entry::new(Owed::Parse, Fate::Forward).about(local.statement.id);
+        self.owe(entry.called(parse.name));
         Ok(message.bytes.len())
     }
 
@@ -334,7 +335,8 @@ impl Talk<'_> {
         if !local.statement.scan.traits.is_empty() {
             self.note_settings(local.statement.text(), &local.statement.scan);
         }
-        self.owe(Entry::new(Owed::Bind, Fate::Forward).about(local.statement.id));
+        let entry = Entry::new(Owed::Bind, Fate::Forward).about(local.statement.id);
+        self.owe(entry.called(bind.statement));
         self.client.set_portal(bind.portal, portal(&local));
         Ok(self.pass_missing(message))
     }
@@ -393,10 +395,11 @@ impl Talk<'_> {
 
     /// The server's unnamed statement is another client's: this client has none (E16).
     fn hide_unnamed(&mut self, name: &[u8]) {
-        if name.is_empty() && self.server.slots.unnamed != Unnamed::NONE {
+        if name.is_empty() && self.server.slots.unnamed.id != 0 {
             write::close_statement(self.out(), b"");
             let seq = self.owe_us(Owed::Close, Purpose::Prepare, 0);
-            let old = std::mem::replace(&mut self.server.slots.unnamed, Unnamed::NONE);
+            let none = Unnamed::none_since(self.server.ledger.segment());
+            let old = std::mem::replace(&mut self.server.slots.unnamed, none);
             self.undoable_there(seq, ServerUndo::Unnamed(old));
         }
     }
@@ -435,7 +438,8 @@ impl Talk<'_> {
         }
         write::describe_statement(self.ports.out(self.server.conn), &known);
         self.hub.scratch = known;
-        self.owe(Entry::new(Owed::DescribeStatement, Fate::Forward).about(local.statement.id));
+        let entry = Entry::new(Owed::DescribeStatement, Fate::Forward).about(local.statement.id);
+        self.owe(entry.called(name));
         Ok(message.bytes.len())
     }
 

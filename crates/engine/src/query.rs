@@ -54,14 +54,16 @@ impl Talk<'_> {
     fn forget_unnamed(&mut self) {
         let seq = self.server.ledger.next_seq();
         let skippable = self.server.ledger.is_open();
+        let segment = self.server.ledger.segment();
+        self.client.unnamed_changed = segment;
         if let Some(old) = self.client.unnamed.take() {
-            self.client.unnamed_changed = self.server.ledger.segment();
             if skippable {
                 self.client.undos.push(seq, ClientUndo::Unnamed(Some(old)));
             }
         }
-        let old = std::mem::replace(&mut self.server.slots.unnamed, Unnamed::NONE);
-        if skippable && old != Unnamed::NONE {
+        let none = Unnamed::none_since(segment);
+        let old = std::mem::replace(&mut self.server.slots.unnamed, none);
+        if skippable && old.id != 0 {
             self.server.undos.push(seq, ServerUndo::Unnamed(old));
         }
     }
@@ -115,7 +117,7 @@ impl Talk<'_> {
         let Some(local) = found else { return Ok(None) };
         let span = name.of(text);
         let start = span.as_ptr() as usize - text.as_ptr() as usize;
-        self.execute_by_sql(text, start..start + span.len(), &local, scan.traits);
+        self.execute_by_sql(text, start..start + span.len(), &local, scan.traits, &folded);
         if matches!(scan.kind, Kind::Deallocate(_)) {
             self.deallocate_there(&folded, local.statement.id);
         }
@@ -157,6 +159,7 @@ impl Talk<'_> {
         name: std::ops::Range<usize>,
         local: &Rc<Local>,
         traits: Traits,
+        folded: &[u8],
     ) {
         let before = self.server.ledger.next_seq();
         let open = self.server.ledger.is_open();
@@ -172,7 +175,12 @@ impl Talk<'_> {
         query.extend_from_slice(&text[name.end..]);
         self.forget_unnamed();
         write::query(self.out(), &query);
-        self.owe(Entry::new(Owed::Query, Fate::Forward).with(traits).about(local.statement.id));
+        self.owe(
+            Entry::new(Owed::Query, Fate::Forward)
+                .with(traits)
+                .about(local.statement.id)
+                .called(folded),
+        );
     }
 
     /// DEALLOCATE behind extended messages without a Sync ends their transaction, so the server has to see

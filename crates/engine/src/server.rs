@@ -140,8 +140,11 @@ impl Server {
 
     /// Takes back what the messages changed in its set that failed or were skipped.
     pub(crate) fn undo(&mut self, failed: &Failed) {
+        let segment = self.ledger.failing();
         for Reverted { undo, failed } in self.undos.fail(failed) {
             match undo {
+                // A later segment has changed it since.
+                ServerUndo::Unnamed(_) if self.slots.unnamed.segment != segment => {}
                 ServerUndo::Prepared(id) => drop(self.slots.remove(id)),
                 ServerUndo::Evicted(slot) => self.slots.insert(slot),
                 ServerUndo::Unnamed(_) if failed => self.slots.unnamed = Unnamed::NONE,

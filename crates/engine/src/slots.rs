@@ -61,8 +61,15 @@ pub(crate) struct Unnamed {
 }
 
 impl Unnamed {
-    /// No unnamed statement, or one that cannot be known.
+    /// No unnamed statement, or one that cannot be known, since a segment that is over.
     pub(crate) const NONE: Self = Self { id: 0, generation: 0, segment: 0 };
+}
+
+impl Unnamed {
+    /// No unnamed statement, since this segment.
+    pub(crate) fn none_since(segment: u32) -> Self {
+        Self { segment, ..Self::NONE }
+    }
 }
 
 /// Statement IDs are dense and never used twice: they need no hash.

@@ -106,9 +106,18 @@ impl Talk<'_> {
         self.server.undos.settle(seq);
     }
 
-    /// The name the client gave to a statement, for words that PostgreSQL says about it.
-    pub(crate) fn client_name(&mut self, id: u64) -> Name {
-        self.client.names.by_id(id).map_or_else(Name::new, |(name, _)| Name::from_slice(name))
+    /// The name the client gave to an entry's statement, for words that PostgreSQL says about it.
+    pub(crate) fn client_name(&self, entry: &Entry) -> Name {
+        let (id, mark) = (entry.statement, entry.name);
+        let closed = || {
+            self.client.undos.iter().find_map(|undo| match undo {
+                ClientUndo::Closed(name, statement) => statement.is(id, name, mark).then_some(&**name),
+                ClientUndo::AllClosed(names) => names.marked(id, mark),
+                ClientUndo::Named(_) | ClientUndo::Unnamed(_) => None,
+            })
+        };
+        let name = self.client.names.marked(id, mark).or_else(closed);
+        name.map_or_else(Name::new, Name::from_slice)
     }
 }
 

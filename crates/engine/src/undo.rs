@@ -77,6 +77,11 @@ impl<U> Undos<U> {
         struck.into_iter().rev().map(move |(seq, undo)| Reverted { undo, failed: seq == first })
     }
 
+    /// All changes that are not final, oldest first.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &U> {
+        self.0.iter().map(|(_, undo)| undo)
+    }
+
     /// Whether every change is final.
     #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
