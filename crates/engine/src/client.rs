@@ -206,6 +206,8 @@ pub(crate) struct Client {
     pub(crate) portals: HashMap<Name, Portal>,
     /// Why its server cannot be taken from it.
     pub(crate) pins: Pins,
+    /// Those that are gone when the transaction commits.
+    pub(crate) unpins: Pins,
     /// Whether it changed settings that PostgreSQL does not report.
     pub(crate) probe: bool,
     /// Their names, as far as `pg_settings` does not list them.
@@ -254,6 +256,7 @@ impl Client {
             portal: Portal::default(),
             portals: HashMap::new(),
             pins: Pins::default(),
+            unpins: Pins::default(),
             probe: false,
             probe_names: Vec::new(),
             connected: now,

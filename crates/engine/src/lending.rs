@@ -138,7 +138,9 @@ impl Step<'_> {
         let Some(s) = self.engine.roles.server(server) else { return };
         s.custody = Custody::Resetting;
         s.since = self.now;
-        s.dirty |= mode == PoolMode::Session || client.probe || !client.pins.is_empty();
+        // What is still owed may leave something behind whose completion nobody looks at.
+        let left = client.probe || !client.pins.is_empty() || !s.ledger.is_empty();
+        s.dirty |= mode == PoolMode::Session || left;
         let half_sent = client.inbox.rest > 0 && client.inbox.rest_goes == crate::inbox::Rest::On;
         if half_sent || s.ledger.copying() != Copying::No {
             return self.close_server(server);
@@ -361,8 +363,9 @@ impl Step<'_> {
                 self.connect_failed(conn, "the server closed the connection");
             }
             Custody::Lent(client) => {
+                let cut = self.is_cut(client);
                 self.drop_server(conn, true);
-                self.server_failed_client(client, Cause::ServerGone);
+                self.server_failed_client(client, Cause::ServerGone, cut);
             }
             Custody::Idle | Custody::Resetting | Custody::Cancelling => {
                 self.drop_server(conn, true)
@@ -381,9 +384,10 @@ impl Step<'_> {
                 note(self.ports, Level::Error, cause.key(), pool, format!("owed: {owed:?}"));
             }
         }
+        let cut = client.is_some_and(|client| self.is_cut(client));
         self.drop_server(conn, false);
         if let Some(client) = client {
-            self.server_failed_client(client, cause);
+            self.server_failed_client(client, cause, cut);
         }
     }
 
@@ -399,10 +403,10 @@ impl Step<'_> {
         }
     }
 
-    fn server_failed_client(&mut self, client: Conn, cause: Cause) {
+    fn server_failed_client(&mut self, client: Conn, cause: Cause, cut: bool) {
         if let Some(c) = self.engine.roles.client(client) {
             c.link = None;
-            self.end_client(client, cause);
+            self.end_client_saying(client, cause, !cut);
         }
     }
 

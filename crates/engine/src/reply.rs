@@ -163,6 +163,7 @@ impl Talk<'_> {
             }
             back::PARAMETER_STATUS => self.setting(run, length, body),
             back::ERROR_RESPONSE => {
+                self.client.unpins = Pins::default();
                 self.flush(run);
                 run.from += length;
                 run.at += length;
@@ -261,11 +262,14 @@ impl Talk<'_> {
             Tag::Set | Tag::Reset if traits.contains(Traits::SET) => self.client.probe = true,
             Tag::Prepare => self.pin(Pins::PREPARED),
             Tag::Listen => self.pin(Pins::LISTEN),
-            Tag::Unlisten if traits.contains(Traits::UNLISTEN_ALL) => self.unpin(Pins::LISTEN),
+            Tag::Unlisten if traits.contains(Traits::UNLISTEN_ALL) => {
+                self.unpin_at_commit(Pins::LISTEN);
+            }
             Tag::DeclareCursor if traits.contains(Traits::HOLD) => self.pin(Pins::HOLD),
             Tag::CloseCursorAll => self.unpin(Pins::HOLD),
             Tag::Load => self.pin(Pins::LOAD),
-            Tag::DiscardTemp => self.unpin(Pins::TEMP),
+            Tag::DiscardTemp => self.unpin_at_commit(Pins::TEMP),
+            Tag::Rollback => self.client.unpins = Pins::default(),
             Tag::DeallocateAll => self.deallocated_all(),
             Tag::DiscardAll => self.discarded_all(),
             Tag::Ddl => {
@@ -295,11 +299,17 @@ impl Talk<'_> {
 
     fn pin(&mut self, pin: Pins) {
         self.client.pins.add(pin);
+        self.client.unpins.remove(pin);
         self.server.dirty = true;
     }
 
     fn unpin(&mut self, pin: Pins) {
         self.client.pins.remove(pin);
+    }
+
+    /// What a rollback would bring back goes with the end of the transaction.
+    fn unpin_at_commit(&mut self, pin: Pins) {
+        self.client.unpins.add(pin);
     }
 
     /// DEALLOCATE ALL ran on the server: all its statements are gone, and the client's.
@@ -345,6 +355,10 @@ impl Talk<'_> {
         let status = Status::read(body)?;
         let settled = self.server.ledger.settle(back::READY_FOR_QUERY)?;
         self.server.ledger.ready(status);
+        if status == Status::Idle && !self.client.unpins.is_empty() {
+            let gone = std::mem::take(&mut self.client.unpins);
+            self.unpin(gone);
+        }
         self.settle(settled.seq);
         let goes = fate(&settled.entry);
         self.advance(run, length, goes);

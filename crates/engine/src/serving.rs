@@ -229,8 +229,22 @@ impl Step<'_> {
         true
     }
 
+    /// Whether a client has the beginning of a message whose rest is still to come: whatever it is sent next, it
+    /// takes for that rest.
+    pub(crate) fn is_cut(&mut self, conn: Conn) -> bool {
+        let link = self.engine.roles.client(conn).and_then(|client| client.link);
+        let server = link.and_then(|server| self.engine.roles.server(server));
+        server.is_some_and(|s| s.inbox.rest > 0 && s.inbox.rest_goes == Rest::On)
+    }
+
     /// A client's session is over. It is told why, and what it had goes back or away.
     pub(crate) fn end_client(&mut self, conn: Conn, cause: Cause) {
+        let says = !self.is_cut(conn);
+        self.end_client_saying(conn, cause, says);
+    }
+
+    /// The same; in the middle of a message nothing can be said.
+    pub(crate) fn end_client_saying(&mut self, conn: Conn, cause: Cause, says: bool) {
         let level = match cause {
             Cause::Terminated | Cause::ClientGone | Cause::Shutdown => Level::Debug,
             _ => Level::Warn,
@@ -240,7 +254,7 @@ impl Step<'_> {
             self.remove_client(conn, true);
             return;
         }
-        if let Some(report) = cause.report() {
+        if let Some(report) = cause.report().filter(|_| says) {
             write::error(self.ports.out(conn), &report);
         }
         self.remove_client(conn, false);
