@@ -10,7 +10,7 @@
 
 use refrain_engine::Event;
 use refrain_wire::startup::{self, Opening};
-use refrain_wire::tag::front;
+use refrain_wire::tag::{back, front};
 use refrain_wire::write::{self, Report};
 
 use crate::frames::Frames;
@@ -209,7 +209,7 @@ impl World {
         let out = backend.session.take_output();
         let link = backend.link;
         if !out.is_empty() {
-            if find(&out, b"C26000\0") && find(&out, b"statement \"_r") && !find(&out, b"_none\"") {
+            if lacks_ours(&out) {
                 let text = brief(&out);
                 self.violate("statements", || format!("a server lacks a statement of ours: {text}"));
             }
@@ -337,6 +337,18 @@ fn client_in(tag: u8, body: &[u8]) -> Option<usize> {
         }
     }
     None
+}
+
+/// Whether an error says that a server has not a statement of the engine's. One is never there, on purpose.
+fn lacks_ours(out: &[u8]) -> bool {
+    let mut replies = Frames::default();
+    replies.push(out);
+    std::iter::from_fn(|| replies.take()).any(|(tag, body)| {
+        tag == back::ERROR_RESPONSE
+            && find(&body, b"C26000\0")
+            && find(&body, b"statement \"_r")
+            && !find(&body, b"_none\"")
+    })
 }
 
 fn find(haystack: &[u8], needle: &[u8]) -> bool {

@@ -17,6 +17,22 @@ impl World {
         let waiting = self.clients.iter().filter(|client| !client.is_done());
         let states: Vec<String> = waiting.map(|client| client.status()).collect();
         let events = self.events;
+        let now = self.clock();
+        for seat in &self.seats {
+            let view = seat.engine.snapshot(now);
+            for pool in &view.pools {
+                let (paused, waiting) = (pool.paused, pool.waiting);
+                self.trace.line(self.now, "pool", &format!("{:?}", view.core), || {
+                    format!("{} paused {paused} waiting {waiting}", pool.user)
+                });
+            }
+            for client in &view.clients {
+                self.trace.line(self.now, "client", &format!("{:?}", view.core), || format!("{client:?}"));
+            }
+            for server in &view.servers {
+                self.trace.line(self.now, "server", &format!("{:?}", view.core), || format!("{server:?}"));
+            }
+        }
         self.violate("liveness", || format!("after {events} events: {}", states.join("; ")));
     }
 

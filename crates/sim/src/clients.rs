@@ -70,7 +70,8 @@ impl Client {
     pub(crate) fn new(id: usize, slot: usize, plan: &Plan, rng: &mut Rng) -> Self {
         let cancels = plan.rates.cancel > 0 && rng.chance(700);
         let blocks = plan.mode != PoolMode::Statement || rng.chance(50);
-        let script = Script::new(id, plan.weights, blocks, cancels);
+        let mut script = Script::new(id, plan.weights, blocks, cancels);
+        script.resets = !plan.startup_settings;
         let mut settings = Vec::new();
         if plan.startup_settings && rng.chance(700) {
             let all = [("application_name", "app"), ("timezone", "Asia/Tokyo"), ("work_mem", "7MB")];
@@ -258,7 +259,11 @@ impl World {
             return;
         }
         let leaves = client.stage == Stage::Leaves;
-        if !leaves && !client.told && !client.oracle.has_ended() {
+        // In the middle of a message nothing can be said.
+        let faults = &self.faults;
+        let cut = !client.input.is_empty()
+            && (faults.servers > 0 || faults.kills > 0 || faults.drained || faults.logins > 0);
+        if !leaves && !cut && !client.told && !client.oracle.has_ended() {
             let awaits = client.oracle.awaits();
             return self.violate("endings", || {
                 format!("client {number} was disconnected without a word; it {awaits}")

@@ -6,7 +6,7 @@ use refrain_wire::tag::back;
 use refrain_wire::write;
 
 use crate::lang::{Item, Statement};
-use crate::session::{Fault, Prepared, Session, Transaction};
+use crate::session::{Fault, Held, Prepared, Session, Transaction};
 use crate::state::State;
 
 type Row = Vec<String>;
@@ -65,8 +65,8 @@ impl Session {
                 inner.map_or(0, |inner| self.columns(inner))
             }
             Statement::Fetch(name) => {
-                let rows = self.state.holds.get(name);
-                rows.and_then(|rows| rows.first()).map_or(1, Vec::len)
+                let held = self.holds.get(name);
+                held.and_then(|held| held.rows.first()).map_or(1, Vec::len)
             }
             _ => 0,
         }
@@ -162,8 +162,7 @@ impl Session {
             Statement::Execute(name, arguments) => self.execute_by_name(name, arguments),
             Statement::Fetch(name) => {
                 let message = format!("cursor \"{name}\" does not exist");
-                let state = Rc::make_mut(&mut self.state);
-                let rows = state.holds.get_mut(name).map(std::mem::take);
+                let rows = self.holds.get_mut(name).map(|held| std::mem::take(&mut held.rows));
                 rows.map(Outcome::Rows).ok_or_else(|| Fault::new("34000", message))
             }
             Statement::CopyIn => Ok(Outcome::CopyIn),
@@ -172,7 +171,10 @@ impl Session {
                 let Outcome::Rows(rows) = self.run(body, given)? else {
                     return Err(Fault::new("42601", "a cursor is of rows"));
                 };
-                Rc::make_mut(&mut self.state).holds.insert(name.clone(), rows);
+                if self.holds.contains_key(name) {
+                    return Err(Fault::new("42P03", format!("cursor \"{name}\" already exists")));
+                }
+                self.holds.insert(name.clone(), Held { rows, kept: false });
                 Ok(Outcome::Tag("DECLARE CURSOR".to_owned()))
             }
             other => self.command(other).map(|tag| Outcome::Tag(tag.to_owned())),
@@ -257,11 +259,11 @@ impl Session {
             Statement::Ddl(tag) => tag,
             Statement::CloseCursor(Some(name)) => {
                 let message = format!("cursor \"{name}\" does not exist");
-                state.holds.remove(name).ok_or_else(|| Fault::new("34000", message))?;
+                self.holds.remove(name).ok_or_else(|| Fault::new("34000", message))?;
                 "CLOSE CURSOR"
             }
             Statement::CloseCursor(None) => {
-                state.holds.clear();
+                self.holds.clear();
                 "CLOSE CURSOR ALL"
             }
             _ => return Err(Fault::new("XX000", "not a command")),
@@ -328,6 +330,7 @@ impl Session {
         }
         self.statements.clear();
         self.locks = 0;
+        self.holds.clear();
         Rc::make_mut(&mut self.state).discard();
         Ok("DISCARD ALL")
     }

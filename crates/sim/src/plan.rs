@@ -117,6 +117,7 @@ impl Plan {
         }
         let startup_settings = rng.chance(300);
         if startup_settings {
+            // What a startup packet set, RESET and DISCARD ALL do not bring back through the proxy.
             weights[index(Feature::Discards)] = 0;
         }
         let slow_links = rng.chance(150);

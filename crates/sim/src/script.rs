@@ -115,6 +115,8 @@ pub struct Script {
     later: Option<Vec<u8>>,
     /// The script waits after each unit: in a COPY that a cancel may hit, the Sync behind it is ambiguous.
     pub patient: bool,
+    /// Whether it resets settings.
+    pub resets: bool,
 }
 
 impl Script {
@@ -122,7 +124,8 @@ impl Script {
     pub fn new(client: usize, weights: [u64; FEATURES.len()], blocks: bool, patient: bool) -> Self {
         let say = Say(Vec::new(), client);
         let in_block = false;
-        Self { client, request: 0, weights, say, in_block, blocks, later: None, patient }
+        let (later, resets) = (None, true);
+        Self { client, request: 0, weights, say, in_block, blocks, later, patient, resets }
     }
 
     fn tag(&mut self) -> String {
@@ -252,7 +255,7 @@ impl Script {
         let text = match rng.below(7) {
             0..=2 => format!("set work_mem to '{size}MB'"),
             3 => "set my.setting to 'mine'; select current_setting('my.setting')".to_owned(),
-            4 => "reset work_mem".to_owned(),
+            4 if self.resets => "reset work_mem".to_owned(),
             5 => "set extra_float_digits to '3'".to_owned(),
             _ => format!("select set_config('work_mem','{size}MB',false)"),
         };

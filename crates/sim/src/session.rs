@@ -71,6 +71,15 @@ pub(crate) struct Portal {
     pub(crate) rows: Option<Vec<Vec<String>>>,
 }
 
+/// A cursor WITH HOLD.
+#[derive(Debug)]
+pub(crate) struct Held {
+    /// The rows left of it.
+    pub(crate) rows: Vec<Vec<String>>,
+    /// Whether the transaction that made it has committed.
+    pub(crate) kept: bool,
+}
+
 /// Where a transaction stands.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum Transaction {
@@ -103,6 +112,7 @@ pub struct Session {
     pub(crate) statements: BTreeMap<String, Rc<Prepared>>,
     pub(crate) portals: BTreeMap<String, Portal>,
     told: BTreeMap<&'static str, String>,
+    pub(crate) holds: BTreeMap<String, Held>,
     pub(crate) delivered: Vec<(String, String)>,
     pub(crate) locks: u32,
     pub(crate) copying: Option<CopyIn>,
@@ -176,7 +186,7 @@ impl Session {
         note(!self.is_quiet(), "an open transaction");
         note(!state.temps.is_empty(), "temporary tables");
         note(!state.listens.is_empty(), "LISTEN");
-        note(!state.holds.is_empty(), "held cursors");
+        note(!self.holds.is_empty(), "held cursors");
         note(self.locks > 0, "advisory locks");
         let prepared = self.statements.values().any(|prepared| prepared.by_sql);
         note(prepared, "statements prepared by SQL");
@@ -362,6 +372,7 @@ impl Session {
     pub(crate) fn commit(&mut self) {
         self.transaction = Transaction::None;
         self.portals.clear();
+        self.holds.values_mut().for_each(|held| held.kept = true);
         let state = &self.state;
         if !state.local.is_empty() || !state.notes.is_empty() {
             let state = Rc::make_mut(&mut self.state);
@@ -382,6 +393,7 @@ impl Session {
         };
         self.transaction = then;
         self.portals.clear();
+        self.holds.retain(|_, held| held.kept);
         if let Some(saved) = saved {
             self.state = saved;
         }

@@ -34,8 +34,6 @@ pub struct State {
     pub temps: BTreeSet<String>,
     /// Channels.
     pub listens: BTreeSet<String>,
-    /// Cursors WITH HOLD, and the rows left of them.
-    pub holds: BTreeMap<String, Vec<Vec<String>>>,
     /// What COMMIT will notify.
     pub notes: Vec<(String, String)>,
 }
