@@ -125,7 +125,7 @@ impl Step<'_> {
             Role::Client(_) => self.end_client(conn, Cause::ClientGone),
             Role::Server(_) => self.server_gone(conn),
             Role::Cancel(_) => self.cancel_over(conn),
-            Role::Free => {}
+            Role::Free => self.ports.give_up(conn),
         }
     }
 

@@ -122,6 +122,16 @@ impl Ports {
         self.close(conn);
     }
 
+    /// What is still queued on a connection that is to be closed cannot be sent any more: the peer has gone.
+    pub fn give_up(&mut self, conn: Conn) {
+        let Some(port) = self.ports.get_mut(conn.0 as usize) else { return };
+        if port.state == State::Closing {
+            port.pending.clear();
+            port.in_flight = 0;
+            self.mark(conn);
+        }
+    }
+
     /// Forgets `conn` without closing it: its socket moves to another core. Nothing may be queued.
     pub fn release(&mut self, conn: Conn) {
         assert_eq!(self.queued(conn), 0, "nothing is left behind");

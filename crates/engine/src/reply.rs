@@ -99,7 +99,9 @@ impl Talk<'_> {
             let body = &input[refrain_wire::frame::HEADER_BYTES..length];
             return self.message(run, header, body);
         }
-        if streams(header.tag) {
+        // The rows of a probe are for us.
+        let probe = matches!(self.server.ledger.front(), Some(e) if e.fate == Fate::Swallow(Purpose::Probe));
+        if streams(header.tag) && !(probe && header.tag == back::DATA_ROW) {
             self.begin_stream(run, header)
         } else if length > LOOKED_INTO_MAX {
             Err(Halt::Broken)
