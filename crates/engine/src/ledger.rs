@@ -16,9 +16,9 @@
 //!   client's row;
 //! - the oldest entry is never one that is made up: those are handed out as soon as they become it.
 //!
-//! COPY FROM STDIN takes Syncs that were sent before its end as noise (E42). [`Owed::Nothing`] marks
-//! where the client ended its stream, so that the Syncs before it can be told from those behind; the
-//! former then owe nothing either.
+//! COPY FROM STDIN takes Syncs that were sent before its end as noise (E42). Marks say where the client
+//! began and ended its stream. If the COPY succeeds, it swallowed the Syncs before the end; if it fails
+//! once begun, those before the first data, and those behind are taken to count.
 //!
 //! Not here: whether the client may send the message (`client`), and which server gets it (`pool`).
 
@@ -49,8 +49,12 @@ pub(crate) enum Owed {
     Query,
     /// FunctionCallResponse, then ReadyForQuery.
     FunctionCall,
-    /// Nothing: the client ended a COPY stream here, or COPY swallowed a Sync.
+    /// Nothing: a Sync that COPY swallowed.
     Nothing,
+    /// Nothing: the client began a COPY stream here.
+    CopyBegin,
+    /// Nothing: the client ended a COPY stream here.
+    CopyEnd,
 }
 
 impl Owed {
@@ -58,6 +62,12 @@ impl Owed {
     #[inline]
     pub(crate) fn ends_segment(self) -> bool {
         matches!(self, Self::Sync | Self::Query | Self::FunctionCall)
+    }
+
+    /// Whether it only marks a place.
+    #[inline]
+    fn is_mark(self) -> bool {
+        matches!(self, Self::Nothing | Self::CopyBegin | Self::CopyEnd)
     }
 }
 
@@ -255,7 +265,7 @@ fn rule(owed: Owed, tag: u8) -> Rule {
         Query => (QUERY, &[back::READY_FOR_QUERY]),
         Sync => (&[], &[back::READY_FOR_QUERY]),
         FunctionCall => (&[back::FUNCTION_CALL_RESPONSE], &[back::READY_FOR_QUERY]),
-        Nothing => (&[], &[]),
+        Nothing | CopyBegin | CopyEnd => (&[], &[]),
     };
     if ends.contains(&tag) {
         Rule::Ends
@@ -292,7 +302,7 @@ impl Ledger {
     pub(crate) fn push(&mut self, entry: Entry) -> (Seq, Option<Made>) {
         let seq = self.head + self.entries.len() as u64;
         self.open = match entry.owed {
-            Owed::Nothing => self.open,
+            mark if mark.is_mark() => self.open,
             owed => !owed.ends_segment(),
         };
         self.sent = self.sent.wrapping_add(u32::from(entry.owed.ends_segment()));
@@ -301,7 +311,7 @@ impl Ledger {
                 self.head += 1;
                 return (seq, Some(made));
             }
-            if entry.owed == Owed::Nothing {
+            if entry.owed.is_mark() {
                 self.head += 1;
                 return (seq, None);
             }
@@ -340,7 +350,7 @@ impl Ledger {
                     self.pop();
                     return Some((seq, made));
                 }
-                (_, Owed::Nothing) => self.pop(),
+                (_, mark) if mark.is_mark() => self.pop(),
                 _ => return None,
             }
         }
@@ -357,7 +367,7 @@ impl Ledger {
             return Err(Surprise { tag: back::ERROR_RESPONSE, owed: None });
         };
         let first = self.head;
-        let early_syncs = self.copying == Copying::In && self.strike_early_syncs();
+        let early_syncs = self.copying == Copying::In && self.strike_syncs(Owed::CopyBegin);
         self.copying = Copying::No;
         let skips = !entry.owed.ends_segment();
         if skips {
@@ -384,7 +394,7 @@ impl Ledger {
             back::COPY_BOTH_RESPONSE => self.copying = Copying::Both,
             back::COMMAND_COMPLETE => {
                 if self.copying == Copying::In {
-                    self.strike_early_syncs();
+                    self.strike_syncs(Owed::CopyEnd);
                 }
                 self.copying = Copying::No;
             }
@@ -393,8 +403,8 @@ impl Ledger {
         }
     }
 
-    /// The Syncs that COPY FROM STDIN swallowed owe nothing. Says whether there were any.
-    fn strike_early_syncs(&mut self) -> bool {
+    /// The Syncs that COPY FROM STDIN swallowed, those before `end`, owe nothing. Says whether there were any.
+    fn strike_syncs(&mut self, end: Owed) -> bool {
         let mut any = false;
         for entry in self.entries.iter_mut().skip(1) {
             match entry.owed {
@@ -403,7 +413,7 @@ impl Ledger {
                     self.ended = self.ended.wrapping_add(1);
                     any = true;
                 }
-                Owed::Nothing => break,
+                mark if mark == end || mark == Owed::CopyEnd => break,
                 _ => {}
             }
         }
@@ -419,6 +429,15 @@ impl Ledger {
     /// Where the session stood at the last ReadyForQuery.
     pub(crate) fn status(&self) -> Status {
         self.status
+    }
+
+    /// Marks the place where the client begins a COPY stream, if it may be one.
+    #[inline]
+    pub(crate) fn copy_begins(&mut self) {
+        let marked = self.entries.back().is_none_or(|entry| entry.owed == Owed::CopyBegin);
+        if !marked {
+            self.push(Entry::new(Owed::CopyBegin, Fate::Forward));
+        }
     }
 
     /// Whether a COPY stream is under way.
@@ -588,19 +607,25 @@ mod tests {
     fn copy_swallows_the_syncs_before_its_end() {
         use Owed::*;
         // P B E S d d c S: one ReadyForQuery.
-        let mut ledger = owing(&[Execute, Sync, Nothing, Sync]);
+        let mut ledger = owing(&[Execute, Sync, CopyBegin, CopyEnd, Sync]);
         ledger.settle(b'G').unwrap();
         ledger.settle(b'C').unwrap();
         assert!(ledger.made().is_none());
         assert_eq!(owed(&ledger), [Sync]);
+        // Swallowed as well when it came amid the data.
+        let mut ledger = owing(&[Execute, CopyBegin, Sync, CopyEnd, Sync]);
+        ledger.settle(b'G').unwrap();
+        ledger.settle(b'C').unwrap();
+        ledger.made();
+        assert_eq!(owed(&ledger), [Sync]);
         // Failed before it began: two.
-        let mut ledger = owing(&[Execute, Sync, Nothing, Sync]);
+        let mut ledger = owing(&[Execute, Sync, CopyBegin, CopyEnd, Sync]);
         ledger.fail().unwrap();
         ledger.settle(b'Z').unwrap();
         ledger.made();
         ledger.settle(b'Z').unwrap();
         // Failed after it began: one, and doubt.
-        let mut ledger = owing(&[Execute, Sync, Nothing, Sync]);
+        let mut ledger = owing(&[Execute, Sync, CopyBegin, CopyEnd, Sync]);
         ledger.settle(b'G').unwrap();
         assert!(ledger.fail().unwrap().early_syncs);
         assert_eq!(owed(&ledger), [Sync]);

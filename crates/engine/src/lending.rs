@@ -65,6 +65,7 @@ impl Step<'_> {
         client.changed = 0;
         client.parsed = 0;
         client.unnamed_changed = 0;
+        client.barrier = None;
         let pool = talk.hub.pool(server.pool);
         pool.counters.server_assignments += 1;
         if !std::sync::Arc::ptr_eq(&server.profile, &client.profile) {

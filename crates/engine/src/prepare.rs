@@ -516,12 +516,14 @@ impl Talk<'_> {
     #[inline]
     fn is_stale(&mut self, name: &[u8], local: &Rc<Local>) -> Result<bool, Stop> {
         let current = local.statement.generation();
+        let failed = self.server.ledger.status() == Status::Failed;
         let found = match name.is_empty() {
             true => self.client.unnamed.as_mut(),
             false => self.client.names.get(name),
         };
         let Some(statement) = found else { return Ok(false) };
-        if statement.generation == current {
+        // A failed transaction refuses the Bind whatever its shape.
+        if statement.generation == current || failed {
             return Ok(false);
         }
         let Some(told) = statement.shape else {
@@ -542,7 +544,7 @@ impl Talk<'_> {
     fn ask_shape(&mut self, local: &Rc<Local>) -> Stop {
         let id = local.statement.id;
         let asked = self.server.ledger.asks_shape(id);
-        if !asked && self.server.ledger.status() != Status::Failed {
+        if !asked {
             self.ensure_named(local);
             let mut name = Vec::new();
             local.statement.write_name(&mut name, local.statement.generation());

@@ -105,7 +105,10 @@ impl Talk<'_> {
                 self.owe(Entry::new(Owed::FunctionCall, Fate::Forward));
                 Ok(self.pass(&message))
             }
-            front::COPY_DATA => Ok(self.pass(&message)),
+            front::COPY_DATA => {
+                self.server.ledger.copy_begins();
+                Ok(self.pass(&message))
+            }
             front::COPY_DONE | front::COPY_FAIL => Ok(self.copy_end(&message)),
             front::TERMINATE => Err(Stop::End(Cause::Terminated)),
             _ => Err(Stop::End(Cause::ClientProtocol)),
@@ -218,7 +221,7 @@ impl Talk<'_> {
     fn copy_end(&mut self, message: &Message<'_>) -> usize {
         let ledger = &self.server.ledger;
         if !ledger.is_empty() || ledger.copying() != Copying::No {
-            self.server.ledger.push(Entry::new(Owed::Nothing, Fate::Forward));
+            self.server.ledger.push(Entry::new(Owed::CopyEnd, Fate::Forward));
         }
         self.pass(message)
     }

@@ -1,0 +1,81 @@
+//! The hot path allocates nothing.
+//!
+//! Once client, statement and server are warm, a transaction that is simple, extended or prepared
+//! takes no memory from the allocator and gives none back, in the engine and in its ports.
+
+#![expect(unsafe_code, reason = "an allocator that counts is an unsafe trait")]
+
+mod common;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use crate::common::{World, scripts};
+
+/// Runs before counting: tables and buffers have their sizes then.
+const WARM_UP: u32 = 1_000;
+/// Runs that are counted.
+const RUNS: u32 = 10_000;
+
+/// The system's allocator, with a count of requests of each thread.
+struct Counting;
+
+thread_local! {
+    static REQUESTS: Cell<u64> = const { Cell::new(0) };
+}
+
+fn count() {
+    REQUESTS.with(|requests| requests.set(requests.get() + 1));
+}
+
+// SAFETY: every call is passed on to the system's allocator as it is; counting touches a thread-local
+// cell that needs neither initialisation nor a destructor.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count();
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        count();
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        count();
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Requests to the allocator in [`RUNS`] runs of each script.
+fn requests_of_each() -> Vec<(&'static str, bool, u64)> {
+    let measure = |script: &common::Script| {
+        let mut world = World::new(script);
+        let bytes = world.run(script);
+        for _ in 0..WARM_UP {
+            assert_eq!(world.run(script), bytes, "{}: every run is alike", script.name);
+        }
+        let before = REQUESTS.get();
+        for _ in 0..RUNS {
+            world.run(script);
+        }
+        (script.name, script.hot, (REQUESTS.get() - before) / script.transactions)
+    };
+    scripts().iter().map(measure).collect()
+}
+
+#[test]
+fn the_hot_path_allocates_nothing() {
+    let found = requests_of_each();
+    for (name, hot, requests) in &found {
+        println!("{name}: {} a transaction{}", *requests as f64 / f64::from(RUNS), if *hot { ", hot" } else { "" });
+    }
+    let guilty: Vec<_> = found.iter().filter(|(_, hot, requests)| *hot && *requests > 0).collect();
+    assert!(guilty.is_empty(), "{guilty:?}");
+}

@@ -1,0 +1,130 @@
+//! What clients say, over and over.
+
+use refrain_wire::tag::front;
+use refrain_wire::write;
+
+use super::fake::FAILS;
+
+/// Who says something, and what.
+type Said = (usize, Vec<u8>);
+
+/// A conversation that can be repeated without end.
+pub(crate) struct Script {
+    /// What it is called in reports.
+    pub(crate) name: &'static str,
+    /// Options of the pool, besides the defaults and one server.
+    pub(super) options: &'static str,
+    /// The clients, each with its startup settings.
+    pub(super) clients: &'static [&'static [(&'static str, &'static str)]],
+    /// Said once.
+    pub(super) before: Vec<Said>,
+    /// Said at each run.
+    pub(super) steps: Vec<Said>,
+    /// Transactions in one run.
+    pub(crate) transactions: u64,
+    /// Whether a run is to allocate nothing once the world is warm.
+    pub(crate) hot: bool,
+}
+
+const TEXT: &[u8] = b"SELECT abalance FROM pgbench_accounts WHERE aid = $1;";
+const OTHER_TEXT: &[u8] = b"SELECT bbalance FROM pgbench_branches WHERE bid = $1;";
+
+/// All scripts.
+pub(crate) fn scripts() -> Vec<Script> {
+    vec![
+        plain("simple query", one(simple(b"SELECT abalance FROM pgbench_accounts WHERE aid = 7;"))),
+        plain("extended", one([parse(b"", TEXT), run(b"")].concat())),
+        Script { before: one(prepare(b"P0_1", TEXT)), ..plain("prepared hit", one(run(b"P0_1"))) },
+        Script {
+            options: "max_server_statements = 1",
+            before: [one(prepare(b"a", TEXT)), one(prepare(b"b", OTHER_TEXT))].concat(),
+            transactions: 2,
+            hot: false,
+            ..plain("prepared miss", [one(run(b"a")), one(run(b"b"))].concat())
+        },
+        Script {
+            before: one(prepare(b"kept", TEXT)),
+            transactions: 2,
+            hot: false,
+            ..plain("parse known, close", [one(prepare(b"a", TEXT)), one(close(b"a"))].concat())
+        },
+        Script { hot: false, ..plain("close of nothing", one(close(b"a"))) },
+        Script {
+            before: one(prepare(b"a", TEXT)),
+            ..plain(
+                "transaction of 3",
+                [one(simple(b"BEGIN")), one(run(b"a")), one(simple(b"COMMIT"))].concat(),
+            )
+        },
+        Script {
+            hot: false,
+            ..plain("error in a pipeline", one([parse(b"", FAILS), run(b""), run(b"")].concat()))
+        },
+        Script { hot: false, ..plain("copy in", copy_in()) },
+        Script {
+            clients: &[&[("timezone", "UTC")], &[("timezone", "Asia/Tokyo")]],
+            transactions: 2,
+            hot: false,
+            ..plain("put right", vec![(0, simple(b"SELECT 1")), (1, simple(b"SELECT 1"))])
+        },
+    ]
+}
+
+fn plain(name: &'static str, steps: Vec<Said>) -> Script {
+    let (before, clients) = (Vec::new(), &[&[] as &[_]] as &[_]);
+    Script { name, options: "", clients, before, steps, transactions: 1, hot: true }
+}
+
+/// The first client says it.
+fn one(bytes: Vec<u8>) -> Vec<Said> {
+    vec![(0, bytes)]
+}
+
+fn simple(text: &[u8]) -> Vec<u8> {
+    written(|out| write::query(out, text))
+}
+
+fn parse(name: &[u8], text: &[u8]) -> Vec<u8> {
+    written(|out| write::parse(out, name, &[text, b"\0\0\0"].concat()))
+}
+
+fn prepare(name: &[u8], text: &[u8]) -> Vec<u8> {
+    [parse(name, text), written(write::sync)].concat()
+}
+
+fn close(name: &[u8]) -> Vec<u8> {
+    written(|out| {
+        write::close_statement(out, name);
+        write::sync(out);
+    })
+}
+
+/// Bind, Describe, Execute and Sync, as pgbench sends them.
+fn run(statement: &[u8]) -> Vec<u8> {
+    written(|out| {
+        write::message(out, front::BIND, |out| {
+            write::string(out, b"");
+            write::string(out, statement);
+            out.extend_from_slice(b"\0\0\0\x01\0\0\0\x0512345\0\x01\0\0");
+        });
+        write::message(out, front::DESCRIBE, |out| out.extend_from_slice(b"P\0"));
+        write::message(out, front::EXECUTE, |out| out.extend_from_slice(b"\0\0\0\0\0"));
+        write::sync(out);
+    })
+}
+
+fn copy_in() -> Vec<Said> {
+    let data = written(|out| {
+        for _ in 0..4 {
+            write::message(out, front::COPY_DATA, |out| out.extend_from_slice(b"1\t2\t3\n"));
+        }
+        write::bare(out, front::COPY_DONE);
+    });
+    vec![(0, simple(b"COPY t FROM STDIN")), (0, data)]
+}
+
+fn written(fill: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+    let mut out = Vec::new();
+    fill(&mut out);
+    out
+}
