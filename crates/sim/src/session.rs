@@ -168,6 +168,26 @@ impl Session {
         self.ended
     }
 
+    /// Whether its transaction has failed.
+    pub(crate) fn has_failed(&self) -> bool {
+        matches!(self.transaction, Transaction::Failed)
+    }
+
+    /// Has it ignore what comes up to Sync, or not.
+    pub(crate) fn skip(&mut self, skips: bool) {
+        self.skipping = skips;
+    }
+
+    /// A Parse without regard to a transaction that has failed.
+    pub(crate) fn parse_anyway(&mut self, body: &[u8]) -> bool {
+        let Ok(parse) = Parse::read(body) else { return false };
+        let name = String::from_utf8_lossy(parse.name).into_owned();
+        let statement = lang::parse(&String::from_utf8_lossy(parse.text())).pop();
+        let prepared = self.prepare(statement, false);
+        self.statements.insert(name, Rc::new(prepared));
+        true
+    }
+
     /// Whether it waits for COPY data.
     pub fn is_copying(&self) -> bool {
         self.copying.is_some()
