@@ -1,6 +1,7 @@
 //! Runs one script of the engine's harness: what `cargo xtask bench instructions` counts.
 //!
-//! `scripts` lists them; `scripts NAME RUNS` runs one.
+//! `scripts` lists them, with the transactions in a run of each and whether it allocates nothing;
+//! `scripts NAME RUNS` runs one.
 
 #![expect(clippy::print_stdout, reason = "it is run by hand and by a chore")]
 
@@ -13,7 +14,7 @@ fn main() {
     let mut arguments = std::env::args().skip(1);
     let (Some(name), Some(runs)) = (arguments.next(), arguments.next()) else {
         for script in scripts() {
-            println!("{}\t{}", script.name, script.transactions);
+            println!("{}\t{}\t{}", script.name, script.transactions, script.lean);
         }
         return;
     };

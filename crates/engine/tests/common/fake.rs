@@ -14,21 +14,15 @@ pub(super) struct Fake {
     status: Status,
     /// Whether messages are skipped up to the next Sync.
     skipping: bool,
-    copying: bool,
 }
 
 impl Default for Fake {
     fn default() -> Self {
-        Self { greeted: false, status: Status::Idle, skipping: false, copying: false }
+        Self { greeted: false, status: Status::Idle, skipping: false }
     }
 }
 
 impl Fake {
-    /// Whether the last query began a COPY that is not over.
-    pub(super) fn is_copying(&self) -> bool {
-        self.copying
-    }
-
     /// Appends what a server says to whole messages.
     pub(super) fn answer(&mut self, mut bytes: &[u8], out: &mut Vec<u8>) {
         if !self.greeted {
@@ -70,7 +64,6 @@ impl Fake {
             }
             front::COPY_DATA | front::FLUSH => {}
             front::COPY_DONE => {
-                self.copying = false;
                 write::command_complete(out, b"COPY 4");
                 write::ready(out, self.status);
             }
@@ -80,7 +73,6 @@ impl Fake {
 
     fn query(&mut self, text: &[u8], out: &mut Vec<u8>) {
         if text.starts_with(b"COPY") {
-            self.copying = true;
             let text_format = |out: &mut Vec<u8>| out.extend_from_slice(&[0, 0, 0]);
             return write::message(out, back::COPY_IN_RESPONSE, text_format);
         }

@@ -22,8 +22,8 @@ pub(crate) struct Script {
     pub(super) steps: Vec<Said>,
     /// Transactions in one run.
     pub(crate) transactions: u64,
-    /// Whether a run is to allocate nothing once the world is warm.
-    pub(crate) hot: bool,
+    /// Whether a run allocates nothing once the world is warm.
+    pub(crate) lean: bool,
 }
 
 const TEXT: &[u8] = b"SELECT abalance FROM pgbench_accounts WHERE aid = $1;";
@@ -39,16 +39,14 @@ pub(crate) fn scripts() -> Vec<Script> {
             options: "max_server_statements = 1",
             before: [one(prepare(b"a", TEXT)), one(prepare(b"b", OTHER_TEXT))].concat(),
             transactions: 2,
-            hot: false,
             ..plain("prepared miss", [one(run(b"a")), one(run(b"b"))].concat())
         },
         Script {
             before: one(prepare(b"kept", TEXT)),
             transactions: 2,
-            hot: false,
             ..plain("parse known, close", [one(prepare(b"a", TEXT)), one(close(b"a"))].concat())
         },
-        Script { hot: false, ..plain("close of nothing", one(close(b"a"))) },
+        plain("close of nothing", one(close(b"a"))),
         Script {
             before: one(prepare(b"a", TEXT)),
             ..plain(
@@ -57,22 +55,31 @@ pub(crate) fn scripts() -> Vec<Script> {
             )
         },
         Script {
-            hot: false,
+            lean: false,
             ..plain("error in a pipeline", one([parse(b"", FAILS), run(b""), run(b"")].concat()))
         },
-        Script { hot: false, ..plain("copy in", copy_in()) },
+        plain("copy in", copy_in()),
         Script {
             clients: &[&[("timezone", "UTC")], &[("timezone", "Asia/Tokyo")]],
             transactions: 2,
-            hot: false,
+            lean: false,
             ..plain("put right", vec![(0, simple(b"SELECT 1")), (1, simple(b"SELECT 1"))])
+        },
+        Script {
+            clients: &[&[], &[]],
+            transactions: 2,
+            lean: false, // what the second client says is kept until there is a server
+            ..plain(
+                "wait for a server",
+                vec![(0, simple(b"BEGIN")), (1, simple(b"SELECT 1")), (0, simple(b"COMMIT"))],
+            )
         },
     ]
 }
 
 fn plain(name: &'static str, steps: Vec<Said>) -> Script {
     let (before, clients) = (Vec::new(), &[&[] as &[_]] as &[_]);
-    Script { name, options: "", clients, before, steps, transactions: 1, hot: true }
+    Script { name, options: "", clients, before, steps, transactions: 1, lean: true }
 }
 
 /// The first client says it.
