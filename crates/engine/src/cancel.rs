@@ -52,7 +52,8 @@ impl Step<'_> {
         pool.counters.cancels += 1;
         let host = pool.settings.host.clone();
         let conn = self.ports.open();
-        self.engine.roles.set(conn, Role::Cancel(Box::new(CancelRun { server, pid, key })));
+        let run = CancelRun { server, pid, key, since: self.now };
+        self.engine.roles.set(conn, Role::Cancel(Box::new(run)));
         self.ports.act(Action::Connect { conn, host });
     }
 
@@ -63,8 +64,21 @@ impl Step<'_> {
         }
     }
 
+    /// A cancel request has been under way for too long: it may hit at any time, so the server cannot go on.
+    pub(crate) fn cancel_late(&mut self, conn: Conn) {
+        let Role::Cancel(run) = self.engine.roles.get(conn) else { return };
+        let (server, pid) = (run.server, run.pid);
+        if let Some(s) = self.engine.roles.server(server).filter(|s| s.pid == pid) {
+            s.close_needed = true;
+        }
+        self.cancel_over(conn);
+    }
+
     /// The server has taken a cancel request, or could not be reached for it.
     pub(crate) fn cancel_over(&mut self, conn: Conn) {
+        if !matches!(self.engine.roles.get(conn), Role::Cancel(_)) {
+            return;
+        }
         let Role::Cancel(run) = self.engine.roles.take(conn) else { return };
         self.ports.abandon(conn);
         let Some(server) = self.engine.roles.server(run.server).filter(|s| s.pid == run.pid) else {

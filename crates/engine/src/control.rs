@@ -55,6 +55,9 @@ impl Step<'_> {
                 for client in self.clients(|_| true) {
                     self.end_client(client, Cause::Shutdown);
                 }
+                for conn in self.engine.roles.conns() {
+                    self.cancel_over(conn);
+                }
             }
         }
     }

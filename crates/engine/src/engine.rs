@@ -139,7 +139,7 @@ impl Step<'_> {
             }
         } else if let Some(server) = roles.server(conn) {
             let Some(client) = server.client().and_then(|client| roles.client(client)) else {
-                return;
+                return self.offer(conn);
             };
             if client.blocked == crate::client::Blocked::No && std::mem::take(&mut client.paused) {
                 self.ports.act(Action::Resume { conn: client.conn });

@@ -205,7 +205,9 @@ impl Step<'_> {
         s.custody = Custody::Idle;
         s.since = now;
         let first = pool.first_waiting();
-        if let Some(core) = self.next_core(s_pool(&self.engine.roles, server), first) {
+        if let Some(core) = self.next_core(s_pool(&self.engine.roles, server), first)
+            && self.ports.queued(server) == 0
+        {
             return self.hand_over(server, core);
         }
         let pool_id = s_pool(&self.engine.roles, server);
@@ -236,7 +238,20 @@ impl Step<'_> {
         theirs_first.then_some(core)
     }
 
-    /// Moves an idle server to another core.
+    /// An idle server has sent what was queued on it: another core may have asked for it meanwhile.
+    pub(crate) fn offer(&mut self, server: Conn) {
+        let Some(s) = self.engine.roles.server(server) else { return };
+        if !matches!(s.custody, Custody::Idle) {
+            return;
+        }
+        let id = s.pool;
+        let first = self.engine.hub.pool(id).first_waiting();
+        if let Some(core) = self.next_core(id, first) {
+            self.hand_over(server, core);
+        }
+    }
+
+    /// Moves an idle server, on which nothing is queued, to another core.
     pub(crate) fn hand_over(&mut self, conn: Conn, to: Core) {
         let Role::Server(mut server) = self.engine.roles.take(conn) else { return };
         let pool = self.engine.hub.pool(server.pool);
@@ -414,7 +429,7 @@ impl Step<'_> {
     /// Another core has clients that wait.
     pub(crate) fn core_asks(&mut self, id: PoolId, core: Core, since: Now) {
         let Some(pool) = self.engine.hub.find_pool(id) else { return };
-        match pool.take_coldest() {
+        match pool.take_coldest(|server| self.ports.queued(server) == 0) {
             Some(server) => self.hand_over(server, core),
             None => {
                 pool.asking.retain(|(other, _)| *other != core);

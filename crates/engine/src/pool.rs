@@ -80,9 +80,10 @@ impl Pool {
         if self.paused { None } else { self.idle.pop() }
     }
 
-    /// The idle server that was used longest ago.
-    pub(crate) fn take_coldest(&mut self) -> Option<Conn> {
-        (!self.idle.is_empty()).then(|| self.idle.remove(0))
+    /// Of the idle servers that may go, the one that was used longest ago.
+    pub(crate) fn take_coldest(&mut self, may_go: impl Fn(Conn) -> bool) -> Option<Conn> {
+        let index = self.idle.iter().position(|&server| may_go(server))?;
+        Some(self.idle.remove(index))
     }
 
     /// Takes this server out, if it is idle.

@@ -3,6 +3,7 @@
 use crate::client::Client;
 use crate::ids::Conn;
 use crate::server::Server;
+use crate::time::Now;
 
 /// What a connection is.
 #[derive(Debug, Default)]
@@ -27,6 +28,8 @@ pub(crate) struct CancelRun {
     pub(crate) pid: u32,
     /// What BackendKeyData said.
     pub(crate) key: Box<[u8]>,
+    /// When somebody asked for it.
+    pub(crate) since: Now,
 }
 
 /// All connections, by number.

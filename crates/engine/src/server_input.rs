@@ -10,7 +10,7 @@ use crate::event::Action;
 use crate::fault::Cause;
 use crate::ids::Conn;
 use crate::inbox::Rest;
-use crate::ledger::{Fate, Purpose};
+use crate::ledger::{Entry, Fate, Owed, Purpose};
 use crate::reply::Halt;
 use crate::server::{Custody, Server};
 
@@ -18,6 +18,8 @@ use crate::server::{Custody, Server};
 enum Idle {
     /// Nothing.
     On,
+    /// It ignores everything up to a Sync that nobody has sent.
+    Open,
     /// It owes nothing any more.
     Quiet,
     /// It goes away, or cannot be understood.
@@ -154,10 +156,18 @@ impl Step<'_> {
         }
         match result {
             Idle::On => {}
+            Idle::Open => self.sync_idle(conn),
             Idle::Quiet => self.make_fit(conn),
             Idle::Broken(cause) => self.server_broken(conn, cause),
         }
         (there, true)
+    }
+
+    /// A message of a client that has left has failed, and what ends the skipping after it never came.
+    fn sync_idle(&mut self, conn: Conn) {
+        let Some(server) = self.engine.roles.server(conn) else { return };
+        refrain_wire::write::sync(self.ports.out(conn));
+        server.ledger.push(Entry::new(Owed::Sync, Fate::Swallow(Purpose::Rollback)));
     }
 
     fn idle_message(&mut self, conn: Conn, tag: u8, body: &[u8]) -> Idle {
@@ -198,7 +208,7 @@ fn idle_error(server: &mut Server, fields: &Fields<'_>) -> Idle {
     server.undo(&failed);
     let ours = Fate::Swallow(Purpose::Reset);
     server.close_needed |= failed.early_syncs || failed.entry.fate == ours;
-    Idle::On
+    if failed.open { Idle::Open } else { Idle::On }
 }
 
 fn idle_ready(server: &mut Server, body: &[u8]) -> Idle {

@@ -43,7 +43,13 @@ impl Step<'_> {
             match self.engine.roles.get(conn) {
                 Role::Client(_) => self.tick_client(conn),
                 Role::Server(_) => self.tick_server(conn),
-                Role::Cancel(_) | Role::Free => {}
+                Role::Cancel(run) => {
+                    let timeout = self.engine.hub.shared.options().general.cancel_timeout;
+                    if timeout.is_some_and(|timeout| run.since.after(timeout) <= self.now) {
+                        self.cancel_late(conn);
+                    }
+                }
+                Role::Free => {}
             }
         }
         let pools: Vec<PoolId> = self.engine.hub.pools().map(|pool| pool.shared.id).collect();
