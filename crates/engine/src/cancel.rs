@@ -10,6 +10,7 @@ use crate::client::Phase;
 use crate::engine::Step;
 use crate::event::Action;
 use crate::ids::Conn;
+use crate::ledger::{Fate, Purpose};
 use crate::login::whose;
 use crate::roles::{CancelRun, Role};
 use crate::server::Custody;
@@ -36,7 +37,22 @@ impl Step<'_> {
             return;
         }
         if let Some(server) = client.link {
-            self.cancel_server(server);
+            self.cancel_request_of(conn, server);
+        }
+    }
+
+    /// Cancels what a server does for its client. While it does something of ours first, that waits; and behind
+    /// the client's last statement there is nothing to cancel.
+    pub(crate) fn cancel_request_of(&mut self, client: Conn, server: Conn) {
+        let Some(s) = self.engine.roles.server(server) else { return };
+        match s.ledger.front().map(|entry| entry.fate) {
+            None | Some(Fate::Swallow(Purpose::Probe)) => {}
+            Some(Fate::Swallow(Purpose::PutRight)) => {
+                if let Some(client) = self.engine.roles.client(client) {
+                    client.cancel_wanted = true;
+                }
+            }
+            Some(_) => self.cancel_server(server),
         }
     }
 

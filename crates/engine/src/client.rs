@@ -178,6 +178,8 @@ pub(crate) struct Client {
     pub(crate) managed: bool,
     /// The minor protocol version agreed on.
     pub(crate) minor: u16,
+    /// Whether it has asked to cancel before the server could begin with what it is to cancel.
+    pub(crate) cancel_wanted: bool,
     /// What a cancel request must show: 4 bytes in protocol 3.0, 32 in 3.2.
     pub(crate) key: Box<[u8]>,
     /// The settings it expects.
@@ -242,6 +244,7 @@ impl Client {
             skipping: false,
             managed: true,
             minor: 0,
+            cancel_wanted: false,
             key: Box::default(),
             profile: nothing.clone(),
             startup: None,

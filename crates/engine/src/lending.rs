@@ -81,6 +81,10 @@ impl Step<'_> {
     #[inline]
     pub(crate) fn after_ready(&mut self, client: Conn, server: Conn) {
         let Some(c) = self.engine.roles.client(client) else { return };
+        if std::mem::take(&mut c.cancel_wanted) {
+            self.cancel_request_of(client, server);
+        }
+        let Some(c) = self.engine.roles.client(client) else { return };
         let (pinned, probe, partial) = (!c.pins.is_empty(), c.probe, c.inbox.rest > 0);
         let checking = matches!(c.phase, Phase::Checking(..));
         let mode = self.engine.hub.pool(c.pool).settings.options.pool_mode;
@@ -129,7 +133,14 @@ impl Step<'_> {
         let (c, s) = self.engine.roles.pair(client, server);
         c.link = None;
         c.portals.clear();
+        c.cancel_wanted = false;
         s.custody = Custody::Resetting;
+        // Whom either waited for to read, it does not feed any more.
+        for (conn, paused) in [(client, &mut c.paused), (server, &mut s.paused)] {
+            if std::mem::take(paused) {
+                self.ports.act(Action::Resume { conn });
+            }
+        }
         self.free(server);
     }
 
