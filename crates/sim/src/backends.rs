@@ -329,7 +329,11 @@ fn client_in(tag: u8, body: &[u8]) -> Option<usize> {
     }
     let mut rest = body;
     while let Some(at) = rest.iter().position(|b| *b == b'c') {
+        let inside = at > 0 && (rest[at - 1].is_ascii_alphanumeric() || rest[at - 1] == b'_');
         rest = &rest[at + 1..];
+        if inside {
+            continue;
+        }
         let digits = rest.iter().take_while(|b| b.is_ascii_digit()).count();
         let ends = matches!(rest.get(digits), Some(b'-' | b'_'));
         if digits > 0 && ends {
