@@ -96,8 +96,20 @@ pub fn same(direct: &Frame, proxied: &Frame, answers: u8) -> Option<[bool; MASKS
         MASKS.iter().for_each(|mask| (mask.apply)(&mut frame, answers));
         frame
     };
+    if aborted_hides(direct, proxied, answers) {
+        return Some(std::array::from_fn(|index| MASKS[index].name == "aborted-place"));
+    }
     let same = direct.tag == proxied.tag && masked(direct) == masked(proxied);
     same.then(|| used_only(direct, proxied, answers))
+}
+
+/// In an aborted transaction a statement that the server lacks cannot be prepared there: 25P02 comes before
+/// what Bind or a repeated Parse would have said. Either ends nothing that was not over.
+fn aborted_hides(direct: &Frame, proxied: &Frame, answers: u8) -> bool {
+    let errors = direct.tag == b'E' && proxied.tag == b'E';
+    let prepared = proxied.field(b'C') == b"25P02" && proxied.field(b'R') == b"exec_parse_message";
+    let hidden = matches!(direct.field(b'C'), b"08P01" | b"42P05" | b"22P02" | b"22P03");
+    errors && prepared && hidden && matches!(answers, b'B' | b'D' | b'P')
 }
 
 /// The rules without which the frames would still differ.

@@ -5,6 +5,7 @@
 //! prepares it afresh when it is next used. PostgreSQL speaks of a statement by the name it knows;
 //! the client hears the name it gave. All other fields stay as they are.
 
+use refrain_sql::Traits;
 use refrain_wire::back::{Fields, field};
 use refrain_wire::tag::back;
 use refrain_wire::write;
@@ -52,11 +53,11 @@ impl Talk<'_> {
         Ok(())
     }
 
-    /// A statement prepared for EXECUTE as SQL was refused: that is the error the client hears, and not that the
-    /// EXECUTE behind it then failed as well (E51).
+    /// A statement prepared with a Sync of its own was refused: that is the error the client hears, and not that
+    /// what uses it then failed as well (E51).
     fn hushes(&mut self, entry: &Entry) -> bool {
         let prepare = Fate::Swallow(Purpose::Prepare);
-        if entry.owed == Owed::Query {
+        if entry.fate == Fate::Forward {
             return std::mem::take(&mut self.server.hush);
         }
         let next = self.server.ledger.front();
@@ -91,6 +92,12 @@ impl Talk<'_> {
 
     /// What the error says about a statement.
     fn learn(&mut self, entry: &Entry, fields: &Fields<'_>) {
+        // A constraint that fails as the transaction ends: the statements were dropped all the same.
+        let drops = Traits::DEALLOCATE_ALL | Traits::DISCARD_ALL;
+        if entry.traits.intersects(drops) && fields.sqlstate().starts_with(b"23") {
+            self.server.slots.doubt_all();
+            drop(self.client.names.take());
+        }
         let uses = matches!(entry.owed, Owed::Bind | Owed::DescribeStatement | Owed::Execute);
         if !uses || entry.statement == 0 || matches!(entry.fate, Fate::Refuse(_)) {
             return;

@@ -89,6 +89,8 @@ pub(crate) enum Fate {
 pub(crate) enum Purpose {
     /// To have a statement on this server, or to make room for one.
     Prepare,
+    /// To prepare a statement under the settings of its Parse, and to go back to the client's.
+    Environment,
     /// To see whether a statement still has the shape that the client was told.
     Shape,
     /// To make the server's settings those of its client.
@@ -481,6 +483,12 @@ impl Ledger {
     pub(crate) fn asks_shape(&self, statement: u64) -> bool {
         let asks = |e: &Entry| e.fate == Fate::Swallow(Purpose::Shape) && e.statement == statement;
         self.entries.iter().any(asks)
+    }
+
+    /// Whether the server has this slot for certain.
+    #[inline]
+    pub(crate) fn is_sure(&self, slot: &crate::slots::Slot) -> bool {
+        !slot.doubtful && !self.is_unsettled(slot.segment)
     }
 
     /// The oldest entry.

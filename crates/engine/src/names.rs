@@ -167,7 +167,8 @@ mod tests {
     fn statement(tail: &[u8]) -> ClientStatement {
         let identity = Identity { pool: PoolId(0), env: EnvId(0), tail };
         let registry = Registry::new(1, Seed::default());
-        let held = Held::new(Texts::default().intern(&registry, identity));
+        let held =
+            Held::new(Texts::default().intern(&registry, identity, &crate::settings::nothing()));
         ClientStatement { held, generation: 0, shape: None }
     }
 

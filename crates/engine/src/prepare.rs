@@ -24,6 +24,7 @@ use crate::client::{Deallocates, Pins, Portal};
 use crate::ledger::{Entry, Fate, Made, Owed, Purpose, Refusal};
 use crate::names::{ClientStatement, Held, Name};
 use crate::request::Message;
+use crate::settings::write_environment;
 use crate::slots::{Served, Slot, Unnamed};
 use crate::statement::Identity;
 use crate::talk::{Place, Stop, Talk};
@@ -136,11 +137,12 @@ impl Talk<'_> {
         let room = shared.registry.bytes() <= shared.options().general.max_statement_bytes;
         if !small || !room || self.client.own_env.is_some() {
             pool.counters.uncached += 1;
-            let local = Rc::new(Local::new(Arc::new(shared.registry.make(identity))));
+            let statement = Arc::new(shared.registry.make(identity));
+            let local = Rc::new(Local::new(statement, &self.client.profile));
             local.statement.start_epoch(epoch);
             return local;
         }
-        let local = self.hub.texts.intern(&shared.registry, identity);
+        let local = self.hub.texts.intern(&shared.registry, identity, &self.client.profile);
         let statement = &local.statement;
         if statement.epoch() < epoch {
             // The schema changed since this generation began: a new client must not get an old plan (E65).
@@ -167,7 +169,7 @@ impl Talk<'_> {
         let refused = ledger.status() == Status::Failed
             && ledger.is_empty()
             && statement.scan.kind != Kind::TransactionEnd;
-        slot.generation == statement.generation() && !ledger.is_unsettled(slot.segment) && !refused
+        slot.generation == statement.generation() && ledger.is_sure(slot) && !refused
     }
 
     fn unnamed_is(&self, local: &Local) -> bool {
@@ -200,7 +202,7 @@ impl Talk<'_> {
         let seq = self.owe(Entry::new(Owed::Parse, fate).about(id));
         let segment = self.server.ledger.segment();
         let served = Served::new(statement.clone());
-        self.server.slots.insert(Slot { served, generation, segment });
+        self.server.slots.insert(Slot { served, generation, segment, doubtful: false });
         self.undoable_there(seq, ServerUndo::Prepared(id));
         seq
     }
@@ -234,7 +236,9 @@ impl Talk<'_> {
         }
     }
 
-    fn send_close(&mut self, old: Slot) {
+    fn send_close(&mut self, mut old: Slot) {
+        // If this Close is skipped, so may have been the Parse before it.
+        old.doubtful |= self.server.ledger.is_unsettled(old.segment);
         let mut name = std::mem::take(&mut self.hub.scratch);
         name.clear();
         old.served.statement().write_name(&mut name, old.generation);
@@ -252,9 +256,7 @@ impl Talk<'_> {
         local.count_use();
         if let Some(slot) = self.server.slots.touch(statement.id) {
             let generation = slot.generation;
-            if generation == statement.generation()
-                && !self.server.ledger.is_unsettled(slot.segment)
-            {
+            if generation == statement.generation() && self.server.ledger.is_sure(slot) {
                 self.server.hits += 1;
                 self.pool().counters.prepare_hits += 1;
                 return Place::Named(generation);
@@ -273,6 +275,9 @@ impl Talk<'_> {
         self.server.misses += 1;
         self.pool().counters.prepare_misses += 1;
         let fate = Fate::Swallow(Purpose::Prepare);
+        if self.is_foreign(local) {
+            return self.prepare_foreign(local);
+        }
         if local.used() {
             self.send_parse_named(local, fate);
             Place::Named(local.statement.generation())
@@ -282,12 +287,38 @@ impl Talk<'_> {
         }
     }
 
+    /// Whether a statement was parsed under settings that the client has changed since, and it can still be
+    /// prepared under those: between transactions of extended messages, that is.
+    fn is_foreign(&self, local: &Local) -> bool {
+        let ledger = &self.server.ledger;
+        local.statement.env != self.client.env()
+            && local.profile.env == local.statement.env
+            && self.client.own_env.is_none()
+            && !ledger.is_open()
+            && ledger.status() != Status::Failed
+    }
+
+    /// Prepares a statement under the settings of its Parse, which decide what its text means (E57), and goes back
+    /// to the client's. By name, since queries drop the unnamed statement.
+    fn prepare_foreign(&mut self, local: &Rc<Local>) -> Place {
+        let (own, other) = (self.client.profile.clone(), local.profile.clone());
+        let environment = Fate::Swallow(Purpose::Environment);
+        write_environment(self.out(), &own, &other);
+        self.owe(Entry::new(Owed::Query, environment));
+        self.send_parse_named(local, Fate::Swallow(Purpose::Prepare));
+        write::sync(self.out());
+        self.owe_us(Owed::Sync, Purpose::Prepare, 0);
+        write_environment(self.out(), &other, &own);
+        self.owe(Entry::new(Owed::Query, environment));
+        self.server.slots.unnamed = Unnamed::none_since(self.server.ledger.segment());
+        Place::Named(local.statement.generation())
+    }
+
     /// Sees that the server has the statement under its internal name.
     pub(crate) fn ensure_named(&mut self, local: &Rc<Local>) {
         let statement = &local.statement;
         let has = self.server.slots.touch(statement.id).is_some_and(|slot| {
-            slot.generation == statement.generation()
-                && !self.server.ledger.is_unsettled(slot.segment)
+            slot.generation == statement.generation() && self.server.ledger.is_sure(slot)
         });
         if !has {
             self.send_parse_named(local, Fate::Swallow(Purpose::Prepare));
@@ -345,6 +376,9 @@ impl Talk<'_> {
     #[inline]
     fn place(&mut self, name: &[u8], local: &Rc<Local>) -> Place {
         if !name.is_empty() {
+            return self.ensure(local);
+        }
+        if self.is_foreign(local) {
             return self.ensure(local);
         }
         local.count_use();

@@ -100,11 +100,11 @@ impl Talk<'_> {
             | Kind::CreateAsExecute(name) => name,
             _ => return Ok(None),
         };
+        self.gate_until_quiet()?;
         let folded = Name::from_slice(&name.fold(text));
         if !self.client.names.contains(&folded) {
             return Ok(None);
         }
-        self.gate_until_quiet()?;
         if self.server.ledger.status() == Status::Failed {
             return Ok(None);
         }

@@ -143,10 +143,18 @@ impl Server {
         let segment = self.ledger.failing();
         for Reverted { undo, failed } in self.undos.fail(failed) {
             match undo {
-                // A later segment has changed it since.
+                // What a later segment has changed since stays.
                 ServerUndo::Unnamed(_) if self.slots.unnamed.segment != segment => {}
-                ServerUndo::Prepared(id) => drop(self.slots.remove(id)),
-                ServerUndo::Evicted(slot) => self.slots.insert(slot),
+                ServerUndo::Prepared(id) => {
+                    if self.slots.peek(id).is_some_and(|slot| slot.segment == segment) {
+                        self.slots.remove(id);
+                    }
+                }
+                ServerUndo::Evicted(slot) => {
+                    if self.slots.peek(slot.served.statement().id).is_none() {
+                        self.slots.insert(slot);
+                    }
+                }
                 ServerUndo::Unnamed(_) if failed => self.slots.unnamed = Unnamed::NONE,
                 ServerUndo::Unnamed(old) => self.slots.unnamed = old,
             }

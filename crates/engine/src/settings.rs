@@ -43,6 +43,11 @@ const HARMLESS: &[&str] = &[
     "work_mem",
 ];
 
+/// Whether a setting cannot change what a text means.
+fn is_harmless(name: &[u8]) -> bool {
+    HARMLESS.iter().any(|harmless| harmless.as_bytes() == name)
+}
+
 /// Whether a client can change this reported setting.
 pub(crate) fn is_settable(name: &[u8]) -> bool {
     !NOT_SETTABLE.iter().any(|other| name.eq_ignore_ascii_case(other.as_bytes()))
@@ -118,7 +123,7 @@ impl Edit {
     fn environment(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         for (name, value) in &self.0 {
-            if !HARMLESS.iter().any(|h| h.as_bytes() == &**name) {
+            if !is_harmless(name) {
                 for part in [name, value] {
                     bytes.extend_from_slice(part);
                     bytes.push(0);
@@ -155,6 +160,22 @@ impl Profiles {
         self.0.insert(profile.clone());
         profile
     }
+}
+
+/// No settings at all.
+#[cfg(test)]
+pub(crate) fn nothing() -> Arc<Profile> {
+    Profiles::default().intern(Edit::default(), |_| EnvId(0))
+}
+
+/// Appends the query that makes a server with settings `has` one with settings `wants`, as far as they change
+/// what a text means.
+pub(crate) fn write_environment(out: &mut Vec<u8>, has: &Profile, wants: &Profile) {
+    let means = |profile: &Profile| {
+        let settings = profile.settings.iter().filter(|(name, _)| !is_harmless(name));
+        Profile { settings: settings.cloned().collect(), env: profile.env }
+    };
+    write_put_right(out, &means(has), &means(wants));
 }
 
 /// Appends the query that makes a server with settings `has` one with settings `wants`.

@@ -47,6 +47,8 @@ pub(crate) struct Slot {
     pub(crate) generation: Generation,
     /// The server's segment that prepared it.
     pub(crate) segment: u32,
+    /// Whether the server may not have it after all: it is closed and prepared anew before it is used.
+    pub(crate) doubtful: bool,
 }
 
 /// What a server's unnamed statement is.
@@ -155,6 +157,11 @@ impl Slots {
         if full { self.remove(oldest) } else { None }
     }
 
+    /// The server may have dropped all that have a name.
+    pub(crate) fn doubt_all(&mut self) {
+        self.named.iter_mut().for_each(|(_, slot)| slot.doubtful = true);
+    }
+
     /// Forgets all: the server dropped them.
     pub(crate) fn clear(&mut self) {
         self.clear_named();
@@ -187,7 +194,7 @@ mod tests {
     fn slot(id: u64) -> Slot {
         let identity = Identity { pool: PoolId(0), env: EnvId(0), tail: b"0123456789" };
         let served = Served::new(Arc::new(Statement::new(id, identity, b"_")));
-        Slot { served, generation: 0, segment: 0 }
+        Slot { served, generation: 0, segment: 0, doubtful: false }
     }
 
     fn evict(slots: &mut Slots, count_max: u32, bytes_max: usize) -> Option<u64> {

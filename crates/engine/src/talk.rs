@@ -111,7 +111,9 @@ impl Talk<'_> {
         let (id, mark) = (entry.statement, entry.name);
         let closed = || {
             self.client.undos.iter().find_map(|undo| match undo {
-                ClientUndo::Closed(name, statement) => statement.is(id, name, mark).then_some(&**name),
+                ClientUndo::Closed(name, statement) => {
+                    statement.is(id, name, mark).then_some(&**name)
+                }
                 ClientUndo::AllClosed(names) => names.marked(id, mark),
                 ClientUndo::Named(_) | ClientUndo::Unnamed(_) => None,
             })

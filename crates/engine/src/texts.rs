@@ -12,6 +12,7 @@ use std::sync::Arc;
 use hashbrown::HashTable;
 
 use crate::registry::Registry;
+use crate::settings::Profile;
 use crate::statement::{Identity, Statement};
 
 /// A statement as one core has it. What client maps hold.
@@ -19,6 +20,8 @@ use crate::statement::{Identity, Statement};
 pub(crate) struct Local {
     /// The statement.
     pub(crate) statement: Arc<Statement>,
+    /// Settings under which its text means what it means.
+    pub(crate) profile: Arc<Profile>,
     clients: Cell<u32>,
     /// Uses since they were last added to the shared count.
     uses: Cell<u32>,
@@ -30,12 +33,13 @@ pub(crate) struct Local {
 
 impl Local {
     /// A statement that is in no map.
-    pub(crate) fn new(statement: Arc<Statement>) -> Self {
+    pub(crate) fn new(statement: Arc<Statement>, profile: &Arc<Profile>) -> Self {
         let (_, servers, uses) = statement.counts();
         // What another core found worth a name is worth one here.
         let seen = if servers > 0 || uses > 1 { 2 } else { 0 };
         Self {
             statement,
+            profile: profile.clone(),
             clients: Cell::new(0),
             uses: Cell::new(0),
             accepted: Cell::new(0),
@@ -116,13 +120,18 @@ pub(crate) struct Texts {
 
 impl Texts {
     /// The statement with this identity: from here, or else from the registry.
-    pub(crate) fn intern(&mut self, registry: &Registry, identity: Identity<'_>) -> Rc<Local> {
+    pub(crate) fn intern(
+        &mut self,
+        registry: &Registry,
+        identity: Identity<'_>,
+        profile: &Arc<Profile>,
+    ) -> Rc<Local> {
         let hash = registry.hash(&identity);
         if let Some((_, local)) = self.table.find(hash, |(_, l)| l.statement.identity() == identity)
         {
             return local.clone();
         }
-        let local = Rc::new(Local::new(registry.intern(identity, hash)));
+        let local = Rc::new(Local::new(registry.intern(identity, hash), profile));
         self.table.insert_unique(hash, (hash, local.clone()), |(hash, _)| *hash);
         local
     }
@@ -154,8 +163,11 @@ mod tests {
         let registry = Registry::new(1, Seed::default());
         let mut texts = Texts::default();
         let identity = Identity { pool: PoolId(0), env: EnvId(0), tail: b"x\0\0\0" };
-        let local = texts.intern(&registry, identity);
-        assert!(Rc::ptr_eq(&local, &texts.intern(&registry, identity)));
+        let local = texts.intern(&registry, identity, &crate::settings::nothing());
+        assert!(Rc::ptr_eq(
+            &local,
+            &texts.intern(&registry, identity, &crate::settings::nothing())
+        ));
         local.add_client();
         local.add_client();
         assert_eq!(local.statement.counts().0, 1);
@@ -173,7 +185,7 @@ mod tests {
     fn the_second_use_is_worth_a_name() {
         let registry = Registry::new(1, Seed::default());
         let identity = Identity { pool: PoolId(0), env: EnvId(0), tail: b"x\0\0\0" };
-        let local = Texts::default().intern(&registry, identity);
+        let local = Texts::default().intern(&registry, identity, &crate::settings::nothing());
         assert!(!local.used());
         assert!(local.used());
     }
