@@ -73,7 +73,11 @@ impl Step<'_> {
         let mut talk = self.talk(client, server);
         let (used, halt) = talk.replies(input);
         talk.pool().counters.bytes_sent += used as u64;
-        if talk.client.blocked == Blocked::Gate && used > 0 {
+        let gated = talk.client.blocked == Blocked::Gate && used > 0;
+        // It has something to say to this very server; when it has, the server may be free.
+        let goes_on = gated && talk.server.ledger.quiescent().is_some();
+        if gated {
+            talk.client.cancel_wanted &= !goes_on;
             self.unblock(client);
         }
         match halt {
@@ -82,7 +86,9 @@ impl Step<'_> {
                 (used, false)
             }
             Halt::Ready => {
-                self.after_ready(client, server);
+                if !goes_on {
+                    self.after_ready(client, server);
+                }
                 (used, true)
             }
             Halt::Fatal => {
@@ -192,7 +198,11 @@ impl Step<'_> {
                     while let Some((seq, _)) = server.ledger.made() {
                         server.undos.settle(seq);
                     }
-                    Idle::On
+                    match tag {
+                        // Nobody has the data.
+                        back::COPY_IN_RESPONSE => Idle::Broken(Cause::ServerGone),
+                        _ => Idle::On,
+                    }
                 }
                 Err(_) => Idle::Broken(Cause::ServerProtocol),
             },
