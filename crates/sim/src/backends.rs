@@ -314,6 +314,8 @@ impl World {
                 self.appoint(number, 0);
             } else if backend.session.is_copying() {
                 backend.session.interrupt_copy();
+                backend.segment = None;
+                backend.left = backend.session.leftovers();
                 self.backend_answers(number);
             }
         }

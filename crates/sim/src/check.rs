@@ -70,8 +70,11 @@ impl World {
             let user = format!("u{user}");
             let Some(pool) = self.shared.pool("d", &user) else { continue };
             let counted = self.shared.servers(pool.id);
-            let live: Vec<usize> =
-                (0..self.backends.len()).filter(|n| self.backends[*n].serves(&user)).collect();
+            let live = (0..self.backends.len()).filter(|number| {
+                let backend = &self.backends[*number];
+                backend.serves(&user) && self.links[backend.link.0].conn.is_some()
+            });
+            let live: Vec<usize> = live.collect();
             let connecting = self.links.iter().any(|link| link.peer == Peer::Backend(None) && link.conn.is_some());
             if counted as usize != live.len() && !connecting {
                 let live = live.len();
