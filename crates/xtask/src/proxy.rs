@@ -31,9 +31,14 @@ impl Refrain {
         Refrain::start(&over(cluster, "transaction", 20))
     }
 
-    /// Runs the program with this configuration (TOML). `listen` and, unless the text says
+    /// Runs [`program`] with this configuration (TOML). `listen` and, unless the text says
     /// otherwise, `metrics_listen` are put before it.
     pub fn start(config: &str) -> Result<Refrain> {
+        Refrain::start_as(&program()?, config)
+    }
+
+    /// As [`Refrain::start`], with another build of the program.
+    pub fn start_as(program: &Path, config: &str) -> Result<Refrain> {
         let port = free_port()?;
         let dir = new_dir()?;
         let mut text = format!("listen = [\"127.0.0.1:{port}\"]\n");
@@ -42,9 +47,9 @@ impl Refrain {
         }
         fs::write(dir.join("config.toml"), text + config)?;
         let log = File::create(dir.join("log"))?;
-        let mut program = Command::new(program()?);
-        program.arg(dir.join("config.toml")).current_dir(&dir);
-        let process = Leash::start(&program, "TERM", &log)?;
+        let mut command = Command::new(program);
+        command.arg(dir.join("config.toml")).current_dir(&dir);
+        let process = Leash::start(&command, "TERM", &log)?;
         let mut refrain = Refrain { port, dir, process };
         refrain.wait_until_listening()?;
         Ok(refrain)

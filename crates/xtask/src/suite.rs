@@ -3,6 +3,7 @@
 //! A part that fails does not stop those after it. The last line printed is `N passed, N failed`
 //! over all parts.
 
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -12,7 +13,7 @@ use crate::command::{self, Tally};
 use crate::drivers::{DRIVERS, Driver};
 use crate::postgres::{Cluster, Version};
 use crate::provision;
-use crate::proxy::Refrain;
+use crate::proxy::{self, Refrain};
 use crate::workspace;
 
 /// One part of the suite.
@@ -28,6 +29,8 @@ const PARTS: &[Part] = &[
     Part { name: "fmt", run: fmt, drives: false },
     Part { name: "clippy", run: clippy, drives: false },
     Part { name: "cargo-test", run: cargo_test, drives: false },
+    Part { name: "sim", run: sim, drives: false },
+    Part { name: "differ", run: differ, drives: false },
     Part { name: "drivers-15", run: || through_proxy(Version::V15), drives: true },
     Part { name: "drivers-18", run: || through_proxy(Version::V18), drives: true },
 ];
@@ -89,10 +92,27 @@ fn cargo_test() -> Result<Tally> {
     command::tally(cargo().args(["test", "--workspace", "--no-fail-fast", "--locked"]))
 }
 
+/// Seeds of the simulator that every run of the suite tries.
+fn sim() -> Result<Tally> {
+    let mut sim = Command::new(built("refrain-sim", "sim")?);
+    check(sim.args(["--seeds", "10000"]))
+}
+
+/// Random messages through the proxy and directly, compared.
+fn differ() -> Result<Tally> {
+    let (program, differ) = (built("refrain", "refrain")?, built("refrain-differ", "differ")?);
+    let cluster = Cluster::start(Version::V15, &[])?;
+    let proxy = Refrain::start_as(&program, &proxy::over(&cluster, "transaction", 2))?;
+    let mut differ = Command::new(differ);
+    differ.args(["--proxy", &format!("127.0.0.1:{}", proxy.port())]);
+    differ.args(["--direct", &format!("{}:{}", cluster.host(), cluster.port())]);
+    check(differ.args(["--segments", "20000"]))
+}
+
 fn through_proxy(version: Version) -> Result<Tally> {
-    command::run(cargo().args(["build", "--quiet", "--release", "--package", "refrain"]))?;
+    let program = built("refrain", "refrain")?;
     let cluster = Cluster::start(version, &[])?;
-    let proxy = Refrain::over(&cluster)?;
+    let proxy = Refrain::start_as(&program, &proxy::over(&cluster, "transaction", 20))?;
     let tally = every_driver(DRIVERS.iter(), proxy.port());
     if tally.failed > 0 {
         println!("--- the proxy's log\n{}", proxy.log());
@@ -124,6 +144,16 @@ fn every_driver<'a>(drivers: impl Iterator<Item = &'a Driver>, port: u16) -> Tal
 fn check(command: &mut Command) -> Result<Tally> {
     command::run(command)?;
     Ok(Tally { passed: 1, failed: 0 })
+}
+
+/// A program of the workspace, optimised but without the release build's long link.
+fn built(package: &str, name: &str) -> Result<PathBuf> {
+    let mut cargo = cargo();
+    cargo.args(["build", "--quiet", "--locked", "--package", package, "--bin", name]);
+    cargo.args(["--profile", "quick", "--config", "profile.quick.inherits='release'"]);
+    cargo.args(["--config", "profile.quick.lto=false"]);
+    command::run(cargo.args(["--config", "profile.quick.codegen-units=16"]))?;
+    Ok(workspace::target().join("quick").join(name))
 }
 
 fn cargo() -> Command {

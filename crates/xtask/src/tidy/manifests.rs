@@ -23,7 +23,7 @@ const ROOMS: &[Room] = &[
     Room {
         name: "refrain",
         uses: &["wire", "sql", "config", "engine", "lite", "drive"],
-        tests_use: &["xtask"],
+        tests_use: &["differ", "xtask"],
     },
     Room { name: "sim", uses: &["wire", "sql", "config", "engine", "lite"], tests_use: &[] },
     Room { name: "differ", uses: &[], tests_use: &["xtask"] },
