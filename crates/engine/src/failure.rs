@@ -69,12 +69,11 @@ impl Talk<'_> {
     /// Takes back what the messages changed that failed or were skipped.
     fn undo(&mut self, failed: &Failed) {
         let undone = &mut self.hub.pool(self.server.pool).counters.undone;
-        let segment = self.server.ledger.failing();
-        for Reverted { undo, failed } in self.client.undos.fail(failed) {
+        for Reverted { undo, failed: own } in self.client.undos.fail(failed) {
             *undone += 1;
             match undo {
                 // A later segment has changed it since.
-                ClientUndo::Unnamed(_) if self.client.unnamed_changed != segment => {}
+                ClientUndo::Unnamed(_) if !failed.covers(self.client.unnamed_changed) => {}
                 ClientUndo::Named(name) => drop(self.client.names.remove(&name)),
                 ClientUndo::Closed(name, old) => {
                     if !self.client.names.contains(&name) {
@@ -83,7 +82,7 @@ impl Talk<'_> {
                 }
                 ClientUndo::AllClosed(names) => self.client.names.restore(names),
                 // PostgreSQL drops the old unnamed statement before it looks at the new one.
-                ClientUndo::Unnamed(_) if failed => self.client.unnamed = None,
+                ClientUndo::Unnamed(_) if own => self.client.unnamed = None,
                 ClientUndo::Unnamed(old) => self.client.unnamed = old,
             }
         }

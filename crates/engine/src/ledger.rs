@@ -369,6 +369,7 @@ impl Ledger {
             return Err(Surprise { tag: back::ERROR_RESPONSE, owed: None });
         };
         let first = self.head;
+        let first_segment = self.ended.wrapping_add(1);
         let early_syncs = self.copying == Copying::In && self.strike_syncs(Owed::CopyBegin);
         self.copying = Copying::No;
         let skips = !entry.owed.ends_segment();
@@ -380,7 +381,8 @@ impl Ledger {
         let open = skips && self.entries.is_empty();
         // A Query that was skipped did not end the segment.
         self.open |= open;
-        Ok(Failed { entry, seq: first, until: self.head, open, early_syncs })
+        let segments = (first_segment, self.ended.wrapping_add(1));
+        Ok(Failed { entry, seq: first, until: self.head, segments, open, early_syncs })
     }
 
     fn pop(&mut self) {
@@ -467,11 +469,6 @@ impl Ledger {
         self.sent
     }
 
-    /// The number of the oldest segment that is not over: the one that an error comes from.
-    pub(crate) fn failing(&self) -> u32 {
-        self.ended.wrapping_add(1)
-    }
-
     /// Whether a segment other than the current one may still fail: what was done in it must not be
     /// relied on.
     pub(crate) fn is_unsettled(&self, segment: u32) -> bool {
@@ -526,10 +523,20 @@ pub(crate) struct Failed {
     pub(crate) seq: Seq,
     /// Entries from `seq` up to this number, exclusive, were skipped.
     pub(crate) until: Seq,
+    /// The first and the last segment of those: a Query that is skipped ends one here, but not there.
+    pub(crate) segments: (u32, u32),
     /// Whether the Sync that ends the skipping has not been sent yet.
     pub(crate) open: bool,
     /// Whether Syncs were sent that a COPY may or may not have swallowed: the server cannot be trusted.
     pub(crate) early_syncs: bool,
+}
+
+impl Failed {
+    /// Whether this segment is among those that failed.
+    pub(crate) fn covers(&self, segment: u32) -> bool {
+        let (first, last) = self.segments;
+        segment.wrapping_sub(first) <= last.wrapping_sub(first)
+    }
 }
 
 #[cfg(test)]

@@ -140,13 +140,12 @@ impl Server {
 
     /// Takes back what the messages changed in its set that failed or were skipped.
     pub(crate) fn undo(&mut self, failed: &Failed) {
-        let segment = self.ledger.failing();
-        for Reverted { undo, failed } in self.undos.fail(failed) {
+        for Reverted { undo, failed: own } in self.undos.fail(failed) {
             match undo {
                 // What a later segment has changed since stays.
-                ServerUndo::Unnamed(_) if self.slots.unnamed.segment != segment => {}
+                ServerUndo::Unnamed(_) if !failed.covers(self.slots.unnamed.segment) => {}
                 ServerUndo::Prepared(id) => {
-                    if self.slots.peek(id).is_some_and(|slot| slot.segment == segment) {
+                    if self.slots.peek(id).is_some_and(|slot| failed.covers(slot.segment)) {
                         self.slots.remove(id);
                     }
                 }
@@ -155,7 +154,7 @@ impl Server {
                         self.slots.insert(slot);
                     }
                 }
-                ServerUndo::Unnamed(_) if failed => self.slots.unnamed = Unnamed::NONE,
+                ServerUndo::Unnamed(_) if own => self.slots.unnamed = Unnamed::NONE,
                 ServerUndo::Unnamed(old) => self.slots.unnamed = old,
             }
         }

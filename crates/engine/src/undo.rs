@@ -96,7 +96,7 @@ mod tests {
 
     fn failed(seq: Seq, until: Seq) -> Failed {
         let entry = Entry::new(Owed::Parse, Fate::Forward);
-        Failed { entry, seq, until, open: false, early_syncs: false }
+        Failed { entry, seq, until, segments: (1, 1), open: false, early_syncs: false }
     }
 
     #[test]
