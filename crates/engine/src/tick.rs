@@ -144,6 +144,9 @@ impl Step<'_> {
     }
 
     fn tick_pool(&mut self, id: PoolId) {
+        // A core that did not know the pool yet, or has had a server since, is asked again.
+        let pool = self.engine.hub.pool(id);
+        pool.hungry &= pool.waiting() == 0 && pool.entering.is_empty();
         self.grow(id);
         let (shared, core) = (self.engine.hub.shared.clone(), self.engine.hub.core);
         let pool = self.engine.hub.pool(id);
