@@ -14,6 +14,11 @@ use crate::world::World;
 impl World {
     /// The clients did not finish.
     pub(crate) fn stuck(&mut self) {
+        for (number, link) in self.links.iter().enumerate().filter(|(_, link)| link.conn.is_some()) {
+            self.trace.line(self.now, "link", &number.to_string(), || {
+                format!("{:?} up {} down {}", link.peer, link.up.summary(), link.down.summary())
+            });
+        }
         let waiting = self.clients.iter().filter(|client| !client.is_done());
         let states: Vec<String> = waiting.map(|client| client.status()).collect();
         let events = self.events;

@@ -283,8 +283,9 @@ impl World {
         seat.links.insert(conn, id);
         self.links[id.0].core = core;
         self.links[id.0].conn = Some(conn);
-        self.step(core, Event::Arrived { conn, parcel });
+        // It may leave again at once.
         self.unpause(id, Way::Up);
+        self.step(core, Event::Arrived { conn, parcel });
     }
 
     /// A connection from outside reaches a core.

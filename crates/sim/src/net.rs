@@ -62,6 +62,10 @@ impl Pipe {
 
     /// Adds to what the sender wants sent.
     pub fn send(&mut self, bytes: &[u8]) {
+        if self.is_clear() {
+            self.backlog.clear();
+            self.taken = 0;
+        }
         if !self.closing {
             self.backlog.extend_from_slice(bytes);
         }
@@ -95,6 +99,16 @@ impl Pipe {
             Piece::End => self.dead = true,
         }
         Some(piece)
+    }
+
+    /// Its state in short.
+    pub fn summary(&self) -> String {
+        let Self { backlog, taken, flight, load, room, paused, due, dead, closing, .. } = self;
+        let (backlog, flight) = (backlog.len() - taken, flight.len());
+        format!(
+            "[backlog {backlog} flight {flight} load {load}/{room} due {due} paused {paused} \
+             closing {closing} dead {dead}]"
+        )
     }
 
     /// Nothing more is delivered.

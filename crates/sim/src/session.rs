@@ -230,7 +230,7 @@ impl Session {
 
     /// Whether a cancel request can hit while this message is dealt with.
     pub fn is_interruptible(&self, tag: u8) -> bool {
-        let works = matches!(tag, front::QUERY | front::PARSE | front::BIND | front::EXECUTE);
+        let works = [front::QUERY, front::PARSE, front::BIND, front::EXECUTE, front::DESCRIBE].contains(&tag);
         works && !self.skipping && self.copying.is_none()
     }
 
@@ -285,7 +285,7 @@ impl Session {
             front::PARSE => hit.and_then(|()| self.parse(body)),
             front::BIND => hit.and_then(|()| self.bind(body)),
             front::EXECUTE => hit.and_then(|()| self.execute(body)),
-            front::DESCRIBE => self.describe(body),
+            front::DESCRIBE => hit.and_then(|()| self.describe(body)),
             front::CLOSE => self.close(body),
             _ => Err(Fault::protocol("invalid frontend message type")),
         };
