@@ -1,0 +1,40 @@
+//! Every case of the catalogue is tested: here, or where a table says.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use crate::talks;
+
+/// Cases of the catalogue.
+const CASES: std::ops::RangeInclusive<u32> = 1..=96;
+
+/// Cases that neither a conversation nor a test here is about: where they are tested instead, or
+/// why they are not.
+const NOT_BY_TALK: &[(u32, &str)] = &[];
+
+/// Numbers in a name such as `e05_close_and_parse`.
+fn numbers(name: &str) -> impl Iterator<Item = u32> {
+    name.split('_').filter_map(|part| part.strip_prefix('e')?.parse().ok())
+}
+
+fn covered() -> BTreeSet<u32> {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it");
+    let files = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    let sources = files.filter_map(|file| fs::read_to_string(file).ok()).collect::<Vec<_>>();
+    let functions = sources.iter().flat_map(|source| source.lines()).filter_map(|line| {
+        line.strip_prefix("fn ").and_then(|rest| rest.split('(').next()).map(str::to_owned)
+    });
+    let talks = talks::all().into_iter().map(|(name, _)| name);
+    functions.chain(talks).flat_map(|name| numbers(&name).collect::<Vec<_>>()).collect()
+}
+
+#[test]
+fn every_case_of_the_catalogue_is_tested() {
+    let covered = covered();
+    let listed = |case: u32| NOT_BY_TALK.iter().any(|(number, _)| *number == case);
+    let missing: Vec<_> = CASES.filter(|case| !covered.contains(case) && !listed(*case)).collect();
+    let needless: Vec<_> = CASES.filter(|case| covered.contains(case) && listed(*case)).collect();
+    assert!(missing.is_empty(), "nowhere: {missing:?}");
+    assert!(needless.is_empty(), "in the table, but there is a test: {needless:?}");
+}

@@ -1,0 +1,236 @@
+//! A client's connection, in the raw.
+
+use std::collections::BTreeMap;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::time::Duration;
+
+use refrain_differ::msg::{Bind, Msg};
+use refrain_differ::reply::{Frame, frame_end};
+
+use crate::reply::Reply;
+
+/// Longer than anything takes that does not hang.
+pub(crate) const LIMIT: Duration = Duration::from_secs(20);
+
+/// A connection of a client.
+#[derive(Debug)]
+pub(crate) struct Session {
+    stream: TcpStream,
+    buffer: Vec<u8>,
+    start: usize,
+    /// The settings the server has reported.
+    pub(crate) params: BTreeMap<String, String>,
+    /// The body of BackendKeyData.
+    pub(crate) key: Vec<u8>,
+}
+
+impl Session {
+    /// Connects and sends these bytes; what comes back is left to be read.
+    pub(crate) fn raw(addr: SocketAddr, first: &[u8]) -> Self {
+        let stream = TcpStream::connect(addr).unwrap();
+        stream.set_nodelay(true).unwrap();
+        stream.set_read_timeout(Some(LIMIT)).unwrap();
+        stream.set_write_timeout(Some(LIMIT)).unwrap();
+        let (buffer, params, key) = (Vec::new(), BTreeMap::new(), Vec::new());
+        let mut session = Self { stream, buffer, start: 0, params, key };
+        session.write(first);
+        session
+    }
+
+    /// A session of protocol 3.0 of the superuser, logged in to without a password.
+    pub(crate) fn open(addr: SocketAddr, database: &str) -> Self {
+        Self::with(addr, database, &[])
+    }
+
+    /// The same with startup parameters.
+    pub(crate) fn with(addr: SocketAddr, database: &str, params: &[(&str, &str)]) -> Self {
+        let mut all = vec![("user", "postgres"), ("database", database)];
+        all.extend_from_slice(params);
+        Self::login(addr, &all).unwrap_or_else(|reply| panic!("login: {}", reply.words()))
+    }
+
+    /// A session with these startup parameters, or why there is none.
+    pub(crate) fn login(addr: SocketAddr, params: &[(&str, &str)]) -> Result<Self, Reply> {
+        let mut session = Self::raw(addr, &startup(0x0003_0000, params));
+        let reply = session.ready();
+        if reply.status().is_some() { Ok(session) } else { Err(reply) }
+    }
+
+    /// Sends bytes. That the peer has gone shows when it is read from.
+    pub(crate) fn write(&mut self, bytes: &[u8]) {
+        match self.stream.write_all(bytes) {
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                panic!("the peer takes no bytes")
+            }
+            _ => {}
+        }
+    }
+
+    /// Sends messages, in one write.
+    pub(crate) fn send(&mut self, msgs: &[Msg]) {
+        self.write(&encode(msgs));
+    }
+
+    /// The next frame; `None` at the end of the connection.
+    pub(crate) fn frame(&mut self) -> Option<Frame> {
+        loop {
+            let bytes = &self.buffer[self.start..];
+            if let Some(end) = frame_end(bytes).unwrap() {
+                let frame = Frame::new(bytes[0], &bytes[5..end]);
+                self.start += end;
+                self.note(&frame);
+                return Some(frame);
+            }
+            if !self.fill() {
+                assert!(self.buffer.len() == self.start, "half a message before the end");
+                return None;
+            }
+        }
+    }
+
+    fn note(&mut self, frame: &Frame) {
+        if frame.tag == b'K' {
+            self.key.clone_from(&frame.body);
+        }
+        if let Some((name, value)) = frame.parameter().filter(|_| frame.tag == b'S') {
+            self.params.insert(name, value);
+        }
+    }
+
+    fn fill(&mut self) -> bool {
+        self.buffer.drain(..std::mem::take(&mut self.start));
+        let mut chunk = [0; 64 * 1024];
+        match self.stream.read(&mut chunk) {
+            Ok(count) => {
+                self.buffer.extend_from_slice(&chunk[..count]);
+                count > 0
+            }
+            Err(error) if error.kind() == ErrorKind::ConnectionReset => false,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                panic!("no reply; unread are {} bytes", self.buffer.len())
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// The next frame that answers something: not a ParameterStatus.
+    pub(crate) fn answer(&mut self) -> Option<Frame> {
+        loop {
+            let frame = self.frame()?;
+            if !matches!(frame.tag, b'S' | b'K' | b'v') {
+                return Some(frame);
+            }
+        }
+    }
+
+    /// All replies up to ReadyForQuery, or up to the end of the connection.
+    pub(crate) fn ready(&mut self) -> Reply {
+        let mut frames = Vec::new();
+        while let Some(frame) = self.answer() {
+            let last = frame.tag == b'Z';
+            frames.push(frame);
+            if last {
+                break;
+            }
+        }
+        Reply { frames }
+    }
+
+    /// Runs messages that end in one ReadyForQuery.
+    pub(crate) fn ask(&mut self, msgs: &[Msg]) -> Reply {
+        self.send(msgs);
+        self.ready()
+    }
+
+    /// Runs a simple query.
+    pub(crate) fn query(&mut self, sql: &str) -> Reply {
+        self.ask(&[query(sql)])
+    }
+
+    /// The first value that a simple query gives.
+    pub(crate) fn value(&mut self, sql: &str) -> String {
+        self.query(sql).value()
+    }
+
+    /// Runs a simple query that must succeed.
+    pub(crate) fn run(&mut self, sql: &str) {
+        let reply = self.query(sql);
+        assert!(reply.error().is_none() && reply.status().is_some(), "{sql}: {}", reply.words());
+    }
+
+    /// The process id of the server it is talking to just now.
+    pub(crate) fn pid(&mut self) -> String {
+        self.value("select pg_backend_pid()")
+    }
+
+    /// What comes until the end of the connection.
+    pub(crate) fn rest(&mut self) -> Reply {
+        Reply { frames: std::iter::from_fn(|| self.answer()).collect() }
+    }
+
+    /// Says goodbye, and waits until the peer has closed.
+    pub(crate) fn leave(mut self) {
+        self.write(b"X\0\0\0\x04");
+        self.rest();
+    }
+
+    /// Ends the connection without a word, in both directions and at once.
+    pub(crate) fn vanish(self) {
+        let _ = self.stream.shutdown(Shutdown::Both);
+    }
+
+    /// Another handle of the same connection, to write to while this one reads.
+    pub(crate) fn second(&self) -> TcpStream {
+        self.stream.try_clone().unwrap()
+    }
+}
+
+/// Messages as bytes.
+pub(crate) fn encode(msgs: &[Msg]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    msgs.iter().for_each(|msg| msg.encode(&mut bytes));
+    bytes
+}
+
+/// A startup packet of this protocol version.
+pub(crate) fn startup(version: u32, params: &[(&str, &str)]) -> Vec<u8> {
+    let mut body = version.to_be_bytes().to_vec();
+    for word in params.iter().flat_map(|(name, value)| [name, value]) {
+        body.extend_from_slice(word.as_bytes());
+        body.push(0);
+    }
+    body.push(0);
+    packet(&body)
+}
+
+/// A CancelRequest with this process id and secret, as BackendKeyData had them.
+pub(crate) fn cancel_request(key: &[u8]) -> Vec<u8> {
+    packet(&[&80_877_102u32.to_be_bytes(), key].concat())
+}
+
+fn packet(body: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(body.len() + 4).unwrap();
+    [&length.to_be_bytes(), body].concat()
+}
+
+/// Query.
+pub(crate) fn query(sql: &str) -> Msg {
+    Msg::Query(sql.as_bytes().to_vec())
+}
+
+/// Parse.
+pub(crate) fn parse(name: &str, sql: &str) -> Msg {
+    Msg::Parse(name.as_bytes().to_vec(), sql.as_bytes().to_vec(), Vec::new())
+}
+
+/// Bind to the unnamed portal, of text parameters.
+pub(crate) fn bind(statement: &str, values: &[&str]) -> Msg {
+    let values = values.iter().map(|value| Some(value.as_bytes().to_vec())).collect();
+    Msg::Bind(Bind { stmt: statement.as_bytes().to_vec(), values, ..Bind::default() })
+}
+
+/// Execute of the unnamed portal.
+pub(crate) fn execute() -> Msg {
+    Msg::Execute(Vec::new(), 0)
+}

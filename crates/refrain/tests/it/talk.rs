@@ -1,0 +1,244 @@
+//! Holds a conversation twice: with PostgreSQL, and with PostgreSQL through the program.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use refrain_differ::ledger::Ledger;
+use refrain_differ::mask::{DIRECT, PROXIED, same};
+use refrain_differ::msg::Msg;
+use refrain_differ::reply::Frame;
+
+use crate::reply::{word, words};
+use crate::script::{Side, Step, read};
+use crate::session::{Session, encode};
+use crate::world::{Config, Proxy, Version, addr, cluster};
+
+type Params = BTreeMap<String, String>;
+
+/// A client of a conversation: its two sessions, and what PostgreSQL owes the direct one.
+struct Pair {
+    direct: Session,
+    proxied: Session,
+    ledger: Ledger,
+    /// What came since it last sent.
+    got: Vec<Frame>,
+}
+
+/// What came directly, what it answers, and the settings reported until then.
+struct Expected {
+    frame: Frame,
+    answers: u8,
+    params: Rc<Params>,
+}
+
+impl Pair {
+    fn send(&mut self, msgs: &[Msg], side: Side) {
+        let bytes = encode(msgs);
+        self.got.clear();
+        self.proxied.write(&bytes);
+        if side == Side::Both {
+            msgs.iter().for_each(|msg| self.ledger.sent(msg, 0));
+            self.direct.write(&bytes);
+        }
+    }
+
+    /// Compares the replies that are due.
+    fn settle(&mut self) -> Result<(), String> {
+        let expected = self.read_direct();
+        let mut proxied: Vec<Frame> = Vec::new();
+        let mut at = 0;
+        while at < expected.len() {
+            let frame = self.proxied.answer();
+            let so_far = || words(&proxied);
+            let due: Vec<Frame> = expected.iter().map(|reply| reply.frame.clone()).collect();
+            let Some(frame) = frame else {
+                return Err(format!("it ends after {}\n  due: {}", so_far(), words(&due)));
+            };
+            at += usize::from(fails_early(&frame, &due[at..]));
+            let reply = &expected[at];
+            if same(&reply.frame, &frame, reply.answers).is_none() {
+                let (is, should) = (&frame, &reply.frame);
+                let so_far = so_far();
+                return Err(format!("after {so_far}\n  is:  {is}\n  due: {should}"));
+            }
+            if frame.tag == b'Z' && *reply.params != self.proxied.params {
+                let (is, should) = (&self.proxied.params, &reply.params);
+                return Err(format!("settings\n  is:  {is:?}\n  due: {should:?}"));
+            }
+            proxied.push(frame);
+            at += 1;
+        }
+        self.got.extend(expected.into_iter().map(|reply| reply.frame));
+        if self.ledger.dying() {
+            let rest = self.proxied.rest();
+            return rest.frames.is_empty().then_some(()).ok_or(format!("also {}", rest.words()));
+        }
+        Ok(())
+    }
+
+    fn read_direct(&mut self) -> Vec<Expected> {
+        let mut expected = Vec::new();
+        while self.ledger.awaits() {
+            let frame = self.direct.frame().expect("PostgreSQL goes on");
+            let answers = self.ledger.answering();
+            self.ledger.received(&frame);
+            if !matches!(frame.tag, b'S' | b'K' | b'v') {
+                let params = Rc::clone(&self.ledger.params);
+                expected.push(Expected { frame, answers, params });
+            }
+        }
+        expected
+    }
+
+    fn expect(&mut self, side: Side, expected: &[String]) -> Result<(), String> {
+        if side == Side::Both {
+            self.settle()?;
+        }
+        while side == Side::Proxied && self.got.len() < expected.len() {
+            let Some(frame) = self.proxied.answer() else {
+                return Err(format!("it ends after {}", words(&self.got)));
+            };
+            self.got.push(frame);
+        }
+        let fits = |(frame, expected): (&Frame, &String)| {
+            word(frame) == *expected || char::from(frame.tag).to_string() == *expected
+        };
+        if self.got.len() != expected.len() || !self.got.iter().zip(expected).all(fits) {
+            let due = expected.join(" ");
+            return Err(format!("\n  is:  {}\n  written: {due}", words(&self.got)));
+        }
+        Ok(())
+    }
+}
+
+/// Whether an error comes in place of `t` and the same error: a Parse that was put in front of a
+/// Describe fails before PostgreSQL could begin to answer (E44).
+fn fails_early(frame: &Frame, due: &[Frame]) -> bool {
+    matches!(due, [first, second, ..] if first.tag == b't' && second.tag == b'E')
+        && frame.tag == b'E'
+}
+
+/// A conversation under way.
+struct Talk {
+    version: Version,
+    // Goes before the program, which would wait for its clients.
+    pairs: BTreeMap<String, Pair>,
+    proxy: Proxy,
+}
+
+/// Holds the conversation of this text. The error says where the program differs.
+pub(crate) fn hold(version: Version, text: &str) -> Result<(), String> {
+    let steps = read(text);
+    let mut config = Config::over(cluster(version));
+    for (_, step) in &steps {
+        if let Step::With(name, value) = step {
+            config = config.pool(name, value);
+        }
+    }
+    directly(version, "drop schema if exists public, s1, s2 cascade; create schema public");
+    for (_, step) in &steps {
+        if let Step::Setup(sql) = step {
+            directly(version, sql);
+        }
+    }
+    let mut talk = Talk { version, pairs: BTreeMap::new(), proxy: config.start() };
+    for (line, step) in &steps {
+        talk.step(step).map_err(|why| format!("line {line}: {why}"))?;
+    }
+    talk.end()
+}
+
+impl Talk {
+    fn step(&mut self, step: &Step) -> Result<(), String> {
+        match step {
+            Step::With(..) | Step::Setup(_) => Ok(()),
+            Step::Elsewhere(sql) => {
+                directly(self.version, sql);
+                Ok(())
+            }
+            Step::Connect(client, params) => self.connect(client, params),
+            Step::Send { client, side, msgs, settle } => {
+                let pair = self.pair(client)?;
+                pair.send(msgs, *side);
+                if *settle { pair.settle() } else { Ok(()) }
+            }
+            Step::Expect { client, side, words } => self.pair(client)?.expect(*side, words),
+            Step::End { client, politely } => {
+                let pair = self.pairs.remove(client).ok_or("nobody of this name")?;
+                for session in [pair.direct, pair.proxied] {
+                    if *politely { session.leave() } else { session.vanish() }
+                }
+                Ok(())
+            }
+            Step::Check(name, how, value) => self.check(name, how, *value),
+        }
+    }
+
+    fn pair(&mut self, client: &str) -> Result<&mut Pair, String> {
+        if !self.pairs.contains_key(client) {
+            self.connect(client, &[])?;
+        }
+        Ok(self.pairs.get_mut(client).unwrap())
+    }
+
+    fn connect(&mut self, client: &str, params: &[(String, String)]) -> Result<(), String> {
+        let open = |addr, database: &str| {
+            let mut all = vec![("user", "postgres"), ("database", database)];
+            all.extend(params.iter().map(|(name, value)| (name.as_str(), value.as_str())));
+            let version_3_0 = 0x0003_0000;
+            Session::raw(addr, &crate::session::startup(version_3_0, &all))
+        };
+        let direct = open(addr(cluster(self.version)), DIRECT);
+        let proxied = open(self.proxy.addr(), PROXIED);
+        let mut ledger = Ledger::default();
+        ledger.sent(&Msg::Sync, 0);
+        let mut pair = Pair { direct, proxied, ledger, got: Vec::new() };
+        pair.settle()?;
+        self.pairs.insert(client.to_owned(), pair);
+        Ok(())
+    }
+
+    fn check(&self, name: &str, how: &str, value: u64) -> Result<(), String> {
+        let is = self.proxy.counter(name);
+        let holds = match how {
+            "=" => is == value,
+            ">=" => is >= value,
+            "<=" => is <= value,
+            other => return Err(format!("what is {other}")),
+        };
+        if holds { Ok(()) } else { Err(format!("{name} is {is}")) }
+    }
+
+    /// What holds after every conversation: nothing is left over, and the pool still serves.
+    fn end(mut self) -> Result<(), String> {
+        for (name, mut pair) in std::mem::take(&mut self.pairs) {
+            if pair.ledger.settled() && !pair.ledger.dying() {
+                pair.proxied.write(b"X\0\0\0\x04");
+                let rest = pair.proxied.rest();
+                if !rest.frames.is_empty() {
+                    return Err(format!("at the end {name} is also told {}", rest.words()));
+                }
+            }
+        }
+        self.check("lost_statements", "=", 0)?;
+        self.check("server_surprises", "=", 0)?;
+        let mut next = self.proxy.open(PROXIED);
+        let reply = next.query("select 1").words();
+        if reply == "T D(1) C(SELECT 1) Z(I)" { Ok(()) } else { Err(format!("after: {reply}")) }
+    }
+}
+
+/// Runs SQL in both databases, straight at PostgreSQL.
+fn directly(version: Version, sql: &str) {
+    for database in [PROXIED, DIRECT] {
+        Session::open(addr(cluster(version)), database).run(sql);
+    }
+}
+
+/// Makes the databases of conversations.
+pub(crate) fn prepare(version: Version) {
+    let mut session = Session::open(addr(cluster(version)), "postgres");
+    for database in [PROXIED, DIRECT] {
+        session.run(&format!("create database {database}"));
+    }
+}

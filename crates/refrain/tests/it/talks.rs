@@ -1,0 +1,51 @@
+//! All conversations, with each version of PostgreSQL.
+
+use std::fs;
+use std::panic::catch_unwind;
+use std::path::Path;
+
+use crate::known;
+use crate::talk;
+use crate::world::Version;
+
+/// Name and text of every conversation. `REFRAIN_TALK` chooses those with a text in their name.
+pub(crate) fn all() -> Vec<(String, String)> {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/talks");
+    let files = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    let talk = |file: &Path| file.extension().is_some_and(|extension| extension == "talk");
+    let named = files.filter(|file| talk(file)).map(|file| {
+        let name = file.file_stem().unwrap().to_string_lossy().into_owned();
+        (name, fs::read_to_string(file).unwrap())
+    });
+    let mut talks: Vec<_> = named.collect();
+    talks.sort();
+    talks
+}
+
+fn hold_all(version: Version) {
+    talk::prepare(version);
+    let chosen = std::env::var("REFRAIN_TALK").unwrap_or_default();
+    let talks = all().into_iter().filter(|(name, _)| name.contains(&chosen));
+    let mut failed = Vec::new();
+    for (name, text) in talks {
+        let outcome = catch_unwind(|| talk::hold(version, &text));
+        let outcome = outcome.unwrap_or_else(|_| Err("a panic, told above".to_owned()));
+        match (outcome, known::failure(&name)) {
+            (Ok(()), None) => println!("{name}: ok"),
+            (Err(_), Some(what)) => println!("{name}: known failure: {what}"),
+            (Ok(()), Some(_)) => failed.push(format!("{name} passes now")),
+            (Err(why), None) => failed.push(format!("{name}: {why}")),
+        }
+    }
+    assert!(failed.is_empty(), "{} fail:\n{}", failed.len(), failed.join("\n"));
+}
+
+#[test]
+fn conversations_with_postgresql_15() {
+    hold_all(Version::V15);
+}
+
+#[test]
+fn conversations_with_postgresql_18() {
+    hold_all(Version::V18);
+}
