@@ -1,8 +1,8 @@
 //! The hot path allocates nothing.
 //!
-//! Once clients, statements and servers are warm, a transaction that is simple, extended or prepared
-//! takes no memory from the allocator and gives none back, in the engine and in its ports. Nor does
-//! one that has to prepare its statement on its server first.
+//! Once clients, statements and servers are warm, a transaction that is simple, extended or
+//! prepared takes no memory from the allocator and gives none back, in the engine and in its ports.
+//! Nor does one that has to prepare its statement on its server first.
 
 #![expect(unsafe_code, reason = "an allocator that counts is an unsafe trait")]
 
@@ -29,8 +29,8 @@ fn count() {
     REQUESTS.with(|requests| requests.set(requests.get() + 1));
 }
 
-// SAFETY: every call is passed on to the system's allocator as it is; counting touches a thread-local
-// cell that needs neither initialisation nor a destructor.
+// SAFETY: every call is passed on to the system's allocator as it is; counting touches a
+// thread-local cell that needs neither initialisation nor a destructor.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count();

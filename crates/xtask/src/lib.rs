@@ -15,3 +15,4 @@ pub mod docs;
 pub mod tidy;
 pub mod drivers;
 pub mod suite;
+pub mod bench;

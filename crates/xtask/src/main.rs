@@ -8,7 +8,7 @@ use anyhow::Result;
 use clap::{Parser, Subcommand};
 
 use xtask::postgres::Version;
-use xtask::{command, docs, provision, suite, tidy};
+use xtask::{bench, command, docs, provision, suite, tidy};
 
 /// Chores of the Refrain workspace.
 #[derive(Parser)]
@@ -46,6 +46,8 @@ enum Chore {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
+    /// Measure what the proxy costs.
+    Bench(Box<bench::Arguments>),
     /// Check the rules of the house and print the size of each crate.
     Tidy,
     /// Write the generated pages of `docs/`.
@@ -73,6 +75,7 @@ fn run(chore: Chore) -> Result<bool> {
         }
         Chore::Provision => provision::everything()?,
         Chore::Sim { arguments } => sim(&arguments)?,
+        Chore::Bench(arguments) => bench::run(&arguments)?,
         Chore::Tidy => tidy::run()?,
         Chore::Docs => docs::write()?,
     }

@@ -1,0 +1,47 @@
+//! What a measurement depends on besides the code: the machine and the versions.
+
+use std::fs;
+use std::process::Command;
+use std::thread;
+
+use crate::command;
+use crate::postgres::Cluster;
+use crate::workspace;
+
+use super::launch;
+
+/// A list in Markdown.
+pub(super) fn facts(cluster: &Cluster) -> String {
+    let cores = thread::available_parallelism().map_or(0, usize::from);
+    let lines = [
+        ("Date", said("date", &["-u", "+%Y-%m-%d"])),
+        ("Commit", commit()),
+        ("Kernel", said("uname", &["-srm"])),
+        (
+            "CPU",
+            from_proc("/proc/cpuinfo", "model name").map(|cpu| format!("{cpu}, {cores} cores")),
+        ),
+        ("Memory", from_proc("/proc/meminfo", "MemTotal")),
+        ("PostgreSQL", cluster.psql("postgres", "SHOW server_version").ok()),
+        ("PgBouncer", launch::pgbouncer_version()),
+    ];
+    let known = lines.iter().filter_map(|(name, value)| Some((name, value.as_ref()?)));
+    known.map(|(name, value)| format!("- {name}: {}\n", value.trim())).collect()
+}
+
+fn said(program: &str, arguments: &[&str]) -> Option<String> {
+    command::output(Command::new(program).args(arguments).current_dir(workspace::root())).ok()
+}
+
+fn commit() -> Option<String> {
+    let commit = said("git", &["rev-parse", "--short", "HEAD"])?;
+    let changed = said("git", &["status", "--short", "--untracked-files=no"])?;
+    let note = if changed.trim().is_empty() { "" } else { ", with changes" };
+    Some(format!("{}{note}", commit.trim()))
+}
+
+fn from_proc(file: &str, field: &str) -> Option<String> {
+    let text = fs::read_to_string(file).ok()?;
+    let line = text.lines().find(|line| line.starts_with(field))?;
+    line.split_once(':').map(|(_, value)| value.trim().to_owned())
+}

@@ -1,0 +1,83 @@
+//! Memory of clients that do nothing: how much the proxy grows with each.
+
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+use crate::postgres::{Cluster, Version};
+
+use super::launch::{self, Contender, Driver, Running, Shape};
+use super::process;
+use super::report::table;
+use super::session::{Session, parse, run as run_statement};
+
+/// Each takes one port of the machine's range, which has 28,000.
+const CLIENTS_MAX: i64 = 25_000;
+/// A read gives up after this.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Time for the proxy to have done all it does after a client.
+const SETTLE: Duration = Duration::from_secs(1);
+
+/// What a client has that it does not have after its login alone.
+const STATEMENT: &str = "SELECT abs($1::int4)";
+
+/// How many clients there may be, for the command line.
+pub(super) fn clients() -> clap::builder::RangedI64ValueParser<u32> {
+    clap::value_parser!(u32).range(1..=CLIENTS_MAX)
+}
+
+/// Measures, and returns the table in Markdown.
+pub(super) fn run(clients: u32) -> Result<String> {
+    process::allow_open_files(clients + 1000)?;
+    let contenders = [
+        Contender::refrain(Driver::Uring, 1),
+        Contender::refrain(Driver::Epoll, 1),
+        Contender::Pgbouncer,
+    ];
+    launch::prepare(&contenders)?;
+    let cluster = Cluster::start(Version::V15, &[])?;
+    let mut lines = Vec::new();
+    for contender in contenders {
+        let cells = measure(contender, &cluster, clients).with_context(|| contender.name())?;
+        println!("{}: {cells:?}", contender.name());
+        lines.push((contender.name(), cells.into_iter().map(Some).collect()));
+    }
+    let heads =
+        ["before", "logged in", "bytes each", "each ran a statement", "bytes each", "all left"];
+    let mut text = String::new();
+    let title = format!("Memory (VmRSS) with {clients} idle clients");
+    table(&mut text, &title, "", &heads.map(str::to_owned), lines.into_iter());
+    Ok(text)
+}
+
+fn measure(contender: Contender, cluster: &Cluster, clients: u32) -> Result<Vec<String>> {
+    let shape = Shape { pool_size: 20, more: "", top: "" };
+    let running = Running::start(contender, cluster, &shape)?;
+    let process = running.id().context("no process")?;
+    let resident = || {
+        thread::sleep(SETTLE);
+        process::resident_bytes(process)
+    };
+    let mut first = Session::open(running.port, "postgres", PATIENCE)?;
+    first.query("SELECT 1")?;
+    let before = resident()?;
+    let mut sessions = Vec::new();
+    for _ in 0..clients {
+        sessions.push(Session::open(running.port, "postgres", PATIENCE)?);
+    }
+    let logged_in = resident()?;
+    for session in &mut sessions {
+        // PgBouncer 1.18 knows no prepared statements: they get another server at each transaction.
+        let name = if contender.prepares() { "s1" } else { "" };
+        session.send(&[parse(name, STATEMENT), run_statement(name, &["-7"])].concat())?;
+        let answer = session.answer()?;
+        anyhow::ensure!(answer.errors.is_empty(), "{:?}", answer.errors);
+    }
+    let prepared = resident()?;
+    drop(sessions);
+    let left = resident()?;
+    let mib = |bytes: u64| format!("{:.1} MiB", bytes as f64 / 1024.0 / 1024.0);
+    let each = |bytes: u64| format!("{}", bytes.saturating_sub(before) / u64::from(clients));
+    Ok(vec![mib(before), mib(logged_in), each(logged_in), mib(prepared), each(prepared), mib(left)])
+}

@@ -1,0 +1,269 @@
+//! Starting what is measured: the proxy built for release, in several shapes, and PgBouncer.
+//!
+//! All have a transaction pool of the same size over the same cluster, trust their clients and log
+//! next to nothing.
+
+use std::fs::{self, File};
+use std::net::{Ipv4Addr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail, ensure};
+
+use crate::command;
+use crate::leash::Leash;
+use crate::postgres::{Cluster, account, free_port};
+use crate::provision;
+use crate::workspace;
+
+/// How long a contender may take to listen.
+const START_MAX: Duration = Duration::from_secs(10);
+/// More clients than any measurement has.
+const CLIENTS_MAX: u32 = 30_000;
+/// Where Debian's package puts PgBouncer.
+const PGBOUNCER: &str = "/usr/sbin/pgbouncer";
+
+/// What stands between clients and PostgreSQL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Contender {
+    /// Nothing.
+    Direct,
+    /// The proxy.
+    Refrain {
+        /// How it talks to the kernel.
+        driver: Driver,
+        /// Its threads.
+        workers: u32,
+    },
+    /// Debian's PgBouncer.
+    Pgbouncer,
+}
+
+/// How the proxy talks to the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Driver {
+    /// By completions.
+    Uring,
+    /// By readiness.
+    Epoll,
+}
+
+impl Driver {
+    /// What the option `driver` calls it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Driver::Uring => "uring",
+            Driver::Epoll => "epoll",
+        }
+    }
+}
+
+impl Contender {
+    /// The proxy with one thread and this driver.
+    pub const fn refrain(driver: Driver, workers: u32) -> Contender {
+        Contender::Refrain { driver, workers }
+    }
+
+    /// Reads what [`Contender::name`] says.
+    pub fn parse(name: &str) -> Result<Contender, String> {
+        let (driver, workers) = match name {
+            "direct" => return Ok(Contender::Direct),
+            "pgbouncer" => return Ok(Contender::Pgbouncer),
+            _ => name.split_once('-').unwrap_or((name, "1")),
+        };
+        let driver = [Driver::Uring, Driver::Epoll].into_iter().find(|d| d.name() == driver);
+        match (driver, workers.parse()) {
+            (Some(driver), Ok(workers @ 1..)) => Ok(Contender::Refrain { driver, workers }),
+            _ => Err("expected direct, pgbouncer, uring, epoll, uring-2 (two workers), …".into()),
+        }
+    }
+
+    /// What it is called on the command line and in tables.
+    pub fn name(self) -> String {
+        match self {
+            Contender::Direct => "direct".to_owned(),
+            Contender::Pgbouncer => "pgbouncer".to_owned(),
+            Contender::Refrain { driver, workers: 1 } => driver.name().to_owned(),
+            Contender::Refrain { driver, workers } => format!("{}-{workers}", driver.name()),
+        }
+    }
+
+    /// Whether prepared statements work through it. PgBouncer has none in transaction mode before
+    /// 1.21, and Debian's is 1.18.
+    pub fn prepares(self) -> bool {
+        self != Contender::Pgbouncer
+    }
+}
+
+/// How large a pool is, and what else is to be said of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Shape {
+    /// Servers.
+    pub pool_size: u32,
+    /// More lines for the proxy's table `[pool]`.
+    pub more: &'static str,
+    /// More lines for the top of the proxy's file.
+    pub top: &'static str,
+}
+
+/// A contender that runs, ended when this is dropped.
+#[derive(Debug)]
+pub struct Running {
+    /// What it is.
+    pub contender: Contender,
+    /// TCP port of 127.0.0.1 for clients.
+    pub port: u16,
+    process: Option<Leash>,
+    dir: Option<PathBuf>,
+}
+
+impl Running {
+    /// Starts a contender over `cluster`, which is itself the contender where that is
+    /// [`Contender::Direct`].
+    pub fn start(contender: Contender, cluster: &Cluster, shape: &Shape) -> Result<Running> {
+        let port = free_port()?;
+        match contender {
+            Contender::Direct => {
+                Ok(Running { contender, port: cluster.port(), process: None, dir: None })
+            }
+            Contender::Refrain { driver, workers } => {
+                let dir = new_dir()?;
+                let text = refrain_config(cluster, port, driver, workers, shape);
+                fs::write(dir.join("config.toml"), text)?;
+                let mut program = Command::new(release()?);
+                program.arg(dir.join("config.toml")).current_dir(&dir);
+                Running { contender, port, process: None, dir: Some(dir) }.run(&program, "TERM")
+            }
+            Contender::Pgbouncer => {
+                let dir = new_dir()?;
+                fs::write(dir.join("users.txt"), "\"postgres\" \"\"\n")?;
+                fs::write(dir.join("pgbouncer.ini"), pgbouncer_config(cluster, port, &dir, shape))?;
+                let mut program = account::command(Path::new(PGBOUNCER));
+                program.arg(dir.join("pgbouncer.ini"));
+                Running { contender, port, process: None, dir: Some(dir) }.run(&program, "INT")
+            }
+        }
+    }
+
+    fn run(mut self, program: &Command, signal: &str) -> Result<Running> {
+        let dir = self.dir.as_deref().unwrap_or(Path::new("."));
+        let log = File::create(dir.join("log"))?;
+        let mut process = Leash::start(program, signal, &log)?;
+        let started = Instant::now();
+        while TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).is_err() {
+            if !process.is_running() || started.elapsed() > START_MAX {
+                bail!("{} does not listen:\n{}", self.contender.name(), self.log());
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+        self.process = Some(process);
+        Ok(self)
+    }
+
+    /// Its process id; none of PostgreSQL itself.
+    pub fn id(&self) -> Option<u32> {
+        self.process.as_ref().map(Leash::id)
+    }
+
+    /// Whether it still runs.
+    pub fn is_running(&mut self) -> bool {
+        self.process.as_mut().is_none_or(Leash::is_running)
+    }
+
+    /// What it has logged so far.
+    pub fn log(&self) -> String {
+        let log = self.dir.as_ref().map(|dir| fs::read_to_string(dir.join("log")));
+        log.and_then(Result::ok).unwrap_or_default()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.process = None;
+        if let Some(dir) = &self.dir {
+            let _ = fs::remove_dir_all(dir);
+        }
+    }
+}
+
+fn refrain_config(
+    cluster: &Cluster,
+    port: u16,
+    driver: Driver,
+    workers: u32,
+    shape: &Shape,
+) -> String {
+    let Shape { pool_size, more, top } = shape;
+    let (driver, host, server) = (driver.name(), cluster.host(), cluster.port());
+    format!(
+        "listen = [\"127.0.0.1:{port}\"]\nmetrics_listen = \"off\"\nauth = \"trust\"\n\
+         driver = \"{driver}\"\nworkers = {workers}\nmax_client_conn = {CLIENTS_MAX}\n{top}\n\
+         [pool]\npool_mode = \"transaction\"\npool_size = {pool_size}\n{more}\n\n\
+         [databases.\"*\"]\nurl = \"postgres://postgres@{host}:{server}\"\n"
+    )
+}
+
+fn pgbouncer_config(cluster: &Cluster, port: u16, dir: &Path, shape: &Shape) -> String {
+    format!(
+        "[databases]\n* = host={} port={}\n\n\
+         [pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\n\
+         auth_type = trust\nauth_file = {}\npool_mode = transaction\ndefault_pool_size = {}\n\
+         max_client_conn = {CLIENTS_MAX}\nlog_connections = 0\nlog_disconnections = 0\n",
+        cluster.host(),
+        cluster.port(),
+        dir.join("users.txt").display(),
+        shape.pool_size,
+    )
+}
+
+/// Builds what `contenders` need that may be missing.
+pub fn prepare(contenders: &[Contender]) -> Result<()> {
+    if contenders.iter().any(|contender| matches!(contender, Contender::Refrain { .. })) {
+        let mut cargo = Command::new("cargo");
+        cargo.args(["build", "--quiet", "--release", "--package", "refrain"]);
+        command::run(cargo.current_dir(workspace::root()))?;
+    }
+    if contenders.contains(&Contender::Pgbouncer) && !Path::new(PGBOUNCER).is_file() {
+        provision::debian(&["pgbouncer"])?;
+    }
+    Ok(())
+}
+
+/// The proxy as its users have it.
+fn release() -> Result<PathBuf> {
+    let program = workspace::target().join("release/refrain");
+    ensure!(program.is_file(), "{} is not built", program.display());
+    Ok(program)
+}
+
+/// What PgBouncer says its version is.
+pub fn pgbouncer_version() -> Option<String> {
+    let text = command::output(Command::new(PGBOUNCER).arg("--version")).ok()?;
+    text.lines().next().map(str::to_owned)
+}
+
+fn new_dir() -> Result<PathBuf> {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let name = format!("refrain-bench-{}-{number}", std::process::id());
+    let dir = std::env::temp_dir().join(name);
+    fs::create_dir_all(&dir)?;
+    Ok(dir)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_back() {
+        for name in ["direct", "uring", "epoll", "uring-2", "epoll-16", "pgbouncer"] {
+            assert_eq!(Contender::parse(name).unwrap().name(), name);
+        }
+        assert!(Contender::parse("kqueue").is_err());
+        assert!(Contender::parse("uring-0").is_err());
+    }
+}

@@ -1,0 +1,61 @@
+//! `cargo xtask bench`: what the proxy costs, beside PgBouncer and beside nothing.
+//!
+//! Figures depend on the machine and on what else it does. They are printed, and put into
+//! `BENCHMARKS.md` when asked, with the machine they were taken on. Nothing is judged here: no
+//! figure fails a build.
+
+pub mod process;
+pub mod session;
+pub mod launch;
+mod pgbench;
+mod facts;
+mod report;
+mod rounds;
+mod syscalls;
+mod idle;
+mod instructions;
+mod publish;
+
+use anyhow::Result;
+use clap::{Args, Subcommand};
+
+/// What to measure.
+#[derive(Args, Clone, Debug)]
+pub struct Arguments {
+    #[command(subcommand)]
+    what: Option<What>,
+    #[command(flatten)]
+    plan: rounds::Plan,
+    /// Put the result into `BENCHMARKS.md`, in place of the last one.
+    #[arg(long, global = true)]
+    write: bool,
+}
+
+#[derive(Subcommand, Clone, Debug)]
+enum What {
+    /// System calls per transaction, by strace.
+    Syscalls,
+    /// Memory per idle client.
+    Idle {
+        /// Clients.
+        #[arg(long, default_value_t = 10_000, value_parser = idle::clients())]
+        idle_clients: u32,
+    },
+    /// Instructions of the engine per transaction, by valgrind.
+    Instructions,
+}
+
+/// Measures, prints and, if asked, publishes.
+pub fn run(arguments: &Arguments) -> Result<()> {
+    let (section, text) = match &arguments.what {
+        None => ("bench", arguments.plan.run()?),
+        Some(What::Syscalls) => ("bench-syscalls", syscalls::run()?),
+        Some(What::Idle { idle_clients }) => ("bench-idle", idle::run(*idle_clients)?),
+        Some(What::Instructions) => ("bench-instructions", instructions::run()?),
+    };
+    println!("{text}");
+    if arguments.write {
+        publish::publish(section, &text)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,199 @@
+//! Running `pgbench` and reading what it reports.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use clap::ValueEnum;
+
+use crate::command;
+use crate::postgres::{Cluster, Version};
+use crate::provision;
+
+/// The database that `pgbench` fills.
+pub(super) const DATABASE: &str = "bench";
+/// Distinct statements of the workload that has many.
+pub(super) const STATEMENTS: usize = 500;
+/// Statements in one script file: `pgbench` takes 128 files.
+const STATEMENTS_PER_FILE: usize = 5;
+
+/// How queries are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub(super) enum Mode {
+    /// One Query message each.
+    Simple,
+    /// Parse, Bind, Describe, Execute, Sync each.
+    Extended,
+    /// Parse once, then Bind, Describe, Execute, Sync.
+    Prepared,
+}
+
+impl Mode {
+    /// What `pgbench -M` calls it.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Mode::Simple => "simple",
+            Mode::Extended => "extended",
+            Mode::Prepared => "prepared",
+        }
+    }
+}
+
+/// What is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub(super) enum Workload {
+    /// One row by its key, over and over.
+    Select,
+    /// The same in hundreds of texts, more than a server may keep.
+    Statements,
+    /// The same, each on a connection of its own.
+    Connect,
+}
+
+/// One run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Load {
+    pub(super) workload: Workload,
+    pub(super) mode: Mode,
+    pub(super) clients: u32,
+}
+
+/// For how long.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Until {
+    Seconds(u32),
+    /// Transactions of each client.
+    Transactions(u32),
+}
+
+/// What came of a run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Outcome {
+    pub(super) transactions: u64,
+    pub(super) tps: f64,
+    pub(super) latency_ms: f64,
+}
+
+/// The program, and the scripts it is given.
+pub(super) struct Pgbench {
+    program: PathBuf,
+    scripts: PathBuf,
+}
+
+impl Pgbench {
+    /// Fills `cluster` with the usual tables.
+    pub(super) fn filled(cluster: &Cluster, scale: u32) -> Result<Pgbench> {
+        let program = provision::postgres(Version::V15)?.join("pgbench");
+        let name = format!("refrain-bench-scripts-{}", std::process::id());
+        let scripts = std::env::temp_dir().join(name);
+        fs::create_dir_all(&scripts)?;
+        let pgbench = Pgbench { program, scripts };
+        for file in 0..STATEMENTS / STATEMENTS_PER_FILE {
+            fs::write(pgbench.script(file), script(file, scale))?;
+        }
+        cluster.psql("postgres", &format!("CREATE DATABASE {DATABASE}"))?;
+        let mut fill = pgbench.command(cluster.port());
+        fill.args(["-i", "-q", "-s", &scale.to_string(), DATABASE]);
+        command::output(&mut fill)?;
+        cluster.psql(DATABASE, "VACUUM ANALYZE")?;
+        cluster.psql(DATABASE, "CHECKPOINT")?;
+        Ok(pgbench)
+    }
+
+    fn script(&self, file: usize) -> PathBuf {
+        self.scripts.join(format!("{file}.sql"))
+    }
+
+    fn command(&self, port: u16) -> Command {
+        let mut command = Command::new(&self.program);
+        command.args(["-h", "127.0.0.1", "-U", "postgres", "-p", &port.to_string()]);
+        command
+    }
+
+    /// Runs `load` against the server at `port`. A transaction is one statement.
+    pub(super) fn run(&self, port: u16, load: &Load, until: Until) -> Result<Outcome> {
+        let mut command = self.command(port);
+        let threads = load.clients.min(2);
+        command.args(["-n", "-M", load.mode.name()]);
+        command.args(["-c", &load.clients.to_string(), "-j", &threads.to_string()]);
+        match until {
+            Until::Seconds(seconds) => command.args(["-T", &seconds.to_string()]),
+            Until::Transactions(count) => command.args(["-t", &count.to_string()]),
+        };
+        let mut statements = 1;
+        match load.workload {
+            Workload::Select => drop(command.arg("-S")),
+            Workload::Connect => drop(command.args(["-S", "-C"])),
+            Workload::Statements => {
+                statements = STATEMENTS_PER_FILE;
+                for file in 0..STATEMENTS / STATEMENTS_PER_FILE {
+                    command.arg("-f").arg(self.script(file));
+                }
+            }
+        }
+        let text = command::output(command.arg(DATABASE))?;
+        let mut outcome = Outcome::parse(&text)?;
+        outcome.transactions *= statements as u64;
+        outcome.tps *= statements as f64;
+        outcome.latency_ms /= statements as f64;
+        Ok(outcome)
+    }
+}
+
+impl Drop for Pgbench {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.scripts);
+    }
+}
+
+/// Statements that differ in a comment, and so in what a server has to prepare.
+fn script(file: usize, scale: u32) -> String {
+    let first = file * STATEMENTS_PER_FILE;
+    let rows = scale * 100_000;
+    let mut text = format!("\\set aid random(1, {rows})\n");
+    for number in first..first + STATEMENTS_PER_FILE {
+        let line =
+            format!("SELECT abalance /* {number} */ FROM pgbench_accounts WHERE aid = :aid;\n");
+        text.push_str(&line);
+    }
+    text
+}
+
+impl Outcome {
+    fn parse(text: &str) -> Result<Outcome> {
+        let after = |start: &str| text.lines().find_map(|line| line.strip_prefix(start));
+        let number = |start: &str| -> Result<f64> {
+            let rest = after(start).with_context(|| format!("no `{start}` in:\n{text}"))?;
+            let word = rest.trim().split([' ', '/']).next().unwrap_or("");
+            word.parse().with_context(|| format!("`{start}` in:\n{text}"))
+        };
+        let failed = number("number of failed transactions:")?;
+        ensure!(failed == 0.0, "{failed} transactions failed");
+        let transactions = number("number of transactions actually processed:")?;
+        let latency_ms = number("latency average =")?;
+        Ok(Outcome { transactions: transactions as u64, tps: number("tps =")?, latency_ms })
+    }
+}
+
+/// Whether `path` exists, for programs that may have to be fetched.
+pub(super) fn has_program(name: &str) -> bool {
+    Path::new("/usr/bin").join(name).is_file()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reports_are_read() {
+        let text = "number of transactions actually processed: 25024/30000\n\
+                    number of failed transactions: 0 (0.000%)\n\
+                    latency average = 0.799 ms\n\
+                    initial connection time = 9.0 ms\n\
+                    tps = 20030.5 (without initial connection time)\n";
+        let outcome = Outcome { transactions: 25024, tps: 20030.5, latency_ms: 0.799 };
+        assert_eq!(Outcome::parse(text).unwrap(), outcome);
+        assert!(Outcome::parse(&text.replace(": 0 (", ": 3 (")).is_err());
+    }
+}
