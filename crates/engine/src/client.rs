@@ -10,9 +10,10 @@ use refrain_sql::Traits;
 
 use crate::auth::{Authenticated, Proving};
 use crate::event::Peer;
+use crate::ids::Segment;
 use crate::ids::{ClientSerial, Conn, EnvId, PoolId};
 use crate::inbox::Inbox;
-use crate::ledger::Seq;
+use crate::ledger::{Seq, Span};
 use crate::names::{ClientStatement, Name, Names};
 use crate::settings::{Edit, Profile, Setting};
 use crate::shared::PoolShared;
@@ -194,14 +195,16 @@ pub(crate) struct Client {
     pub(crate) undos: Undos<ClientUndo>,
     /// Its unnamed statement.
     pub(crate) unnamed: Option<ClientStatement>,
-    /// The server's segment of the last change to its statements that a skipped message would undo.
-    pub(crate) changed: u32,
-    /// The server's segment of the last named Parse that was sent on.
-    pub(crate) parsed: u32,
+    /// The server's segments of changes to its statements that a skipped message would undo.
+    pub(crate) changed: Span,
+    /// The server's segments of named Parses that were sent on.
+    pub(crate) parsed: Span,
     /// The server's segment of the last change to its unnamed statement.
-    pub(crate) unnamed_changed: u32,
+    pub(crate) unnamed_changed: Segment,
     /// The ledger entry that drops all statements if it succeeds: what follows waits for its reply.
     pub(crate) barrier: Option<Seq>,
+    /// The ledger entry that may change what texts mean: a Parse waits for its reply.
+    pub(crate) sets: Option<Seq>,
     /// Its unnamed portal.
     pub(crate) portal: Portal,
     /// Those of its named portals that there is something to know about.
@@ -252,10 +255,11 @@ impl Client {
             names: Names::default(),
             undos: Undos::default(),
             unnamed: None,
-            changed: 0,
-            parsed: 0,
+            changed: Span::default(),
+            parsed: Span::default(),
             unnamed_changed: 0,
             barrier: None,
+            sets: None,
             portal: Portal::default(),
             portals: HashMap::new(),
             pins: Pins::default(),

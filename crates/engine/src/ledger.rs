@@ -24,6 +24,8 @@
 
 use std::collections::VecDeque;
 
+use crate::ids::Segment;
+
 use refrain_sql::Traits;
 use refrain_wire::back::Status;
 use refrain_wire::tag::back;
@@ -168,6 +170,13 @@ impl Entry {
     }
 }
 
+/// Segments in which something changed, from the first that was not over.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Span {
+    first: Segment,
+    last: Segment,
+}
+
 /// Numbers the entries of one server, from its first to its last.
 pub(crate) type Seq = u64;
 
@@ -222,8 +231,8 @@ pub(crate) struct Ledger {
     /// Whether extended messages were sent behind the last Sync: their transaction is open.
     open: bool,
     /// Segments begun and ended: a Sync, Query or FunctionCall ends one.
-    sent: u32,
-    ended: u32,
+    sent: Segment,
+    ended: Segment,
 }
 
 impl Default for Ledger {
@@ -307,7 +316,7 @@ impl Ledger {
             mark if mark.is_mark() => self.open,
             owed => !owed.ends_segment(),
         };
-        self.sent = self.sent.wrapping_add(u32::from(entry.owed.ends_segment()));
+        self.sent = self.sent.wrapping_add(u64::from(entry.owed.ends_segment()));
         if self.entries.is_empty() {
             if let Fate::MadeUp(made) = entry.fate {
                 self.head += 1;
@@ -370,6 +379,9 @@ impl Ledger {
         };
         let first = self.head;
         let first_segment = self.ended.wrapping_add(1);
+        if self.status == Status::Transaction {
+            self.status = Status::Failed; // as the ReadyForQuery to come will say
+        }
         let early_syncs = self.copying == Copying::In && self.strike_syncs(Owed::CopyBegin);
         self.copying = Copying::No;
         let skips = !entry.owed.ends_segment();
@@ -388,7 +400,7 @@ impl Ledger {
     fn pop(&mut self) {
         let ends = self.entries.pop_front().is_some_and(|entry| entry.owed.ends_segment());
         self.head += 1;
-        self.ended = self.ended.wrapping_add(u32::from(ends));
+        self.ended = self.ended.wrapping_add(u64::from(ends));
     }
 
     fn follow_copy(&mut self, tag: u8, owed: Owed) {
@@ -465,13 +477,13 @@ impl Ledger {
     }
 
     /// The number of the segment that is being sent.
-    pub(crate) fn segment(&self) -> u32 {
+    pub(crate) fn segment(&self) -> Segment {
         self.sent
     }
 
     /// Whether a segment other than the current one may still fail: what was done in it must not be
     /// relied on.
-    pub(crate) fn is_unsettled(&self, segment: u32) -> bool {
+    pub(crate) fn is_unsettled(&self, segment: Segment) -> bool {
         let settled = self.ended.wrapping_add(1);
         segment.wrapping_sub(settled) < self.sent.wrapping_sub(settled)
     }
@@ -491,6 +503,31 @@ impl Ledger {
     /// The oldest entry.
     pub(crate) fn front(&self) -> Option<&Entry> {
         self.entries.front()
+    }
+
+    /// Adds the segment that is being sent.
+    pub(crate) fn extend(&self, span: &mut Span) {
+        if span.last <= self.ended {
+            span.first = self.sent;
+        }
+        span.last = self.sent;
+    }
+
+    /// Whether any segment of these but the current one may still fail.
+    pub(crate) fn touches(&self, span: &Span) -> bool {
+        span.first.max(self.ended + 1) <= span.last.min(self.sent - 1)
+    }
+
+    /// Whether a segment before the current one is not over.
+    pub(crate) fn has_unsettled(&self) -> bool {
+        self.sent != self.ended.wrapping_add(1)
+    }
+
+    /// A command ended the failed transaction, or the part of it that failed.
+    pub(crate) fn recovers(&mut self) {
+        if self.status == Status::Failed {
+            self.status = Status::Transaction;
+        }
     }
 
     /// Whether this entry is still owed.
@@ -524,7 +561,7 @@ pub(crate) struct Failed {
     /// Entries from `seq` up to this number, exclusive, were skipped.
     pub(crate) until: Seq,
     /// The first and the last segment of those: a Query that is skipped ends one here, but not there.
-    pub(crate) segments: (u32, u32),
+    pub(crate) segments: (Segment, Segment),
     /// Whether the Sync that ends the skipping has not been sent yet.
     pub(crate) open: bool,
     /// Whether Syncs were sent that a COPY may or may not have swallowed: the server cannot be trusted.
@@ -533,7 +570,7 @@ pub(crate) struct Failed {
 
 impl Failed {
     /// Whether this segment is among those that failed.
-    pub(crate) fn covers(&self, segment: u32) -> bool {
+    pub(crate) fn covers(&self, segment: Segment) -> bool {
         let (first, last) = self.segments;
         segment.wrapping_sub(first) <= last.wrapping_sub(first)
     }

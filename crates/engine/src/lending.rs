@@ -12,7 +12,7 @@ use crate::event::{Action, Level};
 use crate::fault::Cause;
 use crate::hub::note;
 use crate::ids::{Conn, Core, PoolId};
-use crate::ledger::{Copying, Entry, Fate, Owed, Purpose};
+use crate::ledger::{Copying, Entry, Fate, Owed, Purpose, Span};
 use crate::roles::Role;
 use crate::server::{Custody, Parcel, Server};
 use crate::settings::{write_probe, write_put_right};
@@ -62,10 +62,11 @@ impl Step<'_> {
         server.custody = Custody::Lent(conn);
         server.since = talk.now;
         client.link = Some(server.conn);
-        client.changed = 0;
-        client.parsed = 0;
+        client.changed = Span::default();
+        client.parsed = Span::default();
         client.unnamed_changed = 0;
         client.barrier = None;
+        client.sets = None;
         let pool = talk.hub.pool(server.pool);
         pool.counters.server_assignments += 1;
         if !std::sync::Arc::ptr_eq(&server.profile, &client.profile) {

@@ -39,6 +39,9 @@ impl Talk<'_> {
             return Ok(self.parse_unkept(message));
         }
         let parse = Parse::read(Self::whole(message, most)?)?;
+        if self.client.sets.is_some_and(|seq| self.server.ledger.owes(seq)) {
+            return Err(Stop::Gate);
+        }
         if parse.name.is_empty() {
             return self.parse_unnamed(message, &parse);
         }
@@ -46,7 +49,7 @@ impl Talk<'_> {
             return self.parse_again(message, &parse);
         }
         // A Close that an earlier segment may still undo: the name may be taken after all.
-        if self.server.ledger.is_unsettled(self.client.changed) {
+        if self.server.ledger.touches(&self.client.changed) {
             return Err(Stop::Gate);
         }
         self.pool().counters.client_parses += 1;
@@ -54,12 +57,12 @@ impl Talk<'_> {
             return Ok(self.refuse(message, Owed::Parse, Refusal::Quota));
         }
         let local = self.intern(parse.tail);
-        let seq = if self.parse_is_known(&local) {
-            self.client.changed = self.server.ledger.segment();
+        let seq = if self.parse_is_known(&local)? {
+            self.server.ledger.extend(&mut self.client.changed);
             self.pool().counters.parses_answered += 1;
             self.make_up(Owed::Parse, Made::Parse)
         } else {
-            self.client.parsed = self.server.ledger.segment();
+            self.server.ledger.extend(&mut self.client.parsed);
             self.send_parse(&local, Fate::Forward)
         };
         let name = Name::from_slice(parse.name);
@@ -104,8 +107,8 @@ impl Talk<'_> {
     /// A Parse of a name that is taken. PostgreSQL looks at the text first and then says 42P05: it is
     /// made to, by parsing the new text under the name of the old statement (E4).
     fn parse_again(&mut self, message: &Message<'_>, parse: &Parse<'_>) -> Result<usize, Stop> {
-        let unsettled = |segment| self.server.ledger.is_unsettled(segment);
-        if unsettled(self.client.changed) || unsettled(self.client.parsed) {
+        let unsettled = |span| self.server.ledger.touches(span);
+        if unsettled(&self.client.changed) || unsettled(&self.client.parsed) {
             return Err(Stop::Gate);
         }
         let Some(old) = self.client.names.get(parse.name) else { return Err(Stop::Gate) };
@@ -161,15 +164,20 @@ impl Talk<'_> {
     }
 
     /// Whether a Parse of this statement can be answered here.
-    fn parse_is_known(&mut self, local: &Local) -> bool {
+    fn parse_is_known(&mut self, local: &Local) -> Result<bool, Stop> {
         let statement = &local.statement;
         let ledger = &self.server.ledger;
-        let Some(slot) = self.server.slots.touch(statement.id) else { return false };
+        let Some(slot) = self.server.slots.touch(statement.id) else { return Ok(false) };
+        if slot.generation != statement.generation() || !ledger.is_sure(slot) {
+            return Ok(false);
+        }
         // In a failed transaction PostgreSQL refuses a Parse, unless it is of what ends it (E3).
-        let refused = ledger.status() == Status::Failed
-            && ledger.is_empty()
-            && statement.scan.kind != Kind::TransactionEnd;
-        slot.generation == statement.generation() && ledger.is_sure(slot) && !refused
+        match ledger.status() {
+            Status::Idle => Ok(true),
+            Status::Transaction if !ledger.has_unsettled() => Ok(true),
+            Status::Failed if ledger.is_empty() => Ok(statement.scan.kind == Kind::TransactionEnd),
+            Status::Transaction | Status::Failed => Err(Stop::Gate),
+        }
     }
 
     fn unnamed_is(&self, local: &Local) -> bool {
@@ -291,9 +299,7 @@ impl Talk<'_> {
     /// prepared under those: between transactions of extended messages, that is.
     fn is_foreign(&self, local: &Local) -> bool {
         let ledger = &self.server.ledger;
-        local.statement.env != self.client.env()
-            && local.profile.env == local.statement.env
-            && self.client.own_env.is_none()
+        local.profile.env != self.client.profile.env
             && !ledger.is_open()
             && ledger.status() != Status::Failed
     }
@@ -331,9 +337,7 @@ impl Talk<'_> {
         let ledger = &self.server.ledger;
         let unsettled = match name.is_empty() {
             true => ledger.is_unsettled(self.client.unnamed_changed),
-            false => {
-                ledger.is_unsettled(self.client.changed) || ledger.is_unsettled(self.client.parsed)
-            }
+            false => ledger.touches(&self.client.changed) || ledger.touches(&self.client.parsed),
         };
         if unsettled {
             return Err(Stop::Gate);
@@ -494,8 +498,8 @@ impl Talk<'_> {
         message: &Message<'_>,
         name: &[u8],
     ) -> Result<usize, Stop> {
-        if self.server.ledger.is_unsettled(self.client.changed)
-            || self.server.ledger.is_unsettled(self.client.parsed)
+        if self.server.ledger.touches(&self.client.changed)
+            || self.server.ledger.touches(&self.client.parsed)
         {
             return Err(Stop::Gate);
         }
@@ -514,7 +518,7 @@ impl Talk<'_> {
             self.owe(Entry::new(Owed::Close, Fate::Forward));
             return Ok(message.bytes.len());
         };
-        self.client.changed = self.server.ledger.segment();
+        self.server.ledger.extend(&mut self.client.changed);
         let seq = self.server.ledger.next_seq();
         let used = self.closed(message);
         self.undoable(seq, ClientUndo::Closed(Name::from_slice(name), old));
@@ -540,7 +544,7 @@ impl Talk<'_> {
                 ClientUndo::Closed(name.clone(), old)
             }
         };
-        self.client.changed = self.server.ledger.segment();
+        self.server.ledger.extend(&mut self.client.changed);
         self.undoable(seq, undo);
         true
     }

@@ -177,7 +177,7 @@ impl Talk<'_> {
         write::query(self.out(), &query);
         self.owe(
             Entry::new(Owed::Query, Fate::Forward)
-                .with(traits)
+                .with(traits | local.statement.scan.traits)
                 .about(local.statement.id)
                 .called(folded),
         );
@@ -191,7 +191,7 @@ impl Talk<'_> {
             self.undoable_there(seq, ServerUndo::Evicted(slot));
         }
         if let Some(old) = self.client.names.remove(name) {
-            self.client.changed = self.server.ledger.segment();
+            self.server.ledger.extend(&mut self.client.changed);
             self.undoable(seq, ClientUndo::Closed(name.clone(), old));
         }
     }

@@ -271,12 +271,16 @@ impl Talk<'_> {
             Tag::CloseCursorAll => self.unpin(Pins::HOLD),
             Tag::Load => self.pin(Pins::LOAD),
             Tag::DiscardTemp => self.unpin_at_commit(Pins::TEMP),
-            Tag::Rollback => self.client.unpins = Pins::default(),
+            Tag::Rollback => {
+                self.client.unpins = Pins::default();
+                self.server.ledger.recovers();
+            }
             Tag::DeallocateAll => self.deallocated_all(),
             Tag::DiscardAll => self.discarded_all(),
             Tag::Ddl => {
                 self.pool().shared.epoch.fetch_add(1, Relaxed);
             }
+            Tag::Commit => self.server.ledger.recovers(),
             Tag::Do => self.client.probe = true,
             _ => {}
         }

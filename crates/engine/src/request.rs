@@ -126,11 +126,14 @@ impl Talk<'_> {
         barred
     }
 
-    /// Has the client wait behind a message that may drop all statements.
+    /// Has the client wait behind a message that may drop all statements, or change what the next text means.
     #[inline]
     pub(crate) fn bar(&mut self, seq: Seq, traits: Traits) {
         if traits.intersects(Traits::DISCARD_ALL | Traits::DEALLOCATE_ALL) {
             self.client.barrier = Some(seq);
+        }
+        if traits.intersects(Traits::SET_REPORTED | Traits::SET | Traits::PROCEDURAL) {
+            self.client.sets = Some(seq);
         }
     }
 

@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use hashlink::LruCache;
 
+use crate::ids::Segment;
 use crate::statement::{Generation, Statement};
 
 /// A server's share in a statement; the counts hear of its end.
@@ -46,7 +47,7 @@ pub(crate) struct Slot {
     /// Which generation of it.
     pub(crate) generation: Generation,
     /// The server's segment that prepared it.
-    pub(crate) segment: u32,
+    pub(crate) segment: Segment,
     /// Whether the server may not have it after all: it is closed and prepared anew before it is used.
     pub(crate) doubtful: bool,
 }
@@ -59,7 +60,7 @@ pub(crate) struct Unnamed {
     /// Which generation of it.
     pub(crate) generation: Generation,
     /// The server's segment that parsed it.
-    pub(crate) segment: u32,
+    pub(crate) segment: Segment,
 }
 
 impl Unnamed {
@@ -69,7 +70,7 @@ impl Unnamed {
 
 impl Unnamed {
     /// No unnamed statement, since this segment.
-    pub(crate) fn none_since(segment: u32) -> Self {
+    pub(crate) fn none_since(segment: Segment) -> Self {
         Self { segment, ..Self::NONE }
     }
 }
