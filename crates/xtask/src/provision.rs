@@ -156,7 +156,9 @@ pub fn java() -> Result<PathBuf> {
                 "--file",
             ])
             .arg(&pom);
-        command::run(maven.arg(format!("-DoutputDirectory={}", dir.display())))
+        // Its output is colour codes even when it says nothing: kept off the terminal.
+        command::output(maven.arg(format!("-DoutputDirectory={}", dir.display())))?;
+        Ok(())
     })?;
     Ok(dir)
 }
