@@ -150,7 +150,9 @@ impl World {
                 self.let_in(number, &settings);
             }
             Ok(None) => {}
-            Ok(Some(_)) | Err(_) => self.violate("protocol", || format!("bad first packet {input:?}")),
+            Ok(Some(_)) | Err(_) => {
+                self.violate("protocol", || format!("bad first packet {input:?}"))
+            }
         }
     }
 
@@ -211,7 +213,9 @@ impl World {
         if !out.is_empty() {
             if lacks_ours(&out) {
                 let text = brief(&out);
-                self.violate("statements", || format!("a server lacks a statement of ours: {text}"));
+                self.violate("statements", || {
+                    format!("a server lacks a statement of ours: {text}")
+                });
             }
             self.links[link.0].up.send(&out);
         }
@@ -287,7 +291,9 @@ impl World {
         let within = backend.segment.replace(client).filter(|before| *before != client);
         let before = backend.owner.replace(client).filter(|before| *before != client);
         if let Some(within) = within {
-            self.violate("lending", || format!("clients {within} and {client} share a segment on server {number}"));
+            self.violate("lending", || {
+                format!("clients {within} and {client} share a segment on server {number}")
+            });
         } else if let Some(before) = before.filter(|_| !self.backends[number].left.is_empty()) {
             let left = self.backends[number].left.clone();
             self.violate("lending", || {
@@ -326,7 +332,10 @@ impl World {
 
 /// The client whose tag a message carries.
 fn client_in(tag: u8, body: &[u8]) -> Option<usize> {
-    if !matches!(tag, front::QUERY | front::PARSE | front::BIND | front::FUNCTION_CALL | front::COPY_DATA) {
+    if !matches!(
+        tag,
+        front::QUERY | front::PARSE | front::BIND | front::FUNCTION_CALL | front::COPY_DATA
+    ) {
         return None;
     }
     let mut rest = body;

@@ -14,7 +14,8 @@ use crate::world::World;
 impl World {
     /// The clients did not finish.
     pub(crate) fn stuck(&mut self) {
-        for (number, link) in self.links.iter().enumerate().filter(|(_, link)| link.conn.is_some()) {
+        for (number, link) in self.links.iter().enumerate().filter(|(_, link)| link.conn.is_some())
+        {
             self.trace.line(self.now, "link", &number.to_string(), || {
                 format!("{:?} up {} down {}", link.peer, link.up.summary(), link.down.summary())
             });
@@ -32,10 +33,14 @@ impl World {
                 });
             }
             for client in &view.clients {
-                self.trace.line(self.now, "client", &format!("{:?}", view.core), || format!("{client:?}"));
+                self.trace.line(self.now, "client", &format!("{:?}", view.core), || {
+                    format!("{client:?}")
+                });
             }
             for server in &view.servers {
-                self.trace.line(self.now, "server", &format!("{:?}", view.core), || format!("{server:?}"));
+                self.trace.line(self.now, "server", &format!("{:?}", view.core), || {
+                    format!("{server:?}")
+                });
             }
         }
         self.violate("liveness", || format!("after {events} events: {}", states.join("; ")));
@@ -62,11 +67,15 @@ impl World {
         let counts: Vec<usize> = self.seats.iter().map(|seat| seat.engine.client_count()).collect();
         if counts.iter().any(|count| *count > 0) {
             let counted = self.shared.clients.load(Relaxed);
-            self.violate("leaks", || format!("clients are counted that have left: {counts:?}, {counted}"));
+            self.violate("leaks", || {
+                format!("clients are counted that have left: {counts:?}, {counted}")
+            });
         }
         let statements = self.shared.statements();
         if let Some(one) = statements.iter().find(|statement| statement.clients > 0) {
-            self.violate("leaks", || format!("clients are counted for {:?}: {}", one.text, one.clients));
+            self.violate("leaks", || {
+                format!("clients are counted for {:?}: {}", one.text, one.clients)
+            });
         }
     }
 
@@ -80,10 +89,15 @@ impl World {
                 backend.serves(&user) && self.links[backend.link.0].conn.is_some()
             });
             let live: Vec<usize> = live.collect();
-            let connecting = self.links.iter().any(|link| link.peer == Peer::Backend(None) && link.conn.is_some());
+            let connecting = self
+                .links
+                .iter()
+                .any(|link| link.peer == Peer::Backend(None) && link.conn.is_some());
             if counted as usize != live.len() && !connecting {
                 let live = live.len();
-                self.violate("leaks", || format!("{counted} servers are counted, {live} are there"));
+                self.violate("leaks", || {
+                    format!("{counted} servers are counted, {live} are there")
+                });
             }
             if counted > self.plan.servers_max {
                 self.violate("leaks", || format!("{counted} servers in one pool"));

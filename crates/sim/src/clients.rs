@@ -14,7 +14,7 @@ use crate::oracle::{Oracle, show};
 use crate::plan::Plan;
 use crate::rng::Rng;
 use crate::say::Say;
-use crate::script::Script;
+use crate::script::{Habits, Script};
 use crate::trace::brief;
 use crate::world::{Happening, World};
 
@@ -61,23 +61,27 @@ pub(crate) struct Client {
     /// Whether it has been told why its session ends.
     told: bool,
     sessions: usize,
-    cancels: bool,
-    opened_block: bool,
 }
 
 impl Client {
     /// A client that has not come yet.
     pub(crate) fn new(id: usize, slot: usize, plan: &Plan, rng: &mut Rng) -> Self {
-        let cancels = plan.rates.cancel > 0 && rng.chance(700);
-        let blocks = plan.mode != PoolMode::Statement || rng.chance(50);
-        let mut script = Script::new(id, plan.weights, blocks, cancels);
-        script.resets = !plan.startup_settings;
+        let habits = Habits {
+            // Who may cancel waits for replies first.
+            patient: plan.rates.cancel > 0 && rng.chance(700),
+            blocks: plan.mode != PoolMode::Statement || rng.chance(50),
+            resets: !plan.startup_settings,
+        };
+        let script = Script::new(id, plan.weights, habits);
         let mut settings = Vec::new();
         if plan.startup_settings && rng.chance(700) {
-            let all = [("application_name", "app"), ("timezone", "Asia/Tokyo"), ("work_mem", "7MB")];
-            settings.extend(all.iter().filter(|_| rng.chance(500)).map(|(n, v)| {
-                ((*n).to_owned(), (*v).to_owned())
-            }));
+            let all =
+                [("application_name", "app"), ("timezone", "Asia/Tokyo"), ("work_mem", "7MB")];
+            settings.extend(
+                all.iter()
+                    .filter(|_| rng.chance(500))
+                    .map(|(n, v)| ((*n).to_owned(), (*v).to_owned())),
+            );
             if rng.chance(50) {
                 settings.push(("timezone".to_owned(), "bad".to_owned()));
             }
@@ -101,8 +105,6 @@ impl Client {
             settings,
             told: false,
             sessions: rng.index(plan.sessions),
-            cancels,
-            opened_block: false,
             rng: rng.fork(7),
         }
     }
@@ -246,7 +248,7 @@ impl World {
             "53300" if words.contains("already") => faults.drained,
             "53300" => self.plan.max_waiting,
             "08P01" if words.starts_with("transaction blocks") => {
-                self.plan.mode == PoolMode::Statement && self.clients[number].opened_block
+                self.plan.mode == PoolMode::Statement && self.clients[number].script.opened_block
             }
             _ => false,
         }
@@ -315,7 +317,7 @@ impl World {
         }
         let settled = client.oracle.is_settled();
         if client.outbox.is_empty() && client.waits && !settled {
-            if client.cancels && !calm && client.rng.chance(cancel) {
+            if client.script.habits.patient && !calm && client.rng.chance(cancel) {
                 self.client_cancels(number);
             }
             return self.watch_for_cancel(number);
@@ -342,7 +344,7 @@ impl World {
     /// While a client waits, it looks now and then whether to cancel.
     fn watch_for_cancel(&mut self, number: usize) {
         let client = &mut self.clients[number];
-        if client.cancels && !self.is_calm {
+        if client.script.habits.patient && !self.is_calm {
             let delay = client.rng.range(50, 5_000);
             self.appoint_client(number, delay);
             self.clients[number].armed = false; // a reply may come first
@@ -368,7 +370,6 @@ impl World {
         }
         client.units -= 1;
         let unit = client.script.unit(&mut client.rng);
-        client.opened_block |= client.script.in_block;
         client.outbox = unit.bytes;
         client.waits = unit.waits;
         true

@@ -54,7 +54,8 @@ impl World {
     fn watch_buffers(&mut self, core: usize) {
         let seat = &self.seats[core];
         let most = self.plan.buffer_high + SLACK;
-        let over = seat.links.keys().map(|conn| seat.ports.queued(*conn)).find(|queued| *queued > most);
+        let over =
+            seat.links.keys().map(|conn| seat.ports.queued(*conn)).find(|queued| *queued > most);
         if let Some(over) = over {
             self.violate("buffers", || format!("{over} bytes are queued on one connection"));
         }
@@ -73,7 +74,8 @@ impl World {
 
     fn send(&mut self, core: usize, conn: Conn, bytes: Vec<u8>) {
         let Some(id) = self.link_of(core, conn) else {
-            return self.violate("ports", || format!("core {core} sends on {conn:?}, which is not open"));
+            return self
+                .violate("ports", || format!("core {core} sends on {conn:?}, which is not open"));
         };
         self.trace.fold([self.now, id.0 as u64, 1], &bytes);
         let peer = self.links[id.0].peer;
@@ -96,8 +98,8 @@ impl World {
         match self.links[id.0].peer {
             Peer::Backend(_) => (id, self.planted_cancel(plant.to_server(bytes))),
             Peer::Client(_) if plant == Plant::Misroute => {
-                let others = self.clients.iter().filter_map(|client| client.link);
-                let other = others.filter(|other| *other != id).next();
+                let mut others = self.clients.iter().filter_map(|client| client.link);
+                let other = others.find(|other| *other != id);
                 let has_row = bytes.first() == Some(&b'T');
                 match other.filter(|_| has_row && self.strikes()) {
                     Some(other) => {
@@ -148,7 +150,8 @@ impl World {
 
     fn close(&mut self, core: usize, conn: Conn) {
         let Some(id) = self.link_of(core, conn) else {
-            return self.violate("ports", || format!("core {core} closes {conn:?}, which is not open"));
+            return self
+                .violate("ports", || format!("core {core} closes {conn:?}, which is not open"));
         };
         self.trace.fold([self.now, id.0 as u64, 2], &[]);
         let peer = self.links[id.0].peer;
@@ -159,11 +162,11 @@ impl World {
         link.lent = false;
         link.up.kill();
         link.down.backlog.truncate(link.down.taken);
-        let leaks = match (self.plant, peer) {
-            (Some(Plant::LeakServer), Peer::Backend(Some(_))) => true,
-            (Some(Plant::LeakClient), Peer::Client(_)) => true,
-            _ => false,
-        };
+        let leaks = matches!(
+            (self.plant, peer),
+            (Some(Plant::LeakServer), Peer::Backend(Some(_)))
+                | (Some(Plant::LeakClient), Peer::Client(_))
+        );
         if leaks && self.strikes() {
             return;
         }
@@ -202,7 +205,9 @@ impl World {
                 self.depart(id);
             }
             Action::Tell { core: to, message } => {
-                self.trace.line(self.now, "tell", &format!("{core} to {}", to.0), || format!("{message:?}"));
+                self.trace.line(self.now, "tell", &format!("{core} to {}", to.0), || {
+                    format!("{message:?}")
+                });
                 if self.plant != Some(Plant::LoseMessage) {
                     let (least, most) = self.plan.between;
                     let delay = self.rng.range(least, most);

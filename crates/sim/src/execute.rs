@@ -348,7 +348,8 @@ impl Session {
     }
 
     fn select(&mut self, items: &[Item], given: &Given<'_>) -> Result<Vec<Row>, Fault> {
-        let series = items.iter().find_map(|i| if let Item::Series(n) = i { Some(*n) } else { None });
+        let series =
+            items.iter().find_map(|i| if let Item::Series(n) = i { Some(*n) } else { None });
         (1..=series.unwrap_or(1))
             .map(|n| items.iter().map(|item| self.item(item, n, given)).collect())
             .collect()

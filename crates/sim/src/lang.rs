@@ -352,10 +352,15 @@ mod tests {
         assert_eq!(parse(ours), [select(both)]);
         assert_eq!(parse("selec 1"), [Statement::Wrong("selec".into())]);
         assert_eq!(
-            parse("SELECT name,pg_catalog.current_setting(name) FROM pg_catalog.pg_settings \
-                WHERE source='session' UNION ALL SELECT 'my.x',pg_catalog.current_setting('my.x',true)"),
+            parse(
+                "SELECT name,pg_catalog.current_setting(name) FROM pg_catalog.pg_settings \
+                WHERE source='session' UNION ALL SELECT 'my.x',pg_catalog.current_setting('my.x',true)"
+            ),
             [Statement::Probe(vec!["my.x".into()])]
         );
-        assert_eq!(parse("set timezone to 'x'"), [Statement::Set("timezone".into(), Some("x".into()), false)]);
+        assert_eq!(
+            parse("set timezone to 'x'"),
+            [Statement::Set("timezone".into(), Some("x".into()), false)]
+        );
     }
 }

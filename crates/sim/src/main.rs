@@ -96,7 +96,8 @@ fn many(asked: &Asked) -> ExitCode {
     let begun = Instant::now();
     let (mut done, mut violations, mut events) = (0, 0, 0);
     for seed in asked.from..asked.from + asked.seeds {
-        let report = if asked.twice { run_twice(seed, asked.plant) } else { run(seed, asked.plant, 0) };
+        let report =
+            if asked.twice { run_twice(seed, asked.plant) } else { run(seed, asked.plant, 0) };
         done += 1;
         events += report.events;
         if report.violation.is_some() {

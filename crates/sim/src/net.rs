@@ -74,7 +74,8 @@ impl Pipe {
     /// Takes up to `most` bytes of the backlog onto the way, or the end behind them; says whether anything was
     /// taken.
     pub fn load(&mut self, most: usize) -> bool {
-        let count = most.min(self.backlog.len() - self.taken).min(self.room.saturating_sub(self.load));
+        let count =
+            most.min(self.backlog.len() - self.taken).min(self.room.saturating_sub(self.load));
         if count > 0 {
             let piece = self.backlog[self.taken..self.taken + count].to_vec();
             self.taken += count;

@@ -90,7 +90,8 @@ impl Oracle {
     /// one is (research/prepared.md, 1.3 and 1.5): a Parse that it answers itself is not, and one that it adds is.
     fn forgives(&mut self, expected: Option<&Message>, actual: &Message) -> bool {
         let Some(expected) = expected.filter(|_| self.session.has_failed()) else { return false };
-        let refuses = |message: &Message| message.0 == back::ERROR_RESPONSE && is_aborted(&message.1);
+        let refuses =
+            |message: &Message| message.0 == back::ERROR_RESPONSE && is_aborted(&message.1);
         let asked = self.last.0;
         if refuses(actual) {
             self.expected.clear();

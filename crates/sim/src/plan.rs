@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use refrain_config::{Options, PoolMode};
 
+use crate::feature::{FEATURES, Feature};
 use crate::rng::Rng;
-use crate::script::{FEATURES, Feature};
 
 /// How often what goes wrong, in a thousand chances.
 #[derive(Clone, Debug, Default)]
@@ -112,7 +112,7 @@ impl Plan {
         let rates = Rates::new(rng);
         let piece = *rng.pick(&[6, 60, 1_000, 16_384, 16_384]);
         let mut weights = weights(rng);
-        if piece < 100 {
+        if piece < 1_000 {
             weights[index(Feature::Bulk)] = 0;
         }
         let startup_settings = rng.chance(300);

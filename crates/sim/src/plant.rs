@@ -83,7 +83,8 @@ impl Plant {
     pub fn to_server(self, bytes: Vec<u8>) -> Vec<u8> {
         match self {
             Self::SkipReset | Self::SkipPutRight | Self::SkipRollback | Self::SkipParse => {
-                rewrite(&bytes, |out, tag, body| self.server_message(out, tag, body)).unwrap_or(bytes)
+                rewrite(&bytes, |out, tag, body| self.server_message(out, tag, body))
+                    .unwrap_or(bytes)
             }
             _ => bytes,
         }
@@ -93,7 +94,9 @@ impl Plant {
         let text = query_text(body).unwrap_or(b"");
         let concerns = match (self, tag) {
             (Self::SkipReset, front::QUERY) => text == b"DISCARD ALL",
-            (Self::SkipPutRight, front::QUERY) => text.starts_with(b"SELECT pg_catalog.set_config("),
+            (Self::SkipPutRight, front::QUERY) => {
+                text.starts_with(b"SELECT pg_catalog.set_config(")
+            }
             (Self::SkipRollback, front::QUERY) => text == b"ROLLBACK",
             (Self::SkipParse, front::PARSE) => body.starts_with(b"_r"),
             _ => false,
@@ -143,7 +146,10 @@ impl Plant {
 
 /// Goes through whole messages; `change` appends another in the place of one and says so. `None` where the bytes
 /// are not whole messages.
-fn rewrite(bytes: &[u8], mut change: impl FnMut(&mut Vec<u8>, u8, &[u8]) -> bool) -> Option<Vec<u8>> {
+fn rewrite(
+    bytes: &[u8],
+    mut change: impl FnMut(&mut Vec<u8>, u8, &[u8]) -> bool,
+) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     let mut rest = bytes;
     while !rest.is_empty() {

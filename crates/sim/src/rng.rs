@@ -10,18 +10,18 @@ impl Rng {
     /// The stream of a seed.
     pub fn new(seed: u64) -> Self {
         let mut rng = Self(seed ^ 0x5ee1_5eed_5eed_0001);
-        rng.next();
+        rng.bits();
         rng
     }
 
     /// A stream of its own, so that what one part of the world draws does not move the others.
     #[must_use]
     pub fn fork(&mut self, salt: u64) -> Self {
-        Self::new(self.next() ^ salt.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+        Self::new(self.bits() ^ salt.wrapping_mul(0x9e37_79b9_7f4a_7c15))
     }
 
     /// 64 random bits.
-    pub fn next(&mut self) -> u64 {
+    pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -31,7 +31,7 @@ impl Rng {
 
     /// A number below `bound`; zero where the bound is zero.
     pub fn below(&mut self, bound: u64) -> u64 {
-        if bound == 0 { 0 } else { self.next() % bound }
+        if bound == 0 { 0 } else { self.bits() % bound }
     }
 
     /// A number from `least` to `most`, both included.
@@ -57,7 +57,7 @@ impl Rng {
     /// Fills a slice.
     pub fn fill(&mut self, bytes: &mut [u8]) {
         for chunk in bytes.chunks_mut(8) {
-            let random = self.next().to_le_bytes();
+            let random = self.bits().to_le_bytes();
             chunk.copy_from_slice(&random[..chunk.len()]);
         }
     }

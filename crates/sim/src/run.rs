@@ -24,7 +24,8 @@ pub struct Report {
 
 thread_local! {
     static LAST_PANIC: RefCell<String> = const { RefCell::new(String::new()) };
-    static CURRENT: RefCell<u64> = const { RefCell::new(0) };
+    /// The seed that runs, if one does.
+    static CURRENT: RefCell<Option<u64>> = const { RefCell::new(None) };
 }
 
 static HIDDEN: AtomicU64 = AtomicU64::new(0);
@@ -36,9 +37,10 @@ pub(crate) fn hidden_chance() -> u64 {
 
 /// Has panics of the engine (its assertions) remembered as violations instead of printed.
 pub fn quiet_panics(say: fn(u64, &str)) {
+    let others = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
+        let Some(seed) = CURRENT.with_borrow(|seed| *seed) else { return others(info) };
         let text = info.to_string();
-        let seed = CURRENT.with_borrow(|seed| *seed);
         say(seed, &text);
         LAST_PANIC.with_borrow_mut(|last| *last = text);
     }));
@@ -46,9 +48,10 @@ pub fn quiet_panics(say: fn(u64, &str)) {
 
 /// Runs a seed; keeps so many of the last events.
 pub fn run(seed: u64, plant: Option<Plant>, lines: usize) -> Report {
-    CURRENT.with_borrow_mut(|current| *current = seed);
+    CURRENT.with_borrow_mut(|current| *current = Some(seed));
     let mut world = World::new(seed, plant, lines > 0);
     let outcome = catch_unwind(AssertUnwindSafe(|| world.run()));
+    CURRENT.with_borrow_mut(|current| *current = None);
     let violation = outcome.unwrap_or_else(|_| {
         Some(LAST_PANIC.with_borrow(|last| format!("assertion: {}", last.replace('\n', " "))))
     });

@@ -4,90 +4,9 @@
 //! server makes of a unit in the state it is in, the oracle makes the same. What it keeps away from is what no
 //! proxy can get right, said where it does so.
 
-use refrain_wire::tag::{self, front};
-
+use crate::feature::{FEATURES, Feature};
 use crate::rng::Rng;
 use crate::say::Say;
-
-/// What a unit is about. The seed gives each a weight.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Feature {
-    /// Simple queries.
-    Simple,
-    /// Errors of all kinds.
-    Errors,
-    /// Transaction blocks.
-    Blocks,
-    /// Settings that are reported.
-    Reported,
-    /// Settings that are not.
-    Unreported,
-    /// Unnamed statements.
-    Unnamed,
-    /// Named statements.
-    Named,
-    /// Pipelines of several segments.
-    Pipelines,
-    /// Portals that are read in pieces.
-    Portals,
-    /// Flush instead of Sync.
-    Flushes,
-    /// COPY in and out.
-    Copies,
-    /// PREPARE and EXECUTE as SQL.
-    SqlPrepare,
-    /// DEALLOCATE and DISCARD.
-    Discards,
-    /// LISTEN and NOTIFY.
-    Listens,
-    /// Temporary tables, held cursors, advisory locks.
-    Objects,
-    /// Function calls.
-    Calls,
-    /// Statements that take long.
-    Sleeps,
-    /// Long rows and many of them, long texts.
-    Bulk,
-    /// Definitions.
-    Definitions,
-}
-
-/// All features.
-pub const FEATURES: [Feature; 19] = [
-    Feature::Simple,
-    Feature::Errors,
-    Feature::Blocks,
-    Feature::Reported,
-    Feature::Unreported,
-    Feature::Unnamed,
-    Feature::Named,
-    Feature::Pipelines,
-    Feature::Portals,
-    Feature::Flushes,
-    Feature::Copies,
-    Feature::SqlPrepare,
-    Feature::Discards,
-    Feature::Listens,
-    Feature::Objects,
-    Feature::Calls,
-    Feature::Sleeps,
-    Feature::Bulk,
-    Feature::Definitions,
-];
-
-/// Texts that clients share.
-const SHARED: [&str; 8] = [
-    "select $1",
-    "select $1, 'one'",
-    "select $1, 'two', $2",
-    "select 'x'::date, $1",
-    "select current_setting('work_mem'), $1",
-    "insert into t values ($1)",
-    "select generate_series(1,3), $1",
-    "select $1, current_setting('timezone')",
-];
-const NAMES: [&str; 5] = ["s1", "s2", "s3", "S_4", "a_name_that_does_not_fit_in_line_5"];
-const ZONES: [&str; 4] = ["Asia/Tokyo", "Europe/Berlin", "UTC", "US/Pacific"];
 
 /// What a client says before it waits, or does not.
 #[derive(Clone, Debug)]
@@ -96,43 +15,58 @@ pub struct Unit {
     pub bytes: Vec<u8>,
     /// Whether it waits for all replies before it goes on.
     pub waits: bool,
-    /// What it is about.
-    pub feature: Feature,
+}
+
+/// What a script does and does not do, whatever it is about.
+#[derive(Clone, Copy, Debug)]
+pub struct Habits {
+    /// Whether it opens transaction blocks.
+    pub blocks: bool,
+    /// Whether it waits after each unit: in a COPY that a cancel may hit, the Sync behind it is ambiguous.
+    pub patient: bool,
+    /// Whether it resets settings.
+    pub resets: bool,
 }
 
 /// A client's script.
 #[derive(Debug)]
 pub struct Script {
-    client: usize,
+    pub(crate) client: usize,
     request: u32,
     weights: [u64; FEATURES.len()],
-    say: Say,
+    pub(crate) say: Say,
     /// Whether a block was begun and not ended, as far as the script knows.
     pub in_block: bool,
-    /// Whether it may open transaction blocks at all.
-    pub blocks: bool,
+    /// Whether one ever was.
+    pub opened_block: bool,
+    pub(crate) habits: Habits,
     /// The messages of a COPY that waits for the server to be ready.
-    later: Option<Vec<u8>>,
-    /// The script waits after each unit: in a COPY that a cancel may hit, the Sync behind it is ambiguous.
-    pub patient: bool,
-    /// Whether it resets settings.
-    pub resets: bool,
+    pub(crate) later: Option<Vec<u8>>,
     /// Whether constants may be of types whose meaning settings change: not where the client changes those, since
     /// a server that lacks the statement is told of it under the client's later settings.
-    freezes: bool,
+    pub(crate) freezes: bool,
 }
 
 impl Script {
     /// A script of a client.
-    pub fn new(client: usize, weights: [u64; FEATURES.len()], blocks: bool, patient: bool) -> Self {
-        let say = Say(Vec::new(), client);
-        let in_block = false;
-        let (later, resets) = (None, true);
-        let freezes = [Feature::Reported, Feature::Discards].iter().all(|f| weights[crate::plan::index(*f)] == 0);
-        Self { client, request: 0, weights, say, in_block, blocks, later, patient, resets, freezes }
+    pub fn new(client: usize, weights: [u64; FEATURES.len()], habits: Habits) -> Self {
+        let freezes = [Feature::Reported, Feature::Discards]
+            .iter()
+            .all(|f| weights[crate::plan::index(*f)] == 0);
+        Self {
+            client,
+            request: 0,
+            weights,
+            say: Say(Vec::new(), client),
+            in_block: false,
+            opened_block: false,
+            habits,
+            later: None,
+            freezes,
+        }
     }
 
-    fn tag(&mut self) -> String {
+    pub(crate) fn tag(&mut self) -> String {
         self.request += 1;
         format!("c{}-{}", self.client, self.request)
     }
@@ -140,7 +74,7 @@ impl Script {
     /// The next unit.
     pub fn unit(&mut self, rng: &mut Rng) -> Unit {
         if let Some(bytes) = self.later.take() {
-            return Unit { bytes, waits: true, feature: Feature::Copies };
+            return Unit { bytes, waits: true };
         }
         let total: u64 = self.weights.iter().sum();
         let mut at = rng.below(total);
@@ -153,15 +87,15 @@ impl Script {
             at -= weight;
         }
         self.write(feature, rng);
-        let waits = self.patient || self.later.is_some() || rng.chance(600);
-        Unit { bytes: std::mem::take(&mut self.say.0), waits, feature }
+        let waits = self.habits.patient || self.later.is_some() || rng.chance(600);
+        Unit { bytes: std::mem::take(&mut self.say.0), waits }
     }
 
     /// What ends a block that is open.
     pub fn end_block(&mut self, rng: &mut Rng) -> Unit {
         self.in_block = false;
         self.say.query(if rng.chance(500) { "commit" } else { "rollback" });
-        Unit { bytes: std::mem::take(&mut self.say.0), waits: true, feature: Feature::Blocks }
+        Unit { bytes: std::mem::take(&mut self.say.0), waits: true }
     }
 
     fn write(&mut self, feature: Feature, rng: &mut Rng) {
@@ -186,345 +120,5 @@ impl Script {
             Feature::Bulk => self.bulk(rng),
             Feature::Definitions => self.definitions(rng),
         }
-    }
-
-    /// A text that clients share.
-    fn shared(&self, rng: &mut Rng) -> &'static str {
-        let text = *rng.pick(&SHARED);
-        if text.contains("::date") && !self.freezes { SHARED[0] } else { text }
-    }
-
-    fn simple(&mut self, rng: &mut Rng) {
-        let tag = self.tag();
-        let text = match rng.below(6) {
-            0..=2 => format!("select '{tag}'"),
-            3 => format!("select '{tag}'; select 'more'; insert into t values ('{tag}')"),
-            4 => format!("select '{tag}', current_setting('timezone'), current_setting('work_mem')"),
-            _ => String::new(),
-        };
-        self.say.query(&text);
-    }
-
-    fn errors(&mut self, rng: &mut Rng) {
-        let tag = self.tag();
-        let name = *rng.pick(&NAMES);
-        match rng.below(9) {
-            0 => self.say.query(&format!("select fail('{tag}')")),
-            1 => self.say.query(&format!("selec '{tag}'")),
-            2 => self.say.query(&format!("select '{tag}'; select fail('{tag}'); select 'not'")),
-            3 => self.say.parse(name, &format!("selec '{tag}'")).bind("", name, &[]).sync(),
-            4 => self.say.bind("", "nobody_has_this", &[&tag]).execute("", 0).sync(),
-            5 => self.say.parse("", "select $1").bind("", "", &[]).execute("", 0).sync(),
-            6 => {
-                let fails = format!("select fail('{tag}')");
-                self.say.parse("", &fails).bind("", "", &[]).execute("", 0);
-                self.say.parse(name, "select $1").close(name).query("select 'skipped'").sync()
-            }
-            7 => self.say.describe(name).sync(),
-            _ => self.say.execute("no_portal", 0).sync(),
-        };
-    }
-
-    fn block(&mut self, rng: &mut Rng) {
-        if self.in_block {
-            self.in_block = false;
-            let end = *rng.pick(&["commit", "rollback"]);
-            match rng.below(3) {
-                0 => self.say.parse("", end).bind("", "", &[]).execute("", 0).sync(),
-                _ => self.say.query(end),
-            };
-        } else if self.blocks {
-            self.in_block = true;
-            match rng.below(3) {
-                0 => self.say.parse("", "begin").bind("", "", &[]).execute("", 0).sync(),
-                _ => self.say.query("begin"),
-            };
-        }
-        let tag = self.tag();
-        self.say.query(&format!("select '{tag}'"));
-    }
-
-    fn reported(&mut self, rng: &mut Rng) {
-        let zone = *rng.pick(&ZONES);
-        let local = if self.in_block && rng.chance(300) { "local " } else { "" };
-        let text = match rng.below(8) {
-            0..=3 => format!("set {local}timezone to '{zone}'"),
-            4 => "set datestyle to 'german'".to_owned(),
-            5 => "set datestyle to 'ISO, MDY'".to_owned(),
-            6 => format!("set application_name to '{}'", self.tag()),
-            _ => "set timezone to 'bad'".to_owned(),
-        };
-        self.ask(&text, rng);
-        if rng.chance(500) {
-            self.say.query("show timezone");
-        }
-    }
-
-    fn unreported(&mut self, rng: &mut Rng) {
-        let size = rng.range(1, 3);
-        let text = match rng.below(7) {
-            0..=2 => format!("set work_mem to '{size}MB'"),
-            3 => "set my.setting to 'mine'; select current_setting('my.setting')".to_owned(),
-            4 if self.resets => "reset work_mem".to_owned(),
-            5 => "set extra_float_digits to '3'".to_owned(),
-            _ => format!("select set_config('work_mem','{size}MB',false)"),
-        };
-        if text.contains(';') {
-            self.say.query(&text);
-        } else {
-            self.ask(&text, rng);
-        }
-        if rng.chance(700) {
-            self.say.query("show work_mem");
-        }
-    }
-
-    /// Says a text one way or the other.
-    fn ask(&mut self, text: &str, rng: &mut Rng) {
-        if rng.chance(700) {
-            self.say.query(text);
-        } else {
-            self.say.parse("", text).bind("", "", &[]).execute("", 0).sync();
-        }
-    }
-
-    /// The parameters that a shared text takes.
-    fn parameters(&mut self, text: &str) -> Vec<String> {
-        let count = if text.contains("$2") { 2 } else { 1 };
-        (0..count).map(|_| self.tag()).collect()
-    }
-
-    fn unnamed(&mut self, rng: &mut Rng) {
-        let text = self.shared(rng);
-        let parameters = self.parameters(text);
-        let parameters: Vec<&str> = parameters.iter().map(String::as_str).collect();
-        self.say.parse("", text);
-        if rng.chance(300) {
-            self.say.describe("");
-        }
-        if rng.chance(300) {
-            self.say.sync();
-        }
-        self.say.bind("", "", &parameters);
-        if rng.chance(500) {
-            self.say.about(front::DESCRIBE, tag::PORTAL, "");
-        }
-        self.say.execute("", 0).sync();
-    }
-
-    fn named(&mut self, rng: &mut Rng) {
-        let name = *rng.pick(&NAMES);
-        let text = self.shared(rng);
-        match rng.below(8) {
-            0 => drop(self.say.parse(name, text).sync()),
-            1 => drop(self.say.parse(name, text).describe(name).sync()),
-            2 => drop(self.say.close(name).parse(name, text).sync()),
-            3 => drop(self.say.close(name).sync()),
-            4 => drop(self.say.describe(name).sync()),
-            _ => {
-                // Whether the number fits, the server says.
-                let parameters = self.parameters(text);
-                let parameters: Vec<&str> = parameters.iter().map(String::as_str).collect();
-                self.say.bind("", name, &parameters).execute("", 0).sync();
-            }
-        }
-    }
-
-    fn pipeline(&mut self, rng: &mut Rng) {
-        for _ in 0..rng.range(2, 6) {
-            let name = *rng.pick(&NAMES);
-            let text = self.shared(rng);
-            let parameters = self.parameters(text);
-            let parameters: Vec<&str> = parameters.iter().map(String::as_str).collect();
-            match rng.below(6) {
-                0 => drop(self.say.parse(name, text)),
-                1 => drop(self.say.close(name).parse(name, text).bind("", name, &parameters).execute("", 0)),
-                2 => drop(self.say.close(name)),
-                3 => drop(self.say.parse("", text).bind("", "", &parameters).execute("", 0)),
-                4 => drop(self.say.describe(name)),
-                _ => drop(self.say.bind("", name, &parameters).execute("", 0)),
-            }
-            if rng.chance(400) {
-                self.say.sync();
-            }
-            if rng.chance(60) {
-                let tag = self.tag();
-                self.say.query(&format!("select '{tag}'"));
-            }
-        }
-        self.say.sync();
-    }
-
-    fn portals(&mut self, rng: &mut Rng) {
-        let tag = self.tag();
-        let text = "select generate_series(1,5), $1";
-        let portal = *rng.pick(&["", "p1", "p2"]);
-        let rows = u32::try_from(rng.range(1, 6)).unwrap_or(1);
-        self.say.parse("", text).bind(portal, "", &[&tag]).execute(portal, rows);
-        if rng.chance(500) {
-            self.say.execute(portal, rows);
-        }
-        if rng.chance(300) {
-            self.say.sync().execute(portal, 2);
-        }
-        if rng.chance(500) {
-            self.say.about(front::CLOSE, tag::PORTAL, portal);
-        }
-        self.say.sync();
-    }
-
-    fn flushes(&mut self, rng: &mut Rng) {
-        let name = *rng.pick(&NAMES);
-        let text = self.shared(rng);
-        let parameters = self.parameters(text);
-        let parameters: Vec<&str> = parameters.iter().map(String::as_str).collect();
-        self.say.close(name).parse(name, text).flush().bind("", name, &parameters);
-        if rng.chance(500) {
-            self.say.flush();
-        }
-        self.say.execute("", 0).flush();
-        // Half of the time the segment stays open for a while.
-        let rest = Say::default().sync().0.clone();
-        if rng.chance(500) {
-            self.later = Some(rest);
-        } else {
-            self.say.sync();
-        }
-    }
-
-    fn copies(&mut self, rng: &mut Rng) {
-        let tag = self.tag();
-        let extended = rng.chance(400);
-        let mut data = Say::default();
-        for line in 0..rng.below(4) {
-            data.copy_data(&format!("{tag} {line}\n"));
-        }
-        data.copy_end(if rng.chance(250) { Some(&tag) } else { None });
-        if extended {
-            data.sync();
-        }
-        let text = if rng.chance(250) { format!("copy {tag} to stdout") } else { "copy t from stdin".to_owned() };
-        let text = text.replace('-', "_");
-        if extended {
-            self.say.parse("", &text).bind("", "", &[]).execute("", 0);
-            // A Sync before the data is swallowed by COPY.
-            let early = !self.patient && !self.in_block && rng.chance(300);
-            if early && text.ends_with("stdin") {
-                self.say.sync();
-            } else {
-                self.say.flush();
-            }
-        } else {
-            self.say.query(&text);
-        }
-        if text.ends_with("stdout") {
-            if extended {
-                self.say.sync();
-            }
-        } else if rng.chance(500) {
-            self.later = Some(data.0);
-        } else {
-            self.say.0.extend_from_slice(&data.0);
-        }
-    }
-
-    fn sql_prepare(&mut self, rng: &mut Rng) {
-        let tag = self.tag();
-        // Names that are never prepared by protocol: which of the two is meant, no proxy can know.
-        let name = *rng.pick(&["q1", "q2"]);
-        let text = match rng.below(7) {
-            0 | 1 => format!("prepare {name} as select $1, 'q'"),
-            2 | 3 => format!("execute {name} ('{tag}')"),
-            4 => format!("deallocate {name}"),
-            5 => format!("execute {} ('{tag}')", rng.pick(&NAMES[..3])),
-            _ => format!("deallocate {}", rng.pick(&NAMES[..3])),
-        };
-        self.say.query(&text);
-    }
-
-    fn discards(&mut self, rng: &mut Rng) {
-        // Not in a block, where DISCARD fails, nor behind other messages: PostgreSQL refuses it in a pipeline.
-        match rng.below(4) {
-            0 => self.say.query("deallocate all"),
-            1 => self.say.parse("", "deallocate all").bind("", "", &[]).execute("", 0).sync(),
-            2 => self.say.query("reset all"),
-            _ => self.say.query("discard all"),
-        };
-    }
-
-    fn listens(&mut self, rng: &mut Rng) {
-        let tag = self.tag();
-        let channel = format!("channel_{}", self.client);
-        let text = match rng.below(5) {
-            0 => format!("listen {channel}"),
-            1 => "unlisten *".to_owned(),
-            _ => format!("notify {channel}, '{tag}'"),
-        };
-        self.say.query(&text);
-    }
-
-    fn objects(&mut self, rng: &mut Rng) {
-        let tag = self.tag();
-        let text = match rng.below(10) {
-            0 => "create temp table mine (x text)".to_owned(),
-            1 | 2 => format!("select '{tag}' from mine"),
-            3 => "drop table mine".to_owned(),
-            4 => "discard temp".to_owned(),
-            5 => format!("declare held cursor with hold for select generate_series(1,3), '{tag}'"),
-            6 => "fetch all from held".to_owned(),
-            7 => "close all".to_owned(),
-            8 => format!("select pg_advisory_lock(1), '{tag}'"),
-            _ => format!("select pg_advisory_unlock_all(), '{tag}'"),
-        };
-        self.say.query(&text);
-    }
-
-    fn calls(&mut self, rng: &mut Rng) {
-        let tag = self.tag();
-        let function = u32::from(!rng.chance(200));
-        if rng.chance(300) {
-            self.say.parse("", "select $1").bind("", "", &[&tag]).execute("", 0);
-            self.say.call(function, &tag).sync();
-        } else {
-            self.say.call(function, &tag);
-        }
-    }
-
-    fn sleeps(&mut self, rng: &mut Rng) {
-        let tag = self.tag();
-        let span = rng.range(100, 20_000);
-        self.ask(&format!("select pg_sleep({span}), '{tag}'"), rng);
-    }
-
-    fn bulk(&mut self, rng: &mut Rng) {
-        let tag = self.tag();
-        match rng.below(4) {
-            0 => {
-                let rows = rng.range(10, 400);
-                let text = format!("select generate_series(1,{rows}), '{tag}', repeat('y',200)");
-                self.say.query(&text);
-            }
-            1 => {
-                let length = rng.range(1_000, 40_000);
-                self.say.query(&format!("select '{tag}', repeat('z',{length})"));
-            }
-            2 => {
-                let long = "v".repeat(usize::try_from(rng.range(100, 30_000)).unwrap_or(100));
-                self.say.parse("", "select $1, $2").bind("", "", &[&tag, &long]);
-                self.say.execute("", 0).sync();
-            }
-            _ => {
-                for _ in 0..rng.range(5, 40) {
-                    let tag = self.tag();
-                    self.say.parse("", "select $1, 'one'").bind("", "", &[&tag]);
-                    self.say.execute("", 0).sync();
-                }
-            }
-        }
-    }
-
-    fn definitions(&mut self, rng: &mut Rng) {
-        let text = *rng.pick(&["alter table t add column x int", "create table u (x int)"]);
-        self.say.query(text);
     }
 }

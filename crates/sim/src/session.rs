@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use refrain_wire::back::Status;
-use refrain_wire::front::{Bind, Parse, Target, execute_portal, query_text};
+use refrain_wire::front::{Parse, query_text};
 use refrain_wire::tag::{back, front};
 use refrain_wire::write;
 
@@ -39,12 +39,13 @@ impl Fault {
         Self::new("57014", "canceling statement due to user request")
     }
 
-    fn aborted() -> Self {
-        let message = "current transaction is aborted, commands ignored until end of transaction block";
+    pub(crate) fn aborted() -> Self {
+        let message =
+            "current transaction is aborted, commands ignored until end of transaction block";
         Self::new("25P02", message)
     }
 
-    fn protocol(message: &str) -> Self {
+    pub(crate) fn protocol(message: &str) -> Self {
         Self { sqlstate: "08P01", message: message.to_owned(), fatal: true }
     }
 }
@@ -97,7 +98,7 @@ pub(crate) enum Transaction {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CopyIn {
     pub(crate) rows: usize,
-    extended: bool,
+    pub(crate) extended: bool,
 }
 
 /// A session.
@@ -116,7 +117,7 @@ pub struct Session {
     pub(crate) delivered: Vec<(String, String)>,
     pub(crate) locks: u32,
     pub(crate) copying: Option<CopyIn>,
-    skipping: bool,
+    pub(crate) skipping: bool,
     ended: bool,
     /// Whether texts marked as planted only seem to run; see [`crate::plant`].
     pub pretends: bool,
@@ -127,7 +128,12 @@ impl Session {
     ///
     /// # Errors
     /// A setting that cannot be.
-    pub fn begin(&mut self, settings: &[(String, String)], pid: u32, key: &[u8]) -> Result<(), Fault> {
+    pub fn begin(
+        &mut self,
+        settings: &[(String, String)],
+        pid: u32,
+        key: &[u8],
+    ) -> Result<(), Fault> {
         let mut given = State::default();
         for (name, value) in settings {
             given.assign(name, Some(value), false)?;
@@ -230,7 +236,8 @@ impl Session {
 
     /// Whether a cancel request can hit while this message is dealt with.
     pub fn is_interruptible(&self, tag: u8) -> bool {
-        let works = [front::QUERY, front::PARSE, front::BIND, front::EXECUTE, front::DESCRIBE].contains(&tag);
+        let works = [front::QUERY, front::PARSE, front::BIND, front::EXECUTE, front::DESCRIBE]
+            .contains(&tag);
         works && !self.skipping && self.copying.is_none()
     }
 
@@ -334,12 +341,8 @@ impl Session {
     /// Says an error, and takes back what the transaction did.
     pub(crate) fn fail(&mut self, fault: &Fault) {
         let severity = if fault.fatal { "FATAL" } else { "ERROR" };
-        let report = write::Report {
-            severity,
-            sqlstate: fault.sqlstate,
-            message: &fault.message,
-            hint: "",
-        };
+        let report =
+            write::Report { severity, sqlstate: fault.sqlstate, message: &fault.message, hint: "" };
         write::error(&mut self.out, &report);
         self.ready = self.out.len();
         self.ended |= fault.fatal;
@@ -425,212 +428,12 @@ impl Session {
         self.transaction = Transaction::None;
     }
 
-    fn parse(&mut self, body: &[u8]) -> Result<(), Fault> {
-        let parse = Parse::read(body).map_err(|_| Fault::protocol("invalid message format"))?;
-        let name = String::from_utf8_lossy(parse.name).into_owned();
-        let text = String::from_utf8_lossy(parse.text()).into_owned();
-        if name.is_empty() {
-            self.statements.remove("");
-        }
-        self.begin_implicit();
-        let mut statements = lang::parse(&text);
-        if let Some(Statement::Wrong(word)) = statements.first() {
-            return Err(syntax_error(word));
-        }
-        if statements.len() > 1 {
-            let message = "cannot insert multiple commands into a prepared statement";
-            return Err(Fault::new("42601", message));
-        }
-        let statement = statements.pop();
-        if let Some(statement) = &statement {
-            self.admit(statement)?;
-            self.analyse(statement)?;
-        } else if matches!(self.transaction, Transaction::Failed) {
-            return Err(Fault::aborted());
-        }
-        if self.statements.contains_key(&name) {
-            let message = format!("prepared statement \"{name}\" already exists");
-            return Err(Fault::new("42P05", message));
-        }
-        let prepared = self.prepare(statement, false);
-        self.statements.insert(name, Rc::new(prepared));
-        write::bare(&mut self.out, back::PARSE_COMPLETE);
-        Ok(())
-    }
-
     pub(crate) fn prepare(&self, statement: Option<Statement>, by_sql: bool) -> Prepared {
         let params = statement.as_ref().map_or(0, Statement::params);
         Prepared { statement, params, frozen: self.frozen(), by_sql }
     }
-
-    fn find(&self, name: &[u8]) -> Result<Rc<Prepared>, Fault> {
-        let name = String::from_utf8_lossy(name);
-        let message = if name.is_empty() {
-            "unnamed prepared statement does not exist".to_owned()
-        } else {
-            format!("prepared statement \"{name}\" does not exist")
-        };
-        let found = self.statements.get(&*name).cloned();
-        found.ok_or_else(|| Fault::new("26000", message))
-    }
-
-    fn bind(&mut self, body: &[u8]) -> Result<(), Fault> {
-        let bad = || Fault::protocol("invalid message format");
-        let bind = Bind::read(body, true).ok().flatten().ok_or_else(bad)?;
-        self.begin_implicit();
-        let arguments = arguments(&body[bind.names_bytes()..]).ok_or_else(bad)?;
-        let prepared = self.find(bind.statement)?;
-        if arguments.len() != prepared.params {
-            let message = format!(
-                "bind message supplies {} parameters, but prepared statement \"{}\" requires {}",
-                arguments.len(),
-                String::from_utf8_lossy(bind.statement),
-                prepared.params
-            );
-            return Err(Fault::new("08P01", message));
-        }
-        match &prepared.statement {
-            Some(statement) => {
-                self.admit(statement)?;
-                self.analyse(statement)?;
-            }
-            None if matches!(self.transaction, Transaction::Failed) => return Err(Fault::aborted()),
-            None => {}
-        }
-        let name = String::from_utf8_lossy(bind.portal).into_owned();
-        if !name.is_empty() && self.portals.contains_key(&name) {
-            return Err(Fault::new("42P03", format!("cursor \"{name}\" already exists")));
-        }
-        self.portals.insert(name, Portal { prepared, arguments, rows: None });
-        write::bare(&mut self.out, back::BIND_COMPLETE);
-        Ok(())
-    }
-
-    fn describe(&mut self, body: &[u8]) -> Result<(), Fault> {
-        self.begin_implicit();
-        let target = Target::read(body).map_err(|_| Fault::protocol("invalid message format"))?;
-        let prepared = match target {
-            Target::Statement(name) => self.find(name)?,
-            Target::Portal(name) => self.portal(name)?.prepared.clone(),
-            Target::Unknown => return Err(Fault::protocol("invalid DESCRIBE message subtype")),
-        };
-        let rows = prepared.statement.as_ref().is_some_and(Statement::has_rows);
-        if rows && matches!(self.transaction, Transaction::Failed) {
-            return Err(Fault::aborted());
-        }
-        if matches!(target, Target::Statement(_)) {
-            write::message(&mut self.out, back::PARAMETER_DESCRIPTION, |out| {
-                out.extend_from_slice(&u16::try_from(prepared.params).unwrap_or(0).to_be_bytes());
-                (0..prepared.params).for_each(|_| out.extend_from_slice(&25u32.to_be_bytes()));
-            });
-        }
-        self.describe_rows(&prepared);
-        Ok(())
-    }
-
-    pub(crate) fn portal(&mut self, name: &[u8]) -> Result<&mut Portal, Fault> {
-        let name = String::from_utf8_lossy(name);
-        let message = format!("portal \"{name}\" does not exist");
-        self.portals.get_mut(&*name).ok_or_else(|| Fault::new("34000", message))
-    }
-
-    fn execute(&mut self, body: &[u8]) -> Result<(), Fault> {
-        self.begin_implicit();
-        let bad = |_| Fault::protocol("invalid message format");
-        let name = execute_portal(body).map_err(bad)?;
-        let limit = body.last_chunk::<4>().map_or(0, |limit| u32::from_be_bytes(*limit));
-        self.run_portal(name, limit as usize)
-    }
-
-    fn close(&mut self, body: &[u8]) -> Result<(), Fault> {
-        match Target::read(body).map_err(|_| Fault::protocol("invalid message format"))? {
-            Target::Statement(name) => drop(self.statements.remove(&*String::from_utf8_lossy(name))),
-            Target::Portal(name) => drop(self.portals.remove(&*String::from_utf8_lossy(name))),
-            Target::Unknown => return Err(Fault::protocol("invalid CLOSE message subtype")),
-        }
-        write::bare(&mut self.out, back::CLOSE_COMPLETE);
-        Ok(())
-    }
-
-    /// A function call: function zero does not exist, any other echoes its argument.
-    fn function_call(&mut self, body: &[u8]) -> Result<(), Fault> {
-        if matches!(self.transaction, Transaction::Failed) {
-            return Err(Fault::aborted());
-        }
-        self.begin_implicit();
-        if body.starts_with(&[0, 0, 0, 0]) {
-            return Err(Fault::new("42883", "function with OID 0 does not exist"));
-        }
-        let argument = body.get(8..body.len().saturating_sub(2)).unwrap_or_default();
-        write::message(&mut self.out, back::FUNCTION_CALL_RESPONSE, |out| {
-            out.extend_from_slice(argument);
-        });
-        Ok(())
-    }
-
-    pub(crate) fn begin_copy(&mut self, extended: bool) {
-        write::message(&mut self.out, back::COPY_IN_RESPONSE, |out| {
-            out.extend_from_slice(&[0, 0, 1, 0, 0]);
-        });
-        self.ready = self.out.len();
-        self.copying = Some(CopyIn { rows: 0, extended });
-    }
-
-    fn copy(&mut self, tag: u8, body: &[u8]) {
-        let Some(copy) = &mut self.copying else { return };
-        let result = match tag {
-            front::COPY_DATA => {
-                copy.rows += 1;
-                return;
-            }
-            front::SYNC | front::FLUSH => return,
-            front::COPY_DONE => Ok(()),
-            front::COPY_FAIL => {
-                let why = query_text(body).unwrap_or(b"");
-                let why = String::from_utf8_lossy(why);
-                Err(Fault::new("57014", format!("COPY from stdin failed: {why}")))
-            }
-            _ => Err(Fault::protocol("terminating connection because protocol synchronization was lost")),
-        };
-        let copy = *copy;
-        self.copying = None;
-        self.copy_ends(copy, result);
-    }
-
-    fn copy_ends(&mut self, copy: CopyIn, result: Result<(), Fault>) {
-        match result {
-            Ok(()) => {
-                let tag = format!("COPY {}", copy.rows);
-                write::command_complete(&mut self.out, tag.as_bytes());
-                if !copy.extended {
-                    self.finish(Ok(()));
-                }
-            }
-            Err(fault) if copy.extended && !fault.fatal => {
-                self.fail(&fault);
-                self.skipping = true;
-            }
-            Err(fault) => self.finish(Err(fault)),
-        }
-    }
 }
 
-fn syntax_error(word: &str) -> Fault {
+pub(crate) fn syntax_error(word: &str) -> Fault {
     Fault::new("42601", format!("syntax error at or near \"{word}\""))
-}
-
-/// The parameters of a Bind, all as text.
-fn arguments(rest: &[u8]) -> Option<Vec<String>> {
-    let (formats, rest) = rest.split_first_chunk::<2>()?;
-    let rest = rest.get(2 * usize::from(u16::from_be_bytes(*formats))..)?;
-    let (count, mut rest) = rest.split_first_chunk::<2>()?;
-    let mut arguments = Vec::new();
-    for _ in 0..u16::from_be_bytes(*count) {
-        let (length, after) = rest.split_first_chunk::<4>()?;
-        let length = usize::try_from(i32::from_be_bytes(*length)).ok()?;
-        let (value, after) = after.split_at_checked(length)?;
-        arguments.push(String::from_utf8_lossy(value).into_owned());
-        rest = after;
-    }
-    Some(arguments)
 }

@@ -1,0 +1,67 @@
+//! What clients do, by subject.
+
+/// What a unit is about. The seed gives each a weight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Feature {
+    /// Simple queries.
+    Simple,
+    /// Errors of all kinds.
+    Errors,
+    /// Transaction blocks.
+    Blocks,
+    /// Settings that are reported.
+    Reported,
+    /// Settings that are not.
+    Unreported,
+    /// Unnamed statements.
+    Unnamed,
+    /// Named statements.
+    Named,
+    /// Pipelines of several segments.
+    Pipelines,
+    /// Portals that are read in pieces.
+    Portals,
+    /// Flush instead of Sync.
+    Flushes,
+    /// COPY in and out.
+    Copies,
+    /// PREPARE and EXECUTE as SQL.
+    SqlPrepare,
+    /// DEALLOCATE and DISCARD.
+    Discards,
+    /// LISTEN and NOTIFY.
+    Listens,
+    /// Temporary tables, held cursors, advisory locks.
+    Objects,
+    /// Function calls.
+    Calls,
+    /// Statements that take long.
+    Sleeps,
+    /// Long rows and many of them, long texts.
+    Bulk,
+    /// Definitions.
+    Definitions,
+}
+
+/// All features.
+pub const FEATURES: [Feature; 19] = [
+    Feature::Simple,
+    Feature::Errors,
+    Feature::Blocks,
+    Feature::Reported,
+    Feature::Unreported,
+    Feature::Unnamed,
+    Feature::Named,
+    Feature::Pipelines,
+    Feature::Portals,
+    Feature::Flushes,
+    Feature::Copies,
+    Feature::SqlPrepare,
+    Feature::Discards,
+    Feature::Listens,
+    Feature::Objects,
+    Feature::Calls,
+    Feature::Sleeps,
+    Feature::Bulk,
+    Feature::Definitions,
+];
