@@ -20,4 +20,14 @@ mod script;
 mod talk;
 
 mod talks;
+mod cancel;
+mod lifecycle;
+mod login;
+mod settings;
+mod pins;
+mod modes;
+mod bulk;
+mod timeouts;
+mod console;
+mod kernels;
 mod coverage;

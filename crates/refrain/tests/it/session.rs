@@ -107,6 +107,7 @@ impl Session {
                 count > 0
             }
             Err(error) if error.kind() == ErrorKind::ConnectionReset => false,
+            Err(error) if error.kind() == ErrorKind::Interrupted => self.fill(),
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
                 panic!("no reply; unread are {} bytes", self.buffer.len())
             }

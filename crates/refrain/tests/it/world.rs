@@ -33,7 +33,7 @@ pub(crate) fn addr(cluster: &Cluster) -> SocketAddr {
 }
 
 /// A new database of the shared PostgreSQL 15, for one test.
-pub(crate) fn database(name: &str) -> &str {
+pub(crate) fn database(name: &'static str) -> &'static str {
     let cluster = cluster(Version::V15);
     let mut session = Session::open(addr(cluster), "postgres");
     session.run(&format!("drop database if exists {name} with (force)"));

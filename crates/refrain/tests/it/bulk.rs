@@ -1,0 +1,201 @@
+//! Much of everything: bytes, rows, messages; and readers that are slow (E13, E21, E29 to E31, E87).
+
+use std::io::Write;
+use std::thread;
+
+use refrain_differ::msg::{Bind, Msg};
+
+use crate::session::{Session, bind, encode, execute, parse, query};
+use crate::world::{Config, Proxy, Version, cluster, database, eventually};
+
+const MIB: usize = 1024 * 1024;
+/// What the program may take for itself, whatever passes through it.
+const MEMORY_MAX: u64 = 64 * MIB as u64;
+
+fn over_15() -> Config {
+    Config::over(cluster(Version::V15))
+}
+
+/// Writes from another thread, so that replies can be read meanwhile.
+fn write_beside(session: &Session, bytes: Vec<u8>) -> thread::JoinHandle<()> {
+    let mut stream = session.second();
+    thread::spawn(move || stream.write_all(&bytes).unwrap())
+}
+
+pub(crate) fn copies(proxy: &Proxy, database: &str, mib: usize) {
+    let mut session = proxy.open(database);
+    session.run("drop table if exists t; create table t (a text)");
+    let line = [&[b'x'; 1023][..], b"\n"].concat();
+    let mut bytes = encode(&[query("copy t from stdin")]);
+    for _ in 0..mib * 4 {
+        Msg::CopyData(line.repeat(256)).encode(&mut bytes);
+    }
+    Msg::CopyDone.encode(&mut bytes);
+    let writer = write_beside(&session, bytes);
+    assert_eq!(session.ready().words(), format!("G C(COPY {}) Z(I)", mib * 1024));
+    writer.join().unwrap();
+    session.send(&[query("copy t to stdout")]);
+    let (mut got, mut last) = (0, Vec::new());
+    while let Some(frame) = session.answer() {
+        match frame.tag {
+            b'd' => got += frame.body.len(),
+            b'Z' => break,
+            _ => last = frame.body,
+        }
+    }
+    assert_eq!((got, last), (mib * MIB, format!("COPY {}\0", mib * 1024).into_bytes()));
+    assert_eq!(session.query("select 1").words(), "T D(1) C(SELECT 1) Z(I)");
+}
+
+#[test]
+fn copy_of_20_mib_in_and_out() {
+    let database = database("bulk_copy");
+    let proxy = over_15().start();
+    copies(&proxy, database, 20);
+    let memory = proxy.memory();
+    assert!(memory < MEMORY_MAX, "{memory} bytes");
+}
+
+#[test]
+fn e13_e21_one_value_of_100_mib() {
+    let database = database("bulk_value");
+    let proxy = over_15().start();
+    let mut session = proxy.open(database);
+    let value = vec![b'v'; 100 * MIB];
+    let bind = Msg::Bind(Bind { values: vec![Some(value)], ..Bind::default() });
+    let msgs = [parse("", "select length($1), $1"), bind, execute(), Msg::Sync];
+    let writer = write_beside(&session, encode(&msgs));
+    let mut tags = String::new();
+    while let Some(frame) = session.answer() {
+        tags.push(char::from(frame.tag));
+        if frame.tag == b'D' {
+            assert_eq!(&frame.body[6..15], b"104857600");
+            assert_eq!(frame.body.len(), 2 + 4 + 9 + 4 + 100 * MIB);
+        }
+        if frame.tag == b'Z' {
+            break;
+        }
+    }
+    assert_eq!(tags, "12DCZ");
+    writer.join().unwrap();
+    let memory = proxy.memory();
+    assert!(memory < MEMORY_MAX, "{memory} bytes");
+}
+
+#[test]
+fn e13_e87_a_text_of_20_mib() {
+    let database = database("bulk_text");
+    let proxy = over_15().start();
+    let mut session = proxy.open(database);
+    let sql = format!("select length('{}')", "x".repeat(20 * MIB));
+    for named in ["", "s"] {
+        let msgs = [parse(named, &sql), bind(named, &[]), execute(), Msg::Sync];
+        assert_eq!(session.ask(&msgs).words(), "1 2 D(20971520) C(SELECT 1) Z(I)");
+    }
+    assert_eq!(session.query(&sql).words(), "T D(20971520) C(SELECT 1) Z(I)");
+}
+
+/// As many round trips in one write, read only when all is written or the peer takes no more.
+pub(crate) fn pipelines(proxy: &Proxy, database: &str, batches: usize) {
+    let mut session = proxy.open(database);
+    assert_eq!(
+        session.ask(&[parse("s", "select $1 || repeat('y', 200)"), Msg::Sync]).words(),
+        "1 Z(I)"
+    );
+    let mut bytes = Vec::new();
+    for batch in 0..batches {
+        let value = format!("{batch}{}", "x".repeat(200));
+        bytes.extend_from_slice(&encode(&[bind("s", &[&value]), execute(), Msg::Sync]));
+    }
+    let writer = write_beside(&session, bytes);
+    writer_is_stuck_or_done();
+    for batch in 0..batches {
+        let reply = session.ready();
+        assert!(reply.value().starts_with(&format!("{batch}x")), "{batch}: {}", reply.words());
+        assert_eq!(reply.status(), Some('I'));
+    }
+    writer.join().unwrap();
+}
+
+/// A moment in which both sides' buffers fill.
+fn writer_is_stuck_or_done() {
+    thread::sleep(std::time::Duration::from_millis(100));
+}
+
+#[test]
+fn e30_e31_a_pipeline_of_5000_batches() {
+    let database = database("bulk_pipeline");
+    let proxy = over_15().start();
+    pipelines(&proxy, database, 5000);
+    let memory = proxy.memory();
+    assert!(memory < MEMORY_MAX, "{memory} bytes");
+}
+
+#[test]
+fn e30_replies_larger_than_any_buffer_while_requests_wait() {
+    let database = database("bulk_deadlock");
+    let proxy = over_15().start();
+    let mut session = proxy.open(database);
+    let one = [parse("", "select repeat('r', 1000000), $1"), bind("", &["x"]), execute()];
+    let mut bytes = Vec::new();
+    let padding = "p".repeat(100_000);
+    for _ in 0..40 {
+        let msgs = [one[0].clone(), bind("", &[&padding]), execute(), Msg::Sync];
+        bytes.extend_from_slice(&encode(&msgs));
+    }
+    let writer = write_beside(&session, bytes);
+    for _ in 0..40 {
+        assert_eq!(session.ready().words(), "1 2 D(1100001 bytes) C(SELECT 1) Z(I)");
+    }
+    writer.join().unwrap();
+    let memory = proxy.memory();
+    assert!(memory < MEMORY_MAX, "{memory} bytes");
+}
+
+#[test]
+fn a_slow_reader_stops_nobody_else() {
+    let database = database("bulk_slow");
+    let proxy = over_15().pool("pool_size", "2").start();
+    let mut slow = proxy.open(database);
+    slow.send(&[query("select repeat('s', 1000) from generate_series(1, 50000)")]);
+    let mut other = proxy.open(database);
+    for _ in 0..200 {
+        assert_eq!(other.query("select 1").words(), "T D(1) C(SELECT 1) Z(I)");
+    }
+    let memory = proxy.memory();
+    assert!(memory < MEMORY_MAX, "{memory} bytes for a client that does not read");
+    let reply = slow.ready();
+    assert_eq!(reply.frames.iter().filter(|frame| frame.tag == b'D').count(), 50_000);
+    assert_eq!(reply.status(), Some('I'));
+}
+
+#[test]
+fn e29_an_open_segment_is_idle_in_a_transaction() {
+    let database = database("bulk_open");
+    let proxy = over_15().pool("idle_transaction_timeout", "\"200ms\"").start();
+    let mut open = proxy.open(database);
+    open.send(&[parse("", "select 1"), bind("", &[]), execute(), Msg::Flush]);
+    assert_eq!(open.rest().words(), "1 2 D(1) C(SELECT 1) E(25P03)");
+    assert_eq!(proxy.open(database).value("select 1"), "1");
+}
+
+#[test]
+fn many_clients_over_few_servers() {
+    let database = database("bulk_clients");
+    let proxy = over_15().pool("pool_size", "3").start();
+    let mut clients: Vec<_> = (0..100).map(|_| proxy.open(database)).collect();
+    for round in 0..3 {
+        for (number, client) in clients.iter_mut().enumerate() {
+            let sql = format!("select $1::int + {}", number % 7);
+            let name = format!("s{round}");
+            client.send(&[parse(&name, &sql), bind(&name, &["1000"]), execute(), Msg::Sync]);
+        }
+        for (number, client) in clients.iter_mut().enumerate() {
+            assert_eq!(client.ready().value(), (1000 + number % 7).to_string());
+        }
+    }
+    let servers = proxy.show_of("servers", database).len();
+    assert!(servers <= 3, "{servers} servers");
+    clients.into_iter().for_each(Session::leave);
+    eventually("nobody is left", || proxy.show_of("clients", database).is_empty());
+}

@@ -1,0 +1,126 @@
+//! Cancel requests (E81).
+
+use refrain_differ::msg::Msg;
+
+use crate::session::{Session, bind, cancel_request, execute, parse, query, startup};
+use crate::world::{Config, Proxy, Version, addr, cluster, database, eventually};
+
+/// How many sessions of a database run a statement that sleeps.
+fn sleeping(database: &str) -> String {
+    let sql = format!(
+        "select count(*) from pg_stat_activity where datname = '{database}' \
+         and wait_event = 'PgSleep' and state = 'active'"
+    );
+    Session::open(addr(cluster(Version::V15)), "postgres").value(&sql)
+}
+
+fn await_sleeping(database: &str, count: &str) {
+    eventually("they sleep", || sleeping(database) == count);
+}
+
+/// Sends a cancel request, and waits until it has been dealt with.
+fn cancel(proxy: &Proxy, key: &[u8]) {
+    let rest = Session::raw(proxy.addr(), &cancel_request(key)).rest();
+    assert!(rest.frames.is_empty(), "a cancel request is not answered");
+}
+
+#[test]
+fn e81_a_cancel_request_reaches_its_issuer_alone() {
+    let database = database("cancel_one");
+    let proxy = Config::over(cluster(Version::V15)).pool("pool_size", "3").start();
+    let (mut one, mut two) = (proxy.open(database), proxy.open(database));
+    for session in [&mut one, &mut two] {
+        session.send(&[query("select pg_sleep(600)")]);
+    }
+    await_sleeping(database, "2");
+    cancel(&proxy, &one.key);
+    assert_eq!(one.ready().words(), "T E(57014) Z(I)");
+    assert_eq!(sleeping(database), "1");
+    assert_eq!(one.query("select 1").words(), "T D(1) C(SELECT 1) Z(I)");
+    cancel(&proxy, &two.key);
+    assert_eq!(two.ready().words(), "T E(57014) Z(I)");
+    assert_eq!(two.query("select 2").words(), "T D(2) C(SELECT 1) Z(I)");
+}
+
+#[test]
+fn e81_a_wrong_secret_cancels_nothing() {
+    let database = database("cancel_wrong");
+    let proxy = Config::over(cluster(Version::V15)).start();
+    let mut one = proxy.open(database);
+    one.send(&[query("select pg_sleep(600)")]);
+    await_sleeping(database, "1");
+    for at in 0..one.key.len() {
+        let mut wrong = one.key.clone();
+        wrong[at] ^= 1;
+        cancel(&proxy, &wrong);
+    }
+    // Without a secret it is no such request at all.
+    Session::raw(proxy.addr(), &cancel_request(&one.key[..4])).rest();
+    cancel(&proxy, &[&one.key[..], &[0; 28]].concat());
+    assert_eq!(sleeping(database), "1");
+    cancel(&proxy, &one.key);
+    assert_eq!(one.ready().words(), "T E(57014) Z(I)");
+}
+
+#[test]
+fn e81_a_request_of_an_idle_client_does_not_hit_the_next() {
+    let database = database("cancel_late");
+    let proxy = Config::over(cluster(Version::V15)).start();
+    let (mut one, mut two) = (proxy.open(database), proxy.open(database));
+    one.run("select 1");
+    two.send(&[query("select pg_sleep(600)")]);
+    await_sleeping(database, "1");
+    cancel(&proxy, &one.key);
+    assert_eq!(sleeping(database), "1");
+    // Nor while it waits for the server that the other has.
+    one.send(&[query("select 5")]);
+    cancel(&proxy, &two.key);
+    assert_eq!(two.ready().words(), "T E(57014) Z(I)");
+    assert_eq!(one.ready().words(), "T D(5) C(SELECT 1) Z(I)");
+}
+
+fn cancel_with_a_long_key(version: Version) {
+    let proxy = Config::over(cluster(version)).start();
+    let params = [("user", "postgres"), ("database", "postgres")];
+    let mut session = Session::raw(proxy.addr(), &startup(0x0003_0002, &params));
+    assert_eq!(session.ready().status(), Some('I'));
+    assert!(session.key.len() > 8, "protocol 3.2 has longer keys: {}", session.key.len());
+    assert!(session.key.len() <= 260);
+    session.send(&[query("select pg_sleep(600) /* long key */")]);
+    let own = cluster(version);
+    let sleeps = "select count(*) from pg_stat_activity where wait_event = 'PgSleep' \
+                  and query like '%long key *_'";
+    eventually("it sleeps", || Session::open(addr(own), "postgres").value(sleeps) == "1");
+    cancel(&proxy, &session.key[..8]);
+    cancel(&proxy, &session.key);
+    assert_eq!(session.ready().words(), "T E(57014) Z(I)");
+}
+
+#[test]
+fn e81_keys_of_protocol_3_2() {
+    cancel_with_a_long_key(Version::V15);
+    cancel_with_a_long_key(Version::V18);
+}
+
+#[test]
+fn e72_a_cancel_may_hit_a_parse_put_in_front() {
+    let database = database("cancel_parse");
+    let own = addr(cluster(Version::V15));
+    let mut direct = Session::open(own, database);
+    direct.run("create table t (a int)");
+    let proxy = Config::over(cluster(Version::V15)).pool("pool_size", "2").start();
+    let (mut one, mut two) = (proxy.open(database), proxy.open(database));
+    let statement = [parse("s", "select a from t"), Msg::Sync];
+    assert_eq!(one.ask(&statement).words(), "1 Z(I)");
+    // The next Bind needs a Parse: the only server that has the statement is taken.
+    two.run("begin");
+    direct.run("begin; lock table t");
+    one.send(&[bind("s", &[]), Msg::Sync]);
+    let waits = "select count(*) from pg_locks where not granted";
+    eventually("it waits for the lock", || direct.value(waits) != "0");
+    cancel(&proxy, &one.key);
+    assert_eq!(one.ready().words(), "E(57014) Z(I)");
+    direct.run("commit");
+    let again = [bind("s", &[]), execute(), Msg::Sync];
+    assert_eq!(one.ask(&again).words(), "2 C(SELECT 0) Z(I)");
+}

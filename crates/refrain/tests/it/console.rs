@@ -1,0 +1,317 @@
+//! What an operator can do and see: the console, a reload, the metrics (E82, E91, E95).
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
+use refrain_differ::msg::Msg;
+use xtask::postgres::free_port;
+
+use crate::known;
+use crate::session::{LIMIT, Session, bind, execute, parse, query};
+use crate::world::{Config, Proxy, Version, cluster, database, eventually};
+
+fn over_15() -> Config {
+    Config::over(cluster(Version::V15))
+}
+
+fn waiting(proxy: &Proxy, database: &str, count: &str) {
+    eventually("that many wait", || {
+        proxy.show_of("pools", database).iter().any(|pool| pool["cl_waiting"] == count)
+    });
+}
+
+#[test]
+fn e82_a_reload_changes_the_size_of_pools() {
+    let database = database("console_size");
+    let proxy = over_15().start();
+    let (mut one, mut two) = (proxy.open(database), proxy.open(database));
+    one.run("begin");
+    two.send(&[query("select 1")]);
+    waiting(&proxy, database, "1");
+    proxy.reload(&over_15().pool("pool_size", "2"));
+    assert_eq!(two.ready().words(), "T D(1) C(SELECT 1) Z(I)");
+}
+
+#[test]
+fn e82_a_pool_that_shrinks() {
+    let known = "e82_a_pool_that_shrinks";
+    known::test(known, || {
+        let database = database("console_shrink");
+        let proxy = over_15().pool("pool_size", "2").start();
+        let (mut one, mut two) = (proxy.open(database), proxy.open(database));
+        one.run("begin");
+        two.run("select 1");
+        proxy.reload(&over_15());
+        one.run("commit");
+        let servers = || proxy.show_of("servers", database).len();
+        eventually("there is one server", || servers() == 1);
+        assert_eq!(one.pid(), two.pid());
+    });
+}
+
+#[test]
+fn e82_prepared_statements_are_turned_off_for_new_clients() {
+    let database = database("console_prepared");
+    let proxy = over_15().start();
+    let statement = [parse("s", "select 1"), bind("s", &[]), execute(), Msg::Sync];
+    let again = [bind("s", &[]), execute(), Msg::Sync];
+    let mut old = proxy.open(database);
+    old.ask(&statement);
+    proxy.reload(&over_15().pool("prepared_statements", "false"));
+    let mut new = proxy.open(database);
+    assert_eq!(new.ask(&statement).words(), "1 2 D(1) C(SELECT 1) Z(I)");
+    assert_eq!(new.query("deallocate s").words(), "C(DEALLOCATE) Z(I)");
+    // Whoever was there before goes on as before.
+    assert_eq!(old.ask(&again).words(), "2 D(1) C(SELECT 1) Z(I)");
+    old.ask(&[parse("t", "select 2"), Msg::Sync]);
+    new.run("select 1");
+    let t = [bind("t", &[]), execute(), Msg::Sync];
+    assert_eq!(old.ask(&t).words(), "2 D(2) C(SELECT 1) Z(I)");
+    assert_eq!(proxy.counter("lost_statements"), 0);
+}
+
+#[test]
+fn e82_a_limit_that_shrinks() {
+    let database = database("console_limit");
+    let proxy = over_15().start();
+    let mut session = proxy.open(database);
+    let statements = ["a", "b", "c", "d"];
+    for name in statements {
+        session.ask(&[parse(name, &format!("select '{name}'")), Msg::Sync]);
+    }
+    let mut all = || {
+        for name in statements.iter().chain(&statements) {
+            let reply = session.ask(&[bind(name, &[]), execute(), Msg::Sync]);
+            assert_eq!(reply.value(), *name);
+        }
+    };
+    all();
+    proxy.reload(&over_15().pool("max_server_statements", "1"));
+    all();
+    proxy.reload(&over_15().pool("max_client_statements", "1"));
+    all();
+}
+
+#[test]
+fn a_configuration_with_a_mistake_changes_nothing() {
+    let proxy = over_15().start();
+    let mistake = over_15().pool("pool_size", "-1");
+    let reload = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| proxy.reload(&mistake)));
+    assert!(reload.is_err(), "RELOAD says so");
+    assert_eq!(proxy.open("postgres").value("select 1"), "1");
+}
+
+#[test]
+fn pause_and_resume() {
+    let database = database("console_pause");
+    let proxy = over_15().start();
+    let (mut one, mut two) = (proxy.open(database), proxy.open(database));
+    one.run("begin");
+    let mut console = proxy.console();
+    console.send(&[query(&format!("pause {database}"))]);
+    two.send(&[query("select 2")]);
+    waiting(&proxy, database, "1");
+    assert_eq!(one.query("select 1").words(), "T D(1) C(SELECT 1) Z(T)");
+    one.run("commit");
+    assert_eq!(console.ready().words(), "C(PAUSE) Z(I)");
+    one.send(&[query("select 3")]);
+    waiting(&proxy, database, "2");
+    proxy.order(&format!("resume {database}"));
+    assert_eq!(two.ready().words(), "T D(2) C(SELECT 1) Z(I)");
+    assert_eq!(one.ready().words(), "T D(3) C(SELECT 1) Z(I)");
+    // The same for all databases.
+    proxy.order("pause");
+    one.send(&[query("select 4")]);
+    waiting(&proxy, database, "1");
+    proxy.order("resume");
+    assert_eq!(one.ready().words(), "T D(4) C(SELECT 1) Z(I)");
+}
+
+#[test]
+fn reconnect_opens_new_servers() {
+    let database = database("console_reconnect");
+    let proxy = over_15().start();
+    let mut one = proxy.open(database);
+    let pid = one.pid();
+    let statement = [parse("s", "select 1"), bind("s", &[]), execute(), Msg::Sync];
+    one.ask(&statement);
+    proxy.order(&format!("reconnect {database}"));
+    assert_ne!(one.pid(), pid);
+    let again = [bind("s", &[]), execute(), Msg::Sync];
+    assert_eq!(one.ask(&again).words(), "2 D(1) C(SELECT 1) Z(I)");
+    // A transaction is finished first.
+    one.run("begin");
+    let pid = one.pid();
+    proxy.order("reconnect");
+    assert_eq!(one.pid(), pid);
+    one.run("commit");
+    assert_ne!(one.pid(), pid);
+    proxy.order("wait_close");
+}
+
+#[test]
+fn kill_ends_clients_and_servers() {
+    let database = database("console_kill");
+    let proxy = over_15().pool("pool_size", "2").start();
+    let (mut busy, mut idle) = (proxy.open(database), proxy.open(database));
+    busy.run("begin");
+    idle.run("select 1");
+    let mut elsewhere = proxy.open("postgres");
+    elsewhere.run("select 1");
+    proxy.order(&format!("kill {database}"));
+    assert_eq!(busy.rest().code(), "57P01");
+    assert_eq!(idle.rest().code(), "57P01");
+    assert_eq!(elsewhere.value("select 1"), "1");
+    proxy.order("resume");
+    assert_eq!(proxy.open(database).value("select 1"), "1");
+}
+
+#[test]
+fn one_client_is_killed() {
+    let database = database("console_kill_client");
+    let proxy = over_15().start();
+    let mut one = proxy.open(database);
+    one.run("begin");
+    let id = proxy.show_of("clients", database)[0]["id"].clone();
+    proxy.order(&format!("kill_client {id}"));
+    assert_eq!(one.rest().code(), "57P01");
+    assert_eq!(proxy.open(database).value("select 1"), "1");
+    assert_eq!(proxy.console().query("kill_client 999999").code(), "02000");
+}
+
+#[test]
+fn e95_texts_are_shown_to_those_who_may_see_them() {
+    let database = database("console_statements");
+    let proxy = over_15().start();
+    let mut one = proxy.open(database);
+    one.ask(&[parse("s", "select 'literal'"), bind("s", &[]), execute(), Msg::Sync]);
+    let rows = proxy.show_of("statements", database);
+    assert!(rows.iter().any(|row| row["text"].contains("literal")), "{rows:?}");
+    let params = [("user", "plain_user"), ("database", "refrain")];
+    let refused = match Session::login(proxy.addr(), &params) {
+        Ok(mut session) => session.query("show statements").code(),
+        Err(reply) => reply.code(),
+    };
+    assert!(!refused.is_empty(), "a user who is no admin sees the texts");
+    assert!(!proxy.log().contains("literal"), "nor are they logged");
+}
+
+#[test]
+fn e91_nothing_stays_counted() {
+    let database = database("console_counts");
+    let proxy = over_15().pool("max_server_statements", "4").start();
+    let mut clients: Vec<_> = (0..5).map(|_| proxy.open(database)).collect();
+    for (number, client) in clients.iter_mut().enumerate() {
+        for text in 0..10 {
+            let (name, sql) = (format!("s{text}"), format!("select {text}"));
+            let msgs = [parse(&name, &sql), bind(&name, &[]), execute(), Msg::Sync];
+            assert_eq!(client.ask(&msgs).words(), format!("1 2 D({text}) C(SELECT 1) Z(I)"));
+        }
+        match number {
+            0 => client.run("deallocate all"),
+            1 => client.run("discard all"),
+            2 => client.run("deallocate s1"),
+            3 => {
+                client.ask(&[Msg::CloseStatement(b"s1".to_vec()), parse("s2", "x"), Msg::Sync]);
+            }
+            _ => {}
+        }
+    }
+    let sum = |column: &str| {
+        let rows = proxy.show_of("statements", database);
+        rows.iter().map(|row| row[column].parse::<u64>().unwrap()).sum::<u64>()
+    };
+    // One has ten, two have nine each; two have dropped all. The registry counts cores.
+    let held = proxy.show_of("clients", database);
+    let held: u64 = held.iter().map(|row| row["prepared_statements"].parse::<u64>().unwrap()).sum();
+    assert_eq!((held, sum("clients")), (28, 10));
+    let kept = proxy.show_of("servers", database);
+    let kept: u64 = kept.iter().map(|row| row["prepared_statements"].parse::<u64>().unwrap()).sum();
+    assert!(kept <= 4, "{kept} on the server");
+    assert_eq!(sum("servers"), kept);
+    clients.into_iter().for_each(Session::leave);
+    eventually("no client has any", || sum("clients") == 0);
+    proxy.order("reconnect");
+    eventually("no server has any", || sum("servers") == 0);
+}
+
+fn scrape(port: u16) -> String {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    stream.set_read_timeout(Some(LIMIT)).unwrap();
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    answer
+}
+
+#[test]
+fn metrics_have_values() {
+    let database = database("console_metrics");
+    let port = free_port().unwrap();
+    let proxy = over_15().general("metrics_listen", &format!("\"127.0.0.1:{port}\"")).start();
+    let mut one = proxy.open(database);
+    one.ask(&[parse("s", "select 1"), bind("s", &[]), execute(), Msg::Sync]);
+    one.run("select 1");
+    let text = scrape(port);
+    let value = |name: &str| {
+        let labels = format!("{name}{{database=\"{database}\",user=\"postgres\"");
+        let line = text.lines().find(|line| line.starts_with(&labels));
+        let line = line.unwrap_or_else(|| panic!("no {name} in\n{text}"));
+        line.rsplit_once(' ').unwrap().1.parse::<f64>().unwrap()
+    };
+    for name in ["queries_total", "xacts_total", "client_parses_total", "binds_total"] {
+        assert!(value(&format!("refrain_{name}")) >= 1.0, "{name}");
+    }
+    assert!(value("refrain_pool_size") >= 1.0);
+    assert!(value("refrain_query_seconds_count") >= 2.0);
+    assert!(text.contains("\nrefrain_cores_answering 1\n"), "{text}");
+}
+
+#[test]
+fn everything_can_be_shown() {
+    let database = database("console_show");
+    let proxy = over_15().start();
+    let mut one = proxy.open(database);
+    one.ask(&[parse("s", "select 1"), bind("s", &[]), execute(), Msg::Sync]);
+    let what = [
+        "active_sockets",
+        "clients",
+        "config",
+        "counters",
+        "databases",
+        "dns_hosts",
+        "dns_zones",
+        "fds",
+        "lists",
+        "mem",
+        "options",
+        "peer_pools",
+        "peers",
+        "pins",
+        "pools",
+        "prepared",
+        "refrain",
+        "servers",
+        "servers_extended",
+        "sockets",
+        "state",
+        "statements",
+        "stats",
+        "stats_averages",
+        "stats_totals",
+        "totals",
+        "users",
+        "version",
+        "all",
+    ];
+    let mut console = proxy.console();
+    for what in what {
+        let reply = console.query(&format!("show {what}"));
+        assert!(reply.error().is_none() && reply.status() == Some('I'), "{what}");
+    }
+    assert_eq!(console.query("show nothing").code(), "42601");
+    assert_eq!(proxy.show_of("clients", database).len(), 1);
+    assert_eq!(proxy.show_of("servers", database).len(), 1);
+    assert_eq!(proxy.show_of("pools", database)[0]["pool_mode"], "transaction");
+}

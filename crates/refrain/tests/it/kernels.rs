@@ -1,0 +1,128 @@
+//! The core of it once more, with each way to talk to the kernel and on several cores.
+
+use std::thread;
+
+use refrain_differ::msg::Msg;
+
+use crate::bulk;
+use crate::session::{Session, bind, cancel_request, execute, parse, query};
+use crate::world::{Config, Proxy, Version, cluster, database, eventually};
+
+fn core_of_it(driver: &str, workers: &str, database: &'static str) {
+    let config = Config::over(cluster(Version::V15)).general("driver", &format!("{driver:?}"));
+    let proxy = config.general("workers", workers).pool("pool_size", "2").start();
+    bulk::copies(&proxy, database, 3);
+    bulk::pipelines(&proxy, database, 500);
+    at_once(&proxy, database);
+    cancelled(&proxy, database);
+    vanished(&proxy, database);
+    assert_eq!(proxy.counter("lost_statements"), 0);
+    assert_eq!(proxy.counter("server_surprises"), 0);
+    assert!(proxy.show_of("servers", database).len() <= 2);
+}
+
+/// Clients on all cores, with more statements than servers, all at the same time.
+fn at_once(proxy: &Proxy, database: &'static str) {
+    thread::scope(|scope| {
+        for client in 0..8 {
+            scope.spawn(move || {
+                let mut session = proxy.open(database);
+                session.run(&format!("set application_name = 'client {client}'"));
+                let sql = format!("select $1::int + {client}, current_setting('application_name')");
+                let mine = format!("s{client}");
+                assert_eq!(session.ask(&[parse(&mine, &sql), Msg::Sync]).words(), "1 Z(I)");
+                for round in 0..50 {
+                    let msgs = [bind(&mine, &[&round.to_string()]), execute(), Msg::Sync];
+                    let row = format!("D({},client {client})", round + client);
+                    assert_eq!(session.ask(&msgs).words(), format!("2 {row} C(SELECT 1) Z(I)"));
+                    let simple = session.value(&format!("select {client} * 1000 + {round}"));
+                    assert_eq!(simple, (client * 1000 + round).to_string());
+                }
+                session.leave();
+            });
+        }
+    });
+}
+
+fn cancelled(proxy: &Proxy, database: &'static str) {
+    let mut sleeper = proxy.open(database);
+    sleeper.send(&[query("select pg_sleep(600)")]);
+    let sleeps = format!(
+        "select count(*) from pg_stat_activity where datname = '{database}' \
+         and wait_event = 'PgSleep'"
+    );
+    let own = crate::world::addr(cluster(Version::V15));
+    let mut direct = Session::open(own, "postgres");
+    eventually("it sleeps", || direct.value(&sleeps) == "1");
+    // Whichever core accepts it.
+    Session::raw(proxy.addr(), &cancel_request(&sleeper.key)).rest();
+    assert_eq!(sleeper.ready().words(), "T E(57014) Z(I)");
+}
+
+fn vanished(proxy: &Proxy, database: &'static str) {
+    for _ in 0..6 {
+        let mut session = proxy.open(database);
+        session.send(&[query("begin"), parse("v", "select 1"), bind("v", &[]), execute()]);
+        session.vanish();
+    }
+    for _ in 0..6 {
+        let mut session = proxy.open(database);
+        assert_eq!(session.query("select 1").words(), "T D(1) C(SELECT 1) Z(I)");
+    }
+}
+
+#[test]
+fn epoll_on_one_core() {
+    core_of_it("epoll", "1", database("kernel_epoll_1"));
+}
+
+#[test]
+fn epoll_on_two_cores() {
+    core_of_it("epoll", "2", database("kernel_epoll_2"));
+}
+
+/// Whether this kernel lets the program use io_uring.
+fn has_uring() -> bool {
+    let config = Config::over(cluster(Version::V15)).general("driver", "\"auto\"");
+    config.start().show("refrain").iter().any(|row| row["value"].contains("uring"))
+}
+
+#[test]
+fn io_uring_on_one_core() {
+    if has_uring() {
+        core_of_it("uring", "1", database("kernel_uring_1"));
+    } else {
+        println!("this kernel has no io_uring for us");
+    }
+}
+
+#[test]
+fn io_uring_on_two_cores() {
+    if has_uring() {
+        core_of_it("uring", "2", database("kernel_uring_2"));
+    } else {
+        println!("this kernel has no io_uring for us");
+    }
+}
+
+#[test]
+fn a_server_goes_to_the_core_whose_client_waits() {
+    let database = database("kernel_handover");
+    let config = Config::over(cluster(Version::V15)).general("workers", "2");
+    let proxy = config.start();
+    let mut clients: Vec<_> = (0..6).map(|_| proxy.open(database)).collect();
+    let statement = [parse("s", "select 'shared'"), Msg::Sync];
+    for client in &mut clients {
+        assert_eq!(client.ask(&statement).words(), "1 Z(I)");
+    }
+    let mut pids = Vec::new();
+    for _ in 0..3 {
+        for client in &mut clients {
+            let msgs = [bind("s", &[]), execute(), Msg::Sync];
+            assert_eq!(client.ask(&msgs).words(), "2 D(shared) C(SELECT 1) Z(I)");
+            pids.push(client.pid());
+        }
+    }
+    pids.dedup();
+    assert_eq!(pids.len(), 1, "one server for all");
+}

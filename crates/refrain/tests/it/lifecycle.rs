@@ -1,0 +1,194 @@
+//! Clients, servers and the program itself come and go (E75 to E79, E84).
+
+use refrain_differ::msg::Msg;
+use xtask::postgres::Cluster;
+
+use crate::session::{Session, bind, encode, execute, parse, query};
+use crate::world::{Config, Proxy, Version, addr, cluster, database, eventually};
+
+fn over_15() -> Config {
+    Config::over(cluster(Version::V15))
+}
+
+/// A conversation that a healthy pool can hold, of a client that nobody has met.
+fn serves(proxy: &Proxy, database: &str) {
+    let mut session = proxy.open(database);
+    let msgs = [parse("s", "select $1::int"), bind("s", &["7"]), execute(), Msg::Sync];
+    assert_eq!(session.ask(&msgs).words(), "1 2 D(7) C(SELECT 1) Z(I)");
+    assert_eq!(session.query("select 8").words(), "T D(8) C(SELECT 1) Z(I)");
+    session.leave();
+}
+
+/// Has a client say these bytes and vanish; then another must be served by the pool's one server.
+fn vanish_after(proxy: &Proxy, database: &str, bytes: &[u8]) {
+    let mut session = proxy.open(database);
+    session.write(bytes);
+    session.vanish();
+    serves(proxy, database);
+    // The same, but with everything answered that can be.
+    let mut session = proxy.open(database);
+    session.run("select 1");
+    session.write(bytes);
+    session.write(&encode(&[Msg::Flush]));
+    session.vanish();
+    serves(proxy, database);
+}
+
+#[test]
+fn e75_e76_a_client_that_vanishes_leaves_nothing() {
+    let database = database("vanish");
+    Session::open(addr(cluster(Version::V15)), database).run("create table t (a int)");
+    let proxy = over_15().start();
+    let insert = || vec![parse("", "insert into t values (1)"), bind("", &[]), execute()];
+    let whole = encode(&insert());
+    let half = &whole[..whole.len() - 3];
+    let copy = [query("copy t from stdin"), Msg::CopyData(b"1\n".to_vec())];
+    let statements = [parse("a", "select 1"), parse("b", "selec"), parse("c", "select 2")];
+    let large = encode(&[query(&format!("select '{}'", "x".repeat(300_000)))]);
+    let all: [&[u8]; 9] = [
+        &whole,
+        half,
+        &encode(&[query("begin; insert into t values (2)")]),
+        &encode(&[query("begin; select 1/0")]),
+        &encode(&copy),
+        &encode(&statements),
+        &large[..100_000],
+        &encode(&[query("select repeat('x', 1000) from generate_series(1, 20000)")]),
+        &encode(&[parse("s", "select 1"), bind("s", &[]), execute(), Msg::Sync]),
+    ];
+    for bytes in all {
+        vanish_after(&proxy, database, bytes);
+    }
+    assert_eq!(proxy.open(database).value("select count(*) from t"), "0");
+    assert_eq!(proxy.counter("lost_statements"), 0);
+    assert_eq!(proxy.counter("server_surprises"), 0);
+}
+
+#[test]
+fn e75_a_vanished_client_does_not_cost_the_server() {
+    let database = database("vanish_kept");
+    let proxy = over_15().start();
+    let mut other = proxy.open(database);
+    let pid = other.pid();
+    let mut session = proxy.open(database);
+    session.send(&[parse("s", "select 1"), bind("s", &[]), execute(), Msg::Flush]);
+    assert_eq!(session.answer().map(|frame| frame.tag), Some(b'1'));
+    session.vanish();
+    assert_eq!(other.pid(), pid, "an open segment can be ended, and the server kept");
+    let mut session = proxy.open(database);
+    session.run("begin");
+    session.vanish();
+    assert_eq!(other.pid(), pid, "a transaction can be rolled back, and the server kept");
+}
+
+fn kill_servers(database: &str) {
+    let mut direct = Session::open(addr(cluster(Version::V15)), "postgres");
+    let of = format!("from pg_stat_activity where datname = '{database}'");
+    direct.run(&format!("select pg_terminate_backend(pid) {of}"));
+    eventually("they end", || direct.value(&format!("select count(*) {of}")) == "0");
+}
+
+#[test]
+fn e77_a_server_that_dies_takes_its_client_along() {
+    let database = database("dying");
+    let proxy = over_15().pool("pool_size", "2").start();
+    let mut busy = proxy.open(database);
+    busy.run("begin");
+    let mut idle = proxy.open(database);
+    let named = [parse("s", "select 1"), bind("s", &[]), execute(), Msg::Sync];
+    assert_eq!(idle.ask(&named).words(), "1 2 D(1) C(SELECT 1) Z(I)");
+    kill_servers(database);
+    let told = busy.rest().words();
+    assert!(told == "E(57P01)" || told == "E(08006)", "{told}");
+    // Whoever had no server notices nothing, and its statements are still there.
+    let again = [bind("s", &[]), execute(), Msg::Sync];
+    assert_eq!(idle.ask(&again).words(), "2 D(1) C(SELECT 1) Z(I)");
+    serves(&proxy, database);
+}
+
+#[test]
+fn e77_a_server_that_dies_in_a_pipeline() {
+    let database = database("dying_busy");
+    let proxy = over_15().start();
+    let mut session = proxy.open(database);
+    session.send(&[parse("s", "select pg_sleep(600)"), bind("s", &[]), execute(), Msg::Sync]);
+    let sleeps = format!(
+        "select count(*) from pg_stat_activity where datname = '{database}' \
+         and wait_event = 'PgSleep'"
+    );
+    let mut direct = Session::open(addr(cluster(Version::V15)), "postgres");
+    eventually("it sleeps", || direct.value(&sleeps) == "1");
+    kill_servers(database);
+    let told = session.rest().words();
+    assert!(told.ends_with("E(57P01)") || told.ends_with("E(08006)"), "{told}");
+    assert!(!told.contains('Z'), "{told}");
+    serves(&proxy, database);
+}
+
+#[test]
+fn e78_e79_postgresql_goes_down_and_comes_back() {
+    let mut cluster = Cluster::start(Version::V15, &[]).unwrap();
+    let config = Config::over(&cluster).pool("server_login_retry", "\"10ms\"");
+    let proxy = config.pool("query_wait_timeout", "\"20s\"").start();
+    let mut session = proxy.open("postgres");
+    let statement = [parse("s", "select 'there'"), bind("s", &[]), execute(), Msg::Sync];
+    assert_eq!(session.ask(&statement).words(), "1 2 D(there) C(SELECT 1) Z(I)");
+    cluster.stop();
+    cluster.resume().unwrap();
+    let again = [bind("s", &[]), execute(), Msg::Sync];
+    assert_eq!(session.ask(&again).words(), "2 D(there) C(SELECT 1) Z(I)");
+    cluster.stop();
+    let refused = session.query("select 1");
+    assert!(!refused.code().is_empty(), "{}", refused.words());
+    cluster.resume().unwrap();
+    eventually("it is served again", || {
+        let params = [("user", "postgres"), ("database", "postgres")];
+        let session = Session::login(proxy.addr(), &params);
+        session.is_ok_and(|mut session| session.query("select 1").error().is_none())
+    });
+}
+
+#[test]
+fn a_server_that_is_down_at_the_start() {
+    let mut cluster = Cluster::start(Version::V15, &[]).unwrap();
+    cluster.stop();
+    let proxy = Config::over(&cluster).pool("server_login_retry", "\"10ms\"").start();
+    let params = [("user", "postgres"), ("database", "postgres")];
+    let refused = Session::login(proxy.addr(), &params).unwrap_err();
+    assert!(refused.code().starts_with("08"), "{}", refused.words());
+    cluster.resume().unwrap();
+    eventually("it is served", || {
+        Session::login(proxy.addr(), &params)
+            .is_ok_and(|mut session| session.value("select 1") == "1")
+    });
+}
+
+#[test]
+fn e84_terminating_waits_for_transactions() {
+    let database = database("drain");
+    let mut proxy = over_15().pool("pool_size", "3").start();
+    let mut busy = proxy.open(database);
+    busy.run("begin");
+    let mut idle = proxy.open(database);
+    idle.run("select 1");
+    proxy.signal("TERM");
+    assert_eq!(idle.rest().code(), "57P01");
+    assert_eq!(busy.query("select 2").words(), "T D(2) C(SELECT 1) Z(T)");
+    let refused = std::net::TcpStream::connect(proxy.addr()).is_err();
+    assert!(refused, "no further client is accepted");
+    busy.send(&[query("commit")]);
+    let told = busy.rest().words();
+    assert!(told.starts_with("C(COMMIT) Z(I)"), "{told}");
+    proxy.wait_for_end();
+}
+
+#[test]
+fn terminating_twice_does_not_wait() {
+    let mut proxy = over_15().start();
+    let mut busy = proxy.open("postgres");
+    busy.run("begin");
+    proxy.signal("TERM");
+    proxy.signal("TERM");
+    assert_eq!(busy.rest().code(), "57P01");
+    proxy.wait_for_end();
+}

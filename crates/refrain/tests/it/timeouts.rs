@@ -1,0 +1,109 @@
+//! Limits on time: each ends what it is for, with its SQLSTATE, and the pool goes on (E39).
+
+use refrain_differ::msg::Msg;
+
+use crate::session::{Session, bind, execute, parse, query};
+use crate::world::{Config, Proxy, Version, cluster, database};
+
+fn with(option: &str, value: &str) -> Proxy {
+    Config::over(cluster(Version::V15)).pool(option, &format!("{value:?}")).start()
+}
+
+#[test]
+fn e39_query_wait_timeout() {
+    let database = database("time_wait");
+    let proxy = with("query_wait_timeout", "200ms");
+    let mut holder = proxy.open(database);
+    holder.run("begin");
+    let mut simple = proxy.open(database);
+    simple.send(&[query("select 1")]);
+    let mut pipeline = proxy.open(database);
+    pipeline.send(&[parse("s", "select 1"), bind("s", &[]), execute(), Msg::Sync]);
+    for session in [&mut simple, &mut pipeline] {
+        let told = session.rest().words();
+        assert_eq!(told, "E(08P01)");
+    }
+    assert_eq!(holder.query("select 2").words(), "T D(2) C(SELECT 1) Z(T)");
+    holder.run("commit");
+    assert_eq!(proxy.open(database).value("select 3"), "3");
+}
+
+#[test]
+fn idle_transaction_timeout() {
+    let database = database("time_idle_transaction");
+    let proxy = with("idle_transaction_timeout", "200ms");
+    let mut idle = proxy.open(database);
+    idle.run("create table t (a int)");
+    idle.run("begin; insert into t values (1)");
+    assert_eq!(idle.rest().words(), "E(25P03)");
+    assert_eq!(proxy.open(database).value("select count(*) from t"), "0");
+}
+
+#[test]
+fn transaction_timeout() {
+    let database = database("time_transaction");
+    let proxy = with("transaction_timeout", "500ms");
+    let mut busy = proxy.open(database);
+    busy.run("begin");
+    let told = loop {
+        let reply = busy.query("select 1");
+        if reply.error().is_some() || reply.status().is_none() {
+            break reply.words();
+        }
+    };
+    assert!(told.ends_with("E(25P04)"), "{told}");
+    assert_eq!(proxy.open(database).value("select 1"), "1");
+}
+
+#[test]
+fn query_timeout() {
+    let database = database("time_query");
+    let proxy = with("query_timeout", "300ms");
+    let mut slow = proxy.open(database);
+    let reply = slow.query("select pg_sleep(600)");
+    assert!(reply.words().ends_with("E(57014)"), "{}", reply.words());
+    assert_eq!(reply.status(), None, "the client is disconnected");
+    assert_eq!(proxy.open(database).value("select 1"), "1");
+}
+
+#[test]
+fn client_idle_timeout() {
+    let database = database("time_client");
+    let proxy = with("client_idle_timeout", "300ms");
+    let mut idle = proxy.open(database);
+    idle.run("select 1");
+    assert_eq!(idle.rest().words(), "E(57P05)");
+    let mut holder = proxy.open(database);
+    holder.run("begin");
+    let mut next = proxy.open(database);
+    assert_eq!(next.rest().words(), "E(57P05)");
+    // Inside a transaction nobody is idle in this sense.
+    assert_eq!(holder.query("commit").words(), "C(COMMIT) Z(I)");
+}
+
+#[test]
+fn client_login_timeout() {
+    let config = Config::over(cluster(Version::V15));
+    let proxy = config.general("client_login_timeout", "\"200ms\"").start();
+    // It may be told why, and is disconnected.
+    Session::raw(proxy.addr(), &[0, 0]).rest();
+    assert_eq!(proxy.open("postgres").value("select 1"), "1");
+}
+
+#[test]
+fn e39_max_waiting() {
+    let database = database("time_waiting");
+    let config = Config::over(cluster(Version::V15)).pool("max_waiting", "1");
+    let proxy = config.start();
+    let mut holder = proxy.open(database);
+    holder.run("begin");
+    let (mut waits, mut refused) = (proxy.open(database), proxy.open(database));
+    waits.send(&[query("select 1")]);
+    crate::world::eventually("it waits", || {
+        proxy.show_of("pools", database).iter().any(|pool| pool["cl_waiting"] == "1")
+    });
+    refused.send(&[query("select 2")]);
+    assert_eq!(refused.rest().words(), "E(53300)");
+    holder.run("commit");
+    assert_eq!(waits.ready().words(), "T D(1) C(SELECT 1) Z(I)");
+}
