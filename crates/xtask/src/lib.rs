@@ -16,3 +16,4 @@ pub mod tidy;
 pub mod drivers;
 pub mod suite;
 pub mod bench;
+pub mod soak;

@@ -8,7 +8,7 @@ use anyhow::Result;
 use clap::{Parser, Subcommand};
 
 use xtask::postgres::Version;
-use xtask::{bench, command, docs, provision, suite, tidy};
+use xtask::{bench, command, docs, provision, soak, suite, tidy};
 
 /// Chores of the Refrain workspace.
 #[derive(Parser)]
@@ -48,6 +48,8 @@ enum Chore {
     },
     /// Measure what the proxy costs.
     Bench(Box<bench::Arguments>),
+    /// Have clients do everything at once for some time, and see that nothing is wrong or left.
+    Soak(soak::Arguments),
     /// Check the rules of the house and print the size of each crate.
     Tidy,
     /// Write the generated pages of `docs/`.
@@ -76,6 +78,7 @@ fn run(chore: Chore) -> Result<bool> {
         Chore::Provision => provision::everything()?,
         Chore::Sim { arguments } => sim(&arguments)?,
         Chore::Bench(arguments) => bench::run(&arguments)?,
+        Chore::Soak(arguments) => return soak::run(&arguments),
         Chore::Tidy => tidy::run()?,
         Chore::Docs => docs::write()?,
     }

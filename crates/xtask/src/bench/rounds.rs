@@ -1,9 +1,9 @@
 //! The comparison: every contender at every load, in turns, several times over.
 //!
 //! All contenders run from the beginning to the end, so that each has its pool warm; those that
-//! have nothing to do cost nothing. Within a round they take turns at each load, beginning with another
-//! one each round: what disturbs the machine for a while disturbs all alike, and a ratio within
-//! a round says more than figures of different rounds.
+//! have nothing to do cost nothing. Within a round they take turns at each load, beginning with
+//! another one each round: what disturbs the machine for a while disturbs all alike, and a ratio
+//! within a round says more than figures of different rounds.
 
 use std::fs;
 use std::thread;

@@ -1,6 +1,6 @@
 //! A client that speaks the protocol byte by byte: it can do what no library lets one do.
 
-use std::io::{BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpStream};
 use std::time::Duration;
 
@@ -26,8 +26,8 @@ pub struct Answer {
     pub errors: Vec<(String, String)>,
     /// Command tags.
     pub tags: Vec<String>,
-    /// Letters of all messages.
-    pub letters: Vec<u8>,
+    /// Whether the session is over.
+    pub fatal: bool,
 }
 
 impl Session {
@@ -76,15 +76,32 @@ impl Session {
         let mut answer = Answer::default();
         loop {
             let (letter, body) = self.receive()?;
-            answer.letters.push(letter);
             match letter {
                 b'D' => answer.rows.push(values(&body).context("a row")?),
                 b'd' => answer.rows.push(vec![body]),
-                b'E' => answer.errors.push(error_of(&body)),
+                b'E' => {
+                    answer.fatal = body.starts_with(b"SFATAL\0");
+                    answer.errors.push(error_of(&body));
+                    if answer.fatal {
+                        return Ok(answer);
+                    }
+                }
                 b'C' => answer.tags.push(text_of(&body)),
                 b'Z' | b'G' => return Ok(answer),
                 _ => {}
             }
+        }
+    }
+
+    /// Whether something arrives within this time.
+    pub fn hears_within(&mut self, time: Duration) -> Result<bool> {
+        let patience = self.stream.get_ref().read_timeout()?;
+        self.stream.get_ref().set_read_timeout(Some(time))?;
+        let heard = self.stream.fill_buf().map(|_| true);
+        self.stream.get_ref().set_read_timeout(patience)?;
+        match heard {
+            Err(error) if is_timeout(&error) => Ok(false),
+            heard => Ok(heard?),
         }
     }
 
@@ -100,7 +117,7 @@ impl Session {
     }
 
     /// Goes without a word.
-    pub fn drop_dead(self) {
+    pub fn vanish(&self) {
         let _ = self.stream.get_ref().shutdown(Shutdown::Both);
     }
 }
@@ -113,6 +130,11 @@ pub fn cancel(port: u16, key: &(u32, Vec<u8>)) -> Result<()> {
     stream.write_all(&startup(80_877_102, &[&pid.to_be_bytes()[..], secret].concat()))?;
     let _ = stream.read(&mut [0])?;
     Ok(())
+}
+
+/// Whether a read or write failed because it took too long.
+pub fn is_timeout(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
 }
 
 /// A first packet, which has no letter.

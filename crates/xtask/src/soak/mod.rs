@@ -1,0 +1,208 @@
+//! `cargo xtask soak`: everything at once, for as long as one likes.
+//!
+//! Clients come and go, prepare, copy, cancel, make mistakes and vanish, over few servers and two
+//! workers, while servers are ended behind the proxy's back. Then: no client ever got a row that was
+//! not its own; no more sessions were lost than servers ended; nobody waits, no server is left over,
+//! no descriptor is left open; and memory did not grow.
+
+mod tally;
+mod dice;
+mod client;
+mod watch;
+
+use std::fs;
+use std::sync::atomic::Ordering::Relaxed;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow};
+use clap::Args;
+
+use crate::bench::launch::{self, Contender, Running, Shape};
+use crate::bench::session::Session;
+use crate::postgres::{Cluster, Version};
+
+use self::tally::Tally;
+
+/// Servers of the pool.
+const POOL_SIZE: u32 = 5;
+/// Memory may grow by a tenth and this.
+const GROWTH_BYTES: u64 = 2 * 1024 * 1024;
+/// Descriptors that may come and go by themselves.
+const DESCRIPTORS_SLACK: usize = 4;
+/// Time for the proxy to have dealt with the clients that left last.
+const SETTLE: Duration = Duration::from_secs(3);
+
+/// How long, and how.
+#[derive(Args, Clone, Debug)]
+pub struct Arguments {
+    /// Minutes; parts of one are fine.
+    #[arg(long, default_value_t = 10.0)]
+    minutes: f64,
+    /// Clients at a time.
+    #[arg(long, default_value_t = 24)]
+    clients: u32,
+    /// The proxy's kernel driver and workers: uring-2, epoll-2, uring, ….
+    #[arg(long, value_parser = Contender::parse, default_value = "uring-2")]
+    proxy: Contender,
+    /// Seed of what the clients choose; how it goes depends on the machine's timing as well.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Leave the servers alone.
+    #[arg(long)]
+    no_kills: bool,
+    /// Against PostgreSQL 18 rather than 15.
+    #[arg(long)]
+    new: bool,
+}
+
+/// Runs it; whether all was well.
+pub fn run(arguments: &Arguments) -> Result<bool> {
+    launch::prepare(&[arguments.proxy])?;
+    let version = if arguments.new { Version::V18 } else { Version::V15 };
+    let cluster = Cluster::start(version, &[])?;
+    cluster.psql("postgres", "CREATE DATABASE soak")?;
+    cluster.psql("soak", "CREATE TABLE soak (tag text, n int)")?;
+    let shape = Shape {
+        pool_size: POOL_SIZE,
+        more: "",
+        // Little room for statements, so that those nobody uses have to go.
+        top: "admin_users = [\"postgres\"]\nmax_statement_bytes = \"256KiB\"",
+    };
+    let mut proxy = Running::start(arguments.proxy, &cluster, &shape)?;
+    let descriptors = descriptors(&proxy)?;
+    let tally = Tally::default();
+    let memory = all_at_once(arguments, &cluster, &proxy, &tally)?;
+    thread::sleep(SETTLE);
+    let mut bad = Vec::new();
+    if !proxy.is_running() {
+        bad.push(format!("the proxy has ended:\n{}", proxy.log()));
+    } else if let Err(error) = after(&cluster, &proxy, descriptors, &mut bad) {
+        bad.push(format!("looking at what is left: {error:#}"));
+    }
+    judge(&tally, &memory, &proxy.log(), &mut bad);
+    for finding in &bad {
+        println!("{finding}");
+    }
+    summary(arguments, &tally, &memory, bad.is_empty());
+    Ok(bad.is_empty())
+}
+
+/// Clients and watchers for the time asked for; returns the proxy's memory over time.
+fn all_at_once(
+    arguments: &Arguments,
+    cluster: &Cluster,
+    proxy: &Running,
+    tally: &Tally,
+) -> Result<Vec<u64>> {
+    let process = proxy.id().context("no process")?;
+    let seed = arguments.seed << 32;
+    thread::scope(|scope| {
+        for number in 0..arguments.clients {
+            scope.spawn(move || client::run(proxy.port, seed + u64::from(number), tally));
+        }
+        let memory = scope.spawn(move || watch::memory(process, tally));
+        let killer = (!arguments.no_kills)
+            .then(|| scope.spawn(move || watch::kill(cluster.port(), !seed, tally)));
+        thread::sleep(Duration::from_secs_f64(arguments.minutes * 60.0));
+        tally.over.store(true, Relaxed);
+        let panicked = |_| anyhow!("a watcher panicked");
+        if let Some(killer) = killer {
+            killer.join().map_err(panicked)??;
+        }
+        memory.join().map_err(panicked)
+    })
+}
+
+/// What the proxy and PostgreSQL say when all clients have gone.
+fn after(
+    cluster: &Cluster,
+    proxy: &Running,
+    descriptors_before: usize,
+    bad: &mut Vec<String>,
+) -> Result<()> {
+    let sessions = cluster.psql(
+        "postgres",
+        "SELECT coalesce(state, '?'), count(*) FROM pg_stat_activity \
+         WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() GROUP BY 1",
+    )?;
+    let count = |line: &str| line.rsplit('|').next().and_then(|count| count.parse::<usize>().ok());
+    let in_postgres: usize = sessions.lines().filter_map(count).sum();
+    if in_postgres > POOL_SIZE as usize || sessions.lines().any(|line| !line.starts_with("idle|")) {
+        bad.push(format!("sessions left in PostgreSQL (pool of {POOL_SIZE}): {sessions:?}"));
+    }
+    let descriptors_now = descriptors(proxy)?;
+    if descriptors_now > descriptors_before + in_postgres + DESCRIPTORS_SLACK {
+        bad.push(format!("{descriptors_before} descriptors before, {descriptors_now} after"));
+    }
+    let mut console = Session::open(proxy.port, "refrain", Duration::from_secs(10))?;
+    for (text, expected) in [("SHOW SERVERS", in_postgres), ("SHOW CLIENTS", 1)] {
+        let answer = console.query(text)?;
+        if answer.rows.len() != expected || !answer.errors.is_empty() {
+            let lines: Vec<_> = answer.rows.iter().map(|row| words(row)).collect();
+            let errors = answer.errors;
+            bad.push(format!("{text} has not {expected} rows: {lines:#?} {errors:?}"));
+        }
+    }
+    Ok(())
+}
+
+fn words(row: &[Vec<u8>]) -> String {
+    row.iter().map(|value| String::from_utf8_lossy(value)).collect::<Vec<_>>().join(" ")
+}
+
+/// What is to be held against what was seen.
+fn judge(tally: &Tally, memory: &[u64], log: &str, bad: &mut Vec<String>) {
+    let kills = tally.kills.load(Relaxed);
+    let lost_max = (tally.lost.count() > kills).then_some(&tally.lost);
+    let mishaps = [
+        ("wrong", Some(&tally.wrong)),
+        ("stuck", Some(&tally.stuck)),
+        ("lost, more than servers were ended", lost_max),
+    ];
+    for (name, mishaps) in mishaps {
+        let Some(mishaps) = mishaps.filter(|mishaps| mishaps.count() > 0) else { continue };
+        bad.push(format!("{} {name}, the first:", mishaps.count()));
+        bad.extend(mishaps.words());
+    }
+    let (first, last) = watch::first_and_last(memory);
+    if last > first + first / 10 + GROWTH_BYTES {
+        bad.push(format!("memory grew from {first} to {last} bytes"));
+    }
+    let surprises: Vec<&str> = log
+        .lines()
+        .filter(|line| ["server_protocol", "panic"].iter().any(|w| line.contains(w)))
+        .collect();
+    if let Some(first) = surprises.first() {
+        bad.push(format!("{} surprises in the log, the first: {first}", surprises.len()));
+    }
+}
+
+fn summary(arguments: &Arguments, tally: &Tally, memory: &[u64], well: bool) {
+    let (first, last) = watch::first_and_last(memory);
+    let mib = |bytes: u64| bytes as f64 / 1024.0 / 1024.0;
+    println!(
+        "soak {}, {} min, {} clients: {} sessions, {} units, {} rows, {} wrong, {} stuck, \
+         {} cancels, {} vanished, {} servers ended, {} sessions lost, memory {:.1} to {:.1} MiB: {}",
+        arguments.proxy.name(),
+        arguments.minutes,
+        arguments.clients,
+        tally.sessions.load(Relaxed),
+        tally.units.load(Relaxed),
+        tally.rows.load(Relaxed),
+        tally.wrong.count(),
+        tally.stuck.count(),
+        tally.cancels.load(Relaxed),
+        tally.vanished.load(Relaxed),
+        tally.kills.load(Relaxed),
+        tally.lost.count(),
+        mib(first),
+        mib(last),
+        if well { "well" } else { "NOT WELL" },
+    );
+}
+
+fn descriptors(proxy: &Running) -> Result<usize> {
+    let process = proxy.id().context("no process")?;
+    Ok(fs::read_dir(format!("/proc/{process}/fd"))?.count())
+}

@@ -1,0 +1,69 @@
+//! Beside the clients: who looks at the proxy's memory, and who ends servers.
+
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+
+use crate::bench::process;
+use crate::bench::session::Session;
+
+use super::dice::Dice;
+use super::tally::{Tally, count};
+
+/// Time between two looks at the memory.
+const LOOK: Duration = Duration::from_millis(500);
+/// Time between two ends of servers, at most.
+const KILL_MS: u64 = 1_000;
+
+const KILL: &str = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
+                    WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() \
+                    ORDER BY random() LIMIT 1";
+
+/// Looks at the memory of a process until all is over.
+pub(super) fn memory(process: u32, tally: &Tally) -> Vec<u64> {
+    let mut seen = Vec::new();
+    while !tally.is_over() {
+        thread::sleep(LOOK);
+        seen.extend(process::resident_bytes(process).ok());
+    }
+    seen
+}
+
+/// Ends one of PostgreSQL's sessions now and then, until all is over.
+pub(super) fn kill(port: u16, seed: u64, tally: &Tally) -> Result<()> {
+    let mut dice = Dice::new(seed);
+    let mut session = Session::open(port, "postgres", Duration::from_secs(30))?;
+    while !tally.is_over() {
+        thread::sleep(Duration::from_millis(dice.below(KILL_MS)));
+        let answer = session.query(KILL)?;
+        ensure!(answer.errors.is_empty(), "{:?}", answer.errors);
+        if !answer.rows.is_empty() {
+            count(&tally.kills);
+        }
+    }
+    Ok(())
+}
+
+/// What memory did over time: the middle of the first third of looks, and of the last.
+pub(super) fn first_and_last(seen: &[u64]) -> (u64, u64) {
+    let third = seen.len().div_ceil(3);
+    let middle = |part: &[u64]| {
+        let mut part = part.to_vec();
+        part.sort_unstable();
+        part.get(part.len() / 2).copied().unwrap_or(0)
+    };
+    (middle(&seen[..third]), middle(&seen[seen.len() - third..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thirds() {
+        assert_eq!(first_and_last(&[]), (0, 0));
+        assert_eq!(first_and_last(&[5]), (5, 5));
+        assert_eq!(first_and_last(&[1, 9, 2, 50, 50, 50, 7, 7, 8]), (2, 7));
+    }
+}
