@@ -530,6 +530,11 @@ impl Ledger {
         }
     }
 
+    /// The number of the oldest entry that is still owed.
+    pub(crate) fn oldest(&self) -> Seq {
+        self.head
+    }
+
     /// Whether this entry is still owed.
     pub(crate) fn owes(&self, seq: Seq) -> bool {
         self.head <= seq

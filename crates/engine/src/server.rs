@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::auth::Login;
 use crate::ids::{Conn, PoolId};
 use crate::inbox::Inbox;
-use crate::ledger::{Failed, Ledger};
+use crate::ledger::{Failed, Ledger, Seq};
 use crate::settings::{Edit, Profile};
 use crate::shared::Welcome;
 use crate::slots::{Slots, Unnamed};
@@ -64,6 +64,8 @@ pub(crate) struct Server {
     pub(crate) profile: Arc<Profile>,
     /// Its settings at its login.
     pub(crate) base: Arc<Profile>,
+    /// The number of the first ledger entry that no Flush has asked for.
+    pub(crate) flushed: Seq,
     /// Its process ID there.
     pub(crate) pid: u32,
     /// What a cancel request must show.
@@ -120,6 +122,7 @@ impl Server {
             inbox: Inbox::default(),
             profile: nothing.clone(),
             base: nothing.clone(),
+            flushed: 0,
             pid: 0,
             key: Box::default(),
             cancels: 0,

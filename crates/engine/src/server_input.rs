@@ -71,9 +71,11 @@ impl Step<'_> {
     #[inline]
     fn client_replies(&mut self, client: Conn, server: Conn, input: &[u8]) -> (usize, bool) {
         let mut talk = self.talk(client, server);
+        let oldest = talk.server.ledger.oldest();
         let (used, halt) = talk.replies(input);
         talk.pool().counters.bytes_sent += used as u64;
-        let gated = talk.client.blocked == Blocked::Gate && used > 0;
+        let news = talk.server.ledger.oldest() != oldest || halt != Halt::More;
+        let gated = talk.client.blocked == Blocked::Gate && news;
         // It has something to say to this very server; when it has, the server may be free.
         let goes_on = gated && talk.server.ledger.quiescent().is_some();
         if gated {

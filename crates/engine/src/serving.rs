@@ -152,7 +152,12 @@ impl Step<'_> {
     fn gate(&mut self, conn: Conn, server: Conn) {
         let Some(client) = self.engine.roles.client(conn) else { return };
         client.blocked = Blocked::Gate;
-        write::bare(self.ports.out(server), front::FLUSH);
+        let Some(s) = self.engine.roles.server(server) else { return };
+        let asked = s.ledger.next_seq();
+        // What a Sync or Query ends comes by itself.
+        if s.ledger.is_open() && std::mem::replace(&mut s.flushed, asked) != asked {
+            write::bare(self.ports.out(server), front::FLUSH);
+        }
     }
 
     /// What needs no server is dealt with at once (E86).
