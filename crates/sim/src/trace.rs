@@ -5,8 +5,8 @@
 
 use std::collections::VecDeque;
 
-/// Lines kept.
-const LINES: usize = 40;
+/// Lines kept at most.
+const LINES: usize = 1_000_000;
 
 /// What happened.
 #[derive(Debug, Default)]
@@ -49,7 +49,7 @@ impl Trace {
         if !self.on {
             return;
         }
-        if self.lines.len() == LINES * 100 {
+        if self.lines.len() == LINES {
             self.lines.pop_front();
         }
         self.lines.push_back(format!("{now:>9} {what:<10} {place:<16} {}", more()));
