@@ -11,7 +11,11 @@ const CASES: std::ops::RangeInclusive<u32> = 1..=96;
 
 /// Cases that neither a conversation nor a test here is about: where they are tested instead, or
 /// why they are not.
-const NOT_BY_TALK: &[(u32, &str)] = &[];
+const NOT_BY_TALK: &[(u32, &str)] = &[
+    (66, "nothing is retried behind the client's back: the error is its own, as in E63"),
+    (80, "there is one server for a database: replicas are not there yet"),
+    (92, "engine: registry::the_purge_takes_what_nobody_has_and_nothing_else, a shard at a time"),
+];
 
 /// Numbers in a name such as `e05_close_and_parse`.
 fn numbers(name: &str) -> impl Iterator<Item = u32> {

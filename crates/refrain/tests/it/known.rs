@@ -17,6 +17,11 @@ const KNOWN_FAILURES: &[(&str, &str)] = &[
         "rows of the new shape, in place of 0A000, where another server has no stale plan",
     ),
     (
+        "e58_right_after_a_set",
+        "a Parse that comes while the settings are being asked for after a SET belongs to the old \
+         ones: its next use means something else",
+    ),
+    (
         "e86_closes_answered_are_counted",
         "closes_answered stays 0 where a Close is answered while no server is lent",
     ),

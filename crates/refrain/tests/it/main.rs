@@ -30,4 +30,5 @@ mod bulk;
 mod timeouts;
 mod console;
 mod kernels;
+mod statements;
 mod coverage;
