@@ -57,6 +57,11 @@ impl Backend {
         self.current.is_some()
     }
 
+    /// Whether it serves anybody.
+    pub(crate) fn is_serving(&self) -> bool {
+        self.stage == Stage::Serving
+    }
+
     /// Whether it serves a user.
     pub(crate) fn serves(&self, user: &str) -> bool {
         self.stage == Stage::Serving && self.user == user

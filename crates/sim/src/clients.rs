@@ -71,6 +71,7 @@ impl Client {
             patient: plan.rates.cancel > 0 && rng.chance(700),
             blocks: plan.mode != PoolMode::Statement || rng.chance(50),
             resets: !plan.startup_settings,
+            floods: plan.room >= 4_096,
         };
         let script = Script::new(id, plan.weights, habits);
         let mut settings = Vec::new();

@@ -26,6 +26,8 @@ pub struct Habits {
     pub patient: bool,
     /// Whether it resets settings.
     pub resets: bool,
+    /// Whether its results may be longer than all buffers on the way together.
+    pub floods: bool,
 }
 
 /// A client's script.

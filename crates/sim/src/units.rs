@@ -345,7 +345,7 @@ impl Script {
     pub(crate) fn bulk(&mut self, rng: &mut Rng) {
         let tag = self.tag();
         match rng.below(6) {
-            0 if rng.chance(400) => {
+            0 if self.habits.floods => {
                 // More than all buffers on the way together.
                 let rows = rng.range(300, 800);
                 let text = format!("select generate_series(1,{rows}), '{tag}', repeat('x',1000)");
