@@ -1,4 +1,4 @@
-//! Memory of clients that do nothing: how much the proxy grows with each.
+//! Clients that do nothing: how much the proxy grows with each, and what it does meanwhile.
 
 use std::thread;
 use std::time::Duration;
@@ -43,8 +43,15 @@ pub(super) fn run(clients: u32) -> Result<String> {
         println!("{}: {cells:?}", contender.name());
         lines.push((contender.name(), cells.into_iter().map(Some).collect()));
     }
-    let heads =
-        ["before", "logged in", "bytes each", "each ran a statement", "bytes each", "all left"];
+    let heads = [
+        "before",
+        "logged in",
+        "bytes each",
+        "each ran a statement",
+        "bytes each",
+        "all left",
+        "CPU while idle, of one core",
+    ];
     let mut text = String::new();
     let title = format!("Memory (VmRSS) with {clients} idle clients");
     table(&mut text, &title, "", &heads.map(str::to_owned), lines.into_iter());
@@ -75,9 +82,21 @@ fn measure(contender: Contender, cluster: &Cluster, clients: u32) -> Result<Vec<
         anyhow::ensure!(answer.errors.is_empty(), "{:?}", answer.errors);
     }
     let prepared = resident()?;
+    let busy = process::cpu_ns(process)?;
+    thread::sleep(SETTLE);
+    let busy = (process::cpu_ns(process)? - busy) as f64 / SETTLE.as_nanos() as f64;
     drop(sessions);
     let left = resident()?;
     let mib = |bytes: u64| format!("{:.1} MiB", bytes as f64 / 1024.0 / 1024.0);
     let each = |bytes: u64| format!("{}", bytes.saturating_sub(before) / u64::from(clients));
-    Ok(vec![mib(before), mib(logged_in), each(logged_in), mib(prepared), each(prepared), mib(left)])
+    let cells = [
+        mib(before),
+        mib(logged_in),
+        each(logged_in),
+        mib(prepared),
+        each(prepared),
+        mib(left),
+        format!("{:.2} %", busy * 100.0),
+    ];
+    Ok(cells.to_vec())
 }

@@ -171,6 +171,7 @@ impl Outcome {
         let failed = number("number of failed transactions:")?;
         ensure!(failed == 0.0, "{failed} transactions failed");
         let transactions = number("number of transactions actually processed:")?;
+        ensure!(transactions > 0.0, "there was no time for a transaction");
         let latency_ms = number("latency average =")?;
         Ok(Outcome { transactions: transactions as u64, tps: number("tps =")?, latency_ms })
     }

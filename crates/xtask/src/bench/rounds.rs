@@ -27,6 +27,8 @@ const CLIENTS_MIDDLE: u32 = 16;
 /// Rows are a hundred thousand times this.
 const SCALE: u32 = 10;
 
+/// How fast PostgreSQL itself takes connections; `pgbench` counts connecting as running.
+const CONNECTS_PER_SECOND: u32 = 250;
 /// Time in which PostgreSQL waits for those of its processes that have ended.
 const REAPED: Duration = Duration::from_millis(200);
 
@@ -36,7 +38,7 @@ pub(super) struct Plan {
     /// Times that everything is measured; medians are reported.
     #[arg(long, default_value_t = 3)]
     rounds: u32,
-    /// Seconds of each measurement.
+    /// Seconds of each measurement; more with many clients, who have to connect first.
     #[arg(long, default_value_t = 5)]
     seconds: u32,
     /// Numbers of clients.
@@ -155,6 +157,7 @@ impl Bench {
         let proxy = || running.id().map(process::cpu_ns).transpose();
         let server = || self.postmaster.map(process::family_cpu_ns).transpose();
         let (proxy_before, server_before) = (proxy()?, server()?);
+        let seconds = seconds + load.clients / CONNECTS_PER_SECOND;
         let outcome = self.pgbench.run(running.port, load, Until::Seconds(seconds))?;
         thread::sleep(REAPED); // a server process that ended counts once it has been waited for
         let (proxy_after, server_after) = (proxy()?, server()?);
