@@ -5,6 +5,8 @@
 
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
 use crate::auth::Login;
 use crate::ids::{Conn, PoolId};
 use crate::inbox::Inbox;
@@ -143,11 +145,11 @@ impl Server {
 
     /// Takes back what the messages changed in its set that failed or were skipped.
     pub(crate) fn undo(&mut self, failed: &Failed) {
+        let (mut never, mut before) = (SmallVec::<[u64; 4]>::new(), None);
         for Reverted { undo, failed: own } in self.undos.fail(failed) {
             match undo {
-                // What a later segment has changed since stays.
-                ServerUndo::Unnamed(_) if !failed.covers(self.slots.unnamed.segment) => {}
                 ServerUndo::Prepared(id) => {
+                    never.push(id);
                     if self.slots.peek(id).is_some_and(|slot| failed.covers(slot.segment)) {
                         self.slots.remove(id);
                     }
@@ -157,10 +159,35 @@ impl Server {
                         self.slots.insert(slot);
                     }
                 }
-                ServerUndo::Unnamed(_) if own => self.slots.unnamed = Unnamed::NONE,
-                ServerUndo::Unnamed(old) => self.slots.unnamed = old,
+                ServerUndo::Unnamed(old) => {
+                    let old = if own { Unnamed::NONE } else { old };
+                    before = Some(old);
+                    // What a later segment has changed since stays.
+                    if failed.covers(self.slots.unnamed.segment) {
+                        self.slots.unnamed = old;
+                    }
+                }
             }
         }
+        if never.is_empty() && before.is_none() {
+            return;
+        }
+        // What later segments would bring back was not there when they changed it.
+        self.undos.retain(|undo| match undo {
+            ServerUndo::Evicted(slot) => {
+                let id = slot.served.statement().id;
+                !(never.contains(&id) && failed.covers(slot.segment))
+            }
+            ServerUndo::Unnamed(old) => {
+                if failed.covers(old.segment)
+                    && let Some(before) = before
+                {
+                    *old = before;
+                }
+                true
+            }
+            ServerUndo::Prepared(_) => true,
+        });
     }
 
     /// The client it is lent to.

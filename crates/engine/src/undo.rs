@@ -77,6 +77,11 @@ impl<U> Undos<U> {
         struck.into_iter().rev().map(move |(seq, undo)| Reverted { undo, failed: seq == first })
     }
 
+    /// Looks at all changes that are not final, oldest first, and keeps those it says.
+    pub(crate) fn retain(&mut self, mut keep: impl FnMut(&mut U) -> bool) {
+        self.0.retain_mut(|(_, undo)| keep(undo));
+    }
+
     /// All changes that are not final, oldest first.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &U> {
         self.0.iter().map(|(_, undo)| undo)
