@@ -62,9 +62,14 @@ impl Backend {
         self.stage == Stage::Serving
     }
 
-    /// Whether it serves a user.
-    pub(crate) fn serves(&self, user: &str) -> bool {
-        self.stage == Stage::Serving && self.user == user
+    /// Whether it is, or may become, a user's.
+    pub(crate) fn is_of(&self, user: &str) -> bool {
+        self.stage != Stage::Over && self.user == user
+    }
+
+    /// Whether it has not been told yet what it is for.
+    pub(crate) fn is_new(&self) -> bool {
+        self.stage == Stage::Opening && self.user.is_empty()
     }
 }
 

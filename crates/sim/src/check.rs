@@ -88,13 +88,15 @@ impl World {
             let counted = self.shared.servers(pool.id);
             let live = (0..self.backends.len()).filter(|number| {
                 let backend = &self.backends[*number];
-                backend.serves(&user) && self.links[backend.link.0].conn.is_some()
+                backend.is_of(&user) && self.links[backend.link.0].conn.is_some()
             });
             let live: Vec<usize> = live.collect();
-            let connecting = self
-                .links
-                .iter()
-                .any(|link| link.peer == Peer::Backend(None) && link.conn.is_some());
+            let connecting = self.links.iter().any(|link| match link.peer {
+                Peer::Backend(number) if link.conn.is_some() => {
+                    number.is_none_or(|number| self.backends[number].is_new())
+                }
+                _ => false,
+            });
             if counted as usize != live.len() && !connecting {
                 let live = live.len();
                 self.violate("leaks", || {

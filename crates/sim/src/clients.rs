@@ -170,6 +170,11 @@ impl World {
         if client.stage == Stage::AsksForTls {
             let answer = client.input.rest().first().copied();
             client.input.skip(1);
+            let refused = answer == Some(b'E') && self.faults.drained;
+            if refused {
+                client.stage = Stage::Leaves;
+                return;
+            }
             if answer != Some(b'N') {
                 return self.violate("login", || format!("SSLRequest is answered with {answer:?}"));
             }
@@ -381,7 +386,6 @@ impl World {
         let goodbye = self.clients[number].rng.chance(700);
         if goodbye {
             let goodbye = Say::default().terminate().0.clone();
-            self.clients[number].oracle.hear(&goodbye);
             self.client_says(number, &goodbye);
         } else {
             self.client_goes(number);
