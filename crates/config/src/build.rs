@@ -1,6 +1,7 @@
 //! From the text of a file, or a URL, to checked [`Options`].
 //!
-//! The text is taken for entries, entries are sorted into sections, each entry is read by the row of its name, and rules between options are
+//! The text is taken for entries, entries are sorted into sections, each entry is read by the row
+//! of its name, and rules between options are
 //! checked last, when each pool's options are known. All errors are collected: a file is mended in one go.
 //! A URL is first turned into the entries of the file that would say the same.
 

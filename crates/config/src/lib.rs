@@ -5,7 +5,8 @@
 //!
 //! Options are rows of four tables ([`General`], [`PoolOptions`], and the keys of databases and of users). From
 //! the rows come reading, bounds, defaults, `SHOW CONFIG` ([`Options::rows`]), what a reload would change
-//! ([`Options::differences`]), `docs/config.md` ([`reference()`]) and the example file ([`example()`]). To add an option
+//! ([`Options::differences`]), `docs/config.md` ([`reference()`]) and the example file
+//! ([`example()`]). To add an option
 //! is to add a row; a rule between several options goes into the `conflicts` of its table.
 //!
 //! Two things hold of every [`Options`] that was read:

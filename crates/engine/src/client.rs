@@ -154,6 +154,7 @@ impl Portal {
 
 /// A client.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, not a state")]
 pub(crate) struct Client {
     /// Names it for as long as the process runs.
     pub(crate) serial: ClientSerial,

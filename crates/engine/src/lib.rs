@@ -21,12 +21,13 @@ mod inbox;
 // Statements and settings.
 pub mod statement;
 pub mod registry;
+mod settings;
 mod texts;
 mod names;
 mod slots;
-mod settings;
 
 // What is owed, and what to take back.
+mod owed;
 mod ledger;
 mod undo;
 
@@ -44,19 +45,20 @@ mod roles;
 // From the client to the server, and back: the hot path.
 mod talk;
 mod prepare;
+mod bind;
 mod query;
 mod request;
-mod failure;
 mod reply;
+mod failure;
 
 // One step, by subject.
 mod engine;
 mod lending;
-mod cancel;
 mod serving;
 mod server_login;
 mod server_input;
 mod login;
+mod cancel;
 mod console;
 mod control;
 mod tick;

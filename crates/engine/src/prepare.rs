@@ -16,11 +16,10 @@ use std::sync::Arc;
 
 use refrain_sql::Kind;
 use refrain_wire::back::Status;
-use refrain_wire::front::{Bind, Parse};
-use refrain_wire::tag::front;
+use refrain_wire::front::Parse;
 use refrain_wire::write;
 
-use crate::client::{Deallocates, Pins, Portal};
+use crate::client::Pins;
 use crate::ledger::{Entry, Fate, Made, Owed, Purpose, Refusal};
 use crate::names::{ClientStatement, Held, Name};
 use crate::request::Message;
@@ -113,6 +112,9 @@ impl Talk<'_> {
         }
         let Some(old) = self.client.names.get(parse.name) else { return Err(Stop::Gate) };
         let local = old.held.local().clone();
+        if self.is_foreign(&local) && !self.server.ledger.is_empty() {
+            return Err(Stop::Gate);
+        }
         self.ensure_named(&local);
         let generation = local.statement.generation();
         let mut name = Vec::new();
@@ -131,7 +133,7 @@ impl Talk<'_> {
     }
 
     /// The statement with this text and these types, in the client's environment.
-    fn intern(&mut self, tail: &[u8]) -> Rc<Local> {
+    pub(crate) fn intern(&mut self, tail: &[u8]) -> Rc<Local> {
         let identity = Identity { pool: self.server.pool, env: self.client.env(), tail };
         let shared = self.hub.shared.clone();
         let pool = self.hub.pool(self.server.pool);
@@ -158,7 +160,7 @@ impl Talk<'_> {
         local
     }
 
-    fn client_statement(&self, local: Rc<Local>) -> ClientStatement {
+    pub(crate) fn client_statement(&self, local: Rc<Local>) -> ClientStatement {
         let generation = local.statement.generation();
         ClientStatement { held: Held::new(local), generation, shape: None }
     }
@@ -180,7 +182,7 @@ impl Talk<'_> {
         }
     }
 
-    fn unnamed_is(&self, local: &Local) -> bool {
+    pub(crate) fn unnamed_is(&self, local: &Local) -> bool {
         let unnamed = self.server.slots.unnamed;
         unnamed.id == local.statement.id
             && unnamed.generation == local.statement.generation()
@@ -215,7 +217,7 @@ impl Talk<'_> {
         seq
     }
 
-    fn send_parse_unnamed(&mut self, local: &Rc<Local>, fate: Fate) -> u64 {
+    pub(crate) fn send_parse_unnamed(&mut self, local: &Rc<Local>, fate: Fate) -> u64 {
         let statement = &local.statement;
         write::parse(self.ports.out(self.server.conn), b"", &statement.tail);
         self.pool().counters.server_parses += 1;
@@ -244,7 +246,7 @@ impl Talk<'_> {
         }
     }
 
-    fn send_close(&mut self, mut old: Slot) {
+    pub(crate) fn send_close(&mut self, mut old: Slot) {
         // If this Close is skipped, so may have been the Parse before it.
         old.doubtful |= self.server.ledger.is_unsettled(old.segment);
         let mut name = std::mem::take(&mut self.hub.scratch);
@@ -259,7 +261,7 @@ impl Talk<'_> {
 
     /// Sees that the server has the statement, and says what it is called there.
     #[inline]
-    fn ensure(&mut self, local: &Rc<Local>) -> Place {
+    pub(crate) fn ensure(&mut self, local: &Rc<Local>) -> Place {
         let statement = &local.statement;
         local.count_use();
         if let Some(slot) = self.server.slots.touch(statement.id) {
@@ -297,7 +299,7 @@ impl Talk<'_> {
 
     /// Whether a statement was parsed under settings that the client has changed since, and it can still be
     /// prepared under those: between transactions of extended messages, that is.
-    fn is_foreign(&self, local: &Local) -> bool {
+    pub(crate) fn is_foreign(&self, local: &Local) -> bool {
         let ledger = &self.server.ledger;
         local.profile.env != self.client.profile.env
             && !ledger.is_open()
@@ -306,7 +308,7 @@ impl Talk<'_> {
 
     /// Prepares a statement under the settings of its Parse, which decide what its text means (E57), and goes back
     /// to the client's. By name, since queries drop the unnamed statement.
-    fn prepare_foreign(&mut self, local: &Rc<Local>) -> Place {
+    pub(crate) fn prepare_foreign(&mut self, local: &Rc<Local>) -> Place {
         let (own, other) = (self.client.profile.clone(), local.profile.clone());
         let environment = Fate::Swallow(Purpose::Environment);
         write_environment(self.out(), &own, &other);
@@ -326,14 +328,16 @@ impl Talk<'_> {
         let has = self.server.slots.touch(statement.id).is_some_and(|slot| {
             slot.generation == statement.generation() && self.server.ledger.is_sure(slot)
         });
-        if !has {
+        if !has && self.is_foreign(local) {
+            self.prepare_foreign(local);
+        } else if !has {
             self.send_parse_named(local, Fate::Swallow(Purpose::Prepare));
         }
     }
 
     /// The statement that a client means by a name, `None` for one it has not.
     #[inline]
-    fn find(&mut self, name: &[u8]) -> Result<Option<Rc<Local>>, Stop> {
+    pub(crate) fn find(&mut self, name: &[u8]) -> Result<Option<Rc<Local>>, Stop> {
         let ledger = &self.server.ledger;
         let unsettled = match name.is_empty() {
             true => ledger.is_unsettled(self.client.unnamed_changed),
@@ -346,276 +350,13 @@ impl Talk<'_> {
             true => self.client.unnamed.as_mut(),
             false => self.client.names.get(name),
         };
-        Ok(found.map(|statement| statement.held.local().clone()))
-    }
-
-    /// Bind.
-    pub(crate) fn bind(&mut self, message: &Message<'_>) -> Result<usize, Stop> {
-        let Some(bind) = Bind::read(message.body(), message.complete)? else {
-            return Err(Stop::More);
-        };
-        self.pool().counters.binds += 1;
-        if !self.client.managed {
-            self.owe(Entry::new(Owed::Bind, Fate::Forward));
-            return Ok(self.pass(message));
-        }
-        let Some(local) = self.find(bind.statement)? else {
-            return Ok(self.bind_unknown(message, &bind));
-        };
-        if self.is_stale(bind.statement, &local)? {
-            return Ok(self.bind_stale(message, &bind, local.statement.id));
-        }
-        let place = self.place(bind.statement, &local);
-        self.send_bind(message, &bind, &local, place);
-        if !local.statement.scan.traits.is_empty() {
-            self.note_settings(local.statement.text(), &local.statement.scan);
-        }
-        let entry = Entry::new(Owed::Bind, Fate::Forward).about(local.statement.id);
-        self.owe(entry.called(bind.statement));
-        self.client.set_portal(bind.portal, portal(&local));
-        Ok(self.pass_missing(message))
-    }
-
-    /// Where a statement is used that the client calls `name`.
-    #[inline]
-    fn place(&mut self, name: &[u8], local: &Rc<Local>) -> Place {
-        if !name.is_empty() {
-            return self.ensure(local);
-        }
-        if self.is_foreign(local) {
-            return self.ensure(local);
-        }
-        local.count_use();
-        // The client's unnamed statement stays one: it is planned and forgotten as such (E19).
-        if self.unnamed_is(local) {
-            self.server.hits += 1;
-            self.pool().counters.prepare_hits += 1;
-        } else {
-            self.server.misses += 1;
-            self.pool().counters.prepare_misses += 1;
-            self.send_parse_unnamed(local, Fate::Swallow(Purpose::Prepare));
-        }
-        Place::Unnamed
-    }
-
-    /// Sends the Bind with the name the server knows; all behind the names as it is.
-    #[inline]
-    fn send_bind(&mut self, message: &Message<'_>, bind: &Bind<'_>, local: &Local, place: Place) {
-        let old = bind.names_bytes();
-        let name_bytes = match place {
-            Place::Named(generation) => local.statement.name_bytes(generation),
-            Place::Unnamed => 0,
-        };
-        self.rewritten_header(message, old, bind.portal.len() + name_bytes + 2);
-        let out = self.ports.out(self.server.conn);
-        write::string(out, bind.portal);
-        if let Place::Named(generation) = place {
-            local.statement.write_name(out, generation);
-        }
-        out.push(0);
-        out.extend_from_slice(&message.body()[old..]);
-    }
-
-    /// A Bind of a statement that the client has not: the server says so (E34).
-    fn bind_unknown(&mut self, message: &Message<'_>, bind: &Bind<'_>) -> usize {
-        self.hide_unnamed(bind.statement);
-        let old = bind.names_bytes();
-        self.rewritten_header(message, old, old);
-        let safe = self.not_ours(bind.statement);
-        let out = self.ports.out(self.server.conn);
-        write::string(out, bind.portal);
-        write::string(out, &safe);
-        out.extend_from_slice(&message.body()[old..]);
-        self.owe(Entry::new(Owed::Bind, Fate::Forward));
-        self.client.set_portal(bind.portal, Portal::default());
-        self.pass_missing(message)
-    }
-
-    /// The server's unnamed statement is another client's: this client has none (E16).
-    fn hide_unnamed(&mut self, name: &[u8]) {
-        if name.is_empty() && self.server.slots.unnamed.id != 0 {
-            write::close_statement(self.out(), b"");
-            let seq = self.owe_us(Owed::Close, Purpose::Prepare, 0);
-            let none = Unnamed::none_since(self.server.ledger.segment());
-            let old = std::mem::replace(&mut self.server.slots.unnamed, none);
-            self.undoable_there(seq, ServerUndo::Unnamed(old));
-        }
-    }
-
-    /// A name that cannot be one of ours, the client's own where it is not (E9).
-    fn not_ours(&self, name: &[u8]) -> Name {
-        let mut safe = Name::from_slice(name);
-        if name.starts_with(self.hub.shared.registry.prefix()) {
-            safe[0] = b'-';
-        }
-        safe
-    }
-
-    /// Describe of a statement.
-    pub(crate) fn describe_statement(
-        &mut self,
-        message: &Message<'_>,
-        name: &[u8],
-    ) -> Result<usize, Stop> {
-        if !self.client.managed {
-            self.owe(Entry::new(Owed::DescribeStatement, Fate::Forward));
-            return Ok(self.pass(message));
-        }
-        let Some(local) = self.find(name)? else {
-            self.hide_unnamed(name);
-            let safe = self.not_ours(name);
-            write::describe_statement(self.out(), &safe);
-            self.owe(Entry::new(Owed::DescribeStatement, Fate::Forward));
-            return Ok(message.bytes.len());
-        };
-        let place = self.place_described(name, &local);
-        let mut known = std::mem::take(&mut self.hub.scratch);
-        known.clear();
-        if let Place::Named(generation) = place {
-            local.statement.write_name(&mut known, generation);
-        }
-        write::describe_statement(self.ports.out(self.server.conn), &known);
-        self.hub.scratch = known;
-        let entry = Entry::new(Owed::DescribeStatement, Fate::Forward).about(local.statement.id);
-        self.owe(entry.called(name));
-        Ok(message.bytes.len())
-    }
-
-    /// Describe is no use: a statement that is only looked at is not worth a name yet.
-    fn place_described(&mut self, name: &[u8], local: &Rc<Local>) -> Place {
-        if name.is_empty() {
-            return self.place(name, local);
-        }
-        if self.server.slots.peek(local.statement.id).is_none() && self.unnamed_is(local) {
-            return Place::Unnamed;
-        }
-        self.ensure(local)
-    }
-
-    /// Close of a statement: the server keeps it for others.
-    pub(crate) fn close_statement(
-        &mut self,
-        message: &Message<'_>,
-        name: &[u8],
-    ) -> Result<usize, Stop> {
-        if self.server.ledger.touches(&self.client.changed)
-            || self.server.ledger.touches(&self.client.parsed)
-        {
-            return Err(Stop::Gate);
-        }
-        if name.is_empty() {
-            let seq = self.server.ledger.next_seq();
-            let used = self.closed(message);
-            let old = self.client.unnamed.take();
-            self.client.unnamed_changed = self.server.ledger.segment();
-            self.undoable(seq, ClientUndo::Unnamed(old));
-            return Ok(used);
-        }
-        let Some(old) = self.client.names.remove(name) else {
-            // Perhaps one that the client prepared by SQL.
-            let safe = self.not_ours(name);
-            write::close_statement(self.out(), &safe);
-            self.owe(Entry::new(Owed::Close, Fate::Forward));
-            return Ok(message.bytes.len());
-        };
-        self.server.ledger.extend(&mut self.client.changed);
-        let seq = self.server.ledger.next_seq();
-        let used = self.closed(message);
-        self.undoable(seq, ClientUndo::Closed(Name::from_slice(name), old));
-        Ok(used)
-    }
-
-    /// Executes a portal whose statement deallocates: that is the proxy's to do (E49). `false` where it
-    /// is the server's after all.
-    pub(crate) fn deallocate_portal(&mut self, deallocates: &Deallocates) -> bool {
-        let seq = self.server.ledger.next_seq();
-        let undo = match deallocates {
-            Deallocates::Nothing => return false,
-            Deallocates::All => {
-                if self.client.pins.has(Pins::PREPARED) {
-                    return false;
-                }
-                self.make_up(Owed::Execute, Made::DeallocateAll);
-                ClientUndo::AllClosed(self.client.names.take())
+        let local = found.map(|statement| statement.held.local().clone());
+        match local {
+            // Its settings are put in place between transactions, and only where none is failing.
+            Some(local) if self.is_foreign(&local) && !self.server.ledger.is_empty() => {
+                Err(Stop::Gate)
             }
-            Deallocates::One(name) => {
-                let Some(old) = self.client.names.remove(name) else { return false };
-                self.make_up(Owed::Execute, Made::Deallocate);
-                ClientUndo::Closed(name.clone(), old)
-            }
-        };
-        self.server.ledger.extend(&mut self.client.changed);
-        self.undoable(seq, undo);
-        true
-    }
-
-    /// Whether the client was told a shape that the statement has no more (E67). Asks the server where that
-    /// is not known, and waits.
-    #[inline]
-    fn is_stale(&mut self, name: &[u8], local: &Rc<Local>) -> Result<bool, Stop> {
-        let current = local.statement.generation();
-        let failed = self.server.ledger.status() == Status::Failed;
-        let found = match name.is_empty() {
-            true => self.client.unnamed.as_mut(),
-            false => self.client.names.get(name),
-        };
-        let Some(statement) = found else { return Ok(false) };
-        // A failed transaction refuses the Bind whatever its shape.
-        if statement.generation == current || failed {
-            return Ok(false);
-        }
-        let Some(told) = statement.shape else {
-            statement.generation = current;
-            return Ok(false);
-        };
-        match local.statement.shape().filter(|shape| shape.generation == current) {
-            Some(shape) if shape.hash == told.hash => {
-                statement.generation = current;
-                Ok(false)
-            }
-            Some(_) => Ok(true),
-            None => Err(self.ask_shape(local)),
+            local => Ok(local),
         }
     }
-
-    /// Prepares the current generation, asks for its shape, and has the client wait for the answer.
-    fn ask_shape(&mut self, local: &Rc<Local>) -> Stop {
-        let id = local.statement.id;
-        let asked = self.server.ledger.asks_shape(id);
-        if !asked {
-            self.ensure_named(local);
-            let mut name = Vec::new();
-            local.statement.write_name(&mut name, local.statement.generation());
-            write::describe_statement(self.out(), &name);
-            self.owe_us(Owed::DescribeStatement, Purpose::Shape, id);
-            write::bare(self.out(), front::FLUSH);
-        }
-        Stop::Gate
-    }
-
-    /// A Bind that PostgreSQL would refuse with 0A000: made to fail there, so that the transaction fails with it.
-    fn bind_stale(&mut self, message: &Message<'_>, bind: &Bind<'_>, id: u64) -> usize {
-        let old = bind.names_bytes();
-        let name = self.hub.shared.registry.no_statement();
-        self.rewritten_header(message, old, bind.portal.len() + name.len() + 2);
-        let out = self.ports.out(self.server.conn);
-        write::string(out, bind.portal);
-        write::string(out, &name);
-        out.extend_from_slice(&message.body()[old..]);
-        self.owe(Entry::new(Owed::Bind, Fate::Refuse(Refusal::Stale)).about(id));
-        self.pass_missing(message)
-    }
-}
-
-/// What is to be known of a portal made from a statement.
-#[inline]
-fn portal(local: &Local) -> Portal {
-    let statement = &local.statement;
-    let traits = statement.scan.traits;
-    let deallocates = match statement.scan.kind {
-        Kind::DeallocateAll => Deallocates::All,
-        Kind::Deallocate(name) => Deallocates::One(Name::from_slice(&name.fold(statement.text()))),
-        _ => Deallocates::Nothing,
-    };
-    Portal { traits, deallocates }
 }

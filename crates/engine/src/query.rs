@@ -56,10 +56,10 @@ impl Talk<'_> {
         let skippable = self.server.ledger.is_open();
         let segment = self.server.ledger.segment();
         self.client.unnamed_changed = segment;
-        if let Some(old) = self.client.unnamed.take() {
-            if skippable {
-                self.client.undos.push(seq, ClientUndo::Unnamed(Some(old)));
-            }
+        if let Some(old) = self.client.unnamed.take()
+            && skippable
+        {
+            self.client.undos.push(seq, ClientUndo::Unnamed(Some(old)));
         }
         let none = Unnamed::none_since(segment);
         let old = std::mem::replace(&mut self.server.slots.unnamed, none);

@@ -196,6 +196,12 @@ impl Step<'_> {
             back::READY_FOR_QUERY => idle_ready(server, body),
             tag => match server.ledger.settle(tag) {
                 Ok(settled) => {
+                    let command = (tag == back::COMMAND_COMPLETE).then(|| read::command_tag(body));
+                    if command.is_some_and(|c| refrain_sql::tag(c) == refrain_sql::Tag::Ddl) {
+                        // The client left; what it did to the schema stays.
+                        let pool = self.engine.hub.pool(server.pool);
+                        pool.shared.epoch.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                    }
                     server.undos.settle(settled.seq);
                     while let Some((seq, _)) = server.ledger.made() {
                         server.undos.settle(seq);

@@ -1,7 +1,8 @@
 //! Logging in to a server, and what follows when that fails.
 //!
 //! A client that waits while its pool has no server at all is told what the server said, in the server's
-//! words; where the server could not be reached, in ours. What exactly was wrong with a password of ours is for the log
+//! words; where the server could not be reached, in ours. What exactly was wrong with a password
+//! of ours is for the log
 //! alone.
 
 use refrain_wire::back::{self as read, Authentication, Fields, field};

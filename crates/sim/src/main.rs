@@ -3,6 +3,8 @@
 //!     sim --seeds 10000 [--from N] [--plant NAME] [--twice]
 //!     sim --seed 42 --trace [--lines 40] [--plant NAME]
 
+#![forbid(unsafe_code)]
+
 use std::io::Write;
 use std::process::ExitCode;
 use std::time::Instant;

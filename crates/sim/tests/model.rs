@@ -8,7 +8,7 @@ use refrain_sim::session::Session;
 /// The tags of all replies to what `say` says; errors with their SQLSTATE, ReadyForQuery with its status.
 fn replies(say: &Say) -> String {
     let mut session = Session::default();
-    session.begin(&[], 1, &[0; 4]).unwrap();
+    session.begin(&[], 1, &[0; 4]).expect("a session begins");
     session.take_all();
     let mut asked = Frames::default();
     asked.push(&say.0);

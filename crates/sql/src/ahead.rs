@@ -1,9 +1,11 @@
 //! Looking ahead in one statement.
 //!
-//! What: [`Ahead`] reads the tokens of a statement from a place on, blanks and comments left out, up to its semicolon, and
+//! What: [`Ahead`] reads the tokens of a statement from a place on, blanks and comments left out,
+//! up to its semicolon, and
 //! tries the steps of a rule on them.
 //!
-//! What always holds: it works on its own copy of the lexer, so looking never moves the reader; and it never reads past
+//! What always holds: it works on its own copy of the lexer, so looking never moves the reader;
+//! and it never reads past
 //! the first semicolon, not even one in parentheses, so the time is linear in the length of the statement.
 
 use crate::lex::{Lexer, Token, TokenKind};
@@ -130,7 +132,8 @@ impl<'a> Ahead<'a> {
         }
     }
 
-    /// Takes all up to and including the first place, outside of parentheses, where these key words stand side by side.
+    /// Takes all up to and including the first place, outside of parentheses, where these key
+    /// words stand side by side.
     fn find(&mut self, places: &[&[&str]]) -> bool {
         let mut depth = 0_usize;
         let mut matched = 0;

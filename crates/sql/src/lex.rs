@@ -7,14 +7,16 @@
 //! comment. That takes the server's own token boundaries, and no more than those.
 //!
 //! What always holds:
-//! - The tokens tile the text: each starts where the one before ended, none is empty, the last ends the text. This is so
+//! - The tokens tile the text: each starts where the one before ended, none is empty, the last
+//! ends the text. This is so
 //!   for any bytes, invalid UTF-8, NUL and unterminated quotes included. Nothing panics and nothing is allocated.
 //! - The time is linear in the length of the text.
 //! - A quote or block comment that is never closed is one [`TokenKind::Unterminated`] token up to the end. The server
 //!   refuses such a text as a whole and runs none of it.
 //!
 //! What it does not do: report errors (junk after a number is a number and then a word, as before version 15), tell
-//! keywords from names, unescape anything, or know encodings. In SJIS, BIG5, GBK, UHC, GB18030 and JOHAB the second byte
+//! keywords from names, unescape anything, or know encodings. In SJIS, BIG5, GBK, UHC, GB18030
+//! and JOHAB the second byte
 //! of a character may be a backslash, which an `E'…'` string then takes for an escape. No other quote is affected.
 
 mod skim;
@@ -230,7 +232,8 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// After a string constant that ended at `end`: the offset just past the quote that goes on with it. Between the two
+    /// After a string constant that ended at `end`: the offset just past the quote that goes on
+    /// with it. Between the two
     /// stand blanks and line comments with at least one newline (`quotecontinue` in scan.l).
     fn continuation(&self, end: usize) -> Option<usize> {
         let mut newline = false;
@@ -306,7 +309,8 @@ impl<'a> Lexer<'a> {
         (kind, end)
     }
 
-    /// The end of a run of digits, each but the first (the first too if `leading`) with an underscore before it or not.
+    /// The end of a run of digits, each but the first (the first too if `leading`) with an
+    /// underscore before it or not.
     fn digits(&self, start: usize, digit: impl Fn(u8) -> bool, leading: bool) -> usize {
         let mut end = start;
         loop {
@@ -403,7 +407,8 @@ impl Iterator for Lexer<'_> {
     }
 }
 
-/// How many operator characters in a row are looked at for one operator: a run of `+` would else cost the square of its
+/// How many operator characters in a row are looked at for one operator: a run of `+` would else
+/// cost the square of its
 /// length. The server takes no operator over 63 bytes, and a longer run that it takes apart is taken apart alike here.
 const OPERATOR_RUN: usize = 128;
 

@@ -1,12 +1,15 @@
 //! What an SQL text is, as far as a proxy must know.
 //!
-//! What: [`scan`] says what a query string may do to its session and which statement it is; [`set_names`] which parameters
+//! What: [`scan`] says what a query string may do to its session and which statement it is;
+//! [`set_names`] which parameters
 //! it sets; [`tag`] what a command's completion says was done; [`lex`] gives PostgreSQL's own token boundaries.
 //!
-//! Why: in transaction pooling a server session goes from client to client, and text is all a proxy sees of what clients
+//! Why: in transaction pooling a server session goes from client to client, and text is all a
+//! proxy sees of what clients
 //! do to it.
 //!
-//! What always holds: bytes in, facts out. No database, no state, no panic on any bytes; linear time; only [`Name::fold`],
+//! What always holds: bytes in, facts out. No database, no state, no panic on any bytes; linear
+//! time; only [`Name::fold`],
 //! [`set_names`] and [`rules`] may allocate. Every judgement about a word is a row of one table, printed by [`rules`].
 //!
 //! What it does not do: parse. It over-approximates, and cannot see into functions, procedures, DO and triggers.

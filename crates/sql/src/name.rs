@@ -2,10 +2,12 @@
 //!
 //! What: [`Name`] is the span of an identifier; [`Name::fold`] is the name the server makes of it.
 //!
-//! Why: a client's map of statements is keyed by the name itself, and `DEALLOCATE Plan_1` and `DEALLOCATE "plan_1"` are the
+//! Why: a client's map of statements is keyed by the name itself, and `DEALLOCATE Plan_1` and
+//! `DEALLOCATE "plan_1"` are the
 //! same one; and to replace a name in a text, its span is what is needed.
 //!
-//! What always holds: only the span of a [`crate::lex::TokenKind::Word`] or `Quoted` token becomes a `Name` that is to be
+//! What always holds: only the span of a [`crate::lex::TokenKind::Word`] or `Quoted` token
+//! becomes a `Name` that is to be
 //! looked up. `U&"…"` never does: such statements go to the server untouched.
 //!
 //! What it does not do: fold letters outside ASCII. The server does so in single-byte encodings, by its locale.

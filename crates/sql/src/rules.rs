@@ -66,7 +66,8 @@ pub(crate) enum Makes {
     Routine,
 }
 
-/// A row: a statement that begins with `head` and goes on with `steps`. The first row that fits decides, unless it says
+/// A row: a statement that begins with `head` and goes on with `steps`. The first row that fits
+/// decides, unless it says
 /// to `go_on`: then the rows after it add to it.
 pub(crate) struct Rule {
     pub(crate) head: &'static str,
@@ -313,7 +314,8 @@ pub(crate) fn mention(word: &[u8]) -> Option<Mention> {
     MENTIONS.iter().find(same).map(|row| row.1)
 }
 
-/// Whether a word is one of the tables', which are in lower case. Shorter than `eq_ignore_ascii_case`, which is made for
+/// Whether a word is one of the tables', which are in lower case. Shorter than
+/// `eq_ignore_ascii_case`, which is made for
 /// long texts.
 #[inline]
 pub(crate) fn is_word(word: &[u8], known: &str) -> bool {

@@ -1,18 +1,22 @@
 //! What a whole query string may do to its session.
 //!
-//! What: [`scan`] goes once through a text, statement by statement: the first words of each find their rule, every other
+//! What: [`scan`] goes once through a text, statement by statement: the first words of each find
+//! their rule, every other
 //! word is looked up among those that count anywhere.
 //!
-//! Why: in transaction mode a server goes from client to client. What a client leaves in it must be kept from the next,
+//! Why: in transaction mode a server goes from client to client. What a client leaves in it must
+//! be kept from the next,
 //! and be there for the client where it goes on. The text is the only warning.
 //!
 //! What always holds:
-//! - A trait of the text's statements is never missed for how it is written: in what case, with what comments and quotes,
+//! - A trait of the text's statements is never missed for how it is written: in what case, with
+//! what comments and quotes,
 //!   as which statement of how many. When in doubt, it is there.
 //! - What stands in strings, quoted identifiers and comments never counts (but `"set_config"(` is a call).
 //! - Nothing is allocated, nothing panics, and the time is linear in the length of the text.
 //!
-//! What it does not do: parse. Of a text that the server refuses it says what would have been. What functions, procedures,
+//! What it does not do: parse. Of a text that the server refuses it says what would have been.
+//! What functions, procedures,
 //! triggers and DO do inside is not in the text; nor is it there if `search_path` puts temporary objects first.
 
 use crate::ahead::Ahead;
@@ -92,7 +96,8 @@ pub fn scan(text: &[u8]) -> Scan {
     scan_with(text, false)
 }
 
-/// [`scan`] for a session whose `standard_conforming_strings` is off if `backslash`: a backslash in `'…'` escapes then.
+/// [`scan`] for a session whose `standard_conforming_strings` is off if `backslash`: a backslash
+/// in `'…'` escapes then.
 pub fn scan_with(text: &[u8], backslash: bool) -> Scan {
     let mut scanner = Scanner {
         lexer: Lexer::new(text, backslash),

@@ -1,10 +1,13 @@
 //! Which parameters a text sets.
 //!
-//! What: the target of a SET, RESET or `set_config(…)`, and [`set_names`], the names of all a text sets for the session.
+//! What: the target of a SET, RESET or `set_config(…)`, and [`set_names`], the names of all a
+//! text sets for the session.
 //!
-//! Why: what a client sets must come along to its next server; for that the proxy asks this server for the value, by name.
+//! Why: what a client sets must come along to its next server; for that the proxy asks this
+//! server for the value, by name.
 //!
-//! What always holds: a text without [`Traits::SET`], [`Traits::SET_REPORTED`] and [`Traits::ROLE`] has no names here. What
+//! What always holds: a text without [`Traits::SET`], [`Traits::SET_REPORTED`] and
+//! [`Traits::ROLE`] has no names here. What
 //! ends with the transaction (SET LOCAL, SET TRANSACTION, `set_config(…, true)`) has none.
 //!
 //! What it does not do: read values; know of what a function or DO sets inside.

@@ -2,10 +2,12 @@
 //!
 //! What: [`tag`] sorts the tags of PostgreSQL's `cmdtaglist.h` by what they mean to a pooler.
 //!
-//! Why: a tag is the server's word. What a text may do, [`crate::scan`] guesses; that it was done, only the tag says, even
+//! Why: a tag is the server's word. What a text may do, [`crate::scan`] guesses; that it was
+//! done, only the tag says, even
 //! where the text hid it.
 //!
-//! What it does not do: tell SET LOCAL from SET, nor ROLLBACK TO from ROLLBACK (the tags are the same), nor read row counts.
+//! What it does not do: tell SET LOCAL from SET, nor ROLLBACK TO from ROLLBACK (the tags are the
+//! same), nor read row counts.
 
 use crate::rules::SHAPELESS;
 

@@ -5,7 +5,8 @@ use std::ops::{BitOr, BitOrAssign};
 
 /// What a text may do to the session it runs in: a set of the constants below.
 ///
-/// A bit says that some statement of the text *may* do so if it runs and succeeds. Functions of the user's, `DO` and `CALL`
+/// A bit says that some statement of the text *may* do so if it runs and succeeds. Functions of
+/// the user's, `DO` and `CALL`
 /// hide what they do; the text of those says nothing. The bits that free something
 /// ([`Traits::FREES`]) are as much a "may": the tag of the command's completion says whether it has.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]

@@ -36,12 +36,12 @@
 //! in [`Salted::derive`] for the first SCRAM login of a pool, and at each login of a client that
 //! sends a cleartext password against a SCRAM verifier. The SCRAM logins of clients never pay it.
 
-mod client;
-mod server;
-mod credential;
-mod secret;
 mod verifier;
 mod scram;
+mod secret;
+mod credential;
+mod client;
+mod server;
 
 #[cfg(test)]
 mod tests;

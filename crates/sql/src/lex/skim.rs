@@ -2,7 +2,8 @@
 //!
 //! What: [`Lexer::skim`] goes on to the next token that somebody has a use for.
 //!
-//! Why: nearly all texts have none, and every query a proxy passes on is read once. Making no tokens of the rest saves most
+//! Why: nearly all texts have none, and every query a proxy passes on is read once. Making no
+//! tokens of the rest saves most
 //! of the time.
 //!
 //! What always holds (and a test compares): it finds what [`Lexer::significant`] and a filter would find.

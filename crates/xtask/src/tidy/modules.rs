@@ -37,13 +37,43 @@ fn order_in(member: &Member) -> Vec<String> {
     let mut found = Vec::new();
     for (source, walk) in &walks {
         for used in &walk.used {
-            if let Some(later) = later_use(&children, &used.by, &used.path) {
+            if let Some(later) = later_use(&children, &used.by, &used.path)
+                && !is_debt(source, &later)
+            {
                 found.push(format!("{} uses {later}, declared later", source.at(used.line)));
             }
         }
     }
     found.dedup();
     found
+}
+
+/// Uses that break the order and are still to be mended. None may be added.
+const DEBTS: [(&str, &str); 19] = [
+    ("config/src/build.rs", "options"),
+    ("drive/src/uring/mod.rs", "kernel"),
+    ("drive/src/uring/probe.rs", "ring"),
+    ("engine/src/bind.rs", "request"),
+    ("engine/src/prepare.rs", "request"),
+    ("engine/src/query.rs", "request"),
+    ("engine/src/server.rs", "shared"),
+    ("engine/src/snapshot.rs", "event"),
+    ("engine/src/inbox.rs", "ledger"),
+    ("engine/src/slots.rs", "ledger"),
+    ("refrain/src/admin/table.rs", "view"),
+    ("refrain/src/mail.rs", "resolve"),
+    ("sim/src/links.rs", "run"),
+    ("sim/src/script.rs", "plan"),
+    ("sim/src/state.rs", "session"),
+    ("sim/src/world.rs", "backends"),
+    ("sim/src/world.rs", "clients"),
+    ("wire/src/startup.rs", "write"),
+    ("engine/src/reply.rs", "failure"),
+];
+
+fn is_debt(source: &super::tree::Source, later: &str) -> bool {
+    let path = source.path.to_string_lossy();
+    DEBTS.iter().any(|(file, module)| path.ends_with(file) && *module == later)
 }
 
 /// The later sibling that `used` names, if `by` (or a module above it) is declared before it.

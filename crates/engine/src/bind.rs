@@ -1,0 +1,313 @@
+//! Bind, Describe and Close of statements: the client's name for one becomes the server's.
+//!
+//! [`crate::prepare`] sees that the server has the statement; here the message that uses it is rewritten as far as
+//! its names and passed on. What the client has not is left to the server to refuse (E34).
+
+use std::rc::Rc;
+
+use refrain_sql::Kind;
+use refrain_wire::back::Status;
+use refrain_wire::front::Bind;
+use refrain_wire::tag::front;
+use refrain_wire::write;
+
+use crate::client::{Deallocates, Pins, Portal};
+use crate::ledger::{Entry, Fate, Made, Owed, Purpose, Refusal};
+use crate::names::Name;
+use crate::request::Message;
+use crate::slots::Unnamed;
+use crate::talk::{Place, Stop, Talk};
+use crate::texts::Local;
+use crate::undo::{ClientUndo, ServerUndo};
+
+impl Talk<'_> {
+    /// Bind.
+    pub(crate) fn bind(&mut self, message: &Message<'_>) -> Result<usize, Stop> {
+        let Some(bind) = Bind::read(message.body(), message.complete)? else {
+            return Err(Stop::More);
+        };
+        self.pool().counters.binds += 1;
+        if !self.client.managed {
+            self.owe(Entry::new(Owed::Bind, Fate::Forward));
+            return Ok(self.pass(message));
+        }
+        let Some(local) = self.find(bind.statement)? else {
+            return Ok(self.bind_unknown(message, &bind));
+        };
+        if self.is_stale(bind.statement, &local)? {
+            return Ok(self.bind_stale(message, &bind, local.statement.id));
+        }
+        let place = self.place(bind.statement, &local);
+        self.send_bind(message, &bind, &local, place);
+        if !local.statement.scan.traits.is_empty() {
+            self.note_settings(local.statement.text(), &local.statement.scan);
+        }
+        let entry = Entry::new(Owed::Bind, Fate::Forward).about(local.statement.id);
+        self.owe(entry.called(bind.statement));
+        self.client.set_portal(bind.portal, portal(&local));
+        Ok(self.pass_missing(message))
+    }
+
+    /// Where a statement is used that the client calls `name`.
+    #[inline]
+    fn place(&mut self, name: &[u8], local: &Rc<Local>) -> Place {
+        if !name.is_empty() {
+            return self.ensure(local);
+        }
+        if self.is_foreign(local) {
+            return self.ensure(local);
+        }
+        local.count_use();
+        // The client's unnamed statement stays one: it is planned and forgotten as such (E19).
+        if self.unnamed_is(local) {
+            self.server.hits += 1;
+            self.pool().counters.prepare_hits += 1;
+        } else {
+            self.server.misses += 1;
+            self.pool().counters.prepare_misses += 1;
+            self.send_parse_unnamed(local, Fate::Swallow(Purpose::Prepare));
+        }
+        Place::Unnamed
+    }
+
+    /// Sends the Bind with the name the server knows; all behind the names as it is.
+    #[inline]
+    fn send_bind(&mut self, message: &Message<'_>, bind: &Bind<'_>, local: &Local, place: Place) {
+        let old = bind.names_bytes();
+        let name_bytes = match place {
+            Place::Named(generation) => local.statement.name_bytes(generation),
+            Place::Unnamed => 0,
+        };
+        self.rewritten_header(message, old, bind.portal.len() + name_bytes + 2);
+        let out = self.ports.out(self.server.conn);
+        write::string(out, bind.portal);
+        if let Place::Named(generation) = place {
+            local.statement.write_name(out, generation);
+        }
+        out.push(0);
+        out.extend_from_slice(&message.body()[old..]);
+    }
+
+    /// A Bind of a statement that the client has not: the server says so (E34).
+    fn bind_unknown(&mut self, message: &Message<'_>, bind: &Bind<'_>) -> usize {
+        self.hide_unnamed(bind.statement);
+        let old = bind.names_bytes();
+        self.rewritten_header(message, old, old);
+        let safe = self.not_ours(bind.statement);
+        let out = self.ports.out(self.server.conn);
+        write::string(out, bind.portal);
+        write::string(out, &safe);
+        out.extend_from_slice(&message.body()[old..]);
+        self.owe(Entry::new(Owed::Bind, Fate::Forward));
+        self.client.set_portal(bind.portal, Portal::default());
+        self.pass_missing(message)
+    }
+
+    /// The server's unnamed statement is another client's: this client has none (E16).
+    fn hide_unnamed(&mut self, name: &[u8]) {
+        if name.is_empty() && self.server.slots.unnamed.id != 0 {
+            write::close_statement(self.out(), b"");
+            let seq = self.owe_us(Owed::Close, Purpose::Prepare, 0);
+            let none = Unnamed::none_since(self.server.ledger.segment());
+            let old = std::mem::replace(&mut self.server.slots.unnamed, none);
+            self.undoable_there(seq, ServerUndo::Unnamed(old));
+        }
+    }
+
+    /// A name that cannot be one of ours, the client's own where it is not (E9).
+    fn not_ours(&self, name: &[u8]) -> Name {
+        let mut safe = Name::from_slice(name);
+        if name.starts_with(self.hub.shared.registry.prefix()) {
+            safe[0] = b'-';
+        }
+        safe
+    }
+
+    /// Describe of a statement.
+    pub(crate) fn describe_statement(
+        &mut self,
+        message: &Message<'_>,
+        name: &[u8],
+    ) -> Result<usize, Stop> {
+        if !self.client.managed {
+            self.owe(Entry::new(Owed::DescribeStatement, Fate::Forward));
+            return Ok(self.pass(message));
+        }
+        let Some(local) = self.find(name)? else {
+            self.hide_unnamed(name);
+            let safe = self.not_ours(name);
+            write::describe_statement(self.out(), &safe);
+            self.owe(Entry::new(Owed::DescribeStatement, Fate::Forward));
+            return Ok(message.bytes.len());
+        };
+        let place = self.place_described(name, &local);
+        let mut known = std::mem::take(&mut self.hub.scratch);
+        known.clear();
+        if let Place::Named(generation) = place {
+            local.statement.write_name(&mut known, generation);
+        }
+        write::describe_statement(self.ports.out(self.server.conn), &known);
+        self.hub.scratch = known;
+        let entry = Entry::new(Owed::DescribeStatement, Fate::Forward).about(local.statement.id);
+        self.owe(entry.called(name));
+        Ok(message.bytes.len())
+    }
+
+    /// Describe is no use: a statement that is only looked at is not worth a name yet.
+    fn place_described(&mut self, name: &[u8], local: &Rc<Local>) -> Place {
+        if name.is_empty() {
+            return self.place(name, local);
+        }
+        if self.server.slots.peek(local.statement.id).is_none() && self.unnamed_is(local) {
+            return Place::Unnamed;
+        }
+        self.ensure(local)
+    }
+
+    /// Close of a statement: the server keeps it for others.
+    pub(crate) fn close_statement(
+        &mut self,
+        message: &Message<'_>,
+        name: &[u8],
+    ) -> Result<usize, Stop> {
+        if self.server.ledger.touches(&self.client.changed)
+            || self.server.ledger.touches(&self.client.parsed)
+        {
+            return Err(Stop::Gate);
+        }
+        if name.is_empty() {
+            let seq = self.server.ledger.next_seq();
+            let used = self.closed(message);
+            let old = self.client.unnamed.take();
+            self.client.unnamed_changed = self.server.ledger.segment();
+            self.undoable(seq, ClientUndo::Unnamed(old));
+            return Ok(used);
+        }
+        let Some(old) = self.client.names.remove(name) else {
+            // Perhaps one that the client prepared by SQL.
+            let safe = self.not_ours(name);
+            write::close_statement(self.out(), &safe);
+            self.owe(Entry::new(Owed::Close, Fate::Forward));
+            return Ok(message.bytes.len());
+        };
+        self.server.ledger.extend(&mut self.client.changed);
+        let seq = self.server.ledger.next_seq();
+        let used = self.closed(message);
+        self.undoable(seq, ClientUndo::Closed(Name::from_slice(name), old));
+        Ok(used)
+    }
+
+    /// Executes a portal whose statement deallocates: that is the proxy's to do (E49). `false` where it
+    /// is the server's after all.
+    pub(crate) fn deallocate_portal(&mut self, deallocates: &Deallocates) -> bool {
+        let seq = self.server.ledger.next_seq();
+        let undo = match deallocates {
+            Deallocates::Nothing => return false,
+            Deallocates::All => {
+                if self.client.pins.has(Pins::PREPARED) {
+                    return false;
+                }
+                self.make_up(Owed::Execute, Made::DeallocateAll);
+                ClientUndo::AllClosed(self.client.names.take())
+            }
+            Deallocates::One(name) => {
+                let Some(old) = self.client.names.remove(name) else { return false };
+                self.make_up(Owed::Execute, Made::Deallocate);
+                ClientUndo::Closed(name.clone(), old)
+            }
+        };
+        self.server.ledger.extend(&mut self.client.changed);
+        self.undoable(seq, undo);
+        true
+    }
+
+    /// Whether the client was told a shape that the statement has no more (E67). Asks the server where that
+    /// is not known, and waits.
+    #[inline]
+    fn is_stale(&mut self, name: &[u8], local: &Rc<Local>) -> Result<bool, Stop> {
+        self.age(name, local);
+        let current = local.statement.generation();
+        let failed = self.server.ledger.status() == Status::Failed;
+        let found = match name.is_empty() {
+            true => self.client.unnamed.as_mut(),
+            false => self.client.names.get(name),
+        };
+        let Some(statement) = found else { return Ok(false) };
+        // A failed transaction refuses the Bind whatever its shape.
+        if statement.generation == current || failed {
+            return Ok(false);
+        }
+        let Some(told) = statement.shape else {
+            statement.generation = current;
+            return Ok(false);
+        };
+        match local.statement.shape().filter(|shape| shape.generation == current) {
+            Some(shape) if shape.hash == told.hash => {
+                statement.generation = current;
+                Ok(false)
+            }
+            Some(_) => Ok(true),
+            None => Err(self.ask_shape(local)),
+        }
+    }
+
+    /// Begins a new generation of a statement that this server would get anew, if the schema changed since the client
+    /// was told its shape: the shape may be another by now (E67).
+    fn age(&mut self, name: &[u8], local: &Rc<Local>) {
+        let epoch = self.pool().shared.epoch();
+        let statement = &local.statement;
+        let has = self.server.slots.peek(statement.id).is_some();
+        if statement.epoch() >= epoch || has {
+            return;
+        }
+        let known = match name.is_empty() {
+            true => self.client.unnamed.as_mut(),
+            false => self.client.names.get(name),
+        };
+        let told = known.is_some_and(|statement| statement.shape.is_some());
+        if told && statement.begin_generation(statement.generation(), epoch) {
+            self.pool().counters.generations += 1;
+        }
+    }
+
+    /// Prepares the current generation, asks for its shape, and has the client wait for the answer.
+    fn ask_shape(&mut self, local: &Rc<Local>) -> Stop {
+        let id = local.statement.id;
+        let asked = self.server.ledger.asks_shape(id);
+        if !asked {
+            self.ensure_named(local);
+            let mut name = Vec::new();
+            local.statement.write_name(&mut name, local.statement.generation());
+            write::describe_statement(self.out(), &name);
+            self.owe_us(Owed::DescribeStatement, Purpose::Shape, id);
+            write::bare(self.out(), front::FLUSH);
+        }
+        Stop::Gate
+    }
+
+    /// A Bind that PostgreSQL would refuse with 0A000: made to fail there, so that the transaction fails with it.
+    fn bind_stale(&mut self, message: &Message<'_>, bind: &Bind<'_>, id: u64) -> usize {
+        let old = bind.names_bytes();
+        let name = self.hub.shared.registry.no_statement();
+        self.rewritten_header(message, old, bind.portal.len() + name.len() + 2);
+        let out = self.ports.out(self.server.conn);
+        write::string(out, bind.portal);
+        write::string(out, &name);
+        out.extend_from_slice(&message.body()[old..]);
+        self.owe(Entry::new(Owed::Bind, Fate::Refuse(Refusal::Stale)).about(id));
+        self.pass_missing(message)
+    }
+}
+
+/// What is to be known of a portal made from a statement.
+#[inline]
+fn portal(local: &Local) -> Portal {
+    let statement = &local.statement;
+    let traits = statement.scan.traits;
+    let deallocates = match statement.scan.kind {
+        Kind::DeallocateAll => Deallocates::All,
+        Kind::Deallocate(name) => Deallocates::One(Name::from_slice(&name.fold(statement.text()))),
+        _ => Deallocates::Nothing,
+    };
+    Portal { traits, deallocates }
+}

@@ -1,0 +1,143 @@
+//! What a server can owe, and what can become of it: the entries of the [`crate::ledger`].
+
+use refrain_sql::Traits;
+
+/// What a server owes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Owed {
+    /// ParseComplete.
+    Parse,
+    /// BindComplete.
+    Bind,
+    /// ParameterDescription, then RowDescription or NoData.
+    DescribeStatement,
+    /// RowDescription or NoData.
+    DescribePortal,
+    /// Rows or a COPY stream, then CommandComplete, EmptyQueryResponse or PortalSuspended.
+    Execute,
+    /// CloseComplete.
+    Close,
+    /// ReadyForQuery.
+    Sync,
+    /// Anything a query string answers, then ReadyForQuery.
+    Query,
+    /// FunctionCallResponse, then ReadyForQuery.
+    FunctionCall,
+    /// Nothing: a Sync that COPY swallowed.
+    Nothing,
+    /// Nothing: the client began a COPY stream here.
+    CopyBegin,
+    /// Nothing: the client ended a COPY stream here.
+    CopyEnd,
+}
+
+impl Owed {
+    /// Whether ReadyForQuery is what ends it, and its segment with it.
+    #[inline]
+    pub(crate) fn ends_segment(self) -> bool {
+        matches!(self, Self::Sync | Self::Query | Self::FunctionCall)
+    }
+
+    /// Whether it only marks a place.
+    #[inline]
+    pub(crate) fn is_mark(self) -> bool {
+        matches!(self, Self::Nothing | Self::CopyBegin | Self::CopyEnd)
+    }
+}
+
+/// What becomes of the reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// The client gets it.
+    Forward,
+    /// It answers the proxy; the client must not see it.
+    Swallow(Purpose),
+    /// The server was not asked; the client gets a reply of our making when its turn comes.
+    MadeUp(Made),
+    /// The server was made to fail; the client gets the error in words of our own.
+    Refuse(Refusal),
+}
+
+/// Why the proxy asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// To have a statement on this server, or to make room for one.
+    Prepare,
+    /// To prepare a statement under the settings of its Parse, and to go back to the client's.
+    Environment,
+    /// To see whether a statement still has the shape that the client was told.
+    Shape,
+    /// To make the server's settings those of its client.
+    PutRight,
+    /// To learn the settings that the client left.
+    Probe,
+    /// To remove what a client left behind.
+    Reset,
+    /// To end a transaction that a client left open.
+    Rollback,
+}
+
+/// Why the server was made to fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// The client was told a shape that the statement has no more (0A000).
+    Stale,
+    /// The client has as many statements as it may have (54000).
+    Quota,
+    /// PREPARE as SQL is switched off (0A000).
+    Prepare,
+}
+
+/// A reply of our making.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Made {
+    /// ParseComplete.
+    Parse,
+    /// CloseComplete.
+    Close,
+    /// CommandComplete `DEALLOCATE`.
+    Deallocate,
+    /// CommandComplete `DEALLOCATE ALL`.
+    DeallocateAll,
+}
+
+/// One reply, or one run of replies, that is owed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry {
+    /// What is to come.
+    pub(crate) owed: Owed,
+    /// What becomes of it.
+    pub(crate) fate: Fate,
+    /// What the text behind it may do to the session.
+    pub(crate) traits: Traits,
+    /// The statement it is about; zero for none.
+    pub(crate) statement: u64,
+    /// What the client called it, see [`crate::names::mark`].
+    pub(crate) name: u32,
+}
+
+impl Entry {
+    /// An entry about no statement.
+    pub(crate) fn new(owed: Owed, fate: Fate) -> Self {
+        Self { owed, fate, traits: Traits::default(), statement: 0, name: 0 }
+    }
+
+    /// The same, about a statement.
+    #[must_use]
+    pub(crate) fn about(self, statement: u64) -> Self {
+        Self { statement, ..self }
+    }
+
+    /// The same, under the name that the client gave.
+    #[must_use]
+    #[inline]
+    pub(crate) fn called(self, name: &[u8]) -> Self {
+        Self { name: crate::names::mark(name), ..self }
+    }
+
+    /// The same, with what the text may do.
+    #[must_use]
+    pub(crate) fn with(self, traits: Traits) -> Self {
+        Self { traits, ..self }
+    }
+}
