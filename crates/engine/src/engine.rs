@@ -92,7 +92,12 @@ impl Step<'_> {
         match self.engine.roles.get(conn) {
             Role::Client(_) => self.client_bytes(conn, bytes),
             Role::Server(_) => self.server_bytes(conn, bytes),
-            Role::Cancel(_) | Role::Free => {}
+            Role::Cancel(_) => {}
+            Role::Free => {
+                if let Some(parcel) = self.ports.leaving(conn) {
+                    parcel.0.inbox.hold(bytes);
+                }
+            }
         }
     }
 

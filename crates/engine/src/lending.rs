@@ -290,6 +290,8 @@ impl Step<'_> {
         let known = hub.find_pool(id).is_some();
         self.engine.roles.set(conn, Role::Server(Box::new(server)));
         if known {
+            // What came from it on the way.
+            self.server_bytes(conn, &[]);
             self.free(conn)
         } else {
             self.close_server(conn)

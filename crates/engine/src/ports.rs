@@ -13,6 +13,7 @@
 
 use crate::event::Action;
 use crate::ids::Conn;
+use crate::server::Parcel;
 
 /// What the loop is to do next; see [`Ports::next`].
 #[derive(Debug)]
@@ -144,6 +145,15 @@ impl Ports {
     /// Has `action` done at the end of this turn, in order with the others.
     pub fn act(&mut self, action: Action) {
         self.actions.push_back(action);
+    }
+
+    /// The server that is to move to another core, until the loop has taken that action: what still comes from it
+    /// goes along.
+    pub(crate) fn leaving(&mut self, conn: Conn) -> Option<&mut Parcel> {
+        self.actions.iter_mut().find_map(|action| match action {
+            Action::HandOver { conn: leaving, parcel, .. } if *leaving == conn => Some(&mut **parcel),
+            _ => None,
+        })
     }
 
     /// What the loop is to do next; `None` when this turn's work is done.
