@@ -288,6 +288,9 @@ impl World {
         seat.links.insert(conn, id);
         self.links[id.0].core = core;
         self.links[id.0].conn = Some(conn);
+        if self.links[id.0].up.dead {
+            self.later(0, Happening::Broken(id)); // this core's kernel sees the end as well
+        }
         // It may leave again at once.
         self.unpause(id, Way::Up);
         self.step(core, Event::Arrived { conn, parcel });
