@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::engine::Step;
-use crate::event::Command;
+use crate::event::{Action, Command};
 use crate::fault::Cause;
 use crate::ids::{ClientSerial, Conn, PoolId};
 use crate::login::whose;
@@ -28,6 +28,7 @@ impl Step<'_> {
                 }
             }
             Message::Welcome { pool } => self.let_in(pool),
+            Message::Shed => self.close_idle(|_| true),
         }
     }
 
@@ -98,6 +99,15 @@ impl Step<'_> {
     fn servers(&self, pools: &[PoolId]) -> Vec<Conn> {
         let servers = self.engine.roles.servers();
         servers.filter(|server| pools.contains(&server.pool)).map(|server| server.conn).collect()
+    }
+
+    /// PostgreSQL drops no database that sessions are connected to, and waits some seconds for them to leave: idle
+    /// servers do, here and at the other cores.
+    pub(crate) fn shed(&mut self) {
+        self.close_idle(|_| true);
+        for core in self.engine.hub.others() {
+            self.ports.act(Action::Tell { core, message: Message::Shed });
+        }
     }
 
     fn close_idle(&mut self, which: impl Fn(&Pool) -> bool) {

@@ -27,6 +27,8 @@ pub(crate) struct Hub {
     pub(crate) nothing: Arc<Profile>,
     /// Whether no new clients are taken, and those there are leave when they can.
     pub(crate) draining: bool,
+    /// Whether idle servers are to be closed: a database is about to be dropped.
+    pub(crate) shed: bool,
     /// For names on their way into a message.
     pub(crate) scratch: Vec<u8>,
     pools: Vec<Option<Box<Pool>>>,
@@ -48,6 +50,7 @@ impl Hub {
             profiles,
             nothing,
             draining,
+            shed: false,
             scratch,
             pools: Vec::new(),
             entropy,

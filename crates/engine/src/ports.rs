@@ -151,7 +151,9 @@ impl Ports {
     /// goes along.
     pub(crate) fn leaving(&mut self, conn: Conn) -> Option<&mut Parcel> {
         self.actions.iter_mut().find_map(|action| match action {
-            Action::HandOver { conn: leaving, parcel, .. } if *leaving == conn => Some(&mut **parcel),
+            Action::HandOver { conn: leaving, parcel, .. } if *leaving == conn => {
+                Some(&mut **parcel)
+            }
             _ => None,
         })
     }

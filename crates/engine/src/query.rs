@@ -45,6 +45,8 @@ impl Talk<'_> {
         }
         self.forget_unnamed();
         self.note_settings(text, &scan);
+        let drops = text.get(..13).is_some_and(|head| head.eq_ignore_ascii_case(b"drop database"));
+        self.hub.shed |= drops;
         let seq = self.owe(Entry::new(Owed::Query, Fate::Forward).with(scan.traits));
         self.bar(seq, scan.traits);
         Ok(self.pass(message))

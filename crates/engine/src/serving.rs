@@ -118,6 +118,10 @@ impl Step<'_> {
             let mut talk = self.talk(conn, server);
             let (used, stop) = talk.requests(&input[at..]);
             at += used;
+            if std::mem::take(&mut talk.hub.shed) {
+                self.shed();
+                continue;
+            }
             match stop {
                 Stop::More => {
                     // What was answered here leaves a server that has nothing to do.

@@ -52,6 +52,8 @@ pub enum Message {
         /// What CancelRequest said.
         key: Box<[u8]>,
     },
+    /// A database is about to be dropped: close idle servers.
+    Shed,
     /// The pool's server was reached, or was not: see what waits for it.
     Welcome {
         /// Which pool.

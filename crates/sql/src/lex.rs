@@ -8,7 +8,7 @@
 //!
 //! What always holds:
 //! - The tokens tile the text: each starts where the one before ended, none is empty, the last
-//! ends the text. This is so
+//!   ends the text. This is so
 //!   for any bytes, invalid UTF-8, NUL and unterminated quotes included. Nothing panics and nothing is allocated.
 //! - The time is linear in the length of the text.
 //! - A quote or block comment that is never closed is one [`TokenKind::Unterminated`] token up to the end. The server

@@ -10,7 +10,7 @@
 //!
 //! What always holds:
 //! - A trait of the text's statements is never missed for how it is written: in what case, with
-//! what comments and quotes,
+//!   what comments and quotes,
 //!   as which statement of how many. When in doubt, it is there.
 //! - What stands in strings, quoted identifiers and comments never counts (but `"set_config"(` is a call).
 //! - Nothing is allocated, nothing panics, and the time is linear in the length of the text.

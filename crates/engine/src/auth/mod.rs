@@ -36,8 +36,8 @@
 //! in [`Salted::derive`] for the first SCRAM login of a pool, and at each login of a client that
 //! sends a cleartext password against a SCRAM verifier. The SCRAM logins of clients never pay it.
 
-mod verifier;
 mod scram;
+mod verifier;
 mod secret;
 mod credential;
 mod client;

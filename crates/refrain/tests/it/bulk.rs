@@ -1,4 +1,6 @@
-//! Much of everything: bytes, rows, messages; and readers that are slow (E13, E21, E29 to E31, E87).
+//! Much of everything: bytes, rows, messages; and readers that are slow.
+//!
+//! Cases E13, E21, E29 to E31, E87.
 
 use std::io::Write;
 use std::thread;

@@ -1,8 +1,8 @@
 //! The program with real PostgreSQL: what a client sees through it is what it would see directly.
 //!
-//! *Conversations* are scripts in `talks/`, each held twice at the same time: by a session straight
-//! to PostgreSQL and by one through the program. Their replies must be the same. What cannot be said
-//! so (what dies, waits, is cancelled, or is huge) is a test in Rust.
+//! *Conversations* are scripts in `talks/`, each held twice at the same time: by a session
+//! straight to PostgreSQL and by one through the program. Their replies must be the same. What
+//! cannot be said so (what dies, waits, is cancelled, or is huge) is a test in Rust.
 //!
 //! Cases E1 to E96 are those of the catalogue of edge cases; the name of what tests a case carries
 //! its number, and [`coverage`] sees to it that none is left out. Nothing depends on how long

@@ -4,23 +4,32 @@
 //! begins a comment. Words are separated by blanks, and quoted if there are blanks in them; in
 //! quotes `\n`, `\t`, `\\` and `\"` mean what they do elsewhere, and `{x*3}` means `xxx`.
 //!
-//! | line | what it does |
-//! |---|---|
-//! | `with: NAME = VALUE` | an option of the pool; `pool_size` is 1 otherwise |
-//! | `setup: SQL` | run directly, before anything else, in the two databases |
-//! | `elsewhere: SQL` | the same, later |
-//! | `C1 connect NAME=VALUE …` | logs client C1 in with startup parameters; else without, when first named |
-//! | `C1 > MESSAGE; MESSAGE` | sends in one write, and compares all replies that are due |
-//! | `C1 >> MESSAGE; …` | sends only |
-//! | `C1 < WORDS` | compares what is due; after `>`, says what came: `1 2 D(7) C(SELECT 1) Z(I)`, where parentheses may be left out |
-//! | `C1 ~> …`, `C1 ~< …` | the same, but through the program only: where it differs on purpose |
-//! | `C1 leave`, `C1 vanish` | ends the session, with a Terminate or without |
-//! | `check: COUNTER = N` | a counter of the program: `=`, `<=` or `>=` |
+//! `with: NAME = VALUE`: an option of the pool; `pool_size` is 1 otherwise.
+//!
+//! `setup: SQL`: run directly, before anything else, in the two databases.
+//!
+//! `elsewhere: SQL`: the same, later.
+//!
+//! `C1 connect NAME=VALUE …`: logs client C1 in with startup parameters; else it is logged in
+//! without, when it is first named.
+//!
+//! `C1 > MESSAGE; MESSAGE`: sends in one write, and compares all replies that are due.
+//!
+//! `C1 >> MESSAGE; …`: sends only.
+//!
+//! `C1 < WORDS`: compares what is due; says what came since it last sent: `1 2 D(7) C(SELECT 1)
+//! Z(I)`, where parentheses may be left out.
+//!
+//! `C1 ~> …`, `C1 ~< …`: the same, but through the program only: where it differs on purpose.
+//!
+//! `C1 leave`, `C1 vanish`: ends the session, with a Terminate or without.
+//!
+//! `check: COUNTER = N`: a counter of the program: `=`, `<=` or `>=`.
 //!
 //! Messages are `Parse NAME SQL [OID…]`, `Bind STATEMENT [VALUE…]` (`null` unquoted is NULL;
-//! `p1:STATEMENT` binds portal p1), `Describe S|P NAME`, `Execute [PORTAL [LIMIT]]`, `Close S|P NAME`,
-//! `Sync`, `Flush`, `Query SQL`, `CopyData TEXT`, `CopyDone`, `CopyFail TEXT`, `Function OID [VALUE…]`.
-//! The unnamed statement is `""`.
+//! `p1:STATEMENT` binds portal p1), `Describe S|P NAME`, `Execute [PORTAL [LIMIT]]`,
+//! `Close S|P NAME`, `Sync`, `Flush`, `Query SQL`, `CopyData TEXT`, `CopyDone`, `CopyFail TEXT`,
+//! `Function OID [VALUE…]`. The unnamed statement is `""`.
 
 use refrain_differ::msg::{Bind, Msg};
 
@@ -240,8 +249,8 @@ fn portal_and_statement(word: &Word) -> (Vec<u8>, Vec<u8>) {
 #[test]
 fn scripts_mean_what_they_say() {
     let steps = read(
-        "# A comment\nwith: pool_size = 2\nC1 > Parse s \"a {b*3}\\n;\" 23; Bind p:s \"null\" null;\n  \
-         Execute p 2\nC1 < 1 C(SELECT 1)\ncheck: binds >= 3\n",
+        "# A comment\nwith: pool_size = 2\nC1 > Parse s \"a {b*3}\\n;\" 23; \
+         Bind p:s \"null\" null;\n  Execute p 2\nC1 < 1 C(SELECT 1)\ncheck: binds >= 3\n",
     );
     let shown = format!("{steps:?}");
     let bytes = |text: &str| format!("{:?}", text.as_bytes());
