@@ -27,7 +27,7 @@ use self::tally::Tally;
 /// Servers of the pool.
 const POOL_SIZE: u32 = 5;
 /// Memory may grow by a tenth and this.
-const GROWTH_BYTES: u64 = 2 * 1024 * 1024;
+const GROWTH_BYTES: u64 = 1024 * 1024;
 /// Descriptors that may come and go by themselves.
 const DESCRIPTORS_SLACK: usize = 4;
 /// Time for the proxy to have dealt with the clients that left last.
@@ -165,9 +165,9 @@ fn judge(tally: &Tally, memory: &[u64], log: &str, bad: &mut Vec<String>) {
         bad.push(format!("{} {name}, the first:", mishaps.count()));
         bad.extend(mishaps.words());
     }
-    let (first, last) = watch::first_and_last(memory);
-    if last > first + first / 10 + GROWTH_BYTES {
-        bad.push(format!("memory grew from {first} to {last} bytes"));
+    let (middle, last) = watch::middle_and_last(memory);
+    if last > middle + middle / 10 + GROWTH_BYTES {
+        bad.push(format!("memory grew from {middle} to {last} bytes"));
     }
     let surprises: Vec<&str> = log
         .lines()
@@ -179,7 +179,7 @@ fn judge(tally: &Tally, memory: &[u64], log: &str, bad: &mut Vec<String>) {
 }
 
 fn summary(arguments: &Arguments, tally: &Tally, memory: &[u64], well: bool) {
-    let (first, last) = watch::first_and_last(memory);
+    let (middle, last) = watch::middle_and_last(memory);
     let mib = |bytes: u64| bytes as f64 / 1024.0 / 1024.0;
     println!(
         "soak {}, {} min, {} clients: {} sessions, {} units, {} rows, {} wrong, {} stuck, \
@@ -196,7 +196,7 @@ fn summary(arguments: &Arguments, tally: &Tally, memory: &[u64], well: bool) {
         tally.vanished.load(Relaxed),
         tally.kills.load(Relaxed),
         tally.lost.count(),
-        mib(first),
+        mib(middle),
         mib(last),
         if well { "well" } else { "NOT WELL" },
     );

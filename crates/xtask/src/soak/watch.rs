@@ -45,15 +45,18 @@ pub(super) fn kill(port: u16, seed: u64, tally: &Tally) -> Result<()> {
     Ok(())
 }
 
-/// What memory did over time: the middle of the first third of looks, and of the last.
-pub(super) fn first_and_last(seen: &[u64]) -> (u64, u64) {
-    let third = seen.len().div_ceil(3);
-    let middle = |part: &[u64]| {
+/// What memory did over time: the median of the second third of looks, and of the last. In the
+/// first third tables and buffers grow to their sizes.
+pub(super) fn middle_and_last(seen: &[u64]) -> (u64, u64) {
+    let third = seen.len() / 3;
+    let median = |part: &[u64]| {
         let mut part = part.to_vec();
         part.sort_unstable();
         part.get(part.len() / 2).copied().unwrap_or(0)
     };
-    (middle(&seen[..third]), middle(&seen[seen.len() - third..]))
+    let (_, rest) = seen.split_at(third);
+    let (middle, last) = rest.split_at(rest.len() / 2);
+    (median(middle), median(last))
 }
 
 #[cfg(test)]
@@ -62,8 +65,7 @@ mod tests {
 
     #[test]
     fn thirds() {
-        assert_eq!(first_and_last(&[]), (0, 0));
-        assert_eq!(first_and_last(&[5]), (5, 5));
-        assert_eq!(first_and_last(&[1, 9, 2, 50, 50, 50, 7, 7, 8]), (2, 7));
+        assert_eq!(middle_and_last(&[]), (0, 0));
+        assert_eq!(middle_and_last(&[1, 9, 2, 50, 50, 50, 7, 7, 8]), (50, 7));
     }
 }
