@@ -56,6 +56,7 @@ impl Talk<'_> {
             return Ok(self.refuse(message, Owed::Parse, Refusal::Quota));
         }
         let local = self.intern(parse.tail);
+        self.gate_in_doubt(&local)?;
         let seq = if self.parse_is_known(&local)? {
             self.server.ledger.extend(&mut self.client.changed);
             self.pool().counters.parses_answered += 1;
@@ -112,6 +113,7 @@ impl Talk<'_> {
         }
         let Some(old) = self.client.names.get(parse.name) else { return Err(Stop::Gate) };
         let local = old.held.local().clone();
+        self.gate_in_doubt(&local)?;
         if self.is_foreign(&local) && !self.server.ledger.is_empty() {
             return Err(Stop::Gate);
         }
@@ -123,6 +125,19 @@ impl Talk<'_> {
         let entry = Entry::new(Owed::Parse, Fate::Forward).about(local.statement.id);
         self.owe(entry.called(parse.name));
         Ok(message.bytes.len())
+    }
+
+    /// A statement that was closed to make room may be there still, if its Close is skipped: that has to be known
+    /// before it is prepared again.
+    fn gate_in_doubt(&self, local: &Local) -> Result<(), Stop> {
+        let id = local.statement.id;
+        let closed = |undo: &ServerUndo| {
+            matches!(undo, ServerUndo::Evicted(slot) if slot.served.statement().id == id)
+        };
+        if self.server.slots.peek(id).is_none() && self.server.undos.iter().any(closed) {
+            return Err(Stop::Gate);
+        }
+        Ok(())
     }
 
     fn is_over_quota(&mut self, bytes: usize) -> bool {
@@ -351,6 +366,9 @@ impl Talk<'_> {
             false => self.client.names.get(name),
         };
         let local = found.map(|statement| statement.held.local().clone());
+        if let Some(local) = &local {
+            self.gate_in_doubt(local)?;
+        }
         match local {
             // Its settings are put in place between transactions, and only where none is failing.
             Some(local) if self.is_foreign(&local) && !self.server.ledger.is_empty() => {
