@@ -348,16 +348,13 @@ fn client_in(tag: u8, body: &[u8]) -> Option<usize> {
     ) {
         return None;
     }
-    let mut rest = body;
-    while let Some(at) = rest.iter().position(|b| *b == b'c') {
-        let inside = at > 0 && (rest[at - 1].is_ascii_alphanumeric() || rest[at - 1] == b'_');
-        rest = &rest[at + 1..];
-        if inside {
-            continue;
-        }
+    let is_word = |b: &u8| b.is_ascii_alphanumeric() || *b == b'_';
+    for (at, _) in body.iter().enumerate().filter(|(_, b)| **b == b'c') {
+        let inside = at > 0 && is_word(&body[at - 1]);
+        let rest = &body[at + 1..];
         let digits = rest.iter().take_while(|b| b.is_ascii_digit()).count();
         let ends = matches!(rest.get(digits), Some(b'-' | b'_'));
-        if digits > 0 && ends {
+        if !inside && digits > 0 && ends {
             return std::str::from_utf8(&rest[..digits]).ok()?.parse().ok();
         }
     }

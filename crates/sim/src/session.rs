@@ -289,7 +289,12 @@ impl Session {
                 return;
             }
             front::COPY_DATA | front::COPY_DONE | front::COPY_FAIL => return,
-            front::PARSE => hit.and_then(|()| self.parse(body)),
+            front::PARSE => {
+                // It looks for cancel requests when it has dropped what it replaces.
+                let unnamed = body.first() == Some(&0);
+                unnamed.then(|| self.statements.remove(""));
+                hit.and_then(|()| self.parse(body))
+            }
             front::BIND => hit.and_then(|()| self.bind(body)),
             front::EXECUTE => hit.and_then(|()| self.execute(body)),
             front::DESCRIBE => hit.and_then(|()| self.describe(body)),
