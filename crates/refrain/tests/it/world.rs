@@ -184,10 +184,10 @@ impl Proxy {
         eventually("the program ends", || !self.refrain.is_running());
     }
 
-    /// The memory it has now, in bytes.
+    /// The most memory it has had at any time, in bytes.
     pub(crate) fn memory(&self) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.refrain.id())).unwrap();
-        let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+        let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
         let kibibytes: u64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
         kibibytes * 1024
     }
