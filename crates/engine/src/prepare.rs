@@ -131,9 +131,7 @@ impl Talk<'_> {
     /// before it is prepared again.
     fn gate_in_doubt(&self, local: &Local) -> Result<(), Stop> {
         let id = local.statement.id;
-        let closed = |undo: &ServerUndo| {
-            matches!(undo, ServerUndo::Evicted(slot) if slot.served.statement().id == id)
-        };
+        let closed = |undo: &ServerUndo| matches!(undo, ServerUndo::Evicted(slot) if slot.served.statement().id == id);
         if self.server.slots.peek(id).is_none() && self.server.undos.iter().any(closed) {
             return Err(Stop::Gate);
         }
@@ -316,7 +314,9 @@ impl Talk<'_> {
     /// prepared under those: between transactions of extended messages, that is.
     pub(crate) fn is_foreign(&self, local: &Local) -> bool {
         let ledger = &self.server.ledger;
-        local.profile.env != self.client.profile.env
+        // Where the settings of its Parse were not known, those of now are as good a guess.
+        local.profile.env == local.statement.env
+            && local.profile.env != self.client.profile.env
             && !ledger.is_open()
             && ledger.status() != Status::Failed
     }

@@ -84,6 +84,7 @@ pub fn run(arguments: &Arguments) -> Result<bool> {
     for finding in &bad {
         println!("{finding}");
     }
+    println!("memory over time, in MiB: {}", watch::tenths(&memory));
     summary(arguments, &tally, &memory, bad.is_empty());
     Ok(bad.is_empty())
 }

@@ -59,6 +59,13 @@ pub(super) fn middle_and_last(seen: &[u64]) -> (u64, u64) {
     (median(middle), median(last))
 }
 
+/// Memory at the end of each tenth of the time, in MiB.
+pub(super) fn tenths(seen: &[u64]) -> String {
+    let at = |tenth: usize| seen.get((seen.len() * tenth / 10).saturating_sub(1));
+    let words = (1..=10).filter_map(at).map(|bytes| format!("{:.1}", *bytes as f64 / 1048576.0));
+    words.collect::<Vec<_>>().join(" ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
