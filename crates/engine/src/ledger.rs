@@ -390,6 +390,11 @@ impl Ledger {
         }
     }
 
+    /// Whether anything that is still owed may do one of these.
+    pub(crate) fn may(&self, traits: Traits) -> bool {
+        self.entries.iter().any(|entry| entry.traits.intersects(traits))
+    }
+
     /// The number of the oldest entry that is still owed.
     pub(crate) fn oldest(&self) -> Seq {
         self.head

@@ -48,6 +48,9 @@ impl World {
 
     /// Looks at what is left.
     pub(crate) fn end(&mut self) {
+        if !self.is_calm {
+            self.run_for(self.plan.calm);
+        }
         self.run_for(1_000_000);
         self.check_clients();
         self.check_servers();

@@ -95,7 +95,7 @@ fn cargo_test() -> Result<Tally> {
 /// Seeds of the simulator that every run of the suite tries.
 fn sim() -> Result<Tally> {
     let mut sim = Command::new(built("refrain-sim", "sim")?);
-    check(sim.args(["--seeds", "2000"]))
+    check(sim.args(["--seeds", "1000"]))
 }
 
 /// Features of the differential test in which rare differences are known and not mended yet; the long test has
