@@ -204,7 +204,9 @@ impl Talk<'_> {
         let undo = match deallocates {
             Deallocates::Nothing => return false,
             Deallocates::All => {
-                if self.client.pins.has(Pins::PREPARED) {
+                let by_sql = self.client.pins.has(Pins::PREPARED)
+                    || self.server.ledger.may(refrain_sql::Traits::PREPARE);
+                if by_sql {
                     return false;
                 }
                 self.make_up(Owed::Execute, Made::DeallocateAll);

@@ -69,12 +69,16 @@ impl Talk<'_> {
     /// Takes back what the messages changed that failed or were skipped.
     fn undo(&mut self, failed: &Failed) {
         let undone = &mut self.hub.pool(self.server.pool).counters.undone;
+        let mut never = Vec::new();
         for Reverted { undo, failed: own } in self.client.undos.fail(failed) {
             *undone += 1;
             match undo {
                 // A later segment has changed it since.
                 ClientUndo::Unnamed(_) if !failed.covers(self.client.unnamed_changed) => {}
-                ClientUndo::Named(name) => drop(self.client.names.remove(&name)),
+                ClientUndo::Named(name) => {
+                    drop(self.client.names.remove(&name));
+                    never.push(name);
+                }
                 ClientUndo::Closed(name, old) => {
                     if !self.client.names.contains(&name) {
                         self.client.names.insert(name, old);
@@ -85,6 +89,17 @@ impl Talk<'_> {
                 ClientUndo::Unnamed(_) if own => self.client.unnamed = None,
                 ClientUndo::Unnamed(old) => self.client.unnamed = old,
             }
+        }
+        // What later segments would bring back was not there when they closed it.
+        if !never.is_empty() {
+            self.client.undos.retain(|undo| match undo {
+                ClientUndo::Closed(name, _) => !never.contains(name),
+                ClientUndo::AllClosed(names) => {
+                    never.iter().for_each(|name| drop(names.remove(name)));
+                    true
+                }
+                ClientUndo::Named(_) | ClientUndo::Unnamed(_) => true,
+            });
         }
         self.server.undo(failed);
     }

@@ -391,7 +391,7 @@ impl Ledger {
     }
 
     /// Whether anything that is still owed may do one of these.
-    pub(crate) fn may(&self, traits: Traits) -> bool {
+    pub(crate) fn may(&self, traits: refrain_sql::Traits) -> bool {
         self.entries.iter().any(|entry| entry.traits.intersects(traits))
     }
 
