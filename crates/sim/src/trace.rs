@@ -64,7 +64,7 @@ impl Trace {
 
 /// Bytes in short.
 pub fn brief(bytes: &[u8]) -> String {
-    let shown = &bytes[..bytes.len().min(90)];
+    let shown = &bytes[..bytes.len().min(400)];
     let text: String = shown
         .iter()
         .map(|&b| if (b' '..=b'~').contains(&b) { char::from(b) } else { '.' })
