@@ -6,13 +6,12 @@
 use std::rc::Rc;
 
 use refrain_sql::Kind;
-use refrain_wire::back::Status;
 use refrain_wire::front::Bind;
 use refrain_wire::tag::front;
 use refrain_wire::write;
 
-use crate::client::{Deallocates, Pins, Portal};
-use crate::ledger::{Entry, Fate, Made, Owed, Purpose, Refusal};
+use crate::client::Portal;
+use crate::ledger::{Entry, Fate, Owed, Purpose, Refusal};
 use crate::names::Name;
 use crate::request::Message;
 use crate::slots::Unnamed;
@@ -39,7 +38,7 @@ impl Talk<'_> {
         }
         let place = self.place(bind.statement, &local);
         self.send_bind(message, &bind, &local, place);
-        if !local.statement.scan.traits.is_empty() {
+        if self.client.probe || !local.statement.scan.traits.is_empty() {
             self.note_settings(local.statement.text(), &local.statement.scan);
         }
         let entry = Entry::new(Owed::Bind, Fate::Forward).about(local.statement.id);
@@ -170,11 +169,7 @@ impl Talk<'_> {
         message: &Message<'_>,
         name: &[u8],
     ) -> Result<usize, Stop> {
-        if self.server.ledger.touches(&self.client.changed)
-            || self.server.ledger.touches(&self.client.parsed)
-        {
-            return Err(Stop::Gate);
-        }
+        self.gate_until_settled()?;
         if name.is_empty() {
             let seq = self.server.ledger.next_seq();
             let used = self.closed(message);
@@ -197,30 +192,33 @@ impl Talk<'_> {
         Ok(used)
     }
 
-    /// Executes a portal whose statement deallocates: that is the proxy's to do (E49). `false` where it
-    /// is the server's after all.
-    pub(crate) fn deallocate_portal(&mut self, deallocates: &Deallocates) -> bool {
-        let seq = self.server.ledger.next_seq();
-        let undo = match deallocates {
-            Deallocates::Nothing => return false,
-            Deallocates::All => {
-                let by_sql = self.client.pins.has(Pins::PREPARED)
-                    || self.server.ledger.may(refrain_sql::Traits::PREPARE);
-                if by_sql {
-                    return false;
-                }
-                self.make_up(Owed::Execute, Made::DeallocateAll);
-                ClientUndo::AllClosed(self.client.names.take())
-            }
-            Deallocates::One(name) => {
-                let Some(old) = self.client.names.remove(name) else { return false };
-                self.make_up(Owed::Execute, Made::Deallocate);
-                ClientUndo::Closed(name.clone(), old)
-            }
-        };
+    /// A portal is about to be executed whose statement deallocates one of the client's. The server has that under another
+    /// name: it is given one of this name just before, so that it is PostgreSQL that runs the portal, counts it as a
+    /// statement of its transaction, and refuses it (E49).
+    pub(crate) fn deallocate_portal(&mut self, name: Name) -> Result<(), Stop> {
+        self.gate_until_settled()?;
+        if self.server.ledger.has_failed() {
+            return Ok(());
+        }
+        let Some(old) = self.client.names.remove(&name) else { return Ok(()) };
+        let out = self.ports.out(self.server.conn);
+        write::close_statement(out, &name);
+        write::parse(out, &name, &[0; 3]);
+        self.owe_us(Owed::Close, Purpose::Prepare, 0);
+        self.owe_us(Owed::Parse, Purpose::Prepare, 0);
         self.server.ledger.extend(&mut self.client.changed);
-        self.undoable(seq, undo);
-        true
+        let seq = self.server.ledger.next_seq();
+        self.client.undos.push(seq, ClientUndo::Closed(name, old));
+        Ok(())
+    }
+
+    /// What an earlier segment may still undo is not relied on.
+    fn gate_until_settled(&self) -> Result<(), Stop> {
+        let unsettled = |span| self.server.ledger.touches(span);
+        match unsettled(&self.client.changed) || unsettled(&self.client.parsed) {
+            true => Err(Stop::Gate),
+            false => Ok(()),
+        }
     }
 
     /// Whether the client was told a shape that the statement has no more (E67). Asks the server where that
@@ -229,7 +227,7 @@ impl Talk<'_> {
     fn is_stale(&mut self, name: &[u8], local: &Rc<Local>) -> Result<bool, Stop> {
         self.age(name, local);
         let current = local.statement.generation();
-        let failed = self.server.ledger.status() == Status::Failed;
+        let failed = self.server.ledger.has_failed();
         let found = match name.is_empty() {
             true => self.client.unnamed.as_mut(),
             false => self.client.names.get(name),
@@ -307,9 +305,8 @@ fn portal(local: &Local) -> Portal {
     let statement = &local.statement;
     let traits = statement.scan.traits;
     let deallocates = match statement.scan.kind {
-        Kind::DeallocateAll => Deallocates::All,
-        Kind::Deallocate(name) => Deallocates::One(Name::from_slice(&name.fold(statement.text()))),
-        _ => Deallocates::Nothing,
+        Kind::Deallocate(name) => Some(Name::from_slice(&name.fold(statement.text()))),
+        _ => None,
     };
     Portal { traits, deallocates }
 }

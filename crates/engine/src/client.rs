@@ -129,26 +129,14 @@ impl Pins {
 pub(crate) struct Portal {
     /// What its text may do to the session.
     pub(crate) traits: Traits,
-    /// Names that it deallocates.
-    pub(crate) deallocates: Deallocates,
-}
-
-/// What a statement deallocates.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Deallocates {
-    /// Nothing.
-    #[default]
-    Nothing,
-    /// The statement with this name.
-    One(Name),
-    /// All.
-    All,
+    /// The statement that it deallocates by name.
+    pub(crate) deallocates: Option<Name>,
 }
 
 impl Portal {
     /// Whether there is anything to know about it.
     pub(crate) fn is_plain(&self) -> bool {
-        self.traits.is_empty() && self.deallocates == Deallocates::Nothing
+        self.traits.is_empty()
     }
 }
 

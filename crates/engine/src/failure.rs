@@ -10,6 +10,7 @@ use refrain_wire::back::{Fields, field};
 use refrain_wire::tag::back;
 use refrain_wire::write;
 
+use crate::client::Pins;
 use crate::ledger::{Entry, Failed, Fate, Owed, Purpose, Refusal};
 use crate::reply::Halt;
 use crate::talk::Talk;
@@ -28,6 +29,8 @@ impl Talk<'_> {
             return Err(Halt::Fatal);
         }
         let failed = self.server.ledger.fail()?;
+        // As long as the client has it.
+        let name = self.client_name(&failed.entry);
         self.undo(&failed);
         self.learn(&failed.entry, &fields);
         self.server.close_needed |= failed.early_syncs;
@@ -41,14 +44,18 @@ impl Talk<'_> {
                 return Err(Halt::Refused);
             }
             Fate::Swallow(Purpose::Probe) => {
-                self.client.pins.add(crate::client::Pins::SETTINGS);
+                self.client.pins.add(Pins::SETTINGS);
                 self.client.probe = false;
                 self.server.dirty = true;
+                self.forward_ours(&failed, &fields);
             }
+            Fate::Swallow(Purpose::Restore) => self.forward_ours(&failed, &fields),
             Fate::Swallow(Purpose::Reset | Purpose::Rollback) => self.server.close_needed = true,
             Fate::Swallow(Purpose::Shape) if failed.until == failed.seq => {}
             Fate::Refuse(why) => self.tell_refusal(why, &fields),
-            Fate::Forward | Fate::Swallow(_) | Fate::MadeUp(_) => self.forward(&failed, &fields),
+            Fate::Forward | Fate::Swallow(_) | Fate::MadeUp(_) => {
+                self.forward(&failed.entry, &fields, name.as_deref());
+            }
         }
         Ok(())
     }
@@ -84,7 +91,6 @@ impl Talk<'_> {
                         self.client.names.insert(name, old);
                     }
                 }
-                ClientUndo::AllClosed(names) => self.client.names.restore(names),
                 // PostgreSQL drops the old unnamed statement before it looks at the new one.
                 ClientUndo::Unnamed(_) if own => self.client.unnamed = None,
                 ClientUndo::Unnamed(old) => self.client.unnamed = old,
@@ -94,10 +100,6 @@ impl Talk<'_> {
         if !never.is_empty() {
             self.client.undos.retain(|undo| match undo {
                 ClientUndo::Closed(name, _) => !never.contains(name),
-                ClientUndo::AllClosed(names) => {
-                    never.iter().for_each(|name| drop(names.remove(name)));
-                    true
-                }
                 ClientUndo::Named(_) | ClientUndo::Unnamed(_) => true,
             });
         }
@@ -107,6 +109,8 @@ impl Talk<'_> {
     /// What the error says about a statement.
     fn learn(&mut self, entry: &Entry, fields: &Fields<'_>) {
         // A constraint that fails as the transaction ends: the statements were dropped all the same.
+        // The statement that was lent for it to deallocate is still there.
+        self.server.dirty |= entry.traits.contains(Traits::DEALLOCATE);
         let drops = Traits::DEALLOCATE_ALL | Traits::DISCARD_ALL;
         if entry.traits.intersects(drops) && fields.sqlstate().starts_with(b"23") {
             self.server.slots.doubt_all();
@@ -136,10 +140,16 @@ impl Talk<'_> {
         }
     }
 
-    /// Passes an error on, with the client's names in it.
-    fn forward(&mut self, failed: &Failed, fields: &Fields<'_>) {
-        let entry = failed.entry;
-        let name = if entry.statement == 0 { None } else { Some(self.client_name(&entry)) };
+    /// A query of ours failed. The client hears of it where its own messages failed with it.
+    fn forward_ours(&mut self, failed: &Failed, fields: &Fields<'_>) {
+        let next = self.server.ledger.front();
+        if !next.is_some_and(|next| next.fate == failed.entry.fate) {
+            self.forward(&failed.entry, fields, None);
+        }
+    }
+
+    /// Passes an error on, with the client's name for the statement in it.
+    fn forward(&mut self, entry: &Entry, fields: &Fields<'_>, name: Option<&[u8]>) {
         // The position is one in a text that the client did not send just now (E33).
         let hides_position = matches!(entry.fate, Fate::Swallow(_));
         let prefix = self.hub.shared.registry.prefix();
@@ -150,7 +160,7 @@ impl Talk<'_> {
                     continue;
                 }
                 out.push(code);
-                match &name {
+                match name {
                     Some(name) => rename(out, value, prefix, name),
                     None => out.extend_from_slice(value),
                 }

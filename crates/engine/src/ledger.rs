@@ -296,6 +296,11 @@ impl Ledger {
         any
     }
 
+    /// Whether the transaction has failed for certain: nothing is under way that may end it.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.status == Status::Failed && self.entries.is_empty()
+    }
+
     /// Notes what a ReadyForQuery said.
     #[inline]
     pub(crate) fn ready(&mut self, status: Status) {
@@ -319,6 +324,11 @@ impl Ledger {
     /// Whether a COPY stream is under way.
     pub(crate) fn copying(&self) -> Copying {
         self.copying
+    }
+
+    /// Whether the server waits for the client's data, and the client has not said that it has no more.
+    pub(crate) fn awaits_data(&self) -> bool {
+        self.copying == Copying::In && !self.entries.iter().any(|e| e.owed == Owed::CopyEnd)
     }
 
     /// Whether nothing is owed.
@@ -388,11 +398,6 @@ impl Ledger {
         if self.status == Status::Failed {
             self.status = Status::Transaction;
         }
-    }
-
-    /// Whether anything that is still owed may do one of these.
-    pub(crate) fn may(&self, traits: refrain_sql::Traits) -> bool {
-        self.entries.iter().any(|entry| entry.traits.intersects(traits))
     }
 
     /// The number of the oldest entry that is still owed.

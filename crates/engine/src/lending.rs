@@ -15,7 +15,7 @@ use crate::ids::{Conn, Core, PoolId};
 use crate::ledger::{Copying, Entry, Fate, Owed, Purpose, Span};
 use crate::roles::Role;
 use crate::server::{Custody, Parcel, Server};
-use crate::settings::{write_probe, write_put_right};
+use crate::settings;
 use crate::shared::{Admission, Message};
 use crate::slots::Unnamed;
 use crate::time::Now;
@@ -70,7 +70,8 @@ impl Step<'_> {
         let pool = talk.hub.pool(server.pool);
         pool.counters.server_assignments += 1;
         if !std::sync::Arc::ptr_eq(&server.profile, &client.profile) {
-            write_put_right(talk.ports.out(server.conn), &server.profile, &client.profile);
+            let text = settings::put_right(&server.profile, &client.profile);
+            write::query(talk.ports.out(server.conn), &text);
             server.ledger.push(Entry::new(Owed::Query, Fate::Swallow(Purpose::PutRight)));
             server.slots.unnamed = Unnamed::NONE;
             server.profile = client.profile.clone();
@@ -86,7 +87,8 @@ impl Step<'_> {
             self.cancel_request_of(client, server);
         }
         let Some(c) = self.engine.roles.client(client) else { return };
-        let (pinned, probe, partial) = (!c.pins.is_empty(), c.probe, c.inbox.rest > 0);
+        let (pinned, partial) = (!c.pins.is_empty(), c.inbox.rest > 0);
+        let probe = c.probe || c.own_env.is_some();
         let checking = matches!(c.phase, Phase::Checking(..));
         let mode = self.engine.hub.pool(c.pool).settings.options.pool_mode;
         let Some(s) = self.engine.roles.server(server) else { return };
@@ -102,7 +104,7 @@ impl Step<'_> {
         } else if partial || pinned || mode == PoolMode::Session {
             self.count_transaction(server);
         } else if probe {
-            self.probe(client, server);
+            self.talk(client, server).probe();
         } else {
             self.unlink(client, server);
         }
@@ -115,16 +117,6 @@ impl Step<'_> {
         let counters = &mut self.engine.hub.pool(server.pool).counters;
         counters.xacts += 1;
         counters.xact_time.count(took);
-    }
-
-    /// Asks the server what settings the client left.
-    fn probe(&mut self, client: Conn, server: Conn) {
-        let talk = self.talk(client, server);
-        let names = talk.client.probe_names.iter().map(|name| name.as_slice());
-        write_probe(talk.ports.out(server), names);
-        talk.server.ledger.push(Entry::new(Owed::Query, Fate::Swallow(Purpose::Probe)));
-        talk.server.slots.unnamed = Unnamed::NONE;
-        talk.server.probed = None;
     }
 
     /// Takes a server that is quiescent from its client.

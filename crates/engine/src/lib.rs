@@ -44,6 +44,7 @@ mod roles;
 
 // From the client to the server, and back: the hot path.
 mod talk;
+mod aside;
 mod prepare;
 mod bind;
 mod query;

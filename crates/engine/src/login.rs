@@ -348,6 +348,9 @@ impl Step<'_> {
         for (name, value) in welcome.iter() {
             write::parameter_status(out, name, client.profile.get(name).unwrap_or(value));
         }
+        if let Some(startup) = &mut client.startup {
+            startup.take_values(&client.profile);
+        }
         let bytes = if client.minor >= 2 { 32 } else { 4 };
         client.key = key[..bytes].into();
         let pid = (u32::from(core.0) << CONN_BITS) | (conn.0 + 1);

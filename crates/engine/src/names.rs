@@ -116,15 +116,6 @@ impl Names {
         std::mem::take(self)
     }
 
-    /// Puts back what [`Self::take`] took, unless the name has been given since.
-    pub(crate) fn restore(&mut self, old: Self) {
-        for (name, statement) in old.map.map(|map| *map).into_iter().flatten() {
-            if !self.contains(&name) {
-                self.insert(name, statement);
-            }
-        }
-    }
-
     /// The name with this mark that the client gave to the statement with this ID.
     pub(crate) fn marked(&self, id: u64, wanted: u32) -> Option<&[u8]> {
         let map = self.map.as_ref()?;
@@ -199,9 +190,7 @@ mod tests {
         assert_eq!(local.clients(), 1);
         let old = names.take();
         assert_eq!((names.len(), local.clients()), (0, 1));
-        names.restore(old);
-        assert_eq!((names.len(), local.clients()), (1, 1));
-        drop(names);
+        drop(old);
         assert_eq!(local.clients(), 0);
     }
 }

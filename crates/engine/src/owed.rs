@@ -71,6 +71,8 @@ pub(crate) enum Purpose {
     PutRight,
     /// To learn the settings that the client left.
     Probe,
+    /// To put the client's first settings in the place of those that RESET went back to.
+    Restore,
     /// To remove what a client left behind.
     Reset,
     /// To end a transaction that a client left open.

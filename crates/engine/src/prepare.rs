@@ -23,7 +23,7 @@ use crate::client::Pins;
 use crate::ledger::{Entry, Fate, Made, Owed, Purpose, Refusal};
 use crate::names::{ClientStatement, Held, Name};
 use crate::request::Message;
-use crate::settings::write_environment;
+use crate::settings;
 use crate::slots::{Served, Slot, Unnamed};
 use crate::statement::Identity;
 use crate::talk::{Place, Stop, Talk};
@@ -41,6 +41,7 @@ impl Talk<'_> {
         if self.client.sets.is_some_and(|seq| self.server.ledger.owes(seq)) {
             return Err(Stop::Gate);
         }
+        self.know_settings()?;
         if parse.name.is_empty() {
             return self.parse_unnamed(message, &parse);
         }
@@ -90,7 +91,7 @@ impl Talk<'_> {
     fn parse_unnamed(&mut self, message: &Message<'_>, parse: &Parse<'_>) -> Result<usize, Stop> {
         self.pool().counters.client_parses += 1;
         let local = self.intern(parse.tail);
-        let known = self.unnamed_is(&local) && self.server.ledger.status() != Status::Failed;
+        let known = self.unnamed_is(&local) && !self.server.ledger.has_failed();
         let seq = if known {
             self.pool().counters.parses_answered += 1;
             self.make_up(Owed::Parse, Made::Parse)
@@ -114,9 +115,7 @@ impl Talk<'_> {
         let Some(old) = self.client.names.get(parse.name) else { return Err(Stop::Gate) };
         let local = old.held.local().clone();
         self.gate_in_doubt(&local)?;
-        if self.is_foreign(&local) && !self.server.ledger.is_empty() {
-            return Err(Stop::Gate);
-        }
+        self.gate_foreign(parse.name, &local)?;
         self.ensure_named(&local);
         let generation = local.statement.generation();
         let mut name = Vec::new();
@@ -310,30 +309,22 @@ impl Talk<'_> {
         }
     }
 
-    /// Whether a statement was parsed under settings that the client has changed since, and it can still be
-    /// prepared under those: between transactions of extended messages, that is.
+    /// Whether a statement was parsed under settings that the client has changed since.
     pub(crate) fn is_foreign(&self, local: &Local) -> bool {
-        let ledger = &self.server.ledger;
-        // Where the settings of its Parse were not known, those of now are as good a guess.
-        local.profile.env == local.statement.env
+        // Where the settings of its Parse were not known, those of now are as good a guess; and a failed transaction
+        // refuses it whatever they are.
+        local.is_known()
             && local.profile.env != self.client.profile.env
-            && !ledger.is_open()
-            && ledger.status() != Status::Failed
+            && self.server.ledger.status() != Status::Failed
     }
 
     /// Prepares a statement under the settings of its Parse, which decide what its text means (E57), and goes back
-    /// to the client's. By name, since queries drop the unnamed statement.
-    pub(crate) fn prepare_foreign(&mut self, local: &Rc<Local>) -> Place {
+    /// to the client's.
+    fn prepare_foreign(&mut self, local: &Rc<Local>) -> Place {
         let (own, other) = (self.client.profile.clone(), local.profile.clone());
-        let environment = Fate::Swallow(Purpose::Environment);
-        write_environment(self.out(), &own, &other);
-        self.owe(Entry::new(Owed::Query, environment));
+        self.run_aside(&settings::environment(&own, &other), Purpose::Environment);
         self.send_parse_named(local, Fate::Swallow(Purpose::Prepare));
-        write::sync(self.out());
-        self.owe_us(Owed::Sync, Purpose::Prepare, 0);
-        write_environment(self.out(), &other, &own);
-        self.owe(Entry::new(Owed::Query, environment));
-        self.server.slots.unnamed = Unnamed::none_since(self.server.ledger.segment());
+        self.run_aside(&settings::environment(&other, &own), Purpose::Environment);
         Place::Named(local.statement.generation())
     }
 
@@ -368,13 +359,21 @@ impl Talk<'_> {
         let local = found.map(|statement| statement.held.local().clone());
         if let Some(local) = &local {
             self.gate_in_doubt(local)?;
+            self.gate_foreign(name, local)?;
         }
-        match local {
-            // Its settings are put in place between transactions, and only where none is failing.
-            Some(local) if self.is_foreign(&local) && !self.server.ledger.is_empty() => {
-                Err(Stop::Gate)
-            }
-            local => Ok(local),
+        Ok(local)
+    }
+
+    /// Whether a statement that the server lacks has to be prepared under other settings than the client's of now can
+    /// only be said when those are known.
+    fn gate_foreign(&mut self, name: &[u8], local: &Local) -> Result<(), Stop> {
+        if self.client.own_env.is_none() || !local.is_known() {
+            return Ok(());
         }
+        let there = match name.is_empty() {
+            true => self.unnamed_is(local),
+            false => self.server.slots.peek(local.statement.id).is_some(),
+        };
+        if there { Ok(()) } else { self.know_settings() }
     }
 }

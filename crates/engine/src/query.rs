@@ -47,9 +47,21 @@ impl Talk<'_> {
         self.note_settings(text, &scan);
         let drops = text.get(..13).is_some_and(|head| head.eq_ignore_ascii_case(b"drop database"));
         self.hub.shed |= drops;
-        let seq = self.owe(Entry::new(Owed::Query, Fate::Forward).with(scan.traits));
-        self.bar(seq, scan.traits);
-        Ok(self.pass(message))
+        self.ends_early();
+        // Behind a text of which only the beginning has come nothing can be put.
+        let late = if message.complete { Traits::NONE } else { Traits::RESET };
+        let traits = scan.traits.without(late);
+        let seq = self.owe(Entry::new(Owed::Query, Fate::Forward).with(traits));
+        self.bar(seq, traits);
+        let used = self.pass(message);
+        self.restore(traits);
+        Ok(used)
+    }
+
+    /// A Query or FunctionCall behind extended messages without a Sync. PostgreSQL 18 answers the Sync after it as if
+    /// the transaction were over, and the next command with XX000: that must not be another client's (E38).
+    pub(crate) fn ends_early(&mut self) {
+        self.server.close_needed |= self.server.ledger.is_open();
     }
 
     /// Any query string drops the unnamed statement, whatever comes of it.
@@ -67,23 +79,6 @@ impl Talk<'_> {
         let old = std::mem::replace(&mut self.server.slots.unnamed, none);
         if skippable && old.id != 0 {
             self.server.undos.push(seq, ServerUndo::Unnamed(old));
-        }
-    }
-
-    /// Remembers which settings to ask for when the transaction is over, and that until then nobody else's
-    /// statements mean the same.
-    pub(crate) fn note_settings(&mut self, text: &[u8], scan: &Scan) {
-        if !scan.traits.contains(Traits::SET) {
-            return;
-        }
-        for name in refrain_sql::set_names(text).filter(|name| name.contains(&b'.')) {
-            let name = Name::from_slice(&name);
-            if !self.client.probe_names.contains(&name) {
-                self.client.probe_names.push(name);
-            }
-        }
-        if self.client.own_env.is_none() {
-            self.client.own_env = Some(self.hub.shared.own_environment());
         }
     }
 

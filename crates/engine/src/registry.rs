@@ -99,6 +99,11 @@ impl Registry {
         [&self.prefix, &b"none"[..]].concat()
     }
 
+    /// The name of a statement and a portal of our own, for a moment.
+    pub fn aside(&self) -> Vec<u8> {
+        [&self.prefix, &b"aside"[..]].concat()
+    }
+
     /// Bytes of all statements.
     pub fn bytes(&self) -> usize {
         self.bytes.load(Relaxed)

@@ -7,13 +7,15 @@
 //! A reply that no entry names ends the server: a guess would be another client's row. Notices,
 //! notifications and reports of settings may come at any time and strike nothing off.
 
+use std::borrow::Cow;
 use std::sync::atomic::Ordering::Relaxed;
 
 use refrain_sql::{Tag, Traits};
 use refrain_wire::back::{self as read, Status};
 use refrain_wire::tag::back;
-use refrain_wire::{Header, Malformed};
+use refrain_wire::{Header, Malformed, write};
 
+use crate::aside::restores;
 use crate::client::Pins;
 use crate::inbox::Rest;
 use crate::ledger::{Entry, Fate, Owed, Purpose, Settled, Surprise};
@@ -190,6 +192,11 @@ impl Talk<'_> {
         self.look_into(tag, &settled, body);
         self.advance(run, length, fate(&settled.entry));
         if settled.done {
+            if settled.entry.owed == Owed::Execute
+                && settled.entry.fate == Fate::Swallow(Purpose::Probe)
+            {
+                self.probe_ends();
+            }
             self.settle(settled.seq);
             self.make_up_due(run);
         }
@@ -343,21 +350,38 @@ impl Talk<'_> {
             return Ok(());
         }
         let settable = crate::settings::is_settable(name);
-        let news = !settable || self.client.profile.get(name) != Some(value);
+        let (own, value) = (value, self.restored(name, value));
+        let news = !settable || self.client.profile.get(name) != Some(&*value);
         if settable {
-            if self.server.profile.get(name) != Some(value) {
+            if self.server.profile.get(name) != Some(own) {
                 let mut edit = self.server.profile.edit();
-                edit.set(name, value);
+                edit.set(name, own);
                 self.server.profile = self.hub.profile(edit);
             }
             if news {
                 let mut edit = self.client.profile.edit();
-                edit.set(name, value);
+                edit.set(name, &value);
                 self.client.profile = self.hub.profile(edit);
             }
         }
-        self.advance(run, length, if news { Goes::On } else { Goes::Nowhere });
+        let same = own == &*value;
+        self.advance(run, length, if news && same { Goes::On } else { Goes::Nowhere });
+        if news && !same {
+            write::parameter_status(self.ports.out(self.client.conn), name, &value);
+        }
         Ok(())
+    }
+
+    /// The value that the client has once its RESET has been put right (see [`Talk::restore`]).
+    fn restored<'v>(&self, name: &[u8], value: &'v [u8]) -> Cow<'v, [u8]> {
+        let resets = self.server.ledger.front().is_some_and(|entry| restores(entry.traits));
+        let first = self.client.startup.as_ref().and_then(|startup| startup.get(name));
+        match first {
+            Some(first) if resets && self.server.base.get(name) == Some(value) => {
+                first.to_vec().into()
+            }
+            _ => value.into(),
+        }
     }
 
     /// The server waits for the next request.
@@ -375,7 +399,6 @@ impl Talk<'_> {
         self.advance(run, length, goes);
         self.make_up_due(run);
         match settled.entry.fate {
-            Fate::Swallow(Purpose::Probe) => self.probe_ends(),
             Fate::Swallow(Purpose::Reset) => self.reset_ends(),
             Fate::Swallow(_) => {}
             _ => {
@@ -413,7 +436,9 @@ impl Talk<'_> {
         }
         self.client.profile = self.hub.profile(edit);
         self.client.own_env = None;
-        self.client.probe = false;
+        // What was set in a transaction goes with it if it is rolled back.
+        let ledger = &self.server.ledger;
+        self.client.probe = ledger.status() != Status::Idle || ledger.is_open();
     }
 
     fn reset_ends(&mut self) {

@@ -92,24 +92,34 @@ impl Talk<'_> {
         if self.server.ledger.len() >= LEDGER_MAX || self.is_barred() {
             return Err(Stop::Gate);
         }
+        match self.dispatch(&message) {
+            // It cannot wait: the server waits for the client. PostgreSQL refuses it amid the data.
+            Err(Stop::Gate) if self.server.ledger.awaits_data() => Ok(self.pass(&message)),
+            result => result,
+        }
+    }
+
+    #[inline]
+    fn dispatch(&mut self, message: &Message<'_>) -> Result<usize, Stop> {
         match message.header.tag {
-            front::BIND => self.bind(&message),
-            front::EXECUTE => self.execute(&message),
-            front::SYNC => Ok(self.sync(&message)),
-            front::QUERY => self.query(&message),
-            front::DESCRIBE => self.describe(&message),
-            front::PARSE => self.parse(&message),
-            front::CLOSE => self.close(&message),
-            front::FLUSH => Ok(self.pass(&message)),
+            front::BIND => self.bind(message),
+            front::EXECUTE => self.execute(message),
+            front::SYNC => Ok(self.sync(message)),
+            front::QUERY => self.query(message),
+            front::DESCRIBE => self.describe(message),
+            front::PARSE => self.parse(message),
+            front::CLOSE => self.close(message),
+            front::FLUSH => Ok(self.pass(message)),
             front::FUNCTION_CALL => {
+                self.ends_early();
                 self.owe(Entry::new(Owed::FunctionCall, Fate::Forward));
-                Ok(self.pass(&message))
+                Ok(self.pass(message))
             }
             front::COPY_DATA => {
                 self.server.ledger.copy_begins();
-                Ok(self.pass(&message))
+                Ok(self.pass(message))
             }
-            front::COPY_DONE | front::COPY_FAIL => Ok(self.copy_end(&message)),
+            front::COPY_DONE | front::COPY_FAIL => Ok(self.copy_end(message)),
             front::TERMINATE => Err(Stop::End(Cause::Terminated)),
             _ => Err(Stop::End(Cause::ClientProtocol)),
         }
@@ -187,17 +197,19 @@ impl Talk<'_> {
 
     fn execute(&mut self, message: &Message<'_>) -> Result<usize, Stop> {
         let portal = read::execute_portal(Self::whole(message, NAME_BYTES_MAX + 5)?)?;
-        let mut traits = Traits::NONE;
-        if let Some(portal) = self.client.portal(portal).filter(|portal| !portal.is_plain()) {
-            let deallocates = portal.deallocates.clone();
-            traits = portal.traits;
-            if self.deallocate_portal(&deallocates) {
-                return Ok(message.bytes.len());
-            }
+        let Some(portal) = self.client.portal(portal).filter(|portal| !portal.is_plain()) else {
+            self.owe(Entry::new(Owed::Execute, Fate::Forward));
+            return Ok(self.pass(message));
+        };
+        let traits = portal.traits;
+        if let Some(name) = portal.deallocates.clone() {
+            self.deallocate_portal(name)?;
         }
         let seq = self.owe(Entry::new(Owed::Execute, Fate::Forward).with(traits));
         self.bar(seq, traits);
-        Ok(self.pass(message))
+        let used = self.pass(message);
+        self.restore(traits);
+        Ok(used)
     }
 
     fn describe(&mut self, message: &Message<'_>) -> Result<usize, Stop> {

@@ -51,7 +51,13 @@ impl Step<'_> {
     fn server_input(&mut self, conn: Conn, input: &[u8]) -> usize {
         let mut at = 0;
         loop {
-            let Some(server) = self.engine.roles.server(conn) else { return input.len() };
+            let Some(server) = self.engine.roles.server(conn) else {
+                // Handed over amid its output: the rest goes along.
+                if let Some(parcel) = self.ports.leaving(conn) {
+                    parcel.0.inbox.hold(&input[at..]);
+                }
+                return input.len();
+            };
             let rest = &input[at..];
             let (used, more) = match server.custody {
                 Custody::Lent(client) => self.client_replies(client, conn, rest),

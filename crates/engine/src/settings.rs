@@ -119,6 +119,21 @@ impl Edit {
         }
     }
 
+    /// The value of a setting.
+    pub(crate) fn get(&self, name: &[u8]) -> Option<&[u8]> {
+        let found = self.0.iter().find(|(n, _)| n.eq_ignore_ascii_case(name));
+        found.map(|(_, value)| &**value)
+    }
+
+    /// Gives each setting the value it has in `other`, if it has one there.
+    pub(crate) fn take_values(&mut self, other: &Profile) {
+        for (name, value) in &mut self.0 {
+            if let Some(made) = other.get(name) {
+                *value = made.into();
+            }
+        }
+    }
+
     /// The bytes that make the parse environment.
     fn environment(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
@@ -168,18 +183,18 @@ pub(crate) fn nothing() -> Arc<Profile> {
     Profiles::default().intern(Edit::default(), |_| EnvId(0))
 }
 
-/// Appends the query that makes a server with settings `has` one with settings `wants`, as far as they change
-/// what a text means.
-pub(crate) fn write_environment(out: &mut Vec<u8>, has: &Profile, wants: &Profile) {
+/// The query that makes a server with settings `has` one with settings `wants`, as far as they change what a text
+/// means.
+pub(crate) fn environment(has: &Profile, wants: &Profile) -> Vec<u8> {
     let means = |profile: &Profile| {
         let settings = profile.settings.iter().filter(|(name, _)| !is_harmless(name));
         Profile { settings: settings.cloned().collect(), env: profile.env }
     };
-    write_put_right(out, &means(has), &means(wants));
+    put_right(&means(has), &means(wants))
 }
 
-/// Appends the query that makes a server with settings `has` one with settings `wants`.
-pub(crate) fn write_put_right(out: &mut Vec<u8>, has: &Profile, wants: &Profile) {
+/// The query that makes a server with settings `has` one with settings `wants`.
+pub(crate) fn put_right(has: &Profile, wants: &Profile) -> Vec<u8> {
     let mut text = b"SELECT ".to_vec();
     let changed = wants.iter().filter(|(name, value)| has.get(name) != Some(value));
     let gone = has.iter().filter(|(name, _)| wants.get(name).is_none());
@@ -197,12 +212,32 @@ pub(crate) fn write_put_right(out: &mut Vec<u8>, has: &Profile, wants: &Profile)
         }
         text.extend_from_slice(b",false)");
     }
-    refrain_wire::write::query(out, &text);
+    text
 }
 
-/// Appends the query that asks a session for all that was set in it and PostgreSQL does not report.
+/// The query that gives those of a client's settings their first values which were reset. PostgreSQL goes back to what
+/// the session began with, and that was another's.
+pub(crate) fn restore(startup: &Edit) -> Vec<u8> {
+    let mut text = b"SELECT pg_catalog.set_config(x.name,x.value,false) FROM (VALUES ".to_vec();
+    for (index, (name, value)) in startup.0.iter().enumerate() {
+        text.extend_from_slice(if index > 0 { b",(" } else { b"(" });
+        write_literal(&mut text, name);
+        text.push(b',');
+        write_literal(&mut text, value);
+        text.push(b')');
+    }
+    // Settings of extensions that are not loaded are not listed; they are empty once they were reset.
+    text.extend_from_slice(
+        b") AS x(name,value) LEFT JOIN pg_catalog.pg_settings s ON pg_catalog.lower(s.name)=x.name \
+        WHERE CASE WHEN s.name IS NULL \
+        THEN COALESCE(pg_catalog.current_setting(x.name,true),'')='' ELSE s.source<>'session' END",
+    );
+    text
+}
+
+/// The query that asks a session for all that was set in it and PostgreSQL does not report.
 /// `names` are settings that `pg_settings` does not list.
-pub(crate) fn write_probe<'a>(out: &mut Vec<u8>, names: impl Iterator<Item = &'a [u8]>) {
+pub(crate) fn probe<'a>(names: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
     let mut text = b"SELECT name,pg_catalog.current_setting(name) FROM pg_catalog.pg_settings \
         WHERE source='session'"
         .to_vec();
@@ -213,7 +248,7 @@ pub(crate) fn write_probe<'a>(out: &mut Vec<u8>, names: impl Iterator<Item = &'a
         write_literal(&mut text, name);
         text.extend_from_slice(b",true)");
     }
-    refrain_wire::write::query(out, &text);
+    text
 }
 
 /// Appends a string literal that means the same whatever `standard_conforming_strings` says.
@@ -239,9 +274,8 @@ mod tests {
     }
 
     fn put_right(has: &[(&str, &str)], wants: &[(&str, &str)]) -> String {
-        let mut out = Vec::new();
-        write_put_right(&mut out, &profile(has), &profile(wants));
-        String::from_utf8_lossy(&out[5..out.len() - 1]).into_owned()
+        let text = super::put_right(&profile(has), &profile(wants));
+        String::from_utf8_lossy(&text).into_owned()
     }
 
     #[test]

@@ -107,19 +107,21 @@ impl Talk<'_> {
     }
 
     /// The name the client gave to an entry's statement, for words that PostgreSQL says about it.
-    pub(crate) fn client_name(&self, entry: &Entry) -> Name {
+    pub(crate) fn client_name(&self, entry: &Entry) -> Option<Name> {
         let (id, mark) = (entry.statement, entry.name);
+        if id == 0 {
+            return None;
+        }
         let closed = || {
             self.client.undos.iter().find_map(|undo| match undo {
                 ClientUndo::Closed(name, statement) => {
                     statement.is(id, name, mark).then_some(&**name)
                 }
-                ClientUndo::AllClosed(names) => names.marked(id, mark),
                 ClientUndo::Named(_) | ClientUndo::Unnamed(_) => None,
             })
         };
         let name = self.client.names.marked(id, mark).or_else(closed);
-        name.map_or_else(Name::new, Name::from_slice)
+        Some(name.map_or_else(Name::new, Name::from_slice))
     }
 }
 

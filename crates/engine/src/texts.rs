@@ -47,6 +47,11 @@ impl Local {
         }
     }
 
+    /// Whether the settings are known under which its text was parsed.
+    pub(crate) fn is_known(&self) -> bool {
+        self.profile.env == self.statement.env
+    }
+
     /// Counts a use, and says whether it is worth a name on the server: from the second on.
     #[inline]
     pub(crate) fn used(&self) -> bool {

@@ -9,7 +9,7 @@
 use std::collections::VecDeque;
 
 use crate::ledger::{Failed, Seq};
-use crate::names::{ClientStatement, Name, Names};
+use crate::names::{ClientStatement, Name};
 use crate::slots::{Slot, Unnamed};
 
 /// A change to a client's map, with what is needed to take it back.
@@ -19,8 +19,6 @@ pub(crate) enum ClientUndo {
     Named(Name),
     /// The map lost this name.
     Closed(Name, ClientStatement),
-    /// The map lost everything.
-    AllClosed(Names),
     /// The unnamed statement was another one before.
     Unnamed(Option<ClientStatement>),
 }

@@ -166,11 +166,11 @@ pub(crate) static RULES: &[Rule] = &[
     rule("create", &[Opt(&["unique"]), Word(SHAPELESS)], M::Other, T::NONE, "no result has its shape from it"),
     rule("create", &[], M::Other, T::DDL, "may come before, or replace, what a prepared statement means"),
     rule("deallocate", ALL_PREPARED, M::DeallocateAll, T::DEALLOCATE_ALL, "every prepared statement is gone"),
-    rule("deallocate", ONE_PREPARED, M::Deallocate, T::NONE, "the name is one of the client's"),
-    rule("deallocate", &[Name, End], M::Deallocate, T::NONE, "a statement may be named prepare"),
+    rule("deallocate", ONE_PREPARED, M::Deallocate, T::DEALLOCATE, "the name is one of the client's"),
+    rule("deallocate", &[Name, End], M::Deallocate, T::DEALLOCATE, "a statement may be named prepare"),
     rule("declare", WITH_HOLD, M::Other, T::HOLD, "the cursor stays open after the transaction"),
     rule("delete", &[], M::Delete, T::NONE, "rows only"),
-    rule("discard", ALL, M::DiscardAll, T::DISCARD_ALL, "the session is as new"),
+    rule("discard", ALL, M::DiscardAll, T::DISCARD_ALL.union(T::RESET), "the session is as new"),
     rule("discard", &[Word(TEMP_WORDS), End], M::Other, T::DISCARD_TEMP, "temporary tables are gone"),
     rule("do", &[], M::Other, T::PROCEDURAL, "the body is code"),
     rule("drop", &[Word(SHAPELESS)], M::Other, T::NONE, "no result has its shape from it"),
@@ -186,7 +186,7 @@ pub(crate) static RULES: &[Rule] = &[
     rule("load", &[], M::Other, T::LOAD, "a library stays loaded"),
     rule("prepare", &[Word(&["transaction"]), Text], M::TransactionEnd, T::NONE, "ends the block, leaves its transaction"),
     rule("prepare", &[], M::Other, T::PREPARE, "the name is known to this session only"),
-    rule("reset", &[], M::Reset, T::NONE, "see the parameters"),
+    rule("reset", &[], M::Reset, T::RESET, "see the parameters"),
     rule("rollback", &[Word(&["prepared"])], M::Other, T::NONE, "ends a transaction of another time"),
     rule("rollback", &[Opt(BLOCK), Word(&["to"])], M::Other, T::NONE, "goes back within the block"),
     rule("rollback", AND_CHAIN, M::Chain, T::BEGINS, "ends a block and begins the next"),
@@ -267,6 +267,13 @@ pub(crate) static FORMS: &[(&[&str], &[&str])] = &[
     // These end with the transaction.
     (&["transaction"], &[]),
     (&["constraints"], &[]),
+];
+
+/// What stands behind SET where it is RESET in other words.
+pub(crate) static DEFAULTS: &[&[Step]] = &[
+    &[Find(&[&["default"]])],
+    &[Opt(&["session"]), Word(&["time"]), Word(&["zone"]), Word(&["local"])],
+    &[Opt(&["session"]), Word(&["names"]), End],
 ];
 
 /// Parameters by what setting one for the session does; any other is [`Traits::SET`]. Compared without regard to case.

@@ -22,7 +22,7 @@
 use crate::ahead::Ahead;
 use crate::lex::{Lexer, Token, TokenKind, Trail, is_word};
 use crate::name::Name;
-use crate::rules::{EXPLAINED, Makes, Mention, Rule, Step, may_be_mention, rules_of};
+use crate::rules::{DEFAULTS, EXPLAINED, Makes, Mention, Rule, Step, may_be_mention, rules_of};
 use crate::set::{Call, Target, mention_of, updates_settings};
 use crate::traits::Traits;
 
@@ -250,8 +250,12 @@ impl Scanner<'_> {
     }
 
     fn set(&mut self, ahead: Ahead<'_>, makes: Makes) -> Kind {
+        let resets = DEFAULTS.iter().any(|steps| ahead.clone().walk(steps, &mut None).is_some());
         let target = Target::read(ahead);
         self.traits |= target.traits(self.lexer.text());
+        if resets && !target.local {
+            self.traits |= Traits::RESET;
+        }
         match (makes, target.local, target.span) {
             (_, _, None) => Kind::Other,
             (Makes::Reset, _, Some(name)) => Kind::Reset { name },

@@ -64,6 +64,10 @@ traits! {
     SEQUENCE_STATE = 18;
     /// Speaks the COPY sub-protocol.
     COPY = 19;
+    /// Sets a parameter back to what the session began with.
+    RESET = 20;
+    /// Deallocates one prepared statement by its name.
+    DEALLOCATE = 21;
 }
 
 impl Traits {

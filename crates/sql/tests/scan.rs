@@ -3,6 +3,8 @@
 use refrain_sql::{Kind, Name, Traits, scan, scan_with};
 
 const NONE: Traits = Traits::NONE;
+const RESET: Traits = Traits::RESET;
+const ONE: Traits = Traits::DEALLOCATE;
 const SET: Traits = Traits::SET;
 const REPORTED: Traits = Traits::SET_REPORTED;
 const ROLE: Traits = Traits::ROLE;
@@ -106,7 +108,7 @@ fn parameters() {
         ("SET \"DateStyle\" = ISO", REPORTED, "Set \"DateStyle\""),
         ("SET/**/timezone='UTC'", REPORTED, "Set timezone"),
         ("SET TIME ZONE 'UTC'", REPORTED, "Set TIME ZONE"),
-        ("SET SESSION TIME ZONE LOCAL", REPORTED, "Set TIME ZONE"),
+        ("SET SESSION TIME ZONE LOCAL", REPORTED.union(RESET), "Set TIME ZONE"),
         ("SET NAMES 'utf8'", REPORTED, "Set NAMES"),
         ("SET client_encoding TO x", REPORTED, "Set client_encoding"),
         ("SET application_name = 'x'", REPORTED, "Set application_name"),
@@ -135,12 +137,16 @@ fn parameters() {
         ("SET SESSION AUTHORIZATION x", ROLE, "Set SESSION AUTHORIZATION"),
         ("SET SESSION SESSION AUTHORIZATION x", ROLE, "Set SESSION AUTHORIZATION"),
         ("SET session_authorization = x", ROLE, "Set session_authorization"),
-        ("RESET ALL", SET, "Reset ALL"),
-        ("RESET search_path", SET, "Reset search_path"),
-        ("RESET TIME ZONE", REPORTED, "Reset TIME ZONE"),
-        ("RESET ROLE", ROLE, "Reset ROLE"),
-        ("RESET SESSION AUTHORIZATION", ROLE, "Reset SESSION AUTHORIZATION"),
-        ("RESET TRANSACTION ISOLATION LEVEL", NONE, "Reset TRANSACTION"),
+        ("RESET ALL", SET.union(RESET), "Reset ALL"),
+        ("RESET search_path", SET.union(RESET), "Reset search_path"),
+        ("RESET TIME ZONE", REPORTED.union(RESET), "Reset TIME ZONE"),
+        ("RESET ROLE", ROLE.union(RESET), "Reset ROLE"),
+        ("RESET SESSION AUTHORIZATION", ROLE.union(RESET), "Reset SESSION AUTHORIZATION"),
+        ("RESET TRANSACTION ISOLATION LEVEL", RESET, "Reset TRANSACTION"),
+        ("SET work_mem TO DEFAULT", SET.union(RESET), "Set work_mem"),
+        ("SET NAMES", REPORTED.union(RESET), "Set NAMES"),
+        ("SET LOCAL work_mem = default", NONE, "SetLocal work_mem"),
+        ("SET work_mem = 'default'", SET, "Set work_mem"),
         ("SET", ANY, "Other"),
         ("SET a = 1; SET LOCAL b = 2", SET, "Many"),
         ("ALTER ROLE x SET work_mem = 1", NONE, "Other"),
@@ -280,10 +286,10 @@ fn prepared() {
         ("PREPARE p AS SELECT 1", Traits::PREPARE, "Other"),
         ("DEALLOCATE ALL", Traits::DEALLOCATE_ALL, "DeallocateAll"),
         ("deallocate prepare all;", Traits::DEALLOCATE_ALL, "DeallocateAll"),
-        ("DEALLOCATE \"all\"", NONE, "Deallocate \"all\""),
-        ("DEALLOCATE p", NONE, "Deallocate p"),
-        ("DEALLOCATE PREPARE p ; ", NONE, "Deallocate p"),
-        ("DEALLOCATE PREPARE", NONE, "Deallocate PREPARE"),
+        ("DEALLOCATE \"all\"", ONE, "Deallocate \"all\""),
+        ("DEALLOCATE p", ONE, "Deallocate p"),
+        ("DEALLOCATE PREPARE p ; ", ONE, "Deallocate p"),
+        ("DEALLOCATE PREPARE", ONE, "Deallocate PREPARE"),
         ("DEALLOCATE p q", NONE, "Other"),
         ("DEALLOCATE", NONE, "Other"),
         ("DEALLOCATE U&\"p\"", NONE, "Other"),
@@ -305,7 +311,7 @@ fn prepared() {
         ("CREATE TEMP TABLE t ON COMMIT DROP AS EXECUTE p", NONE, "CreateAsExecute p"),
         ("EXPLAIN ANALYZE CREATE TEMP TABLE t AS EXECUTE p", TEMP, "CreateAsExecute p"),
         ("CREATE TABLE t AS SELECT 1 AS execute LIMIT (1)", DDL, "Other"),
-        ("DISCARD ALL", Traits::DISCARD_ALL, "DiscardAll"),
+        ("DISCARD ALL", Traits::DISCARD_ALL.union(RESET), "DiscardAll"),
         ("DISCARD TEMP", Traits::DISCARD_TEMP, "Other"),
         ("DISCARD TEMPORARY", Traits::DISCARD_TEMP, "Other"),
         ("DISCARD PLANS", NONE, "Other"),

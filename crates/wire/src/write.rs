@@ -64,6 +64,31 @@ pub fn close_statement(out: &mut Vec<u8>, name: &[u8]) {
     });
 }
 
+/// Appends a Close of a portal.
+pub fn close_portal(out: &mut Vec<u8>, name: &[u8]) {
+    message(out, front::CLOSE, |out| {
+        out.push(tag::PORTAL);
+        string(out, name);
+    });
+}
+
+/// Appends a Bind without parameters, all results as text.
+pub fn bind(out: &mut Vec<u8>, portal: &[u8], statement: &[u8]) {
+    message(out, front::BIND, |out| {
+        string(out, portal);
+        string(out, statement);
+        out.extend_from_slice(&[0; 6]);
+    });
+}
+
+/// Appends an Execute to the end.
+pub fn execute(out: &mut Vec<u8>, portal: &[u8]) {
+    message(out, front::EXECUTE, |out| {
+        string(out, portal);
+        out.extend_from_slice(&[0; 4]);
+    });
+}
+
 /// Appends a Describe of a statement.
 pub fn describe_statement(out: &mut Vec<u8>, name: &[u8]) {
     message(out, front::DESCRIBE, |out| {
