@@ -1,0 +1,299 @@
+//! Opening a database, and what a connection can do.
+
+use std::path::{Path, PathBuf};
+
+use rusqlite::OpenFlags;
+use rusqlite::config::DbConfig;
+use rusqlite::ffi as sqlite;
+use rusqlite::functions::{Context, FunctionFlags, SqlFnOutput};
+use rusqlite::limits::Limit;
+
+use crate::cache::Cache;
+use crate::core::Core;
+use crate::error::Error;
+use crate::ffi::Handle;
+use crate::guard::{Guard, Trust};
+use crate::interrupt::{Interrupter, Job};
+use crate::limits::{Limits, Meter, PACE};
+use crate::options::{CacheOptions, OpenOptions};
+use crate::statement::{Parked, Run, Statement, Step};
+use crate::stats::{CacheStats, StatementStats};
+use crate::text::Text;
+use crate::value::Value;
+
+/// What every connection is set to, whatever the options say, and why.
+const SETTINGS: &[(DbConfig, bool)] = &[
+    // Without it a statement is compiled anew whenever it is bound anew (rule 1).
+    (DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true),
+    // A client cannot corrupt the file with plain SQL, nor write the schema's table.
+    (DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true),
+    // A view or trigger from the file calls no function with side effects.
+    (DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false),
+    // `"nosuch"` is a column that does not exist, and not a text.
+    (DbConfig::SQLITE_DBCONFIG_DQS_DML, false),
+    (DbConfig::SQLITE_DBCONFIG_DQS_DDL, false),
+];
+
+/// Parameters a statement may have.
+const PARAMETERS_MAX: i32 = 32_766;
+
+/// A database file and how connections to it are opened.
+#[derive(Clone, Debug)]
+pub struct Database {
+    path: PathBuf,
+    options: OpenOptions,
+}
+
+/// A connection to a database, for one thread at a time.
+pub struct Connection {
+    core: Core,
+}
+
+/// The first statement of a text.
+pub struct Prepared<'c> {
+    /// The statement; none if there was nothing but white space and comments.
+    pub statement: Option<Statement<'c>>,
+    /// How much of the text it takes, in bytes: the next one begins there.
+    pub length: usize,
+}
+
+/// The statements of a text, each compiled when it is asked for: an earlier one may make the table
+/// that a later one reads. Ends at the first error.
+pub struct Split<'c, 't> {
+    connection: &'c Connection,
+    rest: &'t str,
+}
+
+impl Database {
+    /// Names a database. Nothing is opened, and nothing made, until somebody connects.
+    pub fn new(path: impl AsRef<Path>, options: OpenOptions) -> Database {
+        Database { path: path.as_ref().to_owned(), options }
+    }
+
+    /// Opens a connection. The file is made if it is not there, and its journal is a WAL.
+    pub fn connect(&self) -> Result<Connection, Error> {
+        let access = match self.options.read_only {
+            true => OpenFlags::SQLITE_OPEN_READ_ONLY,
+            false => OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE,
+        };
+        let flags = access | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let mut handle = Handle::new(rusqlite::Connection::open_with_flags(&self.path, flags)?);
+        self.configure(&handle)?;
+        let (guard, meter) = (Guard::new(), Meter::new());
+        // Hooks last: each expires all statements, and there are none yet.
+        let connection = handle.connection_mut();
+        let looks = meter.clone();
+        connection.progress_handler(PACE, Some(move || looks.look()))?;
+        let judge = guard.clone();
+        connection.authorizer(Some(move |context: rusqlite::hooks::AuthContext<'_>| {
+            judge.judge(&context)
+        }))?;
+        let core = Core::new(handle, Cache::new(self.options.cache), guard, meter)?;
+        Ok(Connection { core })
+    }
+
+    fn configure(&self, handle: &Handle) -> Result<(), Error> {
+        let connection = handle.connection();
+        for (setting, value) in SETTINGS {
+            connection.set_db_config(*setting, *value)?;
+        }
+        handle.name_main()?;
+        connection.set_limit(Limit::SQLITE_LIMIT_VARIABLE_NUMBER, PARAMETERS_MAX)?;
+        connection.busy_timeout(self.options.busy_timeout)?;
+        connection.pragma_update(None, "synchronous", self.options.synchronous.word())?;
+        if !self.options.read_only {
+            connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
+        }
+        Ok(())
+    }
+}
+
+impl Connection {
+    /// The first statement of a text, from the cache or compiled.
+    pub fn prepare<'t>(&self, text: impl Into<Text<'t>>) -> Result<Prepared<'_>, Error> {
+        let (kept, length) = self.core.prepare(&text.into())?;
+        let statement = kept.map(|kept| Statement::new(&self.core, kept));
+        Ok(Prepared { statement, length })
+    }
+
+    /// The only statement of a text.
+    pub fn statement<'t>(&self, text: impl Into<Text<'t>>) -> Result<Statement<'_>, Error> {
+        let text = text.into();
+        let prepared = self.prepare(text)?;
+        let statement = prepared.statement.ok_or_else(|| misuse("no statement in the text"))?;
+        let rest = &text.sql()[prepared.length..];
+        if !rest.trim().is_empty() && self.prepare(rest)?.statement.is_some() {
+            return Err(misuse("more than one statement in the text"));
+        }
+        Ok(statement)
+    }
+
+    /// All statements of a text, one after the other.
+    pub fn split<'c, 't>(&'c self, sql: &'t str) -> Split<'c, 't> {
+        Split { connection: self, rest: sql }
+    }
+
+    /// Runs the only statement of a text to its end; how many rows it changed.
+    pub fn execute(&self, sql: &str, values: &[Value<'_>]) -> Result<u64, Error> {
+        let before = self.total_changes();
+        let mut run = self.statement(sql)?.start();
+        run.bind_all(values)?;
+        while run.step()? == Step::Row {}
+        Ok(self.total_changes() - before)
+    }
+
+    /// Takes up a run that was parked on this connection; none if it was discarded.
+    pub fn resume(&self, parked: Parked) -> Option<Run<'_, 'static>> {
+        Run::resume(&self.core, parked)
+    }
+
+    /// Gives up all parked runs, as at the end of a transaction.
+    pub fn discard_parked(&self) {
+        self.core.discard_suspended();
+    }
+
+    /// A number that moves when the schema has changed, by this connection or by anybody else.
+    /// Reads the file's header; begins a transaction's snapshot if there is none yet.
+    pub fn schema_epoch(&self) -> Result<u64, Error> {
+        self.core.look_at_schema()
+    }
+
+    /// Whether no transaction is open that a `BEGIN` or a savepoint began.
+    ///
+    /// To be asked after every error: some end the transaction.
+    pub fn autocommit(&self) -> bool {
+        self.core.handle.connection().is_autocommit()
+    }
+
+    /// Whether a transaction is open.
+    pub fn in_transaction(&self) -> bool {
+        !self.autocommit()
+    }
+
+    /// Whether a statement is in the middle of its rows.
+    pub fn is_busy(&self) -> bool {
+        self.core.handle.is_busy()
+    }
+
+    /// The row number that the last INSERT gave.
+    pub fn last_insert(&self) -> i64 {
+        self.core.handle.connection().last_insert_rowid()
+    }
+
+    /// Rows that the last INSERT, UPDATE or DELETE changed, without those its triggers did.
+    pub fn changes(&self) -> u64 {
+        self.core.handle.connection().changes()
+    }
+
+    /// Rows changed since the connection was opened.
+    pub fn total_changes(&self) -> u64 {
+        self.core.handle.connection().total_changes()
+    }
+
+    /// Refuses statements that write, until told otherwise. SQLSTATE 25006.
+    pub fn set_read_only(&self, read_only: bool) {
+        self.core.read_only.set(read_only);
+    }
+
+    /// How long statements may run from now on.
+    pub fn set_limits(&self, limits: Limits) {
+        self.core.meter.set(limits);
+    }
+
+    /// What stops this connection from other threads.
+    pub fn interrupter(&self) -> Interrupter {
+        self.core.interrupter.clone()
+    }
+
+    /// Says for whom the connection works until the result is dropped: see [`Interrupter`].
+    pub fn job(&self, token: u64) -> Job<'_> {
+        self.core.interrupter.begin(token)
+    }
+
+    /// Copies what it can from the WAL into the file, without waiting for anybody: how many pages
+    /// the WAL has, and how many of them are copied.
+    pub fn checkpoint(&self) -> Result<(i32, i32), Error> {
+        self.core.handle.checkpoint(sqlite::SQLITE_CHECKPOINT_PASSIVE)
+    }
+
+    /// Does what a client may not, such as attaching a database: all texts in `work` must be ours.
+    pub fn trusted<T>(&self, work: impl FnOnce(&Connection) -> T) -> T {
+        let before = self.core.guard.trust(Trust::Full);
+        let done = work(self);
+        self.core.guard.trust(before);
+        done
+    }
+
+    /// Defines a function. Do it once, when the connection is opened: statements that are kept are
+    /// compiled anew after it.
+    pub fn define_function<F, T>(
+        &self,
+        name: &str,
+        arguments: i32,
+        flags: FunctionFlags,
+        function: F,
+    ) -> Result<(), Error>
+    where
+        F: Fn(&Context<'_>) -> rusqlite::Result<T> + Send + 'static,
+        T: SqlFnOutput,
+    {
+        let connection = self.core.handle.connection();
+        Ok(connection.create_scalar_function(name, arguments, flags, function)?)
+    }
+
+    /// What the statement cache did so far.
+    pub fn cache_stats(&self) -> CacheStats {
+        self.core.cache.borrow().stats()
+    }
+
+    /// The statements kept and not in use, most recently used first.
+    pub fn statement_stats(&self) -> Vec<StatementStats> {
+        self.core.cache.borrow().statements()
+    }
+
+    /// How the cache keeps statements.
+    pub fn cache_options(&self) -> CacheOptions {
+        self.core.cache.borrow().options()
+    }
+
+    /// Keeps statements differently from now on. A smaller size evicts at once.
+    pub fn set_cache_options(&self, options: CacheOptions) {
+        self.core.cache.borrow_mut().set_options(options);
+    }
+
+    /// Finalises all kept statements.
+    pub fn clear_cache(&self) {
+        self.core.cache.borrow_mut().clear();
+    }
+}
+
+impl<'c> Iterator for Split<'c, '_> {
+    type Item = Result<Statement<'c>, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        match self.connection.prepare(self.rest) {
+            Ok(prepared) => {
+                self.rest = &self.rest[prepared.length..];
+                prepared.statement.map(Ok)
+            }
+            Err(error) => {
+                self.rest = "";
+                Some(Err(error))
+            }
+        }
+    }
+}
+
+impl Split<'_, '_> {
+    /// What is left of the text.
+    pub fn rest(&self) -> &str {
+        self.rest
+    }
+}
+
+fn misuse(message: &str) -> Error {
+    Error::new(sqlite::SQLITE_MISUSE, message).with_state("42601")
+}

@@ -1,0 +1,148 @@
+//! What a connection and its statements work on together.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::cache::{Cache, Facts, Kept};
+use crate::error::Error;
+use crate::ffi::{Handle, Idle, Live};
+use crate::guard::Guard;
+use crate::interrupt::Interrupter;
+use crate::limits::Meter;
+use crate::text::Text;
+
+/// Looks at the schema and at nothing else; SQLite compiles it anew when the schema has changed.
+const PROBE: &str = "SELECT 1 FROM sqlite_schema LIMIT 0";
+
+/// A run that was put aside in the middle of its rows.
+pub(crate) struct Suspended {
+    pub(crate) live: Live<'static>,
+    pub(crate) facts: Box<Facts>,
+}
+
+/// The inside of a connection. Statements come first: they are gone before the handle is.
+pub(crate) struct Core {
+    pub(crate) cache: RefCell<Cache>,
+    pub(crate) suspended: RefCell<HashMap<u64, Suspended>>,
+    probe: RefCell<Option<Idle>>,
+    /// How often the probe saw another schema.
+    epoch: Cell<u64>,
+    /// Whether statements that write are refused.
+    pub(crate) read_only: Cell<bool>,
+    pub(crate) guard: Arc<Guard>,
+    pub(crate) meter: Arc<Meter>,
+    pub(crate) interrupter: Interrupter,
+    pub(crate) handle: Handle,
+}
+
+impl Core {
+    pub(crate) fn new(
+        handle: Handle,
+        cache: Cache,
+        guard: Arc<Guard>,
+        meter: Arc<Meter>,
+    ) -> Result<Core, Error> {
+        let probe = handle.prepare(PROBE, true)?.idle;
+        let interrupter = Interrupter::new(handle.connection().get_interrupt_handle());
+        Ok(Core {
+            cache: RefCell::new(cache),
+            suspended: RefCell::default(),
+            probe: RefCell::new(probe),
+            epoch: Cell::new(0),
+            read_only: Cell::new(false),
+            guard,
+            meter,
+            interrupter,
+            handle,
+        })
+    }
+
+    /// A number that moves when the schema does: looks at the file, whoever changed it.
+    pub(crate) fn look_at_schema(&self) -> Result<u64, Error> {
+        let mut probe = self.probe.borrow_mut();
+        if let Some(idle) = probe.take() {
+            let mut live = idle.start();
+            let stepped = live.step();
+            let idle = live.finish();
+            self.epoch.set(u64::from(idle.reprepares()));
+            *probe = Some(idle);
+            stepped?;
+        }
+        Ok(self.epoch.get())
+    }
+
+    /// The schema's number as it was when it was last looked at.
+    pub(crate) fn epoch(&self) -> u64 {
+        self.epoch.get()
+    }
+
+    /// The first statement of a text, kept or compiled, and how much of the text it takes.
+    pub(crate) fn prepare(&self, text: &Text<'_>) -> Result<(Option<Kept>, usize), Error> {
+        if let Some(found) = self.find(text) {
+            let length = found.idle.sql().len();
+            return Ok((Some(found), length));
+        }
+        let begun = Instant::now();
+        let persistent = self.cache.borrow().was_seen(text.hash());
+        let compiled = self.handle.prepare(text.sql(), persistent)?;
+        let Some(idle) = compiled.idle else { return Ok((None, compiled.length)) };
+        let whole = compiled.length == text.sql().len();
+        let own = if whole { *text } else { Text::new(idle.sql()) };
+        let hash = own.hash();
+        let mut facts = Box::new(Facts::new(hash, false, self.epoch(), begun));
+        facts.keep = self.cache.borrow_mut().compiled(&own, facts.prepare);
+        Ok((Some(Kept { idle, facts }), compiled.length))
+    }
+
+    /// A kept statement that is all of a text, or its beginning up to a semicolon.
+    ///
+    /// SQLite splits where a semicolon ends a statement. A kept text that ends in one was split
+    /// there before, and would be again: what comes behind it makes no difference.
+    fn find(&self, text: &Text<'_>) -> Option<Kept> {
+        let mut cache = self.cache.borrow_mut();
+        if let Some(found) = cache.take(text) {
+            return Some(found);
+        }
+        let ends = text.sql().match_indices(';').map(|(place, _)| place + 1);
+        let parts = ends.filter(|end| *end < text.sql().len()).take(PARTS_MAX);
+        parts.map(|end| Text::new(&text.sql()[..end])).find_map(|part| cache.take(&part))
+    }
+
+    /// Compiles a statement anew if the schema has changed since it was compiled; whether it was.
+    pub(crate) fn refresh(&self, kept: &mut Kept) -> Result<bool, Error> {
+        let epoch = self.look_at_schema()?;
+        if kept.facts.epoch == epoch {
+            return Ok(false);
+        }
+        let begun = Instant::now();
+        let anew = self.handle.prepare(kept.idle.sql(), kept.facts.keep)?;
+        let facts = &mut kept.facts;
+        facts.recompiled += 1 + u64::from(kept.idle.reprepares());
+        facts.reprepares = 0;
+        facts.epoch = epoch;
+        facts.prepare = begun.elapsed();
+        self.cache.borrow_mut().recompiled(facts.prepare);
+        if let Some(idle) = anew.idle {
+            kept.idle = idle;
+        }
+        Ok(true)
+    }
+
+    /// Takes back a statement whose run is over.
+    pub(crate) fn give_back(&self, kept: Kept) {
+        self.cache.borrow_mut().give_back(kept);
+    }
+
+    /// Gives up all runs that were put aside.
+    pub(crate) fn discard_suspended(&self) {
+        let suspended = std::mem::take(&mut *self.suspended.borrow_mut());
+        for Suspended { live, facts } in suspended.into_values() {
+            self.give_back(Kept { idle: live.finish(), facts });
+        }
+    }
+}
+
+/// How many beginnings of a text are looked up before it is compiled.
+const PARTS_MAX: usize = 8;

@@ -1,0 +1,77 @@
+//! How a connection is opened.
+
+use std::time::Duration;
+
+/// How a connection is opened.
+#[derive(Clone, Debug)]
+pub struct OpenOptions {
+    /// How long SQLite waits for a lock that another process holds.
+    pub busy_timeout: Duration,
+    /// How far a commit is on disk when it is acknowledged.
+    pub synchronous: Synchronous,
+    /// Whether the file can be read only.
+    pub read_only: bool,
+    /// Which statements are kept.
+    pub cache: CacheOptions,
+}
+
+/// How far a commit is on disk when it is acknowledged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Synchronous {
+    /// It is on disk, and survives a loss of power.
+    #[default]
+    Full,
+    /// It survives the end of the process; a loss of power may undo the last ones.
+    Normal,
+    /// A loss of power may leave a corrupt file.
+    Off,
+}
+
+/// Which statements are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CacheOptions {
+    /// How many at most; 0 keeps none.
+    pub size: usize,
+    /// From which use on.
+    pub admit: Admit,
+    /// The longest text that is kept, in bytes.
+    pub max_sql: usize,
+}
+
+/// From which use on a statement is kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Admit {
+    /// From the second: a text that comes once pushes out nothing and costs nothing.
+    #[default]
+    SecondUse,
+    /// From the first.
+    Always,
+}
+
+impl Default for OpenOptions {
+    fn default() -> Self {
+        OpenOptions {
+            busy_timeout: Duration::from_secs(5),
+            synchronous: Synchronous::default(),
+            read_only: false,
+            cache: CacheOptions::default(),
+        }
+    }
+}
+
+impl Default for CacheOptions {
+    fn default() -> Self {
+        CacheOptions { size: 256, admit: Admit::default(), max_sql: 16 * 1024 }
+    }
+}
+
+impl Synchronous {
+    /// SQLite's word for it.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Synchronous::Full => "FULL",
+            Synchronous::Normal => "NORMAL",
+            Synchronous::Off => "OFF",
+        }
+    }
+}

@@ -1,0 +1,341 @@
+//! Statements, idle ([`Statement`]), under way ([`Run`]) and put aside ([`Parked`]).
+//!
+//! A statement belongs to its connection and goes back to it when it is dropped, to be kept or
+//! finalised. Step first and describe after (rule 8): a step compiles the statement anew when the
+//! schema has changed, so names and types of columns are those of the rows only once a row was
+//! asked for. Who must describe before it runs says [`Statement::refresh`].
+
+use std::any::Any;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use rusqlite::ffi as sqlite;
+
+use crate::cache::{Facts, Kept, Memo};
+use crate::core::{Core, Suspended};
+use crate::error::Error;
+use crate::ffi::{Live, Raw};
+use crate::guard::Trust;
+use crate::text::first_word;
+use crate::value::{Type, Value};
+
+/// One run in so many is timed, the first included: a look at the clock is not free.
+const TIMED_EVERY: u64 = 16;
+
+/// Numbers of parked runs, in all connections: none is used twice.
+static NEXT_PARKED: AtomicU64 = AtomicU64::new(0);
+
+/// What a step came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// There is a row: see [`Run::column`].
+    Row,
+    /// There are no more rows.
+    Done,
+}
+
+/// A compiled statement that is not running. Goes back to its connection when dropped.
+pub struct Statement<'c> {
+    core: &'c Core,
+    /// None only while it is dropped or started.
+    kept: Option<Kept>,
+}
+
+/// A statement under way; `'b` is how long the memory of its parameters lives.
+///
+/// When it is dropped the statement is reset and goes back to its connection.
+pub struct Run<'c, 'b> {
+    core: &'c Core,
+    /// None only while it is dropped, parked or finished.
+    parts: Option<(Live<'b>, Box<Facts>)>,
+    stage: Stage,
+    /// When it began, if it is timed.
+    begun: Option<Instant>,
+    rows: u64,
+}
+
+/// How far a run is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Binding,
+    Stepping,
+    Ended,
+}
+
+/// A run put aside in the middle of its rows, to be taken up by [`crate::Connection::resume`].
+///
+/// Its statement and its snapshot of the database stay with the connection until it is resumed or
+/// discarded, there, by itself or with all others.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub struct Parked(u64);
+
+/// What can be asked of a statement in any state.
+macro_rules! description {
+    () => {
+        /// The text, as SQLite split it off.
+        pub fn sql(&self) -> &str {
+            self.raw().sql()
+        }
+
+        /// How many parameters there are: the largest number among them.
+        pub fn parameter_count(&self) -> usize {
+            self.raw().parameter_count()
+        }
+
+        /// The name of a parameter, from 1, with its sigil; none for a plain `?`.
+        pub fn parameter_name(&self, index: usize) -> Option<&str> {
+            self.raw().parameter_name(index)
+        }
+
+        /// Whether running it changes no file. `BEGIN` and `COMMIT` change none by themselves.
+        pub fn readonly(&self) -> bool {
+            self.raw().readonly()
+        }
+
+        /// Whether it is an EXPLAIN or an EXPLAIN QUERY PLAN.
+        pub fn is_explain(&self) -> bool {
+            self.raw().is_explain()
+        }
+
+        /// How many columns its rows have; 0 for what gives no rows.
+        pub fn column_count(&self) -> usize {
+            self.raw().column_count()
+        }
+
+        /// The name of a column, from 0.
+        pub fn column_name(&self, column: usize) -> Option<&str> {
+            self.raw().column_name(column)
+        }
+
+        /// The type that the table declares, if the column is a table's.
+        pub fn column_decltype(&self, column: usize) -> Option<&str> {
+            self.raw().column_decltype(column)
+        }
+
+        /// Database, table and column, if the column is a table's.
+        pub fn column_origin(&self, column: usize) -> Option<(&str, &str, &str)> {
+            self.raw().column_origin(column)
+        }
+
+        /// A number that moves whenever the statement was compiled anew: what was described
+        /// before may be different now.
+        pub fn generation(&self) -> u64 {
+            self.facts().recompiled + u64::from(self.raw().reprepares())
+        }
+
+        /// What `make` finds out about the statement, remembered as long as the statement is kept
+        /// and not compiled anew. There is one memo a statement: one of another type replaces it.
+        pub fn memo<T, F>(&mut self, make: F) -> Arc<T>
+        where
+            T: Any + Send + Sync,
+            F: FnOnce(&Self) -> T,
+        {
+            let generation = self.generation();
+            let known = self.facts().memo.as_ref().filter(|memo| memo.generation == generation);
+            if let Some(value) = known.and_then(|memo| memo.value.clone().downcast().ok()) {
+                return value;
+            }
+            let value = Arc::new(make(self));
+            self.facts_mut().memo = Some(Memo { generation, value: value.clone() });
+            value
+        }
+    };
+}
+
+impl<'c> Statement<'c> {
+    pub(crate) fn new(core: &'c Core, kept: Kept) -> Statement<'c> {
+        Statement { core, kept: Some(kept) }
+    }
+
+    description!();
+
+    /// Makes what it says of itself true: looks at the schema, whoever changed it, and compiles
+    /// the statement anew if it has changed. Whether it did.
+    ///
+    /// Needed only to describe a statement without running it.
+    pub fn refresh(&mut self) -> Result<bool, Error> {
+        let core = self.core;
+        self.kept.as_mut().map_or(Ok(false), |kept| core.refresh(kept))
+    }
+
+    /// Begins a run. Parameters are bound, then it is stepped.
+    pub fn start<'b>(mut self) -> Run<'c, 'b> {
+        let parts = self.kept.take().map(|kept| (kept.idle.start(), kept.facts));
+        Run { core: self.core, parts, stage: Stage::Binding, begun: None, rows: 0 }
+    }
+
+    fn raw(&self) -> &Raw {
+        &self.kept().idle
+    }
+
+    fn facts(&self) -> &Facts {
+        &self.kept().facts
+    }
+
+    fn facts_mut(&mut self) -> &mut Facts {
+        &mut self.kept.as_mut().expect("a statement has it until dropped").facts
+    }
+
+    fn kept(&self) -> &Kept {
+        self.kept.as_ref().expect("a statement has it until dropped")
+    }
+}
+
+impl Drop for Statement<'_> {
+    fn drop(&mut self) {
+        if let Some(kept) = self.kept.take() {
+            self.core.give_back(kept);
+        }
+    }
+}
+
+impl<'c, 'b> Run<'c, 'b> {
+    description!();
+
+    /// Gives a parameter, from 1, a value that is not copied. One that is given none is NULL.
+    pub fn bind(&mut self, index: usize, value: Value<'b>) -> Result<(), Error> {
+        self.live_mut().bind(index, value)
+    }
+
+    /// Gives a parameter, from 1, a value that SQLite copies, so that the run can be parked.
+    pub fn bind_copied(&mut self, index: usize, value: Value<'_>) -> Result<(), Error> {
+        self.live_mut().bind_copied(index, value)
+    }
+
+    /// Gives all parameters values, in their order.
+    pub fn bind_all(&mut self, values: &[Value<'b>]) -> Result<(), Error> {
+        let count = self.parameter_count();
+        if values.len() != count {
+            let message = format!("{} values for {count} parameters", values.len());
+            return Err(Error::new(sqlite::SQLITE_RANGE, message));
+        }
+        values.iter().zip(1..).try_for_each(|(value, index)| self.bind(index, *value))
+    }
+
+    /// Runs to the next row. Behind the last one, and behind an error, it stays done.
+    pub fn step(&mut self) -> Result<Step, Error> {
+        match self.stage {
+            Stage::Ended => return Ok(Step::Done),
+            Stage::Binding => self.begin()?,
+            Stage::Stepping => {}
+        }
+        let Some((live, facts)) = &mut self.parts else { return Ok(Step::Done) };
+        let stepped = match live.step() {
+            Ok(true) => {
+                self.rows += 1;
+                return Ok(Step::Row);
+            }
+            Ok(false) => Ok(Step::Done),
+            Err(mut error) => {
+                if error.primary_code() == sqlite::SQLITE_INTERRUPT {
+                    error.interruption = Some(self.core.meter.take_reason());
+                }
+                facts.spoiled = error.spoils();
+                Err(error)
+            }
+        };
+        self.stage = Stage::Ended;
+        self.core.guard.trust(Trust::Client);
+        stepped
+    }
+
+    fn begin(&mut self) -> Result<(), Error> {
+        self.stage = Stage::Stepping;
+        if self.core.read_only.get() && !self.readonly() {
+            self.stage = Stage::Ended;
+            let message = "cannot write in a read-only transaction";
+            return Err(Error::new(sqlite::SQLITE_READONLY, message));
+        }
+        if !self.facts().keep && first_word(self.sql()).eq_ignore_ascii_case("VACUUM") {
+            self.core.guard.trust(Trust::Vacuum);
+        }
+        let facts = self.facts_mut();
+        facts.calls += 1;
+        if facts.calls % TIMED_EVERY == 1 {
+            self.begun = Some(Instant::now());
+        }
+        Ok(())
+    }
+
+    /// A column of the row, from 0, as it is stored; NULL where there is none.
+    pub fn column(&self, column: usize) -> Value<'_> {
+        self.live().column(column)
+    }
+
+    /// The storage class of a column of the row.
+    pub fn column_type(&self, column: usize) -> Type {
+        self.live().column_type(column)
+    }
+
+    /// Rows it gave so far.
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// Ends the run; the statement can be started again.
+    pub fn finish(mut self) -> Statement<'c> {
+        let kept = self.end();
+        Statement { core: self.core, kept }
+    }
+
+    fn end(&mut self) -> Option<Kept> {
+        let (live, mut facts) = self.parts.take()?;
+        facts.rows += self.rows;
+        if let Some(begun) = self.begun {
+            let now = Instant::now();
+            facts.timed += 1;
+            facts.run += now - begun;
+            facts.last_used = now;
+        }
+        Some(Kept { idle: live.finish(), facts })
+    }
+
+    fn raw(&self) -> &Raw {
+        self.live()
+    }
+
+    fn facts(&self) -> &Facts {
+        &self.parts.as_ref().expect("a run has them until dropped").1
+    }
+
+    fn facts_mut(&mut self) -> &mut Facts {
+        &mut self.parts.as_mut().expect("a run has them until dropped").1
+    }
+
+    fn live(&self) -> &Live<'b> {
+        &self.parts.as_ref().expect("a run has them until dropped").0
+    }
+
+    fn live_mut(&mut self) -> &mut Live<'b> {
+        &mut self.parts.as_mut().expect("a run has them until dropped").0
+    }
+}
+
+impl<'c> Run<'c, 'static> {
+    /// Puts the run aside with its place in the rows. Only for one whose parameters were copied,
+    /// or live for ever.
+    pub fn park(mut self) -> Parked {
+        let id = NEXT_PARKED.fetch_add(1, Ordering::Relaxed);
+        if let Some((live, mut facts)) = self.parts.take() {
+            facts.rows += self.rows;
+            self.core.suspended.borrow_mut().insert(id, Suspended { live, facts });
+        }
+        Parked(id)
+    }
+
+    /// The run that was put aside, if it is there: a new one behind its last row.
+    pub(crate) fn resume(core: &'c Core, parked: Parked) -> Option<Run<'c, 'static>> {
+        let Suspended { live, facts } = core.suspended.borrow_mut().remove(&parked.0)?;
+        let parts = Some((live, facts));
+        Some(Run { core, parts, stage: Stage::Stepping, begun: None, rows: 0 })
+    }
+}
+
+impl Drop for Run<'_, '_> {
+    fn drop(&mut self) {
+        if let Some(kept) = self.end() {
+            self.core.give_back(kept);
+        }
+    }
+}
