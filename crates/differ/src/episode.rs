@@ -2,7 +2,7 @@
 
 use crate::client::{Client, Stop, Tally};
 use crate::generate::{Generator, opens_transaction, pins};
-use crate::guard::may_crash;
+use crate::guard::harms;
 use crate::msg::Msg;
 use crate::plan::{Plan, Step};
 use crate::rng::Rng;
@@ -115,7 +115,7 @@ impl<'a> Episode<'a> {
         let mut envs = Vec::new();
         for (client, msgs) in sends {
             let Some(client) = &mut self.clients[*client] else { return Ok(false) };
-            let frozen = self.plan.features.has("frozen") && !may_crash(&client.ledger, msgs);
+            let frozen = self.plan.features.has("frozen") && !harms(&client.ledger, msgs);
             match client.guard.check(&client.ledger, msgs) {
                 Some(list) => envs.push(list),
                 None if frozen => envs.push(vec![0; msgs.len()]),

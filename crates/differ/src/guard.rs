@@ -29,7 +29,7 @@ pub struct Guard {
 impl Guard {
     /// The environment of each message of a step, or `None` if the step must not be run.
     pub fn check(&mut self, ledger: &Ledger, msgs: &[Msg]) -> Option<Vec<Env>> {
-        if may_crash(ledger, msgs) {
+        if harms(ledger, msgs) {
             return None;
         }
         let mut walk = Walk {
@@ -65,6 +65,12 @@ impl Guard {
     }
 }
 
+/// True if the step brings PostgreSQL itself to where nothing can be compared.
+#[must_use]
+pub fn harms(ledger: &Ledger, msgs: &[Msg]) -> bool {
+    may_crash(ledger, msgs) || breaks_session(ledger, msgs)
+}
+
 /// True if the step uses an unnamed portal that a failed Query may have left behind.
 ///
 /// A simple Query that fails while it runs in a transaction block leaves its portal in the aborted
@@ -89,6 +95,29 @@ pub fn may_crash(ledger: &Ledger, msgs: &[Msg]) -> bool {
     })
 }
 
+/// True if a step ends a segment by a Query or FunctionCall, and the server is PostgreSQL 18 or newer.
+///
+/// Such a server answers the Sync after it as if the transaction were over and not, and refuses whatever
+/// comes next with XX000 (E38). The proxy lets nobody else have the session; there is nothing to compare.
+#[must_use]
+pub fn breaks_session(ledger: &Ledger, msgs: &[Msg]) -> bool {
+    let version = ledger.params.get("server_version").map_or("", String::as_str);
+    let major: u32 = version.split('.').next().and_then(|major| major.parse().ok()).unwrap_or(0);
+    let mut open = ledger.open();
+    major >= 18
+        && msgs.iter().any(|msg| match msg {
+            Msg::Query(_) | Msg::FunctionCall(..) => open,
+            Msg::Sync => {
+                open = false;
+                false
+            }
+            _ => {
+                open = true;
+                false
+            }
+        })
+}
+
 struct Walk {
     env: Env,
     touched: bool,
@@ -110,6 +139,8 @@ impl Walk {
                 return true;
             }
             Msg::Bind(bind) => bind.stmt.clone(),
+            // Describe analyses a text anew if its plan has been invalidated.
+            Msg::DescribeStatement(name) => name.clone(),
             Msg::Query(sql) => match executed_name(sql) {
                 Some(name) => name,
                 None => return true,

@@ -14,7 +14,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use refrain_sql::Kind;
+use refrain_sql::{Kind, Traits};
 use refrain_wire::back::Status;
 use refrain_wire::front::Parse;
 use refrain_wire::write;
@@ -311,9 +311,11 @@ impl Talk<'_> {
 
     /// Whether a statement was parsed under settings that the client has changed since.
     pub(crate) fn is_foreign(&self, local: &Local) -> bool {
-        // Where the settings of its Parse were not known, those of now are as good a guess; and a failed transaction
-        // refuses it whatever they are.
+        // A statement that must stand alone has no constants that they matter to. Where those of its Parse were not
+        // known, those of now are as good a guess. A failed transaction refuses it whatever they are.
+        let alone = Traits::ALONE | Traits::PROCEDURAL;
         local.is_known()
+            && !local.statement.scan.traits.intersects(alone)
             && local.profile.env != self.client.profile.env
             && self.server.ledger.status() != Status::Failed
     }

@@ -10,6 +10,7 @@ use refrain_sql::{Kind, Scan, Traits};
 use refrain_wire::back::Status;
 use refrain_wire::{front as read, write};
 
+use crate::aside::restores;
 use crate::client::Pins;
 use crate::ledger::{Entry, Fate, Made, Owed, Purpose, Refusal};
 use crate::names::Name;
@@ -42,6 +43,12 @@ impl Talk<'_> {
         }
         if scan.traits.contains(Traits::PREPARE) && self.refuses_prepare() {
             return Ok(self.refuse(message, Owed::Query, Refusal::Prepare));
+        }
+        // If a message before it fails, it is skipped, and what is put behind it would be run in its place.
+        let ledger = &self.server.ledger;
+        let skippable = ledger.is_open() && !ledger.is_empty();
+        if skippable && restores(scan.traits) && self.client.startup.is_some() {
+            return Err(Stop::Gate);
         }
         self.forget_unnamed();
         self.note_settings(text, &scan);

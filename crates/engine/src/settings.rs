@@ -239,7 +239,8 @@ pub(crate) fn restore(startup: &Edit) -> Vec<u8> {
 /// `names` are settings that `pg_settings` does not list.
 pub(crate) fn probe<'a>(names: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
     let mut text = b"SELECT name,pg_catalog.current_setting(name) FROM pg_catalog.pg_settings \
-        WHERE source='session'"
+        WHERE source='session' AND name NOT IN \
+        ('transaction_deferrable','transaction_isolation','transaction_read_only')"
         .to_vec();
     for name in names {
         text.extend_from_slice(b" UNION ALL SELECT ");

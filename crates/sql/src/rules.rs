@@ -139,6 +139,8 @@ const TEMP_DROPPED: &[Step] = &[
 const ALL_PREPARED: &[Step] = &[Opt(&["prepare"]), Word(&["all"]), End];
 const ONE_PREPARED: &[Step] = &[Opt(&["prepare"]), Name, End];
 const WITH_HOLD: &[Step] = &[Find(&[&["cursor"], &["with"], &["hold"]])];
+const APART: &[Step] = &[Word(&["database", "tablespace", "subscription"])];
+const CONCURRENTLY: &[Step] = &[Opt(&["unique"]), Word(&["index"]), Word(&["concurrently"])];
 const EXPLAINS: &[&str] = &["analyze", "analyse", "verbose"];
 /// What EXPLAIN takes that has rules of its own.
 pub(crate) const EXPLAINED: &[&str] = &["create", "declare"];
@@ -149,16 +151,20 @@ const EXPLAIN_EXECUTE: &[Step] = &[Skip(EXPLAINS), OptParens, Word(&["execute"])
 pub(crate) static RULES: &[Rule] = &[
     rule("abort", AND_CHAIN, M::Chain, T::BEGINS, "ends a block and begins the next"),
     rule("abort", &[], M::TransactionEnd, T::NONE, "ends the block"),
+    also("alter", &[Word(&["system"])], M::Other, T::ALONE, "not in a transaction block"),
     rule("alter", &[Word(SHAPELESS)], M::Other, T::NONE, "no result has its shape from it"),
     rule("alter", &[], M::Other, T::DDL, "a prepared statement may return other columns now"),
     rule("begin", &[], M::Begin, T::BEGINS, "begins a block"),
     rule("call", &[], M::Other, T::PROCEDURAL, "the procedure's body is not in the text"),
     rule("close", ALL, M::Other, T::CLOSE_ALL, "held cursors are gone"),
-    rule("commit", &[Word(&["prepared"])], M::Other, T::NONE, "ends a transaction of another time"),
+    rule("cluster", &[], M::Other, T::ALONE, "may commit within"),
+    rule("commit", &[Word(&["prepared"])], M::Other, T::ALONE, "ends a transaction of another time"),
     rule("commit", AND_CHAIN, M::Chain, T::BEGINS, "ends a block and begins the next"),
     rule("commit", &[], M::TransactionEnd, T::NONE, "ends the block"),
     rule("copy", STDIN_OUT, M::Other, T::COPY, "the data goes over the connection"),
     also("create", ROUTINE, M::Routine, T::NONE, "a body of BEGIN ATOMIC holds semicolons"),
+    also("create", APART, M::Other, T::ALONE, "not in a transaction block"),
+    also("create", CONCURRENTLY, M::Other, T::ALONE, "commits within"),
     also("create", AS_EXECUTE, M::CreateAsExecute, T::NONE, "runs a prepared statement by its name"),
     rule("create", TEMP_DROPPED, M::Other, T::NONE, "gone with the transaction"),
     rule("create", &[Skip(BEFORE_TEMP), Word(TEMP_WORDS)], M::Other, T::TEMP, "lives as long as the session"),
@@ -170,9 +176,11 @@ pub(crate) static RULES: &[Rule] = &[
     rule("deallocate", &[Name, End], M::Deallocate, T::DEALLOCATE, "a statement may be named prepare"),
     rule("declare", WITH_HOLD, M::Other, T::HOLD, "the cursor stays open after the transaction"),
     rule("delete", &[], M::Delete, T::NONE, "rows only"),
-    rule("discard", ALL, M::DiscardAll, T::DISCARD_ALL.union(T::RESET), "the session is as new"),
+    rule("discard", ALL, M::DiscardAll, T::DISCARD_ALL.union(T::RESET).union(T::ALONE), "the session is as new"),
     rule("discard", &[Word(TEMP_WORDS), End], M::Other, T::DISCARD_TEMP, "temporary tables are gone"),
     rule("do", &[], M::Other, T::PROCEDURAL, "the body is code"),
+    also("drop", APART, M::Other, T::ALONE, "not in a transaction block"),
+    also("drop", CONCURRENTLY, M::Other, T::ALONE, "commits within"),
     rule("drop", &[Word(SHAPELESS)], M::Other, T::NONE, "no result has its shape from it"),
     rule("drop", &[], M::Other, T::DDL, "a prepared statement may mean another object now, or none"),
     rule("end", AND_CHAIN, M::Chain, T::BEGINS, "ends a block and begins the next"),
@@ -186,8 +194,9 @@ pub(crate) static RULES: &[Rule] = &[
     rule("load", &[], M::Other, T::LOAD, "a library stays loaded"),
     rule("prepare", &[Word(&["transaction"]), Text], M::TransactionEnd, T::NONE, "ends the block, leaves its transaction"),
     rule("prepare", &[], M::Other, T::PREPARE, "the name is known to this session only"),
+    rule("reindex", &[], M::Other, T::ALONE, "may commit within"),
     rule("reset", &[], M::Reset, T::RESET, "see the parameters"),
-    rule("rollback", &[Word(&["prepared"])], M::Other, T::NONE, "ends a transaction of another time"),
+    rule("rollback", &[Word(&["prepared"])], M::Other, T::ALONE, "ends a transaction of another time"),
     rule("rollback", &[Opt(BLOCK), Word(&["to"])], M::Other, T::NONE, "goes back within the block"),
     rule("rollback", AND_CHAIN, M::Chain, T::BEGINS, "ends a block and begins the next"),
     rule("rollback", &[], M::TransactionEnd, T::NONE, "ends the block"),
@@ -196,6 +205,7 @@ pub(crate) static RULES: &[Rule] = &[
     rule("start", &[Word(&["transaction"])], M::Begin, T::BEGINS, "begins a block"),
     rule("unlisten", &[Star, End], M::Other, T::UNLISTEN_ALL, "no more notifications"),
     rule("update", &[], M::Update, T::NONE, "rows only"),
+    rule("vacuum", &[], M::Other, T::ALONE, "commits within"),
     rule("with", &[], M::With, T::NONE, "see the words in it"),
 ];
 

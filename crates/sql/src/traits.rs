@@ -68,6 +68,8 @@ traits! {
     RESET = 20;
     /// Deallocates one prepared statement by its name.
     DEALLOCATE = 21;
+    /// Is refused within a transaction block, and behind other statements of a pipeline.
+    ALONE = 22;
 }
 
 impl Traits {

@@ -4,6 +4,7 @@ use refrain_sql::{Kind, Name, Traits, scan, scan_with};
 
 const NONE: Traits = Traits::NONE;
 const RESET: Traits = Traits::RESET;
+const ALONE: Traits = Traits::ALONE;
 const ONE: Traits = Traits::DEALLOCATE;
 const SET: Traits = Traits::SET;
 const REPORTED: Traits = Traits::SET_REPORTED;
@@ -243,11 +244,11 @@ fn temporary_and_shapes() {
         ("WITH x AS (SELECT 1) SELECT * INTO TEMP t FROM x", TEMP | DDL, "With"),
         ("CREATE TABLE temp (a int)", DDL, "Other"),
         ("CREATE TABLE t (temp int)", DDL, "Other"),
-        ("CREATE INDEX CONCURRENTLY i ON t (a)", NONE, "Other"),
+        ("CREATE INDEX CONCURRENTLY i ON t (a)", ALONE, "Other"),
         ("CREATE UNIQUE INDEX i ON t (a)", NONE, "Other"),
         ("CREATE ROLE x", NONE, "Other"),
-        ("DROP DATABASE x", NONE, "Other"),
-        ("ALTER SYSTEM SET work_mem = 1", NONE, "Other"),
+        ("DROP DATABASE x", ALONE, "Other"),
+        ("ALTER SYSTEM SET work_mem = 1", ALONE, "Other"),
         ("ALTER TABLE t ADD a int", DDL, "Other"),
         ("DROP TABLE t", DDL, "Other"),
         ("IMPORT FOREIGN SCHEMA a FROM SERVER b INTO c", DDL, "Other"),
@@ -270,8 +271,8 @@ fn transactions() {
         ("ROLLBACK AND CHAIN", BEGINS, "Chain"),
         ("ROLLBACK TO a", NONE, "Other"),
         ("ROLLBACK WORK TO SAVEPOINT a", NONE, "Other"),
-        ("COMMIT PREPARED 'a'", NONE, "Other"),
-        ("ROLLBACK PREPARED 'a'", NONE, "Other"),
+        ("COMMIT PREPARED 'a'", ALONE, "Other"),
+        ("ROLLBACK PREPARED 'a'", ALONE, "Other"),
         ("PREPARE TRANSACTION 'a'", NONE, "TransactionEnd"),
         ("PREPARE transaction AS SELECT 1", Traits::PREPARE, "Other"),
         ("SAVEPOINT a", NONE, "Other"),
@@ -311,7 +312,7 @@ fn prepared() {
         ("CREATE TEMP TABLE t ON COMMIT DROP AS EXECUTE p", NONE, "CreateAsExecute p"),
         ("EXPLAIN ANALYZE CREATE TEMP TABLE t AS EXECUTE p", TEMP, "CreateAsExecute p"),
         ("CREATE TABLE t AS SELECT 1 AS execute LIMIT (1)", DDL, "Other"),
-        ("DISCARD ALL", Traits::DISCARD_ALL.union(RESET), "DiscardAll"),
+        ("DISCARD ALL", Traits::DISCARD_ALL.union(RESET).union(ALONE), "DiscardAll"),
         ("DISCARD TEMP", Traits::DISCARD_TEMP, "Other"),
         ("DISCARD TEMPORARY", Traits::DISCARD_TEMP, "Other"),
         ("DISCARD PLANS", NONE, "Other"),
