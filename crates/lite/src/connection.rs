@@ -109,6 +109,11 @@ impl Database {
 }
 
 impl Connection {
+    /// Closes the connection. Dropping it does the same, and tells no errors.
+    pub fn close(self) -> Result<(), Error> {
+        self.core.close()
+    }
+
     /// The first statement of a text, from the cache or compiled.
     pub fn prepare<'t>(&self, text: impl Into<Text<'t>>) -> Result<Prepared<'_>, Error> {
         let (kept, length) = self.core.prepare(&text.into())?;
@@ -218,10 +223,8 @@ impl Connection {
 
     /// Does what a client may not, such as attaching a database: all texts in `work` must be ours.
     pub fn trusted<T>(&self, work: impl FnOnce(&Connection) -> T) -> T {
-        let before = self.core.guard.trust(Trust::Full);
-        let done = work(self);
-        self.core.guard.trust(before);
-        done
+        let _until_the_end = self.core.guard.trust(Trust::Full);
+        work(self)
     }
 
     /// Defines a function. Do it once, when the connection is opened: statements that are kept are
@@ -297,3 +300,6 @@ impl Split<'_, '_> {
 fn misuse(message: &str) -> Error {
     Error::new(sqlite::SQLITE_MISUSE, message).with_state("42601")
 }
+
+#[cfg(test)]
+mod tests;

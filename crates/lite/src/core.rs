@@ -130,6 +130,13 @@ impl Core {
         Ok(true)
     }
 
+    /// Finalises all statements, then closes the file.
+    pub(crate) fn close(self) -> Result<(), Error> {
+        let Core { cache, suspended, probe, handle, .. } = self;
+        drop((cache, suspended, probe));
+        handle.close()
+    }
+
     /// Takes back a statement whose run is over.
     pub(crate) fn give_back(&self, kept: Kept) {
         self.cache.borrow_mut().give_back(kept);

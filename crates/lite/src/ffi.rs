@@ -124,6 +124,21 @@ impl Handle {
         self.check(code).map(|()| (frames, copied))
     }
 
+    /// Closes the file, after all statements.
+    pub(crate) fn close(self) -> Result<(), Error> {
+        self.connection.close().map_err(|(_, error)| error.into())
+    }
+
+    /// How many statements there are, those included that virtual tables made for themselves.
+    #[cfg(test)]
+    pub(crate) fn statements(&self) -> usize {
+        // SAFETY: walks the statements of an open connection, and touches none.
+        let next = |last| unsafe { sqlite::sqlite3_next_stmt(self.raw(), last) };
+        let found =
+            |statement: *mut sqlite::sqlite3_stmt| (!statement.is_null()).then_some(statement);
+        std::iter::successors(found(next(ptr::null_mut())), |last| found(next(*last))).count()
+    }
+
     fn check(&self, code: c_int) -> Result<(), Error> {
         if code == sqlite::SQLITE_OK {
             return Ok(());

@@ -81,10 +81,24 @@ impl Guard {
         Arc::new(Guard { trust: AtomicU8::new(Trust::Client as u8) })
     }
 
-    /// Trusts statements differently from now on; what held before.
-    pub(crate) fn trust(&self, trust: Trust) -> Trust {
-        let before = self.trust.swap(trust as u8, Ordering::Relaxed);
-        [Trust::Client, Trust::Vacuum, Trust::Full][usize::from(before)]
+    /// Trusts statements differently until the result is dropped.
+    pub(crate) fn trust(&self, trust: Trust) -> Trusting<'_> {
+        Trusting { guard: self, before: self.trust.swap(trust as u8, Ordering::Relaxed) }
+    }
+
+    /// A `VACUUM` of a client begins; whether that makes a difference.
+    pub(crate) fn begin_vacuum(&self) -> bool {
+        self.replace(Trust::Client, Trust::Vacuum)
+    }
+
+    /// It is over.
+    pub(crate) fn end_vacuum(&self) {
+        self.replace(Trust::Vacuum, Trust::Client);
+    }
+
+    fn replace(&self, old: Trust, new: Trust) -> bool {
+        let (old, new) = (old as u8, new as u8);
+        self.trust.compare_exchange(old, new, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
     /// Whether a statement may do this.
@@ -102,6 +116,18 @@ impl Guard {
             _ => true,
         };
         if allowed { Authorization::Allow } else { Authorization::Deny }
+    }
+}
+
+/// Puts back what was trusted before, whatever happens in between.
+pub(crate) struct Trusting<'g> {
+    guard: &'g Guard,
+    before: u8,
+}
+
+impl Drop for Trusting<'_> {
+    fn drop(&mut self) {
+        self.guard.trust.store(self.before, Ordering::Relaxed);
     }
 }
 

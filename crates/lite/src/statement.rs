@@ -16,7 +16,6 @@ use crate::cache::{Facts, Kept, Memo};
 use crate::core::{Core, Suspended};
 use crate::error::Error;
 use crate::ffi::{Live, Raw};
-use crate::guard::Trust;
 use crate::text::first_word;
 use crate::value::{Type, Value};
 
@@ -50,6 +49,8 @@ pub struct Run<'c, 'b> {
     /// None only while it is dropped, parked or finished.
     parts: Option<(Live<'b>, Box<Facts>)>,
     stage: Stage,
+    /// Whether it is a VACUUM that may attach a file without a name.
+    is_vacuum: bool,
     /// When it began, if it is timed.
     begun: Option<Instant>,
     rows: u64,
@@ -162,7 +163,7 @@ impl<'c> Statement<'c> {
     /// Begins a run. Parameters are bound, then it is stepped.
     pub fn start<'b>(mut self) -> Run<'c, 'b> {
         let parts = self.kept.take().map(|kept| (kept.idle.start(), kept.facts));
-        Run { core: self.core, parts, stage: Stage::Binding, begun: None, rows: 0 }
+        Run::new(self.core, parts, Stage::Binding)
     }
 
     fn raw(&self) -> &Raw {
@@ -191,6 +192,10 @@ impl Drop for Statement<'_> {
 }
 
 impl<'c, 'b> Run<'c, 'b> {
+    fn new(core: &'c Core, parts: Option<(Live<'b>, Box<Facts>)>, stage: Stage) -> Run<'c, 'b> {
+        Run { core, parts, stage, is_vacuum: false, begun: None, rows: 0 }
+    }
+
     description!();
 
     /// Gives a parameter, from 1, a value that is not copied. One that is given none is NULL.
@@ -236,7 +241,9 @@ impl<'c, 'b> Run<'c, 'b> {
             }
         };
         self.stage = Stage::Ended;
-        self.core.guard.trust(Trust::Client);
+        if self.is_vacuum {
+            self.core.guard.end_vacuum();
+        }
         stepped
     }
 
@@ -248,7 +255,7 @@ impl<'c, 'b> Run<'c, 'b> {
             return Err(Error::new(sqlite::SQLITE_READONLY, message));
         }
         if !self.facts().keep && first_word(self.sql()).eq_ignore_ascii_case("VACUUM") {
-            self.core.guard.trust(Trust::Vacuum);
+            self.is_vacuum = self.core.guard.begin_vacuum();
         }
         let facts = self.facts_mut();
         facts.calls += 1;
@@ -327,8 +334,7 @@ impl<'c> Run<'c, 'static> {
     /// The run that was put aside, if it is there: a new one behind its last row.
     pub(crate) fn resume(core: &'c Core, parked: Parked) -> Option<Run<'c, 'static>> {
         let Suspended { live, facts } = core.suspended.borrow_mut().remove(&parked.0)?;
-        let parts = Some((live, facts));
-        Some(Run { core, parts, stage: Stage::Stepping, begun: None, rows: 0 })
+        Some(Run::new(core, Some((live, facts)), Stage::Stepping))
     }
 }
 
