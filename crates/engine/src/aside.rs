@@ -8,7 +8,7 @@ use refrain_sql::{Kind, Scan, Traits};
 use refrain_wire::tag::front;
 use refrain_wire::write;
 
-use crate::ledger::{Owed, Purpose};
+use crate::ledger::{Entry, Fate, Owed, Purpose};
 use crate::names::Name;
 use crate::settings;
 use crate::talk::{Stop, Talk};
@@ -52,12 +52,35 @@ impl Talk<'_> {
         self.run_alone(&text, Purpose::Probe);
     }
 
-    /// Puts a client's first settings in the place of those that its server began with and a RESET went back to.
-    pub(crate) fn restore(&mut self, traits: Traits) {
-        if let Some(startup) = self.client.startup.as_ref().filter(|_| restores(traits)) {
-            let text = settings::restore(startup);
-            self.run_alone(&text, Purpose::Restore);
+    /// The query that puts a client's first settings in the place of those that its server began with, where a text that
+    /// may do this goes back to those.
+    pub(crate) fn restoration(&self, traits: Traits) -> Option<Vec<u8>> {
+        // While a COPY is under way nothing can be said.
+        let resets = traits.contains(Traits::RESET) && !traits.contains(Traits::COPY);
+        self.client.startup.as_ref().filter(|_| resets).map(|startup| settings::restore(startup))
+    }
+
+    /// Runs it behind a Query. The client hears of settings and of the end when that is done: see [`Self::tell_settings`].
+    pub(crate) fn restore(&mut self, text: &[u8]) {
+        self.run_aside(text, Purpose::Restore);
+        write::sync(self.out());
+        self.owe(Entry::new(Owed::Sync, Fate::Forward).with(Traits::RESET));
+    }
+
+    /// Tells the client those of its first settings that are others now.
+    pub(crate) fn tell_settings(&mut self) {
+        let Some(welcome) = self.pool().shared.welcome() else { return };
+        let Some(startup) = &self.client.startup else { return };
+        let mut edit = self.client.profile.edit();
+        // Under the names that PostgreSQL reports them by.
+        for (name, _) in welcome.iter().filter(|(name, _)| startup.get(name).is_some()) {
+            let value = self.server.profile.get(name);
+            if let Some(value) = value.filter(|value| edit.get(name) != Some(value)) {
+                write::parameter_status(self.ports.out(self.client.conn), name, value);
+                edit.set(name, value);
+            }
         }
+        self.client.profile = self.hub.profile(edit);
     }
 
     /// Sees that it is known under which settings the next text is read: where the client has changed them out of
@@ -96,9 +119,4 @@ impl Talk<'_> {
             self.client.own_env = Some(self.hub.shared.own_environment());
         }
     }
-}
-
-/// Whether a text that may do this has its settings restored. While a COPY is under way nothing can be said.
-pub(crate) fn restores(traits: Traits) -> bool {
-    traits.contains(Traits::RESET) && !traits.contains(Traits::COPY)
 }

@@ -213,7 +213,7 @@ impl Talk<'_> {
     }
 
     /// What an earlier segment may still undo is not relied on.
-    fn gate_until_settled(&self) -> Result<(), Stop> {
+    pub(crate) fn gate_until_settled(&self) -> Result<(), Stop> {
         let unsettled = |span| self.server.ledger.touches(span);
         match unsettled(&self.client.changed) || unsettled(&self.client.parsed) {
             true => Err(Stop::Gate),

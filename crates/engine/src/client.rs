@@ -164,6 +164,8 @@ pub(crate) struct Client {
     pub(crate) paused: bool,
     /// Whether an error makes the server, and so the proxy, ignore it up to its next Sync.
     pub(crate) skipping: bool,
+    /// Whether its first settings are to be restored behind its next Sync.
+    pub(crate) restores: bool,
     /// Whether its statements are kept across servers.
     pub(crate) managed: bool,
     /// The minor protocol version agreed on.
@@ -234,6 +236,7 @@ impl Client {
             blocked: Blocked::No,
             paused: false,
             skipping: false,
+            restores: false,
             managed: true,
             minor: 0,
             cancel_wanted: false,

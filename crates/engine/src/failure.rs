@@ -49,11 +49,12 @@ impl Talk<'_> {
                 self.server.dirty = true;
                 self.forward_ours(&failed, &fields);
             }
-            Fate::Swallow(Purpose::Restore) => self.forward_ours(&failed, &fields),
+            // The transaction has failed, and will go back by itself.
+            Fate::Swallow(Purpose::Restore) => {}
             Fate::Swallow(Purpose::Reset | Purpose::Rollback) => self.server.close_needed = true,
             Fate::Swallow(Purpose::Shape) if failed.until == failed.seq => {}
             Fate::Refuse(why) => self.tell_refusal(why, &fields),
-            Fate::Forward | Fate::Swallow(_) | Fate::MadeUp(_) => {
+            Fate::Forward | Fate::Held | Fate::Swallow(_) | Fate::MadeUp(_) => {
                 self.forward(&failed.entry, &fields, name.as_deref());
             }
         }
@@ -64,7 +65,7 @@ impl Talk<'_> {
     /// what uses it then failed as well (E51).
     fn hushes(&mut self, entry: &Entry) -> bool {
         let prepare = Fate::Swallow(Purpose::Prepare);
-        if entry.fate == Fate::Forward {
+        if matches!(entry.fate, Fate::Forward | Fate::Held) {
             return std::mem::take(&mut self.server.hush);
         }
         let next = self.server.ledger.front();

@@ -50,6 +50,8 @@ impl Owed {
 pub(crate) enum Fate {
     /// The client gets it.
     Forward,
+    /// The client gets it, but for ReadyForQuery: that comes with what is put behind it.
+    Held,
     /// It answers the proxy; the client must not see it.
     Swallow(Purpose),
     /// The server was not asked; the client gets a reply of our making when its turn comes.

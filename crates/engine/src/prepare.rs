@@ -14,7 +14,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use refrain_sql::{Kind, Traits};
+use refrain_sql::Kind;
 use refrain_wire::back::Status;
 use refrain_wire::front::Parse;
 use refrain_wire::write;
@@ -105,24 +105,20 @@ impl Talk<'_> {
         Ok(message.bytes.len())
     }
 
-    /// A Parse of a name that is taken. PostgreSQL looks at the text first and then says 42P05: it is
-    /// made to, by parsing the new text under the name of the old statement (E4).
+    /// A Parse of a name that is taken. PostgreSQL looks at the text first and then says 42P05: it is made to, by
+    /// parsing the new text under a name that is taken there (E4).
     fn parse_again(&mut self, message: &Message<'_>, parse: &Parse<'_>) -> Result<usize, Stop> {
-        let unsettled = |span| self.server.ledger.touches(span);
-        if unsettled(&self.client.changed) || unsettled(&self.client.parsed) {
-            return Err(Stop::Gate);
-        }
+        self.gate_until_settled()?;
         let Some(old) = self.client.names.get(parse.name) else { return Err(Stop::Gate) };
-        let local = old.held.local().clone();
-        self.gate_in_doubt(&local)?;
-        self.gate_foreign(parse.name, &local)?;
-        self.ensure_named(&local);
-        let generation = local.statement.generation();
-        let mut name = Vec::new();
-        local.statement.write_name(&mut name, generation);
-        write::parse(self.out(), &name, parse.tail);
-        let entry = Entry::new(Owed::Parse, Fate::Forward).about(local.statement.id);
-        self.owe(entry.called(parse.name));
+        let id = old.held.local().statement.id;
+        let name = self.hub.shared.registry.aside();
+        let out = self.ports.out(self.server.conn);
+        write::close_statement(out, &name);
+        write::parse(out, &name, &[0; 3]);
+        write::parse(out, &name, parse.tail);
+        self.owe_us(Owed::Close, Purpose::Prepare, 0);
+        self.owe_us(Owed::Parse, Purpose::Prepare, 0);
+        self.owe(Entry::new(Owed::Parse, Fate::Forward).about(id).called(parse.name));
         Ok(message.bytes.len())
     }
 
@@ -311,13 +307,12 @@ impl Talk<'_> {
 
     /// Whether a statement was parsed under settings that the client has changed since.
     pub(crate) fn is_foreign(&self, local: &Local) -> bool {
-        // A statement that must stand alone has no constants that they matter to. Where those of its Parse were not
-        // known, those of now are as good a guess. A failed transaction refuses it whatever they are.
-        let alone = Traits::ALONE | Traits::PROCEDURAL;
+        // Where the settings of its Parse were not known, those of now are as good a guess. A failed transaction
+        // refuses it whatever they are.
         local.is_known()
-            && !local.statement.scan.traits.intersects(alone)
             && local.profile.env != self.client.profile.env
-            && self.server.ledger.status() != Status::Failed
+            && local.statement.has_constants()
+            && !self.server.ledger.has_failed()
     }
 
     /// Prepares a statement under the settings of its Parse, which decide what its text means (E57), and goes back

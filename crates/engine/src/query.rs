@@ -10,7 +10,6 @@ use refrain_sql::{Kind, Scan, Traits};
 use refrain_wire::back::Status;
 use refrain_wire::{front as read, write};
 
-use crate::aside::restores;
 use crate::client::Pins;
 use crate::ledger::{Entry, Fate, Made, Owed, Purpose, Refusal};
 use crate::names::Name;
@@ -47,7 +46,9 @@ impl Talk<'_> {
         // If a message before it fails, it is skipped, and what is put behind it would be run in its place.
         let ledger = &self.server.ledger;
         let skippable = ledger.is_open() && !ledger.is_empty();
-        if skippable && restores(scan.traits) && self.client.startup.is_some() {
+        // Behind a text of which only the beginning has come nothing can be put.
+        let restoration = self.restoration(scan.traits).filter(|_| message.complete);
+        if skippable && restoration.is_some() {
             return Err(Stop::Gate);
         }
         self.forget_unnamed();
@@ -55,13 +56,13 @@ impl Talk<'_> {
         let drops = text.get(..13).is_some_and(|head| head.eq_ignore_ascii_case(b"drop database"));
         self.hub.shed |= drops;
         self.ends_early();
-        // Behind a text of which only the beginning has come nothing can be put.
-        let late = if message.complete { Traits::NONE } else { Traits::RESET };
-        let traits = scan.traits.without(late);
-        let seq = self.owe(Entry::new(Owed::Query, Fate::Forward).with(traits));
-        self.bar(seq, traits);
+        let fate = if restoration.is_some() { Fate::Held } else { Fate::Forward };
+        let seq = self.owe(Entry::new(Owed::Query, fate).with(scan.traits));
+        self.bar(seq, scan.traits);
         let used = self.pass(message);
-        self.restore(traits);
+        if let Some(text) = restoration {
+            self.restore(&text);
+        }
         Ok(used)
     }
 

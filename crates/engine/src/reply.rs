@@ -7,15 +7,13 @@
 //! A reply that no entry names ends the server: a guess would be another client's row. Notices,
 //! notifications and reports of settings may come at any time and strike nothing off.
 
-use std::borrow::Cow;
 use std::sync::atomic::Ordering::Relaxed;
 
 use refrain_sql::{Tag, Traits};
 use refrain_wire::back::{self as read, Status};
 use refrain_wire::tag::back;
-use refrain_wire::{Header, Malformed, write};
+use refrain_wire::{Header, Malformed};
 
-use crate::aside::restores;
 use crate::client::Pins;
 use crate::inbox::Rest;
 use crate::ledger::{Entry, Fate, Owed, Purpose, Settled, Surprise};
@@ -260,7 +258,7 @@ impl Talk<'_> {
     fn completed(&mut self, entry: &Entry, body: &[u8]) {
         let tag = refrain_sql::tag(read::command_tag(body));
         let plain = matches!(tag, Tag::Select | Tag::Insert | Tag::Update | Tag::Delete);
-        if !(plain && entry.traits.is_empty()) && entry.fate == Fate::Forward {
+        if !(plain && entry.traits.is_empty()) && fate(entry) == Goes::On {
             self.completed_specially(tag, entry.traits);
         }
     }
@@ -350,38 +348,29 @@ impl Talk<'_> {
             return Ok(());
         }
         let settable = crate::settings::is_settable(name);
-        let (own, value) = (value, self.restored(name, value));
-        let news = !settable || self.client.profile.get(name) != Some(&*value);
+        let news = !settable || !self.is_held(name) && self.client.profile.get(name) != Some(value);
         if settable {
-            if self.server.profile.get(name) != Some(own) {
+            if self.server.profile.get(name) != Some(value) {
                 let mut edit = self.server.profile.edit();
-                edit.set(name, own);
+                edit.set(name, value);
                 self.server.profile = self.hub.profile(edit);
             }
             if news {
                 let mut edit = self.client.profile.edit();
-                edit.set(name, &value);
+                edit.set(name, value);
                 self.client.profile = self.hub.profile(edit);
             }
         }
-        let same = own == &*value;
-        self.advance(run, length, if news && same { Goes::On } else { Goes::Nowhere });
-        if news && !same {
-            write::parameter_status(self.ports.out(self.client.conn), name, &value);
-        }
+        self.advance(run, length, if news { Goes::On } else { Goes::Nowhere });
         Ok(())
     }
 
-    /// The value that the client has once its RESET has been put right (see [`Talk::restore`]).
-    fn restored<'v>(&self, name: &[u8], value: &'v [u8]) -> Cow<'v, [u8]> {
-        let resets = self.server.ledger.front().is_some_and(|entry| restores(entry.traits));
-        let first = self.client.startup.as_ref().and_then(|startup| startup.get(name));
-        match first {
-            Some(first) if resets && self.server.base.get(name) == Some(value) => {
-                first.to_vec().into()
-            }
-            _ => value.into(),
-        }
+    /// Whether the client hears of this setting only once its RESET has been put right.
+    fn is_held(&self, name: &[u8]) -> bool {
+        let held = [Fate::Held, Fate::Swallow(Purpose::Restore)];
+        let first = self.server.ledger.front();
+        first.is_some_and(|entry| held.contains(&entry.fate) || restores(entry))
+            && self.client.startup.as_ref().is_some_and(|startup| startup.get(name).is_some())
     }
 
     /// The server waits for the next request.
@@ -395,12 +384,16 @@ impl Talk<'_> {
             self.unpin(gone);
         }
         self.settle(settled.seq);
-        let goes = fate(&settled.entry);
-        self.advance(run, length, goes);
+        if restores(&settled.entry) {
+            self.flush(run);
+            self.tell_settings();
+        }
+        let held = settled.entry.fate == Fate::Held;
+        self.advance(run, length, if held { Goes::Nowhere } else { fate(&settled.entry) });
         self.make_up_due(run);
         match settled.entry.fate {
             Fate::Swallow(Purpose::Reset) => self.reset_ends(),
-            Fate::Swallow(_) => {}
+            Fate::Swallow(_) | Fate::Held => {}
             _ => {
                 self.client.requested = self.now;
                 let took = self.now.since(self.server.asked);
@@ -475,10 +468,15 @@ fn streams(tag: u8) -> bool {
     )
 }
 
+/// Whether it ends what was put behind a RESET.
+fn restores(entry: &Entry) -> bool {
+    entry.owed == Owed::Sync && entry.traits.contains(Traits::RESET)
+}
+
 #[inline]
 fn fate(entry: &Entry) -> Goes {
     match entry.fate {
-        Fate::Forward | Fate::Refuse(_) => Goes::On,
+        Fate::Forward | Fate::Held | Fate::Refuse(_) => Goes::On,
         Fate::Swallow(_) | Fate::MadeUp(_) => Goes::Nowhere,
     }
 }

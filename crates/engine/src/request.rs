@@ -17,7 +17,7 @@ use refrain_wire::{Header, Malformed, write};
 
 use crate::fault::Cause;
 use crate::inbox::Rest;
-use crate::ledger::{Copying, Entry, Fate, Made, Owed, Seq};
+use crate::ledger::{Copying, Entry, Fate, Made, Owed, Purpose, Seq};
 use crate::query::QUERY_BYTES_READ;
 use crate::talk::{Stop, Talk};
 
@@ -191,6 +191,14 @@ impl Talk<'_> {
 
     #[inline]
     fn sync(&mut self, message: &Message<'_>) -> usize {
+        if std::mem::take(&mut self.client.restores)
+            && let Some(text) = self.restoration(Traits::RESET)
+        {
+            self.owe(Entry::new(Owed::Sync, Fate::Held));
+            let used = self.pass(message);
+            self.restore(&text);
+            return used;
+        }
         self.owe(Entry::new(Owed::Sync, Fate::Forward));
         self.pass(message)
     }
@@ -208,7 +216,12 @@ impl Talk<'_> {
         let seq = self.owe(Entry::new(Owed::Execute, Fate::Forward).with(traits));
         self.bar(seq, traits);
         let used = self.pass(message);
-        self.restore(traits);
+        match self.restoration(traits) {
+            // Another statement behind it would make PostgreSQL refuse the next of its kind.
+            Some(_) if traits.contains(Traits::ALONE) => self.client.restores = true,
+            Some(text) => self.run_aside(&text, Purpose::Environment),
+            None => {}
+        }
         Ok(used)
     }
 

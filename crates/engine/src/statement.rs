@@ -15,7 +15,7 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
-use refrain_sql::Scan;
+use refrain_sql::{Scan, Traits};
 
 use crate::ids::{EnvId, PoolId};
 
@@ -55,6 +55,12 @@ pub struct Statement {
     shape: Mutex<Option<Shape>>,
     counts: Counts,
 }
+
+/// Statements that are analysed when they are parsed; commands are when they run.
+const READERS: &[&str] = &[
+    "create", "declare", "delete", "explain", "insert", "merge", "select", "table", "update",
+    "values", "with",
+];
 
 /// What Describe said: a hash of the parameter types and columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,6 +109,18 @@ impl Statement {
     /// The text without its zero byte.
     pub fn text(&self) -> &[u8] {
         refrain_wire::frame::split_string(&self.tail).map_or(&[], |(text, _)| text)
+    }
+
+    /// Whether constants in the text may be read when it is parsed, so that the settings of then count (E57). Commands
+    /// have none that are, and some of them must stand alone.
+    pub fn has_constants(&self) -> bool {
+        let text = self.text();
+        let first = text.split(|byte| !byte.is_ascii_alphabetic()).find(|word| !word.is_empty());
+        let reads = first.is_none_or(|word| {
+            READERS.iter().any(|reader| word.eq_ignore_ascii_case(reader.as_bytes()))
+        });
+        let alone = Traits::ALONE | Traits::PROCEDURAL;
+        !self.scan.traits.intersects(alone) && (reads || text.contains(&b'\\'))
     }
 
     /// Bytes it takes, near enough.
