@@ -40,6 +40,7 @@ impl Talk<'_> {
         self.send_bind(message, &bind, &local, place);
         if self.client.probe || !local.statement.scan.traits.is_empty() {
             self.note_settings(local.statement.text(), &local.statement.scan);
+            self.note_vacated(local.statement.text(), &local.statement.scan);
         }
         let entry = Entry::new(Owed::Bind, Fate::Forward).about(local.statement.id);
         self.owe(entry.called(bind.statement));

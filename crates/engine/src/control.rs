@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::engine::Step;
+use crate::engine::{Engine, Step};
 use crate::event::{Action, Command};
 use crate::fault::Cause;
 use crate::ids::{ClientSerial, Conn, PoolId};
@@ -28,7 +28,8 @@ impl Step<'_> {
                 }
             }
             Message::Welcome { pool } => self.let_in(pool),
-            Message::Shed => self.close_idle(|_| true),
+            Message::Vacate { database } => self.vacate(database),
+            Message::Vacated { database } => self.engine.hub.vacating.end(&database),
         }
     }
 
@@ -101,12 +102,45 @@ impl Step<'_> {
         servers.filter(|server| pools.contains(&server.pool)).map(|server| server.conn).collect()
     }
 
-    /// PostgreSQL drops no database that sessions are connected to, and waits some seconds for them to leave: idle
-    /// servers do, here and at the other cores.
-    pub(crate) fn shed(&mut self) {
-        self.close_idle(|_| true);
+    /// Clients of this core want databases left: here and at the other cores.
+    pub(crate) fn vacate_everywhere(&mut self) {
+        for database in self.engine.hub.vacating.take_news() {
+            self.close_vacated();
+            self.tell_all(&Message::Vacate { database });
+        }
+    }
+
+    /// A client of another core wants a database left.
+    fn vacate(&mut self, database: Arc<[u8]>) {
+        self.engine.hub.vacating.begin(database, None, self.now);
+        self.close_vacated();
+    }
+
+    /// What a client wanted databases left for is over.
+    #[inline]
+    pub(crate) fn vacated(&mut self, client: Conn) {
+        for database in self.engine.hub.vacating.wanted_by(client) {
+            self.engine.hub.vacating.end(&database);
+            self.tell_all(&Message::Vacated { database });
+        }
+    }
+
+    fn tell_all(&mut self, message: &Message) {
         for core in self.engine.hub.others() {
-            self.ports.act(Action::Tell { core, message: Message::Shed });
+            self.ports.act(Action::Tell { core, message: message.clone() });
+        }
+    }
+
+    /// Closes the servers of databases that everybody is to leave, except those that a client has or waits for.
+    fn close_vacated(&mut self) {
+        let Engine { hub, .. } = &*self.engine;
+        let pools = hub.pools().filter(|pool| hub.vacating.concerns(pool, self.now));
+        let pools: Vec<PoolId> = pools.map(|pool| pool.shared.id).collect();
+        for conn in self.servers(&pools) {
+            let server = self.engine.roles.server(conn);
+            if server.is_some_and(|server| server.is_ownerless()) {
+                self.close_server(conn);
+            }
         }
     }
 

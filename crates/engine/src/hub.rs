@@ -9,6 +9,8 @@ use crate::ports::Ports;
 use crate::settings::{Edit, Profile, Profiles};
 use crate::shared::{PoolShared, Shared};
 use crate::texts::Texts;
+use crate::time::Now;
+use crate::vacating::Vacating;
 
 /// Fills a slice with random bytes.
 pub(crate) type Entropy = Box<dyn FnMut(&mut [u8]) + Send>;
@@ -27,8 +29,8 @@ pub(crate) struct Hub {
     pub(crate) nothing: Arc<Profile>,
     /// Whether no new clients are taken, and those there are leave when they can.
     pub(crate) draining: bool,
-    /// Whether idle servers are to be closed: a database is about to be dropped.
-    pub(crate) shed: bool,
+    /// Databases that everybody is to leave.
+    pub(crate) vacating: Vacating,
     /// For names on their way into a message.
     pub(crate) scratch: Vec<u8>,
     pools: Vec<Option<Box<Pool>>>,
@@ -50,7 +52,7 @@ impl Hub {
             profiles,
             nothing,
             draining,
-            shed: false,
+            vacating: Vacating::default(),
             scratch,
             pools: Vec::new(),
             entropy,
@@ -83,6 +85,13 @@ impl Hub {
     /// The same, where the pool may not be open here.
     pub(crate) fn find_pool(&mut self, id: PoolId) -> Option<&mut Pool> {
         self.pools.get_mut(id.0 as usize)?.as_deref_mut()
+    }
+
+    /// Whether a pool's servers are to go, because everybody is to leave their database.
+    #[inline]
+    pub(crate) fn vacates(&self, id: PoolId, now: Now) -> bool {
+        let pool = self.pools.get(id.0 as usize).and_then(Option::as_deref);
+        pool.is_some_and(|pool| self.vacating.concerns(pool, now))
     }
 
     /// All pools of this core.

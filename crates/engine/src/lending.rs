@@ -99,6 +99,7 @@ impl Step<'_> {
             }
             return;
         }
+        self.vacated(client);
         if checking {
             self.engine.runnable.push_back(client);
         } else if partial || pinned || mode == PoolMode::Session {
@@ -147,7 +148,8 @@ impl Step<'_> {
         let left = client.probe || !client.pins.is_empty() || !s.ledger.is_empty();
         s.dirty |= mode == PoolMode::Session || left;
         let half_sent = client.inbox.rest > 0 && client.inbox.rest_goes == crate::inbox::Rest::On;
-        if half_sent || s.ledger.copying() != Copying::No {
+        let leaves = self.engine.hub.vacates(client.pool, self.now);
+        if half_sent || s.ledger.copying() != Copying::No || leaves {
             return self.close_server(server);
         }
         if std::mem::take(&mut s.paused) {
@@ -173,6 +175,10 @@ impl Step<'_> {
     /// A server without a client owes nothing: ends what was left open, removes what was left behind, or frees it.
     pub(crate) fn make_fit(&mut self, server: Conn) {
         let Some(s) = self.engine.roles.server(server) else { return };
+        let unfit = s.ledger.status() != Status::Idle || s.dirty;
+        if unfit && self.engine.hub.vacates(s.pool, self.now) {
+            return self.close_server(server);
+        }
         if s.ledger.status() != Status::Idle {
             write::query(self.ports.out(server), b"ROLLBACK");
             s.ledger.push(Entry::new(Owed::Query, Fate::Swallow(Purpose::Rollback)));
@@ -195,15 +201,15 @@ impl Step<'_> {
     #[inline]
     pub(crate) fn free(&mut self, server: Conn) {
         let now = self.now;
-        let draining = self.engine.hub.draining;
         let Some(s) = self.engine.roles.server(server) else { return };
         if s.cancels > 0 {
             s.custody = Custody::Cancelling;
             return;
         }
         let Some(proof) = s.ledger.quiescent() else { return self.close_server(server) };
+        let leaves = self.engine.hub.draining || self.engine.hub.vacates(s.pool, now);
         let pool = self.engine.hub.pool(s.pool);
-        if s.close_needed || s.expires < now || pool.paused || draining && pool.waiting() == 0 {
+        if s.close_needed || s.expires < now || pool.paused || leaves && pool.waiting() == 0 {
             return self.close_server(server);
         }
         s.custody = Custody::Idle;

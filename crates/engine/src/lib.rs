@@ -39,6 +39,7 @@ pub mod event;
 pub mod ports;
 mod client;
 mod pool;
+mod vacating;
 mod hub;
 mod roles;
 

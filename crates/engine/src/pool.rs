@@ -69,6 +69,11 @@ impl Pool {
         }
     }
 
+    /// The name that servers know the database by.
+    pub(crate) fn server_database(&self) -> &str {
+        self.settings.server.dbname.as_deref().unwrap_or(&self.shared.database)
+    }
+
     /// Takes a server that owes nothing.
     pub(crate) fn put_back(&mut self, server: Conn, _proof: Quiescent) {
         self.idle.push(server);

@@ -53,8 +53,7 @@ impl Talk<'_> {
         }
         self.forget_unnamed();
         self.note_settings(text, &scan);
-        let drops = text.get(..13).is_some_and(|head| head.eq_ignore_ascii_case(b"drop database"));
-        self.hub.shed |= drops;
+        self.note_vacated(text, &scan);
         self.ends_early();
         let fate = if restoration.is_some() { Fate::Held } else { Fate::Forward };
         let seq = self.owe(Entry::new(Owed::Query, fate).with(scan.traits));
@@ -87,6 +86,15 @@ impl Talk<'_> {
         let old = std::mem::replace(&mut self.server.slots.unnamed, none);
         if skippable && old.id != 0 {
             self.server.undos.push(seq, ServerUndo::Unnamed(old));
+        }
+    }
+
+    /// A text that fails while anybody else is connected to a database: idle servers are to leave it.
+    pub(crate) fn note_vacated(&mut self, text: &[u8], scan: &Scan) {
+        if scan.traits.contains(Traits::VACATES) {
+            for database in refrain_sql::vacated(text) {
+                self.hub.vacating.ask(&database, self.client.conn, self.now);
+            }
         }
     }
 

@@ -190,6 +190,11 @@ impl Server {
         });
     }
 
+    /// Whether it is logged in and nobody has it.
+    pub(crate) fn is_ownerless(&self) -> bool {
+        matches!(self.custody, Custody::Idle | Custody::Resetting | Custody::Cancelling)
+    }
+
     /// The client it is lent to.
     pub(crate) fn client(&self) -> Option<Conn> {
         match self.custody {

@@ -36,7 +36,7 @@ impl Step<'_> {
         let pool = self.engine.hub.pool(server.pool);
         let target = &pool.settings.server;
         let user = target.user.clone().unwrap_or_else(|| pool.shared.user.to_string());
-        let database = target.dbname.clone().unwrap_or_else(|| pool.shared.database.to_string());
+        let database = pool.server_database();
         let login = Login::new(&user, pool.shared.secret(), &random);
         let mut parameters: Vec<(&[u8], &[u8])> =
             vec![(b"user", user.as_bytes()), (b"database", database.as_bytes())];

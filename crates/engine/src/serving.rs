@@ -118,8 +118,8 @@ impl Step<'_> {
             let mut talk = self.talk(conn, server);
             let (used, stop) = talk.requests(&input[at..]);
             at += used;
-            if std::mem::take(&mut talk.hub.shed) {
-                self.shed();
+            if talk.hub.vacating.has_news() {
+                self.vacate_everywhere();
                 continue;
             }
             match stop {

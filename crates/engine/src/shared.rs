@@ -52,8 +52,16 @@ pub enum Message {
         /// What CancelRequest said.
         key: Box<[u8]>,
     },
-    /// A database is about to be dropped: close idle servers.
-    Shed,
+    /// A client wants everybody to leave a database.
+    Vacate {
+        /// Its name at the server.
+        database: Arc<[u8]>,
+    },
+    /// Nobody need leave the database any more.
+    Vacated {
+        /// Its name at the server.
+        database: Arc<[u8]>,
+    },
     /// The pool's server was reached, or was not: see what waits for it.
     Welcome {
         /// Which pool.

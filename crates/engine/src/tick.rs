@@ -160,8 +160,10 @@ impl Step<'_> {
         // One core keeps the minimum: the first.
         let pool = self.engine.hub.pool(id);
         let min = pool.settings.options.min_pool_size;
+        let leaves = self.engine.hub.draining || self.engine.hub.vacates(id, self.now);
+        let pool = self.engine.hub.pool(id);
         let calm = pool.connecting == 0 && !pool.paused && self.now >= pool.retry;
-        if core == Core(0) && calm && shared.servers(id) < min && !self.engine.hub.draining {
+        if core == Core(0) && calm && !leaves && shared.servers(id) < min {
             let pool = self.engine.hub.pool(id).shared.clone();
             if shared.admit_server(&pool, core, false) == Admission::Granted {
                 self.connect(id);

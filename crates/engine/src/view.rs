@@ -31,14 +31,13 @@ impl Engine {
             Some(Role::Client(client)) => now.since(client.waiting),
             _ => 0,
         };
-        let database = pool.settings.server.dbname.as_deref();
         PoolView {
             database: pool.shared.database.clone(),
             user: pool.shared.user.clone(),
             mode: pool.settings.options.pool_mode,
             size: pool.settings.options.pool_size,
             host: pool.settings.host.clone(),
-            server_database: database.map_or_else(|| pool.shared.database.clone(), Into::into),
+            server_database: pool.server_database().into(),
             paused: pool.paused,
             waiting: u32::try_from(pool.waiting() + pool.entering.len()).unwrap_or(u32::MAX),
             max_wait_us,

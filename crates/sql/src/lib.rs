@@ -1,8 +1,8 @@
 //! What an SQL text is, as far as a proxy must know.
 //!
 //! What: [`scan`] says what a query string may do to its session and which statement it is;
-//! [`set_names`] which parameters
-//! it sets; [`tag`] what a command's completion says was done; [`lex`] gives PostgreSQL's own token boundaries.
+//! [`set_names`] which parameters it sets; [`vacated`] which databases it wants left by everybody;
+//! [`tag`] what a command's completion says was done; [`lex`] gives PostgreSQL's own token boundaries.
 //!
 //! Why: in transaction pooling a server session goes from client to client, and text is all a
 //! proxy sees of what clients
@@ -10,7 +10,7 @@
 //!
 //! What always holds: bytes in, facts out. No database, no state, no panic on any bytes; linear
 //! time; only [`Name::fold`],
-//! [`set_names`] and [`rules`] may allocate. Every judgement about a word is a row of one table, printed by [`rules`].
+//! [`set_names`], [`vacated`] and [`rules`] may allocate. Every judgement about a word is a row of one table, printed by [`rules`].
 //!
 //! What it does not do: parse. It over-approximates, and cannot see into functions, procedures, DO and triggers.
 
@@ -30,6 +30,8 @@ mod set;
 
 mod scan;
 
+mod vacate;
+
 mod tag;
 
 pub use name::{MAX_NAME, Name};
@@ -38,3 +40,4 @@ pub use scan::{Kind, Scan, scan, scan_with};
 pub use set::{ANY_PARAMETER, SetNames, set_names, set_names_with};
 pub use tag::{Tag, tag};
 pub use traits::Traits;
+pub use vacate::vacated;

@@ -103,6 +103,7 @@ const TEMP_WORDS: &[&str] = &["temp", "temporary"];
 const BEFORE_TEMP: &[&str] = &["or", "replace", "global", "local"];
 const BEFORE_TABLE: &[&str] = &["global", "local", "temp", "temporary", "unlogged"];
 const BLOCK: &[&str] = &["work", "transaction"];
+const DATABASE: &[&str] = &["database"];
 
 /// Objects that no result has its shape from. Making, changing or dropping one leaves every prepared statement valid.
 pub(crate) const SHAPELESS: &[&str] = &[
@@ -152,6 +153,7 @@ pub(crate) static RULES: &[Rule] = &[
     rule("abort", AND_CHAIN, M::Chain, T::BEGINS, "ends a block and begins the next"),
     rule("abort", &[], M::TransactionEnd, T::NONE, "ends the block"),
     also("alter", &[Word(&["system"])], M::Other, T::ALONE, "not in a transaction block"),
+    also("alter", &[Word(DATABASE), Name, Word(&["rename", "set"]), Word(&["to", "tablespace"])], M::Other, T::VACATES, "nobody may be connected to it"),
     rule("alter", &[Word(SHAPELESS)], M::Other, T::NONE, "no result has its shape from it"),
     rule("alter", &[], M::Other, T::DDL, "a prepared statement may return other columns now"),
     rule("begin", &[], M::Begin, T::BEGINS, "begins a block"),
@@ -169,6 +171,7 @@ pub(crate) static RULES: &[Rule] = &[
     rule("create", TEMP_DROPPED, M::Other, T::NONE, "gone with the transaction"),
     rule("create", &[Skip(BEFORE_TEMP), Word(TEMP_WORDS)], M::Other, T::TEMP, "lives as long as the session"),
     also("create", &[Schema("pg_temp")], M::Other, T::TEMP, "in the session's own schema"),
+    also("create", &[Word(DATABASE)], M::Other, T::VACATES, "nobody may be connected to its template"),
     rule("create", &[Opt(&["unique"]), Word(SHAPELESS)], M::Other, T::NONE, "no result has its shape from it"),
     rule("create", &[], M::Other, T::DDL, "may come before, or replace, what a prepared statement means"),
     rule("deallocate", ALL_PREPARED, M::DeallocateAll, T::DEALLOCATE_ALL, "every prepared statement is gone"),
@@ -181,6 +184,7 @@ pub(crate) static RULES: &[Rule] = &[
     rule("do", &[], M::Other, T::PROCEDURAL, "the body is code"),
     also("drop", APART, M::Other, T::ALONE, "not in a transaction block"),
     also("drop", CONCURRENTLY, M::Other, T::ALONE, "commits within"),
+    also("drop", &[Word(DATABASE)], M::Other, T::VACATES, "nobody may be connected to it"),
     rule("drop", &[Word(SHAPELESS)], M::Other, T::NONE, "no result has its shape from it"),
     rule("drop", &[], M::Other, T::DDL, "a prepared statement may mean another object now, or none"),
     rule("end", AND_CHAIN, M::Chain, T::BEGINS, "ends a block and begins the next"),

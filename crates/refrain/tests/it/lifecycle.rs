@@ -192,3 +192,53 @@ fn terminating_twice_does_not_wait() {
     assert_eq!(busy.rest().code(), "57P01");
     proxy.wait_for_end();
 }
+
+/// Two threads, and servers enough.
+fn many() -> Config {
+    over_15().general("workers", "2").pool("pool_size", "8")
+}
+
+#[test]
+fn a_database_can_be_dropped_that_clients_have_just_left() {
+    let proxy = many().pool("min_pool_size", "1").start();
+    let mut owner = proxy.open("postgres");
+    owner.run("create database \"leav\"\"ing\"");
+    let mut clients: Vec<_> = (0..4).map(|_| proxy.open("leav\"ing")).collect();
+    // A server that is reset, one that still works for whoever has left, and idle ones.
+    clients.iter_mut().for_each(|client| client.run("begin; select 1; commit"));
+    clients[0].run("create temp table t (a int)");
+    clients[1].send(&[query("select pg_sleep(0.5)")]);
+    clients.into_iter().for_each(Session::leave);
+    owner.run("/* */ drop DATABASE if exists \"leav\"\"ing\"");
+    owner.run("create database leaving");
+    let mut last = proxy.open("leaving");
+    last.run("listen x");
+    last.vanish();
+    let rename = [parse("", "alter database leaving rename to left_behind"), bind("", &[])];
+    let told = owner.ask(&[&rename[..], &[execute(), Msg::Sync]].concat()).words();
+    assert_eq!(told, "1 2 C(ALTER DATABASE) Z(I)");
+    let mut source = proxy.open("left_behind");
+    source.run("set work_mem = '1MB'");
+    source.leave();
+    owner.run("create database copied template left_behind");
+    assert_eq!(proxy.open("copied").value("select 1"), "1", "nothing is left for ever");
+    owner.run("drop database left_behind");
+}
+
+#[test]
+fn a_database_that_is_to_be_left_still_serves_who_waits() {
+    let database = database("in_demand");
+    let proxy = many().pool("pool_size", "1").start();
+    let mut owner = proxy.open("postgres");
+    let mut holder = proxy.open(database);
+    holder.run("begin");
+    let mut waits = proxy.open(database);
+    waits.send(&[query("select 7")]);
+    owner.send(&[query(&format!("drop database {database}"))]);
+    let asks = format!("select count(*) from pg_stat_activity where query like 'drop%{database}'");
+    let mut direct = Session::open(addr(cluster(Version::V15)), "postgres");
+    eventually("it is asked for", || direct.value(&asks) == "1");
+    holder.run("commit");
+    assert_eq!(waits.ready().words(), "T D(7) C(SELECT 1) Z(I)");
+    assert_eq!(owner.ready().words(), "C(DROP DATABASE) Z(I)");
+}
