@@ -8,12 +8,15 @@
 //! takes them back, [`Ports::out`] gives them out again, so that nothing is allocated once enough
 //! are in circulation.
 //!
-//! A closed connection sends what is queued on it first. Its number is free again when the loop has
-//! taken the [`Output::Close`].
+//! A closed connection sends what is queued on it first, for which a peer that does not read has
+//! [`CLOSING_MAX`]. Its number is free again when the loop has taken the [`Output::Close`].
+
+use std::time::Duration;
 
 use crate::event::Action;
 use crate::ids::Conn;
 use crate::server::Parcel;
+use crate::time::Now;
 
 /// What the loop is to do next; see [`Ports::next`].
 #[derive(Debug)]
@@ -34,6 +37,8 @@ pub enum Output {
     Act(Action),
 }
 
+/// Time in which a connection that is to be closed may be rid of what is queued on it.
+const CLOSING_MAX: Duration = Duration::from_secs(5);
 /// Buffers kept for use again.
 const SPARE_BUFFERS_MAX: usize = 1024;
 /// A buffer that grew larger than this is not kept.
@@ -56,8 +61,8 @@ enum State {
     #[default]
     Free,
     Open,
-    /// To be closed once everything has gone.
-    Closing,
+    /// To be closed once everything has gone, or at this time, which the next look sets.
+    Closing(Option<Now>),
 }
 
 /// All connections of a core.
@@ -66,6 +71,8 @@ pub struct Ports {
     ports: Vec<Port>,
     free: Vec<Conn>,
     dirty: Vec<Conn>,
+    /// How many are to be closed.
+    closing: usize,
     actions: std::collections::VecDeque<Action>,
     spare: Vec<Vec<u8>>,
 }
@@ -111,7 +118,8 @@ impl Ports {
     pub fn close(&mut self, conn: Conn) {
         let port = self.port(conn);
         assert_eq!(port.state, State::Open, "an open connection is closed, and once");
-        port.state = State::Closing;
+        port.state = State::Closing(None);
+        self.closing += 1;
         self.mark(conn);
     }
 
@@ -126,11 +134,32 @@ impl Ports {
     /// What is still queued on a connection that is to be closed cannot be sent any more: the peer has gone.
     pub fn give_up(&mut self, conn: Conn) {
         let Some(port) = self.ports.get_mut(conn.0 as usize) else { return };
-        if port.state == State::Closing {
+        if matches!(port.state, State::Closing(_)) {
             port.pending.clear();
             port.in_flight = 0;
             self.mark(conn);
         }
+    }
+
+    /// Whether any connection is to be closed once everything has gone.
+    pub(crate) fn are_closing(&self) -> bool {
+        self.closing > 0
+    }
+
+    /// Gives up connections that have been closing for too long: their peers do not read.
+    pub(crate) fn tick(&mut self, now: Now) {
+        if !self.are_closing() {
+            return;
+        }
+        let mut late = Vec::new();
+        for (conn, port) in (0u32..).map(Conn).zip(&mut self.ports) {
+            match &mut port.state {
+                State::Closing(Some(due)) if *due <= now => late.push(conn),
+                State::Closing(due) => *due = Some(due.unwrap_or(now.after(CLOSING_MAX))),
+                State::Free | State::Open => {}
+            }
+        }
+        late.into_iter().for_each(|conn| self.give_up(conn));
     }
 
     /// Forgets `conn` without closing it: its socket moves to another core. Nothing may be queued.
@@ -178,8 +207,9 @@ impl Ports {
                 return Some(Output::Send { conn, bytes });
             }
             self.recycle_pending(conn);
-            if self.port(conn).state == State::Closing {
+            if matches!(self.port(conn).state, State::Closing(_)) {
                 self.port(conn).state = State::Free;
+                self.closing -= 1;
                 self.free.push(conn);
                 return Some(Output::Close { conn });
             }
@@ -193,7 +223,7 @@ impl Ports {
         self.keep(buffer);
         let Some(port) = self.ports.get_mut(conn.0 as usize) else { return false };
         port.in_flight = 0;
-        if !port.pending.is_empty() || port.state == State::Closing {
+        if !port.pending.is_empty() || matches!(port.state, State::Closing(_)) {
             self.mark(conn);
             return false;
         }
@@ -265,6 +295,22 @@ mod tests {
         ports.sent(conn, bytes);
         assert!(matches!(ports.next(), Some(Output::Close { .. })));
         assert_eq!(ports.open(), conn, "its number is free again");
+    }
+
+    #[test]
+    fn a_peer_that_does_not_read_is_given_up() {
+        let mut ports = Ports::default();
+        let conn = ports.open();
+        ports.out(conn).extend_from_slice(b"rows");
+        let _ = send(&mut ports);
+        ports.out(conn).extend_from_slice(b"bye");
+        ports.close(conn);
+        ports.tick(Now(1));
+        ports.tick(Now(0).after(CLOSING_MAX));
+        assert!(ports.next().is_none(), "its time is not over");
+        ports.tick(Now(1).after(CLOSING_MAX));
+        assert!(matches!(ports.next(), Some(Output::Close { .. })));
+        assert!(!ports.are_closing());
     }
 
     #[test]

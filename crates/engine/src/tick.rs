@@ -11,6 +11,7 @@ use crate::event::Action;
 use crate::fault::Cause;
 use crate::ids::{Conn, Core, PoolId};
 use crate::ledger::Copying;
+use crate::ports::Ports;
 use crate::roles::Role;
 use crate::server::{Custody, Server};
 use crate::shared::{Admission, Message};
@@ -27,9 +28,9 @@ const SWEEP_US: u64 = 10_000_000;
 
 impl Engine {
     /// When [`crate::Event::Tick`] is to be stepped at the latest; `None` while there is nothing to look at.
-    pub fn next_tick(&self) -> Option<Now> {
+    pub fn next_tick(&self, ports: &Ports) -> Option<Now> {
         let pools = self.hub.pools().any(|p| p.servers > 0 || p.settings.options.min_pool_size > 0);
-        let anything = self.clients > 0 || pools;
+        let anything = self.clients > 0 || pools || ports.are_closing();
         anything.then(|| self.ticked.after(TICK))
     }
 }
@@ -39,6 +40,7 @@ impl Step<'_> {
     pub(crate) fn tick(&mut self) {
         let swept = self.now.0 / SWEEP_US != self.engine.ticked.0 / SWEEP_US;
         self.engine.ticked = self.now;
+        self.ports.tick(self.now);
         for conn in self.engine.roles.conns() {
             match self.engine.roles.get(conn) {
                 Role::Client(_) => self.tick_client(conn),

@@ -63,7 +63,7 @@ impl Seat {
         if !self.inbox.is_empty() {
             return Some(Duration::ZERO);
         }
-        self.engine.next_tick().map(|tick| Duration::from_micros(tick.since(now)))
+        self.engine.next_tick(&self.ports).map(|tick| Duration::from_micros(tick.since(now)))
     }
 
     pub(crate) fn step(&mut self, now: Now, event: Event<'_>) {
@@ -117,7 +117,7 @@ impl Seat {
     }
 
     pub(crate) fn tick(&mut self, now: Now) {
-        if self.engine.next_tick().is_some_and(|tick| tick <= now) {
+        if self.engine.next_tick(&self.ports).is_some_and(|tick| tick <= now) {
             self.step(now, Event::Tick);
         }
     }

@@ -41,7 +41,7 @@ impl World {
         }
         self.watch_buffers(core);
         let seat = &mut self.seats[core];
-        if let Some(at) = seat.engine.next_tick()
+        if let Some(at) = seat.engine.next_tick(&seat.ports)
             && seat.tick.is_none()
         {
             seat.tick = Some(at.0);

@@ -81,6 +81,36 @@ fn epoll_on_two_cores() {
     core_of_it("epoll", "2", database("kernel_epoll_2"));
 }
 
+/// Clients that do not read are closed, and their sockets are not kept until they go.
+fn deaf_clients_are_closed(driver: &str, database: &'static str) {
+    let config = Config::over(cluster(Version::V15)).general("driver", &format!("{driver:?}"));
+    let proxy = config.start();
+    let mut deaf = proxy.open(database);
+    deaf.send(&[query("select repeat('x', 1000) from generate_series(1, 100000)")]);
+    assert_eq!(deaf.answer().map(|frame| frame.tag), Some(b'T'));
+    let id = proxy.show_of("clients", database)[0]["id"].clone();
+    proxy.order(&format!("kill_client {id}"));
+    let port = deaf.second().local_addr().unwrap().port();
+    assert!(proxy.holds(port));
+    eventually("its socket is closed", || !proxy.holds(port));
+    assert_eq!(proxy.open(database).value("select 1"), "1");
+    drop(deaf);
+}
+
+#[test]
+fn epoll_and_clients_that_do_not_read() {
+    deaf_clients_are_closed("epoll", database("kernel_epoll_deaf"));
+}
+
+#[test]
+fn io_uring_and_clients_that_do_not_read() {
+    if has_uring() {
+        deaf_clients_are_closed("uring", database("kernel_uring_deaf"));
+    } else {
+        println!("this kernel has no io_uring for us");
+    }
+}
+
 /// Whether this kernel lets the program use io_uring.
 fn has_uring() -> bool {
     let config = Config::over(cluster(Version::V15)).general("driver", "\"auto\"");

@@ -192,6 +192,17 @@ impl Proxy {
         kibibytes * 1024
     }
 
+    /// Whether it still has the socket of the client at this port.
+    pub(crate) fn holds(&self, port: u16) -> bool {
+        let (own, peer) = (format!(":{:04X}", self.refrain.port()), format!(":{port:04X}"));
+        let sockets = fs::read_to_string("/proc/net/tcp").unwrap();
+        sockets.lines().any(|line| {
+            let columns: Vec<_> = line.split_whitespace().collect();
+            // The kernel goes on with a closed socket by itself; that one has no inode.
+            columns[1].ends_with(&own) && columns[2].ends_with(&peer) && columns[9] != "0"
+        })
+    }
+
     /// What it has logged.
     pub(crate) fn log(&self) -> String {
         self.refrain.log()
