@@ -115,7 +115,7 @@ table! {
     password: Option<Secret>,
         NewConnections, takes ["secret"], not [];
 
-    /// Name of the program that the server is told; the client's when unset.
+    /// Name of the program, for clients that do not give theirs.
     application_name: Option<String>,
         NewConnections, takes ["refrain"], not [];
 

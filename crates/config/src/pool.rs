@@ -65,7 +65,7 @@ table! {
     max_waiting: Option<u32> = "unlimited" ["1" to "10000000"],
         Reload, takes ["100"], not ["0", "never"];
 
-    /// Time a query may take; then its server is dropped and the client disconnected.
+    /// Time a query may take; then it is cancelled and the client disconnected.
     query_timeout: Option<Duration> = "never" ["1ms" to "30d"],
         Reload, takes ["30s", "1d"], not ["0s", "30"];
 
@@ -73,15 +73,15 @@ table! {
     query_wait_timeout: Option<Duration> = "2min" ["1ms" to "30d"],
         Reload, takes ["30s", "never", "off"], not ["0s", "120"];
 
-    /// Time a client may be idle outside a transaction.
+    /// Time a client may be idle outside a transaction; then it is disconnected.
     client_idle_timeout: Option<Duration> = "never" ["1ms" to "365d"],
         Reload, takes ["1h"], not ["0s", "3600"];
 
-    /// Time a client may be idle inside a transaction.
+    /// Time a client may be idle inside a transaction; then it is disconnected and the transaction rolled back.
     idle_transaction_timeout: Option<Duration> = "never" ["1ms" to "30d"],
         Reload, takes ["5min"], not ["0s", "300"];
 
-    /// Time a transaction may take, whatever happens in it.
+    /// Time a transaction may take, whatever happens in it; then the client is disconnected.
     transaction_timeout: Option<Duration> = "never" ["1ms" to "30d"],
         Reload, takes ["1h"], not ["0s", "3600"];
 

@@ -134,9 +134,18 @@ impl Step<'_> {
         }
     }
 
-    /// Everything queued on a connection has gone: whoever feeds it may go on.
+    /// What was handed to the kernel has gone: if little is queued by now, whoever feeds the connection may go on.
     fn drained(&mut self, conn: Conn) {
-        let roles = &mut self.engine.roles;
+        let Engine { roles, hub, .. } = &mut *self.engine;
+        let pool = match roles.get(conn) {
+            Role::Client(client) => hub.find_pool(client.pool),
+            Role::Server(server) => hub.find_pool(server.pool),
+            Role::Cancel(_) | Role::Free => None,
+        };
+        let Some(low) = pool.map(|pool| pool.settings.options.buffer_low) else { return };
+        if self.ports.queued(conn) > low {
+            return;
+        }
         if let Some(client) = roles.client(conn) {
             let Some(server) = client.link.and_then(|server| roles.server(server)) else { return };
             if std::mem::take(&mut server.paused) {

@@ -52,7 +52,7 @@ pub enum Event<'a> {
         /// What; never empty.
         bytes: &'a [u8],
     },
-    /// Everything queued on `conn` has gone to the kernel.
+    /// What the kernel was handed for `conn` has gone; more may be queued by now.
     Drained {
         /// Its number.
         conn: Conn,

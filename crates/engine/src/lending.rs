@@ -251,7 +251,7 @@ impl Step<'_> {
     /// An idle server has sent what was queued on it: another core may have asked for it meanwhile.
     pub(crate) fn offer(&mut self, server: Conn) {
         let Some(s) = self.engine.roles.server(server) else { return };
-        if !matches!(s.custody, Custody::Idle) {
+        if !matches!(s.custody, Custody::Idle) || self.ports.queued(server) > 0 {
             return;
         }
         let id = s.pool;

@@ -21,7 +21,7 @@ use crate::fault::Cause;
 use crate::ids::{Conn, PoolId};
 use crate::roles::Role;
 use crate::settings::{Edit, Setting};
-use crate::shared::client_serial;
+use crate::shared::{Crowded, PoolShared, client_serial};
 
 /// Databases that are the admin console.
 const CONSOLES: [&str; 2] = ["refrain", "pgbouncer"];
@@ -233,6 +233,9 @@ impl Step<'_> {
                 Report { severity: "FATAL", sqlstate: "3D000", message: &message, hint: "" };
             return self.refuse_client(conn, Cause::UnknownDatabase, &report);
         };
+        if let Err(crowded) = self.engine.hub.shared.admit_client(&shared) {
+            return self.refuse_crowded(conn, crowded, &shared);
+        }
         shared.learn_secret(authenticated.secret());
         self.engine.hub.open_pool(&shared);
         let Some(client) = self.engine.roles.client(conn) else { return };
@@ -247,6 +250,16 @@ impl Step<'_> {
             }
             self.grow(shared.id);
         }
+    }
+
+    /// Ends a login of one client too many, in PostgreSQL's words.
+    fn refuse_crowded(&mut self, conn: Conn, crowded: Crowded, pool: &PoolShared) {
+        let message = match crowded {
+            Crowded::Database => format!("too many connections for database \"{}\"", pool.database),
+            Crowded::User => format!("too many connections for role \"{}\"", pool.user),
+        };
+        let report = Report { severity: "FATAL", sqlstate: "53300", message: &message, hint: "" };
+        self.refuse_client(conn, Cause::TooManyClients, &report);
     }
 
     /// The pool's server has been reached: clients that waited for that go on.

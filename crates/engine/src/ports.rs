@@ -217,17 +217,16 @@ impl Ports {
         None
     }
 
-    /// Takes back the buffer of a [`Output::Send`] whose bytes have all gone. Says whether nothing more
-    /// is queued on the connection: if so, the engine is to hear [`crate::Event::Drained`].
+    /// Takes back the buffer of a [`Output::Send`] whose bytes have all gone. Says whether the connection is open:
+    /// if so, the engine is to hear [`crate::Event::Drained`].
     pub fn sent(&mut self, conn: Conn, buffer: Vec<u8>) -> bool {
         self.keep(buffer);
         let Some(port) = self.ports.get_mut(conn.0 as usize) else { return false };
         port.in_flight = 0;
         if !port.pending.is_empty() || matches!(port.state, State::Closing(_)) {
             self.mark(conn);
-            return false;
         }
-        port.state == State::Open
+        self.port(conn).state == State::Open
     }
 
     fn port(&mut self, conn: Conn) -> &mut Port {
@@ -278,10 +277,12 @@ mod tests {
         ports.out(conn).extend_from_slice(b"d");
         assert!(ports.next().is_none(), "the first send is still under way");
         assert_eq!(ports.queued(conn), 4);
-        assert!(!ports.sent(conn, bytes));
+        assert!(ports.sent(conn, bytes), "the engine hears of it");
+        assert_eq!(ports.queued(conn), 1);
         let (_, bytes) = send(&mut ports);
         assert_eq!(bytes, b"d");
-        assert!(ports.sent(conn, bytes), "all has gone");
+        assert!(ports.sent(conn, bytes));
+        assert_eq!(ports.queued(conn), 0, "all has gone");
     }
 
     #[test]

@@ -275,8 +275,10 @@ impl Step<'_> {
         self.engine.clients -= 1;
         self.engine.hub.shared.clients.fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
         if let Some(pool) = self.engine.hub.find_pool(client.pool) {
+            let shared = pool.shared.clone();
             pool.remove_waiting(conn);
             pool.entering.retain(|&entering| entering != conn);
+            self.engine.hub.shared.client_gone(&shared);
         }
         if gone {
             self.ports.abandon(conn)

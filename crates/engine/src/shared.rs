@@ -99,6 +99,10 @@ pub struct PoolSettings {
     pub database_max: Option<u32>,
     /// Servers of the user at most.
     pub user_max: Option<u32>,
+    /// Clients of the database at most.
+    pub database_clients_max: Option<u32>,
+    /// Clients of the user at most.
+    pub user_clients_max: Option<u32>,
 }
 
 /// ParameterStatus messages of a server's login: name and value.
@@ -171,6 +175,22 @@ struct Exchange {
     starving: Vec<(PoolId, Core)>,
 }
 
+/// Clients that have shown who they are, by database and by user.
+#[derive(Debug, Default)]
+struct Census {
+    databases: HashMap<Arc<str>, u32>,
+    users: HashMap<Arc<str>, u32>,
+}
+
+/// Why a client may not be let in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Crowded {
+    /// The database has as many clients as it may have.
+    Database,
+    /// The user has as many clients as it may have.
+    User,
+}
+
 /// Whether a server may be connected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
@@ -198,6 +218,7 @@ pub struct Shared {
     environments: Mutex<HashMap<Box<[u8]>, EnvId>>,
     next_environment: AtomicU32,
     exchange: Mutex<Exchange>,
+    census: Mutex<Census>,
     serials: AtomicU64,
     auth_seed: AuthSeed,
 }
@@ -222,6 +243,7 @@ impl Shared {
             environments: Mutex::default(),
             next_environment: AtomicU32::new(1),
             exchange: Mutex::default(),
+            census: Mutex::default(),
             serials: AtomicU64::new(1),
             auth_seed: AuthSeed::new(auth_seed),
         };
@@ -345,6 +367,41 @@ impl Shared {
         std::mem::take(&mut exchange.starving)
     }
 
+    /// Counts a client in that has shown who it is.
+    ///
+    /// # Errors
+    /// Where its database or user has as many clients as it may have; it is not counted then.
+    pub fn admit_client(&self, pool: &PoolShared) -> Result<(), Crowded> {
+        let settings = pool.settings();
+        let mut census = lock(&self.census);
+        let Census { databases, users } = &mut *census;
+        let full = |count: Option<&u32>, max: Option<u32>| {
+            max.is_some_and(|max| count.copied().unwrap_or(0) >= max)
+        };
+        if full(databases.get(&pool.database), settings.database_clients_max) {
+            return Err(Crowded::Database);
+        }
+        if full(users.get(&pool.user), settings.user_clients_max) {
+            return Err(Crowded::User);
+        }
+        *databases.entry(pool.database.clone()).or_default() += 1;
+        *users.entry(pool.user.clone()).or_default() += 1;
+        Ok(())
+    }
+
+    /// A client that was admitted is gone.
+    pub fn client_gone(&self, pool: &PoolShared) {
+        let mut census = lock(&self.census);
+        let Census { databases, users } = &mut *census;
+        for (counts, name) in [(databases, &pool.database), (users, &pool.user)] {
+            let count = counts.get_mut(name).expect("who goes was counted");
+            *count -= 1;
+            if *count == 0 {
+                counts.remove(name);
+            }
+        }
+    }
+
     /// Servers of a pool, over all cores.
     pub fn servers(&self, pool: PoolId) -> u32 {
         lock(&self.exchange).pools.get(&pool).copied().unwrap_or(0)
@@ -378,6 +435,8 @@ fn settings(options: &Options, database: &str, user: &str) -> Option<Arc<PoolSet
         server,
         database_max: resolved.max_database_connections,
         user_max: resolved.max_user_connections,
+        database_clients_max: resolved.max_database_client_connections,
+        user_clients_max: resolved.max_user_client_connections,
     }))
 }
 

@@ -28,6 +28,7 @@ mod pins;
 mod modes;
 mod bulk;
 mod timeouts;
+mod options;
 mod console;
 mod kernels;
 mod statements;
