@@ -70,7 +70,8 @@ impl Hub {
         if self.pools.len() <= index {
             self.pools.resize_with(index + 1, || None);
         }
-        self.pools[index].get_or_insert_with(|| Box::new(Pool::new(shared.clone())))
+        let paused = || self.shared.is_paused(&shared.database);
+        self.pools[index].get_or_insert_with(|| Box::new(Pool::new(shared.clone(), paused())))
     }
 
     /// This core's part of a pool that a client or server of this core belongs to.

@@ -283,6 +283,7 @@ impl Step<'_> {
         if let Some(pool) = hub.find_pool(server.pool) {
             pool.servers += 1;
             pool.hungry = false;
+            server.close_needed |= server.era != pool.shared.era();
         }
         let id = server.pool;
         let known = hub.find_pool(id).is_some();
@@ -347,7 +348,8 @@ impl Step<'_> {
         pool.servers += 1;
         pool.connecting += 1;
         let host = pool.settings.host.clone();
-        let server = Server::new(serial, conn, id, &nothing, self.now);
+        let mut server = Server::new(serial, conn, id, &nothing, self.now);
+        server.era = pool.shared.era();
         self.engine.roles.set(conn, Role::Server(Box::new(server)));
         self.ports.act(Action::Connect { conn, host });
     }

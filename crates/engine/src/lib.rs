@@ -34,6 +34,7 @@ mod undo;
 // Who takes part.
 mod server;
 pub mod snapshot;
+mod pauses;
 pub mod shared;
 pub mod event;
 pub mod ports;

@@ -51,7 +51,7 @@ pub(crate) struct Pool {
 
 impl Pool {
     /// A pool without servers and clients.
-    pub(crate) fn new(shared: Arc<PoolShared>) -> Self {
+    pub(crate) fn new(shared: Arc<PoolShared>, paused: bool) -> Self {
         Self {
             settings: shared.settings(),
             shared,
@@ -60,7 +60,7 @@ impl Pool {
             entering: Vec::new(),
             servers: 0,
             connecting: 0,
-            paused: false,
+            paused,
             hungry: false,
             asking: Vec::new(),
             retry: Now(0),

@@ -86,6 +86,8 @@ pub(crate) struct Server {
     pub(crate) hush: bool,
     /// What a probe has found so far.
     pub(crate) probed: Option<Edit>,
+    /// Its pool's [`crate::shared::PoolShared::era`] when it was connected.
+    pub(crate) era: u32,
     /// When it was connected.
     pub(crate) connected: Now,
     /// When it was lent or given back.
@@ -134,6 +136,7 @@ impl Server {
             described: 0,
             hush: false,
             probed: None,
+            era: 0,
             connected: now,
             since: now,
             asked: now,

@@ -14,6 +14,7 @@ use crate::auth::{
     Credential, Like, Password, Salted, ScramVerifier, Secret, Seed as AuthSeed, Stored,
 };
 use crate::ids::{ClientSerial, Core, EnvId};
+use crate::pauses::Pauses;
 use crate::registry::{Registry, Seed};
 use crate::settings::Setting;
 use crate::snapshot::StatementView;
@@ -80,6 +81,8 @@ pub struct PoolShared {
     pub user: Arc<str>,
     /// Counts changes of schema that passed through here.
     pub epoch: AtomicU64,
+    /// Counts the times that its servers were to be connected anew.
+    era: AtomicU32,
     settings: RwLock<Arc<PoolSettings>>,
     /// What the first server said at its login: ParameterStatus, in order.
     welcome: Mutex<Option<Arc<Welcome>>>,
@@ -139,6 +142,11 @@ impl PoolShared {
     /// The schema epoch.
     pub fn epoch(&self) -> u64 {
         self.epoch.load(Relaxed)
+    }
+
+    /// Which servers are of now: those connected since they were last to be connected anew.
+    pub fn era(&self) -> u32 {
+        self.era.load(Relaxed)
     }
 
     /// What to log in to servers with.
@@ -219,6 +227,7 @@ pub struct Shared {
     next_environment: AtomicU32,
     exchange: Mutex<Exchange>,
     census: Mutex<Census>,
+    pauses: Mutex<Pauses>,
     serials: AtomicU64,
     auth_seed: AuthSeed,
 }
@@ -244,6 +253,7 @@ impl Shared {
             next_environment: AtomicU32::new(1),
             exchange: Mutex::default(),
             census: Mutex::default(),
+            pauses: Mutex::default(),
             serials: AtomicU64::new(1),
             auth_seed: AuthSeed::new(auth_seed),
         };
@@ -270,6 +280,31 @@ impl Shared {
         }
     }
 
+    /// Pauses or resumes a database, or all: for pools that a core opens later. Those that are open are told by
+    /// [`crate::event::Command`].
+    pub fn set_paused(&self, database: Option<&Arc<str>>, paused: bool) {
+        lock(&self.pauses).set(database, paused);
+    }
+
+    /// Whether a database is paused.
+    pub fn is_paused(&self, database: &str) -> bool {
+        lock(&self.pauses).has(database)
+    }
+
+    /// Whether all databases were paused at once.
+    pub fn are_all_paused(&self) -> bool {
+        lock(&self.pauses).all()
+    }
+
+    /// Has servers of a database, or all, connected anew: for those on their way from core to core.
+    pub fn reconnect(&self, database: Option<&Arc<str>>) {
+        for pool in lock(&self.pools).values() {
+            if database.is_none_or(|database| *database == pool.database) {
+                pool.era.fetch_add(1, Relaxed);
+            }
+        }
+    }
+
     /// A number that was never given before.
     pub fn serial(&self) -> u64 {
         self.serials.fetch_add(1, Relaxed)
@@ -289,6 +324,7 @@ impl Shared {
             database: key.0.clone(),
             user: key.1.clone(),
             epoch: AtomicU64::new(0),
+            era: AtomicU32::new(0),
             settings: RwLock::new(settings),
             welcome: Mutex::new(None),
             login: Mutex::new(login),
@@ -405,6 +441,15 @@ impl Shared {
     /// Servers of a pool, over all cores.
     pub fn servers(&self, pool: PoolId) -> u32 {
         lock(&self.exchange).pools.get(&pool).copied().unwrap_or(0)
+    }
+
+    /// Servers of a database, or all, over all cores and on the way between them.
+    pub fn database_servers(&self, database: Option<&str>) -> u32 {
+        let exchange = lock(&self.exchange);
+        match database {
+            Some(database) => exchange.databases.get(database).copied().unwrap_or(0),
+            None => exchange.databases.values().sum(),
+        }
     }
 
     /// Every statement, for the admin console.

@@ -36,7 +36,6 @@ pub(crate) struct State {
 #[derive(Debug, Default)]
 pub(crate) struct Flags {
     draining: AtomicBool,
-    paused: AtomicBool,
 }
 
 impl State {
@@ -54,25 +53,33 @@ impl State {
         self.flags.draining.store(true, Relaxed);
     }
 
-    /// Whether all databases are paused at once. A database may be paused on its own as well.
+    /// Whether all databases were paused at once. A database may be paused on its own as well.
     pub(crate) fn is_paused(&self) -> bool {
-        self.flags.paused.load(Relaxed)
+        self.shared.are_all_paused()
     }
 
-    /// Pauses a database, or all.
+    /// Pauses a database, or all. A core that opens a pool from now on reads it there; the others are told.
     pub(crate) fn pause(&self, database: Option<Arc<str>>) {
-        if database.is_none() {
-            self.flags.paused.store(true, Relaxed);
-        }
+        self.shared.set_paused(database.as_ref(), true);
         self.post.command(&Command::Pause(database));
     }
 
     /// Resumes a database, or all.
     pub(crate) fn resume(&self, database: Option<Arc<str>>) {
-        if database.is_none() {
-            self.flags.paused.store(false, Relaxed);
-        }
+        self.shared.set_paused(database.as_ref(), false);
         self.post.command(&Command::Resume(database));
+    }
+
+    /// Closes all clients and servers of a database, or all, and pauses it.
+    pub(crate) fn kill(&self, database: Option<Arc<str>>) {
+        self.shared.set_paused(database.as_ref(), true);
+        self.post.command(&Command::Kill(database));
+    }
+
+    /// Has each server of a database, or all, closed once its client is done with it.
+    pub(crate) fn reconnect(&self, database: Option<Arc<str>>) {
+        self.shared.reconnect(database.as_ref());
+        self.post.command(&Command::Reconnect(database));
     }
 
     /// What every core looks like now, in their order. Those that do not answer in time are left out:

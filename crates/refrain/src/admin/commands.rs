@@ -141,7 +141,7 @@ fn reload(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answer {
 fn pause(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answer {
     let database = database(desk, question, arguments)?;
     desk.state.pause(database.clone());
-    Ok(wait(desk, question, PAUSE, database, |_| true))
+    Ok(wait(desk, question, PAUSE, database))
 }
 
 fn resume(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answer {
@@ -155,18 +155,18 @@ fn resume(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answer {
 
 fn reconnect(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answer {
     let database = database(desk, question, arguments)?;
-    desk.state.post.command(&Command::Reconnect(database));
+    desk.state.reconnect(database);
     Ok(Some(text::done("RECONNECT")))
 }
 
 fn wait_close(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answer {
     let database = database(desk, question, arguments)?;
-    Ok(wait(desk, question, "WAIT_CLOSE", database, |server| server.close_needed))
+    Ok(wait(desk, question, "WAIT_CLOSE", database))
 }
 
 fn kill(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answer {
     let database = database(desk, question, arguments)?;
-    desk.state.post.command(&Command::Kill(database));
+    desk.state.kill(database);
     Ok(Some(text::done("KILL")))
 }
 
@@ -213,15 +213,14 @@ fn database(
     }
 }
 
-/// Answers once none of the database's servers is of the kind that is waited for: at the next look.
+/// Answers once the database has none of the servers any more that the command is about: at the next look.
 fn wait(
     desk: &mut Desk,
     question: &Question,
     tag: &'static str,
     database: Option<Arc<str>>,
-    concerns: fn(&refrain_engine::snapshot::ServerView) -> bool,
 ) -> Option<Vec<u8>> {
     let Question { core, client, .. } = *question;
-    desk.waiting.push(Waiting { core, client, tag, database, concerns });
+    desk.waiting.push(Waiting { core, client, tag, database });
     None
 }

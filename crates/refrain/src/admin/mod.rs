@@ -67,18 +67,20 @@ struct Waiting {
     tag: &'static str,
     /// All databases where there is none.
     database: Option<Arc<str>>,
-    /// The servers that are waited for.
-    concerns: fn(&ServerView) -> bool,
 }
 
 impl Waiting {
-    fn is_over(&self, snapshots: &[Snapshot]) -> bool {
+    /// A pause is over with the last server, wherever it is: one may be on its way from core to core.
+    fn is_over(&self, state: &State, snapshots: &[Snapshot]) -> bool {
+        if self.is_pause() {
+            return state.shared.database_servers(self.database.as_deref()) == 0;
+        }
         let named = |server: &&ServerView| match &self.database {
             Some(database) => server.database == *database,
             None => true,
         };
         let mut servers = snapshots.iter().flat_map(|snapshot| &snapshot.servers).filter(named);
-        !servers.any(self.concerns)
+        !servers.any(|server| server.close_needed)
     }
 
     fn is_pause(&self) -> bool {
@@ -159,8 +161,9 @@ impl Desk {
         let paused = self.state.is_paused();
         let undone = |waiting: &mut Waiting| waiting.is_pause_of_all() && !paused;
         self.give_up(undone);
-        let over =
-            |waiting: &mut Waiting| waiting.is_over(&snapshots) || waiting.is_gone(&snapshots);
+        let over = |waiting: &mut Waiting| {
+            waiting.is_over(&self.state, &snapshots) || waiting.is_gone(&snapshots)
+        };
         let done: Vec<_> = self.waiting.extract_if(.., over).collect();
         for Waiting { core, client, tag, .. } in done {
             self.reply(core, client, text::done(tag));

@@ -155,8 +155,6 @@ pub(super) const DATABASES: Listing<DatabaseRow> = Listing {
 };
 
 fn database_row(view: &View<'_>, entry: &Database, name: String) -> DatabaseRow {
-    let pools = view.snapshots.iter().flat_map(|core| &core.pools);
-    let paused = pools.filter(|pool| *pool.database == name).any(|pool| pool.paused);
     let Backend::Postgres(server) = &entry.backend;
     DatabaseRow {
         server: Some(server.clone()),
@@ -165,7 +163,7 @@ fn database_row(view: &View<'_>, entry: &Database, name: String) -> DatabaseRow 
         servers: view.servers().filter(|(_, server)| *server.database == name).count() as u64,
         max_clients: entry.max_client_connections.unwrap_or(0).into(),
         clients: view.clients().filter(|(_, client)| *client.database == name).count() as u64,
-        paused: paused || view.state.is_paused(),
+        paused: view.state.shared.is_paused(&name),
         name,
     }
 }

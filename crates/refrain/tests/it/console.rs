@@ -20,6 +20,13 @@ fn waiting(proxy: &Proxy, database: &str, count: &str) {
     });
 }
 
+fn waiting_at_all(proxy: &Proxy, database: &str, count: u32) {
+    eventually("as many wait", || {
+        let pools = proxy.show_of("pools", database);
+        pools.iter().map(|pool| pool["cl_waiting"].parse::<u32>().unwrap()).sum::<u32>() == count
+    });
+}
+
 #[test]
 fn e82_a_reload_changes_the_size_of_pools() {
     let database = database("console_size");
@@ -125,6 +132,29 @@ fn pause_and_resume() {
     waiting(&proxy, database, "1");
     proxy.order("resume");
     assert_eq!(one.ready().words(), "T D(4) C(SELECT 1) Z(I)");
+}
+
+#[test]
+fn pause_reaches_pools_that_are_opened_later() {
+    let database = database("console_pause_later");
+    let proxy = over_15().general("workers", "2").pool("pool_size", "3").start();
+    proxy.open("postgres").run("select 1");
+    proxy.order(&format!("pause {database}"));
+    // Each core opens its pool for the first of these.
+    let names = [("user", "postgres"), ("database", database)];
+    let startup = crate::session::startup(0x0003_0000, &names);
+    let mut clients: Vec<_> = (0..4).map(|_| Session::raw(proxy.addr(), &startup)).collect();
+    waiting_at_all(&proxy, database, 4);
+    assert!(proxy.show_of("servers", database).is_empty());
+    assert_eq!(proxy.open("postgres").value("select 1"), "1");
+    proxy.order("resume");
+    assert!(clients.iter_mut().all(|client| client.ready().status().is_some()));
+    proxy.order("kill");
+    assert!(clients.iter_mut().all(|client| client.rest().code() == "57P01"));
+    let mut late = Session::raw(proxy.addr(), &startup);
+    proxy.order(&format!("resume {database}"));
+    assert!(late.ready().status().is_some());
+    assert_eq!(late.value("select 1"), "1");
 }
 
 #[test]

@@ -1,0 +1,57 @@
+//! Which databases are paused: lent no server until they are resumed.
+//!
+//! It stands beside the cores and not only in their pools, because a core opens a pool when its first client comes, which
+//! may be after the operator's word.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// Which databases are paused.
+#[derive(Debug, Default)]
+pub(crate) struct Pauses {
+    /// Whether those are that were never spoken of.
+    all: bool,
+    /// The exceptions.
+    except: HashSet<Arc<str>>,
+}
+
+impl Pauses {
+    /// Pauses or resumes a database, or all.
+    pub(crate) fn set(&mut self, database: Option<&Arc<str>>, paused: bool) {
+        match database {
+            None => *self = Self { all: paused, except: HashSet::new() },
+            Some(database) if self.all == paused => drop(self.except.remove(database)),
+            Some(database) => drop(self.except.insert(database.clone())),
+        }
+    }
+
+    /// Whether a database is paused.
+    pub(crate) fn has(&self, database: &str) -> bool {
+        self.all != self.except.contains(database)
+    }
+
+    /// Whether all databases were paused at once.
+    pub(crate) fn all(&self) -> bool {
+        self.all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_word_counts() {
+        let (one, two) = (Arc::from("one"), Arc::from("two"));
+        let mut pauses = Pauses::default();
+        pauses.set(Some(&one), true);
+        assert_eq!((pauses.has("one"), pauses.has("two"), pauses.all()), (true, false, false));
+        pauses.set(None, true);
+        pauses.set(Some(&two), false);
+        assert_eq!((pauses.has("one"), pauses.has("two"), pauses.all()), (true, false, true));
+        pauses.set(Some(&two), true);
+        assert!(pauses.has("two"));
+        pauses.set(None, false);
+        assert!(!pauses.has("one"));
+    }
+}
