@@ -209,7 +209,7 @@ impl Step<'_> {
         let Some(proof) = s.ledger.quiescent() else { return self.close_server(server) };
         let leaves = self.engine.hub.draining || self.engine.hub.vacates(s.pool, now);
         let pool = self.engine.hub.pool(s.pool);
-        if s.close_needed || s.expires < now || pool.paused || leaves && pool.waiting() == 0 {
+        if s.close_needed || s.expires < now || pool.paused || leaves && !pool.is_wanted() {
             return self.close_server(server);
         }
         s.custody = Custody::Idle;

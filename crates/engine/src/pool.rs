@@ -116,6 +116,11 @@ impl Pool {
         self.waiting.retain(|&waiting| waiting != client);
     }
 
+    /// Whether a client here or at another core wants a server.
+    pub(crate) fn is_wanted(&self) -> bool {
+        !self.waiting.is_empty() || !self.asking.is_empty()
+    }
+
     /// How many clients wait.
     pub(crate) fn waiting(&self) -> usize {
         self.waiting.len()

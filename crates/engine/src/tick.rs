@@ -117,7 +117,9 @@ impl Step<'_> {
 
     fn tick_server(&mut self, conn: Conn) {
         let now = self.now;
+        let shared = self.engine.hub.shared.clone();
         let Some(server) = self.engine.roles.server(conn) else { return };
+        let vacates = self.engine.hub.vacates(server.pool, now);
         let pool = self.engine.hub.pool(server.pool);
         let options = &pool.settings.options;
         match server.custody {
@@ -130,8 +132,9 @@ impl Step<'_> {
                 let old = server.expires <= now || server.close_needed;
                 let unused =
                     options.server_idle_timeout.is_some_and(|s| server.since.after(s) <= now);
-                let spare = pool.servers > options.min_pool_size;
-                if old || unused && spare {
+                let spare = || shared.servers(server.pool) > options.min_pool_size;
+                let leaves = vacates && !pool.is_wanted();
+                if old || unused && spare() || leaves {
                     self.close_server(conn);
                 }
             }
