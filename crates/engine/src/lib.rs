@@ -35,6 +35,7 @@ mod undo;
 mod server;
 pub mod snapshot;
 mod pauses;
+mod pool_shared;
 pub mod shared;
 pub mod event;
 pub mod ports;

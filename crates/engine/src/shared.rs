@@ -8,19 +8,18 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
-use refrain_config::{Backend, Host, Options, PoolOptions, Server, UserSecret};
+use refrain_config::{Options, UserSecret};
 
-use crate::auth::{
-    Credential, Like, Password, Salted, ScramVerifier, Secret, Seed as AuthSeed, Stored,
-};
+use crate::auth::{Credential, Like, Password, ScramVerifier, Seed as AuthSeed, Stored};
 use crate::ids::{ClientSerial, Core, EnvId};
 use crate::pauses::Pauses;
 use crate::registry::{Registry, Seed};
-use crate::settings::Setting;
 use crate::snapshot::StatementView;
 use crate::time::Now;
 
 pub use crate::ids::PoolId;
+pub(crate) use crate::pool_shared::Welcome;
+pub use crate::pool_shared::{PoolSettings, PoolShared};
 
 /// What one core tells another.
 #[derive(Clone, Debug)]
@@ -68,110 +67,6 @@ pub enum Message {
         /// Which pool.
         pool: PoolId,
     },
-}
-
-/// One user of one database, over all cores.
-#[derive(Debug)]
-pub struct PoolShared {
-    /// Its number.
-    pub id: PoolId,
-    /// The database as clients name it.
-    pub database: Arc<str>,
-    /// The user as clients name themselves.
-    pub user: Arc<str>,
-    /// Counts changes of schema that passed through here.
-    pub epoch: AtomicU64,
-    /// Counts the times that its servers were to be connected anew.
-    era: AtomicU32,
-    settings: RwLock<Arc<PoolSettings>>,
-    /// What the first server said at its login: ParameterStatus, in order.
-    welcome: Mutex<Option<Arc<Welcome>>>,
-    login: Mutex<ServerLogin>,
-}
-
-/// What is configured for a pool.
-#[derive(Clone, Debug)]
-pub struct PoolSettings {
-    /// Options, those of database and user laid over the defaults.
-    pub options: PoolOptions,
-    /// Where its servers are.
-    pub host: Arc<Host>,
-    /// The server to log in to.
-    pub server: Server,
-    /// Servers of the database at most.
-    pub database_max: Option<u32>,
-    /// Servers of the user at most.
-    pub user_max: Option<u32>,
-    /// Clients of the database at most.
-    pub database_clients_max: Option<u32>,
-    /// Clients of the user at most.
-    pub user_clients_max: Option<u32>,
-}
-
-/// ParameterStatus messages of a server's login: name and value.
-pub(crate) type Welcome = Vec<Setting>;
-
-/// How to log in to the pool's servers.
-#[derive(Debug)]
-struct ServerLogin {
-    secret: Secret,
-    salted: Option<Salted>,
-}
-
-impl PoolShared {
-    /// What is configured now.
-    pub fn settings(&self) -> Arc<PoolSettings> {
-        self.settings.read().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// What the first server said at its login.
-    pub fn welcome(&self) -> Option<Arc<Welcome>> {
-        lock(&self.welcome).clone()
-    }
-
-    /// Remembers what a server said at its login; says whether it is the first, or says other things.
-    pub fn learn_welcome(&self, said: Welcome) -> bool {
-        let mut known = lock(&self.welcome);
-        let news = known.as_ref().is_none_or(|known| **known != said);
-        if news {
-            *known = Some(Arc::new(said));
-        }
-        news
-    }
-
-    /// The schema epoch.
-    pub fn epoch(&self) -> u64 {
-        self.epoch.load(Relaxed)
-    }
-
-    /// Which servers are of now: those connected since they were last to be connected anew.
-    pub fn era(&self) -> u32 {
-        self.era.load(Relaxed)
-    }
-
-    /// What to log in to servers with.
-    pub fn secret(&self) -> Secret {
-        lock(&self.login).secret.clone()
-    }
-
-    /// Takes a client's secret for the servers, where none is configured.
-    pub fn learn_secret(&self, secret: &Secret) {
-        let settings = self.settings();
-        let own = settings.server.user.as_deref() == Some(&*self.user);
-        if own && settings.server.password.is_none() && !matches!(secret, Secret::None) {
-            lock(&self.login).secret = secret.clone();
-        }
-    }
-
-    /// What PBKDF2 made of the secret, to do it once a pool.
-    pub fn salted(&self) -> Option<Salted> {
-        lock(&self.login).salted.clone()
-    }
-
-    /// Keeps what PBKDF2 made of the secret.
-    pub fn keep_salted(&self, salted: Option<Salted>) {
-        lock(&self.login).salted = salted;
-    }
 }
 
 /// Servers that exist, and cores that would like another.
@@ -270,12 +165,8 @@ impl Shared {
         *self.options.write().unwrap_or_else(PoisonError::into_inner) = options.clone();
         lock(&self.credentials).clear();
         for pool in lock(&self.pools).values() {
-            if let Some(settings) = settings(&options, &pool.database, &pool.user) {
-                let mut login = lock(&pool.login);
-                if settings.server.password.is_some() {
-                    *login = ServerLogin { secret: configured(&settings.server), salted: None };
-                }
-                *pool.settings.write().unwrap_or_else(PoisonError::into_inner) = settings;
+            if let Some(settings) = PoolSettings::of(&options, &pool.database, &pool.user) {
+                pool.configure(settings);
             }
         }
     }
@@ -300,7 +191,7 @@ impl Shared {
     pub fn reconnect(&self, database: Option<&Arc<str>>) {
         for pool in lock(&self.pools).values() {
             if database.is_none_or(|database| *database == pool.database) {
-                pool.era.fetch_add(1, Relaxed);
+                pool.begin_era();
             }
         }
     }
@@ -317,18 +208,9 @@ impl Shared {
         if let Some(pool) = pools.get(&key) {
             return Some(pool.clone());
         }
-        let settings = settings(&self.options(), database, user)?;
-        let login = ServerLogin { secret: configured(&settings.server), salted: None };
-        let pool = Arc::new(PoolShared {
-            id: PoolId(u32::try_from(pools.len()).ok()?),
-            database: key.0.clone(),
-            user: key.1.clone(),
-            epoch: AtomicU64::new(0),
-            era: AtomicU32::new(0),
-            settings: RwLock::new(settings),
-            welcome: Mutex::new(None),
-            login: Mutex::new(login),
-        });
+        let settings = PoolSettings::of(&self.options(), database, user)?;
+        let id = PoolId(u32::try_from(pools.len()).ok()?);
+        let pool = Arc::new(PoolShared::new(id, key.clone(), settings));
         pools.insert(key, pool.clone());
         Some(pool)
     }
@@ -469,25 +351,6 @@ impl Shared {
 /// Names a client for as long as the process runs.
 pub fn client_serial(shared: &Shared) -> ClientSerial {
     ClientSerial(shared.serial())
-}
-
-fn settings(options: &Options, database: &str, user: &str) -> Option<Arc<PoolSettings>> {
-    let resolved = options.pool(database, user)?;
-    let Backend::Postgres(server) = resolved.backend;
-    Some(Arc::new(PoolSettings {
-        options: resolved.options,
-        host: Arc::new(server.host.clone()),
-        server,
-        database_max: resolved.max_database_connections,
-        user_max: resolved.max_user_connections,
-        database_clients_max: resolved.max_database_client_connections,
-        user_clients_max: resolved.max_user_client_connections,
-    }))
-}
-
-fn configured(server: &Server) -> Secret {
-    let password = server.password.as_ref().and_then(|secret| Password::new(secret.expose()));
-    password.map_or(Secret::None, Secret::Password)
 }
 
 fn stored(secret: &UserSecret) -> Option<Stored> {

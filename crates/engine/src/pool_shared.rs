@@ -1,0 +1,172 @@
+//! What the cores share of one pool: its options, its login to servers, and what those said of themselves.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use refrain_config::{Backend, Host, Options, PoolOptions, Server};
+
+use crate::auth::{Password, Salted, Secret};
+use crate::ids::PoolId;
+use crate::settings::Setting;
+
+/// One user of one database, over all cores.
+#[derive(Debug)]
+pub struct PoolShared {
+    /// Its number.
+    pub id: PoolId,
+    /// The database as clients name it.
+    pub database: Arc<str>,
+    /// The user as clients name themselves.
+    pub user: Arc<str>,
+    /// Counts changes of schema that passed through here.
+    pub epoch: AtomicU64,
+    /// Counts the times that its servers were to be connected anew.
+    era: AtomicU32,
+    settings: RwLock<Arc<PoolSettings>>,
+    /// What the first server said at its login: ParameterStatus, in order.
+    welcome: Mutex<Option<Arc<Welcome>>>,
+    login: Mutex<ServerLogin>,
+}
+
+/// What is configured for a pool.
+#[derive(Clone, Debug)]
+pub struct PoolSettings {
+    /// Options, those of database and user laid over the defaults.
+    pub options: PoolOptions,
+    /// Where its servers are.
+    pub host: Arc<Host>,
+    /// The server to log in to.
+    pub server: Server,
+    /// Servers of the database at most.
+    pub database_max: Option<u32>,
+    /// Servers of the user at most.
+    pub user_max: Option<u32>,
+    /// Clients of the database at most.
+    pub database_clients_max: Option<u32>,
+    /// Clients of the user at most.
+    pub user_clients_max: Option<u32>,
+}
+
+/// ParameterStatus messages of a server's login: name and value.
+pub(crate) type Welcome = Vec<Setting>;
+
+/// How to log in to the pool's servers.
+#[derive(Debug)]
+struct ServerLogin {
+    secret: Secret,
+    salted: Option<Salted>,
+}
+
+impl PoolShared {
+    /// A pool that nobody has used yet.
+    pub(crate) fn new(
+        id: PoolId,
+        (database, user): (Arc<str>, Arc<str>),
+        settings: Arc<PoolSettings>,
+    ) -> Self {
+        let login = ServerLogin { secret: configured(&settings.server), salted: None };
+        Self {
+            id,
+            database,
+            user,
+            epoch: AtomicU64::new(0),
+            era: AtomicU32::new(0),
+            settings: RwLock::new(settings),
+            welcome: Mutex::new(None),
+            login: Mutex::new(login),
+        }
+    }
+
+    /// Puts other options in force.
+    pub(crate) fn configure(&self, settings: Arc<PoolSettings>) {
+        if settings.server.password.is_some() {
+            *lock(&self.login) = ServerLogin { secret: configured(&settings.server), salted: None };
+        }
+        *self.settings.write().unwrap_or_else(PoisonError::into_inner) = settings;
+    }
+
+    /// Has all servers connected anew.
+    pub(crate) fn begin_era(&self) {
+        self.era.fetch_add(1, Relaxed);
+    }
+
+    /// What is configured now.
+    pub fn settings(&self) -> Arc<PoolSettings> {
+        self.settings.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// What the first server said at its login.
+    pub fn welcome(&self) -> Option<Arc<Welcome>> {
+        lock(&self.welcome).clone()
+    }
+
+    /// Remembers what a server said at its login; says whether it is the first, or says other things.
+    pub fn learn_welcome(&self, said: Welcome) -> bool {
+        let mut known = lock(&self.welcome);
+        let news = known.as_ref().is_none_or(|known| **known != said);
+        if news {
+            *known = Some(Arc::new(said));
+        }
+        news
+    }
+
+    /// The schema epoch.
+    pub fn epoch(&self) -> u64 {
+        self.epoch.load(Relaxed)
+    }
+
+    /// Which servers are of now: those connected since they were last to be connected anew.
+    pub fn era(&self) -> u32 {
+        self.era.load(Relaxed)
+    }
+
+    /// What to log in to servers with.
+    pub fn secret(&self) -> Secret {
+        lock(&self.login).secret.clone()
+    }
+
+    /// Takes a client's secret for the servers, where none is configured.
+    pub fn learn_secret(&self, secret: &Secret) {
+        let settings = self.settings();
+        let own = settings.server.user.as_deref() == Some(&*self.user);
+        if own && settings.server.password.is_none() && !matches!(secret, Secret::None) {
+            lock(&self.login).secret = secret.clone();
+        }
+    }
+
+    /// What PBKDF2 made of the secret, to do it once a pool.
+    pub fn salted(&self) -> Option<Salted> {
+        lock(&self.login).salted.clone()
+    }
+
+    /// Keeps what PBKDF2 made of the secret.
+    pub fn keep_salted(&self, salted: Option<Salted>) {
+        lock(&self.login).salted = salted;
+    }
+}
+
+impl PoolSettings {
+    /// What is configured for a user of a database; `None` where there is no such database.
+    pub(crate) fn of(options: &Options, database: &str, user: &str) -> Option<Arc<Self>> {
+        let resolved = options.pool(database, user)?;
+        let Backend::Postgres(server) = resolved.backend;
+        Some(Arc::new(Self {
+            options: resolved.options,
+            host: Arc::new(server.host.clone()),
+            server,
+            database_max: resolved.max_database_connections,
+            user_max: resolved.max_user_connections,
+            database_clients_max: resolved.max_database_client_connections,
+            user_clients_max: resolved.max_user_client_connections,
+        }))
+    }
+}
+
+fn configured(server: &Server) -> Secret {
+    let password = server.password.as_ref().and_then(|secret| Password::new(secret.expose()));
+    password.map_or(Secret::None, Secret::Password)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
