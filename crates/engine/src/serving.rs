@@ -197,6 +197,8 @@ impl Step<'_> {
                     Ok(Target::Unknown) => return Wants::Server,
                     Err(_) => return Wants::End(Cause::ClientProtocol),
                 }
+                let pool = client.pool;
+                self.engine.hub.pool(pool).counters.closes_answered += 1;
                 write::bare(self.ports.out(conn), back::CLOSE_COMPLETE);
                 Wants::Used(length)
             }

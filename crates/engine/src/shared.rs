@@ -285,6 +285,20 @@ impl Shared {
         std::mem::take(&mut exchange.starving)
     }
 
+    /// How many servers a pool has beyond what it, its database or its user may have: a reload has made that less.
+    pub fn surplus(&self, pool: &PoolShared) -> u32 {
+        let settings = pool.settings();
+        let exchange = lock(&self.exchange);
+        let options = &settings.options;
+        let size = options.pool_size.saturating_add(options.reserve_pool_size);
+        let beyond = |count: Option<&u32>, max: Option<u32>| {
+            max.map_or(0, |max| count.copied().unwrap_or(0).saturating_sub(max))
+        };
+        beyond(exchange.pools.get(&pool.id), Some(size))
+            .max(beyond(exchange.databases.get(&pool.database), settings.database_max))
+            .max(beyond(exchange.users.get(&pool.user), settings.user_max))
+    }
+
     /// Counts a client in that has shown who it is.
     ///
     /// # Errors

@@ -148,7 +148,18 @@ impl Step<'_> {
         }
     }
 
+    /// Closes idle servers of a pool that has more than it may have, the one first that was used longest ago.
+    fn shrink(&mut self, id: PoolId) {
+        let shared = self.engine.hub.shared.clone();
+        let pool = self.engine.hub.pool(id);
+        for _ in 0..shared.surplus(&pool.shared) {
+            let Some(server) = self.engine.hub.pool(id).take_coldest(|_| true) else { return };
+            self.close_server(server);
+        }
+    }
+
     fn tick_pool(&mut self, id: PoolId) {
+        self.shrink(id);
         // A core that did not know the pool yet, or has had a server since, is asked again.
         let pool = self.engine.hub.pool(id);
         pool.hungry &= pool.waiting() == 0 && pool.entering.is_empty();

@@ -6,7 +6,6 @@ use std::net::TcpStream;
 use refrain_differ::msg::Msg;
 use xtask::postgres::free_port;
 
-use crate::known;
 use crate::session::{LIMIT, Session, bind, execute, parse, query};
 use crate::world::{Config, Proxy, Version, cluster, database, eventually};
 
@@ -41,19 +40,16 @@ fn e82_a_reload_changes_the_size_of_pools() {
 
 #[test]
 fn e82_a_pool_that_shrinks() {
-    let known = "e82_a_pool_that_shrinks";
-    known::test(known, || {
-        let database = database("console_shrink");
-        let proxy = over_15().pool("pool_size", "2").start();
-        let (mut one, mut two) = (proxy.open(database), proxy.open(database));
-        one.run("begin");
-        two.run("select 1");
-        proxy.reload(&over_15());
-        one.run("commit");
-        let servers = || proxy.show_of("servers", database).len();
-        eventually("there is one server", || servers() == 1);
-        assert_eq!(one.pid(), two.pid());
-    });
+    let database = database("console_shrink");
+    let proxy = over_15().pool("pool_size", "2").start();
+    let (mut one, mut two) = (proxy.open(database), proxy.open(database));
+    one.run("begin");
+    two.run("select 1");
+    proxy.reload(&over_15());
+    one.run("commit");
+    let servers = || proxy.show_of("servers", database).len();
+    eventually("there is one server", || servers() == 1);
+    assert_eq!(one.pid(), two.pid());
 }
 
 #[test]

@@ -1,9 +1,7 @@
 //! What is known to fail.
 //!
-//! A test listed here runs all the same. It may fail, which is printed; once it passes, that is printed,
+//! A script listed here runs all the same. It may fail, which is printed; once it passes, that is printed,
 //! and its row has to go.
-
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// How often a known failure shows.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -16,7 +14,7 @@ pub(crate) enum Shows {
 
 use Shows::{Always, Sometimes};
 
-/// Name of a test or script, the latter with `@15` or `@18` if it fails with that version only;
+/// Name of a script, with `@15` or `@18` if it fails with that version only;
 /// whether it always fails; what differs from what should be.
 const KNOWN_FAILURES: &[(&str, Shows, &str)] = &[
     ("e24_eviction_skipped_by_an_error", Always, EVICTION_SKIPPED),
@@ -32,16 +30,6 @@ const KNOWN_FAILURES: &[(&str, Shows, &str)] = &[
     ("e59_settings_that_change_the_meaning", Sometimes, SET_AND_PARSE),
     ("e38_query_without_sync_and_the_next_client@18", Always, NEXT_COMMAND),
     ("e38_function_call_without_sync@18", Always, NEXT_COMMAND),
-    (
-        "e86_closes_answered_are_counted",
-        Always,
-        "closes_answered stays 0 where a Close is answered while no server is lent",
-    ),
-    (
-        "e82_a_pool_that_shrinks",
-        Always,
-        "servers beyond a pool_size that a reload has made smaller stay connected while idle",
-    ),
 ];
 
 const EVICTION_SKIPPED: &str = "42P05 from a Parse that the program puts in front: the Close that \
@@ -65,17 +53,5 @@ pub(crate) fn judge(name: &str, outcome: Result<(), String>) -> Result<String, S
         (Ok(()), Some((Always, _))) => Ok("passes now: take it off KNOWN_FAILURES".to_owned()),
         (Err(_), Some((_, what))) => Ok(format!("known failure: {what}")),
         (Err(why), None) => Err(why),
-    }
-}
-
-/// Runs a test that may be known to fail; `name` is its function's.
-pub(crate) fn test(name: &str, run: impl FnOnce()) {
-    if failure(name).is_none() {
-        return run();
-    }
-    let outcome = catch_unwind(AssertUnwindSafe(run)).map_err(|_| "told above".to_owned());
-    match judge(name, outcome) {
-        Ok(said) => println!("{name}: {said}"),
-        Err(why) => panic!("{name}: {why}"),
     }
 }
