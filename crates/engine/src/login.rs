@@ -103,7 +103,12 @@ impl Step<'_> {
         }
         let max = self.engine.hub.shared.options().general.max_client_conn;
         let clients = self.engine.hub.shared.clients.load(std::sync::atomic::Ordering::Relaxed);
-        if clients > max || self.engine.hub.draining {
+        if self.engine.hub.draining {
+            let message = "the database system is shutting down";
+            let report = Report { severity: "FATAL", sqlstate: "57P03", message, hint: "" };
+            return self.refuse_client(conn, Cause::Shutdown, &report);
+        }
+        if clients > max {
             return self.end_client(conn, Cause::TooManyClients);
         }
         self.negotiate(conn, startup);

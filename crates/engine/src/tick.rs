@@ -102,15 +102,19 @@ impl Step<'_> {
         }
     }
 
-    /// While draining, a client leaves when it has nothing under way.
+    /// While draining, a client leaves when it has nothing under way: nothing that it was not answered in full, and
+    /// no request of which the beginning has come.
     fn drain_client(&mut self, conn: Conn) {
         let Some(client) = self.engine.roles.client(conn) else { return };
-        let busy = client.link.is_some() || client.blocked != Blocked::No;
-        let session = matches!(client.phase, Phase::Ready(_))
-            && client.link.is_some_and(|server| {
-                self.engine.roles.server(server).is_some_and(|s| s.ledger.quiescent().is_some())
-            });
-        if !busy || session {
+        let ready = matches!(client.phase, Phase::Ready(_));
+        let speaks = ready && (client.inbox.held() > 0 || client.inbox.rest > 0);
+        let (link, waits) = (client.link, client.blocked != Blocked::No);
+        let is_quiet = |server: &Server| ready && server.ledger.quiescent().is_some();
+        let busy = match link {
+            Some(server) => !self.engine.roles.server(server).is_some_and(|s| is_quiet(s)),
+            None => waits,
+        };
+        if !busy && !speaks {
             self.end_client(conn, Cause::Shutdown);
         }
     }

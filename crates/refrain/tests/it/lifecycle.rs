@@ -182,6 +182,31 @@ fn e84_terminating_waits_for_transactions() {
     proxy.wait_for_end();
 }
 
+/// Says the beginning of a request behind a commit, and the rest when the program has begun to drain.
+fn drained_amid_a_request(proxy: &mut Proxy, database: &str) {
+    let mut busy = proxy.open(database);
+    let mut idle = proxy.open("postgres");
+    busy.run("begin");
+    let both = encode(&[query("commit"), query("select 2"), query("select 3")]);
+    busy.write(&both[..both.len() - 2]);
+    assert_eq!(busy.ready().words(), "C(COMMIT) Z(I)");
+    assert_eq!(busy.ready().words(), "T D(2) C(SELECT 1) Z(I)");
+    proxy.signal("TERM");
+    assert_eq!(idle.rest().code(), "57P01");
+    busy.write(&both[both.len() - 2..]);
+    assert_eq!(busy.ready().words(), "T D(3) C(SELECT 1) Z(I)");
+    assert_eq!(busy.rest().words(), "E(57P01)");
+    proxy.wait_for_end();
+}
+
+#[test]
+fn e84_nobody_is_cut_off_amid_a_request() {
+    let database = database("drain_pipeline");
+    drained_amid_a_request(&mut over_15().start(), database);
+    let config = over_15().pool("pool_mode", "\"session\"");
+    drained_amid_a_request(&mut config.pool("pool_size", "2").start(), database);
+}
+
 #[test]
 fn terminating_twice_does_not_wait() {
     let mut proxy = over_15().start();
