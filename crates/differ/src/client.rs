@@ -16,7 +16,7 @@ type Params = Rc<BTreeMap<String, String>>;
 
 /// Differences that are let pass without a [`crate::mask::Mask`], because they concern the order of
 /// frames. The last two end the episode, since the sessions have parted.
-pub const PASSES: [(&str, &str); 3] = [
+pub const PASSES: [(&str, &str); 5] = [
     (
         "describe-stale",
         "PostgreSQL sends 't' before the error of a stale statement, a Parse put in \
@@ -26,6 +26,16 @@ pub const PASSES: [(&str, &str); 3] = [
         "aborted-describe",
         "in an aborted transaction Describe of a statement without rows succeeds, \
       a Parse put in front cannot",
+    ),
+    (
+        "gone-describe",
+        "Describe of a statement without rows succeeds though what it was analysed against is gone, \
+      a Parse put in front cannot",
+    ),
+    (
+        "gone-bind",
+        "a Bind whose parameters are wrong says so before it is seen that what the statement was analysed \
+      against is gone, a Parse put in front sees that first",
     ),
     ("stale-plan", "0A000 on one side only: feature `stale`, another server has no old plan (E67)"),
 ];
@@ -371,10 +381,20 @@ fn pass(direct: &Frame, proxied: &Frame, features: &Features) -> Option<usize> {
     if direct.tag == b't' && fails(proxied, b"25P02") {
         return Some(1);
     }
+    let gone = ["3F000", "42704", "42703", "42883", "42P01"];
+    let gone = gone.iter().any(|code| fails(proxied, code.as_bytes()));
+    if direct.tag == b't' && gone {
+        return Some(2);
+    }
+    let misread =
+        direct.tag == b'E' && (fails(direct, b"08P01") || direct.field(b'C').starts_with(b"22"));
+    if misread && gone {
+        return Some(3);
+    }
     let stale = ["0A000", "42804", "42883", "42P18", "XX000", "42704", "42703", "26000"];
     let one_stale =
         stale.iter().any(|code| fails(direct, code.as_bytes()) != fails(proxied, code.as_bytes()));
     // Without an error the new shape shows: RowDescription, ParameterDescription or a row.
     let shape = direct.tag == proxied.tag && matches!(direct.tag, b'T' | b't' | b'D');
-    (features.has("stale") && (one_stale || shape)).then_some(2)
+    (features.has("stale") && (one_stale || shape)).then_some(4)
 }

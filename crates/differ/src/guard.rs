@@ -36,11 +36,12 @@ impl Guard {
             env: if self.dirty { self.unknown() } else { known(ledger) },
             touched: self.dirty,
             local: BTreeMap::new(),
+            writes: BTreeMap::new(),
         };
         let mut envs = Vec::with_capacity(msgs.len());
-        for msg in msgs {
+        for (at, msg) in msgs.iter().enumerate() {
             envs.push(walk.env);
-            if !walk.allows(ledger, msg) {
+            if !walk.allows(ledger, msg) || walk.suspends(ledger, msg, msgs.get(at + 1)) {
                 return None;
             }
             if walk.changes(ledger, msg) {
@@ -122,6 +123,8 @@ struct Walk {
     env: Env,
     touched: bool,
     local: BTreeMap<Vec<u8>, (Vec<u8>, Env)>,
+    /// Portals bound in this step, and whether they write.
+    writes: BTreeMap<Vec<u8>, bool>,
 }
 
 impl Walk {
@@ -148,6 +151,23 @@ impl Walk {
             _ => return true,
         };
         self.look(ledger, &name).is_none_or(|(sql, env)| !is_marked(sql) || env == self.env)
+    }
+
+    /// True if a statement that writes may be left half-way with more to come in its segment: what it has written
+    /// becomes visible with the next Parse, and the proxy may put one in.
+    fn suspends(&mut self, ledger: &Ledger, msg: &Msg, next: Option<&Msg>) -> bool {
+        match msg {
+            Msg::Bind(bind) => {
+                let writes = self.look(ledger, &bind.stmt).is_some_and(|(sql, _)| writes(sql));
+                self.writes.insert(bind.portal.clone(), writes);
+                false
+            }
+            Msg::Execute(portal, limit) => {
+                let writes = self.writes.get(portal).copied().unwrap_or(true);
+                *limit > 0 && writes && !matches!(next, Some(Msg::Sync))
+            }
+            _ => false,
+        }
     }
 
     fn changes(&self, ledger: &Ledger, msg: &Msg) -> bool {
@@ -180,6 +200,12 @@ fn known(ledger: &Ledger) -> Env {
 #[must_use]
 pub fn is_marked(sql: &[u8]) -> bool {
     sql.windows(MARK.len()).any(|window| window == MARK)
+}
+
+/// True if this text changes rows.
+fn writes(sql: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(sql).to_ascii_lowercase();
+    ["insert", "update", "delete"].iter().any(|word| text.contains(word))
 }
 
 /// True if one of the commands of this text may change a setting, or take a change back.

@@ -5,12 +5,14 @@
 //! the client's transaction, and it hears why.
 
 use refrain_sql::{Kind, Scan, Traits};
+use refrain_wire::back::Status;
 use refrain_wire::tag::front;
 use refrain_wire::write;
 
+use crate::client::Pins;
 use crate::ledger::{Entry, Fate, Owed, Purpose};
 use crate::names::Name;
-use crate::settings;
+use crate::settings::{self, Since, Standing};
 use crate::talk::{Stop, Talk};
 
 impl Talk<'_> {
@@ -47,7 +49,7 @@ impl Talk<'_> {
     /// Asks the server what settings the client has made.
     pub(crate) fn probe(&mut self) {
         let names = self.client.probe_names.iter().map(|name| name.as_slice());
-        let text = settings::probe(names);
+        let text = settings::probe(&self.server.base, names);
         self.server.probed = None;
         self.run_alone(&text, Purpose::Probe);
     }
@@ -83,12 +85,12 @@ impl Talk<'_> {
         self.client.profile = self.hub.profile(edit);
     }
 
-    /// Sees that it is known under which settings the next text is read: where the client has changed them out of
-    /// the proxy's sight, the server is asked before the client goes on (E56 to E59).
+    /// Sees that it is known under which settings the next text is read: where the client may have changed them, the
+    /// server is asked before the client goes on (E56 to E59).
     pub(crate) fn know_settings(&mut self) -> Result<(), Stop> {
         let ledger = &self.server.ledger;
-        let unknowable = self.client.pins.has(crate::client::Pins::SETTINGS);
-        if self.client.own_env.is_none() || unknowable || ledger.has_failed() {
+        let unknowable = self.client.pins.has(Pins::SETTINGS) || ledger.has_failed();
+        if unknowable || !matches!(self.client.standing, Standing::Unsure(..)) {
             return Ok(());
         }
         if ledger.is_empty() {
@@ -97,26 +99,78 @@ impl Talk<'_> {
         Err(Stop::Gate)
     }
 
-    /// Remembers which settings to ask for when the transaction is over, and that until then nobody else's
-    /// statements mean the same.
+    /// Remembers that a text may change settings, or take a change back.
     pub(crate) fn note_settings(&mut self, text: &[u8], scan: &Scan) {
-        let sets = scan.traits.contains(Traits::SET);
-        // What was learned within a transaction may not outlive it.
-        let ends = !matches!(
-            scan.kind,
-            Kind::Select | Kind::Insert | Kind::Update | Kind::Delete | Kind::With
-        );
-        if !(sets || self.client.probe && ends) {
+        let hides = scan.traits.intersects(Traits::SET | Traits::PROCEDURAL);
+        let sets = hides || scan.traits.contains(Traits::SET_REPORTED);
+        if !(sets || self.client.sets && may_go_back(scan.kind)) {
             return;
         }
+        self.client.sets = true;
         for name in refrain_sql::set_names(text).filter(|name| name.contains(&b'.')) {
             let name = Name::from_slice(&name);
             if !self.client.probe_names.contains(&name) {
                 self.client.probe_names.push(name);
             }
         }
-        if self.client.own_env.is_none() {
-            self.client.own_env = Some(self.hub.shared.own_environment());
+        let hidden = hides || self.client.probe || self.client.standing.is_hidden();
+        let since = Since { segment: self.server.ledger.segment(), hidden };
+        let env = match self.client.standing {
+            Standing::Unsure(env, _) => env,
+            Standing::Told | Standing::Asked(..) => self.hub.shared.own_environment(),
+        };
+        self.client.standing = Standing::Unsure(env, since);
+    }
+
+    /// A transaction or a part of it is over, and PostgreSQL has reported what it reports.
+    pub(crate) fn settings_told(&mut self) {
+        let Some(since) = self.client.standing.since() else {
+            self.client.sets &= self.server.ledger.status() != Status::Idle;
+            return;
+        };
+        if self.server.ledger.is_over(since.segment) {
+            self.client.sets &= self.server.ledger.status() != Status::Idle;
+            if !since.hidden {
+                self.client.standing = Standing::Told;
+            }
         }
     }
+
+    /// What a probe found, with what PostgreSQL reports, are the session's settings.
+    pub(crate) fn probe_ends(&mut self) {
+        let mut edit = self.server.probed.take().unwrap_or_default();
+        let ledger = &self.server.ledger;
+        let since = self.client.standing.since();
+        if ledger.status() != Status::Idle || ledger.is_open() {
+            // What was set in a transaction goes with it if it is rolled back.
+            if let Some(startup) = &self.client.startup {
+                edit.fill(startup);
+            }
+            let segment = ledger.segment();
+            let since = since.unwrap_or(Since { segment, hidden: true });
+            self.client.standing = Standing::Asked(self.hub.profile(edit), since);
+            return;
+        }
+        let settled = since.is_none_or(|since| ledger.answers(since.segment));
+        for (name, _) in self.server.base.iter() {
+            if let Some(value) = self.client.profile.get(name) {
+                edit.set(name, value);
+            }
+        }
+        self.server.profile = self.hub.profile(edit.clone());
+        if let Some(startup) = &self.client.startup {
+            edit.fill(startup);
+        }
+        self.client.profile = self.hub.profile(edit);
+        self.client.probe = false;
+        // What was said after it was asked may have changed them again.
+        if settled {
+            self.client.standing = Standing::Told;
+        }
+    }
+}
+
+/// Whether a statement may take back what was set before it in its transaction.
+fn may_go_back(kind: Kind) -> bool {
+    !matches!(kind, Kind::Select | Kind::Insert | Kind::Update | Kind::Delete | Kind::With)
 }

@@ -38,7 +38,7 @@ impl Talk<'_> {
         }
         let place = self.place(bind.statement, &local);
         self.send_bind(message, &bind, &local, place);
-        if self.client.probe || !local.statement.scan.traits.is_empty() {
+        if self.client.sets || !local.statement.scan.traits.is_empty() {
             self.note_settings(local.statement.text(), &local.statement.scan);
             self.note_vacated(local.statement.text(), &local.statement.scan);
         }
@@ -105,7 +105,10 @@ impl Talk<'_> {
 
     /// The server's unnamed statement is another client's: this client has none (E16).
     fn hide_unnamed(&mut self, name: &[u8]) {
-        if name.is_empty() && self.server.slots.unnamed.id != 0 {
+        let unnamed = self.server.slots.unnamed;
+        // That it was closed may still be undone.
+        let may_be = unnamed.id != 0 || self.server.ledger.is_unsettled(unnamed.segment);
+        if name.is_empty() && may_be {
             write::close_statement(self.out(), b"");
             let seq = self.owe_us(Owed::Close, Purpose::Prepare, 0);
             let none = Unnamed::none_since(self.server.ledger.segment());

@@ -15,7 +15,7 @@ use crate::ids::{ClientSerial, Conn, EnvId, PoolId};
 use crate::inbox::Inbox;
 use crate::ledger::{Seq, Span};
 use crate::names::{ClientStatement, Name, Names};
-use crate::settings::{Edit, Profile, Setting};
+use crate::settings::{Edit, Profile, Setting, Standing};
 use crate::shared::PoolShared;
 use crate::time::Now;
 use crate::undo::{ClientUndo, Undos};
@@ -140,6 +140,15 @@ impl Portal {
     }
 }
 
+/// A message that drops all statements if it succeeds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Barrier {
+    /// Its ledger entry.
+    pub(crate) seq: Seq,
+    /// Commands of its text whose end has not been told yet.
+    pub(crate) commands: u8,
+}
+
 /// A client.
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, not a state")]
@@ -178,8 +187,10 @@ pub(crate) struct Client {
     pub(crate) profile: Arc<Profile>,
     /// Those of its startup packet, to go back to.
     pub(crate) startup: Option<Box<Edit>>,
-    /// A parse environment of its own, while its settings are not known.
-    pub(crate) own_env: Option<EnvId>,
+    /// What is known of the settings under which its next text is read.
+    pub(crate) standing: Standing,
+    /// Whether it may have changed settings since a transaction of its was over.
+    pub(crate) sets: bool,
     /// Its prepared statements.
     pub(crate) names: Names,
     /// What to take back of its statements if the server refuses.
@@ -192,10 +203,8 @@ pub(crate) struct Client {
     pub(crate) parsed: Span,
     /// The server's segment of the last change to its unnamed statement.
     pub(crate) unnamed_changed: Segment,
-    /// The ledger entry that drops all statements if it succeeds: what follows waits for its reply.
-    pub(crate) barrier: Option<Seq>,
-    /// The ledger entry that may change what texts mean: a Parse waits for its reply.
-    pub(crate) sets: Option<Seq>,
+    /// What follows this waits for its reply.
+    pub(crate) barrier: Option<Barrier>,
     /// Its unnamed portal.
     pub(crate) portal: Portal,
     /// Those of its named portals that there is something to know about.
@@ -243,7 +252,8 @@ impl Client {
             key: Box::default(),
             profile: nothing.clone(),
             startup: None,
-            own_env: None,
+            standing: Standing::Told,
+            sets: false,
             names: Names::default(),
             undos: Undos::default(),
             unnamed: None,
@@ -251,7 +261,6 @@ impl Client {
             parsed: Span::default(),
             unnamed_changed: 0,
             barrier: None,
-            sets: None,
             portal: Portal::default(),
             portals: HashMap::new(),
             pins: Pins::default(),
@@ -266,7 +275,18 @@ impl Client {
 
     /// The environment in which its texts are parsed.
     pub(crate) fn env(&self) -> EnvId {
-        self.own_env.unwrap_or(self.profile.env)
+        match &self.standing {
+            Standing::Unsure(env, _) => *env,
+            Standing::Told | Standing::Asked(..) => self.current().env,
+        }
+    }
+
+    /// The settings under which its next text is read, as far as they are known.
+    pub(crate) fn current(&self) -> &Arc<Profile> {
+        match &self.standing {
+            Standing::Asked(profile, _) => profile,
+            Standing::Told | Standing::Unsure(..) => &self.profile,
+        }
     }
 
     /// What is known of a portal of its.

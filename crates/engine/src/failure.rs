@@ -32,12 +32,12 @@ impl Talk<'_> {
         // As long as the client has it.
         let name = self.client_name(&failed.entry);
         self.undo(&failed);
-        self.learn(&failed.entry, &fields);
         self.server.close_needed |= failed.early_syncs;
         self.client.skipping |= failed.open;
         if self.hushes(&failed.entry) {
             return Ok(());
         }
+        self.learn(&failed.entry, &fields);
         match failed.entry.fate {
             Fate::Swallow(Purpose::PutRight) => {
                 self.tell_as_fatal(&fields);
@@ -64,13 +64,13 @@ impl Talk<'_> {
     /// A statement prepared with a Sync of its own was refused: that is the error the client hears, and not that
     /// what uses it then failed as well (E51).
     fn hushes(&mut self, entry: &Entry) -> bool {
-        let prepare = Fate::Swallow(Purpose::Prepare);
+        let ours = [Fate::Swallow(Purpose::Prepare), Fate::Swallow(Purpose::Environment)];
         if matches!(entry.fate, Fate::Forward | Fate::Held) {
             return std::mem::take(&mut self.server.hush);
         }
         let next = self.server.ledger.front();
-        let alone = next.is_some_and(|next| next.owed == Owed::Sync && next.fate == prepare);
-        self.server.hush = entry.fate == prepare && alone;
+        let alone = next.is_some_and(|next| next.owed == Owed::Sync && next.fate == ours[0]);
+        self.server.hush = ours.contains(&entry.fate) && alone;
         false
     }
 
@@ -109,14 +109,7 @@ impl Talk<'_> {
 
     /// What the error says about a statement.
     fn learn(&mut self, entry: &Entry, fields: &Fields<'_>) {
-        // A constraint that fails as the transaction ends: the statements were dropped all the same.
-        // The statement that was lent for it to deallocate is still there.
-        self.server.dirty |= entry.traits.contains(Traits::DEALLOCATE);
-        let drops = Traits::DEALLOCATE_ALL | Traits::DISCARD_ALL;
-        if entry.traits.intersects(drops) && fields.sqlstate().starts_with(b"23") {
-            self.server.slots.doubt_all();
-            drop(self.client.names.take());
-        }
+        self.learn_end(entry, fields);
         let uses = matches!(entry.owed, Owed::Bind | Owed::DescribeStatement | Owed::Execute);
         if !uses || entry.statement == 0 || matches!(entry.fate, Fate::Refuse(_)) {
             return;
@@ -146,6 +139,17 @@ impl Talk<'_> {
         let next = self.server.ledger.front();
         if !next.is_some_and(|next| next.fate == failed.entry.fate) {
             self.forward(&failed.entry, fields, None);
+        }
+    }
+
+    /// A constraint that fails as the transaction of a query ends: what the last command dropped was dropped all the
+    /// same, though its end is not told.
+    fn learn_end(&mut self, entry: &Entry, fields: &Fields<'_>) {
+        let last = self.client.barrier.is_some_and(|barrier| barrier.commands == 1);
+        let drops = entry.traits.intersects(Traits::DEALLOCATE_ALL | Traits::DISCARD_ALL);
+        if drops && last && entry.owed == Owed::Query && fields.sqlstate().starts_with(b"23") {
+            self.server.slots.doubt_all();
+            drop(self.client.names.take());
         }
     }
 

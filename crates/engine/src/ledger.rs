@@ -358,6 +358,16 @@ impl Ledger {
         segment.wrapping_sub(settled) < self.sent.wrapping_sub(settled)
     }
 
+    /// Whether this segment has ended.
+    pub(crate) fn is_over(&self, segment: Segment) -> bool {
+        segment <= self.ended
+    }
+
+    /// Whether the segment that is being answered is this one, or came after it.
+    pub(crate) fn answers(&self, segment: Segment) -> bool {
+        segment <= self.ended + 1
+    }
+
     /// Whether the shape of this statement has been asked for.
     pub(crate) fn asks_shape(&self, statement: u64) -> bool {
         let asks = |e: &Entry| e.fate == Fate::Swallow(Purpose::Shape) && e.statement == statement;

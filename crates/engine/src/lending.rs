@@ -66,7 +66,6 @@ impl Step<'_> {
         client.parsed = Span::default();
         client.unnamed_changed = 0;
         client.barrier = None;
-        client.sets = None;
         let pool = talk.hub.pool(server.pool);
         pool.counters.server_assignments += 1;
         if !std::sync::Arc::ptr_eq(&server.profile, &client.profile) {
@@ -88,7 +87,7 @@ impl Step<'_> {
         }
         let Some(c) = self.engine.roles.client(client) else { return };
         let (pinned, partial) = (!c.pins.is_empty(), c.inbox.rest > 0);
-        let probe = c.probe || c.own_env.is_some();
+        let probe = c.probe || c.standing.is_hidden();
         let checking = matches!(c.phase, Phase::Checking(..));
         let mode = self.engine.hub.pool(c.pool).settings.options.pool_mode;
         let Some(s) = self.engine.roles.server(server) else { return };

@@ -23,7 +23,7 @@ use crate::client::Pins;
 use crate::ledger::{Entry, Fate, Made, Owed, Purpose, Refusal};
 use crate::names::{ClientStatement, Held, Name};
 use crate::request::Message;
-use crate::settings;
+use crate::settings::{self, Standing};
 use crate::slots::{Served, Slot, Unnamed};
 use crate::statement::Identity;
 use crate::talk::{Place, Stop, Talk};
@@ -38,9 +38,6 @@ impl Talk<'_> {
             return Ok(self.parse_unkept(message));
         }
         let parse = Parse::read(Self::whole(message, most)?)?;
-        if self.client.sets.is_some_and(|seq| self.server.ledger.owes(seq)) {
-            return Err(Stop::Gate);
-        }
         self.know_settings()?;
         if parse.name.is_empty() {
             return self.parse_unnamed(message, &parse);
@@ -143,19 +140,20 @@ impl Talk<'_> {
     /// The statement with this text and these types, in the client's environment.
     pub(crate) fn intern(&mut self, tail: &[u8]) -> Rc<Local> {
         let identity = Identity { pool: self.server.pool, env: self.client.env(), tail };
+        let unsure = matches!(self.client.standing, Standing::Unsure(..));
         let shared = self.hub.shared.clone();
         let pool = self.hub.pool(self.server.pool);
         let epoch = pool.shared.epoch();
         let small = tail.len() <= pool.settings.options.max_cached_statement_bytes;
         let room = shared.registry.bytes() <= shared.options().general.max_statement_bytes;
-        if !small || !room || self.client.own_env.is_some() {
+        if !small || !room || unsure {
             pool.counters.uncached += 1;
             let statement = Arc::new(shared.registry.make(identity));
-            let local = Rc::new(Local::new(statement, &self.client.profile));
+            let local = Rc::new(Local::new(statement, self.client.current()));
             local.statement.start_epoch(epoch);
             return local;
         }
-        let local = self.hub.texts.intern(&shared.registry, identity, &self.client.profile);
+        let local = self.hub.texts.intern(&shared.registry, identity, self.client.current());
         let statement = &local.statement;
         if statement.epoch() < epoch {
             // The schema changed since this generation began: a new client must not get an old plan (E65).
@@ -310,18 +308,23 @@ impl Talk<'_> {
         // Where the settings of its Parse were not known, those of now are as good a guess. A failed transaction
         // refuses it whatever they are.
         local.is_known()
-            && local.profile.env != self.client.profile.env
+            && local.profile.env != self.client.current().env
             && local.statement.has_constants()
             && !self.server.ledger.has_failed()
     }
 
     /// Prepares a statement under the settings of its Parse, which decide what its text means (E57), and goes back
-    /// to the client's.
+    /// to the client's. In a segment of its own where there is none yet, so as not to count in the client's.
     fn prepare_foreign(&mut self, local: &Rc<Local>) -> Place {
-        let (own, other) = (self.client.profile.clone(), local.profile.clone());
+        let (own, other) = (self.client.current().clone(), local.profile.clone());
+        let open = self.server.ledger.is_open();
         self.run_aside(&settings::environment(&own, &other), Purpose::Environment);
         self.send_parse_named(local, Fate::Swallow(Purpose::Prepare));
         self.run_aside(&settings::environment(&other, &own), Purpose::Environment);
+        if !open {
+            write::sync(self.out());
+            self.owe_us(Owed::Sync, Purpose::Prepare, 0);
+        }
         Place::Named(local.statement.generation())
     }
 
@@ -362,15 +365,21 @@ impl Talk<'_> {
     }
 
     /// Whether a statement that the server lacks has to be prepared under other settings than the client's of now can
-    /// only be said when those are known.
+    /// only be said when those are known: what is under way may change them, or take a change back.
     fn gate_foreign(&mut self, name: &[u8], local: &Local) -> Result<(), Stop> {
-        if self.client.own_env.is_none() || !local.is_known() {
+        let unsure = matches!(self.client.standing, Standing::Unsure(..));
+        if !local.is_known() || !unsure && !self.is_foreign(local) {
             return Ok(());
         }
         let there = match name.is_empty() {
             true => self.unnamed_is(local),
             false => self.server.slots.peek(local.statement.id).is_some(),
         };
-        if there { Ok(()) } else { self.know_settings() }
+        if there {
+            return Ok(());
+        }
+        self.know_settings()?;
+        let ready = self.server.ledger.is_empty() || !self.is_foreign(local);
+        if ready { Ok(()) } else { Err(Stop::Gate) }
     }
 }

@@ -57,7 +57,7 @@ impl Talk<'_> {
         self.ends_early();
         let fate = if restoration.is_some() { Fate::Held } else { Fate::Forward };
         let seq = self.owe(Entry::new(Owed::Query, fate).with(scan.traits));
-        self.bar(seq, scan.traits);
+        self.bar(seq, scan.traits, scan.statements);
         let used = self.pass(message);
         if let Some(text) = restoration {
             self.restore(&text);

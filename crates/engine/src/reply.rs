@@ -265,6 +265,9 @@ impl Talk<'_> {
 
     fn completed_specially(&mut self, tag: Tag, traits: Traits) {
         let pins = self.client.pins;
+        if let Some(barrier) = &mut self.client.barrier {
+            barrier.commands = barrier.commands.saturating_sub(1);
+        }
         match tag {
             Tag::Set | Tag::Reset if traits.contains(Traits::SET) => self.client.probe = true,
             Tag::Prepare => self.pin(Pins::PREPARED),
@@ -388,6 +391,9 @@ impl Talk<'_> {
             self.flush(run);
             self.tell_settings();
         }
+        if self.client.sets {
+            self.settings_told();
+        }
         let held = settled.entry.fate == Fate::Held;
         self.advance(run, length, if held { Goes::Nowhere } else { fate(&settled.entry) });
         self.make_up_due(run);
@@ -412,26 +418,6 @@ impl Talk<'_> {
         if let (Some(Some(name)), Some(Some(value))) = (columns.next(), columns.next()) {
             self.server.probed.get_or_insert_default().set(name, value);
         }
-    }
-
-    /// The probe is over: what it found, and what PostgreSQL reports, are the session's settings.
-    fn probe_ends(&mut self) {
-        let mut edit = self.server.probed.take().unwrap_or_default();
-        let reported: Vec<_> = self.server.base.iter().map(|(name, _)| name.to_vec()).collect();
-        for name in &reported {
-            if let Some(value) = self.client.profile.get(name) {
-                edit.set(name, value);
-            }
-        }
-        self.server.profile = self.hub.profile(edit.clone());
-        if let Some(startup) = &self.client.startup {
-            edit.fill(startup);
-        }
-        self.client.profile = self.hub.profile(edit);
-        self.client.own_env = None;
-        // What was set in a transaction goes with it if it is rolled back.
-        let ledger = &self.server.ledger;
-        self.client.probe = ledger.status() != Status::Idle || ledger.is_open();
     }
 
     fn reset_ends(&mut self) {

@@ -15,6 +15,7 @@ use refrain_wire::front::{self as read, NAME_BYTES_MAX, Target};
 use refrain_wire::tag::front;
 use refrain_wire::{Header, Malformed, write};
 
+use crate::client::Barrier;
 use crate::fault::Cause;
 use crate::inbox::Rest;
 use crate::ledger::{Copying, Entry, Fate, Made, Owed, Purpose, Seq};
@@ -128,22 +129,19 @@ impl Talk<'_> {
     /// Whether what the client says next depends on a message that may drop all statements (E46).
     #[inline]
     fn is_barred(&mut self) -> bool {
-        let Some(seq) = self.client.barrier else { return false };
-        let barred = self.server.ledger.owes(seq);
+        let Some(barrier) = self.client.barrier else { return false };
+        let barred = self.server.ledger.owes(barrier.seq);
         if !barred {
             self.client.barrier = None;
         }
         barred
     }
 
-    /// Has the client wait behind a message that may drop all statements, or change what the next text means.
+    /// Has the client wait behind a message that may drop all statements.
     #[inline]
-    pub(crate) fn bar(&mut self, seq: Seq, traits: Traits) {
+    pub(crate) fn bar(&mut self, seq: Seq, traits: Traits, commands: u8) {
         if traits.intersects(Traits::DISCARD_ALL | Traits::DEALLOCATE_ALL) {
-            self.client.barrier = Some(seq);
-        }
-        if traits.intersects(Traits::SET_REPORTED | Traits::SET | Traits::PROCEDURAL) {
-            self.client.sets = Some(seq);
+            self.client.barrier = Some(Barrier { seq, commands });
         }
     }
 
@@ -214,7 +212,7 @@ impl Talk<'_> {
             self.deallocate_portal(name)?;
         }
         let seq = self.owe(Entry::new(Owed::Execute, Fate::Forward).with(traits));
-        self.bar(seq, traits);
+        self.bar(seq, traits, 1);
         let used = self.pass(message);
         match self.restoration(traits) {
             // Another statement behind it would make PostgreSQL refuse the next of its kind.

@@ -16,7 +16,7 @@ use std::collections::HashSet;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use crate::ids::EnvId;
+use crate::ids::{EnvId, Segment};
 
 /// Settings that PostgreSQL reports but nobody can set, or that only come with a role.
 const NOT_SETTABLE: &[&str] = &[
@@ -93,6 +93,42 @@ impl Profile {
     /// The settings to change, for editing.
     pub(crate) fn edit(&self) -> Edit {
         Edit(self.settings.clone())
+    }
+}
+
+/// What is known of the settings under which a client's next text is read.
+#[derive(Clone, Debug, Default)]
+pub(crate) enum Standing {
+    /// They are those that it was told.
+    #[default]
+    Told,
+    /// Something may have changed them: it has an environment of its own.
+    Unsure(EnvId, Since),
+    /// They were asked for within a transaction.
+    Asked(Arc<Profile>, Since),
+}
+
+/// When settings were changed last, and how.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Since {
+    /// The server's segment that changed them.
+    pub(crate) segment: Segment,
+    /// Whether some may be among them that PostgreSQL does not report.
+    pub(crate) hidden: bool,
+}
+
+impl Standing {
+    /// When they were changed, if they are not those the client was told.
+    pub(crate) fn since(&self) -> Option<Since> {
+        match self {
+            Self::Told => None,
+            Self::Unsure(_, since) | Self::Asked(_, since) => Some(*since),
+        }
+    }
+
+    /// Whether only the server can say what they are.
+    pub(crate) fn is_hidden(&self) -> bool {
+        self.since().is_some_and(|since| since.hidden)
     }
 }
 
@@ -235,13 +271,19 @@ pub(crate) fn restore(startup: &Edit) -> Vec<u8> {
     text
 }
 
-/// The query that asks a session for all that was set in it and PostgreSQL does not report.
+/// The query that asks a session for all that was set in it, and for the settings of `reported` in any case.
 /// `names` are settings that `pg_settings` does not list.
-pub(crate) fn probe<'a>(names: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
+pub(crate) fn probe<'a>(reported: &Profile, names: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
     let mut text = b"SELECT name,pg_catalog.current_setting(name) FROM pg_catalog.pg_settings \
         WHERE source='session' AND name NOT IN \
-        ('transaction_deferrable','transaction_isolation','transaction_read_only')"
+        ('transaction_deferrable','transaction_isolation','transaction_read_only') \
+        OR pg_catalog.lower(name) IN (''"
         .to_vec();
+    for (name, _) in reported.iter() {
+        text.push(b',');
+        write_literal(&mut text, name);
+    }
+    text.push(b')');
     for name in names {
         text.extend_from_slice(b" UNION ALL SELECT ");
         write_literal(&mut text, name);
