@@ -410,50 +410,55 @@ impl<'b> Live<'b> {
 
     /// The storage class of a column of the row; NULL if there is no row or no such column.
     pub(crate) fn column_type(&self, column: usize) -> Type {
-        if !self.has_row {
-            return Type::Null;
-        }
-        // SAFETY: a statement with a row; any number may be asked for.
-        match unsafe { sqlite::sqlite3_column_type(self.raw.raw(), number(column)) } {
-            sqlite::SQLITE_INTEGER => Type::Integer,
-            sqlite::SQLITE_FLOAT => Type::Real,
-            sqlite::SQLITE_TEXT => Type::Text,
-            sqlite::SQLITE_BLOB => Type::Blob,
-            _ => Type::Null,
-        }
+        // SAFETY: a value of this row; it is only asked what it is.
+        self.value(column).map_or(Type::Null, |value| unsafe { type_of(value) })
     }
 
     /// A column of the row as it is stored. Nothing is converted, so what was handed out before
     /// stays where it is until the next step.
     pub(crate) fn column(&self, column: usize) -> Value<'_> {
-        let (statement, place) = (self.raw.raw(), number(column));
+        let Some(value) = self.value(column) else { return Value::Null };
         // SAFETY: the value is asked for as what it is; the bytes are there until the statement is
         // stepped or finished, and both take the `Live` out of the borrow.
         unsafe {
-            match self.column_type(column) {
+            match type_of(value) {
                 Type::Null => Value::Null,
-                Type::Integer => Value::Integer(sqlite::sqlite3_column_int64(statement, place)),
-                Type::Real => Value::Real(sqlite::sqlite3_column_double(statement, place)),
+                Type::Integer => Value::Integer(sqlite::sqlite3_value_int64(value)),
+                Type::Real => Value::Real(sqlite::sqlite3_value_double(value)),
                 Type::Text => {
-                    let start = sqlite::sqlite3_column_text(statement, place);
-                    Value::Text(bytes(start, sqlite::sqlite3_column_bytes(statement, place)))
+                    let start = sqlite::sqlite3_value_text(value);
+                    Value::Text(bytes(start, sqlite::sqlite3_value_bytes(value)))
                 }
                 Type::Blob => {
-                    let start = sqlite::sqlite3_column_blob(statement, place).cast();
-                    Value::Blob(bytes(start, sqlite::sqlite3_column_bytes(statement, place)))
+                    let start = sqlite::sqlite3_value_blob(value).cast();
+                    Value::Blob(bytes(start, sqlite::sqlite3_value_bytes(value)))
                 }
             }
         }
+    }
+
+    /// The value of a column. SQLite calls it unprotected, as no mutex is held over it; a
+    /// connection opened without mutexes has none to hold, and its thread is the only one.
+    fn value(&self, column: usize) -> Option<*mut sqlite::sqlite3_value> {
+        // SAFETY: a statement with a row; any number may be asked for.
+        self.has_row
+            .then(|| unsafe { sqlite::sqlite3_column_value(self.raw.raw(), number(column)) })
     }
 
     /// Ends the run. What is left of the rows is given up; no memory is pointed at any more.
     pub(crate) fn finish(mut self) -> Idle {
         // SAFETY: a valid statement. What is returned is the error of the last step, told before.
         unsafe { sqlite::sqlite3_reset(self.raw.raw()) };
+        if !self.lent.is_empty() {
+            self.take_back();
+        }
+        Idle(self.raw)
+    }
+
+    fn take_back(&mut self) {
         for index in self.lent.drain() {
             self.raw.set_null(index);
         }
-        Idle(self.raw)
     }
 }
 
@@ -471,6 +476,20 @@ fn number(index: usize) -> c_int {
 
 fn count(number: c_int) -> usize {
     usize::try_from(number).unwrap_or(0)
+}
+
+/// # Safety
+///
+/// A value of a statement's row.
+unsafe fn type_of(value: *mut sqlite::sqlite3_value) -> Type {
+    // SAFETY: promised by the caller.
+    match unsafe { sqlite::sqlite3_value_type(value) } {
+        sqlite::SQLITE_INTEGER => Type::Integer,
+        sqlite::SQLITE_FLOAT => Type::Real,
+        sqlite::SQLITE_TEXT => Type::Text,
+        sqlite::SQLITE_BLOB => Type::Blob,
+        _ => Type::Null,
+    }
 }
 
 /// # Safety

@@ -12,9 +12,8 @@ pub(crate) struct Marks {
 impl Marks {
     /// The parameters from 1 to `count`.
     pub(crate) fn first(count: usize) -> Marks {
-        let word = |count: usize| if count >= 64 { u64::MAX } else { (1 << count) - 1 };
-        let rest = (64..count).step_by(64).map(|below| word(count - below)).collect();
-        Marks { first: word(count), rest }
+        let rest = if count > 64 { words_above(count) } else { Vec::new() };
+        Marks { first: word_of(count), rest }
     }
 
     fn word(&mut self, index: usize) -> (&mut u64, u64) {
@@ -39,7 +38,7 @@ impl Marks {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.first == 0 && self.rest.iter().all(|word| *word == 0)
+        self.first == 0 && (self.rest.is_empty() || self.rest.iter().all(|word| *word == 0))
     }
 
     /// Takes all of them out.
@@ -54,6 +53,15 @@ impl Marks {
             })
         })
     }
+}
+
+/// A word with its lowest `count` bits set, or all.
+fn word_of(count: usize) -> u64 {
+    if count >= 64 { u64::MAX } else { (1 << count) - 1 }
+}
+
+fn words_above(count: usize) -> Vec<u64> {
+    (64..count).step_by(64).map(|below| word_of(count - below)).collect()
 }
 
 #[cfg(test)]

@@ -10,21 +10,29 @@ use crate::workspace;
 
 use super::launch;
 
-/// A list in Markdown.
+/// A list in Markdown: the machine, and the servers beside the proxy.
 pub(super) fn facts(cluster: &Cluster) -> String {
-    let cores = thread::available_parallelism().map_or(0, usize::from);
-    let lines = [
-        ("Date", said("date", &["-u", "+%Y-%m-%d"])),
-        ("Commit", commit()),
-        ("Kernel", said("uname", &["-srm"])),
-        (
-            "CPU",
-            from_proc("/proc/cpuinfo", "model name").map(|cpu| format!("{cpu}, {cores} cores")),
-        ),
-        ("Memory", from_proc("/proc/meminfo", "MemTotal")),
+    let servers = [
         ("PostgreSQL", cluster.psql("postgres", "SHOW server_version").ok()),
         ("PgBouncer", launch::pgbouncer_version()),
     ];
+    machine() + &list(&servers)
+}
+
+/// A list in Markdown: the machine and the commit.
+pub(super) fn machine() -> String {
+    let cores = thread::available_parallelism().map_or(0, usize::from);
+    let cpu = from_proc("/proc/cpuinfo", "model name");
+    list(&[
+        ("Date", said("date", &["-u", "+%Y-%m-%d"])),
+        ("Commit", commit()),
+        ("Kernel", said("uname", &["-srm"])),
+        ("CPU", cpu.map(|cpu| format!("{cpu}, {cores} cores"))),
+        ("Memory", from_proc("/proc/meminfo", "MemTotal")),
+    ])
+}
+
+fn list(lines: &[(&str, Option<String>)]) -> String {
     let known = lines.iter().filter_map(|(name, value)| Some((name, value.as_ref()?)));
     known.map(|(name, value)| format!("- {name}: {}\n", value.trim())).collect()
 }

@@ -14,6 +14,7 @@ mod rounds;
 mod syscalls;
 mod idle;
 mod instructions;
+mod lite;
 mod publish;
 
 use anyhow::Result;
@@ -43,6 +44,8 @@ enum What {
     },
     /// Instructions of the engine per transaction, by valgrind.
     Instructions,
+    /// What kept statements of SQLite save, beside rusqlite and go-sqlite3.
+    Lite,
 }
 
 /// Measures, prints and, if asked, publishes.
@@ -52,6 +55,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         Some(What::Syscalls) => ("bench-syscalls", syscalls::run()?),
         Some(What::Idle { idle_clients }) => ("bench-idle", idle::run(*idle_clients)?),
         Some(What::Instructions) => ("bench-instructions", instructions::run()?),
+        Some(What::Lite) => ("bench-lite", lite::run()?),
     };
     println!("{text}");
     if arguments.write {
