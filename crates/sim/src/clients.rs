@@ -251,7 +251,7 @@ impl World {
             "08006" => faults.servers > 0 || faults.logins > 0,
             "57P01" => faults.kills > 0 || faults.drained,
             "53300" if words.starts_with("injected") => faults.logins > 0,
-            "53300" if words.contains("already") => faults.drained,
+            "57P03" => faults.drained,
             "53300" => self.plan.max_waiting,
             "08P01" if words.starts_with("transaction blocks") => {
                 self.plan.mode == PoolMode::Statement && self.clients[number].script.opened_block
