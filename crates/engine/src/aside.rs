@@ -15,6 +15,9 @@ use crate::names::Name;
 use crate::settings::{self, Since, Standing};
 use crate::talk::{Stop, Talk};
 
+/// Settings of a client's own making that are asked for by name; one that makes more keeps its server.
+const PROBE_NAMES_MAX: usize = 256;
+
 impl Talk<'_> {
     /// Runs a query of ours where the client's messages stand.
     pub(crate) fn run_aside(&mut self, text: &[u8], purpose: Purpose) {
@@ -109,8 +112,13 @@ impl Talk<'_> {
         self.client.sets = true;
         for name in refrain_sql::set_names(text).filter(|name| name.contains(&b'.')) {
             let name = Name::from_slice(&name);
-            if !self.client.probe_names.contains(&name) {
+            if self.client.probe_names.contains(&name) {
+                continue;
+            }
+            if self.client.probe_names.len() < PROBE_NAMES_MAX {
                 self.client.probe_names.push(name);
+            } else {
+                self.client.pins.add(Pins::SETTINGS);
             }
         }
         let hidden = hides || self.client.probe || self.client.standing.is_hidden();

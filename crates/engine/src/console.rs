@@ -16,6 +16,8 @@ use crate::ids::{ClientSerial, Conn};
 
 /// What collectors read the console's dialect from. The form is PgBouncer's.
 const SERVER_VERSION: &[u8] = b"1.24.1/bouncer";
+/// Bytes of replies that a client of the console has not read, beyond which it is asked nothing more.
+const UNREAD_BYTES_MAX: usize = 256 * 1024;
 /// The longest question.
 const QUESTION_BYTES_MAX: u32 = 64 * 1024;
 
@@ -75,17 +77,22 @@ impl Step<'_> {
         }
         if let Some(client) = self.engine.roles.client(conn) {
             client.inbox.put_back(all, at);
+            match self.ports.queued(conn) > UNREAD_BYTES_MAX {
+                true => self.stop_reading(conn),
+                false => self.regulate(conn),
+            }
         }
     }
 
     fn console_message(&mut self, conn: Conn, input: &[u8]) -> Option<usize> {
         let client = self.engine.roles.client(conn)?;
-        if client.blocked != Blocked::No {
+        if client.blocked != Blocked::No || self.ports.queued(conn) > UNREAD_BYTES_MAX {
             return None;
         }
         let header = match Header::parse(input) {
-            Ok(header) => header.filter(|header| header.body <= QUESTION_BYTES_MAX)?,
-            Err(_) => {
+            Ok(None) => return None,
+            Ok(Some(header)) if header.body <= QUESTION_BYTES_MAX => header,
+            Ok(Some(_)) | Err(_) => {
                 self.end_client(conn, Cause::ClientProtocol);
                 return None;
             }
@@ -137,9 +144,6 @@ impl Step<'_> {
         let out = self.ports.out(conn);
         out.extend_from_slice(reply);
         write::ready(out, Status::Idle);
-        if let Some(client) = self.engine.roles.client(conn) {
-            client.blocked = Blocked::No;
-        }
-        self.console_bytes(conn, &[]);
+        self.unblock(conn);
     }
 }

@@ -136,17 +136,19 @@ impl Step<'_> {
 
     /// What was handed to the kernel has gone: if little is queued by now, whoever feeds the connection may go on.
     fn drained(&mut self, conn: Conn) {
-        let Engine { roles, hub, .. } = &mut *self.engine;
+        let Engine { roles, hub, runnable, .. } = &mut *self.engine;
         let pool = match roles.get(conn) {
-            Role::Client(client) => hub.find_pool(client.pool),
-            Role::Server(server) => hub.find_pool(server.pool),
-            Role::Cancel(_) | Role::Free => None,
+            Role::Client(client) => client.pool,
+            Role::Server(server) => server.pool,
+            Role::Cancel(_) | Role::Free => return,
         };
-        let Some(low) = pool.map(|pool| pool.settings.options.buffer_low) else { return };
-        if self.ports.queued(conn) > low {
+        if self.ports.queued(conn) > hub.low_mark(pool) {
             return;
         }
         if let Some(client) = roles.client(conn) {
+            if client.paused {
+                runnable.push_back(conn);
+            }
             let Some(server) = client.link.and_then(|server| roles.server(server)) else { return };
             if std::mem::take(&mut server.paused) {
                 self.ports.act(Action::Resume { conn: server.conn });
@@ -155,8 +157,8 @@ impl Step<'_> {
             let Some(client) = server.client().and_then(|client| roles.client(client)) else {
                 return self.offer(conn);
             };
-            if client.blocked == crate::client::Blocked::No && std::mem::take(&mut client.paused) {
-                self.ports.act(Action::Resume { conn: client.conn });
+            if client.paused {
+                runnable.push_back(client.conn);
             }
         }
     }

@@ -12,6 +12,9 @@ use crate::texts::Texts;
 use crate::time::Now;
 use crate::vacating::Vacating;
 
+/// Bytes queued to a client of the console at which it is read on.
+const CONSOLE_LOW: usize = 64 * 1024;
+
 /// Fills a slice with random bytes.
 pub(crate) type Entropy = Box<dyn FnMut(&mut [u8]) + Send>;
 
@@ -93,6 +96,12 @@ impl Hub {
     pub(crate) fn vacates(&self, id: PoolId, now: Now) -> bool {
         let pool = self.pools.get(id.0 as usize).and_then(Option::as_deref);
         pool.is_some_and(|pool| self.vacating.concerns(pool, now))
+    }
+
+    /// Bytes queued to a connection at which reading for it starts again; the console has no pool.
+    pub(crate) fn low_mark(&self, id: PoolId) -> usize {
+        let pool = self.pools.get(id.0 as usize).and_then(Option::as_deref);
+        pool.map_or(CONSOLE_LOW, |pool| pool.settings.options.buffer_low)
     }
 
     /// All pools of this core.

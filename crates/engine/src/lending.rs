@@ -129,10 +129,11 @@ impl Step<'_> {
         c.cancel_wanted = false;
         s.custody = Custody::Resetting;
         // Whom either waited for to read, it does not feed any more.
-        for (conn, paused) in [(client, &mut c.paused), (server, &mut s.paused)] {
-            if std::mem::take(paused) {
-                self.ports.act(Action::Resume { conn });
-            }
+        if c.paused {
+            self.engine.runnable.push_back(client);
+        }
+        if std::mem::take(&mut s.paused) {
+            self.ports.act(Action::Resume { conn: server });
         }
         self.free(server);
     }

@@ -14,7 +14,7 @@ use refrain_wire::write::{self, Report};
 use crate::auth::{
     AuthRequest, Authenticated, Method, NONCE_BYTES, Proving, Refusal, Step as Proof,
 };
-use crate::client::{Blocked, Client, Entrant, Phase};
+use crate::client::{Client, Entrant, Phase};
 use crate::engine::Step;
 use crate::event::{Level, Peer};
 use crate::fault::Cause;
@@ -63,6 +63,7 @@ impl Step<'_> {
             if matches!(client.phase, Phase::Ready(_) | Phase::Console(_)) {
                 self.engine.runnable.push_back(conn);
             }
+            self.regulate(conn);
         }
     }
 
@@ -138,7 +139,7 @@ impl Step<'_> {
     /// Asks a client to prove who it is.
     fn challenge(&mut self, conn: Conn, mut entrant: Entrant) {
         let shared = self.engine.hub.shared.clone();
-        entrant.pool = shared.pool(&entrant.database, &entrant.user);
+        entrant.pool = shared.find_pool(&entrant.database, &entrant.user);
         let method = match shared.options().general.auth {
             AuthMethod::Trust => Method::Trust,
             AuthMethod::Password => Method::Password,
@@ -232,7 +233,12 @@ impl Step<'_> {
         if CONSOLES.contains(&&*entrant.database) {
             return self.enter_console(conn, authenticated);
         }
-        let Some(shared) = entrant.pool.clone() else {
+        let Entrant { database, user, .. } = &*entrant;
+        let known = self.engine.hub.shared.options().database(database).is_some();
+        let Some(shared) = self.engine.hub.shared.pool(database, user) else {
+            if known {
+                return self.end_client(conn, Cause::TooManyClients);
+            }
             let message = format!("database \"{}\" does not exist", entrant.database);
             let report =
                 Report { severity: "FATAL", sqlstate: "3D000", message: &message, hint: "" };
@@ -375,10 +381,9 @@ impl Step<'_> {
         write::backend_key(out, pid, &client.key);
         write::ready(out, Status::Idle);
         client.phase = Phase::Ready(authenticated);
-        client.blocked = Blocked::No;
         client.requested = self.now;
         pool.counters.client_logins += 1;
-        self.engine.runnable.push_back(conn);
+        self.unblock(conn);
         self.note_client(conn, Level::Debug, Cause::Terminated, "logged in".to_owned());
     }
 }

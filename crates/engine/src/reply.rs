@@ -22,7 +22,7 @@ use crate::statement::Shape;
 use crate::talk::{Talk, write_made};
 
 /// Bytes of a message that is looked into, at most. PostgreSQL bounds none of these, but none comes near.
-const LOOKED_INTO_MAX: usize = 1024 * 1024;
+pub(crate) const LOOKED_INTO_MAX: usize = 1024 * 1024;
 
 /// Why the reading of a server's messages stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use crate::fault::Cause;
 use crate::ids::Conn;
 use crate::inbox::Rest;
 use crate::ledger::{Entry, Fate, Owed, Purpose};
-use crate::reply::Halt;
+use crate::reply::{Halt, LOOKED_INTO_MAX};
 use crate::server::{Custody, Server};
 
 /// What is to be done about a server that nobody has, after a message.
@@ -157,6 +157,10 @@ impl Step<'_> {
                 header.tag,
                 back::ERROR_RESPONSE | back::READY_FOR_QUERY | back::PARAMETER_STATUS
             );
+            if looked_into && length > LOOKED_INTO_MAX {
+                self.server_broken(conn, Cause::ServerProtocol);
+                return (0, true);
+            }
             if looked_into {
                 return (0, false);
             }

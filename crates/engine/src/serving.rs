@@ -51,11 +51,17 @@ impl Step<'_> {
     /// Reads a client's input on: what is held of it, and `bytes` behind that.
     pub(crate) fn serve(&mut self, conn: Conn, bytes: &[u8]) {
         let Some(client) = self.engine.roles.client(conn) else { return };
-        if matches!(client.phase, Phase::Checking(..)) {
-            return self.checked(conn);
+        match client.phase {
+            Phase::Ready(_) => {}
+            Phase::Checking(..) => return self.checked(conn),
+            Phase::Console(_) => return self.console_bytes(conn, bytes),
+            Phase::Opening | Phase::Proving(..) | Phase::Entering(..) => return,
         }
         if client.blocked != Blocked::No {
             return self.hold(conn, bytes);
+        }
+        if client.inbox.held() == 0 && bytes.is_empty() {
+            return self.regulate(conn);
         }
         if client.inbox.held() == 0 {
             let used = self.serve_input(conn, bytes);
@@ -65,37 +71,51 @@ impl Step<'_> {
             let used = self.serve_input(conn, &all);
             if let Some(client) = self.engine.roles.client(conn) {
                 client.inbox.put_back(all, used);
-                self.pause_if_full(conn);
+                self.regulate(conn);
             }
         }
     }
 
     fn hold(&mut self, conn: Conn, bytes: &[u8]) {
         if let Some(client) = self.engine.roles.client(conn)
-            && !bytes.is_empty()
+            && (!bytes.is_empty() || client.paused)
         {
             client.inbox.hold(bytes);
-            self.pause_if_full(conn);
+            self.regulate(conn);
         }
     }
 
-    /// A client that is blocked and has said much is not read any more; nor is one whose server reads slowly.
-    fn pause_if_full(&mut self, conn: Conn) {
+    /// Has a client's connection read or not: not while it waits, for whatever, and has said much; and not before little
+    /// is queued to it and to its server, if there was much.
+    pub(crate) fn regulate(&mut self, conn: Conn) {
         let Some(client) = self.engine.roles.client(conn) else { return };
-        let full = client.blocked != Blocked::No && client.inbox.held() > HELD_BYTES_MAX;
-        if full && !client.paused {
-            client.paused = true;
+        let enters = matches!(client.phase, Phase::Entering(..) | Phase::Checking(..));
+        let waits = enters || client.blocked != Blocked::No;
+        if waits && client.inbox.held() > HELD_BYTES_MAX {
+            return self.stop_reading(conn);
+        }
+        let low = self.engine.hub.low_mark(client.pool);
+        let queued = self.ports.queued(conn).max(client.link.map_or(0, |s| self.ports.queued(s)));
+        if client.paused && queued <= low {
+            client.paused = false;
+            self.ports.act(Action::Resume { conn });
+        }
+    }
+
+    /// Has a client's connection not read until something happens that it waits for.
+    #[inline]
+    pub(crate) fn stop_reading(&mut self, conn: Conn) {
+        if let Some(client) = self.engine.roles.client(conn)
+            && !std::mem::replace(&mut client.paused, true)
+        {
             self.ports.act(Action::Pause { conn });
         }
     }
 
-    /// Lets a client be read again.
+    /// Has a client's input read on.
     pub(crate) fn unblock(&mut self, conn: Conn) {
         let Some(client) = self.engine.roles.client(conn) else { return };
         client.blocked = Blocked::No;
-        if std::mem::take(&mut client.paused) {
-            self.ports.act(Action::Resume { conn });
-        }
         self.engine.runnable.push_back(conn);
     }
 
@@ -106,6 +126,9 @@ impl Step<'_> {
         loop {
             let Some(client) = self.engine.roles.client(conn) else { return input.len() };
             let Some(server) = client.link else {
+                if self.reads_slowly(conn) {
+                    return at;
+                }
                 match self.serve_alone(conn, &input[at..]) {
                     Wants::Used(used) => at += used,
                     Wants::More => return at,
@@ -140,15 +163,26 @@ impl Step<'_> {
         }
     }
 
-    /// A server that does not read fast enough stops its client from being read.
+    /// A server that does not read fast enough stops its client from being read. So does the client itself, since what
+    /// is answered here goes by no server.
     #[inline]
     fn push_back_on_client(&mut self, conn: Conn, server: Conn) {
         let Some(client) = self.engine.roles.client(conn) else { return };
         let high = self.engine.hub.pool(client.pool).settings.options.buffer_high;
-        if !client.paused && self.ports.queued(server) > high {
-            client.paused = true;
-            self.ports.act(Action::Pause { conn });
+        if self.ports.queued(server) > high || self.ports.queued(conn) > high {
+            self.stop_reading(conn);
         }
+    }
+
+    /// Whether a client leaves unread what it was answered; then it is not read on until it has read that.
+    fn reads_slowly(&mut self, conn: Conn) -> bool {
+        let Some(client) = self.engine.roles.client(conn) else { return false };
+        let high = self.engine.hub.pool(client.pool).settings.options.buffer_high;
+        let full = self.ports.queued(conn) > high;
+        if full {
+            self.stop_reading(conn);
+        }
+        full
     }
 
     /// What the client says next depends on replies: it is read on when one has come. The server is asked

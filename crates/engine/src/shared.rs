@@ -127,6 +127,8 @@ pub struct Shared {
     auth_seed: AuthSeed,
 }
 
+/// Pools that there can be: with `*` and `trust`, names are the clients' to choose, and a pool is never forgotten.
+const POOLS_MAX: usize = 100_000;
 /// Parse environments that are told apart; beyond, each is its client's own.
 const ENVIRONMENTS_MAX: usize = 100_000;
 
@@ -201,7 +203,14 @@ impl Shared {
         self.serials.fetch_add(1, Relaxed)
     }
 
-    /// The pool of a user of a database, made on first use; `None` where there is no such database.
+    /// The pool of a user of a database, if anybody has used it.
+    pub fn find_pool(&self, database: &str, user: &str) -> Option<Arc<PoolShared>> {
+        let key = (Arc::from(database), Arc::from(user));
+        lock(&self.pools).get(&key).cloned()
+    }
+
+    /// The pool of a user of a database, made on first use; `None` where there is no such database, or there are too
+    /// many pools.
     pub fn pool(&self, database: &str, user: &str) -> Option<Arc<PoolShared>> {
         let mut pools = lock(&self.pools);
         let key = (Arc::from(database), Arc::from(user));
@@ -209,6 +218,9 @@ impl Shared {
             return Some(pool.clone());
         }
         let settings = PoolSettings::of(&self.options(), database, user)?;
+        if pools.len() >= POOLS_MAX {
+            return None;
+        }
         let id = PoolId(u32::try_from(pools.len()).ok()?);
         let pool = Arc::new(PoolShared::new(id, key.clone(), settings));
         pools.insert(key, pool.clone());

@@ -2,17 +2,75 @@
 //!
 //! Cases E13, E21, E29 to E31, E87.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::thread;
+use std::time::Duration;
 
 use refrain_differ::msg::{Bind, Msg};
 
-use crate::session::{Session, bind, encode, execute, parse, query};
+use crate::session::{Session, bind, encode, execute, parse, query, startup};
 use crate::world::{Config, Proxy, Version, cluster, database, eventually};
 
 const MIB: usize = 1024 * 1024;
 /// What the program may take for itself, whatever passes through it.
 const MEMORY_MAX: u64 = 64 * MIB as u64;
+
+/// Writes the same bytes again and again until nobody takes them, or until that is more than the kernel's buffers hold;
+/// says how many MiB went.
+fn mib_taken(session: &Session, bytes: &[u8]) -> usize {
+    let mut stream = session.second();
+    stream.set_write_timeout(Some(Duration::from_millis(500))).unwrap();
+    let bytes = bytes.repeat(MIB / bytes.len());
+    (0..TAKEN_MAX).find(|_| stream.write_all(&bytes).is_err()).unwrap_or(TAKEN_MAX)
+}
+
+/// MiB that the kernel never holds for one connection.
+const TAKEN_MAX: usize = 64;
+
+#[test]
+fn nothing_is_held_without_bound() {
+    let database = database("bulk_bounds");
+    let proxy = over_15().start();
+    let select = encode(&[query("select 1")]);
+    // A client that waits to be let in.
+    proxy.order(&format!("pause {database}"));
+    let names = [("user", "postgres"), ("database", database)];
+    let enters = Session::raw(proxy.addr(), &startup(0x0003_0000, &names));
+    assert!(mib_taken(&enters, &select) < TAKEN_MAX, "it has not been let in");
+    proxy.order(&format!("resume {database}"));
+    drop(enters);
+    // One that does not read what is answered without a server.
+    let deaf = proxy.open(database);
+    assert!(mib_taken(&deaf, &encode(&[Msg::Sync])) < TAKEN_MAX, "it has not read");
+    // One of the console that does not read, and one that waits for its answer.
+    let deaf = proxy.console();
+    assert!(mib_taken(&deaf, &encode(&[query("show help")])) < TAKEN_MAX, "it has not read");
+    let mut holder = proxy.open(database);
+    holder.run("begin");
+    let mut waits = proxy.console();
+    waits.send(&[query(&format!("pause {database}"))]);
+    assert!(mib_taken(&waits, &select) < TAKEN_MAX, "it has not been answered");
+    holder.run("commit");
+    let memory = proxy.memory();
+    assert!(memory < MEMORY_MAX, "{memory} bytes");
+}
+
+/// As many as have more replies than the kernel holds.
+const SYNCS: usize = 2_000_000;
+
+#[test]
+fn what_was_held_back_is_read_on() {
+    let database = database("bulk_held_back");
+    let proxy = over_15().start();
+    let mut slow = proxy.open(database);
+    let writer = write_beside(&slow, encode(&[Msg::Sync]).repeat(SYNCS));
+    thread::sleep(Duration::from_millis(300));
+    let mut replies = vec![0; 6 * SYNCS];
+    slow.second().read_exact(&mut replies).unwrap();
+    assert!(replies.chunks(6).all(|reply| reply == b"Z\0\0\0\x05I"));
+    writer.join().unwrap();
+    assert_eq!(slow.value("select 1"), "1");
+}
 
 fn over_15() -> Config {
     Config::over(cluster(Version::V15))
@@ -121,7 +179,7 @@ pub(crate) fn pipelines(proxy: &Proxy, database: &str, batches: usize) {
 
 /// A moment in which both sides' buffers fill.
 fn writer_is_stuck_or_done() {
-    thread::sleep(std::time::Duration::from_millis(100));
+    thread::sleep(Duration::from_millis(100));
 }
 
 #[test]

@@ -193,6 +193,21 @@ fn kill_ends_clients_and_servers() {
 }
 
 #[test]
+fn questions_may_come_with_the_login_and_have_a_length() {
+    let proxy = over_15().start();
+    let names = [("user", "postgres"), ("database", "refrain")];
+    let mut first = crate::session::startup(0x0003_0000, &names);
+    first.extend(crate::session::encode(&[query("select 7")]));
+    let mut eager = Session::raw(proxy.addr(), &first);
+    assert!(eager.ready().status().is_some());
+    assert_eq!(eager.ready().words(), "T D(7) C(SELECT 1) Z(I)");
+    let mut long = proxy.console();
+    long.write(b"Q\x10\x00\x00\x00select");
+    assert_eq!(long.rest().code(), "08P01");
+    assert_eq!(proxy.console().value("select 8"), "8");
+}
+
+#[test]
 fn one_client_is_killed() {
     let database = database("console_kill_client");
     let proxy = over_15().start();
