@@ -33,8 +33,8 @@ pub(crate) enum Phase {
     Checking(Box<Entrant>, Authenticated),
     /// Anything.
     Ready(#[expect(dead_code, reason = "a proof is held, not read")] Authenticated),
-    /// Questions to the admin console.
-    Console(Authenticated),
+    /// Questions to the admin console, under the name it asked for.
+    Console(Authenticated, &'static str),
 }
 
 /// What a client asked for in its startup packet.

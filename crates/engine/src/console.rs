@@ -30,7 +30,12 @@ enum Rights {
 
 impl Step<'_> {
     /// Lets a client into the console.
-    pub(crate) fn enter_console(&mut self, conn: Conn, authenticated: Authenticated) {
+    pub(crate) fn enter_console(
+        &mut self,
+        conn: Conn,
+        authenticated: Authenticated,
+        name: &'static str,
+    ) {
         if matches!(self.rights(authenticated.user()), Rights::Nothing) {
             let report = Report {
                 severity: "FATAL",
@@ -51,7 +56,7 @@ impl Step<'_> {
         said.iter().for_each(|(name, value)| write::parameter_status(out, name, value));
         write::ready(out, Status::Idle);
         if let Some(client) = self.engine.roles.client(conn) {
-            client.phase = Phase::Console(authenticated);
+            client.phase = Phase::Console(authenticated, name);
         }
     }
 
@@ -124,7 +129,7 @@ impl Step<'_> {
             return self.end_client(conn, Cause::ClientProtocol);
         };
         let Some(client) = self.engine.roles.client(conn) else { return };
-        let Phase::Console(authenticated) = &client.phase else { return };
+        let Phase::Console(authenticated, _) = &client.phase else { return };
         let user = authenticated.user().to_owned();
         let serial = client.serial;
         client.blocked = Blocked::Gate;

@@ -41,7 +41,7 @@ impl Step<'_> {
             Command::Reconnect(database) => self.reconnect(database.as_ref()),
             Command::Kill(database) => {
                 self.pause(database.as_ref());
-                self.kill(|pool| concerns(database.as_ref(), pool));
+                self.kill(|pool| concerns(database.as_ref(), pool), Cause::Killed);
             }
             Command::KillClient(serial) => self.kill_client(serial),
             Command::Reload(_) => {
@@ -53,7 +53,7 @@ impl Step<'_> {
             }
             Command::Stop => {
                 self.engine.hub.draining = true;
-                self.kill(|_| true);
+                self.kill(|_| true, Cause::Shutdown);
                 for client in self.clients(|_| true) {
                     self.end_client(client, Cause::Shutdown);
                 }
@@ -154,10 +154,10 @@ impl Step<'_> {
         }
     }
 
-    fn kill(&mut self, which: impl Fn(&Pool) -> bool) {
+    fn kill(&mut self, which: impl Fn(&Pool) -> bool, cause: Cause) {
         let pools = self.pools(which);
         for client in self.clients(|pool| pools.contains(&pool)) {
-            self.end_client(client, Cause::Killed);
+            self.end_client(client, cause);
         }
         for server in self.servers(&pools) {
             self.close_server(server);

@@ -63,7 +63,7 @@ impl Engine {
             Event::Accepted { conn, peer } => step.accepted(conn, peer),
             Event::Connected { conn } => step.connected(conn),
             Event::Failed { conn, why } => step.failed(conn, why),
-            Event::Closed { conn } => step.closed(conn),
+            Event::Closed { conn, why } => step.closed(conn, why.unwrap_or("end of stream")),
             Event::Arrived { conn, parcel } => step.arrived(conn, *parcel),
             Event::Tick => step.tick(),
             Event::Message(message) => step.message(message),
@@ -125,10 +125,10 @@ impl Step<'_> {
         }
     }
 
-    fn closed(&mut self, conn: Conn) {
+    fn closed(&mut self, conn: Conn, why: &str) {
         match self.engine.roles.get(conn) {
-            Role::Client(_) => self.end_client(conn, Cause::ClientGone),
-            Role::Server(_) => self.server_gone(conn),
+            Role::Client(_) => self.client_gone(conn, why),
+            Role::Server(_) => self.server_gone(conn, why),
             Role::Cancel(_) => self.cancel_over(conn),
             Role::Free => self.ports.give_up(conn),
         }

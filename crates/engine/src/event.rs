@@ -61,6 +61,8 @@ pub enum Event<'a> {
     Closed {
         /// Its number.
         conn: Conn,
+        /// What the system said, where the peer did not end the stream in order.
+        why: Option<&'a str>,
     },
     /// A server handed over by another core; the loop got `conn` from [`crate::Ports::open`].
     Arrived {

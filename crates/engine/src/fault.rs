@@ -100,8 +100,8 @@ const TABLE: &[Row] = &[
         "25P04",
         "terminating connection due to transaction timeout",
     ),
-    row(Cause::ServerDown, "server_down", "08006", "cannot connect to the server"),
-    row(Cause::ServerLogin, "server_login", "08006", "the server refused the connection"),
+    row(Cause::ServerDown, "server_down", "08006", "could not connect to server"),
+    row(Cause::ServerLogin, "server_login", "08006", "server login failed"),
     row(Cause::ServerGone, "server_gone", "08006", "the server closed the connection unexpectedly"),
     row(Cause::ServerProtocol, "server_protocol", "08P01", "the server broke the protocol"),
     row(

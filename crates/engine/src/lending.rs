@@ -386,12 +386,13 @@ impl Step<'_> {
     }
 
     /// The server went away by itself.
-    pub(crate) fn server_gone(&mut self, conn: Conn) {
+    pub(crate) fn server_gone(&mut self, conn: Conn, why: &str) {
         let Some(server) = self.engine.roles.server(conn) else { return };
+        let pool = self.engine.hub.pool(server.pool);
+        let detail = format!("{}, process {}: {why}", pool.settings.host, server.pid);
+        note(self.ports, Level::Info, Cause::ServerGone.key(), pool, detail);
         match server.custody {
-            Custody::Connecting | Custody::Login(_) => {
-                self.connect_failed(conn, "the server closed the connection");
-            }
+            Custody::Connecting | Custody::Login(_) => self.connect_failed(conn, why),
             Custody::Lent(client) => {
                 let cut = self.is_cut(client);
                 self.drop_server(conn, true);

@@ -60,7 +60,7 @@ impl Step<'_> {
         }
         if let Some(client) = self.engine.roles.client(conn) {
             client.inbox.put_back(all, at);
-            if matches!(client.phase, Phase::Ready(_) | Phase::Console(_)) {
+            if matches!(client.phase, Phase::Ready(_) | Phase::Console(..)) {
                 self.engine.runnable.push_back(conn);
             }
             self.regulate(conn);
@@ -230,8 +230,8 @@ impl Step<'_> {
 
     /// A client has proved who it is: finds its pool.
     fn enter(&mut self, conn: Conn, entrant: Box<Entrant>, authenticated: Authenticated) {
-        if CONSOLES.contains(&&*entrant.database) {
-            return self.enter_console(conn, authenticated);
+        if let Some(name) = CONSOLES.iter().find(|name| **name == entrant.database) {
+            return self.enter_console(conn, authenticated, name);
         }
         let Entrant { database, user, .. } = &*entrant;
         let known = self.engine.hub.shared.options().database(database).is_some();

@@ -1,13 +1,11 @@
 //! Logging in to a server, and what follows when that fails.
 //!
-//! A client that waits while its pool has no server at all is told what the server said, in the server's
-//! words; where the server could not be reached, in ours. What exactly was wrong with a password
-//! of ours is for the log
-//! alone.
+//! A client that waits while its pool has no server at all is told why: in the server's words where these are about the
+//! server or what the client itself asked for (57P03, 53300, 3D000), in ours where the server could not be reached. What
+//! was wrong with a login in our own name is for the log alone.
 
 use refrain_wire::back::{self as read, Authentication, Fields, field};
 use refrain_wire::tag::back;
-use refrain_wire::write::Report;
 use refrain_wire::{Header, startup, write};
 
 use crate::auth::{Login, NONCE_BYTES, Reply, ServerAsks};
@@ -16,6 +14,7 @@ use crate::event::Level;
 use crate::fault::Cause;
 use crate::hub::note;
 use crate::ids::Conn;
+use crate::pool::Pool;
 use crate::roles::Role;
 use crate::server::{Custody, LoggingIn};
 use crate::settings::{Edit, is_settable};
@@ -59,7 +58,7 @@ impl Step<'_> {
             Ok(Some(header)) if header.body < 1024 * 1024 => return (0, false),
             Ok(None) => return (0, false),
             Ok(Some(_)) | Err(_) => {
-                self.login_failed(conn, "malformed message", None);
+                self.login_failed(conn, Cause::ServerLogin, "malformed message", None);
                 return (0, true);
             }
         };
@@ -67,7 +66,9 @@ impl Step<'_> {
         match self.login_message(conn, header.tag, body) {
             Next::On => {}
             Next::Done => self.logged_in(conn),
-            Next::Failed(why, words) => self.login_failed(conn, &why, words.as_deref()),
+            Next::Failed(why, words) => {
+                self.login_failed(conn, Cause::ServerLogin, &why, words.as_deref());
+            }
         }
         (length, true)
     }
@@ -174,11 +175,17 @@ impl Step<'_> {
 
     /// A connection to a server could not be made.
     pub(crate) fn connect_failed(&mut self, conn: Conn, why: &str) {
-        self.login_failed(conn, why, None);
+        self.login_failed(conn, Cause::ServerDown, why, None);
     }
 
     /// No server came of a connection. Whoever waits for a pool without any is told.
-    pub(crate) fn login_failed(&mut self, conn: Conn, why: &str, words: Option<&[u8]>) {
+    pub(crate) fn login_failed(
+        &mut self,
+        conn: Conn,
+        cause: Cause,
+        why: &str,
+        words: Option<&[u8]>,
+    ) {
         let Role::Server(server) = self.engine.roles.take(conn) else { return };
         self.ports.close(conn);
         let id = server.pool;
@@ -186,7 +193,7 @@ impl Step<'_> {
         let pool = self.engine.hub.pool(id);
         pool.counters.server_login_failures += 1;
         pool.retry = now.after(pool.settings.options.server_login_retry);
-        let cause = if words.is_some() { Cause::ServerLogin } else { Cause::ServerDown };
+        let words = words.filter(|words| may_be_told(pool, &Fields(words)));
         let detail = format!("{}: {why}", pool.settings.host);
         note(self.ports, Level::Error, cause.key(), pool, detail);
         let none_left = pool.servers == pool.connecting;
@@ -211,13 +218,16 @@ impl Step<'_> {
                     let tag = back::ERROR_RESPONSE;
                     write::message(out, tag, |out| out.extend_from_slice(words));
                 }
-                None => {
-                    let unknown =
-                        Report { severity: "FATAL", sqlstate: "08006", message: "", hint: "" };
-                    write::error(out, &cause.report().unwrap_or(unknown));
-                }
+                None => write::error(out, &cause.report().expect("clients are told of both")),
             }
             self.remove_client(client, false);
         }
     }
+}
+
+/// Whether clients may read why a server refused us: not what is wrong with a name or password of ours (class 28).
+fn may_be_told(pool: &Pool, fields: &Fields<'_>) -> bool {
+    let server = &pool.settings.server;
+    let theirs = server.user.as_deref() == Some(&*pool.shared.user) && server.password.is_none();
+    theirs || !fields.sqlstate().starts_with(b"28")
 }

@@ -44,7 +44,7 @@ impl Step<'_> {
             }
             Phase::Opening | Phase::Proving(..) => self.login_bytes(conn, bytes),
             Phase::Entering(..) | Phase::Checking(..) => self.hold(conn, bytes),
-            Phase::Console(_) => self.console_bytes(conn, bytes),
+            Phase::Console(..) => self.console_bytes(conn, bytes),
         }
     }
 
@@ -54,7 +54,7 @@ impl Step<'_> {
         match client.phase {
             Phase::Ready(_) => {}
             Phase::Checking(..) => return self.checked(conn),
-            Phase::Console(_) => return self.console_bytes(conn, bytes),
+            Phase::Console(..) => return self.console_bytes(conn, bytes),
             Phase::Opening | Phase::Proving(..) | Phase::Entering(..) => return,
         }
         if client.blocked != Blocked::No {
@@ -291,18 +291,20 @@ impl Step<'_> {
     /// The same; in the middle of a message nothing can be said.
     pub(crate) fn end_client_saying(&mut self, conn: Conn, cause: Cause, says: bool) {
         let level = match cause {
-            Cause::Terminated | Cause::ClientGone | Cause::Shutdown => Level::Debug,
+            Cause::Terminated | Cause::Shutdown => Level::Debug,
             _ => Level::Warn,
         };
         self.note_client(conn, level, cause, String::new());
-        if cause == Cause::ClientGone {
-            self.remove_client(conn, true);
-            return;
-        }
         if let Some(report) = cause.report().filter(|_| says) {
             write::error(self.ports.out(conn), &report);
         }
         self.remove_client(conn, false);
+    }
+
+    /// A client's connection broke.
+    pub(crate) fn client_gone(&mut self, conn: Conn, why: &str) {
+        self.note_client(conn, Level::Debug, Cause::ClientGone, why.to_owned());
+        self.remove_client(conn, true);
     }
 
     /// Forgets a client, and closes its connection: at once where the peer has gone.

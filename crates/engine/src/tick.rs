@@ -73,7 +73,7 @@ impl Step<'_> {
         let due = |since: Now, span: Option<Duration>| span.is_some_and(|s| since.after(s) <= now);
         let general = &self.engine.hub.shared.options().general;
         let cause = match client.phase {
-            Phase::Console(_) => None,
+            Phase::Console(..) => None,
             Phase::Opening | Phase::Proving(..) => {
                 due(client.connected, general.client_login_timeout).then_some(Cause::LoginTimeout)
             }
@@ -129,7 +129,7 @@ impl Step<'_> {
         match server.custody {
             Custody::Connecting | Custody::Login(_) => {
                 if server.connected.after(options.server_connect_timeout) <= now {
-                    self.login_failed(conn, "timeout", None);
+                    self.connect_failed(conn, "server_connect_timeout");
                 }
             }
             Custody::Idle => {

@@ -83,7 +83,7 @@ fn client_view(hub: &Hub, roles: &Roles, client: &Client) -> Option<ClientView> 
             let pool = hub.pools().find(|pool| pool.shared.id == client.pool)?;
             (pool.shared.database.clone(), pool.shared.user.clone())
         }
-        Phase::Console(authenticated) => ("refrain".into(), authenticated.user().into()),
+        Phase::Console(authenticated, name) => ((*name).into(), authenticated.user().into()),
         Phase::Opening | Phase::Proving(..) | Phase::Entering(..) | Phase::Checking(..) => {
             return None;
         }
@@ -99,7 +99,7 @@ fn client_view(hub: &Hub, roles: &Roles, client: &Client) -> Option<ClientView> 
         user,
         peer: client.peer.clone(),
         state: match client.phase {
-            Phase::Console(_) => ClientState::Admin,
+            Phase::Console(..) => ClientState::Admin,
             _ if waits => ClientState::Waiting,
             _ => ClientState::Active,
         },

@@ -77,10 +77,11 @@ impl Seat {
                 Some(leaving) => leaving.early.extend_from_slice(bytes),
             },
             Happened::Sent { token, buffer } => self.sent(now, conn(token), buffer),
-            Happened::Closed { token, .. } => {
+            Happened::Closed { token, error } => {
                 // One that is leaving is found closed by the core it goes to.
                 if !self.leaving.contains_key(&token) {
-                    self.step(now, Event::Closed { conn: conn(token) });
+                    let why = error.map(|error| error.to_string());
+                    self.step(now, Event::Closed { conn: conn(token), why: why.as_deref() });
                 }
             }
             Happened::Connected { token, .. } => {

@@ -110,7 +110,7 @@ impl World {
         }
         if let Some(conn) = link.conn {
             let core = link.core;
-            self.step(core, Event::Closed { conn });
+            self.step(core, Event::Closed { conn, why: None });
         }
     }
 
@@ -126,7 +126,7 @@ impl World {
                 }
                 Piece::End => {
                     self.trace.line(self.now, "end of", &format!("{peer:?}"), String::new);
-                    self.step(core, Event::Closed { conn });
+                    self.step(core, Event::Closed { conn, why: None });
                 }
             }
             return;

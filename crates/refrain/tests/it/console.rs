@@ -193,6 +193,16 @@ fn kill_ends_clients_and_servers() {
 }
 
 #[test]
+fn clients_of_the_console_are_shown_under_the_name_they_asked_for() {
+    let proxy = over_15().start();
+    let _one = proxy.open("pgbouncer");
+    let clients = proxy.show("clients");
+    let mut names: Vec<_> = clients.iter().map(|client| client["database"].as_str()).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["pgbouncer", "refrain"]);
+}
+
+#[test]
 fn questions_may_come_with_the_login_and_have_a_length() {
     let proxy = over_15().start();
     let names = [("user", "postgres"), ("database", "refrain")];

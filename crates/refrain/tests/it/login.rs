@@ -95,6 +95,32 @@ fn a_role_that_does_not_exist() {
 }
 
 #[test]
+fn what_is_wrong_with_our_own_login_is_for_the_log() {
+    let config = over_15().server("user", "\"scram_user\"").server("password", "\"wrong\"");
+    let proxy = config.start();
+    let params = [("user", "anybody"), ("database", AUTH_DATABASE)];
+    let refused = Session::login(proxy.addr(), &params).unwrap_err();
+    let error = refused.error().unwrap();
+    assert_eq!(
+        (error.field(b'C'), error.field(b'M')),
+        (&b"08006"[..], &b"server login failed"[..])
+    );
+    assert!(proxy.log().contains("password authentication failed for user"), "{}", proxy.log());
+}
+
+#[test]
+fn a_server_that_is_not_there_is_for_the_log_too() {
+    let config = over_15().server("host", "\"127.0.0.1\"").server("port", "1");
+    let proxy = config.start();
+    let params = [("user", "anybody"), ("database", "any")];
+    let refused = Session::login(proxy.addr(), &params).unwrap_err();
+    let error = refused.error().unwrap();
+    let told = (error.field(b'C'), error.field(b'M'));
+    assert_eq!(told, (&b"08006"[..], &b"could not connect to server"[..]));
+    assert!(proxy.log().contains("127.0.0.1:1: Connection refused"), "{}", proxy.log());
+}
+
+#[test]
 fn one_client_too_many() {
     let proxy = over_15().general("max_client_conn", "2").start();
     let (one, _two) = (proxy.open("postgres"), proxy.open("postgres"));
