@@ -19,7 +19,6 @@ const SCHEMA: &[&str] = &[
     "CREATE INDEX post_author ON post (author_id)",
     "CREATE TABLE comment (id INTEGER PRIMARY KEY, post_id INTEGER, body TEXT)",
     "CREATE INDEX comment_post ON comment (post_id)",
-    "CREATE TABLE visits (page INTEGER PRIMARY KEY, number INTEGER)",
     "CREATE TABLE log (id INTEGER, text TEXT)",
     "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000)
      INSERT INTO monster SELECT i, 'monster ' || i, i * 7 % 100, i % 13 FROM n",
@@ -47,8 +46,9 @@ const KINDS: &[(&str, &str, f64)] = &[
     ),
     (
         "upsert returning",
-        "INSERT INTO visits (page, number) VALUES (?, 1)
-         ON CONFLICT (page) DO UPDATE SET number = number + excluded.number RETURNING number",
+        "INSERT INTO monster (id, name, hp, attack) VALUES (?1, 'monster ' || ?1, ?1 % 100, ?1 % 13)
+         ON CONFLICT (id) DO UPDATE SET name = excluded.name, hp = excluded.hp,
+         attack = excluded.attack RETURNING id, hp, attack",
         3.5,
     ),
     ("insert", "INSERT INTO log VALUES (?, 'something')", 1.0),

@@ -1,0 +1,135 @@
+//! A connection, as far as rusqlite does not have it.
+
+use std::ffi::{CStr, c_char, c_int};
+use std::ptr;
+
+use rusqlite::ffi as sqlite;
+
+use super::live::Idle;
+use super::raw::{Raw, error_of};
+use crate::error::Error;
+
+/// The name of the database beside `main`, as PostgreSQL's clients expect it.
+const MAIN_NAME: &CStr = c"public";
+
+/// An open connection.
+pub(crate) struct Handle {
+    connection: rusqlite::Connection,
+}
+
+/// What a text was compiled into.
+pub(crate) struct Compiled {
+    /// The statement; none if the text holds nothing but white space and comments.
+    pub(crate) idle: Option<Idle>,
+    /// How much of the text it took, in bytes.
+    pub(crate) length: usize,
+}
+
+impl Handle {
+    /// Takes over a connection, which must have been opened without mutexes or with.
+    pub(crate) fn new(connection: rusqlite::Connection) -> Handle {
+        Handle { connection }
+    }
+
+    /// The connection, for what rusqlite does safely.
+    pub(crate) fn connection(&self) -> &rusqlite::Connection {
+        &self.connection
+    }
+
+    /// The connection, for hooks.
+    pub(crate) fn connection_mut(&mut self) -> &mut rusqlite::Connection {
+        &mut self.connection
+    }
+
+    fn raw(&self) -> *mut sqlite::sqlite3 {
+        // SAFETY: the pointer stays in this module and is used while `self` is borrowed.
+        unsafe { self.connection.handle() }
+    }
+
+    /// Makes `public` the name of the database; `main` works as well.
+    pub(crate) fn name_main(&self) -> Result<(), Error> {
+        // SAFETY: the name is static, which SQLite asks for; the option takes one pointer.
+        let code = unsafe {
+            sqlite::sqlite3_db_config(
+                self.raw(),
+                sqlite::SQLITE_DBCONFIG_MAINDBNAME,
+                MAIN_NAME.as_ptr(),
+            )
+        };
+        self.check(code)
+    }
+
+    /// Compiles the first statement of a text. `kept` says that it will be used for long.
+    pub(crate) fn prepare(&self, sql: &str, kept: bool) -> Result<Compiled, Error> {
+        let Ok(length) = c_int::try_from(sql.len()) else {
+            return Err(Error::new(sqlite::SQLITE_TOOBIG, "statement too long"));
+        };
+        let flags = if kept { sqlite::SQLITE_PREPARE_PERSISTENT } else { 0 };
+        let start = sql.as_ptr().cast::<c_char>();
+        let (mut statement, mut tail) = (ptr::null_mut(), ptr::null());
+        // SAFETY: the text is readable for `length` bytes, both results are written before the
+        // call returns, and the connection is open.
+        let code = unsafe {
+            sqlite::sqlite3_prepare_v3(self.raw(), start, length, flags, &mut statement, &mut tail)
+        };
+        if code != sqlite::SQLITE_OK {
+            // SAFETY: the connection is open, and this was the last call on it.
+            return Err(unsafe { error_of(self.raw(), code) });
+        }
+        // A tail is always set on success; it points into the text or to its end.
+        let used = (tail as usize).wrapping_sub(start as usize).min(sql.len());
+        if sql.as_bytes().get(used) == Some(&0) {
+            let message = "a text cannot hold the character NUL";
+            // SAFETY: a statement that nobody else has seen, or null, which is a no-op.
+            unsafe { sqlite::sqlite3_finalize(statement) };
+            return Err(Error::new(sqlite::SQLITE_ERROR, message).with_state("22021"));
+        }
+        // SAFETY: just compiled; it is dropped before the connection (the head of `ffi`).
+        let raw = unsafe { Raw::new(statement, used) };
+        Ok(Compiled { idle: raw.map(Idle), length: used })
+    }
+
+    /// Whether a statement of this connection is in the middle of its rows.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.connection.is_busy()
+    }
+
+    /// Copies what it can from the WAL to the file: frames in the WAL, and frames copied.
+    pub(crate) fn checkpoint(&self, mode: c_int) -> Result<(i32, i32), Error> {
+        let (mut frames, mut copied) = (0, 0);
+        // SAFETY: a null name means all databases; both results are written.
+        let code = unsafe {
+            sqlite::sqlite3_wal_checkpoint_v2(
+                self.raw(),
+                ptr::null(),
+                mode,
+                &mut frames,
+                &mut copied,
+            )
+        };
+        self.check(code).map(|()| (frames, copied))
+    }
+
+    /// Closes the file, after all statements.
+    pub(crate) fn close(self) -> Result<(), Error> {
+        self.connection.close().map_err(|(_, error)| error.into())
+    }
+
+    /// How many statements there are, those included that virtual tables made for themselves.
+    #[cfg(test)]
+    pub(crate) fn statements(&self) -> usize {
+        // SAFETY: walks the statements of an open connection, and touches none.
+        let next = |last| unsafe { sqlite::sqlite3_next_stmt(self.raw(), last) };
+        let found =
+            |statement: *mut sqlite::sqlite3_stmt| (!statement.is_null()).then_some(statement);
+        std::iter::successors(found(next(ptr::null_mut())), |last| found(next(*last))).count()
+    }
+
+    fn check(&self, code: c_int) -> Result<(), Error> {
+        if code == sqlite::SQLITE_OK {
+            return Ok(());
+        }
+        // SAFETY: the connection is open, and this was the last call on it.
+        Err(unsafe { error_of(self.raw(), code) })
+    }
+}

@@ -1,0 +1,217 @@
+//! Statements that rest and statements that run.
+
+use std::ffi::c_int;
+use std::marker::PhantomData;
+use std::ops::Deref;
+use std::slice;
+
+use rusqlite::ffi as sqlite;
+
+use super::raw::{Raw, count, number};
+use crate::error::Error;
+use crate::marks::Marks;
+use crate::value::{Type, Value};
+
+/// A statement that is reset and points at no memory of a caller.
+pub(crate) struct Idle(pub(super) Raw);
+
+impl Deref for Idle {
+    type Target = Raw;
+
+    fn deref(&self) -> &Raw {
+        &self.0
+    }
+}
+
+impl Idle {
+    /// Begins a run: parameters are bound, then it is stepped.
+    pub(crate) fn start<'b>(self) -> Live<'b> {
+        let parameters = self.parameter_count();
+        let (missing, lent) = (Marks::first(parameters), Marks::default());
+        Live { raw: self.0, missing, lent, has_row: false, _parameters: PhantomData }
+    }
+}
+
+/// A statement under way. Memory that it was given lives for `'b`.
+pub(crate) struct Live<'b> {
+    raw: Raw,
+    /// Parameters that nobody bound in this run: they hold values of the last.
+    missing: Marks,
+    /// Parameters that point at memory of the caller.
+    lent: Marks,
+    /// Whether the last step gave a row.
+    has_row: bool,
+    _parameters: PhantomData<&'b [u8]>,
+}
+
+impl Deref for Live<'_> {
+    type Target = Raw;
+
+    fn deref(&self) -> &Raw {
+        &self.raw
+    }
+}
+
+impl<'b> Live<'b> {
+    /// Gives a parameter a value without copying it.
+    pub(crate) fn bind(&mut self, index: usize, value: Value<'b>) -> Result<(), Error> {
+        // SAFETY: the memory lives for `'b`. A `Live` reads it in `step` only, which needs the
+        // `Live`, which cannot outlive `'b`; `finish` takes the pointer away.
+        unsafe { self.bind_with(index, value, sqlite::SQLITE_STATIC()) }?;
+        if matches!(value, Value::Text(_) | Value::Blob(_)) {
+            self.lent.set(index);
+        }
+        Ok(())
+    }
+
+    /// Gives a parameter a value that SQLite copies.
+    pub(crate) fn bind_copied(&mut self, index: usize, value: Value<'_>) -> Result<(), Error> {
+        // SAFETY: SQLite copies the memory before the call returns.
+        unsafe { self.bind_with(index, value, sqlite::SQLITE_TRANSIENT()) }?;
+        self.lent.clear(index);
+        Ok(())
+    }
+
+    /// # Safety
+    ///
+    /// If `memory` says that SQLite does not copy, the value's memory must stay where it is until
+    /// the parameter is bound again.
+    unsafe fn bind_with(
+        &mut self,
+        index: usize,
+        value: Value<'_>,
+        memory: sqlite::sqlite3_destructor_type,
+    ) -> Result<(), Error> {
+        let (statement, place) = (self.raw.raw(), number(index));
+        // SAFETY: pointer and length are of one slice; the rest is promised by the caller.
+        let code = unsafe {
+            match value {
+                Value::Null => sqlite::sqlite3_bind_null(statement, place),
+                Value::Integer(value) => sqlite::sqlite3_bind_int64(statement, place, value),
+                Value::Real(value) => sqlite::sqlite3_bind_double(statement, place, value),
+                Value::Text(value) => sqlite::sqlite3_bind_text64(
+                    statement,
+                    place,
+                    value.as_ptr().cast(),
+                    value.len() as u64,
+                    memory,
+                    sqlite::SQLITE_UTF8 as u8,
+                ),
+                // An empty slice points somewhere, so this is an empty blob and not NULL.
+                Value::Blob(value) => sqlite::sqlite3_bind_blob64(
+                    statement,
+                    place,
+                    value.as_ptr().cast(),
+                    value.len() as u64,
+                    memory,
+                ),
+            }
+        };
+        if code != sqlite::SQLITE_OK {
+            return Err(self.raw.error(code));
+        }
+        self.missing.clear(index);
+        Ok(())
+    }
+
+    /// Runs to the next row. Parameters that nobody bound are NULL.
+    pub(crate) fn step(&mut self) -> Result<bool, Error> {
+        if !self.missing.is_empty() {
+            self.bind_missing();
+        }
+        // SAFETY: a valid statement whose parameters point at memory that is there.
+        let code = unsafe { sqlite::sqlite3_step(self.raw.raw()) };
+        self.has_row = code == sqlite::SQLITE_ROW;
+        match code {
+            sqlite::SQLITE_ROW => Ok(true),
+            sqlite::SQLITE_DONE => Ok(false),
+            code => Err(self.raw.error(code)),
+        }
+    }
+
+    /// Nobody may see what somebody else bound in an earlier run.
+    #[cold]
+    fn bind_missing(&mut self) {
+        for index in self.missing.drain() {
+            self.raw.set_null(index);
+        }
+    }
+
+    /// The storage class of a column of the row; NULL if there is no row or no such column.
+    pub(crate) fn column_type(&self, column: usize) -> Type {
+        // SAFETY: a value of this row; it is only asked what it is.
+        self.value(column).map_or(Type::Null, |value| unsafe { type_of(value) })
+    }
+
+    /// A column of the row as it is stored. Nothing is converted, so what was handed out before
+    /// stays where it is until the next step.
+    pub(crate) fn column(&self, column: usize) -> Value<'_> {
+        let Some(value) = self.value(column) else { return Value::Null };
+        // SAFETY: the value is asked for as what it is; the bytes are there until the statement is
+        // stepped or finished, and both take the `Live` out of the borrow.
+        unsafe {
+            match type_of(value) {
+                Type::Null => Value::Null,
+                Type::Integer => Value::Integer(sqlite::sqlite3_value_int64(value)),
+                Type::Real => Value::Real(sqlite::sqlite3_value_double(value)),
+                Type::Text => {
+                    let start = sqlite::sqlite3_value_text(value);
+                    Value::Text(bytes(start, sqlite::sqlite3_value_bytes(value)))
+                }
+                Type::Blob => {
+                    let start = sqlite::sqlite3_value_blob(value).cast();
+                    Value::Blob(bytes(start, sqlite::sqlite3_value_bytes(value)))
+                }
+            }
+        }
+    }
+
+    /// The value of a column. SQLite calls it unprotected, as no mutex is held over it; a
+    /// connection opened without mutexes has none to hold, and its thread is the only one.
+    fn value(&self, column: usize) -> Option<*mut sqlite::sqlite3_value> {
+        // SAFETY: a statement with a row; any number may be asked for.
+        self.has_row
+            .then(|| unsafe { sqlite::sqlite3_column_value(self.raw.raw(), number(column)) })
+    }
+
+    /// Ends the run. What is left of the rows is given up; no memory is pointed at any more.
+    pub(crate) fn finish(mut self) -> Idle {
+        // SAFETY: a valid statement. What is returned is the error of the last step, told before.
+        unsafe { sqlite::sqlite3_reset(self.raw.raw()) };
+        if !self.lent.is_empty() {
+            self.take_back();
+        }
+        Idle(self.raw)
+    }
+
+    fn take_back(&mut self) {
+        for index in self.lent.drain() {
+            self.raw.set_null(index);
+        }
+    }
+}
+
+/// # Safety
+///
+/// A value of a statement's row.
+unsafe fn type_of(value: *mut sqlite::sqlite3_value) -> Type {
+    // SAFETY: promised by the caller.
+    match unsafe { sqlite::sqlite3_value_type(value) } {
+        sqlite::SQLITE_INTEGER => Type::Integer,
+        sqlite::SQLITE_FLOAT => Type::Real,
+        sqlite::SQLITE_TEXT => Type::Text,
+        sqlite::SQLITE_BLOB => Type::Blob,
+        _ => Type::Null,
+    }
+}
+
+/// # Safety
+///
+/// `start` is null or readable for `length` bytes that live for `'a`.
+unsafe fn bytes<'a>(start: *const u8, length: c_int) -> &'a [u8] {
+    if start.is_null() || length <= 0 {
+        return &[];
+    }
+    // SAFETY: promised by the caller.
+    unsafe { slice::from_raw_parts(start, count(length)) }
+}
