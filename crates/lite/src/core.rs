@@ -20,6 +20,8 @@ const PROBE: &str = "SELECT 1 FROM sqlite_schema LIMIT 0";
 pub(crate) struct Suspended {
     pub(crate) live: Live<'static>,
     pub(crate) facts: Box<Facts>,
+    /// Whether a step was made.
+    pub(crate) stepped: bool,
 }
 
 /// The inside of a connection. Statements come first: they are gone before the handle is.
@@ -145,7 +147,7 @@ impl Core {
     /// Gives up all runs that were put aside.
     pub(crate) fn discard_suspended(&self) {
         let suspended = std::mem::take(&mut *self.suspended.borrow_mut());
-        for Suspended { live, facts } in suspended.into_values() {
+        for Suspended { live, facts, .. } in suspended.into_values() {
             self.give_back(Kept { idle: live.finish(), facts });
         }
     }

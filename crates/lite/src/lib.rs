@@ -64,8 +64,11 @@ mod statement;
 
 mod connection;
 
+mod front;
+
 pub use connection::{Connection, Database, Prepared, Split};
 pub use error::{Error, Interruption};
+pub use front::{Backend, CancelHandle, Pool, Progress, Session, Waker};
 pub use interrupt::{Interrupter, Job};
 pub use limits::Limits;
 pub use options::{Admit, CacheOptions, OpenOptions, Synchronous};

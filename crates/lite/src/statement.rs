@@ -326,15 +326,17 @@ impl<'c> Run<'c, 'static> {
         let id = NEXT_PARKED.fetch_add(1, Ordering::Relaxed);
         if let Some((live, mut facts)) = self.parts.take() {
             facts.rows += self.rows;
-            self.core.suspended.borrow_mut().insert(id, Suspended { live, facts });
+            let stepped = self.stage != Stage::Binding;
+            self.core.suspended.borrow_mut().insert(id, Suspended { live, facts, stepped });
         }
         Parked(id)
     }
 
     /// The run that was put aside, if it is there: a new one behind its last row.
     pub(crate) fn resume(core: &'c Core, parked: Parked) -> Option<Run<'c, 'static>> {
-        let Suspended { live, facts } = core.suspended.borrow_mut().remove(&parked.0)?;
-        Some(Run::new(core, Some((live, facts)), Stage::Stepping))
+        let Suspended { live, facts, stepped } = core.suspended.borrow_mut().remove(&parked.0)?;
+        let stage = if stepped { Stage::Stepping } else { Stage::Binding };
+        Some(Run::new(core, Some((live, facts)), stage))
     }
 }
 

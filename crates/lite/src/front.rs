@@ -1,0 +1,58 @@
+//! SQLite answering as a PostgreSQL server would.
+//!
+//! A [`Session`] takes the bytes of a client and answers them in PostgreSQL's protocol; what the client
+//! asks in SQL is SQLite's. `docs/sqlite.md` says what is promised and what is not.
+//!
+//! From the ground up: what values and types are (`types` to `encode`), what a text says (`text` to
+//! `command`), what a session has (`settings` to `transaction`), what it does (`machine`), and who drives it
+//! (`session`).
+
+mod types;
+
+mod failure;
+
+mod calendar;
+
+mod decode;
+
+mod encode;
+
+mod text;
+
+mod infer;
+
+mod tokens;
+
+mod command;
+
+mod catalog;
+
+mod settings;
+
+mod control;
+
+mod queue;
+
+mod threads;
+
+mod context;
+
+mod functions;
+
+mod backend;
+
+mod shape;
+
+mod copy;
+
+mod prepared;
+
+mod transaction;
+
+mod machine;
+
+mod session;
+
+pub use backend::{Backend, Pool};
+pub use control::{CancelHandle, Waker};
+pub use session::{Progress, Session};

@@ -1,0 +1,253 @@
+//! Dates and times: ISO 8601 as SQLite keeps them, and the numbers that PostgreSQL sends for them.
+//!
+//! Dates are days and times are microseconds, both from 2000-01-01, in the proleptic Gregorian
+//! calendar (`src/include/datatype/timestamp.h`). Text is read in ISO 8601 with a blank or `T` between
+//! date and time, and written as PostgreSQL writes it under `DateStyle` ISO. A moment with a time
+//! zone is kept and written in UTC, so that kept moments compare as texts.
+//!
+//! Not here: names of time zones, BC, `infinity`, `now`, `today`. They are refused.
+
+/// Days from 1970-01-01 to 2000-01-01.
+const EPOCH_DAYS: i64 = 10_957;
+/// Microseconds of a second.
+const SECOND: i64 = 1_000_000;
+/// Microseconds of a day.
+const DAY: i64 = 86_400 * SECOND;
+/// Years beyond this are refused: as text they would not compare as they should.
+const YEAR_MAX: i64 = 9999;
+
+/// Reads what is left of a text, a part at a time.
+struct Reader<'a>(&'a [u8]);
+
+impl Reader<'_> {
+    fn take(&mut self, wanted: &[u8]) -> Option<u8> {
+        let (&first, rest) = self.0.split_first()?;
+        if !wanted.contains(&first) {
+            return None;
+        }
+        self.0 = rest;
+        Some(first)
+    }
+
+    /// A number of `min` to `max` digits.
+    fn number(&mut self, min: usize, max: usize) -> Option<i64> {
+        let digits = self.0.iter().take(max).take_while(|byte| byte.is_ascii_digit()).count();
+        if digits < min {
+            return None;
+        }
+        let (number, rest) = self.0.split_at(digits);
+        self.0 = rest;
+        Some(number.iter().fold(0, |all, digit| 10 * all + i64::from(digit - b'0')))
+    }
+
+    fn blanks(&mut self) {
+        self.0 = self.0.trim_ascii_start();
+    }
+
+    fn end(&self) -> Option<()> {
+        self.0.is_empty().then_some(())
+    }
+
+    /// `YYYY-MM-DD`, as days from 2000-01-01.
+    fn date(&mut self) -> Option<i64> {
+        let year = self.number(4, 4)?;
+        self.take(b"-")?;
+        let month = self.number(1, 2)?;
+        self.take(b"-")?;
+        let day = self.number(1, 2)?;
+        let sound = (1..=12).contains(&month) && (1..=month_days(year, month)).contains(&day);
+        sound.then(|| days_of(year, month, day))
+    }
+
+    /// `HH:MM[:SS[.ffffff]]`, as microseconds.
+    fn time(&mut self) -> Option<i64> {
+        let hour = self.number(1, 2)?;
+        self.take(b":")?;
+        let minute = self.number(2, 2)?;
+        let mut second = 0;
+        let mut micros = 0;
+        if self.take(b":").is_some() {
+            second = self.number(2, 2)?;
+            if self.take(b".").is_some() {
+                micros = self.micros()?;
+            }
+        }
+        let sound = hour < 24 && minute < 60 && second < 60;
+        let whole = sound || (hour, minute, second, micros) == (24, 0, 0, 0);
+        whole.then_some(((hour * 60 + minute) * 60 + second) * SECOND + micros)
+    }
+
+    /// The digits behind the point, the seventh rounded in.
+    fn micros(&mut self) -> Option<i64> {
+        let before = self.0.len();
+        let value = self.number(1, 6)?;
+        let digits = before - self.0.len();
+        let missing = u32::try_from(6 - digits).ok()?;
+        let round = i64::from(self.0.first().is_some_and(|digit| (b'5'..=b'9').contains(digit)));
+        while self.number(1, 9).is_some() {}
+        Some(value * 10_i64.pow(missing) + round)
+    }
+
+    /// `Z`, `+HH`, `+HHMM`, `+HH:MM[:SS]`, or nothing, as microseconds to the east of UTC.
+    fn zone(&mut self) -> Option<i64> {
+        self.blanks();
+        if self.0.is_empty() {
+            return Some(0);
+        }
+        if self.0.eq_ignore_ascii_case(b"utc") || self.0.eq_ignore_ascii_case(b"z") {
+            self.0 = b"";
+            return Some(0);
+        }
+        let sign = if self.take(b"+-")? == b'-' { -1 } else { 1 };
+        let mut seconds = self.number(2, 2)? * 3600;
+        for unit in [60, 1] {
+            if self.0.is_empty() {
+                break;
+            }
+            self.take(b":");
+            seconds += self.number(2, 2)? * unit;
+        }
+        Some(sign * seconds * SECOND)
+    }
+}
+
+fn is_leap(year: i64) -> bool {
+    year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
+}
+
+fn month_days(year: i64, month: i64) -> i64 {
+    match month {
+        2 if is_leap(year) => 29,
+        2 => 28,
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    }
+}
+
+/// Days from 2000-01-01, by counting years that begin in March (Howard Hinnant, `days_from_civil`).
+fn days_of(year: i64, month: i64, day: i64) -> i64 {
+    let year = if month <= 2 { year - 1 } else { year };
+    let era = year.div_euclid(400);
+    let of_era = year.rem_euclid(400);
+    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    let days = of_era * 365 + of_era / 4 - of_era / 100 + of_year;
+    era * 146_097 + days - 719_468 - EPOCH_DAYS
+}
+
+/// Year, month and day (`civil_from_days`).
+fn civil_of(days: i64) -> (i64, i64, i64) {
+    let days = days + EPOCH_DAYS + 719_468;
+    let era = days.div_euclid(146_097);
+    let day = days.rem_euclid(146_097);
+    let of_era = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let of_year = day - (365 * of_era + of_era / 4 - of_era / 100);
+    let shifted = (5 * of_year + 2) / 153;
+    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+    let year = of_era + era * 400 + i64::from(month <= 2);
+    (year, month, of_year - (153 * shifted + 2) / 5 + 1)
+}
+
+/// Reads a date, with a time behind it that does not count.
+pub(crate) fn read_date(text: &[u8]) -> Option<i32> {
+    let mut reader = Reader(text.trim_ascii());
+    let days = reader.date()?;
+    if reader.take(b"T ").is_some() {
+        reader.time()?;
+        reader.zone()?;
+    }
+    reader.end()?;
+    i32::try_from(days).ok()
+}
+
+/// Reads a time of day.
+pub(crate) fn read_time(text: &[u8]) -> Option<i64> {
+    let mut reader = Reader(text.trim_ascii());
+    let micros = reader.time()?;
+    reader.end()?;
+    Some(micros)
+}
+
+/// Reads a date with or without a time. What it says of a time zone counts if `zoned`, and is read
+/// past if not, as PostgreSQL does.
+pub(crate) fn read_timestamp(text: &[u8], zoned: bool) -> Option<i64> {
+    let mut reader = Reader(text.trim_ascii());
+    let days = reader.date()?;
+    let mut micros = 0;
+    if reader.take(b"Tt ").is_some() {
+        reader.blanks();
+        micros = reader.time()?;
+    }
+    let east = reader.zone()?;
+    reader.end()?;
+    Some(days * DAY + micros - if zoned { east } else { 0 })
+}
+
+/// Writes a date; `None` if its year has not four digits.
+pub(crate) fn date_text(days: i32) -> Option<String> {
+    let (year, month, day) = civil_of(i64::from(days));
+    (0..=YEAR_MAX).contains(&year).then(|| format!("{year:04}-{month:02}-{day:02}"))
+}
+
+/// Writes a time of day; `None` if it is none.
+pub(crate) fn time_text(micros: i64) -> Option<String> {
+    if !(0..=DAY).contains(&micros) {
+        return None;
+    }
+    let (seconds, fraction) = (micros / SECOND, micros % SECOND);
+    let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    let mut text = format!("{hour:02}:{minute:02}:{second:02}");
+    if fraction > 0 {
+        text.push_str(format!(".{fraction:06}").trim_end_matches('0'));
+    }
+    Some(text)
+}
+
+/// Writes a moment, with the zone of UTC if `zoned`.
+pub(crate) fn timestamp_text(micros: i64, zoned: bool) -> Option<String> {
+    let days = i32::try_from(micros.div_euclid(DAY)).ok()?;
+    let mut text = date_text(days)?;
+    text.push(' ');
+    text.push_str(&time_text(micros.rem_euclid(DAY))?);
+    if zoned {
+        text.push_str("+00");
+    }
+    Some(text)
+}
+
+/// Now, from the system's clock, in microseconds from 2000-01-01.
+pub(crate) fn now() -> i64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let micros = since.map_or(0, |since| i64::try_from(since.as_micros()).unwrap_or(0));
+    micros - EPOCH_DAYS * DAY
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_count_from_2000() {
+        assert_eq!(read_date(b"2000-01-01"), Some(0));
+        assert_eq!(read_date(b"2024-02-29"), Some(8825));
+        assert_eq!(read_date(b"1999-12-31 23:59:59"), Some(-1));
+        assert_eq!(read_date(b"2023-02-29"), None);
+        assert_eq!(read_date(b"now"), None);
+        for days in (-700_000..2_000_000).step_by(97) {
+            let Some(text) = date_text(days) else { continue };
+            assert_eq!(read_date(text.as_bytes()), Some(days), "{text}");
+        }
+    }
+
+    #[test]
+    fn times_and_moments() {
+        assert_eq!(read_time(b"01:02:03.5"), Some(3_723_500_000));
+        assert_eq!(time_text(3_723_500_000).unwrap(), "01:02:03.5");
+        assert_eq!(read_time(b"25:00"), None);
+        assert_eq!(read_timestamp(b"2000-01-01T00:00:01Z", true), Some(SECOND));
+        assert_eq!(read_timestamp(b"2000-01-01 02:00:00+02:00", true), Some(0));
+        assert_eq!(read_timestamp(b"2000-01-01 02:00:00+02", false), Some(7200 * SECOND));
+        assert_eq!(timestamp_text(-1, true).unwrap(), "1999-12-31 23:59:59.999999+00");
+        assert_eq!(timestamp_text(i64::MAX, false), None);
+        assert_eq!(read_timestamp(b"2000-01-01 00:00:00.1234567", false), Some(123_457));
+    }
+}

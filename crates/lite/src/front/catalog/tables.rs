@@ -1,0 +1,190 @@
+//! The stand-ins: each with its columns, and the query that makes it.
+//!
+//! Numbers of tables are their row in SQLite's schema, above what PostgreSQL gives its own objects.
+
+/// A table: name, columns, query. A query may use those before it. Behind a column's name stands its type: `?` for
+/// bool, `#` for oid, `+` for int8, nothing for text.
+type Table = (&'static str, &'static str, &'static str);
+
+pub(super) const TABLES: &[Table] = &[
+    (
+        "refrain_object",
+        "oid, type, name, table_name, sql",
+        "SELECT CAST(rowid + 16384 AS INTEGER), type, name, tbl_name, sql FROM sqlite_schema \
+         WHERE type IN ('table', 'view', 'index') AND (type = 'index' OR name NOT LIKE 'sqlite\\_%' ESCAPE '\\')",
+    ),
+    (
+        "refrain_column",
+        "attrelid, attname, attnum, atttypid, declared, attnotnull, adbin, primary_key, hidden",
+        "SELECT o.oid, c.name, CAST(c.cid + 1 AS INTEGER), CAST(refrain_declared(c.type) AS INTEGER), c.type, \
+         c.\"notnull\" OR c.pk > 0, c.dflt_value, c.pk, c.hidden \
+         FROM refrain_object o, pragma_table_xinfo(o.name) c WHERE o.type IN ('table', 'view') AND c.hidden <> 1",
+    ),
+    (
+        "refrain_index",
+        "oid, table_oid, is_unique, is_primary, definition",
+        "SELECT o.oid, t.oid, l.\"unique\", l.origin = 'pk', \
+         'CREATE ' || iif(l.\"unique\", 'UNIQUE ', '') || 'INDEX ' || o.name || ' ON ' || t.name || ' USING btree (' || \
+         (SELECT group_concat(coalesce(i.name, 'expression'), ', ') FROM pragma_index_info(o.name) i) || ')' \
+         FROM refrain_object t, pragma_index_list(t.name) l, refrain_object o \
+         WHERE t.type = 'table' AND o.type = 'index' AND o.name = l.name",
+    ),
+    ("refrain_view", "oid, definition", "SELECT oid, sql FROM refrain_object WHERE type = 'view'"),
+    (
+        "pg_namespace",
+        "oid#, nspname, nspowner#, nspacl",
+        "SELECT CAST(column1 AS INTEGER), column2, 10, NULL FROM (VALUES (11, 'pg_catalog'), (2200, 'public'))",
+    ),
+    (
+        "pg_class",
+        "oid#, relname, relnamespace#, reltype#, reloftype#, relowner#, relam#, relfilenode#, reltablespace#, relpages+, \
+         reltuples, relallvisible+, reltoastrelid#, relhasindex?, relisshared?, relpersistence, relkind, relnatts+, \
+         relchecks+, relhasrules?, relhastriggers?, relhassubclass?, relrowsecurity?, relforcerowsecurity?, \
+         relispopulated?, relreplident, relispartition?, relrewrite, relacl, reloptions, relpartbound, tableoid#",
+        "SELECT oid, name, 2200, 0, 0, 10, CASE type WHEN 'table' THEN 2 WHEN 'index' THEN 403 ELSE 0 END, oid, 0, 0, \
+         -1, 0, 0, EXISTS (SELECT 1 FROM refrain_index i WHERE i.table_oid = o.oid), 0, 'p', \
+         CASE type WHEN 'table' THEN 'r' WHEN 'index' THEN 'i' ELSE 'v' END, 0, \
+         0, 0, 0, 0, 0, 0, 1, 'd', 0, 0, NULL, NULL, NULL, 1259 FROM refrain_object o",
+    ),
+    (
+        "pg_attribute",
+        "attrelid#, attname, atttypid#, attstattarget+, attlen+, attnum+, attndims+, atttypmod+, attbyval?, attstorage, \
+         attalign, attcompression, attnotnull?, atthasdef?, atthasmissing?, attidentity, attgenerated, attisdropped?, \
+         attislocal?, attinhcount+, attcollation#, attacl, attoptions, attfdwoptions",
+        "SELECT attrelid, attname, atttypid, -1, -1, attnum, 0, -1, 0, 'p', 'i', '', attnotnull, adbin IS NOT NULL, 0, \
+         '', CASE WHEN hidden > 1 THEN 's' ELSE '' END, 0, 1, 0, 0, NULL, NULL, NULL FROM refrain_column",
+    ),
+    (
+        "pg_attrdef",
+        "oid#, adrelid#, adnum+, adbin",
+        "SELECT attrelid * 1000 + attnum, attrelid, attnum, adbin FROM refrain_column WHERE adbin IS NOT NULL",
+    ),
+    (
+        "pg_index",
+        "indexrelid#, indrelid#, indnatts+, indnkeyatts+, indisunique?, indisprimary?, indisexclusion?, indimmediate?, \
+         indisclustered?, indisvalid?, indcheckxmin?, indisready?, indislive?, indisreplident?, indkey, indpred, indexprs, \
+         indnullsnotdistinct?, indoption, indcollation, indclass",
+        "SELECT oid, table_oid, 0, 0, is_unique, is_primary, 0, 1, 0, 1, 0, 1, 1, 0, '', NULL, NULL, 0, '', '', '' \
+         FROM refrain_index",
+    ),
+    (
+        "pg_type",
+        "oid#, typname, typnamespace#, typowner#, typlen+, typbyval?, typtype, typcategory, typispreferred?, typisdefined?, \
+         typdelim, typrelid#, typsubscript, typelem#, typarray#, typinput, typoutput, typreceive, typsend, typnotnull?, \
+         typbasetype#, typtypmod+, typndims+, typcollation#, typdefault, typacl",
+        "SELECT CAST(value ->> 0 AS INTEGER), value ->> 2, 11, 10, value ->> 1, 0, 'b', 'U', 0, 1, ',', 0, 0, 0, 0, \
+         value ->> 2 || 'in', value ->> 2 || 'out', value ->> 2 || 'recv', value ->> 2 || 'send', 0, 0, -1, 0, 0, \
+         NULL, NULL FROM json_each(refrain_types())",
+    ),
+    (
+        "pg_settings",
+        "name, setting, source, unit, category, short_desc, context, vartype, reset_val, boot_val",
+        "SELECT value ->> 0, value ->> 1, value ->> 2, NULL, '', '', 'user', 'string', NULL, NULL \
+         FROM json_each(refrain_settings())",
+    ),
+    (
+        "pg_database",
+        "oid#, datname, datdba#, encoding+, datlocprovider, datistemplate?, datallowconn?, datconnlimit+, dattablespace, \
+         datcollate, datctype, daticulocale, datcollversion, datacl, datlocale, daticurules",
+        "SELECT 1, current_database(), 10, 6, 'c', 0, 1, -1, 1663, 'C', 'C', NULL, NULL, NULL, NULL, NULL",
+    ),
+    (
+        "pg_roles",
+        "oid#, rolname, rolsuper?, rolinherit?, rolcreaterole?, rolcreatedb?, rolcanlogin?, rolreplication?, rolconnlimit+, \
+         rolvaliduntil, rolbypassrls?, rolpassword",
+        "SELECT 10, current_user(), 0, 1, 0, 0, 1, 0, -1, NULL, 0, NULL",
+    ),
+    (
+        "pg_am",
+        "oid#, amname, amhandler, amtype",
+        "SELECT column1, column2, 0, column3 FROM (VALUES (2, 'heap', 't'), (403, 'btree', 'i'))",
+    ),
+    (
+        "pg_tables",
+        "schemaname, tablename, tableowner, tablespace, hasindexes?, hasrules?, hastriggers?, rowsecurity?",
+        "SELECT 'public', name, current_user(), NULL, 0, 0, 0, 0 FROM refrain_object WHERE type = 'table'",
+    ),
+    (
+        "pg_views",
+        "schemaname, viewname, viewowner, definition",
+        "SELECT 'public', name, current_user(), sql FROM refrain_object WHERE type = 'view'",
+    ),
+    (
+        "pg_constraint",
+        "oid#, conname, connamespace#, contype, condeferrable?, condeferred?, convalidated?, conrelid#, contypid#, conindid#, \
+         conparentid, confrelid#, confupdtype, confdeltype, confmatchtype, conislocal?, coninhcount, connoinherit?, \
+         conkey, confkey, conbin",
+        "SELECT 0, '', 0, '', 0, 0, 0, 0, 0, 0, 0, 0, '', '', '', 0, 0, 0, NULL, NULL, NULL WHERE 0",
+    ),
+    ("pg_description", "objoid, classoid, objsubid, description", "SELECT 0, 0, 0, '' WHERE 0"),
+    (
+        "pg_inherits",
+        "inhrelid, inhparent, inhseqno, inhdetachpending?",
+        "SELECT 0, 0, 0, 0 WHERE 0",
+    ),
+    ("pg_collation", "oid#, collname, collnamespace, collprovider", "SELECT 0, '', 0, '' WHERE 0"),
+    ("pg_enum", "oid#, enumtypid, enumsortorder, enumlabel", "SELECT 0, 0, 0, '' WHERE 0"),
+    (
+        "pg_range",
+        "rngtypid, rngsubtype, rngmultitypid, rngcollation, rngsubopc",
+        "SELECT 0, 0, 0, 0, 0 WHERE 0",
+    ),
+    (
+        "pg_proc",
+        "oid#, proname, pronamespace, proowner, prokind, prorettype",
+        "SELECT 0, '', 0, 0, '', 0 WHERE 0",
+    ),
+    (
+        "pg_tablespace",
+        "oid#, spcname, spcowner, spcacl, spcoptions",
+        "SELECT 0, '', 0, NULL, NULL WHERE 0",
+    ),
+    (
+        "pg_extension",
+        "oid#, extname, extowner, extnamespace, extversion",
+        "SELECT 0, '', 0, 0, '' WHERE 0",
+    ),
+    ("pg_foreign_table", "ftrelid, ftserver, ftoptions", "SELECT 0, 0, NULL WHERE 0"),
+    ("pg_foreign_server", "oid#, srvname", "SELECT 0, '' WHERE 0"),
+    (
+        "pg_sequence",
+        "seqrelid, seqtypid, seqstart, seqincrement, seqmax, seqmin, seqcache, seqcycle",
+        "SELECT 0, 0, 0, 0, 0, 0, 0, 0 WHERE 0",
+    ),
+    (
+        "pg_trigger",
+        "oid#, tgrelid, tgparentid, tgname, tgfoid, tgtype, tgenabled, tgisinternal?, tgconstraint",
+        "SELECT 0, 0, 0, '', 0, 0, '', 0, 0 WHERE 0",
+    ),
+    (
+        "pg_prepared_statements",
+        "name, statement, prepare_time, parameter_types, from_sql",
+        "SELECT '', '', '', '', 0 WHERE 0",
+    ),
+];
+
+/// Tables without a row here, whatever is asked of them.
+pub(super) const EMPTY: &[&str] = &[
+    "pg_constraint",
+    "pg_inherits",
+    "pg_policy",
+    "pg_statistic_ext",
+    "pg_publication",
+    "pg_publication_rel",
+    "pg_publication_namespace",
+    "pg_trigger",
+    "pg_rewrite",
+    "pg_foreign_table",
+    "pg_foreign_server",
+    "pg_event_trigger",
+    "pg_extension",
+    "pg_enum",
+    "pg_range",
+    "pg_auth_members",
+    "pg_partitioned_table",
+    "pg_subscription",
+    "pg_default_acl",
+    "pg_language",
+    "pg_sequence",
+    "pg_seclabel",
+];

@@ -1,0 +1,141 @@
+//! An error as a client is told it.
+
+use std::borrow::Cow;
+
+use refrain_wire::back::field;
+use refrain_wire::tag::back;
+use refrain_wire::write;
+
+use crate::error::{Error, Interruption};
+
+/// The SQLSTATEs that are raised here by name.
+pub(crate) mod state {
+    pub(crate) const PROTOCOL_VIOLATION: &str = "08P01";
+    pub(crate) const NOT_SUPPORTED: &str = "0A000";
+    pub(crate) const TOO_LARGE_NUMBER: &str = "22003";
+    pub(crate) const BAD_DATETIME: &str = "22007";
+    pub(crate) const BAD_PARAMETER_VALUE: &str = "22023";
+    pub(crate) const BAD_BINARY: &str = "22P03";
+    pub(crate) const BAD_TEXT: &str = "22P02";
+    pub(crate) const BAD_COPY: &str = "22P04";
+    pub(crate) const ACTIVE_TRANSACTION: &str = "25001";
+    pub(crate) const NO_TRANSACTION: &str = "25P01";
+    pub(crate) const FAILED_TRANSACTION: &str = "25P02";
+    pub(crate) const READ_ONLY: &str = "25006";
+    pub(crate) const NO_STATEMENT: &str = "26000";
+    pub(crate) const NO_PORTAL: &str = "34000";
+    pub(crate) const DUPLICATE_CURSOR: &str = "42P03";
+    pub(crate) const DUPLICATE_STATEMENT: &str = "42P05";
+    pub(crate) const SYNTAX: &str = "42601";
+    pub(crate) const NO_OBJECT: &str = "42704";
+    pub(crate) const LOCK_NOT_AVAILABLE: &str = "55P03";
+    pub(crate) const CANCELLED: &str = "57014";
+}
+
+/// What a statement is told whose time is over; a function that waits says it itself.
+pub(crate) const TIMEOUT: &str = "canceling statement due to statement timeout";
+
+/// An error, with all that a client is told of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Failure {
+    pub(crate) sqlstate: &'static str,
+    pub(crate) message: Cow<'static, str>,
+    pub(crate) hint: Cow<'static, str>,
+    /// Where in the text, in characters from 1; 0 for nowhere.
+    pub(crate) position: usize,
+}
+
+impl Failure {
+    pub(crate) fn new(sqlstate: &'static str, message: impl Into<Cow<'static, str>>) -> Self {
+        Self { sqlstate, message: message.into(), hint: Cow::Borrowed(""), position: 0 }
+    }
+
+    /// The same with a word on what to do about it.
+    pub(crate) fn hint(mut self, hint: impl Into<Cow<'static, str>>) -> Self {
+        self.hint = hint.into();
+        self
+    }
+
+    /// The same with its place: `offset` bytes into `text`.
+    pub(crate) fn at(mut self, text: &[u8], offset: usize) -> Self {
+        let before = text.get(..offset).unwrap_or(text);
+        // Bytes 10xxxxxx go on with a character.
+        self.position = 1 + before.iter().filter(|byte| **byte & 0xc0 != 0x80).count();
+        self
+    }
+
+    /// What SQLite says went wrong with `text`; as long as the client's, so places are the same.
+    pub(crate) fn of_sqlite(error: &Error, text: &[u8]) -> Self {
+        if error.message.ends_with(TIMEOUT) {
+            return Self::new(state::CANCELLED, TIMEOUT);
+        }
+        let message = match error.interruption {
+            Some(Interruption::Deadline) => TIMEOUT.into(),
+            Some(_) => "canceling statement due to user request".into(),
+            None => Cow::Owned(error.message.clone()),
+        };
+        let failure = Self::new(error.sqlstate(), message);
+        error.offset.map_or(failure.clone(), |offset| failure.at(text, offset))
+    }
+
+    /// What is spoken by PostgreSQL and not here.
+    pub(crate) fn unsupported(what: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(state::NOT_SUPPORTED, what)
+    }
+
+    /// A message that breaks the protocol.
+    pub(crate) fn protocol(what: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(state::PROTOCOL_VIOLATION, what)
+    }
+
+    /// Appends an ErrorResponse.
+    pub(crate) fn write(&self, out: &mut Vec<u8>, severity: &str) {
+        self.write_as(out, back::ERROR_RESPONSE, severity);
+    }
+
+    /// Appends a NoticeResponse: a warning.
+    pub(crate) fn warn(&self, out: &mut Vec<u8>) {
+        self.write_as(out, back::NOTICE_RESPONSE, "WARNING");
+    }
+
+    fn write_as(&self, out: &mut Vec<u8>, tag: u8, severity: &str) {
+        let position = if self.position > 0 { self.position.to_string() } else { String::new() };
+        let fields = [
+            (field::SEVERITY, severity),
+            (field::SEVERITY_PLAIN, severity),
+            (field::SQLSTATE, self.sqlstate),
+            (field::MESSAGE, &*self.message),
+            (field::HINT, &*self.hint),
+            (field::POSITION, &position),
+        ];
+        write::message(out, tag, |out| {
+            for (code, value) in fields.iter().filter(|(_, value)| !value.is_empty()) {
+                out.push(*code);
+                // A zero byte would end the field early.
+                out.extend(value.bytes().filter(|byte| *byte != 0));
+                out.push(0);
+            }
+            out.push(0);
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use refrain_wire::back::Fields;
+
+    use super::*;
+
+    #[test]
+    fn a_failure_reads_back_with_its_place_in_characters() {
+        let text = "select 'ä' frm".as_bytes();
+        let failure = Failure::new(state::SYNTAX, "near \"frm\"").hint("look").at(text, 12);
+        let mut out = Vec::new();
+        failure.write(&mut out, "ERROR");
+        let fields = Fields(&out[5..]);
+        assert_eq!(fields.sqlstate(), b"42601");
+        assert_eq!(fields.get(field::POSITION), Some(&b"12"[..]));
+        assert_eq!(fields.get(field::HINT), Some(&b"look"[..]));
+        assert!(!fields.is_fatal());
+    }
+}

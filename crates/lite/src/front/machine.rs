@@ -1,0 +1,390 @@
+//! What a session does with a message, on whatever thread.
+//!
+//! A [`Machine`] is the session's whole state. It runs on the loop of many clients as long as nothing takes
+//! long there, and goes as a whole to another thread when something does: a message that has to go
+//! on elsewhere is not consumed, leaves nothing behind, and is handled again there.
+//!
+//! What always holds: a message is consumed when all its replies are in the output, or when the rest of them
+//! is kept in `rows`, `simple` or `copy`; outside of a transaction, a session at rest has no connection and
+//! no right to write.
+
+mod rows;
+mod own;
+mod copying;
+mod simple;
+mod extended;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use refrain_wire::frame::{HEADER_BYTES, Header};
+use refrain_wire::tag::front;
+use refrain_wire::write;
+
+use crate::connection::Connection;
+use crate::error::{Error, Interruption};
+use crate::front::backend::{Backend, Pool};
+use crate::front::context::Context;
+use crate::front::copy::CopyIn;
+use crate::front::failure::{Failure, state};
+use crate::front::prepared::{Portal, Prepared};
+use crate::front::queue::Permit;
+use crate::front::transaction::Transaction;
+use crate::limits::Limits;
+
+use rows::Rows;
+use simple::Simple;
+
+/// Instructions of SQLite's machine that a statement may take on the loop: about a millisecond.
+const STEPS_ON_LOOP: u32 = 100_000;
+/// Output beyond which a statement leaves the loop.
+const OUTPUT_ON_LOOP: usize = 64 * 1024;
+/// Output beyond which a statement on a thread waits for the client.
+const OUTPUT_ON_THREAD: usize = 256 * 1024;
+
+/// Where a machine runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// On the loop of many clients.
+    Loop,
+    /// On a thread where it may take its time.
+    Thread,
+}
+
+/// What a machine waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Need {
+    /// More from the client.
+    Input,
+    /// A thread, as something takes long.
+    Thread,
+    /// The right to write, and a thread.
+    Writer,
+    /// Room in the output.
+    Room,
+    /// Nothing: the session is over.
+    Nothing,
+}
+
+/// Why a message was not handled to its end.
+pub(super) enum Stop {
+    /// It failed, and the client is to be told.
+    Failed(Failure),
+    /// It goes on elsewhere or later.
+    Needs(Need),
+}
+
+impl From<Failure> for Stop {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
+/// What is told when the backend's own parts are out of order.
+pub(super) type Outcome = Result<(), Stop>;
+
+/// The state of a session.
+pub(crate) struct Machine {
+    pool: Arc<Pool>,
+    pub(crate) context: Arc<Context>,
+    connection: Option<Box<Connection>>,
+    /// Whether the connection has something of this session only, such as a temporary table.
+    owns: bool,
+    /// The right to write.
+    pub(crate) permit: Option<Permit>,
+    /// Why the right to write did not come.
+    pub(crate) refused: Option<Failure>,
+    transaction: Transaction,
+    statements: HashMap<Vec<u8>, Arc<Prepared>>,
+    portals: HashMap<Vec<u8>, Portal>,
+    rows: Option<Rows>,
+    simple: Option<Simple>,
+    copy: Option<CopyIn>,
+    /// After an error in an extended message, nothing is done until Sync.
+    skipping: bool,
+    /// What the client was last told of its settings.
+    told: Vec<(&'static str, String)>,
+    place: Place,
+}
+
+impl Machine {
+    pub(crate) fn new(pool: Arc<Pool>, context: Arc<Context>) -> Self {
+        let told = context.settings().reported();
+        Self {
+            pool,
+            context,
+            connection: None,
+            owns: false,
+            permit: None,
+            refused: None,
+            transaction: Transaction::default(),
+            statements: HashMap::new(),
+            portals: HashMap::new(),
+            rows: None,
+            simple: None,
+            copy: None,
+            skipping: false,
+            told,
+            place: Place::Loop,
+        }
+    }
+
+    /// The database that is served.
+    pub(crate) fn backend(&self) -> &Arc<Backend> {
+        &self.pool.backend
+    }
+
+    /// Handles messages as far as it comes: how many bytes were used, and what it waits for.
+    pub(crate) fn run(&mut self, input: &[u8], out: &mut Vec<u8>, place: Place) -> (usize, Need) {
+        self.place = place;
+        let context = self.context.clone();
+        context.control.begin();
+        let done = context.enter(place == Place::Loop, || self.work(input, out));
+        if matches!(done.1, Need::Input | Need::Nothing) {
+            context.control.end();
+        }
+        done
+    }
+
+    fn work(&mut self, input: &[u8], out: &mut Vec<u8>) -> (usize, Need) {
+        let mut used = 0;
+        loop {
+            match self.go_on(out) {
+                Ok(()) => {}
+                Err(Stop::Needs(need)) => return (used, need),
+                Err(Stop::Failed(failure)) => self.failed(&failure, out),
+            }
+            let rest = input.get(used..).unwrap_or_default();
+            let (header, body) = match message(rest) {
+                Ok(Some(message)) => message,
+                Ok(None) => return (used, Need::Input),
+                Err(failure) => {
+                    failure.write(out, "FATAL");
+                    return (used, Need::Nothing);
+                }
+            };
+            let behind = rest.get(header.message_bytes()..).unwrap_or_default();
+            match self.message(header.tag, body, behind, out) {
+                Ok(()) => {}
+                Err(Stop::Needs(need)) => return (used, need),
+                Err(Stop::Failed(failure)) => self.failed(&failure, out),
+            }
+            used += header.message_bytes();
+        }
+    }
+
+    /// Goes on with what an earlier message began.
+    fn go_on(&mut self, out: &mut Vec<u8>) -> Outcome {
+        if self.rows.is_some() {
+            self.more_rows(out)?;
+        }
+        if self.simple.is_some() && self.copy.is_none() {
+            self.more_simple(out)?;
+        }
+        Ok(())
+    }
+
+    fn message(&mut self, tag: u8, body: &[u8], behind: &[u8], out: &mut Vec<u8>) -> Outcome {
+        if self.copy.is_some() {
+            return self.copy_message(tag, body, out);
+        }
+        match tag {
+            front::SYNC => self.sync(out),
+            front::TERMINATE => Err(Stop::Needs(Need::Nothing)),
+            front::QUERY => {
+                self.skipping = false;
+                self.query(body, out)
+            }
+            _ if self.skipping => Ok(()),
+            front::PARSE => self.parse(body, out),
+            front::BIND => self.bind(body, out),
+            front::DESCRIBE => self.describe(body, out),
+            front::EXECUTE => self.execute(body, behind, out),
+            front::CLOSE => self.close(body, out),
+            front::FLUSH | front::COPY_DATA | front::COPY_DONE | front::COPY_FAIL => Ok(()),
+            front::FUNCTION_CALL => {
+                self.skipping = false;
+                Failure::unsupported("function calls by OID are not supported").write(out, "ERROR");
+                self.end_failed();
+                self.ready(out);
+                Ok(())
+            }
+            other => {
+                let message = format!("invalid frontend message type {other}");
+                Failure::protocol(message).write(out, "FATAL");
+                Err(Stop::Needs(Need::Nothing))
+            }
+        }
+    }
+
+    /// An error: of a simple query, which ends with it, or of an extended message.
+    fn failed(&mut self, failure: &Failure, out: &mut Vec<u8>) {
+        failure.write(out, "ERROR");
+        self.rows = None;
+        self.copy = None;
+        self.end_failed();
+        if self.simple.take().is_some() {
+            self.ready(out);
+        } else {
+            self.skipping = true;
+        }
+    }
+
+    /// What an error does to the transaction.
+    fn end_failed(&mut self) {
+        if let Some(connection) = &self.connection {
+            connection.discard_parked();
+        }
+        self.transaction.fail(self.connection.as_deref());
+        self.portals.clear();
+        if !self.transaction.is_block() {
+            self.context.settings().transaction_ended(false);
+        }
+        self.settle();
+    }
+
+    /// The end of a batch of extended messages: of a transaction too, unless BEGIN began it.
+    fn sync(&mut self, out: &mut Vec<u8>) -> Outcome {
+        self.skipping = false;
+        if let Err(failure) = self.end_implicit() {
+            failure.write(out, "ERROR");
+            self.end_failed();
+        }
+        self.ready(out);
+        Ok(())
+    }
+
+    /// Ends what is not between BEGIN and COMMIT.
+    fn end_implicit(&mut self) -> Result<(), Failure> {
+        if self.transaction.is_block() {
+            return Ok(());
+        }
+        self.portals.clear();
+        if let Some(connection) = &self.connection {
+            connection.discard_parked();
+        }
+        let committed = self.transaction.commit(self.connection.as_deref());
+        self.context.settings().transaction_ended(committed.is_ok());
+        self.context.forget_now();
+        self.settle();
+        committed.map(drop).map_err(|error| Failure::of_sqlite(&error, b""))
+    }
+
+    /// Gives back what is not needed outside of a transaction.
+    fn settle(&mut self) {
+        if !self.transaction.is_open() {
+            self.permit = None;
+        }
+        if self.transaction.is_open() || self.owns || !self.portals.is_empty() {
+            return;
+        }
+        if let Some(connection) = self.connection.take() {
+            self.context.control.works_on(None);
+            self.pool.put(connection);
+        }
+    }
+
+    /// Appends ReadyForQuery, and before it what changed of the settings.
+    fn ready(&mut self, out: &mut Vec<u8>) {
+        self.tell_settings(out);
+        write::ready(out, self.transaction.status());
+    }
+
+    /// Appends a ParameterStatus for each reported setting that is not what the client was told.
+    fn tell_settings(&mut self, out: &mut Vec<u8>) {
+        let mut settings = self.context.settings();
+        if !settings.take_changed() {
+            return;
+        }
+        let now = settings.reported();
+        for (told, now) in self.told.iter().zip(&now) {
+            if told != now {
+                write::parameter_status(out, now.0.as_bytes(), now.1.as_bytes());
+            }
+        }
+        self.transaction.default_read_only = settings.is_on("default_transaction_read_only");
+        self.told = now;
+    }
+
+    /// Takes a connection for the session, if it has none.
+    fn connect(&mut self) -> Result<Box<Connection>, Failure> {
+        if let Some(connection) = self.connection.take() {
+            return Ok(connection);
+        }
+        let connection = self.pool.take().map_err(|error| Failure::of_sqlite(&error, b""))?;
+        self.context.control.works_on(Some(connection.interrupter()));
+        Ok(connection)
+    }
+
+    /// Does something with the session's connection.
+    fn with<R>(
+        &mut self,
+        work: impl FnOnce(&mut Self, &Connection) -> Result<R, Stop>,
+    ) -> Result<R, Stop> {
+        let connection = self.connect()?;
+        let done = work(self, &connection);
+        self.connection = Some(connection);
+        done
+    }
+
+    /// Says how long the next statement may run, here.
+    fn limit(&self, connection: &Connection) {
+        let steps = (self.place == Place::Loop).then_some(STEPS_ON_LOOP);
+        let timeout = self.context.settings().duration("statement_timeout");
+        let deadline = timeout.map(|timeout| Instant::now() + timeout);
+        connection.set_limits(Limits { steps, deadline });
+    }
+
+    /// What an error of SQLite's comes to: a statement that takes too long for the loop is run again elsewhere.
+    fn stop(&self, error: &Error, text: &[u8]) -> Stop {
+        let long = error.interruption == Some(Interruption::Steps);
+        if self.context.take_wants_thread() || long {
+            return Stop::Needs(Need::Thread);
+        }
+        Stop::Failed(Failure::of_sqlite(error, text))
+    }
+
+    /// Makes sure that the session may write, here.
+    fn may_write(&mut self) -> Outcome {
+        if let Some(failure) = self.refused.take() {
+            return Err(Stop::Failed(failure));
+        }
+        if self.transaction.is_read_only() {
+            let message = "cannot execute a statement that writes in a read-only transaction";
+            return Err(Stop::Failed(Failure::new(state::READ_ONLY, message)));
+        }
+        if self.permit.is_some() && self.place == Place::Thread {
+            return Ok(());
+        }
+        Err(Stop::Needs(Need::Writer))
+    }
+
+    /// Output at which a statement pauses.
+    fn output_max(&self) -> usize {
+        match self.place {
+            Place::Loop => OUTPUT_ON_LOOP,
+            Place::Thread => OUTPUT_ON_THREAD,
+        }
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        let connection = self.connection.take();
+        self.transaction.rollback(connection.as_deref());
+        self.context.control.works_on(None);
+        if let Some(connection) = connection.filter(|_| !self.owns) {
+            connection.discard_parked();
+            self.pool.put(connection);
+        }
+    }
+}
+
+/// The first message of some bytes, if it is all there.
+fn message(bytes: &[u8]) -> Result<Option<(Header, &[u8])>, Failure> {
+    let header = Header::parse(bytes).map_err(|bad| Failure::protocol(bad.to_string()))?;
+    let Some(header) = header else { return Ok(None) };
+    let body = bytes.get(HEADER_BYTES..header.message_bytes());
+    Ok(body.map(|body| (header, body)))
+}

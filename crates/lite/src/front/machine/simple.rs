@@ -1,0 +1,206 @@
+//! Query: one text, any number of statements.
+
+use std::sync::Arc;
+
+use refrain_sql::lex::{Lexer, TokenKind};
+use refrain_wire::front::query_text;
+use refrain_wire::tag::back;
+use refrain_wire::write;
+
+use crate::connection::Connection;
+use crate::front::catalog;
+use crate::front::command::Command;
+use crate::front::failure::Failure;
+use crate::front::shape::Formats;
+use crate::front::text::Source;
+use crate::statement::Statement;
+
+use super::rows::{Plan, Whose};
+use super::{Machine, Outcome, Place, Stop};
+
+/// A query under way.
+pub(super) struct Simple {
+    /// What the client sent.
+    client: Arc<str>,
+    /// What SQLite gets; as long.
+    source: Source,
+    /// Where the next statement begins.
+    at: usize,
+    /// Where the one under way ends.
+    end: usize,
+    /// Whether any statement was there.
+    any: bool,
+}
+
+impl Simple {
+    /// The statement under way is done.
+    pub(super) fn advance(&mut self) {
+        self.at = self.end;
+        self.any = true;
+    }
+
+    fn rest(&self) -> &str {
+        self.client.get(self.at..).unwrap_or_default()
+    }
+}
+
+impl Machine {
+    pub(super) fn query(&mut self, body: &[u8], out: &mut Vec<u8>) -> Outcome {
+        let text = query_text(body).map_err(|bad| Failure::protocol(bad.to_string()));
+        let text = text.and_then(|text| utf8(text).map(Arc::<str>::from));
+        let client = match text {
+            Ok(client) => client,
+            Err(failure) => {
+                failure.write(out, "ERROR");
+                self.end_failed();
+                self.ready(out);
+                return Ok(());
+            }
+        };
+        // A simple query ends what extended messages left open.
+        self.portals.remove(&b""[..]);
+        let source = Source::read(client.as_bytes());
+        self.simple = Some(Simple { client, source, at: 0, end: 0, any: false });
+        Ok(())
+    }
+
+    /// Runs statements up to the end of the text.
+    pub(super) fn more_simple(&mut self, out: &mut Vec<u8>) -> Outcome {
+        while let Some(simple) = &mut self.simple {
+            let Some(start) = significant(simple.rest()) else { break };
+            simple.at += start;
+            let (client, at) = (simple.client.clone(), simple.at);
+            if let Some((command, length)) =
+                Command::read(client.as_bytes().get(at..).unwrap_or_default())?
+            {
+                simple.end = at + length;
+                if let Command::Copy = command {
+                    let text = client.get(at..at + length).unwrap_or_default();
+                    self.copy(text, true, out)?;
+                } else {
+                    // BEGIN keeps what the statements before it did; everything else of ours as well.
+                    self.own(&command, true, out)?;
+                    self.simple.iter_mut().for_each(Simple::advance);
+                }
+            } else {
+                self.transaction.check()?;
+                self.with(|machine, connection| machine.statement(connection, out))?;
+            }
+            if self.rows.is_some() || self.copy.is_some() {
+                return if self.copy.is_some() { Ok(()) } else { self.go_on(out) };
+            }
+        }
+        let Some(simple) = self.simple.take() else { return Ok(()) };
+        if !simple.any {
+            write::bare(out, back::EMPTY_QUERY_RESPONSE);
+        }
+        if self.transaction.is_implicit() && self.permit.is_some() && self.place == Place::Loop {
+            self.simple = Some(simple);
+            return Err(Stop::Needs(super::Need::Writer));
+        }
+        if let Err(failure) = self.end_implicit() {
+            failure.write(out, "ERROR");
+            self.end_failed();
+        }
+        self.ready(out);
+        Ok(())
+    }
+
+    /// Compiles and runs the next statement.
+    fn statement(&mut self, connection: &Connection, out: &mut Vec<u8>) -> Outcome {
+        let Some(simple) = &mut self.simple else { return Ok(()) };
+        let compiled = compile(connection, &simple.source, &simple.client, simple.at)?;
+        simple.end = simple.at + compiled.length;
+        let Some(statement) = compiled.statement else {
+            simple.at = simple.end;
+            return Ok(());
+        };
+        if statement.parameter_count() > 0 {
+            let failure = Failure::new("42P02", "there is no parameter $1");
+            return Err(failure.hint("parameters need the extended protocol").into());
+        }
+        let client: Arc<str> = simple.client.get(simple.at..simple.end).unwrap_or_default().into();
+        let behind = simple.client.get(simple.end..).unwrap_or_default();
+        let last = significant(behind).is_none();
+        let writes = !statement.readonly();
+        self.open(connection, writes, last)?;
+        let formats = Formats::default();
+        let plan = Plan { whose: Whose::Query, client, formats, limit: 0, before: 0, writes };
+        self.start_rows(connection, statement.start(), plan, out)
+    }
+
+    /// Prepares for a statement to run: the right to write, and SQLite's transaction where several statements
+    /// belong together. `last` says that nothing else can belong to it.
+    pub(super) fn open(&mut self, connection: &Connection, writes: bool, last: bool) -> Outcome {
+        if writes {
+            self.may_write()?;
+        }
+        let block = self.transaction.is_block();
+        if block || (writes && !last) {
+            let opened = self.transaction.open(connection, writes);
+            opened.map_err(|error| self.stop(&error, b""))?;
+        }
+        Ok(())
+    }
+}
+
+/// The first statement of a text, compiled.
+pub(super) struct Compiled<'c> {
+    /// None if there is nothing but blanks and comments.
+    pub(super) statement: Option<Statement<'c>>,
+    pub(super) length: usize,
+    /// What was compiled, where it is not the client's text.
+    pub(super) rewritten: Option<String>,
+}
+
+/// Compiles the statement that begins at `at` in `client`. What does not compile and speaks of PostgreSQL's
+/// catalog is tried again with stand-ins for that.
+pub(super) fn compile<'c>(
+    connection: &'c Connection,
+    source: &Source,
+    client: &str,
+    at: usize,
+) -> Result<Compiled<'c>, Failure> {
+    let sql = utf8(source.bytes.get(at..).unwrap_or_default())?;
+    let mut error = match connection.prepare(sql) {
+        Ok(prepared) => {
+            if let Some(trouble) = source.trouble(at, at + prepared.length) {
+                return Err(trouble.clone());
+            }
+            let (statement, length) = (prepared.statement, prepared.length);
+            return Ok(Compiled { statement, length, rewritten: None });
+        }
+        Err(error) => error,
+    };
+    if let Some((rewritten, length)) = catalog::rewrite(client.get(at..).unwrap_or_default()) {
+        let empty = || catalog::nothing(client.get(at..).unwrap_or_default());
+        let tries = std::iter::once(rewritten).chain(std::iter::once_with(empty).flatten());
+        for sql in tries {
+            if let Ok(prepared) = connection.prepare(&*sql) {
+                let statement = prepared.statement;
+                return Ok(Compiled { statement, length, rewritten: Some(sql) });
+            }
+        }
+    }
+    error.offset = error.offset.map(|offset| at + offset);
+    let end = error.offset.map_or(client.len(), |offset| offset + 1);
+    let trouble = source.trouble(at, end).cloned();
+    Err(trouble.unwrap_or_else(|| Failure::of_sqlite(&error, client.as_bytes())))
+}
+
+/// Where the first statement begins that is not empty.
+pub(super) fn significant(text: &str) -> Option<usize> {
+    let mut lexer = Lexer::new(text.as_bytes(), false);
+    loop {
+        let token = lexer.significant()?;
+        if token.kind != TokenKind::Semicolon {
+            return Some(token.start as usize);
+        }
+    }
+}
+
+/// A text of the client's.
+pub(super) fn utf8(bytes: &[u8]) -> Result<&str, Failure> {
+    std::str::from_utf8(bytes)
+        .map_err(|_| Failure::new("22021", "invalid byte sequence for encoding \"UTF8\""))
+}

@@ -1,0 +1,224 @@
+//! Statements that a client prepared, and portals made of them.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use refrain_wire::frame::split_string;
+use refrain_wire::tag::back;
+use refrain_wire::write;
+
+use crate::front::command::Command;
+use crate::front::decode::{self, Given};
+use crate::front::encode::Format;
+use crate::front::failure::{Failure, state};
+use crate::front::shape::{Formats, Shape, count};
+use crate::front::types::Type;
+use crate::statement::Parked;
+
+/// A parameter of a prepared statement.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Parameter {
+    /// What the client is told, and how its bytes are read.
+    pub(crate) oid: u32,
+    /// What it is bound as: the client may send a text for a parameter that the text casts.
+    pub(crate) is: Type,
+}
+
+/// A prepared statement.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    /// What SQLite gets.
+    pub(crate) sql: String,
+    /// Its hash.
+    pub(crate) hash: u64,
+    /// What the client sent.
+    pub(crate) client: String,
+    pub(crate) parameters: Vec<Parameter>,
+    pub(crate) does: Does,
+    /// The shape that the client was told, if it was.
+    described: Mutex<Option<Arc<Shape>>>,
+}
+
+/// What running a prepared statement comes to.
+#[derive(Debug)]
+pub(crate) enum Does {
+    /// There is no statement in the text.
+    Nothing,
+    /// It is answered here.
+    Command(Command),
+    /// SQLite runs it.
+    Sql,
+}
+
+impl Prepared {
+    pub(crate) fn new(sql: String, client: String, parameters: Vec<Parameter>, does: Does) -> Self {
+        let hash = crate::Text::new(&sql).hash();
+        Self { sql, hash, client, parameters, does, described: Mutex::default() }
+    }
+
+    /// The text, for the cache.
+    pub(crate) fn text(&self) -> crate::Text<'_> {
+        crate::Text::with_hash(&self.sql, self.hash)
+    }
+
+    /// The client is told this shape.
+    pub(crate) fn describe(&self, shape: &Arc<Shape>) {
+        *self.described.lock().unwrap_or_else(PoisonError::into_inner) = Some(shape.clone());
+    }
+
+    /// Whether the client was told a shape.
+    pub(crate) fn is_described(&self) -> bool {
+        self.described.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
+    /// Checks that a shape is what the client was told, if it was told one.
+    ///
+    /// # Errors
+    /// 0A000 in the words on which drivers prepare anew.
+    pub(crate) fn check(&self, shape: &Arc<Shape>) -> Result<(), Failure> {
+        let described = self.described.lock().unwrap_or_else(PoisonError::into_inner);
+        let fits = described
+            .as_ref()
+            .is_none_or(|told| Arc::ptr_eq(told, shape) || told.columns == shape.columns);
+        if fits {
+            return Ok(());
+        }
+        Err(Failure::new(state::NOT_SUPPORTED, "cached plan must not change result type"))
+    }
+
+    /// Appends the ParameterDescription.
+    pub(crate) fn write_parameters(&self, out: &mut Vec<u8>) {
+        write::message(out, back::PARAMETER_DESCRIPTION, |out| {
+            count(out, self.parameters.len());
+            for parameter in &self.parameters {
+                out.extend_from_slice(&parameter.oid.to_be_bytes());
+            }
+        });
+    }
+}
+
+/// A portal: a prepared statement with values for its parameters.
+pub(crate) struct Portal {
+    pub(crate) prepared: Arc<Prepared>,
+    pub(crate) formats: Formats,
+    /// The body of the Bind, for a statement that has to be begun again.
+    pub(crate) bind: Vec<u8>,
+    pub(crate) stage: Stage,
+}
+
+/// How far a portal is.
+pub(crate) enum Stage {
+    /// Bound, and not run.
+    Bound(Option<Parked>),
+    /// Stopped at a row limit; so many rows came.
+    Suspended(Parked, u64),
+    /// Ran to its end.
+    Done,
+}
+
+/// What stands behind the names in a Bind.
+pub(crate) struct Values<'a> {
+    formats: Vec<Format>,
+    values: Vec<Option<&'a [u8]>>,
+    pub(crate) results: Formats,
+}
+
+impl<'a> Values<'a> {
+    /// Reads a whole body.
+    ///
+    /// # Errors
+    /// 08P01.
+    pub(crate) fn read(body: &'a [u8]) -> Result<Self, Failure> {
+        let bad = || Failure::protocol("invalid message format");
+        let (_, rest) = split_string(body).ok_or_else(bad)?;
+        let (_, rest) = split_string(rest).ok_or_else(bad)?;
+        let mut rest = rest;
+        let formats = formats(&mut rest).ok_or_else(bad)??;
+        let count = word(&mut rest).ok_or_else(bad)?;
+        let mut values = Vec::with_capacity(usize::from(count));
+        for _ in 0..count {
+            values.push(value(&mut rest).ok_or_else(bad)?);
+        }
+        let results = self::formats(&mut rest).ok_or_else(bad)??;
+        if !rest.is_empty() {
+            return Err(bad());
+        }
+        Ok(Self { formats, values, results: Formats(results) })
+    }
+
+    /// How many values there are.
+    pub(crate) fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    /// Checks the numbers of values and formats.
+    ///
+    /// # Errors
+    /// 08P01.
+    pub(crate) fn check(&self, prepared: &Prepared, name: &[u8]) -> Result<(), Failure> {
+        let (given, wanted) = (self.len(), prepared.parameters.len());
+        if given != wanted {
+            return Err(Failure::protocol(format!(
+                "bind message supplies {given} parameters, but prepared statement \"{}\" requires {wanted}",
+                String::from_utf8_lossy(name)
+            )));
+        }
+        if self.formats.len() > 1 && self.formats.len() != given {
+            return Err(Failure::protocol(format!(
+                "bind message has {} parameter formats but {given} parameters",
+                self.formats.len()
+            )));
+        }
+        Ok(())
+    }
+
+    /// A value as it is bound.
+    ///
+    /// # Errors
+    /// It is none of its type.
+    pub(crate) fn get(&self, index: usize, parameter: &Parameter) -> Result<Given<'a>, Failure> {
+        let Some(bytes) = self.values.get(index).copied().flatten() else {
+            return Ok(Given::Null);
+        };
+        let format = match self.formats[..] {
+            [] => Format::Text,
+            [all] => all,
+            ref each => each.get(index).copied().unwrap_or(Format::Text),
+        };
+        let sent = Type::of_oid(parameter.oid);
+        match (format, sent) {
+            (Format::Text, _) => decode::text(bytes, parameter.is),
+            // A text is the same in both formats; it is read as what it is cast to.
+            (Format::Binary, Some(sent)) if sent.is_text() => decode::text(bytes, parameter.is),
+            (Format::Binary, Some(sent)) => decode::binary(bytes, sent),
+            (Format::Binary, None) => {
+                let message = format!("values of type {} are not supported", parameter.oid);
+                Err(Failure::unsupported(message).hint("send the value as text"))
+            }
+        }
+    }
+}
+
+fn word(rest: &mut &[u8]) -> Option<u16> {
+    let (word, after) = rest.split_first_chunk::<2>()?;
+    *rest = after;
+    Some(u16::from_be_bytes(*word))
+}
+
+fn formats(rest: &mut &[u8]) -> Option<Result<Vec<Format>, Failure>> {
+    let count = word(rest)?;
+    let codes: Option<Vec<u16>> = (0..count).map(|_| word(rest)).collect();
+    Some(codes?.into_iter().map(Format::of_code).collect())
+}
+
+fn value<'a>(rest: &mut &'a [u8]) -> Option<Option<&'a [u8]>> {
+    let (length, after) = rest.split_first_chunk::<4>()?;
+    *rest = after;
+    match i32::from_be_bytes(*length) {
+        -1 => Some(None),
+        length => {
+            let (value, after) = rest.split_at_checked(usize::try_from(length).ok()?)?;
+            *rest = after;
+            Some(Some(value))
+        }
+    }
+}

@@ -1,0 +1,381 @@
+//! A session: bytes of a client in, bytes for it out.
+//!
+//! A [`Session`] is to whoever drives it what a socket to a PostgreSQL server is: it takes the startup
+//! packet and every message after it, in whatever pieces, and appends the answers. It does no I/O but
+//! SQLite's, and never blocks: what takes long goes on on another thread, or waits for its turn to
+//! write, and the waker says when to call [`Session::resume`].
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use refrain_wire::startup::{self, Opening, Startup};
+use refrain_wire::write;
+
+use crate::front::backend::{Backend, Pool};
+use crate::front::context::Context;
+use crate::front::control::{CancelHandle, Control, Waker};
+use crate::front::failure::{Failure, TIMEOUT, state};
+use crate::front::machine::{Machine, Need, Place};
+use crate::front::queue::Ticket;
+use crate::front::settings::Settings;
+use crate::front::threads::Lane;
+
+/// Startup parameters that are not settings.
+const NOT_SETTINGS: &[&str] = &["user", "database", "replication", "options"];
+
+/// What a session waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// More bytes from the client.
+    Idle,
+    /// Something else; the waker is called when [`Session::resume`] is to be.
+    Waiting,
+    /// The output is to be sent; then [`Session::resume`] is to be called.
+    More,
+    /// The session is over.
+    Closed,
+}
+
+/// A session of a client with a database.
+pub struct Session {
+    pool: Arc<Pool>,
+    control: Arc<Control>,
+    pid: u32,
+    key: [u8; 4],
+    /// Bytes that were not handled yet.
+    input: Vec<u8>,
+    stage: Stage,
+    slot: Arc<Slot>,
+}
+
+/// Where the session's state is.
+enum Stage {
+    /// Before the startup packet.
+    Opening,
+    /// Here, and nothing is under way.
+    Here(Box<Machine>),
+    /// Here, in line to write.
+    InLine(Box<Machine>, Ticket, Patience),
+    /// Here, with output to be sent before it goes on.
+    Full(Box<Machine>),
+    /// On a thread.
+    Away,
+    Over,
+}
+
+/// How long a session stands in line.
+struct Patience {
+    until: Instant,
+    /// What it is told then.
+    ends: Failure,
+}
+
+/// What a thread hands back.
+type Slot = Mutex<Option<Back>>;
+
+struct Back {
+    machine: Box<Machine>,
+    used: usize,
+    out: Vec<u8>,
+    need: Need,
+}
+
+impl Session {
+    /// A session that has heard nothing yet. `waker` is called, from any thread, when it is to be resumed.
+    pub fn new(pool: Arc<Pool>, waker: Waker) -> Self {
+        let (pid, key, control) = pool.backend.enter(waker);
+        let slot = Arc::new(Mutex::new(None));
+        Self { pool, control, pid, key, input: Vec::new(), stage: Stage::Opening, slot }
+    }
+
+    /// What cancels the session's statements.
+    pub fn cancel_handle(&self) -> CancelHandle {
+        CancelHandle { control: Arc::downgrade(&self.control) }
+    }
+
+    /// Takes bytes of the client's, and appends what answers them.
+    pub fn receive(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Progress {
+        match std::mem::replace(&mut self.stage, Stage::Over) {
+            Stage::Here(machine) if self.input.is_empty() => self.run(machine, bytes, out),
+            stage => {
+                self.input.extend_from_slice(bytes);
+                self.stage = stage;
+                self.go_on(out)
+            }
+        }
+    }
+
+    /// Goes on after the waker was called, or after the output was sent.
+    pub fn resume(&mut self, out: &mut Vec<u8>) -> Progress {
+        match std::mem::replace(&mut self.stage, Stage::Over) {
+            Stage::Full(machine) => return self.send_away(machine),
+            Stage::Away => {
+                self.stage = Stage::Away;
+                let back = slot(&self.slot).take();
+                let Some(back) = back else { return Progress::Waiting };
+                self.take_back(back, out);
+            }
+            stage => self.stage = stage,
+        }
+        self.go_on(out)
+    }
+
+    fn go_on(&mut self, out: &mut Vec<u8>) -> Progress {
+        match std::mem::replace(&mut self.stage, Stage::Over) {
+            Stage::Opening => self.open(out),
+            Stage::Here(machine) => {
+                let input = std::mem::take(&mut self.input);
+                self.run(machine, &input, out)
+            }
+            Stage::InLine(machine, ticket, patience) => self.turn(machine, ticket, patience, out),
+            stage @ Stage::Full(_) => {
+                self.stage = stage;
+                Progress::More
+            }
+            Stage::Away => {
+                self.stage = Stage::Away;
+                Progress::Waiting
+            }
+            Stage::Over => Progress::Closed,
+        }
+    }
+
+    /// Runs the machine here.
+    fn run(&mut self, mut machine: Box<Machine>, bytes: &[u8], out: &mut Vec<u8>) -> Progress {
+        if machine.permit.is_some() && !bytes.is_empty() {
+            self.input.extend_from_slice(bytes);
+            return self.send_away(machine);
+        }
+        let (used, need) = machine.run(bytes, out, Place::Loop);
+        self.input.extend_from_slice(bytes.get(used..).unwrap_or_default());
+        self.wait(machine, need, out)
+    }
+
+    /// Waits for what the machine needs.
+    fn wait(&mut self, machine: Box<Machine>, need: Need, out: &mut Vec<u8>) -> Progress {
+        match need {
+            Need::Input => {
+                self.stage = Stage::Here(machine);
+                Progress::Idle
+            }
+            Need::Thread => self.send_away(machine),
+            Need::Writer if machine.permit.is_some() => self.send_away(machine),
+            Need::Writer => self.stand_in_line(machine, out),
+            Need::Room => {
+                self.stage = Stage::Full(machine);
+                Progress::More
+            }
+            Need::Nothing => Progress::Closed,
+        }
+    }
+
+    fn stand_in_line(&mut self, machine: Box<Machine>, out: &mut Vec<u8>) -> Progress {
+        let backend = machine.backend().clone();
+        let ticket = backend.queue.join(self.control.waker());
+        let patience = patience(&machine);
+        backend.threads.wake_at(patience.until, self.control.waker());
+        self.turn(machine, ticket, patience, out)
+    }
+
+    /// Goes on if the turn to write has come, or if nobody waits for it any more.
+    fn turn(
+        &mut self,
+        mut machine: Box<Machine>,
+        ticket: Ticket,
+        patience: Patience,
+        out: &mut Vec<u8>,
+    ) -> Progress {
+        let ends = if self.control.take_cancelled() {
+            let message = "canceling statement due to user request";
+            Some(Failure::new(state::CANCELLED, message))
+        } else {
+            (Instant::now() >= patience.until).then(|| patience.ends.clone())
+        };
+        if let Some(failure) = ends {
+            drop(ticket);
+            machine.refused = Some(failure);
+            let input = std::mem::take(&mut self.input);
+            return self.run(machine, &input, out);
+        }
+        match ticket.redeem() {
+            Ok(permit) => {
+                machine.permit = Some(permit);
+                self.send_away(machine)
+            }
+            Err(ticket) => {
+                self.stage = Stage::InLine(machine, ticket, patience);
+                Progress::Waiting
+            }
+        }
+    }
+
+    /// Has a thread go on with the input.
+    fn send_away(&mut self, mut machine: Box<Machine>) -> Progress {
+        self.stage = Stage::Away;
+        let lane = if machine.permit.is_some() { Lane::Write } else { Lane::Read };
+        let (input, slot, control) = (self.input.clone(), self.slot.clone(), self.control.clone());
+        let backend = machine.backend().clone();
+        backend.threads.send(
+            lane,
+            Box::new(move || {
+                let mut out = Vec::new();
+                let (used, need) = machine.run(&input, &mut out, Place::Thread);
+                *self::slot(&slot) = Some(Back { machine, used, out, need });
+                control.wake();
+            }),
+        );
+        Progress::Waiting
+    }
+
+    /// Takes the machine back from a thread.
+    fn take_back(&mut self, back: Back, out: &mut Vec<u8>) {
+        let Back { machine, used, out: made, need } = back;
+        self.input.drain(..used.min(self.input.len()));
+        if out.is_empty() {
+            *out = made
+        } else {
+            out.extend_from_slice(&made)
+        }
+        match need {
+            Need::Input => self.stage = Stage::Here(machine),
+            Need::Nothing => self.stage = Stage::Over,
+            need => drop(self.wait(machine, need, out)),
+        }
+    }
+
+    /// Reads the startup packet.
+    fn open(&mut self, out: &mut Vec<u8>) -> Progress {
+        let input = std::mem::take(&mut self.input);
+        let (opening, used) = match startup::parse(&input) {
+            Ok(Some(read)) => read,
+            Ok(None) => {
+                self.input = input;
+                self.stage = Stage::Opening;
+                return Progress::Idle;
+            }
+            Err(bad) => {
+                Failure::protocol(bad.to_string()).write(out, "FATAL");
+                return Progress::Closed;
+            }
+        };
+        let behind = input.get(used..).unwrap_or_default();
+        self.stage = match opening {
+            Opening::Ssl | Opening::Gss => {
+                out.push(b'N');
+                Stage::Opening
+            }
+            Opening::Cancel { pid, key } => {
+                self.pool.backend.cancel(pid, key);
+                Stage::Over
+            }
+            Opening::Startup(startup) => match self.begin(&startup, out) {
+                Ok(machine) => Stage::Here(machine),
+                Err(failure) => {
+                    failure.write(out, "FATAL");
+                    Stage::Over
+                }
+            },
+        };
+        self.input = behind.to_vec();
+        match self.stage {
+            Stage::Over => Progress::Closed,
+            _ if self.input.is_empty() => Progress::Idle,
+            _ => self.go_on(out),
+        }
+    }
+
+    /// Lets the client in: who may come in is not decided here.
+    fn begin(&self, startup: &Startup<'_>, out: &mut Vec<u8>) -> Result<Box<Machine>, Failure> {
+        if startup.major != 3 {
+            let message =
+                format!("unsupported frontend protocol {}.{}", startup.major, startup.minor);
+            return Err(Failure::unsupported(message));
+        }
+        let mut given = Vec::new();
+        for (name, value) in startup.parameters() {
+            let text = |bytes| {
+                std::str::from_utf8(bytes)
+                    .map_err(|_| Failure::protocol("startup packet is no UTF-8"))
+            };
+            given.push((text(name)?, text(value)?));
+        }
+        let get =
+            |wanted: &str| given.iter().find(|(name, _)| *name == wanted).map(|(_, value)| *value);
+        let user = get("user").unwrap_or("refrain");
+        let unknown: Vec<&[u8]> = given
+            .iter()
+            .filter(|(name, _)| name.starts_with("_pq_."))
+            .map(|(name, _)| name.as_bytes())
+            .collect();
+        if startup.minor > 0 || !unknown.is_empty() {
+            write::negotiate(out, 0, &unknown);
+        }
+        let settings = given
+            .iter()
+            .copied()
+            .filter(|(name, _)| !NOT_SETTINGS.contains(name) && !name.starts_with("_pq_."));
+        let options = options(get("options").unwrap_or_default());
+        let options = options.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        let server_version = Backend::server_version();
+        let settings = Settings::begin(user, &server_version, options.chain(settings))?;
+        write::authentication(out, 0, &[]);
+        for (name, value) in settings.reported() {
+            write::parameter_status(out, name.as_bytes(), value.as_bytes());
+        }
+        write::backend_key(out, self.pid, &self.key);
+        let version = format!("PostgreSQL {server_version}");
+        let database = self.pool.backend.name().to_owned();
+        let context = Context::new(
+            user.to_owned(),
+            database,
+            version,
+            self.pid,
+            self.control.clone(),
+            settings,
+        );
+        let machine = Box::new(Machine::new(self.pool.clone(), context));
+        write::ready(out, refrain_wire::back::Status::Idle);
+        Ok(machine)
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        // What runs elsewhere ends soon, and its result is dropped.
+        self.cancel_handle().cancel();
+        self.pool.backend.leave(self.pid);
+    }
+}
+
+fn slot(slot: &Slot) -> MutexGuard<'_, Option<Back>> {
+    slot.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// How long a session stands in line, and what it is told then: whichever limit is nearer.
+fn patience(machine: &Machine) -> Patience {
+    let settings = machine.context.settings();
+    let line = settings.duration("lock_timeout").unwrap_or(machine.backend().lock_timeout());
+    let message = "canceling statement due to lock timeout";
+    let mut limit = (line, Failure::new(state::LOCK_NOT_AVAILABLE, message));
+    if let Some(statement) = settings.duration("statement_timeout").filter(|time| *time < line) {
+        limit = (statement, Failure::new(state::CANCELLED, TIMEOUT));
+    }
+    Patience { until: Instant::now() + limit.0, ends: limit.1 }
+}
+
+/// The settings in `-c name=value` and `--name=value`.
+fn options(text: &str) -> Vec<(String, String)> {
+    let mut words = text.split_ascii_whitespace();
+    let mut settings = Vec::new();
+    while let Some(word) = words.next() {
+        let assignment = match word.strip_prefix("--").or_else(|| word.strip_prefix("-c")) {
+            Some("") => words.next().unwrap_or_default(),
+            Some(assignment) => assignment,
+            None => continue,
+        };
+        if let Some((name, value)) = assignment.split_once('=') {
+            settings.push((name.replace('-', "_"), value.to_owned()));
+        }
+    }
+    settings
+}

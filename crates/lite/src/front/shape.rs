@@ -1,0 +1,250 @@
+//! What a statement is to a client: its columns, its parameters, its command tag.
+
+use std::sync::Arc;
+
+use refrain_sql::lex::{Lexer, TokenKind};
+use refrain_wire::tag::back;
+use refrain_wire::write;
+
+use crate::Value;
+use crate::connection::Connection;
+use crate::front::catalog;
+use crate::front::encode::{self, Format, Unfit};
+use crate::front::failure::Failure;
+use crate::front::infer::{Inferred, Schema};
+use crate::front::types::Type;
+use crate::statement::{Run, Statement, Step};
+
+/// A column of a result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Column {
+    pub(crate) name: String,
+    pub(crate) is: Type,
+}
+
+/// What CommandComplete says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Tag {
+    /// With the number of rows that came.
+    Rows(&'static str),
+    /// With the number of rows that were changed.
+    Changes(&'static str),
+    Plain(String),
+}
+
+/// What is known of a statement without running it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Shape {
+    pub(crate) columns: Vec<Column>,
+    /// As far as the text says.
+    pub(crate) parameters: Vec<Option<Type>>,
+    pub(crate) tag: Tag,
+}
+
+/// How the columns of a result are asked for (Bind).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Formats(pub(crate) Vec<Format>);
+
+impl Formats {
+    /// One code counts for all columns, none means text.
+    #[inline]
+    pub(crate) fn of(&self, column: usize) -> Format {
+        match self.0[..] {
+            [] => Format::Text,
+            [all] => all,
+            ref each => each.get(column).copied().unwrap_or(Format::Text),
+        }
+    }
+}
+
+/// A statement in any state, as far as it can be described.
+pub(crate) trait Described {
+    /// Its shape; `client` is the text that the client sent for it.
+    fn shape(&mut self, connection: &Connection, client: &[u8]) -> Arc<Shape>;
+}
+
+macro_rules! described {
+    ($($is:ty),*) => {$(
+        impl Described for $is {
+            fn shape(&mut self, connection: &Connection, client: &[u8]) -> Arc<Shape> {
+                self.memo(|statement| {
+                    let count = statement.column_count();
+                    let declared = |column| statement.column_decltype(column);
+                    let plain = (0..count).all(|column| declared(column).is_some());
+                    let inferred = if plain && statement.parameter_count() == 0 {
+                        Inferred::default()
+                    } else {
+                        Inferred::read(client, &Tables(connection))
+                    };
+                    let column = |column| Column {
+                        name: statement.column_name(column).unwrap_or_default().to_owned(),
+                        is: match declared(column) {
+                            Some(declared) => Type::declared(declared),
+                            None => inferred.result(column, count).unwrap_or(Type::Text),
+                        },
+                    };
+                    let mut parameters = inferred.parameters.clone();
+                    parameters.resize(statement.parameter_count(), None);
+                    Shape { columns: (0..count).map(column).collect(), parameters, tag: Tag::read(client) }
+                })
+            }
+        }
+    )*};
+}
+
+described!(Statement<'_>, Run<'_, 'static>);
+
+/// The tables of a connection.
+pub(crate) struct Tables<'a>(pub(crate) &'a Connection);
+
+impl Schema for Tables<'_> {
+    fn columns(&self, table: &str) -> Vec<(String, Option<Type>)> {
+        const TEXT: &str = "SELECT name, type FROM pragma_table_xinfo(?1) WHERE hidden <> 1";
+        let read = || {
+            let mut run = self.0.statement(TEXT)?.start();
+            run.bind(1, Value::from(table))?;
+            let mut columns = Vec::new();
+            while run.step()? == Step::Row {
+                let text = |column| match run.column(column) {
+                    Value::Text(text) => String::from_utf8_lossy(text).into_owned(),
+                    _ => String::new(),
+                };
+                let declared = text(1);
+                let is = (!declared.is_empty()).then(|| Type::declared(&declared));
+                columns.push((text(0), is));
+            }
+            Ok::<_, crate::Error>(columns)
+        };
+        // Who asks has compiled the statement; a table that is gone since then has no columns.
+        let columns = read().unwrap_or_default();
+        if columns.is_empty() { catalog::columns(table) } else { columns }
+    }
+}
+
+impl Tag {
+    /// Reads the first words of a statement.
+    fn read(text: &[u8]) -> Self {
+        let mut words = Words { text, lexer: Lexer::new(text, false) };
+        let first = words.next().unwrap_or_default();
+        match first.as_str() {
+            "SELECT" | "VALUES" => Self::Rows("SELECT"),
+            "INSERT" | "REPLACE" => Self::Changes("INSERT 0"),
+            "UPDATE" => Self::Changes("UPDATE"),
+            "DELETE" => Self::Changes("DELETE"),
+            "WITH" => words.behind_with(),
+            "CREATE" | "DROP" | "ALTER" => {
+                let skipped = ["TEMP", "TEMPORARY", "UNIQUE", "VIRTUAL"];
+                let object = words.find(|word| !skipped.contains(&word.as_str()));
+                Self::Plain(format!("{first} {}", object.unwrap_or_default()))
+            }
+            "" => Self::Rows("SELECT"), // begins with a parenthesis
+            _ => Self::Plain(first),
+        }
+    }
+
+    /// Appends the CommandComplete.
+    pub(crate) fn write(&self, out: &mut Vec<u8>, rows: u64, changes: u64) {
+        let tag = match self {
+            Self::Rows(word) => format!("{word} {rows}"),
+            Self::Changes(word) => format!("{word} {changes}"),
+            Self::Plain(words) => words.clone(),
+        };
+        write::command_complete(out, tag.as_bytes());
+    }
+}
+
+/// The words of a statement outside of parentheses, in capitals.
+struct Words<'a> {
+    text: &'a [u8],
+    lexer: Lexer<'a>,
+}
+
+impl Iterator for Words<'_> {
+    type Item = String;
+
+    fn next(&mut self) -> Option<String> {
+        let mut depth = 0_usize;
+        loop {
+            let token = self.lexer.significant()?;
+            match token.kind {
+                TokenKind::Open => depth += 1,
+                TokenKind::Close => depth = depth.saturating_sub(1),
+                TokenKind::Word if depth == 0 => {
+                    return Some(String::from_utf8_lossy(token.of(self.text)).to_ascii_uppercase());
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+impl Words<'_> {
+    fn behind_with(&mut self) -> Tag {
+        let tag = self.find_map(|word| match word.as_str() {
+            "SELECT" | "VALUES" => Some(Tag::Rows("SELECT")),
+            "INSERT" | "REPLACE" => Some(Tag::Changes("INSERT 0")),
+            "UPDATE" => Some(Tag::Changes("UPDATE")),
+            "DELETE" => Some(Tag::Changes("DELETE")),
+            _ => None,
+        });
+        tag.unwrap_or(Tag::Rows("SELECT"))
+    }
+}
+
+/// Appends a RowDescription.
+pub(crate) fn row_description(out: &mut Vec<u8>, columns: &[Column], formats: &Formats) {
+    write::message(out, back::ROW_DESCRIPTION, |out| {
+        count(out, columns.len());
+        for (index, column) in columns.iter().enumerate() {
+            write::string(out, column.name.as_bytes());
+            out.extend_from_slice(&[0; 6]); // no table, no column of it
+            out.extend_from_slice(&column.is.oid().to_be_bytes());
+            out.extend_from_slice(&column.is.size().to_be_bytes());
+            out.extend_from_slice(&(-1i32).to_be_bytes()); // no modifier
+            out.extend_from_slice(&formats.of(index).code().to_be_bytes());
+        }
+    });
+}
+
+/// Appends a DataRow. `number` is the row's, for the error message.
+///
+/// # Errors
+/// A value does not fit its column; nothing is appended then.
+#[inline]
+pub(crate) fn data_row(
+    out: &mut Vec<u8>,
+    run: &Run<'_, 'static>,
+    shape: &Shape,
+    formats: &Formats,
+    number: u64,
+) -> Result<(), Failure> {
+    let start = out.len();
+    let mut trouble = None;
+    write::message(out, back::DATA_ROW, |out| {
+        count(out, shape.columns.len());
+        for (index, column) in shape.columns.iter().enumerate() {
+            let value = run.column(index);
+            if encode::value(out, &value, column.is, formats.of(index)).is_err() {
+                trouble = Some(Unfit::tell(&value, column.is, &column.name, number));
+                return;
+            }
+        }
+    });
+    match trouble {
+        Some(failure) => {
+            out.truncate(start);
+            Err(failure)
+        }
+        None => Ok(()),
+    }
+}
+
+/// Appends a number of columns or parameters.
+pub(crate) fn count(out: &mut Vec<u8>, count: usize) {
+    out.extend_from_slice(&u16::try_from(count).unwrap_or(u16::MAX).to_be_bytes());
+}
+
+/// Appends a DataRow of texts.
+pub(crate) fn data_texts<T: AsRef<str>>(out: &mut Vec<u8>, values: &[T]) {
+    write::text_row(out, values.iter().map(|value| Some(value.as_ref())));
+}

@@ -1,0 +1,205 @@
+//! The types of PostgreSQL that are spoken here, and which of them a declared type of SQLite is.
+//!
+//! A statement's columns have one static type each, the same in every answer about it: what the
+//! column was declared as, else what its expression says, else text. SQLite's integers have 64 bits
+//! whatever the declaration says, so every declaration with INT in it is `int8`.
+
+/// A type of PostgreSQL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Type {
+    Bool,
+    Bytea,
+    Char,
+    Name,
+    Int8,
+    Int2,
+    Int4,
+    Text,
+    Oid,
+    Json,
+    Float4,
+    Float8,
+    Unknown,
+    Bpchar,
+    Varchar,
+    Date,
+    Time,
+    Timestamp,
+    Timestamptz,
+    Numeric,
+    Uuid,
+    Jsonb,
+}
+
+/// A row of [`TYPES`].
+struct Row {
+    is: Type,
+    oid: u32,
+    /// Bytes of a value, or -1 where that varies (`pg_type.typlen`).
+    size: i16,
+    /// What it is called after `::` and in CAST, in lower case: first `pg_type.typname`, then, where it has
+    /// one, its name in SQL.
+    names: &'static [&'static str],
+}
+
+const fn row(is: Type, oid: u32, size: i16, names: &'static [&'static str]) -> Row {
+    Row { is, oid, size, names }
+}
+
+/// Numbers and sizes as in `pg_type.dat`.
+const TYPES: &[Row] = &[
+    row(Type::Bool, 16, 1, &["bool", "boolean"]),
+    row(Type::Bytea, 17, -1, &["bytea"]),
+    row(Type::Char, 18, 1, &["\"char\""]),
+    row(Type::Name, 19, 64, &["name"]),
+    row(Type::Int8, 20, 8, &["int8", "bigint", "bigserial", "serial8"]),
+    row(Type::Int2, 21, 2, &["int2", "smallint", "smallserial", "serial2"]),
+    row(Type::Int4, 23, 4, &["int4", "integer", "int", "serial", "serial4"]),
+    row(Type::Text, 25, -1, &["text"]),
+    row(Type::Oid, 26, 4, &["oid", "oid", "regclass", "regtype", "regproc"]),
+    row(Type::Json, 114, -1, &["json"]),
+    row(Type::Float4, 700, 4, &["float4", "real"]),
+    row(Type::Float8, 701, 8, &["float8", "double precision", "float"]),
+    row(Type::Unknown, 705, -2, &["unknown"]),
+    row(Type::Bpchar, 1042, -1, &["bpchar", "character", "char"]),
+    row(Type::Varchar, 1043, -1, &["varchar", "character varying"]),
+    row(Type::Date, 1082, 4, &["date"]),
+    row(Type::Time, 1083, 8, &["time", "time without time zone"]),
+    row(Type::Timestamp, 1114, 8, &["timestamp", "timestamp without time zone"]),
+    row(Type::Timestamptz, 1184, 8, &["timestamptz", "timestamp with time zone"]),
+    row(Type::Numeric, 1700, -1, &["numeric", "numeric", "decimal"]),
+    row(Type::Uuid, 2950, 16, &["uuid"]),
+    row(Type::Jsonb, 3802, -1, &["jsonb"]),
+];
+
+/// What a word in a declared type makes of it; the first that fits counts, and the longer stand
+/// before the shorter they contain. Columns of no known word are text.
+const DECLARED: &[(&str, Type)] = &[
+    ("TIMESTAMPTZ", Type::Timestamptz),
+    ("TIMESTAMP WITH TIME ZONE", Type::Timestamptz),
+    ("TIMESTAMP", Type::Timestamp),
+    ("DATETIME", Type::Timestamp),
+    ("INT", Type::Int8),
+    ("SERIAL", Type::Int8),
+    ("BOOL", Type::Bool),
+    ("REAL", Type::Float8),
+    ("FLOA", Type::Float8),
+    ("DOUB", Type::Float8),
+    ("NUMERIC", Type::Float8),
+    ("DECIMAL", Type::Float8),
+    ("CHAR", Type::Text),
+    ("CLOB", Type::Text),
+    ("TEXT", Type::Text),
+    ("BLOB", Type::Bytea),
+    ("BYTEA", Type::Bytea),
+    ("DATE", Type::Date),
+    ("TIME", Type::Time),
+    ("UUID", Type::Uuid),
+    ("JSONB", Type::Jsonb),
+    ("JSON", Type::Json),
+    ("OID", Type::Oid),
+    ("NAME", Type::Name),
+];
+
+impl Type {
+    fn row(self) -> &'static Row {
+        // Every type has a row; a test walks them. The fallback keeps this free of panics.
+        TYPES.iter().find(|row| row.is == self).unwrap_or(&TYPES[0])
+    }
+
+    /// The type with this number.
+    pub(crate) fn of_oid(oid: u32) -> Option<Self> {
+        TYPES.iter().find(|row| row.oid == oid).map(|row| row.is)
+    }
+
+    /// The type of this name, in any case and without its modifier.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        let known = |row: &&Row| row.names.iter().any(|known| known.eq_ignore_ascii_case(name));
+        TYPES.iter().find(known).map(|row| row.is)
+    }
+
+    /// What a column declared so is.
+    pub(crate) fn declared(declaration: &str) -> Self {
+        let declaration = declaration.to_ascii_uppercase();
+        let row = DECLARED.iter().find(|(word, _)| declaration.contains(word));
+        row.map_or(Self::Text, |(_, is)| *is)
+    }
+
+    /// A letter of its own.
+    pub(crate) fn letter(self) -> u8 {
+        let place = TYPES.iter().position(|row| row.is == self).unwrap_or(0);
+        b'a' + u8::try_from(place).unwrap_or(0)
+    }
+
+    /// Its number on the wire.
+    pub(crate) fn oid(self) -> u32 {
+        self.row().oid
+    }
+
+    /// Its size on the wire.
+    pub(crate) fn size(self) -> i16 {
+        self.row().size
+    }
+
+    /// What to call it in a message.
+    pub(crate) fn name(self) -> &'static str {
+        let names = self.row().names;
+        names.get(1).or(names.first()).copied().unwrap_or_default()
+    }
+
+    /// Every type: its number, size and first name, for `pg_type`.
+    pub(crate) fn all() -> impl Iterator<Item = (u32, i16, &'static str)> {
+        TYPES.iter().map(|row| (row.oid, row.size, row.names[0].trim_matches('"')))
+    }
+
+    /// Whether its values are whole numbers.
+    pub(crate) fn is_integer(self) -> bool {
+        matches!(self, Self::Int2 | Self::Int4 | Self::Int8 | Self::Oid)
+    }
+
+    /// Whether its values are any text.
+    pub(crate) fn is_text(self) -> bool {
+        matches!(
+            self,
+            Self::Text | Self::Varchar | Self::Bpchar | Self::Name | Self::Char | Self::Unknown
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_type_has_its_row() {
+        for row in TYPES {
+            assert_eq!(row.is.oid(), row.oid);
+            assert_eq!(Type::of_oid(row.oid), Some(row.is));
+            for name in row.names {
+                assert_eq!(Type::named(&name.to_uppercase()), Some(row.is), "{name}");
+            }
+        }
+        assert_eq!(Type::all().count(), TYPES.len());
+    }
+
+    #[test]
+    fn declarations_as_people_write_them() {
+        for (declared, is) in [
+            ("INTEGER", Type::Int8),
+            ("bigserial", Type::Int8),
+            ("varchar(20)", Type::Text),
+            ("boolean", Type::Bool),
+            ("double precision", Type::Float8),
+            ("DECIMAL(10,2)", Type::Float8),
+            ("timestamp with time zone", Type::Timestamptz),
+            ("timestamp", Type::Timestamp),
+            ("DATETIME", Type::Timestamp),
+            ("date", Type::Date),
+            ("jsonb", Type::Jsonb),
+            ("", Type::Text),
+            ("STRANGE", Type::Text),
+        ] {
+            assert_eq!(Type::declared(declared), is, "{declared}");
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! Sessions as clients see them, byte by byte.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
+
+mod client;
+mod killed;
+mod messages;
+mod transactions;
+mod types;

@@ -1,0 +1,86 @@
+//! Types of parameters and results.
+
+use crate::client::Place;
+
+#[test]
+fn the_traps_of_parameters() {
+    let place = Place::new();
+    let mut client = place.client();
+    client.parse("", "SELECT $2 AS b, $1 AS a", &[25, 25]);
+    client.bind(("", ""), 0, &[Some(b"one"), Some(b"two")], 0).execute("", 0);
+    assert_eq!(client.sync(), ["parsed", "bound", "row two|one", "SELECT 1", "ready I"]);
+    client.parse("", "SELECT $1::int8 + 1, $1", &[]).describe("S");
+    client.bind(("", ""), 0, &[Some(b"41")], 0).execute("", 0);
+    let answers = client.sync();
+    assert_eq!(answers[1], "parameters [20]");
+    assert_eq!(answers[4], "row 42|41");
+    client
+        .parse("", "SELECT 1 AS x WHERE 1 = $1", &[])
+        .bind(("", ""), 0, &[Some(b"1")], 0)
+        .execute("", 0);
+    assert_eq!(client.sync()[2], "row 1");
+    client.parse("", "SELECT $$text$$", &[]);
+    assert_eq!(client.sync(), ["error 42601", "ready I"]);
+}
+
+#[test]
+fn values_go_in_and_come_out_in_both_formats() {
+    let place = Place::new();
+    let mut client = place.client();
+    client.query(
+        "CREATE TABLE t (i INTEGER, f REAL, b BOOL, x BYTEA, s TEXT, d DATE, ts TIMESTAMP, u UUID, j JSONB)",
+    );
+    let long = vec![b'a'; 1 << 20];
+    let values: [Option<&[u8]>; 9] = [
+        Some(b"-7"),
+        Some(b"1.5"),
+        Some(b"t"),
+        Some(b"\\x00ff"),
+        Some(&long),
+        Some(b"2024-02-29"),
+        Some(b"2024-02-29 01:02:03.5"),
+        Some(b"a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"),
+        Some(b"{}"),
+    ];
+    client.parse("", "INSERT INTO t VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)", &[]);
+    client.bind(("", ""), 0, &values, 0).execute("", 0);
+    client.bind(("", ""), 0, &[None; 9], 0).execute("", 0);
+    assert_eq!(client.sync(), ["parsed", "bound", "INSERT 0 1", "bound", "INSERT 0 1", "ready I"]);
+    let rows = client.query("SELECT i, f, b, x, length(s), d, ts, u, j FROM t");
+    let first = "row -7|1.5|t|\\x00ff|1048576|2024-02-29|2024-02-29 01:02:03.5|a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11|{}";
+    assert_eq!(rows[1..3], [first, "row null|null|null|null|null|null|null|null|null"]);
+    client.parse("", "SELECT i, b, x FROM t WHERE i = $1", &[21]);
+    client.bind(("", ""), 1, &[Some(&(-7i16).to_be_bytes())], 1).execute("", 0);
+    assert_eq!(
+        client.sync()[2],
+        "row \u{fffd}\u{fffd}\u{fffd}\u{fffd}\u{fffd}\u{fffd}\u{fffd}\u{fffd}|\u{1}|\0\u{fffd}"
+    );
+    client.parse("", "SELECT $1", &[]).bind(("", ""), 0, &[Some(b"")], 0).execute("", 0);
+    assert_eq!(client.sync()[2], "row ");
+}
+
+#[test]
+fn a_text_in_a_column_of_numbers_is_told() {
+    let place = Place::new();
+    let mut client = place.client();
+    client.query("CREATE TABLE t (i INTEGER); INSERT INTO t VALUES (1), ('abc')");
+    assert_eq!(
+        client.query("SELECT i FROM t"),
+        ["columns i:20", "row 1", "error 22P02", "ready I"]
+    );
+    assert_eq!(client.query("SELECT CAST(i AS TEXT) FROM t")[2], "row abc");
+}
+
+#[test]
+fn what_is_denied_stays_denied() {
+    let place = Place::new();
+    let mut client = place.client();
+    for text in [
+        "ATTACH 'x' AS y",
+        "VACUUM INTO 'x'",
+        "SELECT load_extension('x')",
+        "PRAGMA writable_schema = 1",
+    ] {
+        assert_eq!(client.query(text), ["error 42501", "ready I"], "{text}");
+    }
+}
