@@ -4,7 +4,7 @@
 //! stop reading that); [`Driver::turn`] hands all of it to the kernel in one go, waits, and reports
 //! what happened as [`Event`]s. Nothing calls back outside of a turn, so the caller steps through all
 //! that came before anything goes out again. That is where the speed is: the kernel's work is nearly
-//! all of the cost (`research/io.md`), and it is least when submitted together.
+//! all of the cost (`cargo xtask bench syscalls` counts it), and it is least when submitted together.
 //!
 //! Two kernels stand behind the one face, and the same tests run over both:
 //!

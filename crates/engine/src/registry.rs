@@ -22,11 +22,24 @@ use crate::time::Now;
 const SHARDS: usize = 64;
 /// Entries that one purge looks at in a shard.
 const PURGE_ENTRIES_MAX: usize = 256;
+/// A purge is worth its while where more than this part of all statements is nobody's.
+const IDLE_PART: usize = 10;
 /// Time between two purges, in microseconds.
 const PURGE_EVERY_US: u64 = 1_000_000;
 
 /// Hashes bytes with a seed of this process.
-pub type Seed = foldhash::fast::RandomState;
+pub type Seed = foldhash::fast::SeedableRandomState;
+
+/// A seed of these random bytes. It is for the whole process, and takes its few bytes for as long.
+pub fn seed(random: [u8; 16]) -> Seed {
+    let [hasher, shared] = [0, 8].map(|at| {
+        let mut half = [0; 8];
+        half.copy_from_slice(&random[at..at + 8]);
+        u64::from_le_bytes(half)
+    });
+    let shared = Box::leak(Box::new(foldhash::SharedSeed::from_u64(shared)));
+    Seed::with_seed(hasher, shared)
+}
 
 /// All statements.
 #[derive(Debug)]
@@ -37,6 +50,8 @@ pub struct Registry {
     next_id: AtomicU64,
     bytes: AtomicUsize,
     entries: AtomicUsize,
+    /// How many of them nobody has.
+    idle: Arc<AtomicUsize>,
     purged: AtomicU64,
     next_shard: AtomicUsize,
 }
@@ -54,6 +69,7 @@ impl Registry {
             next_id: AtomicU64::new(1),
             bytes: AtomicUsize::new(0),
             entries: AtomicUsize::new(0),
+            idle: Arc::default(),
             purged: AtomicU64::new(0),
             next_shard: AtomicUsize::new(0),
         }
@@ -82,7 +98,7 @@ impl Registry {
         if let Some(found) = shard.find(hash, |s| s.identity() == identity) {
             return found.clone();
         }
-        let made = Arc::new(self.make(identity));
+        let made = Arc::new(self.make(identity).counted(&self.idle));
         self.bytes.fetch_add(made.bytes(), Relaxed);
         self.entries.fetch_add(1, Relaxed);
         shard.insert_unique(hash, made.clone(), |s| self.hash(&s.identity()));
@@ -117,7 +133,9 @@ impl Registry {
     /// Whether a purge would be worth its while; takes no lock.
     pub fn due(&self, now: Now, bytes_max: usize) -> bool {
         let last = self.purged.load(Relaxed);
-        self.bytes() > bytes_max && now.0.saturating_sub(last) > PURGE_EVERY_US
+        self.bytes() > bytes_max
+            && self.idle.load(Relaxed) > self.entries() / IDLE_PART
+            && now.0.saturating_sub(last) > PURGE_EVERY_US
     }
 
     /// Drops statements that nobody has from the next shard; says how many.
@@ -139,6 +157,7 @@ impl Registry {
             dropped.push(statement);
         }
         drop(shard);
+        self.idle.fetch_sub(dropped.len(), Relaxed);
         let bytes: usize = dropped.iter().map(|s| s.bytes()).sum();
         self.bytes.fetch_sub(bytes, Relaxed);
         self.entries.fetch_sub(dropped.len(), Relaxed);
@@ -181,6 +200,33 @@ mod tests {
         assert_ne!(one.id, intern(&registry, other).id);
         let other = Identity { pool: PoolId(1), ..identity(b"select $1\0\0\0") };
         assert_ne!(one.id, intern(&registry, other).id);
+    }
+
+    #[test]
+    fn a_purge_is_due_when_a_tenth_is_nobodys() {
+        let registry = Registry::new(1, Seed::default());
+        let later = Now(2 * PURGE_EVERY_US);
+        let held: Vec<_> = (0..20)
+            .map(|i| intern(&registry, identity(format!("text {i}\0\0\0").as_bytes())))
+            .collect();
+        assert!(registry.due(later, 0), "nobody has any");
+        held[..19].iter().for_each(|statement| statement.add_clients(1));
+        held.iter().for_each(|statement| statement.add_server());
+        assert!(!registry.due(later, 0), "all are somebody's");
+        held.iter().for_each(|statement| statement.drop_server());
+        assert!(!registry.due(later, 0), "one in twenty is not enough");
+        held[..2].iter().for_each(|statement| statement.drop_clients(1));
+        assert!(registry.due(later, 0));
+        assert!(!registry.due(later, usize::MAX), "there is room");
+        assert!(!registry.due(Now(PURGE_EVERY_US), 0), "it is not time");
+    }
+
+    #[test]
+    fn a_seed_is_what_its_bytes_are() {
+        use std::hash::BuildHasher;
+        let hash = |random| seed(random).hash_one(b"text");
+        assert_eq!(hash([1; 16]), hash([1; 16]));
+        assert_ne!(hash([1; 16]), hash([2; 16]));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use refrain_config::{Options, UserSecret};
 use crate::auth::{Credential, Like, Password, ScramVerifier, Seed as AuthSeed, Stored};
 use crate::ids::{ClientSerial, Core, EnvId};
 use crate::pauses::Pauses;
-use crate::registry::{Registry, Seed};
+use crate::registry::{self, Registry};
 use crate::snapshot::StatementView;
 use crate::time::Now;
 
@@ -137,10 +137,12 @@ impl Shared {
     pub fn new(options: Arc<Options>, cores: u16, entropy: &mut dyn FnMut(&mut [u8])) -> Arc<Self> {
         let mut nonce = [0; 8];
         entropy(&mut nonce);
+        let mut seed = [0; 16];
+        entropy(&mut seed);
         let mut auth_seed = [0; 32];
         entropy(&mut auth_seed);
         let shared = Self {
-            registry: Registry::new(u64::from_le_bytes(nonce), Seed::default()),
+            registry: Registry::new(u64::from_le_bytes(nonce), registry::seed(seed)),
             cores,
             clients: AtomicU32::new(0),
             options: RwLock::new(options),

@@ -6,14 +6,14 @@
 //! Describe or Execute.
 //!
 //! Internal names carry a nonce of this process and are never used twice: a name that survives on
-//! a server behind another pooler cannot be taken for one of ours (research: pgdog#1331, E9 to E11).
+//! a server behind another pooler cannot be taken for one of ours (pgdog issue 1331; E9 to E11).
 //!
 //! A *generation* begins when the schema under a statement changed. Servers keep the generation they
 //! prepared; a copy of an older one is treated as absent, so stale plans heal one by one, in stream,
 //! without a storm.
 
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 
 use refrain_sql::{Scan, Traits};
 
@@ -76,9 +76,35 @@ pub struct Shape {
 #[derive(Debug, Default)]
 #[repr(align(64))]
 struct Counts {
-    clients: AtomicU32,
-    servers: AtomicU32,
+    /// Clients, and servers times [`SERVER`]: that the last of both has gone is seen at once.
+    holders: AtomicU64,
     uses: AtomicU64,
+    /// The registry's count of statements that nobody has; none where it is in no registry.
+    idle: Option<Arc<AtomicUsize>>,
+}
+
+/// What a server adds to the count of holders.
+const SERVER: u64 = 1 << 32;
+
+impl Counts {
+    fn add(&self, holders: u64) {
+        if self.holders.fetch_add(holders, Relaxed) == 0
+            && let Some(idle) = &self.idle
+        {
+            idle.fetch_sub(1, Relaxed);
+        }
+    }
+
+    /// Says how many there were.
+    fn drop(&self, holders: u64) -> u64 {
+        let before = self.holders.fetch_sub(holders, Relaxed);
+        if before == holders
+            && let Some(idle) = &self.idle
+        {
+            idle.fetch_add(1, Relaxed);
+        }
+        before
+    }
 }
 
 impl Statement {
@@ -99,6 +125,14 @@ impl Statement {
             shape: Mutex::new(None),
             counts: Counts::default(),
         }
+    }
+
+    /// The same, counted among those that nobody has whenever that is so.
+    #[must_use]
+    pub(crate) fn counted(mut self, idle: &Arc<AtomicUsize>) -> Self {
+        idle.fetch_add(1, Relaxed);
+        self.counts.idle = Some(idle.clone());
+        self
     }
 
     /// What makes it itself.
@@ -186,14 +220,14 @@ impl Statement {
 
     /// Adds `by` clients of one core, and as many uses.
     pub fn add_clients(&self, by: u32) {
-        self.counts.clients.fetch_add(by, Relaxed);
+        self.counts.add(u64::from(by));
         self.counts.uses.fetch_add(u64::from(by), Relaxed);
     }
 
     /// Takes `by` clients away.
     pub fn drop_clients(&self, by: u32) {
-        let before = self.counts.clients.fetch_sub(by, Relaxed);
-        assert!(before >= by, "no more clients leave a statement than came");
+        let before = self.counts.drop(u64::from(by)) % SERVER;
+        assert!(before >= u64::from(by), "no more clients leave a statement than came");
     }
 
     /// Adds uses that one core counted.
@@ -203,19 +237,20 @@ impl Statement {
 
     /// A server has it from now on.
     pub fn add_server(&self) {
-        self.counts.servers.fetch_add(1, Relaxed);
+        self.counts.add(SERVER);
     }
 
     /// A server has it no more.
     pub fn drop_server(&self) {
-        let before = self.counts.servers.fetch_sub(1, Relaxed);
-        assert!(before >= 1, "no more servers lose a statement than had it");
+        let before = self.counts.drop(SERVER);
+        assert!(before >= SERVER, "no more servers lose a statement than had it");
     }
 
     /// Clients, servers and uses.
     pub fn counts(&self) -> (u32, u32, u64) {
-        let counts = &self.counts;
-        (counts.clients.load(Relaxed), counts.servers.load(Relaxed), counts.uses.load(Relaxed))
+        let holders = self.counts.holders.load(Relaxed);
+        let (clients, servers) = (holders as u32, (holders / SERVER) as u32);
+        (clients, servers, self.counts.uses.load(Relaxed))
     }
 }
 

@@ -87,7 +87,7 @@ impl Oracle {
     }
 
     /// In a failed transaction the engine may differ from a server alone in which message is refused, as long as
-    /// one is (research/prepared.md, 1.3 and 1.5): a Parse that it answers itself is not, and one that it adds is.
+    /// one is (after an error all up to Sync is refused or ignored, manual, "Extended Query"): a Parse that it answers itself is not, and one that it adds is.
     fn forgives(&mut self, expected: Option<&Message>, actual: &Message) -> bool {
         let Some(expected) = expected.filter(|_| self.session.has_failed()) else { return false };
         let refuses =

@@ -4,7 +4,7 @@
 //! world and, behind each client, the private server whose replies are the oracle: what it says alone is what
 //! the client must see. Nothing here knows of the engine, time or chance.
 //!
-//! Facts of the protocol: research/prepared.md, section 1 (measured on PostgreSQL).
+//! Facts of the protocol: the manual, "Message Flow", and what PostgreSQL 15 and 18 answer (`tests/model.rs`).
 
 use std::collections::BTreeMap;
 use std::rc::Rc;

@@ -1,4 +1,4 @@
-//! The model server against the facts of research/prepared.md, section 1, that were measured on PostgreSQL: what
+//! The model server against facts that were measured on PostgreSQL 15 and 18: what
 //! it answers, message by message, as tags.
 
 use refrain_sim::frames::Frames;
