@@ -151,7 +151,7 @@ impl Pool {
         }
     }
 
-    /// Looks at the connections that are not in use just now.
+    /// Looks at the connections that are not in use just now, say for what their caches did.
     pub fn inspect(&self, mut look: impl FnMut(&Connection)) {
         self.idle().iter().for_each(|connection| look(connection));
     }

@@ -81,7 +81,7 @@ impl From<Failure> for Stop {
     }
 }
 
-/// What is told when the backend's own parts are out of order.
+/// What handling a message comes to.
 pub(super) type Outcome = Result<(), Stop>;
 
 /// The state of a session.
@@ -281,6 +281,8 @@ impl Machine {
         }
         if let Some(connection) = self.connection.take() {
             self.context.control.works_on(None);
+            // Portals of a block in which nothing ran.
+            connection.discard_parked();
             self.pool.put(connection);
         }
     }

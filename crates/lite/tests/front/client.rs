@@ -16,7 +16,7 @@ use refrain_wire::write;
 pub(crate) struct Place {
     pub(crate) path: PathBuf,
     pub(crate) backend: Arc<Backend>,
-    pool: Arc<Pool>,
+    pub(crate) pool: Arc<Pool>,
 }
 
 static NEXT: AtomicUsize = AtomicUsize::new(0);

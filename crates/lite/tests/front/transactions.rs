@@ -99,3 +99,20 @@ fn a_statement_has_its_time() {
     assert_eq!(client.query(SLOW), ["error 57014", "ready I"]);
     assert_eq!(client.query("SELECT pg_sleep(20)"), ["error 57014", "ready I"]);
 }
+
+#[test]
+fn a_portal_that_never_ran_leaves_its_statement_to_others() {
+    let place = Place::new();
+    let mut client = place.client();
+    client.query("CREATE TABLE t (id INTEGER)");
+    for _ in 0..3 {
+        client.query("BEGIN");
+        client.parse("", "SELECT id FROM t", &[]).bind(("p", ""), 0, &[], 0);
+        assert_eq!(client.sync(), ["parsed", "bound", "ready T"]);
+        assert_eq!(client.query("COMMIT"), ["COMMIT", "ready I"]);
+    }
+    let mut busy_misses = 0;
+    place.pool.inspect(|connection| busy_misses += connection.cache_stats().busy_misses);
+    assert_eq!(busy_misses, 0);
+    assert_eq!(client.query("DROP TABLE t"), ["DROP TABLE", "ready I"]);
+}
