@@ -12,7 +12,8 @@ use refrain_wire::write;
 use crate::client::Pins;
 use crate::ledger::{Entry, Fate, Owed, Purpose};
 use crate::names::Name;
-use crate::settings::{self, Since, Standing};
+use crate::settings::{self, Edit, Since, Standing};
+use crate::statement::Statement;
 use crate::talk::{Stop, Talk};
 
 /// Settings of a client's own making that are asked for by name; one that makes more keeps its server.
@@ -57,19 +58,36 @@ impl Talk<'_> {
         self.run_alone(&text, Purpose::Probe);
     }
 
-    /// The query that puts a client's first settings in the place of those that its server began with, where a text that
-    /// may do this goes back to those.
-    pub(crate) fn restoration(&self, traits: Traits) -> Option<Vec<u8>> {
+    /// The first settings of a client that a text may go back to: what its server began with is another's.
+    pub(crate) fn first_settings(&self, text: &[u8], scan: &Scan) -> Option<Box<Edit>> {
         // While a COPY is under way nothing can be said.
-        let resets = traits.contains(Traits::RESET) && !traits.contains(Traits::COPY);
-        self.client.startup.as_ref().filter(|_| resets).map(|startup| settings::restore(startup))
+        if !scan.traits.contains(Traits::RESET) || scan.traits.contains(Traits::COPY) {
+            return None;
+        }
+        let mut first = self.client.startup.clone()?;
+        let names: Vec<_> = refrain_sql::set_names(text).collect();
+        let all = scan.traits.contains(Traits::DISCARD_ALL)
+            || names.iter().any(|name| **name == *refrain_sql::ANY_PARAMETER);
+        first.retain(|name| all || names.iter().any(|set| set.eq_ignore_ascii_case(name)));
+        (!first.is_empty()).then_some(first)
     }
 
     /// Runs it behind a Query. The client hears of settings and of the end when that is done: see [`Self::tell_settings`].
-    pub(crate) fn restore(&mut self, text: &[u8]) {
-        self.run_aside(text, Purpose::Restore);
+    pub(crate) fn restore(&mut self, first: &Edit) {
+        self.run_aside(&settings::restore(first), Purpose::Restore);
         write::sync(self.out());
         self.owe(Entry::new(Owed::Sync, Fate::Forward).with(Traits::RESET));
+    }
+
+    /// Runs it right before a statement whose constants are read by it, if it is still to come.
+    #[inline]
+    pub(crate) fn restore_for(&mut self, statement: &Statement) {
+        if self.client.restores.is_some()
+            && statement.has_constants()
+            && let Some(first) = self.client.restores.take()
+        {
+            self.run_aside(&settings::restore(&first), Purpose::Environment);
+        }
     }
 
     /// Tells the client those of its first settings that are others now.
@@ -88,12 +106,16 @@ impl Talk<'_> {
         self.client.profile = self.hub.profile(edit);
     }
 
-    /// Sees that it is known under which settings the next text is read: where the client may have changed them, the
-    /// server is asked before the client goes on (E56 to E59).
+    /// Sees that it is known how the constants of the next text are read: what the client may have changed, the server
+    /// reports at the end of the segment, and before that it is asked (E57, E58).
     pub(crate) fn know_settings(&mut self) -> Result<(), Stop> {
         let ledger = &self.server.ledger;
-        let unknowable = self.client.pins.has(Pins::SETTINGS) || ledger.has_failed();
-        if unknowable || !matches!(self.client.standing, Standing::Unsure(..)) {
+        let Standing::Unsure(_, since) = self.client.standing else { return Ok(()) };
+        if self.client.pins.has(Pins::SETTINGS) || ledger.has_failed() {
+            return Ok(());
+        }
+        // An answer on its way is worth waiting for: without it the statement is nobody else's.
+        if !since.reads && !ledger.is_probed() {
             return Ok(());
         }
         if ledger.is_empty() {
@@ -105,11 +127,27 @@ impl Talk<'_> {
     /// Remembers that a text may change settings, or take a change back.
     pub(crate) fn note_settings(&mut self, text: &[u8], scan: &Scan) {
         let hides = scan.traits.intersects(Traits::SET | Traits::PROCEDURAL);
-        let sets = hides || scan.traits.contains(Traits::SET_REPORTED);
-        if !(sets || self.client.sets && may_go_back(scan.kind)) {
+        let goes_back = self.client.sets && may_go_back(scan.kind);
+        let reads = scan.traits.contains(Traits::READING) || goes_back;
+        if !(hides || reads) {
             return;
         }
         self.client.sets = true;
+        self.note_names(text);
+        let before = self.client.standing.since();
+        let since = Since {
+            segment: self.server.ledger.segment(),
+            reads: reads || before.is_some_and(|before| before.reads),
+            hidden: hides || self.client.probe || before.is_some_and(|before| before.hidden),
+        };
+        self.client.standing = match self.client.standing {
+            Standing::Unsure(env, _) => Standing::Unsure(env, since),
+            Standing::Told | Standing::Asked(..) => self.unsure(since),
+        };
+    }
+
+    /// Remembers settings of the client's own making, which are asked for by name.
+    fn note_names(&mut self, text: &[u8]) {
         for name in refrain_sql::set_names(text).filter(|name| name.contains(&b'.')) {
             let name = Name::from_slice(&name);
             if self.client.probe_names.contains(&name) {
@@ -121,27 +159,25 @@ impl Talk<'_> {
                 self.client.pins.add(Pins::SETTINGS);
             }
         }
-        let hidden = hides || self.client.probe || self.client.standing.is_hidden();
-        let since = Since { segment: self.server.ledger.segment(), hidden };
-        let env = match self.client.standing {
-            Standing::Unsure(env, _) => env,
-            Standing::Told | Standing::Asked(..) => self.hub.shared.own_environment(),
-        };
-        self.client.standing = Standing::Unsure(env, since);
     }
 
-    /// A transaction or a part of it is over, and PostgreSQL has reported what it reports.
+    fn unsure(&self, since: Since) -> Standing {
+        Standing::Unsure(self.hub.shared.own_environment(), since)
+    }
+
+    /// A segment is over, and PostgreSQL has reported what it reports.
     pub(crate) fn settings_told(&mut self) {
-        let Some(since) = self.client.standing.since() else {
-            self.client.sets &= self.server.ledger.status() != Status::Idle;
+        let since = self.client.standing.since();
+        if since.is_some_and(|since| !self.server.ledger.is_over(since.segment)) {
             return;
-        };
-        if self.server.ledger.is_over(since.segment) {
-            self.client.sets &= self.server.ledger.status() != Status::Idle;
-            if !since.hidden {
-                self.client.standing = Standing::Told;
-            }
         }
+        self.client.sets &= self.server.ledger.status() != Status::Idle;
+        let Some(since) = since.map(|since| Since { reads: false, ..since }) else { return };
+        self.client.standing = match self.client.standing {
+            _ if !since.hidden => Standing::Told,
+            Standing::Unsure(env, _) => Standing::Unsure(env, since),
+            Standing::Told | Standing::Asked(..) => self.unsure(since),
+        };
     }
 
     /// What a probe found, with what PostgreSQL reports, are the session's settings.
@@ -149,13 +185,12 @@ impl Talk<'_> {
         let mut edit = self.server.probed.take().unwrap_or_default();
         let ledger = &self.server.ledger;
         let since = self.client.standing.since();
-        if ledger.status() != Status::Idle || ledger.is_open() {
-            // What was set in a transaction goes with it if it is rolled back.
+        if ledger.is_open() {
             if let Some(startup) = &self.client.startup {
                 edit.fill(startup);
             }
             let segment = ledger.segment();
-            let since = since.unwrap_or(Since { segment, hidden: true });
+            let since = since.unwrap_or(Since { segment, reads: true, hidden: true });
             self.client.standing = Standing::Asked(self.hub.profile(edit), since);
             return;
         }

@@ -5,7 +5,7 @@
 
 use std::rc::Rc;
 
-use refrain_sql::Kind;
+use refrain_sql::{Kind, Traits};
 use refrain_wire::front::Bind;
 use refrain_wire::tag::front;
 use refrain_wire::write;
@@ -36,6 +36,7 @@ impl Talk<'_> {
         if self.is_stale(bind.statement, &local)? {
             return Ok(self.bind_stale(message, &bind, local.statement.id));
         }
+        self.restore_for(&local.statement);
         let place = self.place(bind.statement, &local);
         self.send_bind(message, &bind, &local, place);
         if self.client.sets || !local.statement.scan.traits.is_empty() {
@@ -44,7 +45,11 @@ impl Talk<'_> {
         }
         let entry = Entry::new(Owed::Bind, Fate::Forward).about(local.statement.id);
         self.owe(entry.called(bind.statement));
-        self.client.set_portal(bind.portal, portal(&local));
+        let mut portal = portal(&local);
+        if portal.traits.contains(Traits::RESET) {
+            portal.resets = self.first_settings(local.statement.text(), &local.statement.scan);
+        }
+        self.client.set_portal(bind.portal, portal);
         Ok(self.pass_missing(message))
     }
 
@@ -312,5 +317,5 @@ fn portal(local: &Local) -> Portal {
         Kind::Deallocate(name) => Some(Name::from_slice(&name.fold(statement.text()))),
         _ => None,
     };
-    Portal { traits, deallocates }
+    Portal { traits, deallocates, resets: None }
 }

@@ -131,6 +131,8 @@ pub(crate) struct Portal {
     pub(crate) traits: Traits,
     /// The statement that it deallocates by name.
     pub(crate) deallocates: Option<Name>,
+    /// The client's first settings that it goes back to.
+    pub(crate) resets: Option<Box<Edit>>,
 }
 
 impl Portal {
@@ -173,8 +175,8 @@ pub(crate) struct Client {
     pub(crate) paused: bool,
     /// Whether an error makes the server, and so the proxy, ignore it up to its next Sync.
     pub(crate) skipping: bool,
-    /// Whether its first settings are to be restored behind its next Sync.
-    pub(crate) restores: bool,
+    /// Those of its first settings that are to be restored behind its next Sync.
+    pub(crate) restores: Option<Box<Edit>>,
     /// Whether its statements are kept across servers.
     pub(crate) managed: bool,
     /// The minor protocol version agreed on.
@@ -245,7 +247,7 @@ impl Client {
             blocked: Blocked::No,
             paused: false,
             skipping: false,
-            restores: false,
+            restores: None,
             managed: true,
             minor: 0,
             cancel_wanted: false,

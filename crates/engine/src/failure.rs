@@ -34,7 +34,7 @@ impl Talk<'_> {
         self.undo(&failed);
         self.server.close_needed |= failed.early_syncs;
         self.client.skipping |= failed.open;
-        if self.hushes(&failed.entry) {
+        if self.hushes(&failed) {
             return Ok(());
         }
         self.learn(&failed.entry, &fields);
@@ -63,14 +63,18 @@ impl Talk<'_> {
 
     /// A statement prepared with a Sync of its own was refused: that is the error the client hears, and not that
     /// what uses it then failed as well (E51).
-    fn hushes(&mut self, entry: &Entry) -> bool {
-        let ours = [Fate::Swallow(Purpose::Prepare), Fate::Swallow(Purpose::Environment)];
+    fn hushes(&mut self, failed: &Failed) -> bool {
+        let entry = &failed.entry;
         if matches!(entry.fate, Fate::Forward | Fate::Held) {
-            return std::mem::take(&mut self.server.hush);
+            return failed.covers(self.server.hush);
         }
+        let ours = [Fate::Swallow(Purpose::Prepare), Fate::Swallow(Purpose::Environment)];
         let next = self.server.ledger.front();
-        let alone = next.is_some_and(|next| next.owed == Owed::Sync && next.fate == ours[0]);
-        self.server.hush = ours.contains(&entry.fate) && alone;
+        if ours.contains(&entry.fate)
+            && next.is_some_and(|next| next.owed == Owed::Sync && next.fate == ours[0])
+        {
+            self.server.hush = failed.segments.1 + 1;
+        }
         false
     }
 

@@ -368,6 +368,11 @@ impl Ledger {
         segment <= self.ended + 1
     }
 
+    /// Whether the settings have been asked for.
+    pub(crate) fn is_probed(&self) -> bool {
+        self.entries.iter().any(|entry| entry.fate == Fate::Swallow(Purpose::Probe))
+    }
+
     /// Whether the shape of this statement has been asked for.
     pub(crate) fn asks_shape(&self, statement: u64) -> bool {
         let asks = |e: &Entry| e.fate == Fate::Swallow(Purpose::Shape) && e.statement == statement;

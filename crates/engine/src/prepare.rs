@@ -55,6 +55,7 @@ impl Talk<'_> {
         }
         let local = self.intern(parse.tail);
         self.gate_in_doubt(&local)?;
+        self.restore_for(&local.statement);
         let seq = if self.parse_is_known(&local)? {
             self.server.ledger.extend(&mut self.client.changed);
             self.pool().counters.parses_answered += 1;
@@ -88,6 +89,7 @@ impl Talk<'_> {
     fn parse_unnamed(&mut self, message: &Message<'_>, parse: &Parse<'_>) -> Result<usize, Stop> {
         self.pool().counters.client_parses += 1;
         let local = self.intern(parse.tail);
+        self.restore_for(&local.statement);
         let known = self.unnamed_is(&local) && !self.server.ledger.has_failed();
         let seq = if known {
             self.pool().counters.parses_answered += 1;
@@ -303,12 +305,11 @@ impl Talk<'_> {
         }
     }
 
-    /// Whether a statement was parsed under settings that the client has changed since.
+    /// Whether a statement was parsed under settings that the client has changed since, and that decide how its
+    /// constants are read.
     pub(crate) fn is_foreign(&self, local: &Local) -> bool {
-        // Where the settings of its Parse were not known, those of now are as good a guess. A failed transaction
-        // refuses it whatever they are.
-        local.is_known()
-            && local.profile.env != self.client.current().env
+        // A failed transaction refuses it whatever they are.
+        !settings::read_alike(&local.profile, self.client.current())
             && local.statement.has_constants()
             && !self.server.ledger.has_failed()
     }
@@ -318,9 +319,9 @@ impl Talk<'_> {
     fn prepare_foreign(&mut self, local: &Rc<Local>) -> Place {
         let (own, other) = (self.client.current().clone(), local.profile.clone());
         let open = self.server.ledger.is_open();
-        self.run_aside(&settings::environment(&own, &other), Purpose::Environment);
+        self.run_aside(&settings::reading(&own, &other), Purpose::Environment);
         self.send_parse_named(local, Fate::Swallow(Purpose::Prepare));
-        self.run_aside(&settings::environment(&other, &own), Purpose::Environment);
+        self.run_aside(&settings::reading(&other, &own), Purpose::Environment);
         if !open {
             write::sync(self.out());
             self.owe_us(Owed::Sync, Purpose::Prepare, 0);
@@ -367,8 +368,8 @@ impl Talk<'_> {
     /// Whether a statement that the server lacks has to be prepared under other settings than the client's of now can
     /// only be said when those are known: what is under way may change them, or take a change back.
     fn gate_foreign(&mut self, name: &[u8], local: &Local) -> Result<(), Stop> {
-        let unsure = matches!(self.client.standing, Standing::Unsure(..));
-        if !local.is_known() || !unsure && !self.is_foreign(local) {
+        let unsure = matches!(self.client.standing, Standing::Unsure(_, since) if since.reads);
+        if !local.statement.has_constants() || !unsure && !self.is_foreign(local) {
             return Ok(());
         }
         let there = match name.is_empty() {

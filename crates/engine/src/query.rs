@@ -44,23 +44,21 @@ impl Talk<'_> {
             return Ok(self.refuse(message, Owed::Query, Refusal::Prepare));
         }
         // If a message before it fails, it is skipped, and what is put behind it would be run in its place.
-        let ledger = &self.server.ledger;
-        let skippable = ledger.is_open() && !ledger.is_empty();
         // Behind a text of which only the beginning has come nothing can be put.
-        let restoration = self.restoration(scan.traits).filter(|_| message.complete);
-        if skippable && restoration.is_some() {
+        let first = self.first_settings(text, &scan).filter(|_| message.complete);
+        if !self.server.ledger.is_empty() && first.is_some() {
             return Err(Stop::Gate);
         }
         self.forget_unnamed();
         self.note_settings(text, &scan);
         self.note_vacated(text, &scan);
         self.ends_early();
-        let fate = if restoration.is_some() { Fate::Held } else { Fate::Forward };
+        let fate = if first.is_some() { Fate::Held } else { Fate::Forward };
         let seq = self.owe(Entry::new(Owed::Query, fate).with(scan.traits));
         self.bar(seq, scan.traits, scan.statements);
         let used = self.pass(message);
-        if let Some(text) = restoration {
-            self.restore(&text);
+        if let Some(first) = first {
+            self.restore(&first);
         }
         Ok(used)
     }

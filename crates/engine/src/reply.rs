@@ -265,7 +265,9 @@ impl Talk<'_> {
 
     fn completed_specially(&mut self, tag: Tag, traits: Traits) {
         let pins = self.client.pins;
-        if let Some(barrier) = &mut self.client.barrier {
+        if let Some(barrier) = &mut self.client.barrier
+            && traits.intersects(Traits::DEALLOCATE_ALL | Traits::DISCARD_ALL)
+        {
             barrier.commands = barrier.commands.saturating_sub(1);
         }
         match tag {

@@ -20,6 +20,7 @@ use crate::fault::Cause;
 use crate::inbox::Rest;
 use crate::ledger::{Copying, Entry, Fate, Made, Owed, Purpose, Seq};
 use crate::query::QUERY_BYTES_READ;
+use crate::settings;
 use crate::talk::{Stop, Talk};
 
 /// Entries a ledger may have; more of a client's messages wait. PostgreSQL sends replies at the latest when
@@ -189,12 +190,10 @@ impl Talk<'_> {
 
     #[inline]
     fn sync(&mut self, message: &Message<'_>) -> usize {
-        if std::mem::take(&mut self.client.restores)
-            && let Some(text) = self.restoration(Traits::RESET)
-        {
+        if let Some(first) = self.client.restores.take() {
             self.owe(Entry::new(Owed::Sync, Fate::Held));
             let used = self.pass(message);
-            self.restore(&text);
+            self.restore(&first);
             return used;
         }
         self.owe(Entry::new(Owed::Sync, Fate::Forward));
@@ -207,17 +206,17 @@ impl Talk<'_> {
             self.owe(Entry::new(Owed::Execute, Fate::Forward));
             return Ok(self.pass(message));
         };
-        let traits = portal.traits;
+        let (traits, first) = (portal.traits, portal.resets.clone());
         if let Some(name) = portal.deallocates.clone() {
             self.deallocate_portal(name)?;
         }
         let seq = self.owe(Entry::new(Owed::Execute, Fate::Forward).with(traits));
         self.bar(seq, traits, 1);
         let used = self.pass(message);
-        match self.restoration(traits) {
+        match first {
             // Another statement behind it would make PostgreSQL refuse the next of its kind.
-            Some(_) if traits.contains(Traits::ALONE) => self.client.restores = true,
-            Some(text) => self.run_aside(&text, Purpose::Environment),
+            Some(first) if traits.contains(Traits::ALONE) => self.client.restores = Some(first),
+            Some(first) => self.run_aside(&settings::restore(&first), Purpose::Environment),
             None => {}
         }
         Ok(used)

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use crate::auth::Login;
-use crate::ids::{Conn, PoolId};
+use crate::ids::{Conn, PoolId, Segment};
 use crate::inbox::Inbox;
 use crate::ledger::{Failed, Ledger, Seq};
 use crate::settings::{Edit, Profile};
@@ -82,8 +82,8 @@ pub(crate) struct Server {
     pub(crate) paused: bool,
     /// The hash of the parameter types that a Describe has said; its columns are to come.
     pub(crate) described: u64,
-    /// Whether the next error of a query is not told: the one before it was.
-    pub(crate) hush: bool,
+    /// The segment whose error is not told: that of the segment before it was.
+    pub(crate) hush: Segment,
     /// What a probe has found so far.
     pub(crate) probed: Option<Edit>,
     /// Its pool's [`crate::shared::PoolShared::era`] when it was connected.
@@ -134,7 +134,7 @@ impl Server {
             close_needed: false,
             paused: false,
             described: 0,
-            hush: false,
+            hush: 0,
             probed: None,
             era: 0,
             connected: now,

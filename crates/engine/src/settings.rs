@@ -104,7 +104,7 @@ pub(crate) enum Standing {
     Told,
     /// Something may have changed them: it has an environment of its own.
     Unsure(EnvId, Since),
-    /// They were asked for within a transaction.
+    /// They were asked for, in a transaction whose end will report them.
     Asked(Arc<Profile>, Since),
 }
 
@@ -113,7 +113,9 @@ pub(crate) enum Standing {
 pub(crate) struct Since {
     /// The server's segment that changed them.
     pub(crate) segment: Segment,
-    /// Whether some may be among them that PostgreSQL does not report.
+    /// Whether some may be among them by which constants are read, and that PostgreSQL has not reported yet.
+    pub(crate) reads: bool,
+    /// Whether some may be among them that it does not report.
     pub(crate) hidden: bool,
 }
 
@@ -159,6 +161,16 @@ impl Edit {
     pub(crate) fn get(&self, name: &[u8]) -> Option<&[u8]> {
         let found = self.0.iter().find(|(n, _)| n.eq_ignore_ascii_case(name));
         found.map(|(_, value)| &**value)
+    }
+
+    /// Keeps those settings only whose names are wanted.
+    pub(crate) fn retain(&mut self, wanted: impl Fn(&[u8]) -> bool) {
+        self.0.retain(|(name, _)| wanted(name));
+    }
+
+    /// Whether there are none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
     /// Gives each setting the value it has in `other`, if it has one there.
@@ -219,18 +231,36 @@ pub(crate) fn nothing() -> Arc<Profile> {
     Profiles::default().intern(Edit::default(), |_| EnvId(0))
 }
 
-/// The query that makes a server with settings `has` one with settings `wants`, as far as they change what a text
-/// means.
-pub(crate) fn environment(has: &Profile, wants: &Profile) -> Vec<u8> {
-    let means = |profile: &Profile| {
-        let settings = profile.settings.iter().filter(|(name, _)| !is_harmless(name));
+/// Settings by which the constants of a text are read when it is parsed (E57, E58). PostgreSQL reports all of them.
+const READING: [&[u8]; 5] = [
+    b"client_encoding",
+    b"datestyle",
+    b"intervalstyle",
+    b"standard_conforming_strings",
+    b"timezone",
+];
+
+/// Whether constants are read alike under both settings.
+pub(crate) fn read_alike(one: &Profile, other: &Profile) -> bool {
+    one.env == other.env || READING.iter().all(|name| one.get(name) == other.get(name))
+}
+
+/// The query that has a server with settings `has` read constants as under `wants`, for the transaction at most: what
+/// the client has set for that stays so.
+pub(crate) fn reading(has: &Profile, wants: &Profile) -> Vec<u8> {
+    let only = |profile: &Profile| {
+        let settings = profile.settings.iter().filter(|(name, _)| READING.contains(&&**name));
         Profile { settings: settings.cloned().collect(), env: profile.env }
     };
-    put_right(&means(has), &means(wants))
+    set_configs(&only(has), &only(wants), b",true)")
 }
 
 /// The query that makes a server with settings `has` one with settings `wants`.
 pub(crate) fn put_right(has: &Profile, wants: &Profile) -> Vec<u8> {
+    set_configs(has, wants, b",false)")
+}
+
+fn set_configs(has: &Profile, wants: &Profile, end: &[u8]) -> Vec<u8> {
     let mut text = b"SELECT ".to_vec();
     let changed = wants.iter().filter(|(name, value)| has.get(name) != Some(value));
     let gone = has.iter().filter(|(name, _)| wants.get(name).is_none());
@@ -246,7 +276,7 @@ pub(crate) fn put_right(has: &Profile, wants: &Profile) -> Vec<u8> {
             Some(value) => write_literal(&mut text, value),
             None => text.extend_from_slice(b"NULL"),
         }
-        text.extend_from_slice(b",false)");
+        text.extend_from_slice(end);
     }
     text
 }

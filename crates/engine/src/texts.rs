@@ -20,7 +20,7 @@ use crate::statement::{Identity, Statement};
 pub(crate) struct Local {
     /// The statement.
     pub(crate) statement: Arc<Statement>,
-    /// Settings under which its text means what it means.
+    /// Settings under which its text was parsed, as far as they decide how its constants are read.
     pub(crate) profile: Arc<Profile>,
     clients: Cell<u32>,
     /// Uses since they were last added to the shared count.
@@ -45,11 +45,6 @@ impl Local {
             accepted: Cell::new(0),
             seen: Cell::new(seen),
         }
-    }
-
-    /// Whether the settings are known under which its text was parsed.
-    pub(crate) fn is_known(&self) -> bool {
-        self.profile.env == self.statement.env
     }
 
     /// Counts a use, and says whether it is worth a name on the server: from the second on.

@@ -140,6 +140,7 @@ const TEMP_DROPPED: &[Step] = &[
 const ALL_PREPARED: &[Step] = &[Opt(&["prepare"]), Word(&["all"]), End];
 const ONE_PREPARED: &[Step] = &[Opt(&["prepare"]), Name, End];
 const WITH_HOLD: &[Step] = &[Find(&[&["cursor"], &["with"], &["hold"]])];
+const ALL_GONE: Traits = T::DISCARD_ALL.union(T::RESET).union(T::ALONE).union(T::READING);
 const APART: &[Step] = &[Word(&["database", "tablespace", "subscription"])];
 const CONCURRENTLY: &[Step] = &[Opt(&["unique"]), Word(&["index"]), Word(&["concurrently"])];
 const EXPLAINS: &[&str] = &["analyze", "analyse", "verbose"];
@@ -179,7 +180,7 @@ pub(crate) static RULES: &[Rule] = &[
     rule("deallocate", &[Name, End], M::Deallocate, T::DEALLOCATE, "a statement may be named prepare"),
     rule("declare", WITH_HOLD, M::Other, T::HOLD, "the cursor stays open after the transaction"),
     rule("delete", &[], M::Delete, T::NONE, "rows only"),
-    rule("discard", ALL, M::DiscardAll, T::DISCARD_ALL.union(T::RESET).union(T::ALONE), "the session is as new"),
+    rule("discard", ALL, M::DiscardAll, ALL_GONE, "the session is as new"),
     rule("discard", &[Word(TEMP_WORDS), End], M::Other, T::DISCARD_TEMP, "temporary tables are gone"),
     rule("do", &[], M::Other, T::PROCEDURAL, "the body is code"),
     also("drop", APART, M::Other, T::ALONE, "not in a transaction block"),
@@ -259,7 +260,10 @@ pub(crate) const UNREAD_CALL: Traits = Traits::SET
     .union(Traits::PROCEDURAL);
 
 /// What setting a parameter may do whose name is not known.
-pub(crate) const UNKNOWN_PARAMETER: Traits = Traits::SET.union(Traits::ROLE);
+pub(crate) const UNKNOWN_PARAMETER: Traits = Traits::SET.union(Traits::ROLE).union(Traits::READING);
+
+/// What setting a parameter does by which constants are read.
+const READ: Traits = Traits::SET_REPORTED.union(Traits::READING);
 
 /// Forms of SET and RESET that name their parameters in words of their own. The first that fits decides.
 pub(crate) static FORMS: &[(&[&str], &[&str])] = &[
@@ -292,13 +296,14 @@ pub(crate) static DEFAULTS: &[&[Step]] = &[
 
 /// Parameters by what setting one for the session does; any other is [`Traits::SET`]. Compared without regard to case.
 pub(crate) static PARAMETERS: &[(&str, Traits)] = &[
-    ("client_encoding", Traits::SET_REPORTED),
-    ("datestyle", Traits::SET_REPORTED),
-    ("timezone", Traits::SET_REPORTED),
-    ("intervalstyle", Traits::SET_REPORTED),
-    ("standard_conforming_strings", Traits::SET_REPORTED),
+    ("client_encoding", READ),
+    ("datestyle", READ),
+    ("timezone", READ),
+    ("intervalstyle", READ),
+    ("standard_conforming_strings", READ),
     ("application_name", Traits::SET_REPORTED),
     ("default_transaction_read_only", Traits::SET_REPORTED),
+    ("all", Traits::SET.union(Traits::READING)),
     ("role", Traits::ROLE),
     ("session_authorization", Traits::ROLE),
     // Of the current transaction only, in spite of SET without LOCAL.

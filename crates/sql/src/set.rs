@@ -81,17 +81,17 @@ impl Target {
 
     /// What it does to the session.
     pub(crate) fn traits(&self, text: &[u8]) -> Traits {
-        match (self.local, self.form, self.span) {
-            (true, ..) => Traits::NONE,
-            (_, Some(names), _) => names
+        let traits = match (self.form, self.span) {
+            (Some(names), _) => names
                 .iter()
                 .fold(Traits::NONE, |traits, name| traits | parameter_traits(name.as_bytes())),
-            (_, _, Some(span)) => {
+            (_, Some(span)) => {
                 let written = span.of(text);
                 parameter_traits(unquoted(written).unwrap_or(written))
             }
             _ => UNKNOWN_PARAMETER,
-        }
+        };
+        for_transaction(self.local, traits)
     }
 }
 
@@ -141,11 +141,16 @@ impl<'a> Call<'a> {
 
     /// What it does to the session.
     pub(crate) fn traits(&self) -> Traits {
-        match self.name {
-            _ if self.local => Traits::NONE,
-            Some(name) => parameter_traits(name),
-            None => UNKNOWN_PARAMETER,
-        }
+        for_transaction(self.local, self.name.map_or(UNKNOWN_PARAMETER, parameter_traits))
+    }
+}
+
+/// What is left of what setting a parameter does if it ends with the transaction.
+fn for_transaction(local: bool, traits: Traits) -> Traits {
+    match local {
+        true if traits.contains(Traits::READING) => Traits::READING,
+        true => Traits::NONE,
+        false => traits,
     }
 }
 

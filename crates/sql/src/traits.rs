@@ -70,6 +70,8 @@ traits! {
     DEALLOCATE = 21;
     /// Is refused within a transaction block, and behind other statements of a pipeline.
     ALONE = 22;
+    /// Changes, be it for the transaction only, a reported parameter that decides how constants are read.
+    READING = 24;
     /// Waits until nobody is connected to a database; see [`crate::vacated`].
     VACATES = 23;
 }

@@ -8,8 +8,10 @@ const ALONE: Traits = Traits::ALONE;
 const ONE: Traits = Traits::DEALLOCATE;
 const SET: Traits = Traits::SET;
 const REPORTED: Traits = Traits::SET_REPORTED;
+const READING: Traits = Traits::READING;
+const READ: Traits = REPORTED.union(READING);
 const ROLE: Traits = Traits::ROLE;
-const ANY: Traits = SET.union(ROLE);
+const ANY: Traits = SET.union(ROLE).union(READING);
 const TEMP: Traits = Traits::TEMP;
 const DDL: Traits = Traits::DDL;
 const BEGINS: Traits = Traits::BEGINS;
@@ -105,16 +107,16 @@ fn parameters() {
         ("SET \"app\" . \"user\" = 1", SET, "Set \"app\" . \"user\""),
         ("SET datestyle . x = 1", SET, "Set datestyle . x"),
         ("SET role.x = 1", SET, "Set role.x"),
-        ("SET DateStyle = ISO", REPORTED, "Set DateStyle"),
-        ("SET \"DateStyle\" = ISO", REPORTED, "Set \"DateStyle\""),
-        ("SET/**/timezone='UTC'", REPORTED, "Set timezone"),
-        ("SET TIME ZONE 'UTC'", REPORTED, "Set TIME ZONE"),
-        ("SET SESSION TIME ZONE LOCAL", REPORTED.union(RESET), "Set TIME ZONE"),
-        ("SET NAMES 'utf8'", REPORTED, "Set NAMES"),
-        ("SET client_encoding TO x", REPORTED, "Set client_encoding"),
+        ("SET DateStyle = ISO", READ, "Set DateStyle"),
+        ("SET \"DateStyle\" = ISO", READ, "Set \"DateStyle\""),
+        ("SET/**/timezone='UTC'", READ, "Set timezone"),
+        ("SET TIME ZONE 'UTC'", READ, "Set TIME ZONE"),
+        ("SET SESSION TIME ZONE LOCAL", READ.union(RESET), "Set TIME ZONE"),
+        ("SET NAMES 'utf8'", READ, "Set NAMES"),
+        ("SET client_encoding TO x", READ, "Set client_encoding"),
         ("SET application_name = 'x'", REPORTED, "Set application_name"),
-        ("SET intervalstyle = x", REPORTED, "Set intervalstyle"),
-        ("SET standard_conforming_strings = off", REPORTED, "Set standard_conforming_strings"),
+        ("SET intervalstyle = x", READ, "Set intervalstyle"),
+        ("SET standard_conforming_strings = off", READ, "Set standard_conforming_strings"),
         ("SET default_transaction_read_only = on", REPORTED, "Set default_transaction_read_only"),
         ("SET SCHEMA 'x'", SET, "Set SCHEMA"),
         ("SET XML OPTION DOCUMENT", SET, "Set XML OPTION"),
@@ -138,14 +140,14 @@ fn parameters() {
         ("SET SESSION AUTHORIZATION x", ROLE, "Set SESSION AUTHORIZATION"),
         ("SET SESSION SESSION AUTHORIZATION x", ROLE, "Set SESSION AUTHORIZATION"),
         ("SET session_authorization = x", ROLE, "Set session_authorization"),
-        ("RESET ALL", SET.union(RESET), "Reset ALL"),
+        ("RESET ALL", SET.union(RESET).union(READING), "Reset ALL"),
         ("RESET search_path", SET.union(RESET), "Reset search_path"),
-        ("RESET TIME ZONE", REPORTED.union(RESET), "Reset TIME ZONE"),
+        ("RESET TIME ZONE", READ.union(RESET), "Reset TIME ZONE"),
         ("RESET ROLE", ROLE.union(RESET), "Reset ROLE"),
         ("RESET SESSION AUTHORIZATION", ROLE.union(RESET), "Reset SESSION AUTHORIZATION"),
         ("RESET TRANSACTION ISOLATION LEVEL", RESET, "Reset TRANSACTION"),
         ("SET work_mem TO DEFAULT", SET.union(RESET), "Set work_mem"),
-        ("SET NAMES", REPORTED.union(RESET), "Set NAMES"),
+        ("SET NAMES", READ.union(RESET), "Set NAMES"),
         ("SET LOCAL work_mem = default", NONE, "SetLocal work_mem"),
         ("SET work_mem = 'default'", SET, "Set work_mem"),
         ("SET", ANY, "Other"),
@@ -166,7 +168,7 @@ fn set_config() {
         ("SELECT pg_catalog.SET_CONFIG ('search_path', $1, $2)", SET, "Select"),
         ("SELECT \"set_config\"/* */('x', 'y', false)", SET, "Select"),
         ("SELECT \"SET_CONFIG\"('x', 'y', false)", NONE, "Select"),
-        ("SELECT set_config('TimeZone', 'UTC', false)", REPORTED, "Select"),
+        ("SELECT set_config('TimeZone', 'UTC', false)", READ, "Select"),
         ("SELECT set_config('role', 'x', false)", ROLE, "Select"),
         ("SELECT set_config($1, 'x', false)", ANY, "Select"),
         ("SELECT set_config('ro' || 'le', 'x', false)", ANY, "Select"),
@@ -186,7 +188,10 @@ fn set_config() {
         ("SELECT set_config(", ANY, "Select"),
         (
             "SELECT U&\"set_config\"('a', 'b', true)",
-            ANY | ADVISORY | Traits::SEQUENCE_STATE | Traits::PROCEDURAL,
+            SET.union(ROLE)
+                .union(Traits::ADVISORY)
+                .union(Traits::PROCEDURAL)
+                .union(Traits::SEQUENCE_STATE),
             "Select",
         ),
         ("INSERT INTO t SELECT set_config('a', 'b', false)", SET, "Insert"),
@@ -314,7 +319,7 @@ fn prepared() {
         ("CREATE TEMP TABLE t ON COMMIT DROP AS EXECUTE p", NONE, "CreateAsExecute p"),
         ("EXPLAIN ANALYZE CREATE TEMP TABLE t AS EXECUTE p", TEMP, "CreateAsExecute p"),
         ("CREATE TABLE t AS SELECT 1 AS execute LIMIT (1)", DDL, "Other"),
-        ("DISCARD ALL", Traits::DISCARD_ALL.union(RESET).union(ALONE), "DiscardAll"),
+        ("DISCARD ALL", Traits::DISCARD_ALL.union(RESET).union(ALONE).union(READING), "DiscardAll"),
         ("DISCARD TEMP", Traits::DISCARD_TEMP, "Other"),
         ("DISCARD TEMPORARY", Traits::DISCARD_TEMP, "Other"),
         ("DISCARD PLANS", NONE, "Other"),
