@@ -48,8 +48,6 @@ pub enum Cause {
     ServerProtocol,
     /// A transaction block in statement mode.
     TransactionInStatementMode,
-    /// More than the client's share of memory.
-    ClientMemory,
     /// The operator closed it.
     Killed,
     /// The process is about to end.
@@ -110,7 +108,6 @@ const TABLE: &[Row] = &[
         "08P01",
         "transaction blocks are not allowed in statement pooling mode",
     ),
-    row(Cause::ClientMemory, "client_memory", "54000", "too many bytes in prepared statements"),
     row(Cause::Killed, "killed", "57P01", "terminating connection due to administrator command"),
     row(
         Cause::Shutdown,

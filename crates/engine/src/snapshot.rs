@@ -156,7 +156,7 @@ pub struct StatementView {
     pub text: String,
     /// The OIDs that its Parse gave.
     pub parameter_types: Vec<u32>,
-    /// Client statements that refer to it.
+    /// Client statements that refer to it; cores, where nobody has asked them.
     pub clients: u32,
     /// Servers that have it.
     pub servers: u32,

@@ -106,7 +106,6 @@ impl Local {
     }
 
     /// Clients of this core that hold it.
-    #[cfg(test)]
     pub(crate) fn clients(&self) -> u32 {
         self.clients.get()
     }
@@ -141,6 +140,12 @@ impl Texts {
         let hash = registry.hash(&identity);
         let found = self.table.find(hash, |(_, l)| l.statement.identity() == identity);
         found.map(|(_, local)| local.clone())
+    }
+
+    /// The statements that clients of this core hold, by ID, and how many clients each.
+    pub(crate) fn clients(&self) -> Vec<(u64, u32)> {
+        let held = self.table.iter().filter(|(_, local)| local.clients() > 0);
+        held.map(|(_, local)| (local.statement.id, local.clients())).collect()
     }
 
     /// Drops what no client of this core holds, and adds the uses of the rest to the shared counts.

@@ -25,6 +25,11 @@ impl Engine {
         }
     }
 
+    /// The statements that clients of this core hold, by ID, and how many clients each.
+    pub fn statement_clients(&self) -> Vec<(u64, u32)> {
+        self.hub.texts.clients()
+    }
+
     fn pool_view(&self, pool: &Pool, now: Now) -> PoolView {
         let first = pool.first_waiting().map(|conn| self.roles.get(conn));
         let max_wait_us = match first {

@@ -131,6 +131,7 @@ impl Worker {
             Mail::Console { client, reply } => seat.step(now, Event::Console { client, reply }),
             // Whoever asked may have lost patience.
             Mail::Snapshot(answer) => drop(answer.send(seat.engine.snapshot(now))),
+            Mail::StatementClients(answer) => drop(answer.send(seat.engine.statement_clients())),
             Mail::Unlisten => (0..*listeners).for_each(|listener| kernel.unlisten(listener)),
         }
     }

@@ -32,6 +32,8 @@ pub(crate) enum Mail {
     Resolved { conn: Conn, ticket: u64, addresses: Addresses },
     /// Somebody wants to know what this core looks like.
     Snapshot(Sender<Snapshot>),
+    /// Somebody wants to know how many clients hold each statement.
+    StatementClients(Sender<Vec<(u64, u32)>>),
     /// Accept no more clients, with the next drain or before it.
     Unlisten,
 }

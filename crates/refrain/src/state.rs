@@ -1,8 +1,9 @@
 //! What the helper threads know of the program as a whole.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use refrain_config::Options;
@@ -82,23 +83,38 @@ impl State {
         self.post.command(&Command::Reconnect(database));
     }
 
-    /// What every core looks like now, in their order. Those that do not answer in time are left out:
-    /// an incomplete answer is of more use to whoever looks for what is wrong than none.
+    /// What every core looks like now, in their order.
     pub(crate) fn snapshots(&self, patience: Duration) -> Vec<Snapshot> {
-        let (answers, taken) = mpsc::channel();
+        let mut snapshots = self.ask(patience, Mail::Snapshot);
+        snapshots.sort_by_key(|snapshot| snapshot.core);
+        snapshots
+    }
+
+    /// How many clients hold each statement, by its ID.
+    pub(crate) fn statement_clients(&self, patience: Duration) -> HashMap<u64, u32> {
+        let mut clients = HashMap::new();
+        for (id, count) in self.ask(patience, Mail::StatementClients).into_iter().flatten() {
+            *clients.entry(id).or_default() += count;
+        }
+        clients
+    }
+
+    /// Asks every core. Those that do not answer in time are left out: an incomplete answer is of more use to whoever
+    /// looks for what is wrong than none.
+    fn ask<T>(&self, patience: Duration, question: impl Fn(Sender<T>) -> Mail) -> Vec<T> {
+        let (answer, answers) = mpsc::channel();
         let cores = self.post.cores();
         let expected = cores.len();
-        cores.for_each(|core| self.post.send(core, Mail::Snapshot(answers.clone())));
-        drop(answers);
+        cores.for_each(|core| self.post.send(core, question(answer.clone())));
+        drop(answer);
         let deadline = Instant::now() + patience;
-        let mut snapshots: Vec<Snapshot> = Vec::with_capacity(expected);
-        while snapshots.len() < expected {
-            match taken.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-                Ok(snapshot) => snapshots.push(snapshot),
+        let mut answered: Vec<T> = Vec::with_capacity(expected);
+        while answered.len() < expected {
+            match answers.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+                Ok(one) => answered.push(one),
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
             }
         }
-        snapshots.sort_by_key(|snapshot| snapshot.core);
-        snapshots
+        answered
     }
 }

@@ -5,6 +5,7 @@ use std::process;
 use refrain_config::ConfigRow;
 use refrain_engine::snapshot::StatementView;
 
+use super::PATIENCE;
 use super::pgbouncer::COMPATIBLE_WITH;
 use super::table::{Listing, Pair, bigint, int, text};
 use super::view::Pool;
@@ -27,6 +28,10 @@ pub(super) const STATEMENTS: Listing<StatementView> = Listing {
     ],
     rows: |view| {
         let mut statements = view.state.shared.statements();
+        let clients = view.state.statement_clients(PATIENCE);
+        for statement in &mut statements {
+            statement.clients = clients.get(&statement.id).copied().unwrap_or(0);
+        }
         statements.sort_by(|a, b| b.uses.cmp(&a.uses).then(a.id.cmp(&b.id)));
         statements
     },

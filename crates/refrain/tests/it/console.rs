@@ -248,6 +248,26 @@ fn e95_texts_are_shown_to_those_who_may_see_them() {
 }
 
 #[test]
+fn statements_are_shown_with_their_clients() {
+    let database = database("console_clients");
+    let proxy = over_15().general("workers", "2").start();
+    let shown = || {
+        let rows = proxy.show_of("statements", database);
+        let row = rows.into_iter().find(|row| row["text"] == "select 'held'");
+        row.map_or_else(String::new, |row| row["clients"].clone())
+    };
+    let mut clients: Vec<_> = (0..5).map(|_| proxy.open(database)).collect();
+    for client in &mut clients {
+        client.ask(&[parse("held", "select 'held'"), Msg::Sync]);
+    }
+    assert_eq!(shown(), "5");
+    clients[0].run("deallocate held");
+    assert_eq!(shown(), "4");
+    clients.into_iter().for_each(Session::leave);
+    eventually("nobody has it", || shown() == "0");
+}
+
+#[test]
 fn e91_nothing_stays_counted() {
     let database = database("console_counts");
     let proxy = over_15().pool("max_server_statements", "4").start();
@@ -272,10 +292,10 @@ fn e91_nothing_stays_counted() {
         let rows = proxy.show_of("statements", database);
         rows.iter().map(|row| row[column].parse::<u64>().unwrap()).sum::<u64>()
     };
-    // One has ten, two have nine each; two have dropped all. The registry counts cores.
+    // One has ten, two have nine each; two have dropped all.
     let held = proxy.show_of("clients", database);
     let held: u64 = held.iter().map(|row| row["prepared_statements"].parse::<u64>().unwrap()).sum();
-    assert_eq!((held, sum("clients")), (28, 10));
+    assert_eq!((held, sum("clients")), (28, 28));
     let kept = proxy.show_of("servers", database);
     let kept: u64 = kept.iter().map(|row| row["prepared_statements"].parse::<u64>().unwrap()).sum();
     assert!(kept <= 4, "{kept} on the server");
