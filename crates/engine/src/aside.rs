@@ -127,7 +127,7 @@ impl Talk<'_> {
     /// Remembers that a text may change settings, or take a change back.
     pub(crate) fn note_settings(&mut self, text: &[u8], scan: &Scan) {
         let hides = scan.traits.intersects(Traits::SET | Traits::PROCEDURAL);
-        let goes_back = self.client.sets && may_go_back(scan.kind);
+        let goes_back = self.client.sets && may_go_back(text, scan.kind);
         let reads = scan.traits.contains(Traits::READING) || goes_back;
         if !(hides || reads) {
             return;
@@ -213,7 +213,9 @@ impl Talk<'_> {
     }
 }
 
-/// Whether a statement may take back what was set before it in its transaction.
-fn may_go_back(kind: Kind) -> bool {
-    !matches!(kind, Kind::Select | Kind::Insert | Kind::Update | Kind::Delete | Kind::With)
+/// Whether a text may take back what was set before it in its transaction.
+fn may_go_back(text: &[u8], kind: Kind) -> bool {
+    let to_savepoint =
+        || text.trim_ascii_start().get(..8).is_some_and(|w| w.eq_ignore_ascii_case(b"rollback"));
+    matches!(kind, Kind::TransactionEnd | Kind::Chain | Kind::Many) || to_savepoint()
 }

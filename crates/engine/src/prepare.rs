@@ -25,7 +25,7 @@ use crate::names::{ClientStatement, Held, Name};
 use crate::request::Message;
 use crate::settings::{self, Standing};
 use crate::slots::{Served, Slot, Unnamed};
-use crate::statement::Identity;
+use crate::statement::{Identity, reads_constants};
 use crate::talk::{Place, Stop, Talk};
 use crate::texts::Local;
 use crate::undo::{ClientUndo, ServerUndo};
@@ -38,7 +38,12 @@ impl Talk<'_> {
             return Ok(self.parse_unkept(message));
         }
         let parse = Parse::read(Self::whole(message, most)?)?;
-        self.know_settings()?;
+        if matches!(self.client.standing, Standing::Unsure(..)) {
+            let text = parse.tail.split(|&byte| byte == 0).next().unwrap_or_default();
+            if reads_constants(text, refrain_sql::scan(text).traits) {
+                self.know_settings()?;
+            }
+        }
         if parse.name.is_empty() {
             return self.parse_unnamed(message, &parse);
         }

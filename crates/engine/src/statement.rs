@@ -145,16 +145,9 @@ impl Statement {
         refrain_wire::frame::split_string(&self.tail).map_or(&[], |(text, _)| text)
     }
 
-    /// Whether constants in the text may be read when it is parsed, so that the settings of then count (E57). Commands
-    /// have none that are, and some of them must stand alone.
+    /// Whether constants in the text may be read when it is parsed; see [`reads_constants`].
     pub fn has_constants(&self) -> bool {
-        let text = self.text();
-        let first = text.split(|byte| !byte.is_ascii_alphabetic()).find(|word| !word.is_empty());
-        let reads = first.is_none_or(|word| {
-            READERS.iter().any(|reader| word.eq_ignore_ascii_case(reader.as_bytes()))
-        });
-        let alone = Traits::ALONE | Traits::PROCEDURAL;
-        !self.scan.traits.intersects(alone) && (reads || text.contains(&b'\\'))
+        reads_constants(self.text(), self.scan.traits)
     }
 
     /// Bytes it takes, near enough.
@@ -252,6 +245,17 @@ impl Statement {
         let (clients, servers) = (holders as u32, (holders / SERVER) as u32);
         (clients, servers, self.counts.uses.load(Relaxed))
     }
+}
+
+/// Whether constants in a text may be read when it is parsed, so that the settings of then count (E57). Commands have
+/// none that are, and some of them must stand alone.
+pub fn reads_constants(text: &[u8], traits: Traits) -> bool {
+    let first = text.split(|byte| !byte.is_ascii_alphabetic()).find(|word| !word.is_empty());
+    let reads = first.is_none_or(|word| {
+        READERS.iter().any(|reader| word.eq_ignore_ascii_case(reader.as_bytes()))
+    });
+    let alone = Traits::ALONE | Traits::PROCEDURAL;
+    !traits.intersects(alone) && (reads || text.contains(&b'\\'))
 }
 
 /// Appends `value` in base 36.
