@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use rusqlite::ffi;
 use rusqlite::functions::{Context as Call, FunctionFlags};
 use rusqlite::types::{Value as Any, ValueRef};
 
@@ -97,6 +98,11 @@ fn trouble(message: impl Into<String>) -> rusqlite::Error {
     rusqlite::Error::UserFunctionError(message.into().into())
 }
 
+/// What a statement ends with that SQLite itself interrupts: its own interrupt may be a moment behind.
+fn interrupted() -> rusqlite::Error {
+    rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_INTERRUPT), None)
+}
+
 fn refused(failure: Failure) -> rusqlite::Error {
     trouble(failure.message.into_owned())
 }
@@ -119,7 +125,10 @@ fn sleep(context: &Context, call: &Call<'_>) -> Answer {
     let deadline =
         context.settings().duration("statement_timeout").map(|limit| Instant::now() + limit);
     let mut left = whole;
-    while !left.is_zero() && !context.control.is_cancelled() {
+    while !left.is_zero() {
+        if context.control.is_cancelled() {
+            return Err(interrupted());
+        }
         if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
             return Err(trouble(TIMEOUT));
         }
