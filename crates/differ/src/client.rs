@@ -16,7 +16,7 @@ type Params = Rc<BTreeMap<String, String>>;
 
 /// Differences that are let pass without a [`crate::mask::Mask`], because they concern the order of
 /// frames. The last two end the episode, since the sessions have parted.
-pub const PASSES: [(&str, &str); 6] = [
+pub const PASSES: [(&str, &str); 7] = [
     (
         "describe-stale",
         "PostgreSQL sends 't' before the error of a stale statement, a Parse put in \
@@ -41,6 +41,11 @@ pub const PASSES: [(&str, &str); 6] = [
         "plan-choice",
         "with the parameters' values PostgreSQL may see an error as it plans, in Bind; from the sixth use on it \
       may plan without them, and uses are counted per session (E62)",
+    ),
+    (
+        "copy-intruder",
+        "a message amid COPY data ends the session with its type in the words: of two pipelined ones the first \
+      may be one that the proxy put in front",
     ),
     ("stale-plan", "0A000 on one side only: feature `stale`, another server has no old plan (E67)"),
 ];
@@ -400,10 +405,15 @@ fn pass(direct: &Frame, proxied: &Frame, features: &Features) -> Option<usize> {
     if direct.tag == b'2' && divides(proxied) || proxied.tag == b'2' && divides(direct) {
         return Some(4);
     }
+    let intruded = |frame: &Frame| frame.field(b'M').starts_with(b"unexpected message type 0x");
+    if fails(direct, b"08P01") && fails(proxied, b"08P01") && intruded(direct) && intruded(proxied)
+    {
+        return Some(5);
+    }
     let stale = ["0A000", "42804", "42883", "42P18", "XX000", "42704", "42703", "26000"];
     let one_stale =
         stale.iter().any(|code| fails(direct, code.as_bytes()) != fails(proxied, code.as_bytes()));
     // Without an error the new shape shows: RowDescription, ParameterDescription or a row.
     let shape = direct.tag == proxied.tag && matches!(direct.tag, b'T' | b't' | b'D');
-    (features.has("stale") && (one_stale || shape)).then_some(5)
+    (features.has("stale") && (one_stale || shape)).then_some(6)
 }

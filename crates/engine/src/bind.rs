@@ -5,12 +5,10 @@
 
 use std::rc::Rc;
 
-use refrain_sql::{Kind, Traits};
 use refrain_wire::front::Bind;
 use refrain_wire::tag::front;
 use refrain_wire::write;
 
-use crate::client::Portal;
 use crate::ledger::{Entry, Fate, Owed, Purpose, Refusal};
 use crate::names::Name;
 use crate::request::Message;
@@ -39,17 +37,9 @@ impl Talk<'_> {
         self.restore_for(&local.statement);
         let place = self.place(bind.statement, &local);
         self.send_bind(message, &bind, &local, place);
-        if self.client.sets || !local.statement.scan.traits.is_empty() {
-            self.note_settings(local.statement.text(), &local.statement.scan);
-            self.note_vacated(local.statement.text(), &local.statement.scan);
-        }
         let entry = Entry::new(Owed::Bind, Fate::Forward).about(local.statement.id);
         self.owe(entry.called(bind.statement));
-        let mut portal = portal(&local);
-        if portal.traits.contains(Traits::RESET) {
-            portal.resets = self.first_settings(local.statement.text(), &local.statement.scan);
-        }
-        self.client.set_portal(bind.portal, portal);
+        self.client.set_portal(bind.portal, local.statement.acts().then_some(local));
         Ok(self.pass_missing(message))
     }
 
@@ -104,7 +94,7 @@ impl Talk<'_> {
         write::string(out, &safe);
         out.extend_from_slice(&message.body()[old..]);
         self.owe(Entry::new(Owed::Bind, Fate::Forward));
-        self.client.set_portal(bind.portal, Portal::default());
+        self.client.set_portal(bind.portal, None);
         self.pass_missing(message)
     }
 
@@ -306,16 +296,4 @@ impl Talk<'_> {
         self.owe(Entry::new(Owed::Bind, Fate::Refuse(Refusal::Stale)).about(id));
         self.pass_missing(message)
     }
-}
-
-/// What is to be known of a portal made from a statement.
-#[inline]
-fn portal(local: &Local) -> Portal {
-    let statement = &local.statement;
-    let traits = statement.scan.traits;
-    let deallocates = match statement.scan.kind {
-        Kind::Deallocate(name) => Some(Name::from_slice(&name.fold(statement.text()))),
-        _ => None,
-    };
-    Portal { traits, deallocates, resets: None }
 }

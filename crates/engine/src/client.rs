@@ -4,9 +4,8 @@
 //! the proof.
 
 use std::collections::HashMap;
+use std::rc::Rc;
 use std::sync::Arc;
-
-use refrain_sql::Traits;
 
 use crate::auth::{Authenticated, Proving};
 use crate::event::Peer;
@@ -17,6 +16,7 @@ use crate::ledger::{Seq, Span};
 use crate::names::{ClientStatement, Name, Names};
 use crate::settings::{Edit, Profile, Setting, Standing};
 use crate::shared::PoolShared;
+use crate::texts::Local;
 use crate::time::Now;
 use crate::undo::{ClientUndo, Undos};
 
@@ -124,23 +124,8 @@ impl Pins {
     }
 }
 
-/// What running a portal may do.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Portal {
-    /// What its text may do to the session.
-    pub(crate) traits: Traits,
-    /// The statement that it deallocates by name.
-    pub(crate) deallocates: Option<Name>,
-    /// The client's first settings that it goes back to.
-    pub(crate) resets: Option<Box<Edit>>,
-}
-
-impl Portal {
-    /// Whether there is anything to know about it.
-    pub(crate) fn is_plain(&self) -> bool {
-        self.traits.is_empty()
-    }
-}
+/// The statement of a portal, where running it may do something to the session.
+pub(crate) type Portal = Option<Rc<Local>>;
 
 /// A message that drops all statements if it succeeds.
 #[derive(Clone, Copy, Debug)]
@@ -210,7 +195,7 @@ pub(crate) struct Client {
     /// Its unnamed portal.
     pub(crate) portal: Portal,
     /// Those of its named portals that there is something to know about.
-    pub(crate) portals: HashMap<Name, Portal>,
+    pub(crate) portals: HashMap<Name, Rc<Local>>,
     /// Why its server cannot be taken from it.
     pub(crate) pins: Pins,
     /// Those that are gone when the transaction commits.
@@ -263,7 +248,7 @@ impl Client {
             parsed: Span::default(),
             unnamed_changed: 0,
             barrier: None,
-            portal: Portal::default(),
+            portal: None,
             portals: HashMap::new(),
             pins: Pins::default(),
             unpins: Pins::default(),
@@ -293,9 +278,9 @@ impl Client {
 
     /// What is known of a portal of its.
     #[inline]
-    pub(crate) fn portal(&self, name: &[u8]) -> Option<&Portal> {
+    pub(crate) fn portal(&self, name: &[u8]) -> Option<&Rc<Local>> {
         if name.is_empty() {
-            return Some(&self.portal);
+            return self.portal.as_ref();
         }
         self.portals.get(name)
     }
@@ -303,12 +288,10 @@ impl Client {
     /// Remembers what is to be known of a portal.
     #[inline]
     pub(crate) fn set_portal(&mut self, name: &[u8], portal: Portal) {
-        if name.is_empty() {
-            self.portal = portal;
-        } else if !portal.is_plain() {
-            self.portals.insert(Name::from_slice(name), portal);
-        } else {
-            self.portals.remove(name);
+        match portal {
+            _ if name.is_empty() => self.portal = portal,
+            Some(statement) => drop(self.portals.insert(Name::from_slice(name), statement)),
+            None => drop(self.portals.remove(name)),
         }
     }
 }

@@ -64,10 +64,10 @@ impl Talk<'_> {
     /// A statement prepared with a Sync of its own was refused: that is the error the client hears, and not that
     /// what uses it then failed as well (E51).
     fn hushes(&mut self, failed: &Failed) -> bool {
-        let entry = &failed.entry;
-        if matches!(entry.fate, Fate::Forward | Fate::Held) {
-            return failed.covers(self.server.hush);
+        if failed.covers(self.server.hush) {
+            return true;
         }
+        let entry = &failed.entry;
         let ours = [Fate::Swallow(Purpose::Prepare), Fate::Swallow(Purpose::Environment)];
         let next = self.server.ledger.front();
         if ours.contains(&entry.fate)

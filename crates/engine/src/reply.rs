@@ -17,7 +17,6 @@ use refrain_wire::{Header, Malformed};
 use crate::client::Pins;
 use crate::inbox::Rest;
 use crate::ledger::{Entry, Fate, Owed, Purpose, Settled, Surprise};
-use crate::slots::Unnamed;
 use crate::statement::Shape;
 use crate::talk::{Talk, write_made};
 
@@ -335,10 +334,9 @@ impl Talk<'_> {
         self.unpin(Pins::PREPARED);
     }
 
-    /// DISCARD ALL ran on the server: it is as after its login.
+    /// DISCARD ALL ran on the server: it is as after its login, but for its unnamed statement.
     fn discarded_all(&mut self) {
         self.deallocated_all();
-        self.server.slots.unnamed = Unnamed::NONE;
         self.client.pins = Pins::default();
         self.client.probe = true;
         self.server.dirty = false;

@@ -10,7 +10,7 @@
 //! After an error in an extended message the server ignores everything up to Sync. So does this side, from
 //! the moment it sees the error: what the server would ignore must not change what is known of it (E37).
 
-use refrain_sql::Traits;
+use refrain_sql::{Kind, Traits};
 use refrain_wire::front::{self as read, NAME_BYTES_MAX, Target};
 use refrain_wire::tag::front;
 use refrain_wire::{Header, Malformed, write};
@@ -19,8 +19,10 @@ use crate::client::Barrier;
 use crate::fault::Cause;
 use crate::inbox::Rest;
 use crate::ledger::{Copying, Entry, Fate, Made, Owed, Purpose, Seq};
+use crate::names::Name;
 use crate::query::QUERY_BYTES_READ;
 use crate::settings;
+use crate::statement::Statement;
 use crate::talk::{Stop, Talk};
 
 /// Entries a ledger may have; more of a client's messages wait. PostgreSQL sends replies at the latest when
@@ -94,11 +96,17 @@ impl Talk<'_> {
         if self.server.ledger.len() >= LEDGER_MAX || self.is_barred() {
             return Err(Stop::Gate);
         }
-        match self.dispatch(&message) {
-            // It cannot wait: the server waits for the client. PostgreSQL refuses it amid the data.
-            Err(Stop::Gate) if self.server.ledger.awaits_data() => Ok(self.pass(&message)),
-            result => result,
+        if self.server.ledger.copying() == Copying::In && self.intrudes(&message) {
+            return Ok(self.pass(&message));
         }
+        self.dispatch(&message)
+    }
+
+    /// Whether a message comes while the server waits for data: PostgreSQL refuses it as it is, and it must not wait.
+    fn intrudes(&self, message: &Message<'_>) -> bool {
+        use front::{BIND, CLOSE, DESCRIBE, EXECUTE, FUNCTION_CALL, PARSE, QUERY};
+        let intruders = [BIND, CLOSE, DESCRIBE, EXECUTE, FUNCTION_CALL, PARSE, QUERY];
+        self.server.ledger.awaits_data() && intruders.contains(&message.header.tag)
     }
 
     #[inline]
@@ -202,20 +210,32 @@ impl Talk<'_> {
 
     fn execute(&mut self, message: &Message<'_>) -> Result<usize, Stop> {
         let portal = read::execute_portal(Self::whole(message, NAME_BYTES_MAX + 5)?)?;
-        let Some(portal) = self.client.portal(portal).filter(|portal| !portal.is_plain()) else {
+        let Some(local) = self.client.portal(portal).cloned() else {
             self.owe(Entry::new(Owed::Execute, Fate::Forward));
             return Ok(self.pass(message));
         };
-        let (traits, first) = (portal.traits, portal.resets.clone());
-        if let Some(name) = portal.deallocates.clone() {
-            self.deallocate_portal(name)?;
+        self.execute_acting(message, &local.statement)
+    }
+
+    /// Executes a statement that may do something to the session.
+    fn execute_acting(
+        &mut self,
+        message: &Message<'_>,
+        statement: &Statement,
+    ) -> Result<usize, Stop> {
+        let (text, scan) = (statement.text(), &statement.scan);
+        if let Kind::Deallocate(name) = scan.kind {
+            self.deallocate_portal(Name::from_slice(&name.fold(text)))?;
         }
-        let seq = self.owe(Entry::new(Owed::Execute, Fate::Forward).with(traits));
-        self.bar(seq, traits, 1);
+        self.note_settings(text, scan);
+        let seq = self.owe(Entry::new(Owed::Execute, Fate::Forward).with(scan.traits));
+        self.bar(seq, scan.traits, 1);
         let used = self.pass(message);
-        match first {
+        match self.first_settings(text, scan) {
             // Another statement behind it would make PostgreSQL refuse the next of its kind.
-            Some(first) if traits.contains(Traits::ALONE) => self.client.restores = Some(first),
+            Some(first) if scan.traits.contains(Traits::ALONE) => {
+                self.client.restores = Some(first);
+            }
             Some(first) => self.run_aside(&settings::restore(&first), Purpose::Environment),
             None => {}
         }

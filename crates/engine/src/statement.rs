@@ -15,7 +15,7 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
-use refrain_sql::{Scan, Traits};
+use refrain_sql::{Kind, Scan, Traits};
 
 use crate::ids::{EnvId, PoolId};
 
@@ -143,6 +143,13 @@ impl Statement {
     /// The text without its zero byte.
     pub fn text(&self) -> &[u8] {
         refrain_wire::frame::split_string(&self.tail).map_or(&[], |(text, _)| text)
+    }
+
+    /// Whether running it may do something to the session, or end a transaction.
+    #[inline]
+    pub fn acts(&self) -> bool {
+        let ends = matches!(self.scan.kind, Kind::TransactionEnd | Kind::Chain | Kind::Other);
+        ends || !self.scan.traits.is_empty()
     }
 
     /// Whether constants in the text may be read when it is parsed; see [`reads_constants`].

@@ -41,6 +41,8 @@ pub(crate) struct Backend {
     user: String,
     /// The message that is being worked on, and whether a cancel request has hit it.
     current: Option<(u8, Vec<u8>, bool)>,
+    /// Whether a cancel request has ever come for it.
+    cancelled: bool,
     /// Numbers the appointments to go on; only the last counts.
     number: u32,
     waits: bool,
@@ -103,6 +105,7 @@ impl World {
             key,
             user: String::new(),
             current: None,
+            cancelled: false,
             number: 0,
             waits: false,
             owner: None,
@@ -147,6 +150,7 @@ impl World {
             }
             Ok(Some((Opening::Startup(startup), used))) => {
                 let backend = &mut self.backends[number];
+                backend.cancelled = true;
                 backend.input.skip(used);
                 let mut settings = Vec::new();
                 for (name, value) in startup.parameters() {
@@ -221,7 +225,8 @@ impl World {
         let out = backend.session.take_output();
         let link = backend.link;
         if !out.is_empty() {
-            if lacks_ours(&out) {
+            // What a cancel request has kept from being prepared is missed, and the client has heard why.
+            if lacks_ours(&out) && !backend.cancelled {
                 let text = brief(&out);
                 self.violate("statements", || {
                     format!("a server lacks a statement of ours: {text}")

@@ -7,6 +7,7 @@ use refrain_wire::write;
 
 use crate::lang::{Item, Statement};
 use crate::session::{Fault, Held, Prepared, Session, Transaction};
+use crate::state::REPORTED;
 use crate::state::State;
 
 type Row = Vec<String>;
@@ -339,9 +340,11 @@ impl Session {
         let plain = |(name, _): &(&String, &String)| !name.contains('.');
         let listed = self.state.set.iter().filter(plain);
         let mut rows: Vec<Row> = listed.map(|(n, v)| vec![n.clone(), v.clone()]).collect();
-        for name in names {
+        let reported =
+            REPORTED.iter().map(|(name, _)| *name).filter(|name| *name != "server_version");
+        for name in reported.chain(names.iter().map(String::as_str)) {
             if let Some(value) = self.state.value(&self.base, name) {
-                rows.push(vec![name.clone(), value]);
+                rows.push(vec![name.to_owned(), value]);
             }
         }
         rows

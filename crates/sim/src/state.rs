@@ -58,8 +58,11 @@ impl State {
             return Err(Fault::new("55P02", "parameter \"server_version\" cannot be changed"));
         }
         let Some(value) = value else {
-            self.set.remove(&name);
             self.local.remove(&name);
+            match default_of(&name).filter(|_| local) {
+                Some(default) => drop(self.local.insert(name, default.to_owned())),
+                None => drop(self.set.remove(&name)),
+            }
             return Ok(());
         };
         if value.contains("bad") {
