@@ -25,7 +25,7 @@ pub struct Mask {
 }
 
 /// All rules, in the order they are applied.
-pub const MASKS: [Mask; 7] = [
+pub const MASKS: [Mask; 8] = [
     Mask {
         name: "table-oid",
         reason: "the two databases give their tables different OIDs (RowDescription)",
@@ -76,13 +76,26 @@ pub const MASKS: [Mask; 7] = [
         apply: |frame, answers| {
             if frame.tag == b'E' && frame.field(b'C') == b"25P02" && matches!(answers, b'B' | b'D')
             {
-                rewrite(frame, |code, value| {
-                    (!matches!(code, b'F' | b'L' | b'R')).then_some(value)
-                });
+                hide_place(frame);
+            }
+        },
+    },
+    Mask {
+        name: "pipeline-place",
+        reason: "that there is no transaction is said by another line of code where a statement came \
+                 before in the pipeline, be it one of the proxy's",
+        apply: |frame, _| {
+            if frame.has_fields() && frame.field(b'C') == b"25P01" {
+                hide_place(frame);
             }
         },
     },
 ];
+
+/// Drops file, line and routine.
+fn hide_place(frame: &mut Frame) {
+    rewrite(frame, |code, value| (!matches!(code, b'F' | b'L' | b'R')).then_some(value));
+}
 
 /// If the frames are the same under the rules, which rules that took; `answers` is the type of the
 /// message the frames answer.

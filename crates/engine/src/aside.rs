@@ -79,14 +79,20 @@ impl Talk<'_> {
         self.owe(Entry::new(Owed::Sync, Fate::Forward).with(Traits::RESET));
     }
 
-    /// Runs it right before a statement whose constants are read by it, if it is still to come.
+    /// Runs it right before a statement whose constants are read by it, if it is still to come. It comes all the same: the
+    /// segment may fail.
     #[inline]
     pub(crate) fn restore_for(&mut self, statement: &Statement) {
-        if self.client.restores.is_some()
-            && statement.has_constants()
-            && let Some(first) = self.client.restores.take()
-        {
-            self.run_aside(&settings::restore(&first), Purpose::Environment);
+        if self.client.restores.is_some() && statement.has_constants() {
+            self.restore_now();
+        }
+    }
+
+    /// Runs it where the client's messages stand, if it is still to come.
+    pub(crate) fn restore_now(&mut self) {
+        if let Some(first) = &self.client.restores {
+            let text = settings::restore(first);
+            self.run_aside(&text, Purpose::Environment);
         }
     }
 

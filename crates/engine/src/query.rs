@@ -49,6 +49,8 @@ impl Talk<'_> {
         if !self.server.ledger.is_empty() && first.is_some() {
             return Err(Stop::Gate);
         }
+        self.restore_now();
+        self.client.restores = None;
         self.forget_unnamed();
         self.note_settings(text, &scan);
         self.note_vacated(text, &scan);
@@ -172,10 +174,9 @@ impl Talk<'_> {
         traits: Traits,
         folded: &[u8],
     ) {
-        let before = self.server.ledger.next_seq();
         let open = self.server.ledger.is_open();
         self.ensure_named(local);
-        if self.server.ledger.next_seq() != before && !open {
+        if self.server.ledger.is_open() && !open {
             write::sync(self.out());
             self.owe_us(Owed::Sync, Purpose::Prepare, 0);
         }
