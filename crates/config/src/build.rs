@@ -5,7 +5,7 @@
 //! checked last, when each pool's options are known. All errors are collected: a file is mended in one go.
 //! A URL is first turned into the entries of the file that would say the same.
 
-use crate::database::{Backend, Database, DatabaseKeys};
+use crate::database::{Database, DatabaseKeys};
 use crate::error::{Error, Errors};
 use crate::file;
 use crate::general::{AuthMethod, General};
@@ -32,7 +32,7 @@ impl Options {
         checked(&file::parse(text).map_err(Errors)?)
     }
 
-    /// Makes the options for running without a file, from the URL of a server.
+    /// Makes the options for running without a file, from the URL of a server or the file of an SQLite database.
     ///
     /// Clients reach the server's databases under their own names (`*`). What the URL's query sets of a database
     /// counts for each, and the rest of the query may set any other option. A password makes a user who logs in
@@ -242,7 +242,7 @@ impl Builder {
         };
         Some(Database {
             name: section.name.to_owned(),
-            backend: Backend::Postgres(server),
+            server,
             pool,
             overrides,
             max_connections,

@@ -2,10 +2,14 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
 
 use crate::pool::{PoolOptions, PoolOverrides};
 use crate::secret::Secret;
+use crate::sqlite::{Sqlite, StatementAdmission, Synchronous};
 use crate::table::table;
+use crate::value::choice;
 
 /// A database as clients name it.
 #[derive(Clone, Debug, PartialEq)]
@@ -13,7 +17,7 @@ pub struct Database {
     /// The name clients ask for; [`Database::ANY`] stands for every name without an entry of its own.
     pub name: String,
     /// What is behind it.
-    pub backend: Backend,
+    pub server: Server,
     /// Its pools' options, before those set for a user are laid over.
     pub pool: PoolOptions,
     /// The part of `pool` that was set here and not in `[pool]`.
@@ -29,14 +33,17 @@ impl Database {
     pub const ANY: &str = "*";
 }
 
-/// What answers for a database.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Backend {
-    /// A PostgreSQL server.
-    Postgres(Server),
+choice! {
+    /// What answers for a database.
+    Backend {
+        /// A PostgreSQL server.
+        Postgres = "postgres",
+        /// SQLite, in this process.
+        Sqlite = "sqlite",
+    }
 }
 
-/// A PostgreSQL server, and how to log in to it.
+/// A server, and how to log in to it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Server {
     /// Where it is.
@@ -70,6 +77,8 @@ pub enum Host {
         /// The number at the end of the socket's name.
         port: u16,
     },
+    /// No other process: SQLite answers here, as a PostgreSQL server would.
+    Sqlite(Arc<Sqlite>),
 }
 
 impl fmt::Display for Host {
@@ -78,6 +87,7 @@ impl fmt::Display for Host {
             Self::Tcp { host, port } if host.contains(':') => write!(f, "[{host}]:{port}"),
             Self::Tcp { host, port } => write!(f, "{host}:{port}"),
             Self::Unix { dir, port } => write!(f, "{}/.s.PGSQL.{port}", dir.display()),
+            Self::Sqlite(file) => write!(f, "{}", file.path.display()),
         }
     }
 }
@@ -86,12 +96,18 @@ table! {
     /// A database's own keys, as they stand in the file.
     pub(crate) struct DatabaseKeys;
 
+    /// What answers for the database: a PostgreSQL server, or SQLite in this process.
+    backend: Backend = "postgres",
+        NewConnections, takes ["sqlite"], not ["mysql"];
+
     /// The server as `postgres://user:password@host:port/dbname?option=value`.
+    ///
+    /// Or a file as `sqlite:path?option=value`.
     ///
     /// In the query may stand any key of this table and any pool option. What is also set by a key of its own is
     /// taken from there. Characters with a meaning in URLs are written as `%` and two hexadecimal digits.
     url: Option<Secret>,
-        NewConnections, takes ["postgres://app:pw@db.example/app"], not [];
+        NewConnections, takes ["postgres://app:pw@db.example/app", "sqlite:app.db"], not [];
 
     /// Name or address of the server, or the directory of its Unix socket.
     host: Option<String>,
@@ -123,6 +139,47 @@ table! {
     parameters: Vec<(String, String)>,
         NewConnections, takes [], not ["search_path=app"];
 
+    /// File of an SQLite database; it is made if it is not there.
+    ///
+    /// Where it does not begin with `/`, it is looked for in the folder that Refrain was started in.
+    path: Option<String>,
+        NewConnections, takes ["/var/lib/refrain/app.db"], not [];
+
+    /// Compiled statements that each connection to SQLite keeps; 0 keeps none.
+    stmt_cache_size: u32 = "256" ["0" to "100000"],
+        NewConnections, takes ["0", "1000"], not ["-1", "unlimited"];
+
+    /// From which use on a connection to SQLite keeps a statement.
+    ///
+    /// `second-use`: a text that comes once costs nothing and pushes out nothing. `always`: from the first.
+    stmt_cache_admit: StatementAdmission = "second-use",
+        NewConnections, takes ["always"], not ["never", "2"];
+
+    /// Length of text up to which a connection to SQLite keeps a statement.
+    stmt_cache_max_sql: usize = "16KiB" ["1B" to "16MiB"],
+        NewConnections, takes ["1MiB"], not ["0", "1GiB"];
+
+    /// How far a commit is on disk when SQLite's client is told of it.
+    ///
+    /// `full`: it survives a loss of power. `normal`: it survives the end of the process, and a loss of power may undo
+    /// the last ones. `off`: a loss of power may leave a corrupt file.
+    sqlite_synchronous: Synchronous = "full",
+        NewConnections, takes ["normal", "off"], not ["extra", "on"];
+
+    /// Wait of SQLite for a lock that another process holds.
+    sqlite_busy_timeout: Duration = "5s" ["0ms" to "1h"],
+        NewConnections, takes ["100ms"], not ["never", "5"];
+
+    /// Wait in line to write to an SQLite database, unless the client sets its `lock_timeout`.
+    ///
+    /// One transaction writes at a time. Who waited for so long is told 55P03.
+    sqlite_lock_timeout: Duration = "5s" ["1ms" to "1h"],
+        NewConnections, takes ["30s"], not ["never", "5"];
+
+    /// Threads for reads of an SQLite database that take long.
+    sqlite_readers: u16 = "2" ["1" to "1024"],
+        NewConnections, takes ["8"], not ["0", "cores"];
+
     /// Servers over all pools of the database. Under `*`, of each name.
     max_connections: Option<u32> = "unlimited" ["1" to "1000000"],
         Reload, takes ["100"], not ["0"];
@@ -135,15 +192,8 @@ table! {
 impl DatabaseKeys {
     /// The keys by which a database would be written, without `url`.
     pub(crate) fn of(database: &Database) -> Self {
-        let Backend::Postgres(server) = database.backend.clone();
-        let (host, port) = match server.host {
-            Host::Tcp { host, port } => (host, port),
-            Host::Unix { dir, port } => (dir.display().to_string(), port),
-        };
-        Self {
-            url: None,
-            host: Some(host),
-            port,
+        let server = database.server.clone();
+        let keys = Self {
             dbname: server.dbname,
             user: server.user,
             password: server.password,
@@ -151,18 +201,37 @@ impl DatabaseKeys {
             parameters: server.parameters,
             max_connections: database.max_connections,
             max_client_connections: database.max_client_connections,
+            ..Self::default()
+        };
+        match server.host {
+            Host::Tcp { host, port } => Self { host: Some(host), port, ..keys },
+            Host::Unix { dir, port } => {
+                Self { host: Some(dir.display().to_string()), port, ..keys }
+            }
+            Host::Sqlite(file) => keys.with_file(&file),
+        }
+    }
+
+    fn with_file(self, file: &Sqlite) -> Self {
+        Self {
+            backend: Backend::Sqlite,
+            path: Some(file.path.display().to_string()),
+            stmt_cache_size: file.stmt_cache_size,
+            stmt_cache_admit: file.stmt_cache_admit,
+            stmt_cache_max_sql: file.stmt_cache_max_sql,
+            sqlite_synchronous: file.synchronous,
+            sqlite_busy_timeout: file.busy_timeout,
+            sqlite_lock_timeout: file.lock_timeout,
+            sqlite_readers: file.readers,
+            ..self
         }
     }
 
     /// The server these keys name; the error is the key at fault and what is wrong.
     pub(crate) fn into_server(self) -> Result<Server, (&'static str, &'static str)> {
-        let port = self.port;
-        let host = match self.host.filter(|host| !host.is_empty()) {
-            None => {
-                return Err(("host", "is missing: where is the server? (`url` will do as well)"));
-            }
-            Some(dir) if dir.starts_with('/') => Host::Unix { dir: PathBuf::from(dir), port },
-            Some(host) => Host::Tcp { host, port },
+        let host = match self.backend {
+            Backend::Postgres => self.place()?,
+            Backend::Sqlite => Host::Sqlite(Arc::new(self.file()?)),
         };
         Ok(Server {
             host,
@@ -171,6 +240,35 @@ impl DatabaseKeys {
             password: self.password,
             application_name: self.application_name,
             parameters: self.parameters,
+        })
+    }
+
+    fn place(&self) -> Result<Host, (&'static str, &'static str)> {
+        if self.path.is_some() {
+            return Err(("path", "is of SQLite: set backend = \"sqlite\", or take it out"));
+        }
+        let port = self.port;
+        match self.host.as_deref().filter(|host| !host.is_empty()) {
+            None => Err(("host", "is missing: where is the server? (`url` will do as well)")),
+            Some(dir) if dir.starts_with('/') => Ok(Host::Unix { dir: PathBuf::from(dir), port }),
+            Some(host) => Ok(Host::Tcp { host: host.to_owned(), port }),
+        }
+    }
+
+    fn file(&self) -> Result<Sqlite, (&'static str, &'static str)> {
+        if self.host.is_some() {
+            return Err(("host", "is of PostgreSQL: an SQLite database has a path"));
+        }
+        let path = self.path.as_deref().filter(|path| !path.is_empty());
+        Ok(Sqlite {
+            path: path.ok_or(("path", "is missing: where is the file?"))?.into(),
+            synchronous: self.sqlite_synchronous,
+            busy_timeout: self.sqlite_busy_timeout,
+            lock_timeout: self.sqlite_lock_timeout,
+            readers: self.sqlite_readers,
+            stmt_cache_size: self.stmt_cache_size,
+            stmt_cache_admit: self.stmt_cache_admit,
+            stmt_cache_max_sql: self.stmt_cache_max_sql,
         })
     }
 }

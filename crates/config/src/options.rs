@@ -1,6 +1,6 @@
 //! The checked options as a whole, and which of them count for a client.
 
-use crate::database::{Backend, Database};
+use crate::database::{Database, Server};
 use crate::general::General;
 use crate::pool::PoolOptions;
 use crate::user::User;
@@ -22,7 +22,7 @@ pub struct Options {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ResolvedPool {
     /// The server, with `dbname` and `user` filled in, and `password` where one is known.
-    pub backend: Backend,
+    pub server: Server,
     /// The options, those of the user laid over those of the database.
     pub options: PoolOptions,
     /// Servers over all pools of the database.
@@ -51,13 +51,13 @@ impl Options {
     pub fn pool(&self, database: &str, user: &str) -> Option<ResolvedPool> {
         let entry = self.database(database)?;
         let known = self.user(user);
-        let Backend::Postgres(mut server) = entry.backend.clone();
+        let mut server = entry.server.clone();
         server.dbname.get_or_insert_with(|| database.to_owned());
         let login = server.user.get_or_insert_with(|| user.to_owned());
         let password = self.user(login).and_then(|user| user.secret.plain());
         server.password = server.password.or_else(|| password.cloned());
         Some(ResolvedPool {
-            backend: Backend::Postgres(server),
+            server,
             options: known.map_or_else(|| entry.pool.clone(), |user| user.pool.over(&entry.pool)),
             max_database_connections: entry.max_connections,
             max_database_client_connections: entry.max_client_connections,

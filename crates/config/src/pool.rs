@@ -77,7 +77,7 @@ table! {
     client_idle_timeout: Option<Duration> = "never" ["1ms" to "365d"],
         Reload, takes ["1h"], not ["0s", "3600"];
 
-    /// Time a client may be idle inside a transaction; then it is disconnected and the transaction rolled back.
+    /// Time a client may be idle inside a transaction; then it is disconnected and rolled back.
     idle_transaction_timeout: Option<Duration> = "never" ["1ms" to "30d"],
         Reload, takes ["5min"], not ["0s", "300"];
 

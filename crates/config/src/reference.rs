@@ -27,6 +27,15 @@ password is the one all servers are logged in to as. Clients reach every databas
 Any option of the first two tables below may be set in the query, as well as the keys of a database, such
 as `application_name`. A Unix socket is `postgres:///shop?host=/run/postgresql`.
 
+A database can be a file as well, which Refrain serves by itself (see [sqlite.md](sqlite.md)):
+
+```sh
+refrain 'sqlite:shop.db?stmt_cache_size=1000'
+```
+
+Then every name is that file's, and clients are trusted unless the query sets `user` and `password`. Without an argument
+it is `sqlite:refrain.db`.
+
 The file is TOML:
 
 ```toml
@@ -39,6 +48,10 @@ idle_transaction_timeout = "5min"
 
 [databases.shop]
 url = "postgres://db.example/shop"
+
+[databases.notes]
+backend = "sqlite"
+path = "/var/lib/refrain/notes.db"
 
 [databases.reports]
 host = "replica.example"

@@ -1,8 +1,10 @@
-//! The URL of a server, as libpq writes it, taken apart into options.
+//! The URL of a server, as libpq writes it, or of an SQLite file, taken apart into options.
 //!
 //! `postgres://user:password@host:port/dbname?option=value&…`, where each part may be missing and each is
 //! percent-decoded. The host may be a name, an address, an IPv6 address in brackets, or (written
 //! `%2Frun%2Fpostgresql`, or as `?host=/run/postgresql`) the directory of a Unix socket.
+//!
+//! A file is `sqlite:path?option=value&…`.
 //!
 //! What the options mean is not known here. Messages never repeat a part of the URL: it may be a password.
 
@@ -14,10 +16,16 @@ const NO_PASSWORD: &str = "expected a password (leave it out, with its : or =, i
 
 /// Takes a URL apart. Where an option stands twice, the later one counts.
 pub(crate) fn parse(url: &str, line: Option<usize>) -> Result<Vec<Entry>, &'static str> {
+    if let Some(rest) = url.strip_prefix("sqlite:") {
+        let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
+        // `sqlite:///srv/app.db` is written by those who know URLs of three slashes.
+        let path = path.strip_prefix("//").unwrap_or(path);
+        return entries(vec![("backend", "sqlite"), ("path", path)], query, line);
+    }
     let rest = url
         .strip_prefix("postgres://")
         .or_else(|| url.strip_prefix("postgresql://"))
-        .ok_or("expected a URL that begins with postgres:// or postgresql://")?;
+        .ok_or("expected a URL that begins with postgres://, postgresql:// or sqlite:")?;
     let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
     let (authority, dbname) = rest.split_once('/').unwrap_or((rest, ""));
     let (login, place) = authority.rsplit_once('@').unwrap_or(("", authority));
@@ -35,8 +43,15 @@ pub(crate) fn parse(url: &str, line: Option<usize>) -> Result<Vec<Entry>, &'stat
         ("password", password),
         ("dbname", dbname),
     ];
-    let mut found: Vec<(&str, &str)> =
-        parts.into_iter().filter(|(_, text)| !text.is_empty()).collect();
+    entries(parts.into_iter().filter(|(_, text)| !text.is_empty()).collect(), query, line)
+}
+
+/// The entries of what was found in a URL, and of the `option=value` pairs behind it.
+fn entries<'a>(
+    mut found: Vec<(&'a str, &'a str)>,
+    query: &'a str,
+    line: Option<usize>,
+) -> Result<Vec<Entry>, &'static str> {
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         found.push(pair.split_once('=').ok_or("expected option=value pairs after the ?")?);
     }
@@ -103,6 +118,12 @@ mod tests {
             ("postgres:///d?host=/run/pg", "dbname=d host=/run/pg"),
             ("postgres://%2Frun%2Fpg/d", "host=/run/pg dbname=d"),
             ("postgres://h?pool_size=5&pool_mode=session", "host=h pool_size=5 pool_mode=session"),
+            ("sqlite:app.db", "backend=sqlite path=app.db"),
+            (
+                "sqlite:./a%20b.db?stmt_cache_size=9",
+                "backend=sqlite path=./a b.db stmt_cache_size=9",
+            ),
+            ("sqlite:///srv/app.db", "backend=sqlite path=/srv/app.db"),
             ("postgres://h?a=b+c=d&", "host=h a=b+c=d"),
         ];
         for (url, expected) in table {

@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use refrain_config::{
-    AuthMethod, Backend, Database, Host, Options, PoolMode, Server, UserSecret, When,
-};
+use refrain_config::{AuthMethod, Database, Host, Options, PoolMode, Server, UserSecret, When};
 
 const FILE: &str = r#"
 max_client_conn = 500
@@ -46,8 +44,7 @@ fn errors(text: &str) -> String {
 }
 
 fn server(options: &Options, database: &str, user: &str) -> Server {
-    let Backend::Postgres(server) = options.pool(database, user).expect(database).backend;
-    server
+    options.pool(database, user).expect(database).server
 }
 
 fn url(url: &str) -> Options {
@@ -157,7 +154,7 @@ fn a_url_without_a_password_trusts() {
 fn messages_for_urls() {
     let table = [
         ("postgres://", "host: is missing: where is the server? (`url` will do as well)"),
-        ("http://h", "expected a URL that begins with postgres:// or postgresql://"),
+        ("http://h", "expected a URL that begins with postgres://, postgresql:// or sqlite:"),
         ("postgres://:pw@h", "expected a user beside the password"),
         ("postgres://h:0/d", "port: expected a whole number from 1 to 65535, found \"0\""),
         ("postgres://h?pool_sise=5", "pool_sise: no such option; did you mean pool_size?"),
@@ -313,4 +310,32 @@ fn show_config() {
     assert_eq!(row("query_timeout").value, "30s");
     assert_eq!(row("shutdown_timeout").value, "never");
     assert!(!row("listen").changeable);
+}
+
+#[test]
+fn a_file_may_be_served() {
+    let options = url("sqlite:shop.db?stmt_cache_size=0&pool_size=3");
+    assert_eq!(options.general.auth, AuthMethod::Trust);
+    let any = server(&options, "any", "me");
+    assert_eq!((any.dbname.as_deref(), any.user.as_deref()), (Some("any"), Some("me")));
+    let Host::Sqlite(file) = any.host else { panic!("{:?}", any.host) };
+    assert_eq!((file.path.to_str(), file.stmt_cache_size), (Some("shop.db"), 0));
+    let text = "[databases.a]\nbackend = \"sqlite\"\npath = \"a.db\"\nsqlite_synchronous = \"off\"";
+    let options = read(&format!("auth = \"trust\"\n{text}"));
+    let change = read(&format!("auth = \"trust\"\n{}", text.replace("off", "normal")));
+    let changes = options.differences(&change);
+    assert_eq!((changes.len(), changes[0].key.as_str()), (1, "databases.a.sqlite_synchronous"));
+}
+
+#[test]
+fn a_file_is_no_server() {
+    for (keys, expected) in [
+        ("backend = \"sqlite\"", "path: is missing"),
+        ("backend = \"sqlite\"\npath = \"\"", "path: is missing"),
+        ("backend = \"sqlite\"\npath = \"a\"\nhost = \"h\"", "host: is of PostgreSQL"),
+        ("path = \"a\"\nhost = \"h\"", "path: is of SQLite"),
+    ] {
+        let found = errors(&format!("[databases.a]\n{keys}"));
+        assert!(found.contains(expected), "{keys}: {found}");
+    }
 }

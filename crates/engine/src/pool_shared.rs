@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
-use refrain_config::{Backend, Host, Options, PoolOptions, Server};
+use refrain_config::{Host, Options, PoolOptions, Server};
 
 use crate::auth::{Password, Salted, Secret};
 use crate::ids::PoolId;
@@ -149,7 +149,7 @@ impl PoolSettings {
     /// What is configured for a user of a database; `None` where there is no such database.
     pub(crate) fn of(options: &Options, database: &str, user: &str) -> Option<Arc<Self>> {
         let resolved = options.pool(database, user)?;
-        let Backend::Postgres(server) = resolved.backend;
+        let server = resolved.server;
         Some(Arc::new(Self {
             options: resolved.options,
             host: Arc::new(server.host.clone()),

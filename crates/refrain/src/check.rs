@@ -5,8 +5,9 @@ use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use refrain_config::{Backend, Host, Options};
+use refrain_config::{Host, Options};
 
+use crate::embedded;
 use crate::resolve;
 use crate::source::Source;
 
@@ -33,10 +34,9 @@ pub(crate) fn check(source: &Source, connect: bool, out: &mut dyn Write) -> io::
 fn reach(options: &Options, out: &mut dyn Write) -> io::Result<bool> {
     let mut all = true;
     for database in &options.databases {
-        let Backend::Postgres(server) = &database.backend;
-        let found = try_host(&server.host);
+        let (name, host) = (&database.name, &database.server.host);
+        let found = try_host(host);
         all &= found.is_ok();
-        let (name, host) = (&database.name, &server.host);
         match found {
             Ok(()) => writeln!(out, "database {name}: {host} accepts connections")?,
             Err(why) => writeln!(out, "database {name}: {host} cannot be reached: {why}")?,
@@ -62,6 +62,7 @@ fn try_host(host: &Host) -> Result<(), String> {
             }
             Err(last)
         }
+        Host::Sqlite(file) => embedded::try_open(file).map(drop),
     }
 }
 

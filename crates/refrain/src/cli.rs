@@ -7,16 +7,25 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 use refrain_config::{DriverChoice, LogFormat, LogLevel, PoolMode, Workers};
+use refrain_drive::Address;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
+use crate::program::Program;
 use crate::source::{From, Overrides, Source};
 use crate::{check, log, program};
 
 /// What cannot work was asked for.
 const USAGE: u8 = 2;
 
+/// What is served where nothing else was asked for.
+const OWN_DATABASE: &str = "sqlite:./refrain.db";
+
 const EXAMPLES: &str = "\
 Examples:
+  Serve a database of its own, the file ./refrain.db, which is made if it is not there:
+      refrain
+      psql -h localhost -p 6432
+
   Pool the database on this machine; clients connect to port 6432:
       refrain postgres://postgres@localhost/app
       psql -h localhost -p 6432 -U postgres app
@@ -35,23 +44,15 @@ Examples:
 Signals: HUP reads the file again; INT or TERM lets transactions finish and ends (twice: at once);
 QUIT ends at once; USR1 and USR2 pause and resume all databases.";
 
-const NO_TARGET: &str = "\
-refrain: where is PostgreSQL?
-
-Give its URL, or a configuration file:
-    refrain postgres://user@localhost:5432/dbname
-    refrain refrain.toml
-
-`refrain --help` has more examples. (Running without a server, on a database of its own, is planned.)";
-
 /// A database proxy that refrains from doing work twice: it pools connections to PostgreSQL and lets
-/// prepared statements work across them.
+/// prepared statements work across them. Without a server it is one, on an SQLite file.
 #[derive(Debug, Parser)]
 #[command(name = "refrain", version, after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 struct CommandLine {
     #[command(subcommand)]
     action: Option<Action>,
-    /// URL of the server (postgres://user:password@host:port/dbname), or a configuration file.
+    /// URL of the server (postgres://user:password@host:port/dbname) or of an SQLite file (sqlite:path), or
+    /// a configuration file [default: sqlite:./refrain.db]
     #[arg(value_name = "URL | FILE")]
     target: Option<String>,
     #[command(flatten)]
@@ -179,14 +180,15 @@ pub fn run() -> ExitCode {
                 _ => ExitCode::FAILURE,
             }
         }
-        (None, Some(target)) => {
-            serve(&Source { from: From::parse(&target), overrides: flags.overrides() })
+        (None, target) => {
+            let from = From::parse(target.as_deref().unwrap_or(OWN_DATABASE));
+            serve(&Source { from, overrides: flags.overrides() }, target.is_none())
         }
-        (None, None) => complain(NO_TARGET),
     }
 }
 
-fn serve(source: &Source) -> ExitCode {
+/// Runs to the end; `welcome` says whether to tell how to begin.
+fn serve(source: &Source, welcome: bool) -> ExitCode {
     let options = match source.load() {
         Ok(options) => options,
         Err(problems) => return complain(&problems),
@@ -196,6 +198,10 @@ fn serve(source: &Source) -> ExitCode {
     raise_descriptor_limit();
     let outcome = program::start(source.clone(), options).and_then(|program| {
         program.obey_signals()?;
+        if welcome {
+            // Nobody has to read it.
+            let _ = self::welcome(&program, &mut io::stdout().lock());
+        }
         program.wait()
     });
     if let Err(error) = &outcome {
@@ -203,6 +209,25 @@ fn serve(source: &Source) -> ExitCode {
     }
     log::flush();
     if outcome.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Tells somebody who started the program without knowing it what to do next.
+fn welcome(program: &Program, out: &mut dyn Write) -> io::Result<()> {
+    let tcp = program.addresses().iter().find_map(|address| match address {
+        Address::Tcp(address) => Some(*address),
+        Address::Unix(_) => None,
+    });
+    let Some(address) = tcp else { return Ok(()) };
+    let (host, port) = (address.ip(), address.port());
+    writeln!(out, "Refrain serves the SQLite database ./refrain.db to PostgreSQL's clients.\n")?;
+    writeln!(out, "  connect      psql -h {host} -p {port}")?;
+    writeln!(out, "  look inside  psql -h {host} -p {port} refrain -c 'SHOW POOLS'")?;
+    if let Some(metrics) = program.metrics() {
+        writeln!(out, "  metrics      curl http://{metrics}/metrics")?;
+    }
+    writeln!(out, "  PostgreSQL   refrain postgres://user@localhost/dbname serves that instead")?;
+    writeln!(out, "  more         refrain --help\n")?;
+    out.flush()
 }
 
 /// Each client and each server takes a descriptor, and the usual limit of 1024 is for programs that use

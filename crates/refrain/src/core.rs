@@ -20,9 +20,10 @@
 use std::io;
 use std::time::Duration;
 
+use refrain_config::Host;
 use refrain_drive::{Driver, Kernel, Listener, Peer};
 use refrain_engine::event::{self, Command};
-use refrain_engine::{Action, Event, Now, Output};
+use refrain_engine::{Action, Conn, Event, Now, Output};
 
 use crate::admin::Question;
 use crate::log;
@@ -116,6 +117,16 @@ impl Worker {
                     seat.step(now, Event::Bytes { conn, bytes: &early });
                 }
             }
+            Mail::Moved { guest, parcel } => {
+                let conn = seat.ports.open();
+                seat.embedded.arrived(conn, *guest);
+                seat.step(now, Event::Arrived { conn, parcel });
+            }
+            Mail::Continue(conn) => {
+                if let Some(done) = seat.embedded.go_on(conn) {
+                    seat.hear_session(now, conn, done);
+                }
+            }
             Mail::Resolved { conn, ticket, addresses } => {
                 match seat.dialer.resolved(conn, ticket, addresses) {
                     Ok(Some(address)) => kernel.connect(token(conn), &address),
@@ -138,36 +149,64 @@ impl Worker {
 
     /// Does what the engine wants done. What it wants because of that is done as well.
     fn flush(&mut self, now: Now) {
-        while let Some(output) = self.seat.ports.next() {
-            match output {
-                Output::Send { conn, bytes } => {
-                    if let Some(buffer) = self.kernel.send(token(conn), bytes) {
-                        self.seat.sent(now, conn, buffer);
-                    }
-                }
-                Output::Close { conn } => {
-                    self.seat.dialer.forget(conn);
-                    self.kernel.close(token(conn));
-                }
-                Output::Act(action) => self.act(action),
+        loop {
+            while let Some(output) = self.seat.ports.next() {
+                self.put_out(now, output);
+            }
+            match self.seat.embedded.next() {
+                Some((conn, done)) => self.seat.hear_session(now, conn, done),
+                None => return,
             }
         }
     }
 
-    fn act(&mut self, action: Action) {
+    fn put_out(&mut self, now: Now, output: Output) {
         let Self { kernel, seat, .. } = self;
-        match action {
-            Action::Connect { conn, host } => {
-                if let Some(address) = seat.dialer.begin(conn, &host) {
-                    kernel.connect(token(conn), &address);
+        match output {
+            Output::Send { conn, bytes } if seat.embedded.has(conn) => {
+                if let Some(done) = seat.embedded.send(conn, bytes) {
+                    seat.hear_session(now, conn, done);
                 }
             }
-            Action::Pause { conn } => kernel.pause(token(conn)),
-            Action::Resume { conn } => kernel.resume(token(conn)),
-            Action::HandOver { conn, to, parcel } => {
-                seat.leaving.insert(token(conn), Leaving { to, parcel, early: Vec::new() });
-                kernel.detach(token(conn));
+            Output::Send { conn, bytes } => {
+                if let Some(buffer) = kernel.send(token(conn), bytes) {
+                    seat.sent(now, conn, buffer);
+                }
             }
+            Output::Close { conn } => {
+                if seat.embedded.remove(conn).is_none() {
+                    seat.dialer.forget(conn);
+                    kernel.close(token(conn));
+                }
+            }
+            Output::Act(action) => self.act(now, action),
+        }
+    }
+
+    fn act(&mut self, now: Now, action: Action) {
+        let Self { kernel, seat, .. } = self;
+        match action {
+            Action::Connect { conn, host } => self.connect(now, conn, &host),
+            Action::Pause { conn } => {
+                if !seat.embedded.set_paused(conn, true) {
+                    kernel.pause(token(conn));
+                }
+            }
+            Action::Resume { conn } => {
+                if !seat.embedded.set_paused(conn, false) {
+                    kernel.resume(token(conn));
+                }
+            }
+            Action::HandOver { conn, to, parcel } => match seat.embedded.remove(conn) {
+                Some(guest) => {
+                    seat.ports.release(conn);
+                    seat.links.put(to, Mail::Moved { guest: Box::new(guest), parcel });
+                }
+                None => {
+                    seat.leaving.insert(token(conn), Leaving { to, parcel, early: Vec::new() });
+                    kernel.detach(token(conn));
+                }
+            },
             Action::Tell { core, message } => seat.links.put(core, Mail::Message(message)),
             Action::Console { client, user, admin, query } => {
                 let question = Question { core: seat.core, client, user, admin, query };
@@ -175,6 +214,21 @@ impl Worker {
                 let _ = seat.links.questions.send(question);
             }
             Action::Note(note) => log::note(&note),
+        }
+    }
+
+    fn connect(&mut self, now: Now, conn: Conn, host: &Host) {
+        let Self { kernel, seat, .. } = self;
+        match host {
+            Host::Tcp { .. } | Host::Unix { .. } => {
+                if let Some(address) = seat.dialer.begin(conn, host) {
+                    kernel.connect(token(conn), &address);
+                }
+            }
+            Host::Sqlite(file) => match seat.embedded.connect(conn, file) {
+                Ok(()) => seat.step(now, Event::Connected { conn }),
+                Err(why) => seat.step(now, Event::Failed { conn, why: &why }),
+            },
         }
     }
 }

@@ -56,6 +56,8 @@ impl Dialer {
                 return Some(Address::Unix(dir.join(format!(".s.PGSQL.{port}"))));
             }
             Host::Tcp { host, port } => (host, *port),
+            // Answers in this process: there is nothing to dial.
+            Host::Sqlite(_) => return None,
         };
         self.ticket += 1;
         let asker = Asker { core: self.core, conn, ticket: self.ticket };

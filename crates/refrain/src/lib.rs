@@ -18,9 +18,11 @@
 
 pub mod clock;
 pub mod log;
+mod guest;
 mod mail;
 mod resolve;
 mod dial;
+mod embedded;
 mod listen;
 mod state;
 mod sum;

@@ -13,6 +13,7 @@ use refrain_engine::shared::Message;
 use refrain_engine::snapshot::Snapshot;
 use refrain_engine::{Conn, Parcel};
 
+use crate::guest::Guest;
 use crate::resolve::Addresses;
 
 /// Something a core is to take note of, after its turn.
@@ -22,6 +23,10 @@ pub(crate) enum Mail {
     Accepted { socket: Socket, peer: Peer },
     /// A server that another core's engine hands over, with bytes that came while it was detached.
     Arrived { socket: Socket, parcel: Box<Parcel>, early: Vec<u8> },
+    /// The same for a session with SQLite.
+    Moved { guest: Box<Guest>, parcel: Box<Parcel> },
+    /// A session with SQLite may go on.
+    Continue(Conn),
     /// For the engine, from another.
     Message(Message),
     /// For the engine, from the operator.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Sender};
 use std::thread::{self, JoinHandle};
 
-use refrain_config::{DriverChoice, Options, Workers};
+use refrain_config::{DriverChoice, Host, Options, Workers};
 use refrain_drive::{Address, Driver, Kernel, Kind, Listener, Sizing};
 use refrain_engine::event::Core;
 use refrain_engine::shared::Shared;
@@ -19,6 +19,7 @@ use crate::admin;
 use crate::clock::Clock;
 use crate::core::Worker;
 use crate::dial::Dialer;
+use crate::embedded::{Embedded, Files};
 use crate::http;
 use crate::listen::{self, Loads, SocketFile};
 use crate::mail::Post;
@@ -83,6 +84,8 @@ pub fn start(source: Source, options: Options) -> io::Result<Program> {
     let kernels = open_kernels(options.general.driver, cores)?;
     let mut listeners = listen::bind(&options.general)?;
     let metrics = options.general.metrics_listen.map(http::bind).transpose()?;
+    let files = Arc::new(Files::default());
+    open_files(&files, &options)?;
     let clock = Clock::start();
     let post = Arc::new(Post::new(kernels.iter().map(Driver::waker)));
     let resolver = Resolver::new(Arc::clone(&post));
@@ -97,6 +100,7 @@ pub fn start(source: Source, options: Options) -> io::Result<Program> {
         post,
         shared,
         resolver,
+        files,
         addresses: addresses.clone(),
         driver: kernels.first().map_or("", Driver::name),
         source: source.from.to_string(),
@@ -112,6 +116,17 @@ pub fn start(source: Source, options: Options) -> io::Result<Program> {
     }
     let operator = Operator::new(state, source, loads, ordered, threads);
     Ok(Program { operator, orders, addresses, metrics: metrics_address, _file: listeners.file })
+}
+
+/// Opens the files that are served by SQLite, so that one that cannot be opened says so before a client comes.
+fn open_files(files: &Files, options: &Options) -> io::Result<()> {
+    for database in &options.databases {
+        if let Host::Sqlite(file) = &database.server.host {
+            let opened = files.open(file, Core(0));
+            opened.map_err(|why| io::Error::other(format!("{}: {why}", file.path.display())))?;
+        }
+    }
+    Ok(())
 }
 
 fn worker_count(workers: Workers) -> u16 {
@@ -190,6 +205,7 @@ fn seat(parts: &Parts<'_>, core: Core) -> impl FnOnce() -> Seat + Send + use<> {
         engine: Engine::new(core, Arc::clone(&state.shared), Box::new(fill_random)),
         ports: Ports::default(),
         dialer: Dialer::new(core, Arc::clone(&state.resolver)),
+        embedded: Embedded::new(core, Arc::clone(&state.post), Arc::clone(&state.files)),
         loads,
         links: Links {
             outgoing: state.post.cores().map(|_| Vec::new()).collect(),

@@ -17,6 +17,8 @@ use refrain_engine::{Conn, Engine, Event, Now, Parcel, Ports};
 use crate::admin::Question;
 use crate::clock::Clock;
 use crate::dial::Dialer;
+use crate::embedded::Embedded;
+use crate::guest::Done;
 use crate::listen::Loads;
 use crate::mail::{Mail, Post};
 use crate::operator::Order;
@@ -28,6 +30,7 @@ pub(crate) struct Seat {
     pub(crate) engine: Engine,
     pub(crate) ports: Ports,
     pub(crate) dialer: Dialer,
+    pub(crate) embedded: Embedded,
     pub(crate) loads: Loads,
     pub(crate) links: Links,
     /// Servers on their way to another core, until the kernel has let go of them.
@@ -100,6 +103,20 @@ impl Seat {
                 if core == self.core { self.inbox.push(mail) } else { self.links.put(core, mail) }
             }
             Happened::Woken => self.woken = true,
+        }
+    }
+
+    /// Tells the engine what a session with SQLite has done.
+    pub(crate) fn hear_session(&mut self, now: Now, conn: Conn, done: Done) {
+        let Done { sent, bytes, closed, .. } = done;
+        if let Some(buffer) = sent {
+            self.sent(now, conn, buffer);
+        }
+        if !bytes.is_empty() {
+            self.step(now, Event::Bytes { conn, bytes: &bytes });
+        }
+        if closed {
+            self.step(now, Event::Closed { conn, why: None });
         }
     }
 

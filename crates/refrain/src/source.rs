@@ -7,6 +7,9 @@ use std::path::PathBuf;
 
 use refrain_config::{DriverChoice, LogFormat, LogLevel, Options, PoolMode, PoolOptions, Workers};
 
+/// What the URL of an SQLite file begins with.
+const SQLITE: &str = "sqlite:";
+
 /// Where the options come from. Read at the start and at every reload.
 #[derive(Clone, Debug)]
 pub struct Source {
@@ -19,7 +22,7 @@ pub struct Source {
 /// A URL or a file.
 #[derive(Clone, Debug)]
 pub enum From {
-    /// `postgres://…`
+    /// `postgres://…` or `sqlite:…`
     Url(String),
     /// A TOML file.
     File(PathBuf),
@@ -49,9 +52,11 @@ pub struct Overrides {
 }
 
 impl From {
-    /// A text with `://` in it is a URL; anything else is a file's name.
+    /// A text with `://` in it is a URL, and so is one that begins with `sqlite:`; anything else is the name of
+    /// a configuration file.
     pub fn parse(text: &str) -> Self {
-        if text.contains("://") { Self::Url(text.to_owned()) } else { Self::File(text.into()) }
+        let is_url = text.contains("://") || text.starts_with(SQLITE);
+        if is_url { Self::Url(text.to_owned()) } else { Self::File(text.into()) }
     }
 }
 
@@ -60,6 +65,9 @@ impl fmt::Display for From {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File(path) => write!(f, "{}", path.display()),
+            Self::Url(url) if url.starts_with(SQLITE) => {
+                f.write_str(url.split('?').next().unwrap_or_default())
+            }
             Self::Url(url) => {
                 let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
                 let authority_end = rest.find(['/', '?']).unwrap_or(rest.len());
@@ -136,6 +144,7 @@ mod tests {
         let shown = |url: &str| From::parse(url).to_string();
         assert_eq!(shown("postgres://me:pw@db:5432/app?x=y"), "postgres://db:5432/app");
         assert_eq!(shown("postgres://db"), "postgres://db");
+        assert_eq!(shown("sqlite:./app.db?password=pw"), "sqlite:./app.db");
         assert_eq!(shown("refrain.toml"), "refrain.toml");
     }
 

@@ -14,6 +14,7 @@ use refrain_engine::shared::Shared;
 use refrain_engine::snapshot::Snapshot;
 
 use crate::clock::Clock;
+use crate::embedded::Files;
 use crate::mail::{Mail, Post};
 use crate::resolve::Resolver;
 
@@ -24,6 +25,7 @@ pub(crate) struct State {
     pub(crate) post: Arc<Post>,
     pub(crate) shared: Arc<Shared>,
     pub(crate) resolver: Arc<Resolver>,
+    pub(crate) files: Arc<Files>,
     /// Where clients are accepted.
     pub(crate) addresses: Vec<Address>,
     /// `io_uring` or `epoll`.

@@ -55,6 +55,20 @@ impl Refrain {
         Ok(refrain)
     }
 
+    /// Runs [`program`] in a folder without telling it of any server: it serves a database of its own.
+    pub fn alone(folder: &Path) -> Result<Refrain> {
+        let (port, metrics) = (free_port()?, free_port()?);
+        let dir = new_dir()?;
+        let log = File::create(dir.join("log"))?;
+        let mut command = Command::new(program()?);
+        command.args(["--listen", &format!("127.0.0.1:{port}")]);
+        command.args(["--metrics-listen", &format!("127.0.0.1:{metrics}")]).current_dir(folder);
+        let process = Leash::start(&command, "TERM", &log)?;
+        let mut refrain = Refrain { port, dir, process };
+        refrain.wait_until_listening()?;
+        Ok(refrain)
+    }
+
     fn wait_until_listening(&mut self) -> Result<()> {
         let started = Instant::now();
         while TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).is_err() {

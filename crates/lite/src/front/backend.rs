@@ -34,7 +34,7 @@ struct Member {
 }
 
 impl Backend {
-    /// Serves a database under a name. `lock_timeout` is how long a session stands in line to
+    /// Serves a database; clients that name none are told this name. `lock_timeout` is how long a session stands in line to
     /// write; `readers` is the number of threads for reads that take long.
     ///
     /// # Errors
@@ -66,7 +66,7 @@ impl Backend {
         self.lock_timeout
     }
 
-    /// What `current_database()` says.
+    /// What `current_database()` says to clients that named none.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }

@@ -324,7 +324,7 @@ impl Session {
         }
         write::backend_key(out, self.pid, &self.key);
         let version = format!("PostgreSQL {server_version}");
-        let database = self.pool.backend.name().to_owned();
+        let database = get("database").unwrap_or(self.pool.backend.name()).to_owned();
         let context = Context::new(
             user.to_owned(),
             database,

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use refrain_config::{Backend, ConfigRow, Database, Host, PoolMode, PoolOptions, Server, User};
+use refrain_config::{ConfigRow, Database, Host, PoolMode, PoolOptions, Server, User};
 use refrain_engine::snapshot::ServerState;
 
 use super::averages::{self, FIGURES, Figures};
@@ -106,13 +106,14 @@ impl DatabaseRow {
         match &self.server.as_ref()?.host {
             Host::Tcp { host, .. } => Some(host.clone()),
             Host::Unix { dir, .. } => Some(dir.display().to_string()),
+            Host::Sqlite(file) => Some(file.path.display().to_string()),
         }
     }
 
     fn port(&self) -> u64 {
         match self.server.as_ref().map(|server| &server.host) {
             Some(Host::Tcp { port, .. } | Host::Unix { port, .. }) => (*port).into(),
-            None => 0,
+            Some(Host::Sqlite(_)) | None => 0,
         }
     }
 
@@ -155,9 +156,8 @@ pub(super) const DATABASES: Listing<DatabaseRow> = Listing {
 };
 
 fn database_row(view: &View<'_>, entry: &Database, name: String) -> DatabaseRow {
-    let Backend::Postgres(server) = &entry.backend;
     DatabaseRow {
-        server: Some(server.clone()),
+        server: Some(entry.server.clone()),
         pool: entry.pool.clone(),
         max_servers: entry.max_connections.unwrap_or(0).into(),
         servers: view.servers().filter(|(_, server)| *server.database == name).count() as u64,

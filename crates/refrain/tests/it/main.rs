@@ -32,4 +32,5 @@ mod options;
 mod console;
 mod kernels;
 mod statements;
+mod embedded;
 mod coverage;

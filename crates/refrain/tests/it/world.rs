@@ -62,6 +62,15 @@ impl Config {
         config.server("host", &format!("{:?}", cluster.host())).server("port", &port)
     }
 
+    /// SQLite on a file of its own for every database, and everybody trusted.
+    pub(crate) fn embedded() -> Self {
+        let empty = BTreeMap::new;
+        let (general, pool, server) = (empty(), empty(), empty());
+        let config = Self { general, pool, server, more: String::new() };
+        let config = config.general("auth", "\"trust\"").general("workers", "2");
+        config.server("backend", "\"sqlite\"").server("path", "\"it.db\"")
+    }
+
     /// Sets an option of the program; the value is TOML.
     pub(crate) fn general(mut self, name: &str, value: &str) -> Self {
         self.general.insert(name.to_owned(), value.to_owned());

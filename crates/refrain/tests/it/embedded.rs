@@ -1,0 +1,191 @@
+//! SQLite in the place of PostgreSQL: the program with a database of its own.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use refrain_differ::msg::Msg;
+use xtask::proxy::Refrain;
+
+use crate::session::{Session, bind, cancel_request, execute, parse, query};
+use crate::world::{Config, Proxy, eventually, psql};
+
+/// Takes minutes, and nothing but reading.
+const LONG: &str = "with recursive n(i) as (select 1 union all select i + 1 from n \
+                    where i < 10000000000) select count(*) from n";
+
+/// A folder of one test, removed at its end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let dir = std::env::temp_dir().join(format!("refrain-it-{}-{name}", std::process::id()));
+        fs::create_dir_all(&dir).unwrap();
+        Self(dir)
+    }
+
+    fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn monsters(proxy: &Proxy) {
+    let mut session = proxy.open("app");
+    session.run("create table monster (id integer primary key, name text unique, hp int)");
+    session.run("insert into monster (name, hp) values ('slime', 3), ('bat', 5), ('drake', 90)");
+}
+
+#[test]
+fn without_arguments_it_is_a_database() {
+    let folder = Folder::new("alone");
+    let first = Refrain::alone(folder.path()).unwrap();
+    let run = |refrain: &Refrain, sql: &str| psql(&refrain.url("app"), "", sql).unwrap();
+    run(&first, "create table t (id integer primary key, name text not null)");
+    assert_eq!(run(&first, "insert into t (name) values ('one'), ('two') returning id"), "1\n2");
+    assert_eq!(run(&first, "select name from t where id = 2"), "two");
+    assert_eq!(run(&first, "\\dt"), "public|t|table|postgres");
+    assert!(run(&first, "\\d").contains("public|t|table|"));
+    let described = run(&first, "\\d t");
+    assert!(described.contains("id|bigint") && described.contains("name|text"), "{described}");
+    let said = first.log();
+    for words in ["psql -h 127.0.0.1 -p", "/metrics", "refrain postgres://", "SHOW POOLS"] {
+        assert!(said.contains(words), "{words} is not in {said}");
+    }
+    drop(first);
+    assert!(folder.path().join("refrain.db").is_file());
+    let second = Refrain::alone(folder.path()).unwrap();
+    assert_eq!(run(&second, "select count(*) from t"), "2");
+}
+
+#[test]
+fn the_console_and_the_limits_know_it() {
+    let proxy = Config::embedded().pool("pool_size", "1").start();
+    monsters(&proxy);
+    let (mut one, mut two) = (proxy.open("app"), proxy.open("app"));
+    one.run("begin");
+    assert_eq!(one.value("select count(*) from monster"), "3");
+    two.send(&[query("select 7")]);
+    let waiting = || proxy.show_of("pools", "app")[0]["cl_waiting"] == "1";
+    eventually("the second waits for the only server", waiting);
+    one.run("commit");
+    assert_eq!(two.ready().words(), "T D(7) C(SELECT 1) Z(I)");
+    let servers = proxy.show_of("servers", "app");
+    assert_eq!((servers.len(), servers[0]["addr"].as_str()), (1, "sqlite"));
+    assert_eq!(proxy.show_of("databases", "app")[0]["host"], "it.db");
+    proxy.order("pause app");
+    two.send(&[query("select 8")]);
+    eventually("it waits for the end of the pause", waiting);
+    proxy.order("resume app");
+    assert_eq!(two.ready().words(), "T D(8) C(SELECT 1) Z(I)");
+}
+
+#[test]
+fn statements_settings_and_errors_are_a_client_s_own() {
+    let proxy = Config::embedded().pool("pool_size", "1").start();
+    monsters(&proxy);
+    let (mut one, mut two) = (proxy.open("app"), proxy.open("app"));
+    let (by_id, by_name) = (parse("s", "select name from monster where id = $1"), "bat");
+    assert_eq!(one.ask(&[by_id, Msg::Sync]).words(), "1 Z(I)");
+    let by_name = (parse("s", "select hp from monster where name = $1"), by_name);
+    assert_eq!(two.ask(&[by_name.0, Msg::Sync]).words(), "1 Z(I)");
+    for _ in 0..3 {
+        let run = |value: &str| [bind("s", &[value]), execute(), Msg::Sync];
+        assert_eq!(one.ask(&run("3")).words(), "2 D(drake) C(SELECT 1) Z(I)");
+        assert_eq!(two.ask(&run(by_name.1)).words(), "2 D(5) C(SELECT 1) Z(I)");
+    }
+    one.run("set application_name = 'one'");
+    two.run("set application_name = 'two'");
+    assert_eq!(one.value("select current_setting('application_name')"), "one");
+    assert_eq!(two.value("select current_setting('application_name')"), "two");
+    assert_eq!(one.query("insert into monster (name) values ('bat')").code(), "23505");
+    one.run("begin");
+    assert_eq!(one.query("select nosuch").code(), "42703");
+    assert_eq!(one.query("select 1").code(), "25P02");
+    one.run("rollback");
+    assert_eq!(one.value("select count(*) from monster"), "3");
+    assert_eq!(proxy.counter("lost_statements"), 0);
+    assert_eq!(proxy.counter("server_surprises"), 0);
+}
+
+#[test]
+fn a_long_read_holds_up_nobody_and_can_be_cancelled() {
+    let proxy = Config::embedded().general("workers", "1").start();
+    monsters(&proxy);
+    let (mut long, mut short) = (proxy.open("app"), proxy.open("app"));
+    long.send(&[query(LONG)]);
+    let active = || proxy.show_of("pools", "app")[0]["sv_active"] == "1";
+    eventually("it runs", active);
+    let begun = Instant::now();
+    for _ in 0..50 {
+        assert_eq!(short.value("select name from monster where id = 1"), "slime");
+    }
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    short.run("update monster set hp = hp + 1");
+    // Somebody else's secret does nothing.
+    let mut wrong = long.key.clone();
+    wrong[5] ^= 1;
+    Session::raw(proxy.addr(), &cancel_request(&wrong)).rest();
+    assert!(active());
+    Session::raw(proxy.addr(), &cancel_request(&long.key)).rest();
+    assert_eq!(long.ready().code(), "57014");
+    assert_eq!(long.query("select 1").words(), "T D(1) C(SELECT 1) Z(I)");
+    assert_eq!(short.query("select 2").words(), "T D(2) C(SELECT 1) Z(I)");
+}
+
+#[test]
+fn two_cores_share_one_session() {
+    let proxy = Config::embedded().pool("pool_size", "1").start();
+    monsters(&proxy);
+    thread::scope(|scope| {
+        for client in 0..6 {
+            let mut session = proxy.open("app");
+            scope.spawn(move || {
+                for round in 0..60 {
+                    let sql = format!("select $1::int8 + {client}");
+                    let msgs =
+                        [parse("", &sql), bind("", &[&round.to_string()]), execute(), Msg::Sync];
+                    let row = format!("1 2 D({}) C(SELECT 1) Z(I)", round + client);
+                    assert_eq!(session.ask(&msgs).words(), row);
+                    session.run(&format!(
+                        "update monster set hp = hp + 1 where id = {}",
+                        1 + client % 3
+                    ));
+                }
+            });
+        }
+    });
+    assert_eq!(proxy.open("app").value("select sum(hp) from monster"), (98 + 360).to_string());
+    assert_ne!(proxy.counter("handovers"), 0);
+    assert!(proxy.show_of("servers", "app").len() <= 1);
+}
+
+/// Rows wait for whoever does not read, and no memory fills with them.
+#[test]
+fn a_client_that_does_not_read_holds_rows_back() {
+    let proxy = Config::embedded().start();
+    let mut deaf = proxy.open("app");
+    deaf.send(&[query(
+        "with recursive n(i) as (select 1 union all select i + 1 from n where i < 30000) \
+         select i, printf('%02000d', i) from n",
+    )]);
+    let before = proxy.memory();
+    thread::sleep(Duration::from_secs(1));
+    assert!(proxy.memory() < before + (24 << 20), "{} bytes", proxy.memory());
+    let reply = deaf.ready();
+    assert_eq!(reply.rows().len(), 30_000);
+    assert!(proxy.memory() < before + (24 << 20), "{} bytes", proxy.memory());
+}
+
+#[test]
+fn a_file_that_cannot_be_opened_says_so_at_the_start() {
+    let config = "auth = \"trust\"\n[databases.app]\nurl = \"sqlite:/no/such/folder/app.db\"\n";
+    let error = Refrain::start(config).unwrap_err().to_string();
+    assert!(error.contains("/no/such/folder/app.db"), "{error}");
+}
