@@ -1,6 +1,7 @@
 //! Opening a database, and what a connection can do.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rusqlite::OpenFlags;
 use rusqlite::config::DbConfig;
@@ -46,8 +47,12 @@ pub struct Database {
 
 /// A connection to a database, for one thread at a time.
 pub struct Connection {
+    number: u64,
     core: Core,
 }
+
+/// The number of the next connection.
+static NUMBERS: AtomicU64 = AtomicU64::new(1);
 
 /// The first statement of a text.
 pub struct Prepared<'c> {
@@ -70,6 +75,11 @@ impl Database {
         Database { path: path.as_ref().to_owned(), options }
     }
 
+    /// How many statements each connection keeps at most.
+    pub fn cache_size(&self) -> usize {
+        self.options.cache.size
+    }
+
     /// Opens a connection. The file is made if it is not there, and its journal is a WAL.
     pub fn connect(&self) -> Result<Connection, Error> {
         let access = match self.options.read_only {
@@ -89,7 +99,7 @@ impl Database {
             judge.judge(&context)
         }))?;
         let core = Core::new(handle, Cache::new(self.options.cache), guard, meter)?;
-        Ok(Connection { core })
+        Ok(Connection { number: NUMBERS.fetch_add(1, Ordering::Relaxed), core })
     }
 
     fn configure(&self, handle: &Handle) -> Result<(), Error> {
@@ -112,6 +122,11 @@ impl Connection {
     /// Closes the connection. Dropping it does the same, and tells no errors.
     pub fn close(self) -> Result<(), Error> {
         self.core.close()
+    }
+
+    /// A number that no other connection of this process has.
+    pub fn number(&self) -> u64 {
+        self.number
     }
 
     /// The first statement of a text, from the cache or compiled.

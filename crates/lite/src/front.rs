@@ -53,6 +53,6 @@ mod machine;
 
 mod session;
 
-pub use backend::{Backend, Pool};
+pub use backend::{Backend, ConnectionView, Pool, PoolView};
 pub use control::{CancelHandle, Waker};
 pub use session::{Progress, Session};

@@ -68,7 +68,7 @@ mod front;
 
 pub use connection::{Connection, Database, Prepared, Split};
 pub use error::{Error, Interruption};
-pub use front::{Backend, CancelHandle, Pool, Progress, Session, Waker};
+pub use front::{Backend, CancelHandle, ConnectionView, Pool, PoolView, Progress, Session, Waker};
 pub use interrupt::{Interrupter, Job};
 pub use limits::Limits;
 pub use options::{Admit, CacheOptions, OpenOptions, Synchronous};

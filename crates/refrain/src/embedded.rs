@@ -16,7 +16,7 @@ use refrain_config::{Sqlite, StatementAdmission, Synchronous};
 use refrain_engine::Conn;
 use refrain_engine::event::Core;
 use refrain_lite::{
-    Admit, Backend, CacheOptions, Database, OpenOptions, Pool, Synchronous as Durability,
+    Admit, Backend, CacheOptions, Database, OpenOptions, Pool, PoolView, Synchronous as Durability,
 };
 
 use crate::guest::{Done, Guest};
@@ -36,6 +36,13 @@ struct Served {
     pools: BTreeMap<Core, Arc<Pool>>,
 }
 
+/// A core's connections to a file.
+pub(crate) struct PoolOf {
+    pub(crate) path: String,
+    pub(crate) core: Core,
+    pub(crate) view: PoolView,
+}
+
 impl Files {
     /// Opens a file for a core, or finds it open.
     ///
@@ -49,6 +56,21 @@ impl Files {
         }
         let Served { backend, pools } = &mut served.get_mut(file).expect("it was put in");
         Ok(Arc::clone(pools.entry(core).or_insert_with(|| Pool::new(backend))))
+    }
+
+    /// All pools of all files, as they are now.
+    pub(crate) fn pools(&self) -> Vec<PoolOf> {
+        let mut found = Vec::new();
+        for (file, served) in self.served().iter() {
+            let path = file.path.display().to_string();
+            found.extend(served.pools.iter().map(|(core, pool)| PoolOf {
+                path: path.clone(),
+                core: *core,
+                view: pool.view(),
+            }));
+        }
+        found.sort_by(|one, other| (&one.path, one.core).cmp(&(&other.path, other.core)));
+        found
     }
 
     fn served(&self) -> MutexGuard<'_, HashMap<Arc<Sqlite>, Served>> {

@@ -14,7 +14,9 @@ use std::time::Duration;
 
 use refrain_engine::snapshot::{ClientState, PoolView, ServerState, Snapshot};
 use refrain_engine::stats::{BUCKETS, Histogram};
+use refrain_lite::CacheStats;
 
+use crate::embedded::PoolOf;
 use crate::state::State;
 use crate::sum::{self, Key};
 
@@ -35,6 +37,7 @@ pub(crate) fn text(state: &State) -> String {
     let mut text = Text::default();
     program(&mut text, state, &snapshots);
     pools(&mut text, &snapshots);
+    statement_caches(&mut text, &state.files.pools());
     text.0
 }
 
@@ -105,6 +108,56 @@ fn pools(text: &mut Text, snapshots: &[Snapshot]) {
         text.family(&name, "histogram", help);
         for (key, pool) in &pools {
             text.histogram(&name, &labels(key), histogram(pool));
+        }
+    }
+}
+
+/// A figure of the statement caches of SQLite's connections: its name, kind and meaning, and how it is found.
+type CacheFigure = (&'static str, &'static str, &'static str, fn(&CacheStats) -> f64);
+
+const CACHE_FIGURES: [CacheFigure; 9] = [
+    ("entries", "gauge", "Statements kept and not in use.", |stats| stats.entries as f64),
+    ("bytes", "gauge", "Memory of these.", |stats| stats.bytes as f64),
+    ("hits_total", "counter", "Texts found compiled.", |stats| stats.hits as f64),
+    ("misses_total", "counter", "Texts that were compiled.", |stats| stats.misses as f64),
+    ("first_uses_total", "counter", "Of the misses, those of new texts.", |stats| {
+        stats.first_uses as f64
+    }),
+    ("busy_misses_total", "counter", "Of the misses, those of texts just in use.", |stats| {
+        stats.busy_misses as f64
+    }),
+    ("evictions_total", "counter", "Kept statements that made room.", |stats| {
+        stats.evictions as f64
+    }),
+    ("reprepares_total", "counter", "Statements that SQLite compiled anew.", |stats| {
+        stats.reprepares as f64
+    }),
+    ("saved_seconds_total", "counter", "Time that the hits did not spend in compiling.", |stats| {
+        stats.saved_ns as f64 / 1e9
+    }),
+];
+
+fn statement_caches(text: &mut Text, pools: &[PoolOf]) {
+    let mut files: BTreeMap<&str, CacheStats> = BTreeMap::new();
+    let mut connections: BTreeMap<&str, usize> = BTreeMap::new();
+    for PoolOf { path, view, .. } in pools {
+        let sum = files.entry(path).or_default();
+        *sum += view.closed;
+        view.connections.iter().for_each(|connection| *sum += connection.stats);
+        *connections.entry(path).or_default() += view.connections.len();
+    }
+    if files.is_empty() {
+        return;
+    }
+    text.family("refrain_sqlite_connections", "gauge", "Connections to the file.");
+    for (path, count) in connections {
+        text.sample("refrain_sqlite_connections", &[("path", path)], count);
+    }
+    for (name, kind, help, value) in CACHE_FIGURES {
+        let name = format!("refrain_stmt_cache_{name}");
+        text.family(&name, kind, help);
+        for (path, stats) in &files {
+            text.sample(&name, &[("path", path)], value(stats));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What the sessions of one database file share, and where their connections come from.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -12,6 +12,7 @@ use crate::front::functions;
 use crate::front::queue::Queue;
 use crate::front::settings::VERSION;
 use crate::front::threads::Threads;
+use crate::stats::{CacheStats, StatementStats};
 
 /// Connections that a pool keeps without work for them.
 const IDLE_MAX: usize = 16;
@@ -117,17 +118,54 @@ pub struct Pool {
     pub(crate) backend: Arc<Backend>,
     #[expect(clippy::vec_box, reason = "a connection goes from hand to hand and is large")]
     idle: Mutex<Vec<Box<Connection>>>,
+    books: Mutex<Books>,
+}
+
+/// What is known of a pool's connections, those in use included.
+#[derive(Default)]
+struct Books {
+    /// By number; of one in use, what was known when it was last looked at.
+    open: BTreeMap<u64, CacheStats>,
+    /// What those that were closed had done.
+    closed: CacheStats,
+}
+
+/// A pool as it is at one moment.
+pub struct PoolView {
+    /// Its connections.
+    pub connections: Vec<ConnectionView>,
+    /// What the statement caches of closed connections had done.
+    pub closed: CacheStats,
+    /// Statements that are kept by connections not in use.
+    pub statements: Vec<StatementStats>,
+}
+
+/// A connection of a pool.
+pub struct ConnectionView {
+    /// Its number in this process.
+    pub number: u64,
+    /// Whether a session has it; then the figures are those of an earlier look.
+    pub in_use: bool,
+    /// How many statements it keeps at most.
+    pub size: usize,
+    /// What its statement cache did.
+    pub stats: CacheStats,
 }
 
 impl Pool {
     /// A pool without connections; each is opened when it is needed.
     pub fn new(backend: &Arc<Backend>) -> Arc<Self> {
-        Arc::new(Self { backend: backend.clone(), idle: Mutex::default() })
+        let (idle, books) = (Mutex::default(), Mutex::default());
+        Arc::new(Self { backend: backend.clone(), idle, books })
     }
 
     #[expect(clippy::vec_box, reason = "as above")]
     fn idle(&self) -> MutexGuard<'_, Vec<Box<Connection>>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn books(&self) -> MutexGuard<'_, Books> {
+        self.books.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The connection that was given back last, or a new one.
@@ -138,6 +176,7 @@ impl Pool {
             None => {
                 let connection = Box::new(self.backend.database.connect()?);
                 functions::define(&connection)?;
+                self.books().open.insert(connection.number(), CacheStats::default());
                 Ok(connection)
             }
         }
@@ -147,12 +186,40 @@ impl Pool {
     pub(crate) fn put(&self, connection: Box<Connection>) {
         let mut idle = self.idle();
         if idle.len() < IDLE_MAX {
-            idle.push(connection);
+            return idle.push(connection);
         }
+        drop(idle);
+        self.close(connection);
+    }
+
+    /// Closes a connection, and remembers what it did.
+    pub(crate) fn close(&self, connection: Box<Connection>) {
+        let mut books = self.books();
+        books.open.remove(&connection.number());
+        books.closed += CacheStats { entries: 0, bytes: 0, ..connection.cache_stats() };
     }
 
     /// Looks at the connections that are not in use just now, say for what their caches did.
     pub fn inspect(&self, mut look: impl FnMut(&Connection)) {
         self.idle().iter().for_each(|connection| look(connection));
+    }
+
+    /// What its connections are and did. Holds up whoever takes one meanwhile.
+    pub fn view(&self) -> PoolView {
+        let mut statements = Vec::new();
+        let mut idle = BTreeMap::new();
+        self.inspect(|connection| {
+            idle.insert(connection.number(), connection.cache_stats());
+            statements.append(&mut connection.statement_stats());
+        });
+        let mut books = self.books();
+        let connections = books.open.iter_mut().map(|(number, known)| {
+            let found = idle.get(number);
+            *known = found.copied().unwrap_or(*known);
+            let size = self.backend.database.cache_size();
+            ConnectionView { number: *number, in_use: found.is_none(), size, stats: *known }
+        });
+        let connections = connections.collect();
+        PoolView { connections, closed: books.closed, statements }
     }
 }

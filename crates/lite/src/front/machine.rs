@@ -309,6 +309,15 @@ impl Machine {
         self.told = now;
     }
 
+    /// Closes the connection, which nobody else may have: with it goes what is this session's own.
+    fn close_connection(&mut self) {
+        self.owns = false;
+        self.context.control.works_on(None);
+        if let Some(connection) = self.connection.take() {
+            self.pool.close(connection);
+        }
+    }
+
     /// Takes a connection for the session, if it has none.
     fn connect(&mut self) -> Result<Box<Connection>, Failure> {
         if let Some(connection) = self.connection.take() {
@@ -373,10 +382,12 @@ impl Machine {
 
 impl Drop for Machine {
     fn drop(&mut self) {
-        let connection = self.connection.take();
-        self.transaction.rollback(connection.as_deref());
+        self.transaction.rollback(self.connection.as_deref());
+        if self.owns {
+            return self.close_connection();
+        }
         self.context.control.works_on(None);
-        if let Some(connection) = connection.filter(|_| !self.owns) {
+        if let Some(connection) = self.connection.take() {
             connection.discard_parked();
             self.pool.put(connection);
         }

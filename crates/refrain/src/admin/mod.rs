@@ -17,6 +17,7 @@ mod view;
 mod sockets;
 mod pgbouncer;
 mod own;
+mod lite;
 mod show;
 mod commands;
 

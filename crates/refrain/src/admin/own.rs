@@ -62,7 +62,7 @@ pub(super) const PREPARED: Listing<Pool> = Listing {
 };
 
 /// The part of hits, with four digits; empty where there is nothing to divide.
-fn ratio(hits: u64, misses: u64) -> String {
+pub(super) fn ratio(hits: u64, misses: u64) -> String {
     match hits.saturating_add(misses) {
         0 => String::new(),
         all => format!("{:.4}", hits as f64 / all as f64),

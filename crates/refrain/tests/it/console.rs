@@ -306,7 +306,8 @@ fn e91_nothing_stays_counted() {
     eventually("no server has any", || sum("servers") == 0);
 }
 
-fn scrape(port: u16) -> String {
+/// What a collector of metrics is told.
+pub(crate) fn scrape(port: u16) -> String {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
     stream.set_read_timeout(Some(LIMIT)).unwrap();
     stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();

@@ -2,12 +2,15 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use refrain_differ::msg::Msg;
-use xtask::proxy::Refrain;
+use xtask::postgres::free_port;
+use xtask::proxy::{Refrain, program};
 
+use crate::console::scrape;
 use crate::session::{Session, bind, cancel_request, execute, parse, query};
 use crate::world::{Config, Proxy, eventually, psql};
 
@@ -184,8 +187,35 @@ fn a_client_that_does_not_read_holds_rows_back() {
 }
 
 #[test]
+fn the_statement_cache_is_seen() {
+    let port = free_port().unwrap();
+    let metrics = format!("\"127.0.0.1:{port}\"");
+    let proxy = Config::embedded().general("metrics_listen", &metrics).pool("pool_size", "1");
+    let proxy = proxy.general("workers", "1").server("stmt_cache_size", "50").start();
+    monsters(&proxy);
+    let mut session = proxy.open("app");
+    let lookup = "select name from monster where id = 2";
+    for _ in 0..10 {
+        assert_eq!(session.value(lookup), "bat");
+    }
+    let caches = proxy.show("stmt_cache");
+    assert_eq!(caches.len(), 1, "{caches:?}");
+    let number = |name: &str| caches[0][name].parse::<u64>().unwrap();
+    assert_eq!((number("size"), number("hits"), number("reprepares")), (50, 8, 0));
+    assert!(number("entries") >= 1 && number("bytes") > 0 && number("first_uses") >= 1);
+    assert!(caches[0]["hit_rate"].starts_with("0."));
+    let texts = proxy.show("stmt_cache_texts");
+    let row = texts.iter().find(|row| row["text"] == lookup).unwrap();
+    assert_eq!((row["hits"].as_str(), row["path"].as_str()), ("8", "it.db"));
+    let scraped = scrape(port);
+    assert!(scraped.contains("\nrefrain_stmt_cache_hits_total{path=\"it.db\"} 8\n"), "{scraped}");
+}
+
+#[test]
 fn a_file_that_cannot_be_opened_says_so_at_the_start() {
-    let config = "auth = \"trust\"\n[databases.app]\nurl = \"sqlite:/no/such/folder/app.db\"\n";
-    let error = Refrain::start(config).unwrap_err().to_string();
-    assert!(error.contains("/no/such/folder/app.db"), "{error}");
+    let mut command = Command::new(program().unwrap());
+    command.arg("sqlite:/no/such/folder/app.db").args(["--listen", "127.0.0.1:0"]);
+    let output = command.args(["--metrics-listen", "off"]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && said.contains("/no/such/folder/app.db"), "{said}");
 }

@@ -252,9 +252,8 @@ impl Machine {
                 return Err(Failure::new(state::ACTIVE_TRANSACTION, message));
             }
             // Temporary tables go with their connection.
-            if std::mem::take(&mut self.owns) {
-                self.context.control.works_on(None);
-                self.connection = None;
+            if self.owns {
+                self.close_connection();
             }
         }
         if what == "ALL" {
