@@ -401,7 +401,7 @@ fn pass(direct: &Frame, proxied: &Frame, features: &Features) -> Option<usize> {
     if misread && gone {
         return Some(3);
     }
-    let divides = |frame: &Frame| fails(frame, b"22012");
+    let divides = |frame: &Frame| frame.tag == b'E' && frame.field(b'C').starts_with(b"22");
     if direct.tag == b'2' && divides(proxied) || proxied.tag == b'2' && divides(direct) {
         return Some(4);
     }

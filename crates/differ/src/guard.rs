@@ -69,7 +69,36 @@ impl Guard {
 /// True if the step brings PostgreSQL itself to where nothing can be compared.
 #[must_use]
 pub fn harms(ledger: &Ledger, msgs: &[Msg]) -> bool {
-    may_crash(ledger, msgs) || breaks_session(ledger, msgs)
+    may_crash(ledger, msgs)
+        || breaks_session(ledger, msgs)
+        || msgs.iter().any(resets_amid)
+        || strays(msgs)
+}
+
+/// True if CopyDone or CopyFail comes before an Execute: if that is of a COPY, the Sync behind it is part of the data, and
+/// the session waits for more.
+fn strays(msgs: &[Msg]) -> bool {
+    let mut ended = false;
+    msgs.iter().any(|msg| match msg {
+        Msg::CopyDone | Msg::CopyFail(_) => {
+            ended = true;
+            false
+        }
+        Msg::Execute(..) => ended,
+        _ => false,
+    })
+}
+
+/// True for a query string that goes on behind a RESET: the settings a client began with can be put in their place
+/// only when the string is over.
+fn resets_amid(msg: &Msg) -> bool {
+    let Msg::Query(sql) = msg else { return false };
+    let text = String::from_utf8_lossy(sql).to_ascii_lowercase();
+    let resets = |at: usize| !text[at..].trim_end_matches([';', ' ']).contains(';');
+    ["reset ", "discard all", "to default"]
+        .iter()
+        .filter_map(|word| text.find(word))
+        .any(|at| !resets(at))
 }
 
 /// True if the step uses an unnamed portal that a failed Query may have left behind.
@@ -137,13 +166,24 @@ impl Walk {
 
     fn allows(&mut self, ledger: &Ledger, msg: &Msg) -> bool {
         let name = match msg {
+            // A name that is taken stays what it is.
+            Msg::Parse(name, ..) if !name.is_empty() && self.look(ledger, name).is_some() => {
+                return true;
+            }
             Msg::Parse(name, sql, _) => {
                 self.local.insert(name.clone(), (sql.clone(), self.env));
                 return true;
             }
             Msg::Bind(bind) => bind.stmt.clone(),
             // Describe analyses a text anew if its plan has been invalidated.
-            Msg::DescribeStatement(name) => name.clone(),
+            Msg::DescribeStatement(name) => {
+                // What a FETCH returns is settled at its Parse, by the cursor that was open then.
+                let fetches = |sql: &[u8]| sql.to_ascii_lowercase().starts_with(b"fetch");
+                if self.look(ledger, name).is_some_and(|(sql, _)| fetches(sql)) {
+                    return false;
+                }
+                name.clone()
+            }
             Msg::Query(sql) => match executed_name(sql) {
                 Some(name) => name,
                 None => return true,

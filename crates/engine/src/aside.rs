@@ -13,7 +13,6 @@ use crate::client::Pins;
 use crate::ledger::{Entry, Fate, Owed, Purpose};
 use crate::names::Name;
 use crate::settings::{self, Edit, Since, Standing};
-use crate::statement::Statement;
 use crate::talk::{Stop, Talk};
 
 /// Settings of a client's own making that are asked for by name; one that makes more keeps its server.
@@ -79,21 +78,17 @@ impl Talk<'_> {
         self.owe(Entry::new(Owed::Sync, Fate::Forward).with(Traits::RESET));
     }
 
-    /// Runs it right before a statement whose constants are read by it, if it is still to come. It comes all the same: the
-    /// segment may fail.
-    #[inline]
-    pub(crate) fn restore_for(&mut self, statement: &Statement) {
-        if self.client.restores.is_some() && statement.has_constants() {
-            self.restore_now();
+    /// Runs it in segments of its own, behind a message that ended its transaction at once and whose reply has come: what
+    /// comes next may fail, and must not take it back.
+    pub(crate) fn restore_apart(&mut self, first: &Edit) {
+        if self.server.ledger.is_open() {
+            write::sync(self.out());
+            self.owe_us(Owed::Sync, Purpose::Restore, 0);
         }
-    }
-
-    /// Runs it where the client's messages stand, if it is still to come.
-    pub(crate) fn restore_now(&mut self) {
-        if let Some(first) = &self.client.restores {
-            let text = settings::restore(first);
-            self.run_aside(&text, Purpose::Environment);
-        }
+        self.run_aside(&settings::restore(first), Purpose::Restore);
+        write::sync(self.out());
+        let end = Fate::Swallow(Purpose::Restore);
+        self.owe(Entry::new(Owed::Sync, end).with(Traits::RESET));
     }
 
     /// Tells the client those of its first settings that are others now.

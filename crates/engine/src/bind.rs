@@ -34,7 +34,6 @@ impl Talk<'_> {
         if self.is_stale(bind.statement, &local)? {
             return Ok(self.bind_stale(message, &bind, local.statement.id));
         }
-        self.restore_for(&local.statement);
         let place = self.place(bind.statement, &local);
         self.send_bind(message, &bind, &local, place);
         let entry = Entry::new(Owed::Bind, Fate::Forward).about(local.statement.id);

@@ -128,12 +128,14 @@ impl Pins {
 pub(crate) type Portal = Option<Rc<Local>>;
 
 /// A message that drops all statements if it succeeds.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(crate) struct Barrier {
     /// Its ledger entry.
     pub(crate) seq: Seq,
     /// Commands of its text whose end has not been told yet.
     pub(crate) commands: u8,
+    /// Those of the client's first settings that are to be restored when it is done.
+    pub(crate) restores: Option<Box<Edit>>,
 }
 
 /// A client.
@@ -160,8 +162,6 @@ pub(crate) struct Client {
     pub(crate) paused: bool,
     /// Whether an error makes the server, and so the proxy, ignore it up to its next Sync.
     pub(crate) skipping: bool,
-    /// Those of its first settings that are to be restored behind its next Sync.
-    pub(crate) restores: Option<Box<Edit>>,
     /// Whether its statements are kept across servers.
     pub(crate) managed: bool,
     /// The minor protocol version agreed on.
@@ -232,7 +232,6 @@ impl Client {
             blocked: Blocked::No,
             paused: false,
             skipping: false,
-            restores: None,
             managed: true,
             minor: 0,
             cancel_wanted: false,

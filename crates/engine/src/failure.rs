@@ -12,6 +12,7 @@ use refrain_wire::write;
 
 use crate::client::Pins;
 use crate::ledger::{Entry, Failed, Fate, Owed, Purpose, Refusal};
+use crate::names::{ClientStatement, Name};
 use crate::reply::Halt;
 use crate::talk::Talk;
 use crate::undo::{ClientUndo, Reverted};
@@ -32,12 +33,16 @@ impl Talk<'_> {
         // As long as the client has it.
         let name = self.client_name(&failed.entry);
         self.undo(&failed);
+        if let Some(barrier) = self.client.barrier.as_mut().filter(|b| failed.struck(b.seq)) {
+            barrier.restores = None;
+        }
         self.server.close_needed |= failed.early_syncs;
         self.client.skipping |= failed.open;
         if self.hushes(&failed) {
             return Ok(());
         }
         self.learn(&failed.entry, &fields);
+        self.learn_end(&failed.entry, &fields, name.as_ref());
         match failed.entry.fate {
             Fate::Swallow(Purpose::PutRight) => {
                 self.tell_as_fatal(&fields);
@@ -81,12 +86,10 @@ impl Talk<'_> {
     /// Takes back what the messages changed that failed or were skipped.
     fn undo(&mut self, failed: &Failed) {
         let undone = &mut self.hub.pool(self.server.pool).counters.undone;
-        let mut never = Vec::new();
+        let (mut never, mut before) = (Vec::new(), None);
         for Reverted { undo, failed: own } in self.client.undos.fail(failed) {
             *undone += 1;
             match undo {
-                // A later segment has changed it since.
-                ClientUndo::Unnamed(_) if !failed.covers(self.client.unnamed_changed) => {}
                 ClientUndo::Named(name) => {
                     drop(self.client.names.remove(&name));
                     never.push(name);
@@ -97,9 +100,11 @@ impl Talk<'_> {
                     }
                 }
                 // PostgreSQL drops the old unnamed statement before it looks at the new one.
-                ClientUndo::Unnamed(_) if own => self.client.unnamed = None,
-                ClientUndo::Unnamed(old) => self.client.unnamed = old,
+                ClientUndo::Unnamed(old) => before = Some(old.filter(|_| !own)),
             }
+        }
+        if let Some(unnamed) = before {
+            self.undo_unnamed(failed, unnamed);
         }
         // What later segments would bring back was not there when they closed it.
         if !never.is_empty() {
@@ -111,9 +116,24 @@ impl Talk<'_> {
         self.server.undo(failed);
     }
 
+    /// The unnamed statement is the one that was before: for the first later segment that has changed it, or now.
+    fn undo_unnamed(&mut self, failed: &Failed, before: Option<ClientStatement>) {
+        let mut before = Some(before);
+        if failed.covers(self.client.unnamed_changed) {
+            self.client.unnamed = before.take().flatten();
+        }
+        self.client.undos.retain(|undo| {
+            if let ClientUndo::Unnamed(old) = undo
+                && let Some(before) = before.take()
+            {
+                *old = before;
+            }
+            true
+        });
+    }
+
     /// What the error says about a statement.
     fn learn(&mut self, entry: &Entry, fields: &Fields<'_>) {
-        self.learn_end(entry, fields);
         let uses = matches!(entry.owed, Owed::Bind | Owed::DescribeStatement | Owed::Execute);
         if !uses || entry.statement == 0 || matches!(entry.fate, Fate::Refuse(_)) {
             return;
@@ -148,12 +168,19 @@ impl Talk<'_> {
 
     /// A constraint that fails as the transaction of a query ends: what the last command dropped was dropped all the
     /// same, though its end is not told.
-    fn learn_end(&mut self, entry: &Entry, fields: &Fields<'_>) {
-        let last = self.client.barrier.is_some_and(|barrier| barrier.commands == 1);
+    fn learn_end(&mut self, entry: &Entry, fields: &Fields<'_>, name: Option<&Name>) {
+        if entry.owed != Owed::Query || !fields.sqlstate().starts_with(b"23") {
+            return;
+        }
+        let last = self.client.barrier.as_ref().is_some_and(|barrier| barrier.commands == 1);
         let drops = entry.traits.intersects(Traits::DEALLOCATE_ALL | Traits::DISCARD_ALL);
-        if drops && last && entry.owed == Owed::Query && fields.sqlstate().starts_with(b"23") {
+        if drops && last {
             self.server.slots.doubt_all();
             drop(self.client.names.take());
+        }
+        if let Some(name) = name.filter(|_| entry.traits.contains(Traits::DEALLOCATE)) {
+            self.server.slots.doubt(entry.statement);
+            drop(self.client.names.remove(name));
         }
     }
 

@@ -16,6 +16,8 @@ pub enum Cause {
     ClientGone,
     /// The client broke the protocol.
     ClientProtocol,
+    /// It said something else where the server waits for its COPY data.
+    Synchronization,
     /// The client's protocol version is not spoken.
     ClientVersion,
     /// Wrong password, unknown user, or a user without one.
@@ -77,6 +79,12 @@ const TABLE: &[Row] = &[
     row(Cause::Terminated, "terminated", "", ""),
     row(Cause::ClientGone, "client_gone", "", ""),
     row(Cause::ClientProtocol, "client_protocol", "08P01", "invalid message"),
+    row(
+        Cause::Synchronization,
+        "synchronization",
+        "08P01",
+        "terminating connection because protocol synchronization was lost",
+    ),
     row(Cause::ClientVersion, "client_version", "0A000", "unsupported frontend protocol"),
     row(Cause::Login, "login", "28P01", "password authentication failed"),
     row(Cause::UnknownDatabase, "unknown_database", "3D000", "database does not exist"),

@@ -331,6 +331,14 @@ impl Ledger {
         self.copying == Copying::In && !self.entries.iter().any(|e| e.owed == Owed::CopyEnd)
     }
 
+    /// The reply of our making that stands right behind the oldest entry.
+    pub(crate) fn next_made(&self) -> Option<Made> {
+        match self.entries.get(1)?.fate {
+            Fate::MadeUp(made) => Some(made),
+            _ => None,
+        }
+    }
+
     /// Whether nothing is owed.
     pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty()
@@ -459,6 +467,11 @@ pub(crate) struct Failed {
 }
 
 impl Failed {
+    /// Whether this entry failed or was skipped.
+    pub(crate) fn struck(&self, seq: Seq) -> bool {
+        seq == self.seq || (self.seq..self.until).contains(&seq)
+    }
+
     /// Whether this segment is among those that failed.
     pub(crate) fn covers(&self, segment: Segment) -> bool {
         let (first, last) = self.segments;

@@ -1,6 +1,7 @@
 //! What a server can owe, and what can become of it: the entries of the [`crate::ledger`].
 
 use refrain_sql::Traits;
+use refrain_wire::tag::front;
 
 /// What a server owes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,6 +104,17 @@ pub(crate) enum Made {
     Deallocate,
     /// CommandComplete `DEALLOCATE ALL`.
     DeallocateAll,
+}
+
+impl Made {
+    /// The tag of the message that it answers.
+    pub(crate) fn answers(self) -> u8 {
+        match self {
+            Self::Parse => front::PARSE,
+            Self::Close => front::CLOSE,
+            Self::Deallocate | Self::DeallocateAll => front::QUERY,
+        }
+    }
 }
 
 /// One reply, or one run of replies, that is owed.

@@ -60,7 +60,6 @@ impl Talk<'_> {
         }
         let local = self.intern(parse.tail);
         self.gate_in_doubt(&local)?;
-        self.restore_for(&local.statement);
         let seq = if self.parse_is_known(&local)? {
             self.server.ledger.extend(&mut self.client.changed);
             self.pool().counters.parses_answered += 1;
@@ -94,7 +93,6 @@ impl Talk<'_> {
     fn parse_unnamed(&mut self, message: &Message<'_>, parse: &Parse<'_>) -> Result<usize, Stop> {
         self.pool().counters.client_parses += 1;
         let local = self.intern(parse.tail);
-        self.restore_for(&local.statement);
         let known = self.unnamed_is(&local) && !self.server.ledger.has_failed();
         let seq = if known {
             self.pool().counters.parses_answered += 1;
@@ -163,8 +161,9 @@ impl Talk<'_> {
         let local = self.hub.texts.intern(&shared.registry, identity, self.client.current());
         let statement = &local.statement;
         if statement.epoch() < epoch {
-            // The schema changed since this generation began: a new client must not get an old plan (E65).
-            if statement.counts().1 == 0 {
+            // The schema changed since this generation began: a new client must not get an old plan (E65), nor be told
+            // that a server has accepted the text.
+            if statement.is_new() {
                 statement.start_epoch(epoch);
             } else if statement.begin_generation(statement.generation(), epoch) {
                 self.pool().counters.generations += 1;
@@ -323,11 +322,11 @@ impl Talk<'_> {
     /// to the client's. In a segment of its own where there is none yet, so as not to count in the client's.
     fn prepare_foreign(&mut self, local: &Rc<Local>) -> Place {
         let (own, other) = (self.client.current().clone(), local.profile.clone());
-        let open = self.server.ledger.is_open();
+        let alone = !self.server.ledger.is_open() && self.server.ledger.is_empty();
         self.run_aside(&settings::reading(&own, &other), Purpose::Environment);
         self.send_parse_named(local, Fate::Swallow(Purpose::Prepare));
         self.run_aside(&settings::reading(&other, &own), Purpose::Environment);
-        if !open {
+        if alone {
             write::sync(self.out());
             self.owe_us(Owed::Sync, Purpose::Prepare, 0);
         }
@@ -379,7 +378,9 @@ impl Talk<'_> {
         }
         let there = match name.is_empty() {
             true => self.unnamed_is(local),
-            false => self.server.slots.peek(local.statement.id).is_some(),
+            false => self.server.slots.peek(local.statement.id).is_some_and(|slot| {
+                slot.generation == local.statement.generation() && self.server.ledger.is_sure(slot)
+            }),
         };
         if there {
             return Ok(());

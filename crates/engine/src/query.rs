@@ -49,8 +49,6 @@ impl Talk<'_> {
         if !self.server.ledger.is_empty() && first.is_some() {
             return Err(Stop::Gate);
         }
-        self.restore_now();
-        self.client.restores = None;
         self.forget_unnamed();
         self.note_settings(text, &scan);
         self.note_vacated(text, &scan);

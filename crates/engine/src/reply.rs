@@ -36,6 +36,8 @@ pub(crate) enum Halt {
     Broken,
     /// A change of settings that the client's login depends on was refused; the client was told.
     Refused,
+    /// The client has said something else where the server waits for its COPY data; it was told.
+    Intruded,
 }
 
 impl From<Surprise> for Halt {
@@ -197,7 +199,15 @@ impl Talk<'_> {
             self.settle(settled.seq);
             self.make_up_due(run);
         }
-        Ok(())
+        // The server does not see the message that ends the session: it was answered here.
+        match self.server.ledger.next_made().filter(|_| tag == back::COPY_IN_RESPONSE) {
+            None => Ok(()),
+            Some(made) => {
+                self.flush(run);
+                self.intruded(made.answers());
+                Err(Halt::Intruded)
+            }
+        }
     }
 
     /// Replies of our making whose turn has come.
@@ -234,7 +244,11 @@ impl Talk<'_> {
         if entry.statement == 0 {
             return;
         }
-        let columns = self.hub.shared.registry.hash_bytes(columns);
+        let mut rows = std::mem::take(&mut self.hub.scratch);
+        rows.clear();
+        read::row_shape(&mut rows, columns);
+        let columns = self.hub.shared.registry.hash_bytes(&rows);
+        self.hub.scratch = rows;
         let hash = self.server.described ^ columns.rotate_left(1);
         let id = entry.statement;
         let slot = self.server.slots.peek(id).map(|slot| slot.generation);

@@ -11,8 +11,10 @@
 //! the moment it sees the error: what the server would ignore must not change what is known of it (E37).
 
 use refrain_sql::{Kind, Traits};
+
 use refrain_wire::front::{self as read, NAME_BYTES_MAX, Target};
 use refrain_wire::tag::front;
+use refrain_wire::write::Report;
 use refrain_wire::{Header, Malformed, write};
 
 use crate::client::Barrier;
@@ -97,16 +99,24 @@ impl Talk<'_> {
             return Err(Stop::Gate);
         }
         if self.server.ledger.copying() == Copying::In && self.intrudes(&message) {
-            return Ok(self.pass(&message));
+            return Err(self.intruded(message.header.tag));
         }
         self.dispatch(&message)
     }
 
-    /// Whether a message comes while the server waits for data: PostgreSQL refuses it as it is, and it must not wait.
+    /// Whether a message comes while the server waits for data: PostgreSQL ends the session over it.
     fn intrudes(&self, message: &Message<'_>) -> bool {
         use front::{BIND, CLOSE, DESCRIBE, EXECUTE, FUNCTION_CALL, PARSE, QUERY};
         let intruders = [BIND, CLOSE, DESCRIBE, EXECUTE, FUNCTION_CALL, PARSE, QUERY];
         self.server.ledger.awaits_data() && intruders.contains(&message.header.tag)
+    }
+
+    /// Says so in its words. The message is not passed on: a cancel request may have ended the COPY meanwhile.
+    pub(crate) fn intruded(&mut self, tag: u8) -> Stop {
+        let message = format!("unexpected message type 0x{tag:02X} during COPY from stdin");
+        let report = Report { severity: "ERROR", sqlstate: "08P01", message: &message, hint: "" };
+        write::error(self.ports.out(self.client.conn), &report);
+        Stop::End(Cause::Synchronization)
     }
 
     #[inline]
@@ -138,19 +148,23 @@ impl Talk<'_> {
     /// Whether what the client says next depends on a message that may drop all statements (E46).
     #[inline]
     fn is_barred(&mut self) -> bool {
-        let Some(barrier) = self.client.barrier else { return false };
-        let barred = self.server.ledger.owes(barrier.seq);
-        if !barred {
-            self.client.barrier = None;
+        let Some(barrier) = &mut self.client.barrier else { return false };
+        if self.server.ledger.owes(barrier.seq) {
+            return true;
         }
-        barred
+        let restores = barrier.restores.take();
+        self.client.barrier = None;
+        if let Some(first) = restores {
+            self.restore_apart(&first);
+        }
+        false
     }
 
     /// Has the client wait behind a message that may drop all statements.
     #[inline]
     pub(crate) fn bar(&mut self, seq: Seq, traits: Traits, commands: u8) {
         if traits.intersects(Traits::DISCARD_ALL | Traits::DEALLOCATE_ALL) {
-            self.client.barrier = Some(Barrier { seq, commands });
+            self.client.barrier = Some(Barrier { seq, commands, restores: None });
         }
     }
 
@@ -198,12 +212,6 @@ impl Talk<'_> {
 
     #[inline]
     fn sync(&mut self, message: &Message<'_>) -> usize {
-        if let Some(first) = self.client.restores.take() {
-            self.owe(Entry::new(Owed::Sync, Fate::Held));
-            let used = self.pass(message);
-            self.restore(&first);
-            return used;
-        }
         self.owe(Entry::new(Owed::Sync, Fate::Forward));
         self.pass(message)
     }
@@ -232,9 +240,11 @@ impl Talk<'_> {
         self.bar(seq, scan.traits, 1);
         let used = self.pass(message);
         match self.first_settings(text, scan) {
-            // Another statement behind it would make PostgreSQL refuse the next of its kind.
+            // It ends its transaction at once; the client waits for that.
             Some(first) if scan.traits.contains(Traits::ALONE) => {
-                self.client.restores = Some(first);
+                if let Some(barrier) = &mut self.client.barrier {
+                    barrier.restores = Some(first);
+                }
             }
             Some(first) => self.run_aside(&settings::restore(&first), Purpose::Environment),
             None => {}

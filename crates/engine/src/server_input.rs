@@ -107,6 +107,10 @@ impl Step<'_> {
                 self.refuse_login(client, server);
                 (used, true)
             }
+            Halt::Intruded => {
+                self.end_client(client, Cause::Synchronization);
+                (used, true)
+            }
             Halt::Broken => {
                 self.server_broken(server, Cause::ServerProtocol);
                 (used, true)

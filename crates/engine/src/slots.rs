@@ -158,6 +158,13 @@ impl Slots {
         if full { self.remove(oldest) } else { None }
     }
 
+    /// The server may have dropped this one.
+    pub(crate) fn doubt(&mut self, id: u64) {
+        if let Some(slot) = self.named.peek_mut(&id) {
+            slot.doubtful = true;
+        }
+    }
+
     /// The server may have dropped all that have a name.
     pub(crate) fn doubt_all(&mut self) {
         self.named.iter_mut().for_each(|(_, slot)| slot.doubtful = true);

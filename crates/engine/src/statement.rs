@@ -196,6 +196,11 @@ impl Statement {
         self.epoch.fetch_max(epoch, Relaxed);
     }
 
+    /// Whether nobody has had it yet.
+    pub fn is_new(&self) -> bool {
+        self.counts() == (0, 0, 0)
+    }
+
     /// The schema epoch in which the current generation began.
     pub fn epoch(&self) -> u64 {
         self.epoch.load(Relaxed)

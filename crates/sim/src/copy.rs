@@ -2,7 +2,7 @@
 
 use refrain_wire::front::query_text;
 use refrain_wire::tag::{back, front};
-use refrain_wire::write;
+use refrain_wire::write::{self, Report};
 
 use crate::session::{CopyIn, Fault, Session};
 
@@ -29,9 +29,16 @@ impl Session {
                 let why = String::from_utf8_lossy(why);
                 Err(Fault::new("57014", format!("COPY from stdin failed: {why}")))
             }
-            _ => Err(Fault::protocol(
-                "terminating connection because protocol synchronization was lost",
-            )),
+            other => {
+                let message =
+                    format!("unexpected message type 0x{other:02X} during COPY from stdin");
+                let report =
+                    Report { severity: "ERROR", sqlstate: "08P01", message: &message, hint: "" };
+                write::error(&mut self.out, &report);
+                Err(Fault::protocol(
+                    "terminating connection because protocol synchronization was lost",
+                ))
+            }
         };
         let copy = *copy;
         self.copying = None;

@@ -120,6 +120,21 @@ pub fn columns(body: &[u8]) -> impl Iterator<Item = Option<&[u8]>> {
     })
 }
 
+/// Appends what a RowDescription says of how rows are to be read: of each column the name, the type and its modifier.
+/// The table it comes from and the format are left out. Of anything else, nothing.
+pub fn row_shape(out: &mut Vec<u8>, body: &[u8]) {
+    let mut rest = body.get(2..).unwrap_or(&[]);
+    while let Some((name, after)) = split_string(rest) {
+        // Table (4), column (2), type (4), size (2), modifier (4), format (2).
+        let Some((column, after)) = after.split_first_chunk::<18>() else { return };
+        out.extend_from_slice(name);
+        out.push(0);
+        out.extend_from_slice(&column[6..10]);
+        out.extend_from_slice(&column[12..16]);
+        rest = after;
+    }
+}
+
 /// The fields of an ErrorResponse or NoticeResponse ("Error and Notice Message Fields").
 #[derive(Clone, Copy, Debug)]
 pub struct Fields<'a>(pub &'a [u8]);
@@ -205,6 +220,21 @@ mod tests {
         assert_eq!(backend_key(b"\0\0\0\x01abcd"), Ok((1, &b"abcd"[..])));
         assert!(parameter_status(b"a\0b").is_err());
         assert_eq!(parameter_status(b"a\0b\0"), Ok((&b"a"[..], &b"b"[..])));
+    }
+
+    #[test]
+    fn a_shape_is_that_of_the_rows_and_not_of_the_table() {
+        let column = |table: u8, kind: u8, format: u8| {
+            let mut body = b"\0\x01id\0".to_vec();
+            body.extend_from_slice(&[
+                0, 0, 0, table, 0, 1, 0, 0, 0, kind, 0, 4, 255, 255, 255, 255, 0, format,
+            ]);
+            let mut shape = Vec::new();
+            row_shape(&mut shape, &body);
+            shape
+        };
+        assert_eq!(column(1, 23, 0), column(2, 23, 1));
+        assert_ne!(column(1, 23, 0), column(1, 20, 0));
     }
 
     #[test]
