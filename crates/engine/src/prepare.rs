@@ -93,7 +93,7 @@ impl Talk<'_> {
     fn parse_unnamed(&mut self, message: &Message<'_>, parse: &Parse<'_>) -> Result<usize, Stop> {
         self.pool().counters.client_parses += 1;
         let local = self.intern(parse.tail);
-        let known = self.unnamed_is(&local) && !self.server.ledger.has_failed();
+        let known = self.unnamed_is(&local) && self.server.ledger.status() != Status::Failed;
         let seq = if known {
             self.pool().counters.parses_answered += 1;
             self.make_up(Owed::Parse, Made::Parse)

@@ -95,13 +95,8 @@ fn cargo_test() -> Result<Tally> {
 /// Seeds of the simulator that every run of the suite tries.
 fn sim() -> Result<Tally> {
     let mut sim = Command::new(built("refrain-sim", "sim")?);
-    check(sim.args(["--seeds", "1000"]))
+    check(sim.args(["--seeds", "10000"]))
 }
-
-/// Features of the differential test in which rare differences are known and not mended yet; the long test has
-/// them all.
-const NOT_EXACT_YET: &str =
-    "startup-params,set-reported,set-unreported,env-pipe,ddl,deallocate,discard,vacuum";
 
 /// Random messages through the proxy and directly, compared.
 fn differ() -> Result<Tally> {
@@ -111,7 +106,7 @@ fn differ() -> Result<Tally> {
     let mut differ = Command::new(differ);
     differ.args(["--proxy", &format!("127.0.0.1:{}", proxy.port())]);
     differ.args(["--direct", &format!("{}:{}", cluster.host(), cluster.port())]);
-    check(differ.args(["--segments", "20000", "--without", NOT_EXACT_YET]))
+    check(differ.args(["--segments", "20000"]))
 }
 
 fn through_proxy(version: Version) -> Result<Tally> {
