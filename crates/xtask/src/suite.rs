@@ -98,15 +98,19 @@ fn sim() -> Result<Tally> {
     check(sim.args(["--seeds", "10000"]))
 }
 
-/// Random messages through the proxy and directly, compared.
+/// Random messages through the proxy and directly, compared, with each version of PostgreSQL.
 fn differ() -> Result<Tally> {
     let (program, differ) = (built("refrain", "refrain")?, built("refrain-differ", "differ")?);
-    let cluster = Cluster::start(Version::V15, &[])?;
-    let proxy = Refrain::start_as(&program, &proxy::over(&cluster, "transaction", 2))?;
-    let mut differ = Command::new(differ);
-    differ.args(["--proxy", &format!("127.0.0.1:{}", proxy.port())]);
-    differ.args(["--direct", &format!("{}:{}", cluster.host(), cluster.port())]);
-    check(differ.args(["--segments", "20000"]))
+    let mut tally = Tally::default();
+    for version in [Version::V15, Version::V18] {
+        let cluster = Cluster::start(version, &[])?;
+        let proxy = Refrain::start_as(&program, &proxy::over(&cluster, "transaction", 2))?;
+        let mut differ = Command::new(&differ);
+        differ.args(["--proxy", &format!("127.0.0.1:{}", proxy.port())]);
+        differ.args(["--direct", &format!("{}:{}", cluster.host(), cluster.port())]);
+        tally += check(differ.args(["--segments", "10000"]))?;
+    }
+    Ok(tally)
 }
 
 fn through_proxy(version: Version) -> Result<Tally> {
