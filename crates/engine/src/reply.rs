@@ -225,6 +225,10 @@ impl Talk<'_> {
     fn look_into(&mut self, tag: u8, settled: &Settled, body: &[u8]) {
         match (tag, settled.entry.owed) {
             (back::COMMAND_COMPLETE, _) => self.completed(&settled.entry, body),
+            // What its rows so far have done is done.
+            (back::PORTAL_SUSPENDED, _) if !settled.entry.traits.is_empty() => {
+                self.completed_specially(Tag::Select, settled.entry.traits);
+            }
             (back::PARSE_COMPLETE, _) => {
                 let id = settled.entry.statement;
                 self.for_client_statement(id, |statement| statement.held.local().accept());
@@ -326,7 +330,7 @@ impl Talk<'_> {
         }
     }
 
-    fn pin(&mut self, pin: Pins) {
+    pub(crate) fn pin(&mut self, pin: Pins) {
         self.client.pins.add(pin);
         self.client.unpins.remove(pin);
         self.server.dirty = true;
