@@ -41,6 +41,7 @@ impl Talk<'_> {
         if self.hushes(&failed) {
             return Ok(());
         }
+        self.leaves(&failed.entry);
         self.learn(&failed.entry, &fields);
         self.learn_end(&failed.entry, &fields, name.as_ref());
         match failed.entry.fate {
@@ -164,6 +165,16 @@ impl Talk<'_> {
         if !next.is_some_and(|next| next.fate == failed.entry.fate) {
             self.forward(&failed.entry, fields, None);
         }
+    }
+
+    /// What a statement leaves behind though it failed.
+    fn leaves(&mut self, entry: &Entry) {
+        // Locks of the session outlive the transaction in which they were taken.
+        if entry.traits.contains(Traits::ADVISORY) {
+            self.pin(Pins::ADVISORY);
+        }
+        // The statement that was lent for it to deallocate is still there.
+        self.server.dirty |= entry.traits.contains(Traits::DEALLOCATE);
     }
 
     /// A constraint that fails as the transaction of a query ends: what the last command dropped was dropped all the
