@@ -54,7 +54,9 @@ pub fn everything() -> Result<()> {
     timed("asyncpg's own tests", asyncpg_source)?;
     timed("Node driver", node)?;
     timed("Go driver", go)?;
+    timed("Go drivers for SQLite", go_with_sqlite)?;
     timed("Java driver", java)?;
+    timed("Rust drivers", rust)?;
     Ok(())
 }
 
@@ -134,9 +136,27 @@ pub fn node() -> Result<PathBuf> {
 
 /// The Go driver's test, built.
 pub fn go() -> Result<PathBuf> {
-    let program = dir().join("go-smoke");
+    go_program("go-smoke", ".")
+}
+
+/// The test of Go's drivers against SQLite, built.
+pub fn go_with_sqlite() -> Result<PathBuf> {
+    go_program("go-sqlite", "./sqlite")
+}
+
+/// The test of Rust's drivers against SQLite, built.
+pub fn rust() -> Result<PathBuf> {
+    let target = dir().join("rust");
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.args(["build", "--quiet", "--locked", "--target-dir"]).arg(&target);
+    command::run(cargo.current_dir(drivers().join("rust")))?;
+    Ok(target.join("debug/refrain-smoke"))
+}
+
+fn go_program(name: &str, package: &str) -> Result<PathBuf> {
+    let program = dir().join(name);
     let mut go = Command::new("go");
-    go.args(["build", "-mod=readonly", "-o"]).arg(&program).arg(".");
+    go.args(["build", "-mod=readonly", "-o"]).arg(&program).arg(package);
     command::run(go.current_dir(drivers().join("go")))?;
     Ok(program)
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 
 use crate::command::{self, Tally};
-use crate::drivers::{DRIVERS, Driver};
+use crate::drivers::{DRIVERS, Driver, SQLITE_DRIVERS};
 use crate::postgres::{Cluster, Version};
 use crate::provision;
 use crate::proxy::{self, Refrain};
@@ -31,6 +31,7 @@ const PARTS: &[Part] = &[
     Part { name: "cargo-test", run: cargo_test, drives: false },
     Part { name: "sim", run: sim, drives: false },
     Part { name: "differ", run: differ, drives: false },
+    Part { name: "drivers-sqlite", run: with_sqlite, drives: true },
     Part { name: "drivers-15", run: || through_proxy(Version::V15), drives: true },
     Part { name: "drivers-18", run: || through_proxy(Version::V18), drives: true },
 ];
@@ -117,11 +118,22 @@ fn through_proxy(version: Version) -> Result<Tally> {
     let program = built("refrain", "refrain")?;
     let cluster = Cluster::start(version, &[])?;
     let proxy = Refrain::start_as(&program, &proxy::over(&cluster, "transaction", 20))?;
-    let tally = every_driver(DRIVERS.iter(), proxy.port());
+    Ok(driven(DRIVERS, &proxy))
+}
+
+/// Client libraries against a database of the proxy's own.
+fn with_sqlite() -> Result<Tally> {
+    let program = built("refrain", "refrain")?;
+    let config = "auth = \"trust\"\n[databases.\"*\"]\nurl = \"sqlite:drivers.db\"\n";
+    Ok(driven(SQLITE_DRIVERS, &Refrain::start_as(&program, config)?))
+}
+
+fn driven(drivers: &[Driver], proxy: &Refrain) -> Tally {
+    let tally = every_driver(drivers.iter(), proxy.port());
     if tally.failed > 0 {
         println!("--- the proxy's log\n{}", proxy.log());
     }
-    Ok(tally)
+    tally
 }
 
 /// Runs client libraries straight against PostgreSQL: what they say there is what is right.
