@@ -155,6 +155,10 @@ impl Talk<'_> {
             pool.counters.uncached += 1;
             let statement = Arc::new(shared.registry.make(identity));
             let local = Rc::new(Local::new(statement, self.client.current()));
+            if unsure {
+                // Kept where it was parsed: nobody can say under which settings to do that again.
+                local.used();
+            }
             local.statement.start_epoch(epoch);
             return local;
         }

@@ -236,6 +236,7 @@ impl Talk<'_> {
             self.deallocate_portal(Name::from_slice(&name.fold(text)))?;
         }
         self.note_settings(text, scan);
+        self.note_vacated(text, scan);
         let seq = self.owe(Entry::new(Owed::Execute, Fate::Forward).with(scan.traits));
         self.bar(seq, scan.traits, 1);
         let used = self.pass(message);
