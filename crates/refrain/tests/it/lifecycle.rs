@@ -213,6 +213,10 @@ fn terminating_twice_does_not_wait() {
     let mut busy = proxy.open("postgres");
     busy.run("begin");
     proxy.signal("TERM");
+    // Two signals of a kind that are pending at once are one.
+    eventually("it has heard the first", || {
+        proxy.log().contains("waiting for transactions to end")
+    });
     proxy.signal("TERM");
     assert_eq!(busy.rest().code(), "57P01");
     proxy.wait_for_end();
