@@ -154,6 +154,11 @@ fn for_transaction(local: bool, traits: Traits) -> Traits {
     }
 }
 
+/// Whether what setting a parameter does outlives the transaction.
+fn outlives(traits: Traits) -> bool {
+    !traits.without(Traits::READING).is_empty()
+}
+
 /// What stands between the quotes of a string constant, if that is what it means.
 fn plain(written: &[u8]) -> Option<&[u8]> {
     let inside = written.strip_prefix(b"'")?.strip_suffix(b"'")?;
@@ -238,7 +243,7 @@ impl<'a> SetNames<'a> {
         }
         let target = Target::read(Ahead::new(&self.lexer));
         match (target.form, target.span) {
-            _ if target.traits(text).is_empty() => Found::Nothing,
+            _ if !outlives(target.traits(text)) => Found::Nothing,
             (Some(names), _) => Found::Form(names),
             (_, Some(span)) => Found::Name(parameter_name(span.of(text))),
             _ => Found::Any,
@@ -250,7 +255,7 @@ impl<'a> SetNames<'a> {
         let ahead = || Ahead::new(&self.lexer);
         match mention_of(token, self.lexer.text()) {
             Some(Mention::SetConfig) => match Call::read(ahead()) {
-                Some(call) if call.traits().is_empty() => Found::Nothing,
+                Some(call) if !outlives(call.traits()) => Found::Nothing,
                 Some(Call { name: Some(name), .. }) => Found::Name(Cow::Borrowed(name)),
                 Some(_) => Found::Any,
                 None => Found::Nothing,
