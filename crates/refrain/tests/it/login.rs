@@ -3,10 +3,15 @@
 use xtask::postgres::{AUTH_DATABASE, PASSWORD};
 
 use crate::session::{LIMIT, Session, startup};
-use crate::world::{Config, Proxy, Version, addr, cluster, database, psql};
+use crate::world::{Config, Proxy, Version, addr, cluster, database, eventually, psql};
 
 fn over_15() -> Config {
     Config::over(cluster(Version::V15))
+}
+
+/// The log has a thread of its own: a client may hear of a failure before it is logged.
+fn is_logged(proxy: &Proxy, words: &str) {
+    eventually(&format!("{words:?} is logged"), || proxy.log().contains(words));
 }
 
 fn url(proxy: &Proxy, user: &str, database: &str) -> String {
@@ -105,7 +110,7 @@ fn what_is_wrong_with_our_own_login_is_for_the_log() {
         (error.field(b'C'), error.field(b'M')),
         (&b"08006"[..], &b"server login failed"[..])
     );
-    assert!(proxy.log().contains("password authentication failed for user"), "{}", proxy.log());
+    is_logged(&proxy, "password authentication failed for user");
 }
 
 #[test]
@@ -117,7 +122,7 @@ fn a_server_that_is_not_there_is_for_the_log_too() {
     let error = refused.error().unwrap();
     let told = (error.field(b'C'), error.field(b'M'));
     assert_eq!(told, (&b"08006"[..], &b"could not connect to server"[..]));
-    assert!(proxy.log().contains("127.0.0.1:1: Connection refused"), "{}", proxy.log());
+    is_logged(&proxy, "127.0.0.1:1: Connection refused");
 }
 
 #[test]
@@ -127,7 +132,7 @@ fn one_client_too_many() {
     let params = [("user", "postgres"), ("database", "postgres")];
     assert_eq!(Session::login(proxy.addr(), &params).unwrap_err().code(), "53300");
     one.leave();
-    crate::world::eventually("there is room", || Session::login(proxy.addr(), &params).is_ok());
+    eventually("there is room", || Session::login(proxy.addr(), &params).is_ok());
 }
 
 #[test]
