@@ -44,9 +44,23 @@ impl Talk<'_> {
         if open {
             write::bare(self.out(), front::FLUSH);
         } else {
-            write::sync(self.out());
-            self.owe_us(Owed::Sync, purpose, 0);
+            self.end_segment(purpose);
         }
+    }
+
+    /// Ends a segment of our own, or one that the client is not to hear the end of.
+    pub(crate) fn end_segment(&mut self, purpose: Purpose) {
+        write::sync(self.out());
+        self.owe_us(Owed::Sync, purpose, 0);
+    }
+
+    /// Gives the server an empty statement of this name, in the place of whatever had it.
+    pub(crate) fn take_name(&mut self, name: &[u8]) {
+        let out = self.ports.out(self.server.conn);
+        write::close_statement(out, name);
+        write::parse(out, name, &[0; 3]);
+        self.owe_us(Owed::Close, Purpose::Prepare, 0);
+        self.owe_us(Owed::Parse, Purpose::Prepare, 0);
     }
 
     /// Asks the server what settings the client has made.
@@ -71,23 +85,24 @@ impl Talk<'_> {
         (!first.is_empty()).then_some(first)
     }
 
-    /// Runs it behind a Query. The client hears of settings and of the end when that is done: see [`Self::tell_settings`].
+    /// Puts them back behind a Query. The client hears of settings and of the end when that is done: see
+    /// [`Self::tell_settings`].
     pub(crate) fn restore(&mut self, first: &Edit) {
-        self.run_aside(&settings::restore(first), Purpose::Restore);
-        write::sync(self.out());
-        self.owe(Entry::new(Owed::Sync, Fate::Forward).with(Traits::RESET));
+        self.restore_then(first, Fate::Forward);
     }
 
-    /// Runs it in segments of its own, behind a message that ended its transaction at once and whose reply has come: what
+    /// Puts them back in segments of their own, behind a message that ended its transaction at once and whose reply has come: what
     /// comes next may fail, and must not take it back.
     pub(crate) fn restore_apart(&mut self, first: &Edit) {
         if self.server.ledger.is_open() {
-            write::sync(self.out());
-            self.owe_us(Owed::Sync, Purpose::Restore, 0);
+            self.end_segment(Purpose::Restore);
         }
+        self.restore_then(first, Fate::Swallow(Purpose::Restore));
+    }
+
+    fn restore_then(&mut self, first: &Edit, end: Fate) {
         self.run_aside(&settings::restore(first), Purpose::Restore);
         write::sync(self.out());
-        let end = Fate::Swallow(Purpose::Restore);
         self.owe(Entry::new(Owed::Sync, end).with(Traits::RESET));
     }
 

@@ -45,17 +45,13 @@ impl Talk<'_> {
     /// Where a statement is used that the client calls `name`.
     #[inline]
     fn place(&mut self, name: &[u8], local: &Rc<Local>) -> Place {
-        if !name.is_empty() {
-            return self.ensure(local);
-        }
-        if self.is_foreign(local) {
+        if !name.is_empty() || self.is_foreign(local) {
             return self.ensure(local);
         }
         local.count_use();
         // The client's unnamed statement stays one: it is planned and forgotten as such (E19).
         if self.unnamed_is(local) {
-            self.server.hits += 1;
-            self.pool().counters.prepare_hits += 1;
+            self.count_hit();
         } else {
             self.server.misses += 1;
             self.pool().counters.prepare_misses += 1;
@@ -199,11 +195,7 @@ impl Talk<'_> {
             return Ok(());
         }
         let Some(old) = self.client.names.remove(&name) else { return Ok(()) };
-        let out = self.ports.out(self.server.conn);
-        write::close_statement(out, &name);
-        write::parse(out, &name, &[0; 3]);
-        self.owe_us(Owed::Close, Purpose::Prepare, 0);
-        self.owe_us(Owed::Parse, Purpose::Prepare, 0);
+        self.take_name(&name);
         self.server.ledger.extend(&mut self.client.changed);
         let seq = self.server.ledger.next_seq();
         self.client.undos.push(seq, ClientUndo::Closed(name, old));

@@ -114,12 +114,8 @@ impl Talk<'_> {
         let Some(old) = self.client.names.get(parse.name) else { return Err(Stop::Gate) };
         let id = old.held.local().statement.id;
         let name = self.hub.shared.registry.aside();
-        let out = self.ports.out(self.server.conn);
-        write::close_statement(out, &name);
-        write::parse(out, &name, &[0; 3]);
-        write::parse(out, &name, parse.tail);
-        self.owe_us(Owed::Close, Purpose::Prepare, 0);
-        self.owe_us(Owed::Parse, Purpose::Prepare, 0);
+        self.take_name(&name);
+        write::parse(self.out(), &name, parse.tail);
         self.owe(Entry::new(Owed::Parse, Fate::Forward).about(id).called(parse.name));
         Ok(message.bytes.len())
     }
@@ -184,11 +180,10 @@ impl Talk<'_> {
     /// Whether a Parse of this statement can be answered here.
     fn parse_is_known(&mut self, local: &Local) -> Result<bool, Stop> {
         let statement = &local.statement;
-        let ledger = &self.server.ledger;
-        let Some(slot) = self.server.slots.touch(statement.id) else { return Ok(false) };
-        if slot.generation != statement.generation() || !ledger.is_sure(slot) {
+        if self.server.has(statement).is_none() {
             return Ok(false);
         }
+        let ledger = &self.server.ledger;
         // In a failed transaction PostgreSQL refuses a Parse, unless it is of what ends it (E3).
         match ledger.status() {
             Status::Idle => Ok(true),
@@ -280,20 +275,22 @@ impl Talk<'_> {
     pub(crate) fn ensure(&mut self, local: &Rc<Local>) -> Place {
         let statement = &local.statement;
         local.count_use();
-        if let Some(slot) = self.server.slots.touch(statement.id) {
-            let generation = slot.generation;
-            if generation == statement.generation() && self.server.ledger.is_sure(slot) {
-                self.server.hits += 1;
-                self.pool().counters.prepare_hits += 1;
-                return Place::Named(generation);
-            }
-        } else if !local.is_worth_a_name() && self.unnamed_is(local) {
+        if let Some(generation) = self.server.has(statement) {
+            self.count_hit();
+            return Place::Named(generation);
+        }
+        let held = self.server.slots.peek(statement.id).is_some();
+        if !held && !local.is_worth_a_name() && self.unnamed_is(local) {
             local.used();
-            self.server.hits += 1;
-            self.pool().counters.prepare_hits += 1;
+            self.count_hit();
             return Place::Unnamed;
         }
         self.prepare(local)
+    }
+
+    pub(crate) fn count_hit(&mut self) {
+        self.server.hits += 1;
+        self.pool().counters.prepare_hits += 1;
     }
 
     /// Sends the statement that the server lacks.
@@ -331,8 +328,7 @@ impl Talk<'_> {
         self.send_parse_named(local, Fate::Swallow(Purpose::Prepare));
         self.run_aside(&settings::reading(&other, &own), Purpose::Environment);
         if alone {
-            write::sync(self.out());
-            self.owe_us(Owed::Sync, Purpose::Prepare, 0);
+            self.end_segment(Purpose::Prepare);
         }
         Place::Named(local.statement.generation())
     }
@@ -340,12 +336,12 @@ impl Talk<'_> {
     /// Sees that the server has the statement under its internal name.
     pub(crate) fn ensure_named(&mut self, local: &Rc<Local>) {
         let statement = &local.statement;
-        let has = self.server.slots.touch(statement.id).is_some_and(|slot| {
-            slot.generation == statement.generation() && self.server.ledger.is_sure(slot)
-        });
-        if !has && self.is_foreign(local) {
+        if self.server.has(statement).is_some() {
+            return;
+        }
+        if self.is_foreign(local) {
             self.prepare_foreign(local);
-        } else if !has {
+        } else {
             self.send_parse_named(local, Fate::Swallow(Purpose::Prepare));
         }
     }
@@ -382,9 +378,7 @@ impl Talk<'_> {
         }
         let there = match name.is_empty() {
             true => self.unnamed_is(local),
-            false => self.server.slots.peek(local.statement.id).is_some_and(|slot| {
-                slot.generation == local.statement.generation() && self.server.ledger.is_sure(slot)
-            }),
+            false => self.server.has(&local.statement).is_some(),
         };
         if there {
             return Ok(());

@@ -175,8 +175,7 @@ impl Talk<'_> {
         let open = self.server.ledger.is_open();
         self.ensure_named(local);
         if self.server.ledger.is_open() && !open {
-            write::sync(self.out());
-            self.owe_us(Owed::Sync, Purpose::Prepare, 0);
+            self.end_segment(Purpose::Prepare);
         }
         let mut query = text[..name.start].to_vec();
         query.push(b'"');

@@ -14,6 +14,7 @@ use crate::ledger::{Failed, Ledger, Seq};
 use crate::settings::{Edit, Profile};
 use crate::shared::Welcome;
 use crate::slots::{Slots, Unnamed};
+use crate::statement::{Generation, Statement};
 use crate::time::Now;
 use crate::undo::{Reverted, ServerUndo, Undos};
 
@@ -196,6 +197,14 @@ impl Server {
     /// Whether it is logged in and nobody has it.
     pub(crate) fn is_ownerless(&self) -> bool {
         matches!(self.custody, Custody::Idle | Custody::Resetting | Custody::Cancelling)
+    }
+
+    /// The generation of a statement that it has for certain, if that is the current one. Counts as a use of it.
+    #[inline]
+    pub(crate) fn has(&mut self, statement: &Statement) -> Option<Generation> {
+        let slot = self.slots.touch(statement.id)?;
+        let current = slot.generation == statement.generation() && self.ledger.is_sure(slot);
+        current.then_some(slot.generation)
     }
 
     /// The client it is lent to.
