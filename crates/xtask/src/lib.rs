@@ -17,3 +17,4 @@ pub mod drivers;
 pub mod suite;
 pub mod bench;
 pub mod soak;
+pub mod regress;

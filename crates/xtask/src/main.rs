@@ -8,7 +8,7 @@ use anyhow::Result;
 use clap::{Parser, Subcommand};
 
 use xtask::postgres::Version;
-use xtask::{bench, command, docs, provision, soak, suite, tidy};
+use xtask::{bench, command, docs, provision, regress, soak, suite, tidy};
 
 /// Chores of the Refrain workspace.
 #[derive(Parser)]
@@ -50,6 +50,8 @@ enum Chore {
     Bench(Box<bench::Arguments>),
     /// Have clients do everything at once for some time, and see that nothing is wrong or left.
     Soak(soak::Arguments),
+    /// Run PostgreSQL's own regression suite, straight and through the proxy, and compare.
+    Regress,
     /// Check the rules of the house and print the size of each crate.
     Tidy,
     /// Write the generated pages of `docs/`.
@@ -79,6 +81,7 @@ fn run(chore: Chore) -> Result<bool> {
         Chore::Sim { arguments } => sim(&arguments)?,
         Chore::Bench(arguments) => bench::run(&arguments)?,
         Chore::Soak(arguments) => return soak::run(&arguments),
+        Chore::Regress => return regress::run(),
         Chore::Tidy => tidy::run()?,
         Chore::Docs => docs::write()?,
     }

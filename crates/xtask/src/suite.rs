@@ -163,7 +163,7 @@ fn check(command: &mut Command) -> Result<Tally> {
 }
 
 /// A program of the workspace, optimised but without the release build's long link.
-fn built(package: &str, name: &str) -> Result<PathBuf> {
+pub fn built(package: &str, name: &str) -> Result<PathBuf> {
     let mut cargo = cargo();
     cargo.args(["build", "--quiet", "--locked", "--package", package, "--bin", name]);
     cargo.args(["--profile", "quick", "--config", "profile.quick.inherits='release'"]);

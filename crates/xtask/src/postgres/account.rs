@@ -25,7 +25,7 @@ pub fn command(program: &Path) -> Command {
 }
 
 /// Makes an empty folder that belongs to that user. `mode` is octal, as `chmod` takes it.
-pub(super) fn own_dir(dir: &Path, mode: &str) -> Result<()> {
+pub fn own_dir(dir: &Path, mode: &str) -> Result<()> {
     let mut install = Command::new("install");
     install.args(["-d", "-m", mode]);
     if provision::is_root() {

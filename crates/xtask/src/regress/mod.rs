@@ -1,0 +1,81 @@
+//! `cargo xtask regress`: what PostgreSQL's own regression suite prints, straight and through the
+//! proxy.
+//!
+//! The suite runs twice, each time by `pg_regress` and `psql` over a fresh cluster: once with nothing
+//! between, once through a session pool. The files it leaves under `results/` are then compared with
+//! each other. What its authors expected does not come into it: a test that fails both ways is as
+//! good as one that passes. Nothing is masked, since two straight runs print the same to the byte.
+//! Should they once not, a file differs only if it differs from both.
+//!
+//! The results stay in `target/regress`, with the proxy's log.
+
+mod compare;
+mod pg_regress;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+
+use crate::postgres::{Cluster, Version};
+use crate::provision::{self, Regression};
+use crate::proxy::{self, Refrain};
+use crate::suite;
+
+use self::compare::{Difference, differences};
+
+/// Servers of the pool: more than the suite has sessions at a time.
+const POOL_SIZE: u32 = 50;
+/// What the suite wants beyond a cluster's defaults, and what keeps two runs the same.
+const SETTINGS: &[(&str, &str)] = &[
+    ("max_prepared_transactions", "2"),
+    // Statistics, and plans with them, would depend on when it comes by.
+    ("autovacuum", "off"),
+];
+
+/// Runs the suite both ways; whether nothing differs that may not.
+pub fn run() -> Result<bool> {
+    let regression = provision::regression()?;
+    let program = suite::built("refrain", "refrain")?;
+    let straight = straight(&regression, "direct")?;
+    let proxied = proxied(&regression, &program)?;
+    let mut found = differences(&straight, &proxied)?;
+    if found.iter().any(|difference| difference.reason().is_none()) {
+        let again = differences(&self::straight(&regression, "direct-again")?, &proxied)?;
+        found.retain(|difference| again.iter().any(|other| other.file == difference.file));
+    }
+    Ok(report(fs::read_dir(straight)?.count(), &found))
+}
+
+/// Results of the suite with nothing between.
+fn straight(regression: &Regression, name: &str) -> Result<PathBuf> {
+    let cluster = Cluster::start(Version::V15, SETTINGS)?;
+    pg_regress::run(regression, &cluster, cluster.port(), name)
+}
+
+/// Results of the suite through the proxy.
+fn proxied(regression: &Regression, program: &Path) -> Result<PathBuf> {
+    let cluster = Cluster::start(Version::V15, SETTINGS)?;
+    let proxy = Refrain::start_as(program, &proxy::over(&cluster, "session", POOL_SIZE))?;
+    let results = pg_regress::run(regression, &cluster, proxy.port(), "proxied");
+    let log = pg_regress::kept("proxied").join("proxy.log");
+    fs::write(log, proxy.log())?;
+    results
+}
+
+/// Prints what was found; whether all of it is allowed.
+fn report(files: usize, found: &[Difference]) -> bool {
+    let (allowed, wrong): (Vec<_>, Vec<_>) =
+        found.iter().partition(|difference| difference.reason().is_some());
+    for difference in &allowed {
+        let reason = difference.reason().unwrap_or_default();
+        println!("{} differs as it may: {reason}", difference.file);
+    }
+    for difference in &wrong {
+        println!("{}", difference.diff);
+    }
+    let equal = files - found.len();
+    println!("{files} files: {equal} equal, {} as they may differ", allowed.len());
+    println!("{} passed, {} failed", files - wrong.len(), wrong.len());
+    wrong.is_empty()
+}
