@@ -19,9 +19,16 @@
 //! and JOHAB the second byte
 //! of a character may be a backslash, which an `E'…'` string then takes for an escape. No other quote is affected.
 
+mod class;
+
 mod skim;
 
+mod notable;
+
+pub(crate) use class::is_word;
 pub(crate) use skim::Trail;
+
+use class::{CLASSES, Class, classes, is_newline, is_space};
 
 /// What a token is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -215,19 +222,28 @@ impl<'a> Lexer<'a> {
 
     /// A string constant and its continuations. `inside` is the offset just past the opening quote.
     fn string(&self, kind: TokenKind, inside: usize) -> (TokenKind, usize) {
+        let mut at = inside;
+        loop {
+            let Some(end) = self.part(kind, at) else { return self.closed(kind, None) };
+            match self.continuation(end) {
+                Some(again) => at = again,
+                None => return (kind, end),
+            }
+        }
+    }
+
+    /// The end of one part of a string constant: from just past its opening quote to just past its closing one.
+    #[inline]
+    fn part(&self, kind: TokenKind, inside: usize) -> Option<usize> {
         let escapes = kind == TokenKind::EscapeText || (kind == TokenKind::Text && self.backslash);
         let doubles = kind != TokenKind::BitText;
         let mut at = inside;
         loop {
             at = self.until(at, |byte| byte == b'\'' || (escapes && byte == b'\\'));
-            match (self.peek(at), self.peek(at + 1)) {
-                (None, _) => return self.closed(kind, None),
-                (Some(b'\\'), _) => at += 2,
+            match (self.peek(at)?, self.peek(at + 1)) {
+                (b'\\', _) => at += 2,
                 (_, Some(b'\'')) if doubles => at += 2,
-                _ => match self.continuation(at + 1) {
-                    Some(again) => at = again,
-                    None => return (kind, at + 1),
-                },
+                _ => return Some(at + 1),
             }
         }
     }
@@ -425,68 +441,3 @@ fn operator_length(run: &[u8]) -> usize {
     }
     length
 }
-
-/// What a token that begins with a byte may be.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Class {
-    Punctuation,
-    Space,
-    Word,
-    /// A word, unless a quote follows: b, e, u, x.
-    Prefix,
-    Digit,
-    Operator,
-    Quote,
-    DoubleQuote,
-    Dollar,
-}
-
-static CLASSES: [Class; 256] = classes();
-
-const fn classes() -> [Class; 256] {
-    let mut table = [Class::Punctuation; 256];
-    let mut at = 0;
-    while at < 256 {
-        table[at] = match at as u8 {
-            b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c => Class::Space,
-            b'b' | b'B' | b'e' | b'E' | b'u' | b'U' | b'x' | b'X' => Class::Prefix,
-            b'a'..=b'z' | b'A'..=b'Z' | b'_' | 0x80.. => Class::Word,
-            b'0'..=b'9' => Class::Digit,
-            b'~' | b'!' | b'@' | b'#' | b'^' | b'&' | b'|' | b'`' | b'?' => Class::Operator,
-            b'+' | b'-' | b'*' | b'/' | b'%' | b'<' | b'>' | b'=' => Class::Operator,
-            b'\'' => Class::Quote,
-            b'"' => Class::DoubleQuote,
-            b'$' => Class::Dollar,
-            _ => Class::Punctuation,
-        };
-        at += 1;
-    }
-    table
-}
-
-#[inline]
-fn is_space(byte: u8) -> bool {
-    CLASSES[byte as usize] == Class::Space
-}
-
-fn is_newline(byte: u8) -> bool {
-    byte == b'\n' || byte == b'\r'
-}
-
-/// Whether an identifier may go on with the byte.
-#[inline]
-pub(crate) fn is_word(byte: u8) -> bool {
-    WORD[byte as usize]
-}
-
-static WORD: [bool; 256] = {
-    let classes = classes();
-    let mut table = [false; 256];
-    let mut at = 0;
-    while at < 256 {
-        table[at] =
-            matches!(classes[at], Class::Word | Class::Prefix | Class::Digit | Class::Dollar);
-        at += 1;
-    }
-    table
-};

@@ -1,0 +1,80 @@
+//! What a hit costs before anything is sent: `cargo bench -p refrain-sql --bench template`. Best of several rounds, one core.
+#![allow(clippy::print_stdout, reason = "a benchmark prints its figures")]
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use foldhash::fast::RandomState;
+use refrain_sql::template::{Edit, Exemplar, Plan, Slot, Span, generalise};
+
+fn main() {
+    let point = "SELECT abalance FROM pgbench_accounts WHERE aid = 12345678;".to_owned();
+    let mapper = "SELECT \"posts\".\"id\", \"posts\".\"title\", \"posts\".\"body\" FROM \"posts\" \
+                  WHERE \"posts\".\"author_id\" = 42 AND \"posts\".\"created_at\" > \
+                  '2024-01-01 00:00:00' ORDER BY \"posts\".\"id\" DESC LIMIT 20 OFFSET 40";
+    let columns = |from: usize| {
+        let names = (from..from + 36).map(|n| format!("\"invoices\".\"column_{n}\" AS t0_c{n}"));
+        names.collect::<Vec<_>>().join(", ")
+    };
+    let long = format!(
+        "SELECT {} FROM invoices INNER JOIN customers ON customers.id = invoices.customer_id AND \
+         customers.state = 'active' WHERE invoices.total >= 99.5 AND invoices.kind IN (1, 2, 3) \
+         AND (customers.name LIKE 'A%' OR customers.id = -7) LIMIT 21",
+        columns(10)
+    );
+    let rows = (0..100).map(|n| format!("({n}, 'name {n}', 'value', {n}.5, 7, NULL)"));
+    let insert =
+        format!("INSERT INTO t (a, b, c, d, e, f) VALUES {}", rows.collect::<Vec<_>>().join(", "));
+    for (name, text) in [
+        ("point select", point.as_str()),
+        ("mapper", mapper),
+        ("mapper, long", &long),
+        ("insert of 100 rows", &insert),
+    ] {
+        measure(name, text.as_bytes());
+    }
+}
+
+fn measure(name: &str, text: &[u8]) {
+    let seed = RandomState::default();
+    let mut spans: Vec<Span> = Vec::new();
+    let mut values = Vec::new();
+    generalise(text, &seed, 1000, &mut spans).expect("a template");
+    let exemplar = Exemplar::new(text, &spans);
+    let slot = |span: &Span| Slot::Parameter { oid: span.class.oid(false), edit: Edit::None };
+    let plan = Plan { slots: spans.iter().map(slot).collect(), frozen: false };
+    let find = best(|| {
+        black_box(generalise(black_box(text), &seed, 1000, &mut spans).is_ok());
+    });
+    let hit = best(|| {
+        black_box(generalise(black_box(text), &seed, 1000, &mut spans).is_ok());
+        black_box(exemplar.matches(text, &spans));
+    });
+    let whole = best(|| {
+        black_box(generalise(black_box(text), &seed, 1000, &mut spans).is_ok());
+        black_box(exemplar.matches(text, &spans));
+        values.clear();
+        for bound in plan.bound(&spans) {
+            black_box(bound.value(text, true, &mut values).is_ok());
+        }
+    });
+    println!(
+        "{:5} bytes {:4} literals: {find:8.1} ns spans and hash, {hit:8.1} ns compared, {whole:8.1} ns with values  {name}",
+        text.len(),
+        spans.len(),
+    );
+}
+
+/// Nanoseconds per turn, of the best round.
+fn best(mut turn: impl FnMut()) -> f64 {
+    const TURNS: u32 = 20_000;
+    let mut best = Duration::MAX;
+    for _ in 0..31 {
+        let start = Instant::now();
+        for _ in 0..TURNS {
+            turn();
+        }
+        best = best.min(start.elapsed());
+    }
+    best.as_nanos() as f64 / f64::from(TURNS)
+}

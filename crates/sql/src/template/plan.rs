@@ -1,0 +1,246 @@
+//! What becomes of each literal of a template, and the text and values that follow from it.
+
+use std::borrow::Cow;
+use std::io::Write;
+use std::ops::Range;
+
+use super::reason::Refusal;
+use super::{Reason, Span, Undecodable, value};
+use crate::lex::is_word;
+
+/// Who knows the grammar.
+pub trait Grammar {
+    /// Says what is to become of a text and of each of its literals. May take its time.
+    fn judge(&self, text: &str, spans: &[Span]) -> Verdict;
+}
+
+/// What is to become of a template.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Its texts are run as they are sent.
+    Never(&'static Reason),
+    /// It may be prepared.
+    Template(Plan),
+}
+
+/// What becomes of one literal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Slot {
+    /// It stays as it is written. Texts that differ in it are different statements.
+    Keep(&'static Reason),
+    /// It becomes the next parameter.
+    Parameter {
+        /// The type to declare; 0 leaves it to the server.
+        oid: u32,
+        /// What else changes in the text.
+        edit: Edit,
+    },
+}
+
+/// What a parameter changes in the text besides its literal. Distances are the same in all texts of a template.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Edit {
+    /// Nothing.
+    None,
+    /// A minus sign, `back` bytes before the literal, goes into the value.
+    Sign {
+        /// How far before the literal the sign stands.
+        back: u32,
+    },
+    /// The name of a type in front, as in `date '…'`, becomes that of a cast: `CAST($1 AS date)`.
+    Typed {
+        /// How far before the literal the name begins.
+        back: u32,
+        /// How many bytes it has.
+        length: u32,
+    },
+}
+
+impl Edit {
+    /// How far before the literal the change begins.
+    const fn back(self) -> u32 {
+        match self {
+            Edit::None => 0,
+            Edit::Sign { back } | Edit::Typed { back, .. } => back,
+        }
+    }
+}
+
+/// A parameter of a statement and the literal it comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bound {
+    /// The literal.
+    pub span: Span,
+    /// The type to declare; 0 leaves it to the server.
+    pub oid: u32,
+    /// What else changes in the text.
+    pub edit: Edit,
+}
+
+impl Bound {
+    /// Appends the value to `out`, in text format. See [`value`].
+    pub fn value(&self, text: &[u8], utf8: bool, out: &mut Vec<u8>) -> Result<(), Undecodable> {
+        if matches!(self.edit, Edit::Sign { .. }) {
+            out.push(b'-');
+        }
+        value(self.span.class, self.span.of(text), utf8, out)
+    }
+
+    /// Where the server would point at if it did not like the value.
+    pub const fn start(&self) -> u32 {
+        match self.edit {
+            Edit::Sign { back } => self.span.start.saturating_sub(back),
+            _ => self.span.start,
+        }
+    }
+}
+
+/// What becomes of a template's literals. All methods take a text of the template and the spans that
+/// [`super::generalise`] found in it; of others they make nonsense, but
+/// do not panic.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// What becomes of each literal, in the order of the text.
+    pub slots: Box<[Slot]>,
+    /// A string is kept. The server reads it as it prepares the statement, so the settings of that moment
+    /// (`DateStyle`, `IntervalStyle`, `TimeZone`, `search_path`,
+    /// `lc_monetary`, `xmloption`) are part of what the statement is. Parameters are read at each Bind.
+    pub frozen: bool,
+}
+
+impl Plan {
+    /// Whether any literal is kept.
+    pub fn keeps(&self) -> bool {
+        self.slots.iter().any(|slot| matches!(slot, Slot::Keep(_)))
+    }
+
+    /// The kept literals as written: what, besides the template, the statement is.
+    pub fn kept<'a>(&self, text: &'a [u8], spans: &[Span]) -> impl Iterator<Item = &'a [u8]> {
+        self.kept_spans(spans).map(|span| span.of(text))
+    }
+
+    /// The parameters, the first of them `$1`.
+    pub fn bound(&self, spans: &[Span]) -> impl Iterator<Item = Bound> {
+        let pairs = self.slots.iter().zip(spans);
+        pairs.filter_map(|(slot, span)| match *slot {
+            Slot::Keep(_) => None,
+            Slot::Parameter { oid, edit } => Some(Bound { span: *span, oid, edit }),
+        })
+    }
+
+    /// Why a text of the template is to be run as it is sent though others are not: to be asked for every new set
+    /// of kept literals.
+    pub fn refuses(&self, text: &[u8], spans: &[Span]) -> Option<&'static Reason> {
+        let mut strings = self.kept_spans(spans).filter(|span| span.class.is_string());
+        strings.any(|span| moves(span, text)).then_some(Refusal::Moving.row())
+    }
+
+    /// Appends to `out` the text that is to be prepared.
+    pub fn render(&self, text: &[u8], spans: &[Span], out: &mut Vec<u8>) {
+        self.pieces(text, spans, |piece| out.extend_from_slice(&piece.bytes));
+    }
+
+    /// Where in `text` is what the server points at in the text that was prepared, both in characters from 1 as in
+    /// an error's field `P`. `utf8` says that characters
+    /// are UTF-8's; they are bytes otherwise.
+    pub fn position(&self, text: &[u8], spans: &[Span], place: usize, utf8: bool) -> usize {
+        let mut prepared = Vec::new();
+        self.render(text, spans, &mut prepared);
+        let place = offset(&prepared, place, utf8);
+        let (mut begin, mut found) = (0, text.len());
+        self.pieces(text, spans, |piece| {
+            let end = begin + piece.bytes.len();
+            if (begin..end).contains(&place) {
+                found = if piece.copied { piece.from + place - begin } else { piece.from };
+            }
+            begin = end;
+        });
+        characters(&text[..found.min(text.len())], utf8) + 1
+    }
+
+    /// Where in `text` is the literal that parameter `number` (from 1) comes from, in characters from 1.
+    pub fn place(&self, text: &[u8], spans: &[Span], number: usize, utf8: bool) -> Option<usize> {
+        let bound = self.bound(spans).nth(number.checked_sub(1)?)?;
+        Some(characters(text.get(..bound.start() as usize)?, utf8) + 1)
+    }
+
+    fn kept_spans(&self, spans: &[Span]) -> impl Iterator<Item = Span> {
+        let kept = |(slot, span): (&Slot, &Span)| matches!(slot, Slot::Keep(_)).then_some(*span);
+        self.slots.iter().zip(spans).filter_map(kept)
+    }
+
+    /// The text to be prepared, piece by piece.
+    fn pieces<'a>(&self, text: &'a [u8], spans: &[Span], mut each: impl FnMut(Piece<'a>)) {
+        let copy = |range: Range<usize>| Piece {
+            from: range.start,
+            bytes: Cow::Borrowed(text.get(range).unwrap_or_default()),
+            copied: true,
+        };
+        let made = |from: usize, bytes: Vec<u8>| Piece { from, bytes: bytes.into(), copied: false };
+        let word = |at: usize| text.get(at).is_some_and(|byte| is_word(*byte));
+        let mut at = 0;
+        for (bound, number) in self.bound(spans).zip(1..) {
+            let (start, end) = (bound.span.start as usize, bound.span.end as usize);
+            let mut from = start.saturating_sub(bound.edit.back() as usize);
+            each(copy(at..from));
+            if let Edit::Sign { .. } = bound.edit {
+                each(made(from, b" ".to_vec()));
+                from += 1;
+                each(copy(from..start));
+            }
+            let mut parameter = Vec::new();
+            // `$1` must not become the end of a word, nor a word that of `$1`.
+            if from > 0 && word(from - 1) {
+                parameter.push(b' ');
+            }
+            // Nothing that is written to a vector fails.
+            let _ = match bound.edit {
+                Edit::Typed { length, .. } => {
+                    let name = text.get(from..from + length as usize).unwrap_or_default();
+                    let name = String::from_utf8_lossy(name);
+                    write!(parameter, "CAST(${number} AS {name})")
+                }
+                _ => write!(parameter, "${number}"),
+            };
+            if word(end) {
+                parameter.push(b' ');
+            }
+            each(made(bound.start() as usize, parameter));
+            at = end;
+        }
+        each(copy(at..text.len()));
+    }
+}
+
+/// A piece of the text to be prepared, and where in the text that was sent it comes from.
+struct Piece<'a> {
+    from: usize,
+    bytes: Cow<'a, [u8]>,
+    copied: bool,
+}
+
+/// Whether a string names a time that moves. When in doubt, it does.
+fn moves(span: Span, text: &[u8]) -> bool {
+    let mut said = Vec::new();
+    if value(span.class, span.of(text), true, &mut said).is_err() {
+        return true;
+    }
+    let words = said.split(|byte| !byte.is_ascii_alphabetic());
+    let moving = ["now", "today", "tomorrow", "yesterday"];
+    words.into_iter().any(|word| moving.iter().any(|it| word.eq_ignore_ascii_case(it.as_bytes())))
+}
+
+/// How many characters `text` has.
+fn characters(text: &[u8], utf8: bool) -> usize {
+    text.iter().filter(|byte| begins_character(**byte, utf8)).count()
+}
+
+/// The offset of the `place`th character, counted from 1.
+fn offset(text: &[u8], place: usize, utf8: bool) -> usize {
+    let starts = text.iter().enumerate().filter(|(_, byte)| begins_character(**byte, utf8));
+    starts.map(|(at, _)| at).nth(place.saturating_sub(1)).unwrap_or(text.len())
+}
+
+const fn begins_character(byte: u8, utf8: bool) -> bool {
+    !utf8 || byte & 0xc0 != 0x80
+}
