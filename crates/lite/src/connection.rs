@@ -12,7 +12,7 @@ use rusqlite::limits::Limit;
 use crate::cache::Cache;
 use crate::core::Core;
 use crate::error::Error;
-use crate::ffi::Handle;
+use crate::ffi::{self, Handle};
 use crate::guard::{Guard, Trust};
 use crate::interrupt::{Interrupter, Job};
 use crate::limits::{Limits, Meter, PACE};
@@ -87,6 +87,7 @@ impl Database {
             false => OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE,
         };
         let flags = access | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        ffi::configure();
         let mut handle = Handle::new(rusqlite::Connection::open_with_flags(&self.path, flags)?);
         self.configure(&handle)?;
         let (guard, meter) = (Guard::new(), Meter::new());

@@ -2,6 +2,7 @@
 
 use std::ffi::{CStr, c_char, c_int};
 use std::ptr;
+use std::sync::Once;
 
 use rusqlite::ffi as sqlite;
 
@@ -11,6 +12,19 @@ use crate::error::Error;
 
 /// The name of the database beside `main`, as PostgreSQL's clients expect it.
 const MAIN_NAME: &CStr = c"public";
+
+/// Sets what counts for the whole process, before the first connection is opened.
+///
+/// SQLite counts the memory of all connections together, under one lock: every allocation of every
+/// core takes it, for a figure that nobody reads.
+pub(crate) fn configure() {
+    static DONE: Once = Once::new();
+    DONE.call_once(|| {
+        // SAFETY: the option takes one integer. Where somebody else in the process has SQLite at
+        // work already this does nothing, and what is lost is speed only.
+        unsafe { sqlite::sqlite3_config(sqlite::SQLITE_CONFIG_MEMSTATUS, 0) };
+    });
+}
 
 /// An open connection.
 pub(crate) struct Handle {
