@@ -178,9 +178,10 @@ impl Settings {
         self.get(name) == Some("on")
     }
 
-    /// A time, where it is not zero.
-    pub(crate) fn duration(&self, name: &str) -> Option<Duration> {
-        let milliseconds = milliseconds(self.get(name)?)?;
+    /// A time, where it is not zero, which all are by default. `name` is in lower case: this is asked before every
+    /// statement.
+    pub(crate) fn duration(&self, name: &'static str) -> Option<Duration> {
+        let milliseconds = milliseconds(self.now.get(name)?)?;
         (milliseconds > 0).then(|| Duration::from_millis(milliseconds))
     }
 
