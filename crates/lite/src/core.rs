@@ -146,8 +146,7 @@ impl Core {
 
     /// Gives up all runs that were put aside.
     pub(crate) fn discard_suspended(&self) {
-        let suspended = std::mem::take(&mut *self.suspended.borrow_mut());
-        for Suspended { live, facts, .. } in suspended.into_values() {
+        for (_, Suspended { live, facts, .. }) in self.suspended.borrow_mut().drain() {
             self.give_back(Kept { idle: live.finish(), facts });
         }
     }

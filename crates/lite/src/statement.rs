@@ -320,6 +320,11 @@ impl<'c, 'b> Run<'c, 'b> {
 }
 
 impl<'c> Run<'c, 'static> {
+    /// Whether what it says of itself is true of the file as it is now. To be asked of one that made no step.
+    pub fn is_current(&self) -> Result<bool, Error> {
+        Ok(self.core.look_at_schema()? == self.facts().epoch)
+    }
+
     /// Puts the run aside with its place in the rows. Only for one whose parameters were copied,
     /// or live for ever.
     pub fn park(mut self) -> Parked {

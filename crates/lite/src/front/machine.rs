@@ -5,7 +5,7 @@
 //! on elsewhere is not consumed, leaves nothing behind, and is handled again there.
 //!
 //! What always holds: a message is consumed when all its replies are in the output, or when the rest of them
-//! is kept in `rows`, `simple` or `copy`; outside of a transaction, a session at rest has no connection and
+//! is kept in `rows`, `simple`, `copy` or a portal; outside of a transaction, a session at rest has no connection and
 //! no right to write.
 
 mod rows;
@@ -32,6 +32,7 @@ use crate::front::prepared::{Portal, Prepared};
 use crate::front::queue::Permit;
 use crate::front::transaction::Transaction;
 use crate::limits::Limits;
+use crate::statement::Parked;
 
 use rows::Rows;
 use simple::Simple;
@@ -98,6 +99,8 @@ pub(crate) struct Machine {
     transaction: Transaction,
     statements: HashMap<Vec<u8>, Arc<Prepared>>,
     portals: HashMap<Vec<u8>, Portal>,
+    /// What was compiled when a statement was prepared or described, until the next or until Sync.
+    held: Option<(Arc<Prepared>, Parked)>,
     rows: Option<Rows>,
     simple: Option<Simple>,
     copy: Option<CopyIn>,
@@ -121,6 +124,7 @@ impl Machine {
             transaction: Transaction::default(),
             statements: HashMap::new(),
             portals: HashMap::new(),
+            held: None,
             rows: None,
             simple: None,
             copy: None,
@@ -199,7 +203,7 @@ impl Machine {
             _ if self.skipping => Ok(()),
             front::PARSE => self.parse(body, out),
             front::BIND => self.bind(body, out),
-            front::DESCRIBE => self.describe(body, out),
+            front::DESCRIBE => self.describe(body, behind, out),
             front::EXECUTE => self.execute(body, behind, out),
             front::CLOSE => self.close(body, out),
             front::FLUSH | front::COPY_DATA | front::COPY_DONE | front::COPY_FAIL => Ok(()),
@@ -247,6 +251,7 @@ impl Machine {
     /// The end of a batch of extended messages: of a transaction too, unless BEGIN began it.
     fn sync(&mut self, out: &mut Vec<u8>) -> Outcome {
         self.skipping = false;
+        self.let_go();
         if let Err(failure) = self.end_implicit() {
             failure.write(out, "ERROR");
             self.end_failed();

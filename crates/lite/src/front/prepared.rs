@@ -31,7 +31,7 @@ pub(crate) struct Prepared {
     /// Its hash.
     pub(crate) hash: u64,
     /// What the client sent.
-    pub(crate) client: String,
+    pub(crate) client: Arc<str>,
     pub(crate) parameters: Vec<Parameter>,
     pub(crate) does: Does,
     /// The shape that the client was told, if it was.
@@ -50,9 +50,19 @@ pub(crate) enum Does {
 }
 
 impl Prepared {
-    pub(crate) fn new(sql: String, client: String, parameters: Vec<Parameter>, does: Does) -> Self {
-        let hash = crate::Text::new(&sql).hash();
-        Self { sql, hash, client, parameters, does, described: Mutex::default() }
+    /// A statement that SQLite runs as `sql`.
+    pub(crate) fn run(sql: String, client: &str, parameters: Vec<Parameter>) -> Arc<Self> {
+        Self::new(sql, client, parameters, Does::Sql)
+    }
+
+    /// A statement that is answered here.
+    pub(crate) fn answered(client: &str, does: Does) -> Arc<Self> {
+        Self::new(String::new(), client, Vec::new(), does)
+    }
+
+    fn new(sql: String, client: &str, parameters: Vec<Parameter>, does: Does) -> Arc<Self> {
+        let (hash, client) = (crate::Text::new(&sql).hash(), client.into());
+        Arc::new(Self { sql, hash, client, parameters, does, described: Mutex::default() })
     }
 
     /// The text, for the cache.
@@ -61,8 +71,8 @@ impl Prepared {
     }
 
     /// The client is told this shape.
-    pub(crate) fn describe(&self, shape: &Arc<Shape>) {
-        *self.described.lock().unwrap_or_else(PoisonError::into_inner) = Some(shape.clone());
+    pub(crate) fn describe(&self, shape: Arc<Shape>) {
+        *self.described.lock().unwrap_or_else(PoisonError::into_inner) = Some(shape);
     }
 
     /// Whether the client was told a shape.
@@ -103,6 +113,8 @@ pub(crate) struct Portal {
     /// The body of the Bind, for a statement that has to be begun again.
     pub(crate) bind: Vec<u8>,
     pub(crate) stage: Stage,
+    /// Whether the client is owed a description, which comes with the first step.
+    pub(crate) owes_description: bool,
 }
 
 /// How far a portal is.
@@ -113,6 +125,16 @@ pub(crate) enum Stage {
     Suspended(Parked, u64),
     /// Ran to its end.
     Done,
+}
+
+impl Stage {
+    /// A run put aside behind so many rows.
+    pub(crate) fn paused(parked: Parked, sent: u64) -> Self {
+        match sent {
+            0 => Self::Bound(Some(parked)),
+            sent => Self::Suspended(parked, sent),
+        }
+    }
 }
 
 /// What stands behind the names in a Bind.

@@ -36,8 +36,6 @@ pub(crate) enum Tag {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Shape {
     pub(crate) columns: Vec<Column>,
-    /// As far as the text says.
-    pub(crate) parameters: Vec<Option<Type>>,
     pub(crate) tag: Tag,
 }
 
@@ -71,10 +69,9 @@ macro_rules! described {
                     let count = statement.column_count();
                     let declared = |column| statement.column_decltype(column);
                     let plain = (0..count).all(|column| declared(column).is_some());
-                    let inferred = if plain && statement.parameter_count() == 0 {
-                        Inferred::default()
-                    } else {
-                        Inferred::read(client, &Tables(connection))
+                    let inferred = match plain {
+                        true => Inferred::default(),
+                        false => Inferred::read(client, &Tables(connection)),
                     };
                     let column = |column| Column {
                         name: statement.column_name(column).unwrap_or_default().to_owned(),
@@ -83,9 +80,7 @@ macro_rules! described {
                             None => inferred.result(column, count).unwrap_or(Type::Text),
                         },
                     };
-                    let mut parameters = inferred.parameters.clone();
-                    parameters.resize(statement.parameter_count(), None);
-                    Shape { columns: (0..count).map(column).collect(), parameters, tag: Tag::read(client) }
+                    Shape { columns: (0..count).map(column).collect(), tag: Tag::read(client) }
                 })
             }
         }
@@ -188,6 +183,15 @@ impl Words<'_> {
             _ => None,
         });
         tag.unwrap_or(Tag::Rows("SELECT"))
+    }
+}
+
+/// Appends what answers Describe: a RowDescription, or NoData where there are no columns.
+pub(crate) fn description(out: &mut Vec<u8>, columns: &[Column], formats: &Formats) {
+    if columns.is_empty() {
+        write::bare(out, back::NO_DATA);
+    } else {
+        row_description(out, columns, formats);
     }
 }
 

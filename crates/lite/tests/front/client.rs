@@ -23,10 +23,14 @@ static NEXT: AtomicUsize = AtomicUsize::new(0);
 
 impl Place {
     pub(crate) fn new() -> Self {
+        Self::with(OpenOptions::default())
+    }
+
+    pub(crate) fn with(options: OpenOptions) -> Self {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("refrain-front-{}-{number}.db", std::process::id());
         let path = std::env::temp_dir().join(name);
-        let database = Database::new(&path, OpenOptions::default());
+        let database = Database::new(&path, options);
         let backend = Backend::new(database, "db", Duration::from_millis(300), 2).unwrap();
         let pool = Pool::new(&backend);
         Self { path, backend, pool }

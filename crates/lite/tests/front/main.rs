@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
 mod client;
+mod compiles;
 mod killed;
 mod messages;
 mod transactions;

@@ -3,17 +3,18 @@
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
-use refrain_wire::frame::Header;
-use refrain_wire::frame::split_string;
+use refrain_wire::frame::{Header, split_string};
 use refrain_wire::front::{Bind, Parse, Target};
 use refrain_wire::tag::{back, front};
 use refrain_wire::write;
 
 use crate::connection::Connection;
+use crate::error::Error;
 use crate::front::command::Command;
 use crate::front::failure::{Failure, state};
+use crate::front::infer::Inferred;
 use crate::front::prepared::{Does, Parameter, Portal, Prepared, Stage, Values};
-use crate::front::shape::{Described, Formats, Shape, row_description};
+use crate::front::shape::{Described, Formats, Shape, Tables, description};
 use crate::front::text::Source;
 use crate::front::types::Type;
 use crate::statement::{Run, Statement};
@@ -38,19 +39,20 @@ impl Machine {
         if self.statements.len() >= STATEMENTS_MAX {
             return Err(Failure::new("53400", "too many prepared statements").into());
         }
+        self.let_go();
         let client = utf8(parse.text())?;
         let oids = parse.tail.get(client.len() + 3..).unwrap_or_default();
         let oids =
             oids.chunks_exact(4).map(|oid| u32::from_be_bytes([oid[0], oid[1], oid[2], oid[3]]));
         let prepared = self.prepare(client, &oids.collect::<Vec<_>>())?;
-        self.statements.insert(parse.name.to_vec(), Arc::new(prepared));
+        self.statements.insert(parse.name.to_vec(), prepared);
         write::bare(out, back::PARSE_COMPLETE);
         Ok(())
     }
 
-    fn prepare(&mut self, client: &str, oids: &[u32]) -> Result<Prepared, Stop> {
+    fn prepare(&mut self, client: &str, oids: &[u32]) -> Result<Arc<Prepared>, Stop> {
         let Some(start) = significant(client) else {
-            return Ok(Prepared::new(String::new(), client.to_owned(), Vec::new(), Does::Nothing));
+            return Ok(Prepared::answered(client, Does::Nothing));
         };
         let text = client.get(start..).unwrap_or_default();
         if let Some((command, length)) = Command::read(text.as_bytes())? {
@@ -58,31 +60,27 @@ impl Machine {
                 self.transaction.check()?;
             }
             only_one(text.get(length..).unwrap_or_default())?;
-            let text = text.get(..length).unwrap_or_default().to_owned();
-            return Ok(Prepared::new(String::new(), text, Vec::new(), Does::Command(command)));
+            let text = text.get(..length).unwrap_or_default();
+            return Ok(Prepared::answered(text, Does::Command(command)));
         }
         self.transaction.check()?;
         let source = Source::read(client.as_bytes());
-        self.with(|_, connection| {
+        self.with(|machine, connection| {
             let compiled = compile(connection, &source, client, 0)?;
             only_one(client.get(compiled.length..).unwrap_or_default())?;
             let length = compiled.length;
-            let Some(mut statement) = compiled.statement else {
-                return Ok(Prepared::new(
-                    String::new(),
-                    client.to_owned(),
-                    Vec::new(),
-                    Does::Nothing,
-                ));
+            let Some(statement) = compiled.statement else {
+                return Ok(Prepared::answered(client, Does::Nothing));
             };
             check_names(&statement)?;
-            let shape = statement.shape(connection, client.as_bytes());
-            let parameters = parameters(&shape, oids);
+            let parameters = parameters(connection, client, statement.parameter_count(), oids);
             let sql = match compiled.rewritten {
                 Some(rewritten) => rewritten,
                 None => utf8(source.bytes.get(..length).unwrap_or_default())?.to_owned(),
             };
-            Ok(Prepared::new(sql, client.to_owned(), parameters, Does::Sql))
+            let prepared = Prepared::run(sql, client, parameters);
+            machine.hold(&prepared, statement);
+            Ok(prepared)
         })
     }
 
@@ -106,15 +104,16 @@ impl Machine {
         self.drop_portal(names.portal);
         let parked = match prepared.does {
             Does::Sql => {
-                let run = |_: &mut Self, connection: &Connection| {
-                    Ok(bound(connection, &prepared, &values)?.park())
+                let run = |machine: &mut Self, connection: &Connection| {
+                    Ok(machine.bound(connection, &prepared, &values)?.park())
                 };
                 Some(self.with(run)?)
             }
             _ => None,
         };
         let formats = values.results;
-        let portal = Portal { prepared, formats, bind: body.to_vec(), stage: Stage::Bound(parked) };
+        let (bind, stage) = (body.to_vec(), Stage::Bound(parked));
+        let portal = Portal { prepared, formats, bind, stage, owes_description: false };
         self.portals.insert(names.portal.to_vec(), portal);
         write::bare(out, back::BIND_COMPLETE);
         Ok(())
@@ -128,50 +127,88 @@ impl Machine {
         })
     }
 
-    pub(super) fn describe(&mut self, body: &[u8], out: &mut Vec<u8>) -> Outcome {
+    pub(super) fn describe(&mut self, body: &[u8], behind: &[u8], out: &mut Vec<u8>) -> Outcome {
         match Target::read(body).map_err(malformed)? {
             Target::Statement(name) => {
                 let prepared = self.find(name)?;
                 prepared.write_parameters(out);
-                self.describe_as(&prepared, &Formats::default(), out)
+                self.describe_statement(&prepared, out)
             }
-            Target::Portal(name) => {
-                let Some(portal) = self.portals.get(name) else {
-                    return Err(no_portal(name).into());
-                };
-                let (prepared, formats) = (portal.prepared.clone(), portal.formats.clone());
-                self.describe_as(&prepared, &formats, out)
-            }
+            Target::Portal(name) => self.describe_portal(name, behind, out),
             Target::Unknown => Err(Failure::protocol("invalid DESCRIBE message subtype").into()),
         }
     }
 
-    /// Appends RowDescription or NoData, and notes what the client was told.
-    fn describe_as(
-        &mut self,
-        prepared: &Prepared,
-        formats: &Formats,
-        out: &mut Vec<u8>,
-    ) -> Outcome {
-        let columns = match &prepared.does {
-            Does::Nothing => Vec::new(),
-            Does::Command(command) => command.columns(),
+    fn describe_statement(&mut self, prepared: &Arc<Prepared>, out: &mut Vec<u8>) -> Outcome {
+        let formats = Formats::default();
+        match &prepared.does {
+            Does::Nothing => description(out, &[], &formats),
+            Does::Command(command) => description(out, &command.columns(), &formats),
             Does::Sql => {
                 self.transaction.check()?;
-                let shape = self.with(|_, connection| {
-                    let mut statement = fresh(connection, prepared)?;
-                    Ok(statement.shape(connection, prepared.client.as_bytes()))
+                let shape = self.with(|machine, connection| {
+                    let mut statement = machine.fresh(connection, prepared)?;
+                    let shape = statement.shape(connection, prepared.client.as_bytes());
+                    machine.hold(prepared, statement);
+                    Ok(shape)
                 })?;
-                prepared.describe(&shape);
-                shape.columns.clone()
+                description(out, &shape.columns, &formats);
+                prepared.describe(shape);
             }
-        };
-        if columns.is_empty() {
-            write::bare(out, back::NO_DATA);
-        } else {
-            row_description(out, &columns, formats);
         }
         Ok(())
+    }
+
+    /// A portal that runs next is described there: what its first step finds is true, and no look at the schema is
+    /// needed. Others are described by the statement they hold.
+    fn describe_portal(&mut self, name: &[u8], behind: &[u8], out: &mut Vec<u8>) -> Outcome {
+        let Some(portal) = self.portals.get_mut(name) else {
+            return Err(no_portal(name).into());
+        };
+        let (prepared, formats) = (portal.prepared.clone(), portal.formats.clone());
+        match &prepared.does {
+            Does::Nothing => description(out, &[], &formats),
+            Does::Command(command) => description(out, &command.columns(), &formats),
+            Does::Sql => {
+                self.transaction.check()?;
+                if matches!(portal.stage, Stage::Bound(_)) && runs_next(behind, name) {
+                    portal.owes_description = true;
+                    return Ok(());
+                }
+                let stage = std::mem::replace(&mut portal.stage, Stage::Done);
+                let (shape, stage) =
+                    self.with(|machine, connection| machine.look_at(connection, &prepared, stage))?;
+                if let Some(portal) = self.portals.get_mut(name) {
+                    portal.stage = stage;
+                }
+                description(out, &shape.columns, &formats);
+                prepared.describe(shape);
+            }
+        }
+        Ok(())
+    }
+
+    /// The shape of a portal's rows. What it holds is left where it is, unless the schema has changed before it began.
+    fn look_at(
+        &mut self,
+        connection: &Connection,
+        prepared: &Arc<Prepared>,
+        stage: Stage,
+    ) -> Result<(Arc<Shape>, Stage), Stop> {
+        let client = prepared.client.as_bytes();
+        let (parked, sent, otherwise) = match stage {
+            Stage::Bound(parked) => (parked, 0, Stage::Bound(None)),
+            Stage::Suspended(parked, sent) => (Some(parked), sent, Stage::Done),
+            Stage::Done => (None, 0, Stage::Done),
+        };
+        let run = parked.and_then(|parked| connection.resume(parked));
+        if let Some(mut run) = run
+            && (sent > 0 || run.is_current().map_err(|error| trouble(&error, prepared))?)
+        {
+            let shape = run.shape(connection, client);
+            return Ok((shape, Stage::paused(run.park(), sent)));
+        }
+        Ok((self.fresh(connection, prepared)?.shape(connection, client), otherwise))
     }
 
     pub(super) fn execute(&mut self, body: &[u8], behind: &[u8], out: &mut Vec<u8>) -> Outcome {
@@ -208,41 +245,28 @@ impl Machine {
         last: bool,
         out: &mut Vec<u8>,
     ) -> Outcome {
-        let on_loop = self.place == Place::Loop;
         let Some(portal) = self.portals.get_mut(&name) else { return Ok(()) };
-        let prepared = portal.prepared.clone();
-        let formats = portal.formats.clone();
-        if matches!(portal.stage, Stage::Suspended(..)) && on_loop {
+        if matches!(portal.stage, Stage::Suspended(..)) && self.place == Place::Loop {
             // Its first rows are with the client already, so it could not begin again elsewhere.
             return Err(Stop::Needs(Need::Thread));
         }
-        let (run, before) = match std::mem::replace(&mut portal.stage, Stage::Done) {
-            Stage::Bound(parked) => {
-                let parked = parked.and_then(|parked| connection.resume(parked));
-                let run = match parked {
-                    Some(run) => run,
-                    None => bound(connection, &prepared, &Values::read(&portal.bind)?)?,
-                };
-                (run, 0)
-            }
-            Stage::Suspended(parked, sent) => match connection.resume(parked) {
-                Some(run) => (run, sent),
-                None => return Err(no_portal(&name).into()),
-            },
-            Stage::Done => {
-                let mut run = bound(connection, &prepared, &Values::read(&portal.bind)?)?;
-                let shape = run.shape(connection, prepared.client.as_bytes());
-                shape.tag.write(out, 0, 0);
-                return Ok(());
-            }
-        };
+        let (prepared, formats) = (portal.prepared.clone(), portal.formats.clone());
+        let owed = portal.owes_description;
+        let stage = std::mem::replace(&mut portal.stage, Stage::Done);
+        let is_done = matches!(stage, Stage::Done);
+        let (mut run, before) = self.take_up(connection, &prepared, &name, stage)?;
+        if is_done {
+            run.shape(connection, prepared.client.as_bytes()).tag.write(out, 0, 0);
+            return Ok(());
+        }
         let writes = !run.readonly();
-        let opened = self.open(connection, writes, last);
-        if let Err(stop) = opened {
-            self.rewind(&name, run, before);
+        if let Err(stop) = self.open(connection, writes, last) {
+            if let Some(portal) = self.portals.get_mut(&name) {
+                portal.stage = Stage::paused(run.park(), before);
+            }
             return Err(stop);
         }
-        let client = prepared.client.as_str().into();
+        let client = prepared.client.clone();
         let whose = Whose::Portal(name.clone());
         let plan = Plan { whose, client, formats, limit, before, writes };
         let started = self.start_rows(connection, run, plan, out);
@@ -250,18 +274,32 @@ impl Machine {
             && let Some(portal) = self.portals.get_mut(&name)
         {
             portal.stage = Stage::Bound(None);
+            portal.owes_description = owed;
         }
         started
     }
 
-    /// Puts a portal back to where it was before it was to run.
-    fn rewind(&mut self, name: &[u8], run: Run<'_, 'static>, before: u64) {
-        if let Some(portal) = self.portals.get_mut(name) {
-            let parked = run.park();
-            portal.stage = match before {
-                0 => Stage::Bound(Some(parked)),
-                sent => Stage::Suspended(parked, sent),
-            };
+    /// The run of a portal, and how many rows of it were sent.
+    fn take_up<'c>(
+        &mut self,
+        connection: &'c Connection,
+        prepared: &Arc<Prepared>,
+        name: &[u8],
+        stage: Stage,
+    ) -> Result<(Run<'c, 'static>, u64), Stop> {
+        let (parked, sent) = match stage {
+            Stage::Bound(parked) => (parked, 0),
+            Stage::Suspended(parked, sent) => (Some(parked), sent),
+            Stage::Done => (None, 0),
+        };
+        match parked.and_then(|parked| connection.resume(parked)) {
+            Some(run) => Ok((run, sent)),
+            None if sent > 0 => Err(no_portal(name).into()),
+            None => {
+                let body = self.portals.get(name).map(|portal| portal.bind.clone());
+                let values = Values::read(body.as_deref().unwrap_or_default())?;
+                Ok((self.bound(connection, prepared, &values)?, 0))
+            }
         }
     }
 
@@ -275,6 +313,69 @@ impl Machine {
         }
         write::bare(out, back::CLOSE_COMPLETE);
         Ok(())
+    }
+
+    /// Keeps what was compiled for a statement at hand: mostly it is bound at once.
+    fn hold(&mut self, prepared: &Arc<Prepared>, statement: Statement<'_>) {
+        self.held = Some((prepared.clone(), statement.start().park()));
+    }
+
+    /// Has what is at hand go back to the cache.
+    pub(super) fn let_go(&mut self) {
+        if let (Some((_, held)), Some(connection)) = (self.held.take(), &self.connection) {
+            drop(connection.resume(held));
+        }
+    }
+
+    /// What was compiled for a statement, by whomever.
+    fn compiled<'c>(
+        &mut self,
+        connection: &'c Connection,
+        prepared: &Arc<Prepared>,
+    ) -> Result<Statement<'c>, Failure> {
+        let held = self.held.take().and_then(|(of, parked)| Some((of, connection.resume(parked)?)));
+        if let Some((of, run)) = held
+            && Arc::ptr_eq(&of, prepared)
+        {
+            return Ok(run.finish());
+        }
+        let compiled = connection.prepare(prepared.text());
+        let compiled = compiled.map_err(|error| trouble(&error, prepared))?;
+        compiled.statement.ok_or_else(|| no_statement(""))
+    }
+
+    /// A statement that describes itself as the file is now.
+    fn fresh<'c>(
+        &mut self,
+        connection: &'c Connection,
+        prepared: &Arc<Prepared>,
+    ) -> Result<Statement<'c>, Failure> {
+        let mut statement = self.compiled(connection, prepared)?;
+        statement.refresh().map_err(|error| trouble(&error, prepared))?;
+        Ok(statement)
+    }
+
+    /// A statement with its parameters, not run yet. What the client was told of a statement that writes is checked
+    /// now, as it cannot be once it has written.
+    fn bound<'c>(
+        &mut self,
+        connection: &'c Connection,
+        prepared: &Arc<Prepared>,
+        values: &Values<'_>,
+    ) -> Result<Run<'c, 'static>, Failure> {
+        let mut statement = self.compiled(connection, prepared)?;
+        if !statement.readonly() && statement.column_count() > 0 && prepared.is_described() {
+            statement.refresh().map_err(|error| trouble(&error, prepared))?;
+            prepared.check(&statement.shape(connection, prepared.client.as_bytes()))?;
+        }
+        let mut run = statement.start();
+        let bound = run.parameter_count();
+        for (index, parameter) in prepared.parameters.iter().enumerate().take(bound) {
+            let value = values.get(index, parameter)?;
+            let bound = run.bind_copied(index + 1, value.value());
+            bound.map_err(|error| trouble(&error, prepared))?;
+        }
+        Ok(run)
     }
 
     /// Drops a portal, and has its statement go back to the cache.
@@ -291,44 +392,26 @@ impl Machine {
     }
 }
 
-/// A statement with its parameters, not run yet. What the client was told of a statement that writes is checked now,
-/// as it cannot be once it has written.
-fn bound<'c>(
-    connection: &'c Connection,
-    prepared: &Prepared,
-    values: &Values<'_>,
-) -> Result<Run<'c, 'static>, Failure> {
-    let trouble = |error| Failure::of_sqlite(&error, prepared.client.as_bytes());
-    let compiled = connection.prepare(prepared.text()).map_err(trouble)?;
-    let mut statement = compiled.statement.ok_or_else(|| no_statement(""))?;
-    if !statement.readonly() && statement.column_count() > 0 && prepared.is_described() {
-        statement.refresh().map_err(trouble)?;
-        prepared.check(&statement.shape(connection, prepared.client.as_bytes()))?;
-    }
-    let mut run = statement.start();
-    let bound = run.parameter_count();
-    for (index, parameter) in prepared.parameters.iter().enumerate().take(bound) {
-        let value = values.get(index, parameter)?;
-        run.bind_copied(index + 1, value.value()).map_err(trouble)?;
-    }
-    Ok(run)
+/// Whether the next message runs a portal.
+fn runs_next(behind: &[u8], name: &[u8]) -> bool {
+    let Ok(Some((next, body))) = super::message(behind) else { return false };
+    next.tag == front::EXECUTE && split_string(body).is_some_and(|(portal, _)| portal == name)
 }
 
-/// A statement that describes itself as the file is now.
-fn fresh<'c>(connection: &'c Connection, prepared: &Prepared) -> Result<Statement<'c>, Failure> {
-    let trouble = |error| Failure::of_sqlite(&error, prepared.client.as_bytes());
-    let compiled = connection.prepare(prepared.text()).map_err(trouble)?;
-    let mut statement = compiled.statement.ok_or_else(|| no_statement(""))?;
-    statement.refresh().map_err(trouble)?;
-    Ok(statement)
+fn trouble(error: &Error, prepared: &Prepared) -> Failure {
+    Failure::of_sqlite(error, prepared.client.as_bytes())
 }
 
 /// The parameters: what the client says, else what the text says, else text.
-fn parameters(shape: &Shape, oids: &[u32]) -> Vec<Parameter> {
-    let count = shape.parameters.len().max(oids.len());
+fn parameters(connection: &Connection, client: &str, count: usize, oids: &[u32]) -> Vec<Parameter> {
+    let inferred = match count {
+        0 => Inferred::default(),
+        _ => Inferred::read(client.as_bytes(), &Tables(connection)),
+    };
+    let count = count.max(oids.len());
     let parameter = |index: usize| {
         let said = oids.get(index).copied().filter(|oid| *oid != 0 && *oid != Type::Unknown.oid());
-        let inferred = shape.parameters.get(index).copied().flatten();
+        let inferred = inferred.parameters.get(index).copied().flatten();
         let sent = said.map(|oid| Type::of_oid(oid).unwrap_or(Type::Text));
         let oid = said.unwrap_or_else(|| inferred.unwrap_or(Type::Text).oid());
         // A text is read as what the text casts or compares it to.

@@ -8,7 +8,7 @@ use refrain_wire::write;
 use crate::connection::Connection;
 use crate::front::copy;
 use crate::front::prepared::Stage;
-use crate::front::shape::{Described, Formats, Shape, Tag, data_row, row_description};
+use crate::front::shape::{Described, Formats, Shape, Tag, data_row, description, row_description};
 use crate::statement::{Parked, Run, Step};
 
 use super::{Machine, Need, Outcome, Place, Stop};
@@ -97,8 +97,13 @@ impl Machine {
             Whose::Query => {}
             Whose::Copy(style) => style.begin(out, &shape),
             Whose::Portal(name) => {
-                if let Some(portal) = self.portals.get(name).filter(|_| fresh) {
-                    portal.prepared.check(&shape)?;
+                if let Some(portal) = self.portals.get_mut(name).filter(|_| fresh) {
+                    if std::mem::take(&mut portal.owes_description) {
+                        description(out, &shape.columns, &plan.formats);
+                        portal.prepared.describe(shape.clone());
+                    } else {
+                        portal.prepared.check(&shape)?;
+                    }
                 }
             }
         }
