@@ -52,8 +52,6 @@ pub(crate) struct Uring {
     table: Table<Connection>,
     listeners: Vec<Listening>,
     next_serial: u32,
-    /// Completions of the last turn.
-    last: usize,
     /// Connections with something to send that the kernel has not seen.
     outbox: Vec<Key>,
     /// Connections whose fast send it has.
@@ -90,7 +88,6 @@ impl Uring {
             table: Table::new(),
             listeners: Vec::new(),
             next_serial: 0,
-            last: 0,
             outbox: Vec::new(),
             fast: Vec::new(),
             left: Vec::new(),
@@ -417,10 +414,9 @@ impl Driver for Uring {
         } else {
             Some(Duration::ZERO)
         };
-        self.ring.enter(wait, self.last)?;
+        self.ring.enter(wait)?;
         let starved = self.starved;
-        self.last = self.ring.completions();
-        for _ in 0..self.last {
+        for _ in 0..self.ring.completions() {
             let Some(answer) = self.ring.next() else { break };
             self.completed(&answer, sink);
         }

@@ -41,7 +41,7 @@ fn receives_many(ring: &mut Ring, here: &UnixStream, there: &UnixStream) -> io::
     unsafe { ring.push(request) };
     for _ in 0..2 {
         send(ring, here, b"?");
-        ring.enter(Some(LIMIT), 0)?;
+        ring.enter(Some(LIMIT))?;
         let Some(Completion { operation: Operation::Receive, result: 1, more: true, .. }) =
             ring.next()
         else {
@@ -57,7 +57,7 @@ fn decides_sends(ring: &mut Ring, here: &UnixStream) -> io::Result<()> {
     // Nobody takes the bytes: the two buffers are gone. In the end the socket is full.
     for _ in 0..1024 {
         send(ring, here, &MUCH);
-        ring.enter(Some(Duration::ZERO), 0)?;
+        ring.enter(Some(Duration::ZERO))?;
         while let Some(answer) = ring.next() {
             if answer.operation == Operation::Send {
                 let short = (0..MUCH.len() as i32).contains(&answer.result);

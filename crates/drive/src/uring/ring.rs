@@ -60,16 +60,7 @@ pub(super) struct Ring {
     /// Requests that found no room in the queue, to go in before any later one.
     backlog: VecDeque<squeue::Entry>,
     enabled: bool,
-    /// Whether the kernel can wait a moment for more completions than one (6.12 and newer).
-    gathers: bool,
 }
-
-/// Completions of one turn from which on many connections are taken to be busy, so that more are about to come.
-const BUSY: usize = 4;
-/// Completions that end the wait for more.
-const GATHERED: u32 = 16;
-/// Time to wait for more, in microseconds: a completion taken alone costs about as much (measured: docs/decisions/0010).
-const GATHERING_US: u32 = 20;
 
 impl Ring {
     /// Opens the queues, to be used by the thread that first enters.
@@ -88,8 +79,7 @@ impl Ring {
         if !parameters.is_feature_ext_arg() || !parameters.is_feature_nodrop() {
             return Err(io::ErrorKind::Unsupported.into());
         }
-        let gathers = parameters.is_feature_min_timeout();
-        Ok(Ring { ring, backlog: VecDeque::new(), enabled: false, gathers })
+        Ok(Ring { ring, backlog: VecDeque::new(), enabled: false })
     }
 
     fn setup(
@@ -152,19 +142,19 @@ impl Ring {
     }
 
     /// Hands all requests over and waits for a completion, in one call unless there are more requests
-    /// than the queue has room for. Where the last turn had many, it waits a moment for many.
-    pub(super) fn enter(&mut self, wait: Option<Duration>, last: usize) -> io::Result<()> {
+    /// than the queue has room for.
+    pub(super) fn enter(&mut self, wait: Option<Duration>) -> io::Result<()> {
         if !self.enabled {
             self.ring.submitter().register_enable_rings()?;
             self.enabled = true;
         }
         while self.fill() > 0 {
-            if self.call(Some(Duration::ZERO), false)? == 0 {
+            if self.call(Some(Duration::ZERO))? == 0 {
                 // No room for completions: they have to be taken out first.
                 return Ok(());
             }
         }
-        self.call(wait, self.gathers && last >= BUSY).map(drop)
+        self.call(wait).map(drop)
     }
 
     /// Moves requests into the queue that had no room before, and says how many still have none.
@@ -181,27 +171,20 @@ impl Ring {
     }
 
     /// One `io_uring_enter`. Says how many requests the kernel took.
-    fn call(&mut self, wait: Option<Duration>, gather: bool) -> io::Result<usize> {
+    fn call(&mut self, wait: Option<Duration>) -> io::Result<usize> {
         let (submitter, queue, completions) = self.ring.split();
         let requests = queue.len();
         let at_once = wait.is_some_and(|wait| wait.is_zero()) || !completions.is_empty();
         drop((queue, completions));
         let limit = wait.map(Timespec::from);
-        let arguments = SubmitArgs::new();
-        let arguments = if gather { arguments.min_wait_usec(GATHERING_US) } else { arguments };
         let arguments = match &limit {
-            Some(limit) if !at_once => arguments.timespec(limit),
-            _ => arguments,
+            Some(limit) if !at_once => SubmitArgs::new().timespec(limit),
+            _ => SubmitArgs::new(),
         };
         let flags = EnterFlags::GETEVENTS | EnterFlags::EXT_ARG;
         // SAFETY: the flags call for an argument of this type, and the time it points to is a local.
         let answer = unsafe {
-            let wanted = match at_once {
-                true => 0,
-                false if gather => GATHERED,
-                false => 1,
-            };
-            submitter.enter(requests as u32, wanted, flags.bits(), Some(&arguments))
+            submitter.enter(requests as u32, u32::from(!at_once), flags.bits(), Some(&arguments))
         };
         match answer {
             Err(error) => match error.raw_os_error() {
