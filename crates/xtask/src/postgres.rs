@@ -94,6 +94,12 @@ impl Cluster {
         self.own.as_ref().map(|own| own.dir.as_path())
     }
 
+    /// Its first process, if it is ours and runs.
+    pub fn postmaster(&self) -> Option<u32> {
+        let text = fs::read_to_string(self.dir()?.join("data/postmaster.pid")).ok()?;
+        text.lines().next()?.trim().parse().ok()
+    }
+
     /// A connection string for the superuser, over TCP.
     pub fn url(&self, database: &str) -> String {
         format!("postgres://postgres@{}:{}/{database}", self.host, self.port)

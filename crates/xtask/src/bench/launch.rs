@@ -148,6 +148,21 @@ impl Running {
         }
     }
 
+    /// Starts the proxy over a file of SQLite instead of a cluster. `more` are lines for the database's table.
+    pub fn start_file(driver: Driver, file: &Path, more: &str) -> Result<Running> {
+        let (port, dir) = (free_port()?, new_dir()?);
+        let text = format!(
+            "{}[databases.\"*\"]\nbackend = \"sqlite\"\npath = \"{}\"\n{more}\n",
+            refrain_top(port, driver, 1),
+            file.display(),
+        );
+        fs::write(dir.join("config.toml"), text)?;
+        let mut program = Command::new(release()?);
+        program.arg(dir.join("config.toml")).current_dir(&dir);
+        let contender = Contender::refrain(driver, 1);
+        Running { contender, port, process: None, dir: Some(dir) }.run(&program, "TERM")
+    }
+
     fn run(mut self, program: &Command, signal: &str) -> Result<Running> {
         let dir = self.dir.as_deref().unwrap_or(Path::new("."));
         let log = File::create(dir.join("log"))?;
@@ -197,12 +212,20 @@ fn refrain_config(
     shape: &Shape,
 ) -> String {
     let Shape { pool_size, more, top } = shape;
-    let (driver, host, server) = (driver.name(), cluster.host(), cluster.port());
+    let (host, server) = (cluster.host(), cluster.port());
+    let own = refrain_top(port, driver, workers);
     format!(
-        "listen = [\"127.0.0.1:{port}\"]\nmetrics_listen = \"off\"\nauth = \"trust\"\n\
-         driver = \"{driver}\"\nworkers = {workers}\nmax_client_conn = {CLIENTS_MAX}\n{top}\n\
+        "{own}{top}\n\
          [pool]\npool_mode = \"transaction\"\npool_size = {pool_size}\n{more}\n\n\
          [databases.\"*\"]\nurl = \"postgres://postgres@{host}:{server}\"\n"
+    )
+}
+
+fn refrain_top(port: u16, driver: Driver, workers: u32) -> String {
+    let driver = driver.name();
+    format!(
+        "listen = [\"127.0.0.1:{port}\"]\nmetrics_listen = \"off\"\nauth = \"trust\"\n\
+         driver = \"{driver}\"\nworkers = {workers}\nmax_client_conn = {CLIENTS_MAX}\n"
     )
 }
 

@@ -15,6 +15,7 @@ mod syscalls;
 mod idle;
 mod instructions;
 mod lite;
+mod lite_wire;
 mod publish;
 
 use anyhow::Result;
@@ -46,6 +47,8 @@ enum What {
     Instructions,
     /// What kept statements of SQLite save, beside rusqlite and go-sqlite3.
     Lite,
+    /// What a lookup in SQLite costs behind the protocol, beside PostgreSQL.
+    LiteWire,
 }
 
 /// Measures, prints and, if asked, publishes.
@@ -56,6 +59,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         Some(What::Idle { idle_clients }) => ("bench-idle", idle::run(*idle_clients)?),
         Some(What::Instructions) => ("bench-instructions", instructions::run()?),
         Some(What::Lite) => ("bench-lite", lite::run()?),
+        Some(What::LiteWire) => ("bench-lite-wire", lite_wire::run()?),
     };
     println!("{text}");
     if arguments.write {

@@ -266,7 +266,8 @@ fn percent(ratio: f64) -> String {
     format!("{change:+.0} %")
 }
 
-fn median(mut values: Vec<f64>) -> Option<f64> {
+/// The middle one.
+pub(super) fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;
     let upper = values.get(middle)?;

@@ -5,7 +5,6 @@
 //! another one each round: what disturbs the machine for a while disturbs all alike, and a ratio
 //! within a round says more than figures of different rounds.
 
-use std::fs;
 use std::thread;
 use std::time::Duration;
 
@@ -25,12 +24,12 @@ const POOL_SIZE: u32 = 20;
 /// Clients of the workloads that have one number of them.
 const CLIENTS_MIDDLE: u32 = 16;
 /// Rows are a hundred thousand times this.
-const SCALE: u32 = 10;
+pub(super) const SCALE: u32 = 10;
 
 /// How fast PostgreSQL itself takes connections; `pgbench` counts connecting as running.
 const CONNECTS_PER_SECOND: u32 = 250;
 /// Time in which PostgreSQL waits for those of its processes that have ended.
-const REAPED: Duration = Duration::from_millis(200);
+pub(super) const REAPED: Duration = Duration::from_millis(200);
 
 /// What is compared.
 #[derive(Args, Clone, Debug)]
@@ -119,11 +118,7 @@ impl Bench {
         };
         let usual = start(&shape, &mut contenders.iter())?;
         let limited = start(&limit, &mut contenders.iter().filter(|c| c.prepares()))?;
-        let postmaster = cluster.dir().and_then(|dir| {
-            let text = fs::read_to_string(dir.join("data/postmaster.pid")).ok()?;
-            text.lines().next()?.trim().parse().ok()
-        });
-        let bench = Bench { pgbench, postmaster, usual, limited };
+        let bench = Bench { pgbench, postmaster: cluster.postmaster(), usual, limited };
         let warm = Load { workload: Workload::Select, mode: Mode::Simple, clients: POOL_SIZE };
         for running in bench.usual.iter().chain(&bench.limited) {
             bench.pgbench.run(running.port, &warm, Until::Transactions(100))?;

@@ -1,0 +1,166 @@
+//! What a lookup in SQLite costs behind the protocol, beside PostgreSQL on the same machine.
+//!
+//! PostgreSQL without a proxy, the proxy with SQLite and its statement cache, and the same without the
+//! cache take turns in every round: what disturbs the machine for a while disturbs all, and the ratios
+//! within a round are what counts.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread;
+
+use anyhow::{Context, Result};
+
+use crate::command;
+use crate::postgres::{Cluster, Version};
+use crate::provision;
+
+use super::facts::machine;
+use super::launch::{self, Contender, Driver, Running};
+use super::pgbench::{Load, Mode, Pgbench, Until, Workload};
+use super::process;
+use super::report::median;
+use super::rounds::{REAPED, SCALE};
+
+/// Times that everything is measured.
+const ROUNDS: usize = 9;
+/// Seconds of each measurement.
+const SECONDS: u32 = 2;
+/// What is run.
+const LOAD: Load = Load { workload: Workload::Select, mode: Mode::Prepared, clients: 16 };
+/// What the proxy's CPU time may be of PostgreSQL's.
+const BAR_POSTGRES: f64 = 0.3;
+/// What it may be of its own without the cache.
+const BAR_UNCACHED: f64 = 0.75;
+
+/// CPU time in microseconds a query, in one round.
+#[derive(Clone, Copy, Debug)]
+struct Round {
+    postgres: f64,
+    cached: f64,
+    uncached: f64,
+}
+
+/// Measures, and returns the table in Markdown.
+pub(super) fn run() -> Result<String> {
+    launch::prepare(&[Contender::refrain(Driver::Uring, 1)])?;
+    let cluster = Cluster::start(Version::V15, &[("shared_buffers", "512MB")])?;
+    let pgbench = Pgbench::filled(&cluster, SCALE)?;
+    let folder = Folder::new()?;
+    let file = folder.path().join("bench.db");
+    let cached = Running::start_file(Driver::Uring, &file, "")?;
+    fill(cached.port)?;
+    let uncached = Running::start_file(Driver::Uring, &file, "stmt_cache_size = 0")?;
+    let postmaster = cluster.postmaster().context("the cluster is not ours")?;
+    let of_postgres = || process::family_cpu_ns(postmaster);
+    let of_proxy = |running: &Running| process::cpu_ns(running.id().context("it has ended")?);
+    let mut rounds = Vec::new();
+    // The first warms caches, and does not count.
+    for _ in 0..=ROUNDS {
+        let round = Round {
+            postgres: measure(&pgbench, cluster.port(), of_postgres)?,
+            cached: measure(&pgbench, cached.port, || of_proxy(&cached))?,
+            uncached: measure(&pgbench, uncached.port, || of_proxy(&uncached))?,
+        };
+        println!("{round:?}");
+        rounds.push(round);
+    }
+    let version = cluster.psql("postgres", "SHOW server_version")?;
+    let facts = format!("{}- PostgreSQL: {}\n", machine(), version.trim());
+    Ok(format!("{facts}\n{}", report(rounds.get(1..).unwrap_or_default())))
+}
+
+/// CPU time of one run, in microseconds a query.
+fn measure(pgbench: &Pgbench, port: u16, cpu_ns: impl Fn() -> Result<u64>) -> Result<f64> {
+    let before = cpu_ns()?;
+    let outcome = pgbench.run(port, &LOAD, Until::Seconds(SECONDS))?;
+    thread::sleep(REAPED);
+    let spent = cpu_ns()?.saturating_sub(before);
+    Ok(spent as f64 / 1000.0 / outcome.transactions as f64)
+}
+
+/// Makes the tables that pgbench asks, through the proxy.
+fn fill(port: u16) -> Result<()> {
+    let rows = SCALE * 100_000;
+    let sql = format!(
+        "CREATE TABLE pgbench_branches (bid INTEGER PRIMARY KEY, bbalance INT, filler CHAR(88)); \
+         CREATE TABLE pgbench_accounts \
+         (aid INTEGER PRIMARY KEY, bid INT, abalance INT, filler CHAR(84)); \
+         WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {SCALE}) \
+         INSERT INTO pgbench_branches SELECT i, 0, NULL FROM n; \
+         WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {rows}) \
+         INSERT INTO pgbench_accounts \
+         SELECT i, (i - 1) / 100000 + 1, 0, printf('%84s', '') FROM n"
+    );
+    let url = format!("postgres://postgres@127.0.0.1:{port}/bench");
+    let mut psql = Command::new(provision::postgres(Version::V15)?.join("psql"));
+    command::output(psql.args(["-XAtq", "-v", "ON_ERROR_STOP=1", "-d", &url, "-c", &sql])).map(drop)
+}
+
+fn report(rounds: &[Round]) -> String {
+    let of = |pick: fn(&Round) -> f64| median(rounds.iter().map(pick).collect()).unwrap_or(0.0);
+    let to_postgres = of(|round| round.cached / round.postgres);
+    let to_uncached = of(|round| round.cached / round.uncached);
+    let mut text = format!(
+        "`pgbench -n -S -M prepared -c {}`, scale {SCALE}, {ROUNDS} rounds of {SECONDS} s each in turns. CPU time of \
+         all of PostgreSQL's processes without a proxy, and of the proxy's with SQLite in it (one worker, io_uring), in \
+         microseconds a query; medians, ratios those of ratios within a round.\n\n\
+         | | CPU µs per query |\n|---|--:|\n",
+        LOAD.clients
+    );
+    let lines = [
+        ("PostgreSQL", of(|round| round.postgres)),
+        ("Refrain, SQLite", of(|round| round.cached)),
+        ("Refrain, SQLite, `stmt_cache_size = 0`", of(|round| round.uncached)),
+    ];
+    for (name, figure) in lines {
+        let _ = writeln!(text, "| {name} | {figure:.1} |");
+    }
+    let _ = writeln!(text, "\n| ratio | measured | bar |\n|---|--:|--:|");
+    let ratios = [
+        ("to PostgreSQL", to_postgres, BAR_POSTGRES),
+        ("cached to uncached", to_uncached, BAR_UNCACHED),
+    ];
+    for (name, ratio, bar) in ratios {
+        let _ = writeln!(text, "| {name} | {ratio:.2} | ≤ {bar} |");
+    }
+    text
+}
+
+/// A folder that goes when this does.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Result<Folder> {
+        let name = format!("refrain-bench-file-{}", std::process::id());
+        let folder = Folder(std::env::temp_dir().join(name));
+        fs::create_dir_all(folder.path())?;
+        Ok(folder)
+    }
+
+    fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(self.path());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ratios_are_those_of_rounds() {
+        let round = |postgres, cached, uncached| Round { postgres, cached, uncached };
+        let rounds = [round(50.0, 10.0, 20.0), round(100.0, 30.0, 40.0), round(60.0, 15.0, 20.0)];
+        let text = report(&rounds);
+        assert!(text.contains("| PostgreSQL | 60.0 |"), "{text}");
+        assert!(text.contains("| to PostgreSQL | 0.25 | ≤ 0.3 |"), "{text}");
+        assert!(text.contains("| cached to uncached | 0.75 | ≤ 0.75 |"), "{text}");
+    }
+}
