@@ -27,7 +27,7 @@ pub(crate) struct Suspended {
 /// The inside of a connection. Statements come first: they are gone before the handle is.
 pub(crate) struct Core {
     pub(crate) cache: RefCell<Cache>,
-    pub(crate) suspended: RefCell<HashMap<u64, Suspended>>,
+    pub(crate) suspended: RefCell<HashMap<u64, Suspended, foldhash::fast::RandomState>>,
     probe: RefCell<Option<Idle>>,
     /// How often the probe saw another schema.
     epoch: Cell<u64>,

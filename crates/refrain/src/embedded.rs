@@ -125,14 +125,15 @@ pub(crate) struct Embedded {
     core: Core,
     post: Arc<Post>,
     files: Arc<Files>,
-    guests: HashMap<Conn, Guest>,
+    /// As few as pools have servers, and looked up several times a query.
+    guests: BTreeMap<Conn, Guest>,
     /// Those that may go on when what they said has been heard.
     ready: Vec<Conn>,
 }
 
 impl Embedded {
     pub(crate) fn new(core: Core, post: Arc<Post>, files: Arc<Files>) -> Self {
-        Self { core, post, files, guests: HashMap::new(), ready: Vec::new() }
+        Self { core, post, files, guests: BTreeMap::new(), ready: Vec::new() }
     }
 
     /// Begins a session under a connection's number.

@@ -10,6 +10,9 @@ use refrain_engine::Conn;
 use refrain_engine::event::Core;
 use refrain_lite::{Pool, Progress, Session};
 
+/// Room for an answer from the start: most are a row and what is around it.
+const ANSWER: usize = 512;
+
 /// A session, and where it is.
 pub(crate) struct Guest {
     session: Session,
@@ -64,7 +67,7 @@ impl Guest {
 
     /// Takes what the engine sends.
     pub(crate) fn receive(&mut self, bytes: Vec<u8>) -> Done {
-        let mut out = Vec::new();
+        let mut out = Vec::with_capacity(ANSWER);
         let progress = self.session.receive(&bytes, &mut out);
         self.taken = Some(bytes);
         self.done(progress, out)

@@ -95,11 +95,31 @@ pub(crate) fn value(
     Ok(())
 }
 
+/// Appends a number's digits. It is what most rows consist of, and several times as fast as formatting.
+pub(crate) fn decimal(out: &mut Vec<u8>, mut number: u64) {
+    // As many digits as `u64::MAX` has.
+    let mut digits = [0; 20];
+    let mut first = digits.len();
+    for digit in digits.iter_mut().rev() {
+        *digit = b'0' + (number % 10) as u8;
+        number /= 10;
+        first -= 1;
+        if number == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(&digits[first..]);
+}
+
 /// Appends a value as PostgreSQL prints it, without a length.
 pub(crate) fn text(out: &mut Vec<u8>, value: &Value<'_>, is: Type) -> Result<(), Unfit> {
     match is {
         Type::Int8 | Type::Int4 | Type::Int2 | Type::Oid => {
-            print(out, format_args!("{}", integer(value, is)?));
+            let number = integer(value, is)?;
+            if number < 0 {
+                out.push(b'-');
+            }
+            decimal(out, number.unsigned_abs());
         }
         Type::Bool => out.push(if integer(value, is)? == 0 { b'f' } else { b't' }),
         Type::Float4 => float_text(out, float(value)?, true),
@@ -298,6 +318,16 @@ mod tests {
         let mut out = Vec::new();
         text(&mut out, value, is).unwrap();
         String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn integers_of_all_lengths() {
+        for number in [0, 9, 10, -1, 1_000_000, i64::MAX, i64::MIN] {
+            assert_eq!(printed(&Value::Integer(number), Type::Int8), number.to_string());
+        }
+        let mut out = Vec::new();
+        decimal(&mut out, u64::MAX);
+        assert_eq!(out, u64::MAX.to_string().as_bytes());
     }
 
     fn word(text: &str) -> Value<'_> {

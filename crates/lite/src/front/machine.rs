@@ -44,6 +44,9 @@ const OUTPUT_ON_LOOP: usize = 64 * 1024;
 /// Output beyond which a statement on a thread waits for the client.
 const OUTPUT_ON_THREAD: usize = 256 * 1024;
 
+/// What a client gave names. The hasher is a fast one: whoever finds names that collide slows themselves down.
+type Named<T> = HashMap<Vec<u8>, T, foldhash::fast::RandomState>;
+
 /// Where a machine runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
@@ -97,8 +100,8 @@ pub(crate) struct Machine {
     /// Why the right to write did not come.
     pub(crate) refused: Option<Failure>,
     transaction: Transaction,
-    statements: HashMap<Vec<u8>, Arc<Prepared>>,
-    portals: HashMap<Vec<u8>, Portal>,
+    statements: Named<Arc<Prepared>>,
+    portals: Named<Portal>,
     /// What was compiled when a statement was prepared or described, until the next or until Sync.
     held: Option<(Arc<Prepared>, Parked)>,
     rows: Option<Rows>,
@@ -122,8 +125,8 @@ impl Machine {
             permit: None,
             refused: None,
             transaction: Transaction::default(),
-            statements: HashMap::new(),
-            portals: HashMap::new(),
+            statements: Named::default(),
+            portals: Named::default(),
             held: None,
             rows: None,
             simple: None,

@@ -139,7 +139,7 @@ impl Stage {
 
 /// What stands behind the names in a Bind.
 pub(crate) struct Values<'a> {
-    formats: Vec<Format>,
+    formats: Formats,
     values: Vec<Option<&'a [u8]>>,
     pub(crate) results: Formats,
 }
@@ -164,7 +164,7 @@ impl<'a> Values<'a> {
         if !rest.is_empty() {
             return Err(bad());
         }
-        Ok(Self { formats, values, results: Formats(results) })
+        Ok(Self { formats, values, results })
     }
 
     /// How many values there are.
@@ -184,10 +184,12 @@ impl<'a> Values<'a> {
                 String::from_utf8_lossy(name)
             )));
         }
-        if self.formats.len() > 1 && self.formats.len() != given {
+        if let Formats::Each(each) = &self.formats
+            && each.len() != given
+        {
             return Err(Failure::protocol(format!(
                 "bind message has {} parameter formats but {given} parameters",
-                self.formats.len()
+                each.len()
             )));
         }
         Ok(())
@@ -201,13 +203,8 @@ impl<'a> Values<'a> {
         let Some(bytes) = self.values.get(index).copied().flatten() else {
             return Ok(Given::Null);
         };
-        let format = match self.formats[..] {
-            [] => Format::Text,
-            [all] => all,
-            ref each => each.get(index).copied().unwrap_or(Format::Text),
-        };
         let sent = Type::of_oid(parameter.oid);
-        match (format, sent) {
+        match (self.formats.of(index), sent) {
             (Format::Text, _) => decode::text(bytes, parameter.is),
             // A text is the same in both formats; it is read as what it is cast to.
             (Format::Binary, Some(sent)) if sent.is_text() => decode::text(bytes, parameter.is),
@@ -226,10 +223,16 @@ fn word(rest: &mut &[u8]) -> Option<u16> {
     Some(u16::from_be_bytes(*word))
 }
 
-fn formats(rest: &mut &[u8]) -> Option<Result<Vec<Format>, Failure>> {
-    let count = word(rest)?;
-    let codes: Option<Vec<u16>> = (0..count).map(|_| word(rest)).collect();
-    Some(codes?.into_iter().map(Format::of_code).collect())
+fn formats(rest: &mut &[u8]) -> Option<Result<Formats, Failure>> {
+    match word(rest)? {
+        0 => Some(Ok(Formats::default())),
+        1 => Some(Format::of_code(word(rest)?).map(Formats::All)),
+        count => {
+            let codes: Option<Vec<u16>> = (0..count).map(|_| word(rest)).collect();
+            let each: Result<_, _> = codes?.into_iter().map(Format::of_code).collect();
+            Some(each.map(Formats::Each))
+        }
+    }
 }
 
 fn value<'a>(rest: &mut &'a [u8]) -> Option<Option<&'a [u8]>> {

@@ -39,18 +39,28 @@ pub(crate) struct Shape {
     pub(crate) tag: Tag,
 }
 
-/// How the columns of a result are asked for (Bind).
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Formats(pub(crate) Vec<Format>);
+/// How the columns of a result are asked for, or parameters are sent (Bind).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Formats {
+    /// One code counts for all, none means text.
+    All(Format),
+    /// A code each.
+    Each(Arc<[Format]>),
+}
+
+impl Default for Formats {
+    fn default() -> Self {
+        Self::All(Format::Text)
+    }
+}
 
 impl Formats {
-    /// One code counts for all columns, none means text.
+    /// That of one of them.
     #[inline]
-    pub(crate) fn of(&self, column: usize) -> Format {
-        match self.0[..] {
-            [] => Format::Text,
-            [all] => all,
-            ref each => each.get(column).copied().unwrap_or(Format::Text),
+    pub(crate) fn of(&self, index: usize) -> Format {
+        match self {
+            Self::All(all) => *all,
+            Self::Each(each) => each.get(index).copied().unwrap_or(Format::Text),
         }
     }
 }
@@ -139,12 +149,19 @@ impl Tag {
 
     /// Appends the CommandComplete.
     pub(crate) fn write(&self, out: &mut Vec<u8>, rows: u64, changes: u64) {
-        let tag = match self {
-            Self::Rows(word) => format!("{word} {rows}"),
-            Self::Changes(word) => format!("{word} {changes}"),
-            Self::Plain(words) => words.clone(),
+        let (words, count) = match self {
+            Self::Rows(word) => (*word, Some(rows)),
+            Self::Changes(word) => (*word, Some(changes)),
+            Self::Plain(words) => (words.as_str(), None),
         };
-        write::command_complete(out, tag.as_bytes());
+        write::message(out, back::COMMAND_COMPLETE, |out| {
+            out.extend_from_slice(words.as_bytes());
+            if let Some(count) = count {
+                out.push(b' ');
+                encode::decimal(out, count);
+            }
+            out.push(0);
+        });
     }
 }
 
