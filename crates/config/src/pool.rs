@@ -30,6 +30,16 @@ choice! {
     }
 }
 
+choice! {
+    /// Whether simple queries are prepared.
+    Autoprepare {
+        /// They are sent as they came.
+        Off = "off",
+        /// Those that differ in their literals only are one prepared statement.
+        On = "on",
+    }
+}
+
 table! {
     /// Options of a pool.
     pub struct PoolOptions;
@@ -138,6 +148,39 @@ table! {
     /// Longer ones run as well, prepared afresh each time.
     max_cached_statement_bytes: usize = "256KiB" ["1KiB" to "64MiB"],
         Reload, takes ["1MiB"], not ["1B", "1GiB"];
+
+    /// Whether simple queries that differ in their literals only become one prepared statement.
+    ///
+    /// The server then neither parses nor plans them anew. PostgreSQL only, and only with `prepared_statements`.
+    autoprepare: Autoprepare = "off",
+        Reload, takes ["on"], not ["true", "yes"];
+
+    /// Times a query is seen, but for its literals, before it is prepared.
+    autoprepare_threshold: u32 = "5" ["1" to "1000000"],
+        Reload, takes ["1", "100"], not ["0", "never"];
+
+    /// Statements of autoprepare on a server.
+    ///
+    /// The least recently used is closed for one more. `max_server_statements` counts them as well.
+    autoprepare_limit: u32 = "200" ["1" to "1000000"],
+        Reload, takes ["1000"], not ["0", "unlimited"];
+
+    /// Memory of a server that its autoprepared statements may take.
+    ///
+    /// What PostgreSQL needs for a plan is not known here. A statement is taken to need 8 KiB, and 32 bytes for
+    /// each of its text.
+    autoprepare_memory_limit: usize = "16MiB" ["64KiB" to "16GiB"],
+        Reload, takes ["1GiB"], not ["1KiB", "unlimited"];
+
+    /// Literals of a query beyond which it is not prepared.
+    autoprepare_max_literals: u32 = "1000" ["1" to "65535"],
+        Reload, takes ["100"], not ["0", "65536"];
+
+    /// Age at which an autoprepared statement is prepared anew.
+    ///
+    /// What changed in the schema without Refrain seeing it is followed after this time at the latest.
+    autoprepare_max_age: Duration = "10min" ["1s" to "30d"],
+        Reload, takes ["1min"], not ["0s", "never", "60"];
 
     /// What a server is sent between two clients in session mode; nothing when empty.
     server_reset_query: String = "DISCARD ALL",

@@ -69,6 +69,7 @@ impl Engine {
             Event::Message(message) => step.message(message),
             Event::Command(command) => step.command(command),
             Event::Console { client, reply } => step.console_reply(client, &reply),
+            Event::Judged { .. } => {}
         }
         while let Some(client) = step.engine.runnable.pop_front() {
             step.serve(client, &[]);

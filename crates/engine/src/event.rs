@@ -4,10 +4,11 @@
 use std::sync::Arc;
 
 use refrain_config::{Host, Options};
+use refrain_sql::template::{Key, Span, Verdict};
 
 pub use crate::ids::{ClientSerial, Core};
 
-use crate::ids::Conn;
+use crate::ids::{Conn, PoolId};
 use crate::server::Parcel;
 use crate::shared::Message;
 
@@ -84,6 +85,26 @@ pub enum Event<'a> {
         /// Messages to be sent as they are, up to but without ReadyForQuery.
         reply: Vec<u8>,
     },
+    /// The answer to an [`Action::Judge`].
+    Judged {
+        /// What was to be judged.
+        case: Box<Case>,
+        /// What is to become of the literals.
+        verdict: Verdict,
+    },
+}
+
+/// A text whose literals are to be judged: the first of its template that was worth it.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// Whose template.
+    pub pool: PoolId,
+    /// Where the template is kept.
+    pub key: Key,
+    /// The text.
+    pub text: Box<[u8]>,
+    /// Its literals.
+    pub spans: Box<[Span]>,
 }
 
 /// What an operator wants; the same for every core.
@@ -157,6 +178,8 @@ pub enum Action {
         /// The text of its query.
         query: String,
     },
+    /// Parse a text by the real grammar, which takes its time: not on this thread. The answer is [`Event::Judged`].
+    Judge(Box<Case>),
     /// Something worth a line in the log.
     Note(Box<Note>),
 }

@@ -213,6 +213,7 @@ impl Worker {
                 // The desk goes before the cores only when the program ends.
                 let _ = seat.links.questions.send(question);
             }
+            Action::Judge(_) => {}
             Action::Note(note) => log::note(&note),
         }
     }

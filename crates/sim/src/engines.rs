@@ -214,7 +214,7 @@ impl World {
                     self.later(delay, Happening::Tell(usize::from(to.0), message));
                 }
             }
-            Action::Console { .. } => {}
+            Action::Console { .. } | Action::Judge(_) => {}
             Action::Note(note) => {
                 self.trace.line(self.now, "note", note.cause, || {
                     format!("{:?} {}", note.client, note.detail)
