@@ -10,8 +10,8 @@ use refrain_wire::tag::front;
 use refrain_wire::write;
 
 use crate::ledger::{Entry, Fate, Owed, Purpose, Refusal};
+use crate::message::Message;
 use crate::names::Name;
-use crate::request::Message;
 use crate::slots::Unnamed;
 use crate::talk::{Place, Stop, Talk};
 use crate::texts::Local;

@@ -8,9 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::auth::{Authenticated, Proving};
-use crate::event::Peer;
-use crate::ids::Segment;
-use crate::ids::{ClientSerial, Conn, EnvId, PoolId};
+use crate::ids::{ClientSerial, Conn, EnvId, Peer, PoolId, Segment};
 use crate::inbox::Inbox;
 use crate::ledger::{Seq, Span};
 use crate::names::{ClientStatement, Name, Names};

@@ -168,8 +168,8 @@ impl Step<'_> {
     pub(crate) fn note_client(&mut self, conn: Conn, level: Level, cause: Cause, detail: String) {
         let Some(client) = self.engine.roles.client(conn) else { return };
         let peer = match &client.peer {
-            crate::event::Peer::Tcp(address) => address.to_string(),
-            crate::event::Peer::Unix { .. } => "unix".to_owned(),
+            crate::ids::Peer::Tcp(address) => address.to_string(),
+            crate::ids::Peer::Unix { .. } => "unix".to_owned(),
         };
         let (serial, pool) = (client.serial, client.pool);
         let pool = self.engine.hub.find_pool(pool).map(|pool| pool.shared.clone());

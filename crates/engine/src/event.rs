@@ -6,23 +6,11 @@ use std::sync::Arc;
 use refrain_config::{Host, Options};
 use refrain_sql::template::{Key, Span, Verdict};
 
-pub use crate::ids::{ClientSerial, Core};
+pub use crate::ids::{ClientSerial, Core, Peer};
 
 use crate::ids::{Conn, PoolId};
 use crate::server::Parcel;
 use crate::shared::Message;
-
-/// Who is at the other end of an accepted connection.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Peer {
-    /// A TCP peer.
-    Tcp(std::net::SocketAddr),
-    /// A process on this machine, by its user ID where the kernel tells.
-    Unix {
-        /// The process's effective user ID.
-        uid: Option<u32>,
-    },
-}
 
 /// Something happened outside.
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! Numbers that name things.
+//! What connections, cores and pools are called by: numbers, and who is at the other end.
 
 /// The number of a connection at one core. Numbers are small and used again after a close.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -7,6 +7,18 @@ pub struct Conn(pub u32);
 /// One of the threads that run an engine, from zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Core(pub u16);
+
+/// Who is at the other end of an accepted connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Peer {
+    /// A TCP peer.
+    Tcp(std::net::SocketAddr),
+    /// A process on this machine, by its user ID where the kernel tells.
+    Unix {
+        /// The process's effective user ID.
+        uid: Option<u32>,
+    },
+}
 
 /// Names a client for as long as the process runs; never used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

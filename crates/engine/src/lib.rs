@@ -47,6 +47,7 @@ mod roles;
 
 // From the client to the server, and back: the hot path.
 mod talk;
+mod message;
 mod aside;
 mod prepare;
 mod bind;

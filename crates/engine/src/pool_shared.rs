@@ -7,7 +7,7 @@ use refrain_config::{Host, Options, PoolOptions, Server};
 
 use crate::auth::{Password, Salted, Secret};
 use crate::ids::PoolId;
-use crate::settings::Setting;
+use crate::settings::Welcome;
 
 /// One user of one database, over all cores.
 #[derive(Debug)]
@@ -46,9 +46,6 @@ pub struct PoolSettings {
     /// Clients of the user at most.
     pub user_clients_max: Option<u32>,
 }
-
-/// ParameterStatus messages of a server's login: name and value.
-pub(crate) type Welcome = Vec<Setting>;
 
 /// How to log in to the pool's servers.
 #[derive(Debug)]

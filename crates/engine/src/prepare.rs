@@ -21,8 +21,8 @@ use refrain_wire::write;
 
 use crate::client::Pins;
 use crate::ledger::{Entry, Fate, Made, Owed, Purpose, Refusal};
+use crate::message::Message;
 use crate::names::{ClientStatement, Held, Name};
-use crate::request::Message;
 use crate::settings::{self, Standing};
 use crate::slots::{Served, Slot, Unnamed};
 use crate::statement::{Identity, reads_constants};
@@ -37,7 +37,7 @@ impl Talk<'_> {
         if !self.client.managed || message.header.body as usize > most {
             return Ok(self.parse_unkept(message));
         }
-        let parse = Parse::read(Self::whole(message, most)?)?;
+        let parse = Parse::read(message.whole(most)?)?;
         if matches!(self.client.standing, Standing::Unsure(..)) {
             let text = parse.tail.split(|&byte| byte == 0).next().unwrap_or_default();
             if reads_constants(text, refrain_sql::scan(text).traits) {

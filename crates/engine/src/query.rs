@@ -12,20 +12,17 @@ use refrain_wire::{front as read, write};
 
 use crate::client::Pins;
 use crate::ledger::{Entry, Fate, Made, Owed, Purpose, Refusal};
+use crate::message::Message;
 use crate::names::Name;
-use crate::request::Message;
 use crate::slots::Unnamed;
 use crate::talk::{Stop, Talk, write_made};
 use crate::texts::Local;
 use crate::undo::{ClientUndo, ServerUndo};
 
-/// Bytes of a query that are looked at; the rest of a longer one streams through unseen.
-pub(crate) const QUERY_BYTES_READ: usize = 64 * 1024;
-
 impl Talk<'_> {
     /// Query.
     pub(crate) fn query(&mut self, message: &Message<'_>) -> Result<usize, Stop> {
-        if Self::awaits_text(message) {
+        if message.awaits_text() {
             return Err(Stop::More);
         }
         let text = match message.complete {

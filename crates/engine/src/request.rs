@@ -14,15 +14,14 @@ use refrain_sql::{Kind, Traits};
 
 use refrain_wire::front::{self as read, NAME_BYTES_MAX, Target};
 use refrain_wire::tag::front;
-use refrain_wire::write::Report;
-use refrain_wire::{Header, Malformed, write};
+use refrain_wire::write::{self, Report};
 
 use crate::client::Barrier;
 use crate::fault::Cause;
 use crate::inbox::Rest;
 use crate::ledger::{Copying, Entry, Fate, Made, Owed, Purpose, Seq};
+use crate::message::Message;
 use crate::names::Name;
-use crate::query::QUERY_BYTES_READ;
 use crate::settings;
 use crate::statement::Statement;
 use crate::talk::{Stop, Talk};
@@ -30,34 +29,6 @@ use crate::talk::{Stop, Talk};
 /// Entries a ledger may have; more of a client's messages wait. PostgreSQL sends replies at the latest when
 /// 8 kB of them have gathered, so a full ledger always shrinks.
 const LEDGER_MAX: usize = 16 * 1024;
-
-/// One message, as far as it has arrived.
-#[derive(Clone, Copy)]
-pub(crate) struct Message<'a> {
-    pub(crate) header: Header,
-    /// The message from its header on, or its beginning.
-    pub(crate) bytes: &'a [u8],
-    /// Whether all of it is there.
-    pub(crate) complete: bool,
-}
-
-impl<'a> Message<'a> {
-    fn read(input: &'a [u8]) -> Result<Option<Self>, Malformed> {
-        let Some(header) = Header::parse(input)? else { return Ok(None) };
-        let bytes = input.get(..header.message_bytes());
-        Ok(Some(Self { header, bytes: bytes.unwrap_or(input), complete: bytes.is_some() }))
-    }
-
-    pub(crate) fn body(&self) -> &'a [u8] {
-        &self.bytes[refrain_wire::frame::HEADER_BYTES..]
-    }
-}
-
-impl From<Malformed> for Stop {
-    fn from(_: Malformed) -> Self {
-        Self::End(Cause::ClientProtocol)
-    }
-}
 
 impl Talk<'_> {
     /// Deals with as much of a client's input as it can; says how many bytes that was, and why it stopped.
@@ -177,8 +148,7 @@ impl Talk<'_> {
             }
             front::TERMINATE => Err(Stop::End(Cause::Terminated)),
             _ => {
-                let missing = message.header.message_bytes() - message.bytes.len();
-                self.client.inbox.expect(missing, Rest::Nowhere);
+                self.client.inbox.expect(message.missing(), Rest::Nowhere);
                 Ok(message.bytes.len())
             }
         }
@@ -195,19 +165,9 @@ impl Talk<'_> {
     #[inline]
     pub(crate) fn pass_missing(&mut self, message: &Message<'_>) -> usize {
         if !message.complete {
-            let missing = message.header.message_bytes() - message.bytes.len();
-            self.client.inbox.expect(missing, Rest::On);
+            self.client.inbox.expect(message.missing(), Rest::On);
         }
         message.bytes.len()
-    }
-
-    /// The body of a message that is only dealt with whole.
-    pub(crate) fn whole<'a>(message: &Message<'a>, max: usize) -> Result<&'a [u8], Stop> {
-        match message.complete {
-            true => Ok(message.body()),
-            false if message.header.body as usize > max => Err(Stop::End(Cause::ClientProtocol)),
-            false => Err(Stop::More),
-        }
     }
 
     #[inline]
@@ -217,7 +177,7 @@ impl Talk<'_> {
     }
 
     fn execute(&mut self, message: &Message<'_>) -> Result<usize, Stop> {
-        let portal = read::execute_portal(Self::whole(message, NAME_BYTES_MAX + 5)?)?;
+        let portal = read::execute_portal(message.whole(NAME_BYTES_MAX + 5)?)?;
         let Some(local) = self.client.portal(portal).cloned() else {
             self.owe(Entry::new(Owed::Execute, Fate::Forward));
             return Ok(self.pass(message));
@@ -254,7 +214,7 @@ impl Talk<'_> {
     }
 
     fn describe(&mut self, message: &Message<'_>) -> Result<usize, Stop> {
-        match Target::read(Self::whole(message, NAME_BYTES_MAX + 2)?)? {
+        match Target::read(message.whole(NAME_BYTES_MAX + 2)?)? {
             Target::Statement(name) => self.describe_statement(message, name),
             Target::Portal(_) | Target::Unknown => {
                 self.owe(Entry::new(Owed::DescribePortal, Fate::Forward));
@@ -264,7 +224,7 @@ impl Talk<'_> {
     }
 
     fn close(&mut self, message: &Message<'_>) -> Result<usize, Stop> {
-        match Target::read(Self::whole(message, NAME_BYTES_MAX + 2)?)? {
+        match Target::read(message.whole(NAME_BYTES_MAX + 2)?)? {
             Target::Statement(name) if self.client.managed => self.close_statement(message, name),
             Target::Statement(_) | Target::Portal(_) | Target::Unknown => {
                 self.owe(Entry::new(Owed::Close, Fate::Forward));
@@ -287,11 +247,6 @@ impl Talk<'_> {
         self.pool().counters.closes_answered += 1;
         self.make_up(Owed::Close, Made::Close);
         message.bytes.len()
-    }
-
-    /// Whether to wait until a query's text has come, or as much of it as is looked at.
-    pub(crate) fn awaits_text(message: &Message<'_>) -> bool {
-        !message.complete && message.bytes.len() < QUERY_BYTES_READ
     }
 
     /// Appends a message's header for a body whose front was rewritten: `old` bytes became `new`.

@@ -56,6 +56,9 @@ pub(crate) fn is_settable(name: &[u8]) -> bool {
 /// A setting: its name and its value. In a profile names are in lower case.
 pub(crate) type Setting = (Box<[u8]>, Box<[u8]>);
 
+/// ParameterStatus messages of a server's login: name and value.
+pub(crate) type Welcome = Vec<Setting>;
+
 /// The settings of a session.
 #[derive(Debug)]
 pub(crate) struct Profile {

@@ -18,7 +18,6 @@ use crate::snapshot::StatementView;
 use crate::time::Now;
 
 pub use crate::ids::PoolId;
-pub(crate) use crate::pool_shared::Welcome;
 pub use crate::pool_shared::{PoolSettings, PoolShared};
 
 /// What one core tells another.

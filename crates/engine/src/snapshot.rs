@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use refrain_config::{Host, PoolMode};
 
-use crate::event::Peer;
-use crate::ids::{ClientSerial, Core};
+use crate::ids::{ClientSerial, Core, Peer};
 use crate::statement::Statement;
 use crate::stats::Counters;
 use crate::time::Now;
