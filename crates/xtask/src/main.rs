@@ -50,7 +50,7 @@ enum Chore {
     Bench(Box<bench::Arguments>),
     /// Have clients do everything at once for some time, and see that nothing is wrong or left.
     Soak(soak::Arguments),
-    /// Run PostgreSQL's own regression suite, straight and through the proxy, and compare.
+    /// Run PostgreSQL's own regression suites, straight and through the proxy, and compare.
     Regress,
     /// Check the rules of the house and print the size of each crate.
     Tidy,

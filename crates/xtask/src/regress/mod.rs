@@ -1,11 +1,12 @@
-//! `cargo xtask regress`: what PostgreSQL's own regression suite prints, straight and through the
+//! `cargo xtask regress`: what PostgreSQL's own regression suites print, straight and through the
 //! proxy.
 //!
-//! The suite runs twice, each time by `pg_regress` and `psql` over a fresh cluster: once with nothing
-//! between, once through a session pool. The files it leaves under `results/` are then compared with
-//! each other. What its authors expected does not come into it: a test that fails both ways is as
-//! good as one that passes. Nothing is masked, since two straight runs print the same to the byte.
-//! Should they once not, a file differs only if it differs from both.
+//! The suites (the server's and PL/pgSQL's) run twice, each time by `pg_regress` and `psql` over a
+//! fresh cluster: once with nothing between, once through a session pool. The files they leave under
+//! `results/` are then compared with each other. What their authors expected does not come into it:
+//! a test that fails both ways is as good as one that passes. Nothing is masked, since two straight
+//! runs print the same to the byte. Should they once not, a file differs only if it differs from
+//! both.
 //!
 //! The results stay in `target/regress`, with the proxy's log.
 
@@ -24,16 +25,16 @@ use crate::suite;
 
 use self::compare::{Difference, differences};
 
-/// Servers of the pool: more than the suite has sessions at a time.
+/// Servers of the pool: more than a suite has sessions at a time.
 const POOL_SIZE: u32 = 50;
-/// What the suite wants beyond a cluster's defaults, and what keeps two runs the same.
+/// What the suites want beyond a cluster's defaults, and what keeps two runs the same.
 const SETTINGS: &[(&str, &str)] = &[
     ("max_prepared_transactions", "2"),
     // Statistics, and plans with them, would depend on when it comes by.
     ("autovacuum", "off"),
 ];
 
-/// Runs the suite both ways; whether nothing differs that may not.
+/// Runs the suites both ways; whether nothing differs that may not.
 pub fn run() -> Result<bool> {
     let regression = provision::regression()?;
     let program = suite::built("refrain", "refrain")?;
@@ -47,13 +48,13 @@ pub fn run() -> Result<bool> {
     Ok(report(fs::read_dir(straight)?.count(), &found))
 }
 
-/// Results of the suite with nothing between.
+/// Results of the suites with nothing between.
 fn straight(regression: &Regression, name: &str) -> Result<PathBuf> {
     let cluster = Cluster::start(Version::V15, SETTINGS)?;
     pg_regress::run(regression, &cluster, cluster.port(), name)
 }
 
-/// Results of the suite through the proxy.
+/// Results of the suites through the proxy.
 fn proxied(regression: &Regression, program: &Path) -> Result<PathBuf> {
     let cluster = Cluster::start(Version::V15, SETTINGS)?;
     let proxy = Refrain::start_as(program, &proxy::over(&cluster, "session", POOL_SIZE))?;

@@ -1,5 +1,7 @@
-//! One run of the suite.
+//! One run of the suites.
 
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -9,7 +11,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::command;
 use crate::postgres::{Cluster, account};
-use crate::provision::Regression;
+use crate::provision::{Regression, SUITES, Suite};
 use crate::workspace;
 
 /// Sessions at a time, as in the suite's own makefile.
@@ -20,52 +22,73 @@ pub(super) fn kept(name: &str) -> PathBuf {
     workspace::root().join("target/regress").join(name)
 }
 
-/// Runs the suite by way of this port of 127.0.0.1; returns the folder of what it printed.
-///
-/// Scripts and results are beside the cluster's data meanwhile: the server reads and writes them.
+/// Runs the suites by way of this port of 127.0.0.1; returns the folder of what they printed.
 pub(super) fn run(
     regression: &Regression,
     cluster: &Cluster,
     port: u16,
     name: &str,
 ) -> Result<PathBuf> {
-    let beside = cluster.dir().context("a running server was named: the suite needs its own")?;
-    let (suite, output) = (beside.join("suite"), beside.join("regress"));
-    command::run(Command::new("cp").arg("-r").arg(&regression.suite).arg(&suite))?;
-    account::own_dir(&output, "0755")?;
+    let beside = cluster.dir().context("a running server was named: the suites need their own")?;
     let kept = kept(name);
     if kept.exists() {
         fs::remove_dir_all(&kept)?;
     }
-    fs::create_dir_all(&kept)?;
-    let log = File::create(kept.join("pg_regress.log"))?;
-    let started = Instant::now();
-    let mut run = command(regression, &suite, &output, port);
-    let status = run.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).status()?;
-    let (results, to) = (output.join("results"), kept.join("results"));
-    // One means that some test printed what its authors did not expect.
-    let complete = matches!(status.code(), Some(0 | 1)) && results.is_dir();
-    let log = kept.join("pg_regress.log");
-    ensure!(complete, "the suite did not run, {name}: see {}", log.display());
-    command::run(Command::new("cp").arg("-r").arg(results).arg(&to))?;
-    println!("the suite ran, {name}, in {} s: {}", started.elapsed().as_secs(), verdict(&log)?);
-    Ok(to)
+    let results = kept.join("results");
+    fs::create_dir_all(&results)?;
+    // The server reads data and writes results, so all of it is where it can.
+    let suites = beside.join("suites");
+    command::run(Command::new("cp").arg("-r").arg(&regression.suites).arg(&suites))?;
+    for suite in SUITES {
+        let output = beside.join(format!("{}-output", suite.name));
+        account::own_dir(&output, "0755")?;
+        let started = Instant::now();
+        let log = kept.join(format!("{}.log", suite.name));
+        let mut command = command(regression, suite, &suites, &output)?;
+        let verdict = verdict(command.arg(format!("--port={port}")), &log)?;
+        let (suite, took) = (suite.name, started.elapsed().as_secs());
+        println!("{name}: {suite} ran for {took} s: {verdict}");
+        let all = output.join("results/.");
+        command::run(Command::new("cp").arg("-r").arg(all).arg(&results))?;
+    }
+    Ok(results)
 }
 
-fn command(regression: &Regression, suite: &Path, output: &Path, port: u16) -> Command {
+/// `pg_regress` for a suite that is in the folder `suites`, but for the port.
+fn command(regression: &Regression, suite: Suite, suites: &Path, output: &Path) -> Result<Command> {
+    let folder = suites.join(suite.name);
     let option = |name: &str, value: &Path| format!("--{name}={}", value.display());
     let mut run = account::command(&regression.program);
-    run.arg(option("inputdir", suite)).arg(option("outputdir", output));
-    run.arg(option("dlpath", suite)).arg(option("bindir", &regression.bin));
+    run.arg(option("inputdir", &folder)).arg(option("outputdir", output));
+    run.arg(option("dlpath", &folder)).arg(option("bindir", &regression.bin));
     run.args(["--host=127.0.0.1", "--user=postgres", SESSIONS_MAX]);
-    run.args(["--no-locale", "--encoding=UTF8"]).arg(format!("--port={port}"));
-    run.arg(option("schedule", &suite.join("parallel_schedule")));
-    run
+    run.args(["--no-locale", "--encoding=UTF8"]).arg(format!("--dbname={}", suite.database));
+    let schedule = folder.join("parallel_schedule");
+    if schedule.is_file() {
+        run.arg(option("schedule", &schedule));
+    } else {
+        run.args(tests(&folder)?);
+    }
+    Ok(run)
 }
 
-/// What the suite says of itself near its end.
-fn verdict(log: &Path) -> Result<String> {
+/// The names of a suite's scripts, for one that has no schedule.
+fn tests(suite: &Path) -> Result<BTreeSet<OsString>> {
+    let scripts = fs::read_dir(suite.join("sql"))?;
+    let name = |path: PathBuf| path.file_stem().map(OsStr::to_owned);
+    Ok(scripts.filter_map(|script| name(script.ok()?.path())).collect())
+}
+
+/// Runs to the end, output to `log`; returns what `pg_regress` says of itself near the end of it.
+fn verdict(command: &mut Command, log: &Path) -> Result<String> {
+    let output = File::create(log)?;
+    command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
+    let status = command.status().context("cannot run `pg_regress`")?;
+    // One means that some test printed what its authors did not expect.
+    let complete = matches!(status.code(), Some(0 | 1));
+    ensure!(complete, "a suite did not run: see {}", log.display());
     let text = fs::read_to_string(log)?;
     let counts = |line: &&str| line.contains("tests passed") || line.contains("tests failed");
-    Ok(text.lines().rev().find(counts).unwrap_or_default().trim().to_owned())
+    let counts = text.lines().rev().find(counts);
+    Ok(counts.with_context(|| format!("no verdict in {}", log.display()))?.trim().to_owned())
 }
