@@ -44,6 +44,7 @@ impl Step<'_> {
                 self.kill(|pool| concerns(database.as_ref(), pool), Cause::Killed);
             }
             Command::KillClient(serial) => self.kill_client(serial),
+            Command::FlushAutoprepare => {}
             Command::Reload(_) => {
                 self.engine.hub.pools_mut().for_each(|pool| pool.settings = pool.shared.settings());
             }

@@ -109,6 +109,8 @@ pub enum Command {
     Kill(Option<Arc<str>>),
     /// Close this client.
     KillClient(ClientSerial),
+    /// Forget all templates of simple queries, and close the statements prepared for them.
+    FlushAutoprepare,
     /// Use these options from now on.
     Reload(Arc<Options>),
     /// Take no new clients; close each client when its transaction is over.

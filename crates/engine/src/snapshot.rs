@@ -23,6 +23,8 @@ pub struct Snapshot {
     pub clients: Vec<ClientView>,
     /// Its servers.
     pub servers: Vec<ServerView>,
+    /// Templates of simple queries it has seen.
+    pub templates: Vec<TemplateRow>,
     /// Connections still at their login, and cancel requests.
     pub logging_in: u32,
 }
@@ -191,4 +193,29 @@ impl StatementView {
             bytes: statement.bytes() as u64,
         }
     }
+}
+
+/// A template of simple queries, as one core knows it, for `SHOW AUTOPREPARE`.
+#[derive(Clone, Debug)]
+pub struct TemplateRow {
+    /// The pool it belongs to.
+    pub database: Arc<str>,
+    /// The pool it belongs to.
+    pub user: Arc<str>,
+    /// The text that is or would be prepared; where there is none, one that was sent.
+    pub template: String,
+    /// What is done with its queries, in a word.
+    pub state: &'static str,
+    /// Why, in words; empty where there is nothing to say.
+    pub reason: String,
+    /// Queries of it that were sent.
+    pub seen: u64,
+    /// How many of them were run as a prepared statement.
+    pub hits: u64,
+    /// By how much these were faster than as many queries run as they were sent, in microseconds.
+    pub time_saved_us: u64,
+    /// Literals that stay in the text.
+    pub kept: u64,
+    /// How often it was given up because it was slower when prepared.
+    pub demotions: u64,
 }

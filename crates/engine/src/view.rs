@@ -21,6 +21,7 @@ impl Engine {
             pools: self.hub.pools().map(|pool| self.pool_view(pool, now)).collect(),
             clients,
             servers: self.roles.servers().filter_map(|s| self.server_view(s)).collect(),
+            templates: Vec::new(),
             logging_in: u32::try_from(self.clients).unwrap_or(u32::MAX).saturating_sub(known),
         }
     }
