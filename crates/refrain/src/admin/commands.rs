@@ -36,6 +36,7 @@ pub(super) const COMMANDS: &[Entry] = &[
     Entry { name: "wait_close", admin: true, usage: "WAIT_CLOSE [<db>]", run: wait_close },
     Entry { name: "kill", admin: true, usage: "KILL [<db>]", run: kill },
     Entry { name: "kill_client", admin: true, usage: "KILL_CLIENT <client_id>", run: kill_client },
+    Entry { name: "flush", admin: true, usage: "FLUSH AUTOPREPARE", run: flush },
     Entry {
         name: "shutdown",
         admin: true,
@@ -179,6 +180,16 @@ fn kill_client(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answ
     }
     desk.state.post.command(&Command::KillClient(serial));
     Ok(Some(text::done("KILL_CLIENT")))
+}
+
+fn flush(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answer {
+    match arguments {
+        [what] if what.is("autoprepare") => {
+            desk.state.post.command(&Command::FlushAutoprepare);
+            Ok(Some(text::done("FLUSH")))
+        }
+        _ => Err(Refusal::syntax(&question.query)),
+    }
 }
 
 fn shutdown(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answer {

@@ -18,6 +18,7 @@ mod sockets;
 mod pgbouncer;
 mod own;
 mod lite;
+mod autoprepare;
 mod show;
 mod commands;
 

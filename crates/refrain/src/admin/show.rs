@@ -1,11 +1,12 @@
 //! The table of everything that can be shown.
 
 use super::table::{Listing, Pair, Show, text};
-use super::{lite, own, pgbouncer, sockets};
+use super::{autoprepare, lite, own, pgbouncer, sockets};
 
 /// What can be shown, by name.
 pub(super) const LISTINGS: &[(&str, &dyn Show)] = &[
     ("active_sockets", &sockets::ACTIVE_SOCKETS),
+    ("autoprepare", &autoprepare::TEMPLATES),
     ("clients", &sockets::CLIENTS),
     ("config", &pgbouncer::CONFIG),
     ("counters", &own::COUNTERS),

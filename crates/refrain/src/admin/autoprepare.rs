@@ -1,0 +1,102 @@
+//! Autoprepare as an operator sees it.
+//!
+//! Each core has templates of its own. Here those of the same text are one row: what was counted is added up, and
+//! of several states that of the core that has seen it most is shown.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use refrain_engine::snapshot::{Snapshot, TemplateRow};
+
+use super::table::{Listing, bigint, int, text};
+
+/// `SHOW AUTOPREPARE`: the templates of simple queries, the most seen first.
+pub(super) const TEMPLATES: Listing<TemplateRow> = Listing {
+    columns: &[
+        text("database", |row| row.database.to_string()),
+        text("user", |row| row.user.to_string()),
+        text("template", |row| row.template.clone()),
+        text("state", |row| row.state.to_owned()),
+        text("reason", |row| row.reason.clone()),
+        bigint("seen", |row| row.seen),
+        bigint("hits", |row| row.hits),
+        bigint("time_saved_us", |row| row.time_saved_us),
+        int("kept", |row| row.kept),
+        bigint("demotions", |row| row.demotions),
+    ],
+    rows: |view| merged(&view.snapshots),
+};
+
+fn merged(snapshots: &[Snapshot]) -> Vec<TemplateRow> {
+    let mut rows: BTreeMap<_, TemplateRow> = BTreeMap::new();
+    for part in snapshots.iter().flat_map(|core| &core.templates) {
+        let key = (Arc::clone(&part.database), Arc::clone(&part.user), part.template.clone());
+        match rows.get_mut(&key) {
+            Some(sum) => add(sum, part),
+            None => drop(rows.insert(key, part.clone())),
+        }
+    }
+    let mut rows: Vec<_> = rows.into_values().collect();
+    rows.sort_by_key(|row| std::cmp::Reverse(row.seen));
+    rows
+}
+
+fn add(sum: &mut TemplateRow, part: &TemplateRow) {
+    if part.seen > sum.seen {
+        sum.state = part.state;
+        sum.reason.clone_from(&part.reason);
+    }
+    sum.seen += part.seen;
+    sum.hits += part.hits;
+    sum.time_saved_us += part.time_saved_us;
+    sum.kept = sum.kept.max(part.kept);
+    sum.demotions += part.demotions;
+}
+
+#[cfg(test)]
+mod tests {
+    use refrain_engine::{Core, Now};
+
+    use super::*;
+
+    fn row(template: &str, state: &'static str, seen: u64) -> TemplateRow {
+        TemplateRow {
+            database: "app".into(),
+            user: "me".into(),
+            template: template.to_owned(),
+            state,
+            reason: String::new(),
+            seen,
+            hits: seen / 2,
+            time_saved_us: 10,
+            kept: 1,
+            demotions: 0,
+        }
+    }
+
+    fn core(number: u16, templates: Vec<TemplateRow>) -> Snapshot {
+        Snapshot {
+            core: Core(number),
+            now: Now(0),
+            pools: Vec::new(),
+            clients: Vec::new(),
+            servers: Vec::new(),
+            templates,
+            logging_in: 0,
+        }
+    }
+
+    #[test]
+    fn the_templates_of_all_cores_are_added_up() {
+        let first = vec![row("select $1", "counting", 2), row("table t", "never", 3)];
+        let rows = merged(&[core(0, first), core(1, vec![row("select $1", "ready", 8)])]);
+        let shown: Vec<_> = rows
+            .iter()
+            .map(|row| (&*row.template, row.state, row.seen, row.hits, row.time_saved_us, row.kept))
+            .collect();
+        assert_eq!(
+            shown,
+            [("select $1", "ready", 10, 5, 20, 1), ("table t", "never", 3, 1, 10, 1)]
+        );
+    }
+}
