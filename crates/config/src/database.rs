@@ -176,6 +176,13 @@ table! {
     sqlite_lock_timeout: Duration = "5s" ["1ms" to "1h"],
         NewConnections, takes ["30s"], not ["never", "5"];
 
+    /// Bytes of an SQLite database that are read as memory, without a system call; 0 for none.
+    ///
+    /// It costs no memory of the process. A disk that fails while such a byte is read, or another program that makes the
+    /// file shorter, ends the process; without it the client would be told.
+    sqlite_mmap_size: usize = "256MiB" ["0B" to "2GiB"],
+        NewConnections, takes ["0B", "1GiB"], not ["1TiB", "all"];
+
     /// Threads for reads of an SQLite database that take long.
     sqlite_readers: u16 = "2" ["1" to "1024"],
         NewConnections, takes ["8"], not ["0", "cores"];
@@ -222,6 +229,7 @@ impl DatabaseKeys {
             sqlite_synchronous: file.synchronous,
             sqlite_busy_timeout: file.busy_timeout,
             sqlite_lock_timeout: file.lock_timeout,
+            sqlite_mmap_size: file.mmap_size,
             sqlite_readers: file.readers,
             ..self
         }
@@ -266,6 +274,7 @@ impl DatabaseKeys {
             busy_timeout: self.sqlite_busy_timeout,
             lock_timeout: self.sqlite_lock_timeout,
             readers: self.sqlite_readers,
+            mmap_size: self.sqlite_mmap_size,
             stmt_cache_size: self.stmt_cache_size,
             stmt_cache_admit: self.stmt_cache_admit,
             stmt_cache_max_sql: self.stmt_cache_max_sql,

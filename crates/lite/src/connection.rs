@@ -112,6 +112,8 @@ impl Database {
         connection.set_limit(Limit::SQLITE_LIMIT_VARIABLE_NUMBER, PARAMETERS_MAX)?;
         connection.busy_timeout(self.options.busy_timeout)?;
         connection.pragma_update(None, "synchronous", self.options.synchronous.word())?;
+        let mmap_size = i64::try_from(self.options.mmap_size).unwrap_or(i64::MAX);
+        connection.pragma_update(None, "mmap_size", mmap_size)?;
         if !self.options.read_only {
             connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
         }

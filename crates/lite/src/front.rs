@@ -39,6 +39,8 @@ mod context;
 
 mod functions;
 
+mod turn;
+
 mod backend;
 
 mod shape;

@@ -96,6 +96,7 @@ impl Worker {
         }
         self.seat.tick(now);
         self.flush(now);
+        self.seat.embedded.end_turn();
         self.seat.report();
         Ok(now)
     }

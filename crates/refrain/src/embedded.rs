@@ -109,6 +109,7 @@ fn open_options(file: &Sqlite) -> OpenOptions {
             Synchronous::Off => Durability::Off,
         },
         read_only: false,
+        mmap_size: file.mmap_size,
         cache: CacheOptions {
             size: file.stmt_cache_size as usize,
             admit: match file.stmt_cache_admit {
@@ -129,11 +130,13 @@ pub(crate) struct Embedded {
     guests: BTreeMap<Conn, Guest>,
     /// Those that may go on when what they said has been heard.
     ready: Vec<Conn>,
+    /// Whose sessions were sent something in this turn.
+    busy: Vec<Arc<Pool>>,
 }
 
 impl Embedded {
     pub(crate) fn new(core: Core, post: Arc<Post>, files: Arc<Files>) -> Self {
-        Self { core, post, files, guests: BTreeMap::new(), ready: Vec::new() }
+        Self { core, post, files, guests: BTreeMap::new(), ready: Vec::new(), busy: Vec::new() }
     }
 
     /// Begins a session under a connection's number.
@@ -155,8 +158,17 @@ impl Embedded {
 
     /// Gives a session what the engine sent.
     pub(crate) fn send(&mut self, conn: Conn, bytes: Vec<u8>) -> Option<Done> {
-        let done = self.guests.get_mut(&conn)?.receive(bytes);
+        let guest = self.guests.get_mut(&conn)?;
+        let done = guest.receive(bytes);
+        if !self.busy.iter().any(|pool| Arc::ptr_eq(pool, guest.pool())) {
+            self.busy.push(Arc::clone(guest.pool()));
+        }
         Some(self.note(conn, done))
+    }
+
+    /// The turn is over.
+    pub(crate) fn end_turn(&mut self) {
+        self.busy.drain(..).for_each(|pool| pool.end_turn());
     }
 
     /// Has a session go on that was woken.

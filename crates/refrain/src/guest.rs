@@ -65,6 +65,11 @@ impl Guest {
         Self { session, place, taken: None, has_more: false, paused: false }
     }
 
+    /// Where its connections to the file come from.
+    pub(crate) fn pool(&self) -> &Arc<Pool> {
+        self.session.pool()
+    }
+
     /// Takes what the engine sends.
     pub(crate) fn receive(&mut self, bytes: Vec<u8>) -> Done {
         let mut out = Vec::with_capacity(ANSWER);

@@ -12,6 +12,7 @@ use crate::front::functions;
 use crate::front::queue::Queue;
 use crate::front::settings::VERSION;
 use crate::front::threads::Threads;
+use crate::front::turn::Turn;
 use crate::stats::{CacheStats, StatementStats};
 
 /// Connections that a pool keeps without work for them.
@@ -119,6 +120,7 @@ pub struct Pool {
     #[expect(clippy::vec_box, reason = "a connection goes from hand to hand and is large")]
     idle: Mutex<Vec<Box<Connection>>>,
     books: Mutex<Books>,
+    turn: Mutex<Turn>,
 }
 
 /// What is known of a pool's connections, those in use included.
@@ -155,8 +157,8 @@ pub struct ConnectionView {
 impl Pool {
     /// A pool without connections; each is opened when it is needed.
     pub fn new(backend: &Arc<Backend>) -> Arc<Self> {
-        let (idle, books) = (Mutex::default(), Mutex::default());
-        Arc::new(Self { backend: backend.clone(), idle, books })
+        let (idle, books, turn) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Arc::new(Self { backend: backend.clone(), idle, books, turn })
     }
 
     #[expect(clippy::vec_box, reason = "as above")]
@@ -197,6 +199,21 @@ impl Pool {
         let mut books = self.books();
         books.open.remove(&connection.number());
         books.closed += CacheStats { entries: 0, bytes: 0, ..connection.cache_stats() };
+    }
+
+    /// A session reads on the core's loop, and no transaction of its own is open.
+    pub(crate) fn reads(&self) {
+        self.turn().reads(|| self.backend.database.connect());
+    }
+
+    /// The turn of the core's loop is over: nothing reads there until the next. Whoever runs sessions in turns, each
+    /// of many sessions, does well to say so, as reads of one turn cost less together; nobody has to.
+    pub fn end_turn(&self) {
+        self.turn().end();
+    }
+
+    fn turn(&self) -> MutexGuard<'_, Turn> {
+        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Looks at the connections that are not in use just now, say for what their caches did.

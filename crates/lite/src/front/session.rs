@@ -93,6 +93,11 @@ impl Session {
         CancelHandle { control: Arc::downgrade(&self.control) }
     }
 
+    /// Where its connections come from.
+    pub fn pool(&self) -> &Arc<Pool> {
+        &self.pool
+    }
+
     /// Takes bytes of the client's, and appends what answers them.
     pub fn receive(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Progress {
         match std::mem::replace(&mut self.stage, Stage::Over) {

@@ -139,6 +139,8 @@ impl Machine {
         if block || (writes && !last) {
             let opened = self.transaction.open(connection, writes);
             opened.map_err(|error| self.stop(&error, b""))?;
+        } else if self.place == Place::Loop {
+            self.pool.reads();
         }
         Ok(())
     }
