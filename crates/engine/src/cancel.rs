@@ -47,7 +47,7 @@ impl Step<'_> {
         let Some(s) = self.engine.roles.server(server) else { return };
         match s.ledger.front().map(|entry| entry.fate) {
             None | Some(Fate::Swallow(Purpose::Probe)) => {}
-            Some(Fate::Swallow(Purpose::PutRight)) => {
+            Some(Fate::Swallow(Purpose::PutRight | Purpose::Admit)) => {
                 if let Some(client) = self.engine.roles.client(client) {
                     client.cancel_wanted = true;
                 }

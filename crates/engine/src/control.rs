@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use std::sync::atomic::Ordering::Relaxed;
+
 use crate::engine::{Engine, Step};
 use crate::event::{Action, Command};
 use crate::fault::Cause;
@@ -44,7 +46,7 @@ impl Step<'_> {
                 self.kill(|pool| concerns(database.as_ref(), pool), Cause::Killed);
             }
             Command::KillClient(serial) => self.kill_client(serial),
-            Command::FlushAutoprepare => {}
+            Command::FlushAutoprepare => self.flush_templates(),
             Command::Reload(_) => {
                 self.engine.hub.pools_mut().for_each(|pool| pool.settings = pool.shared.settings());
             }
@@ -62,6 +64,15 @@ impl Step<'_> {
                     self.cancel_over(conn);
                 }
             }
+        }
+    }
+
+    /// Forgets the templates, and has their statements prepared anew: whatever they were planned for may be gone.
+    fn flush_templates(&mut self) {
+        for pool in self.engine.hub.pools_mut().filter(|pool| pool.autoprepares()) {
+            pool.templates.clear();
+            pool.shared.epoch.fetch_add(1, Relaxed);
+            pool.counters.auto_flushes += 1;
         }
     }
 

@@ -69,7 +69,7 @@ impl Engine {
             Event::Message(message) => step.message(message),
             Event::Command(command) => step.command(command),
             Event::Console { client, reply } => step.console_reply(client, &reply),
-            Event::Judged { .. } => {}
+            Event::Judged { case, verdict } => step.judged(&case, verdict),
         }
         while let Some(client) = step.engine.runnable.pop_front() {
             step.serve(client, &[]);

@@ -14,11 +14,9 @@ use crate::client::Pins;
 use crate::ledger::{Entry, Failed, Fate, Owed, Purpose, Refusal};
 use crate::names::{ClientStatement, Name};
 use crate::reply::Halt;
+use crate::statement::{STALE_ROUTINE, is_stale};
 use crate::talk::Talk;
 use crate::undo::{ClientUndo, Reverted};
-
-/// The function of PostgreSQL that finds a plan's result changed; its name is never translated.
-const STALE_ROUTINE: &[u8] = b"RevalidateCachedQuery";
 
 impl Talk<'_> {
     /// An error.
@@ -41,6 +39,10 @@ impl Talk<'_> {
         if self.hushes(&failed) {
             return Ok(());
         }
+        let asks = failed.entry.fate == Fate::Swallow(Purpose::Admit);
+        if !asks && self.runs_again(&failed.entry, &fields) {
+            return Ok(());
+        }
         self.leaves(&failed.entry);
         self.learn(&failed.entry, &fields);
         self.learn_end(&failed.entry, &fields, name.as_ref());
@@ -59,8 +61,9 @@ impl Talk<'_> {
             Fate::Swallow(Purpose::Restore) => {}
             Fate::Swallow(Purpose::Reset | Purpose::Rollback) => self.server.close_needed = true,
             Fate::Swallow(Purpose::Shape) if failed.until == failed.seq => {}
+            Fate::Swallow(Purpose::Admit) => self.asked_in_vain(&failed.entry, &fields),
             Fate::Refuse(why) => self.tell_refusal(why, &fields),
-            Fate::Forward | Fate::Held | Fate::Swallow(_) | Fate::MadeUp(_) => {
+            Fate::Forward | Fate::Held | Fate::Rows | Fate::Swallow(_) | Fate::MadeUp(_) => {
                 self.forward(&failed.entry, &fields, name.as_deref());
             }
         }
@@ -198,15 +201,16 @@ impl Talk<'_> {
     /// Passes an error on, with the client's name for the statement in it.
     fn forward(&mut self, entry: &Entry, fields: &Fields<'_>, name: Option<&[u8]>) {
         // The position is one in a text that the client did not send just now (E33).
-        let hides_position = matches!(entry.fate, Fate::Swallow(_));
+        let ours = matches!(entry.fate, Fate::Swallow(purpose) if purpose != Purpose::Autoprepare);
+        let fields = self.as_sent(entry, fields);
         let prefix = self.hub.shared.registry.prefix();
         let out = self.ports.out(self.client.conn);
         write::message(out, back::ERROR_RESPONSE, |out| {
-            for (code, value) in fields.iter() {
-                if code == field::POSITION && hides_position {
+            for (code, value) in &fields {
+                if *code == field::POSITION && ours {
                     continue;
                 }
-                out.push(code);
+                out.push(*code);
                 match name {
                     Some(name) => rename(out, value, prefix, name),
                     None => out.extend_from_slice(value),
@@ -264,21 +268,6 @@ impl Talk<'_> {
     }
 }
 
-/// Whether an error means that a statement's plan does not fit the schema any more, and only a new Parse
-/// helps. Errors of data, constraints and transactions do not.
-fn is_stale(fields: &Fields<'_>) -> bool {
-    let stale_plan = fields.get(field::ROUTINE) == Some(STALE_ROUTINE);
-    match fields.sqlstate() {
-        b"0A000" => stale_plan,
-        b"XX000" => {
-            fields.get(field::MESSAGE).is_some_and(|m| m.starts_with(b"cache lookup failed"))
-        }
-        // Undefined table, column, function, type; wrong types: what the text was analysed against is gone.
-        b"42P01" | b"42703" | b"42883" | b"42704" | b"42804" | b"3F000" => true,
-        _ => false,
-    }
-}
-
 /// Appends `value` with every name of ours, and every name of nothing, as the client's.
 fn rename(out: &mut Vec<u8>, value: &[u8], prefix: &[u8], name: &[u8]) {
     let mut rest = value;
@@ -320,15 +309,5 @@ mod tests {
         let now = "bind message supplies 1 parameters, but prepared statement \"S_1\" requires 2";
         assert_eq!(renamed(was), now);
         assert_eq!(renamed("division by zero"), "division by zero");
-    }
-
-    #[test]
-    fn errors_of_data_teach_nothing() {
-        for (sqlstate, stale) in [("22012", false), ("23505", false), ("42P01", true)] {
-            let body = format!("C{sqlstate}\0\0");
-            assert_eq!(is_stale(&Fields(body.as_bytes())), stale, "{sqlstate}");
-        }
-        assert!(is_stale(&Fields(b"C0A000\0RRevalidateCachedQuery\0\0")));
-        assert!(!is_stale(&Fields(b"C0A000\0Rsomething\0\0")));
     }
 }

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use refrain_sql::template::Span;
+
 use crate::event::{Action, Level, Note};
 use crate::ids::{Core, EnvId, PoolId};
 use crate::pool::Pool;
@@ -36,6 +38,8 @@ pub(crate) struct Hub {
     pub(crate) vacating: Vacating,
     /// For names on their way into a message.
     pub(crate) scratch: Vec<u8>,
+    /// For the literals of a text.
+    pub(crate) spans: Vec<Span>,
     pools: Vec<Option<Box<Pool>>>,
     entropy: Entropy,
 }
@@ -57,6 +61,7 @@ impl Hub {
             draining,
             vacating: Vacating::default(),
             scratch,
+            spans: Vec::new(),
             pools: Vec::new(),
             entropy,
         }
@@ -89,6 +94,11 @@ impl Hub {
     /// The same, where the pool may not be open here.
     pub(crate) fn find_pool(&mut self, id: PoolId) -> Option<&mut Pool> {
         self.pools.get_mut(id.0 as usize)?.as_deref_mut()
+    }
+
+    /// The same, to look at.
+    pub(crate) fn peek_pool(&self, id: PoolId) -> Option<&Pool> {
+        self.pools.get(id.0 as usize)?.as_deref()
     }
 
     /// Whether a pool's servers are to go, because everybody is to leave their database.

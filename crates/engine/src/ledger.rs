@@ -376,6 +376,13 @@ impl Ledger {
         segment <= self.ended + 1
     }
 
+    /// What the oldest entry answers, the client is not told.
+    pub(crate) fn swallow_first(&mut self, purpose: Purpose) {
+        if let Some(first) = self.entries.front_mut() {
+            first.fate = Fate::Swallow(purpose);
+        }
+    }
+
     /// Whether the settings have been asked for.
     pub(crate) fn is_probed(&self) -> bool {
         self.entries.iter().any(|entry| entry.fate == Fate::Swallow(Purpose::Probe))

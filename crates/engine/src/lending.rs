@@ -175,6 +175,7 @@ impl Step<'_> {
     /// A server without a client owes nothing: ends what was left open, removes what was left behind, or frees it.
     pub(crate) fn make_fit(&mut self, server: Conn) {
         let Some(s) = self.engine.roles.server(server) else { return };
+        (s.run, s.admission) = (None, None);
         let unfit = s.ledger.status() != Status::Idle || s.dirty;
         if unfit && self.engine.hub.vacates(s.pool, self.now) {
             return self.close_server(server);

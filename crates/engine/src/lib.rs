@@ -25,6 +25,9 @@ mod settings;
 mod texts;
 mod names;
 mod slots;
+mod guard;
+mod templates;
+mod run;
 
 // What is owed, and what to take back.
 mod owed;
@@ -51,8 +54,11 @@ mod message;
 mod aside;
 mod prepare;
 mod bind;
+mod autoprepare;
+mod admission;
 mod query;
 mod request;
+mod effects;
 mod reply;
 mod failure;
 

@@ -53,12 +53,24 @@ pub(crate) enum Fate {
     Forward,
     /// The client gets it, but for ReadyForQuery: that comes with what is put behind it.
     Held,
+    /// The client gets it where it describes rows; that there are none, a query string does not say.
+    Rows,
     /// It answers the proxy; the client must not see it.
     Swallow(Purpose),
     /// The server was not asked; the client gets a reply of our making when its turn comes.
     MadeUp(Made),
     /// The server was made to fail; the client gets the error in words of our own.
     Refuse(Refusal),
+}
+
+impl Fate {
+    /// Whether the client gets it, in whatever words.
+    pub(crate) fn is_for_client(self) -> bool {
+        match self {
+            Self::Forward | Self::Held | Self::Rows | Self::Refuse(_) => true,
+            Self::Swallow(_) | Self::MadeUp(_) => false,
+        }
+    }
 }
 
 /// Why the proxy asked.
@@ -80,6 +92,10 @@ pub(crate) enum Purpose {
     Reset,
     /// To end a transaction that a client left open.
     Rollback,
+    /// To see whether a template may be prepared.
+    Admit,
+    /// To run a statement in the place of a query string.
+    Autoprepare,
 }
 
 /// Why the server was made to fail.

@@ -9,12 +9,16 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use refrain_config::Autoprepare;
 
 use crate::ids::{Conn, Core};
 use crate::ledger::Quiescent;
 use crate::settings::Profile;
 use crate::shared::{PoolSettings, PoolShared};
 use crate::stats::Counters;
+use crate::templates::{Bounds, Templates};
 use crate::time::Now;
 
 /// Startup settings that a server has accepted, kept at most.
@@ -43,6 +47,12 @@ pub(crate) struct Pool {
     pub(crate) asking: Vec<(Core, Now)>,
     /// When the next attempt to connect may be made.
     pub(crate) retry: Now,
+    /// What its simple queries have in common.
+    pub(crate) templates: Templates,
+    /// Clients whose text waits until its template has come further.
+    curious: Vec<Conn>,
+    /// Those of them that are to look again.
+    woken: Vec<Conn>,
     /// Settings that a server has accepted, and what it made of them.
     proven: HashMap<Arc<Profile>, Arc<Profile>>,
     /// What was done.
@@ -64,6 +74,9 @@ impl Pool {
             hungry: false,
             asking: Vec::new(),
             retry: Now(0),
+            templates: Templates::default(),
+            curious: Vec::new(),
+            woken: Vec::new(),
             proven: HashMap::new(),
             counters: Counters::default(),
         }
@@ -124,6 +137,44 @@ impl Pool {
     /// How many clients wait.
     pub(crate) fn waiting(&self) -> usize {
         self.waiting.len()
+    }
+
+    /// Whether simple queries are prepared.
+    #[inline]
+    pub(crate) fn autoprepares(&self) -> bool {
+        self.settings.options.autoprepare == Autoprepare::On && self.settings.is_postgres
+    }
+
+    /// What of templates is kept.
+    pub(crate) fn bounds(&self) -> Bounds {
+        let options = &self.settings.options;
+        Bounds {
+            threshold: options.autoprepare_threshold,
+            statements: options.autoprepare_limit as usize,
+            bytes: options.autoprepare_memory_limit,
+            age_us: u64::try_from(options.autoprepare_max_age.as_micros()).unwrap_or(u64::MAX),
+        }
+    }
+
+    /// Counts all that may have changed the schema. What nobody says has, counts for templates only.
+    pub(crate) fn schema(&self) -> u64 {
+        self.shared.epoch() + self.shared.upheavals.load(Relaxed)
+    }
+
+    /// Has a client wait until a template has come further.
+    pub(crate) fn wait_for_news(&mut self, client: Conn) {
+        self.curious.push(client);
+    }
+
+    /// A template has come further.
+    pub(crate) fn wake(&mut self) {
+        self.woken.append(&mut self.curious);
+    }
+
+    /// Clients that are to look at their text again.
+    #[inline]
+    pub(crate) fn take_woken(&mut self) -> Vec<Conn> {
+        std::mem::take(&mut self.woken)
     }
 
     /// What a server made of these settings, if one has accepted them.

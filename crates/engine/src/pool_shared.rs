@@ -20,6 +20,8 @@ pub struct PoolShared {
     pub user: Arc<str>,
     /// Counts changes of schema that passed through here.
     pub epoch: AtomicU64,
+    /// Counts what may have changed the schema unseen, or has and is committed only now.
+    pub upheavals: AtomicU64,
     /// Counts the times that its servers were to be connected anew.
     era: AtomicU32,
     settings: RwLock<Arc<PoolSettings>>,
@@ -35,6 +37,8 @@ pub struct PoolSettings {
     pub options: PoolOptions,
     /// Where its servers are.
     pub host: Arc<Host>,
+    /// Whether they are PostgreSQL's.
+    pub is_postgres: bool,
     /// The server to log in to.
     pub server: Server,
     /// Servers of the database at most.
@@ -67,6 +71,7 @@ impl PoolShared {
             database,
             user,
             epoch: AtomicU64::new(0),
+            upheavals: AtomicU64::new(0),
             era: AtomicU32::new(0),
             settings: RwLock::new(settings),
             welcome: Mutex::new(None),
@@ -150,6 +155,7 @@ impl PoolSettings {
         Some(Arc::new(Self {
             options: resolved.options,
             host: Arc::new(server.host.clone()),
+            is_postgres: !matches!(server.host, Host::Sqlite(_)),
             server,
             database_max: resolved.max_database_connections,
             user_max: resolved.max_user_connections,

@@ -40,6 +40,9 @@ impl Talk<'_> {
         if scan.traits.contains(Traits::PREPARE) && self.refuses_prepare() {
             return Ok(self.refuse(message, Owed::Query, Refusal::Prepare));
         }
+        if let Some(used) = self.autoprepare(message, text, &scan)? {
+            return Ok(used);
+        }
         // If a message before it fails, it is skipped, and what is put behind it would be run in its place.
         // Behind a text of which only the beginning has come nothing can be put.
         let first = self.first_settings(text, &scan).filter(|_| message.complete);
@@ -67,7 +70,7 @@ impl Talk<'_> {
     }
 
     /// Any query string drops the unnamed statement, whatever comes of it.
-    fn forget_unnamed(&mut self) {
+    pub(crate) fn forget_unnamed(&mut self) {
         let seq = self.server.ledger.next_seq();
         let skippable = self.server.ledger.is_open();
         let segment = self.server.ledger.segment();

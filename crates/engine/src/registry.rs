@@ -87,6 +87,11 @@ impl Registry {
         self.seed.hash_one(identity.tail) ^ place.wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
 
+    /// The seed of this process.
+    pub fn seed(&self) -> &Seed {
+        &self.seed
+    }
+
     /// Hashes any bytes, for shapes.
     pub fn hash_bytes(&self, bytes: &[u8]) -> u64 {
         self.seed.hash_one(bytes)

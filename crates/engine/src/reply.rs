@@ -158,9 +158,7 @@ impl Talk<'_> {
                 Ok(())
             }
             back::NOTICE_RESPONSE | back::NOTIFICATION_RESPONSE => {
-                let ours =
-                    matches!(self.server.ledger.front(), Some(e) if fate(e) == Goes::Nowhere);
-                let goes = if ours { Goes::Nowhere } else { Goes::On };
+                let goes = self.server.ledger.front().map_or(Goes::On, notices);
                 self.advance(run, length, goes);
                 Ok(())
             }
@@ -189,7 +187,8 @@ impl Talk<'_> {
     ) -> Result<(), Halt> {
         let settled = self.server.ledger.settle(tag)?;
         self.look_into(tag, &settled, body);
-        self.advance(run, length, fate(&settled.entry));
+        let unsaid = tag == back::NO_DATA && settled.entry.fate == Fate::Rows;
+        self.advance(run, length, if unsaid { Goes::Nowhere } else { fate(&settled.entry) });
         if settled.done {
             if settled.entry.owed == Owed::Execute
                 && settled.entry.fate == Fate::Swallow(Purpose::Probe)
@@ -233,11 +232,17 @@ impl Talk<'_> {
                 let id = settled.entry.statement;
                 self.for_client_statement(id, |statement| statement.held.local().accept());
             }
+            (back::BIND_COMPLETE, _) => self.run_is_bound(),
             (back::PARAMETER_DESCRIPTION, _) => {
                 self.server.described = self.hub.shared.registry.hash_bytes(body);
+                self.asked_parameters(&settled.entry, body);
             }
             (back::ROW_DESCRIPTION | back::NO_DATA, Owed::DescribeStatement) => {
-                self.described(&settled.entry, body);
+                if settled.entry.fate == Fate::Swallow(Purpose::Admit) {
+                    self.asked_columns(&settled.entry, tag, body);
+                } else {
+                    self.described(&settled.entry, body);
+                }
             }
             _ => {}
         }
@@ -268,96 +273,6 @@ impl Talk<'_> {
             });
         }
         self.for_client_statement(id, |s| s.held.local().statement.learn_shape(shape));
-    }
-
-    /// A command has run to its end: what it did to the session is done.
-    #[inline]
-    fn completed(&mut self, entry: &Entry, body: &[u8]) {
-        let tag = refrain_sql::tag(read::command_tag(body));
-        let plain = matches!(tag, Tag::Select | Tag::Insert | Tag::Update | Tag::Delete);
-        if !(plain && entry.traits.is_empty()) && fate(entry) == Goes::On {
-            self.completed_specially(tag, entry.traits);
-        }
-    }
-
-    fn completed_specially(&mut self, tag: Tag, traits: Traits) {
-        let pins = self.client.pins;
-        if let Some(barrier) = &mut self.client.barrier
-            && traits.intersects(Traits::DEALLOCATE_ALL | Traits::DISCARD_ALL)
-        {
-            barrier.commands = barrier.commands.saturating_sub(1);
-        }
-        match tag {
-            Tag::Set | Tag::Reset if traits.contains(Traits::SET) => self.client.probe = true,
-            Tag::Prepare => self.pin(Pins::PREPARED),
-            Tag::Listen => self.pin(Pins::LISTEN),
-            Tag::Unlisten if traits.contains(Traits::UNLISTEN_ALL) => {
-                self.unpin_at_commit(Pins::LISTEN);
-            }
-            Tag::DeclareCursor if traits.contains(Traits::HOLD) => self.pin(Pins::HOLD),
-            Tag::CloseCursorAll => self.unpin(Pins::HOLD),
-            Tag::Load => self.pin(Pins::LOAD),
-            Tag::DiscardTemp => self.unpin_at_commit(Pins::TEMP),
-            Tag::Rollback => {
-                self.client.unpins = Pins::default();
-                self.server.ledger.recovers();
-            }
-            Tag::DeallocateAll => self.deallocated_all(),
-            Tag::DiscardAll => self.discarded_all(),
-            Tag::Ddl => {
-                self.pool().shared.epoch.fetch_add(1, Relaxed);
-            }
-            Tag::Commit => self.server.ledger.recovers(),
-            Tag::Do => self.client.probe = true,
-            _ => {}
-        }
-        let may = [
-            (Traits::TEMP, Pins::TEMP, matches!(tag, Tag::Ddl | Tag::Select | Tag::Other)),
-            (Traits::ADVISORY, Pins::ADVISORY, true),
-            (Traits::ROLE, Pins::ROLE, matches!(tag, Tag::Set | Tag::Reset | Tag::Select)),
-        ];
-        for (_, pin, _) in may.iter().filter(|(t, _, fits)| *fits && traits.contains(*t)) {
-            self.pin(*pin);
-        }
-        if traits.contains(Traits::ADVISORY_FREE) {
-            self.unpin(Pins::ADVISORY);
-        }
-        if traits.contains(Traits::SET) && !matches!(tag, Tag::Set | Tag::Reset) {
-            self.client.probe = true;
-        }
-        if pins.is_empty() && !self.client.pins.is_empty() {
-            self.pool().counters.pins += 1;
-        }
-    }
-
-    pub(crate) fn pin(&mut self, pin: Pins) {
-        self.client.pins.add(pin);
-        self.client.unpins.remove(pin);
-        self.server.dirty = true;
-    }
-
-    fn unpin(&mut self, pin: Pins) {
-        self.client.pins.remove(pin);
-    }
-
-    /// What a rollback would bring back goes with the end of the transaction.
-    fn unpin_at_commit(&mut self, pin: Pins) {
-        self.client.unpins.add(pin);
-    }
-
-    /// DEALLOCATE ALL ran on the server: all its statements are gone, and the client's.
-    fn deallocated_all(&mut self) {
-        self.server.slots.clear_named();
-        drop(self.client.names.take());
-        self.unpin(Pins::PREPARED);
-    }
-
-    /// DISCARD ALL ran on the server: it is as after its login, but for its unnamed statement.
-    fn discarded_all(&mut self) {
-        self.deallocated_all();
-        self.client.pins = Pins::default();
-        self.client.probe = true;
-        self.server.dirty = false;
     }
 
     /// A setting was reported. The client is told where it knows another value.
@@ -404,6 +319,10 @@ impl Talk<'_> {
             let gone = std::mem::take(&mut self.client.unpins);
             self.unpin(gone);
         }
+        if status == Status::Idle && std::mem::take(&mut self.server.defines) {
+            // What was planned meanwhile was planned without it.
+            self.pool().shared.upheavals.fetch_add(1, Relaxed);
+        }
         self.settle(settled.seq);
         if restores(&settled.entry) {
             self.flush(run);
@@ -417,6 +336,7 @@ impl Talk<'_> {
         self.make_up_due(run);
         match settled.entry.fate {
             Fate::Swallow(Purpose::Reset) => self.reset_ends(),
+            Fate::Swallow(Purpose::Admit) => self.asked(),
             Fate::Swallow(_) | Fate::Held => {}
             _ => {
                 self.client.requested = self.now;
@@ -425,6 +345,7 @@ impl Talk<'_> {
                 let counters = &mut self.pool().counters;
                 counters.queries += 1;
                 counters.query_time.count(took);
+                self.run_ends(took);
             }
         }
         Err(Halt::Ready)
@@ -479,8 +400,13 @@ fn restores(entry: &Entry) -> bool {
 
 #[inline]
 fn fate(entry: &Entry) -> Goes {
+    if entry.fate.is_for_client() { Goes::On } else { Goes::Nowhere }
+}
+
+/// What becomes of a notice that comes for an entry: what is said while a text is run is for the client.
+fn notices(entry: &Entry) -> Goes {
     match entry.fate {
-        Fate::Forward | Fate::Held | Fate::Refuse(_) => Goes::On,
-        Fate::Swallow(_) | Fate::MadeUp(_) => Goes::Nowhere,
+        Fate::Swallow(Purpose::Autoprepare) => Goes::On,
+        _ => fate(entry),
     }
 }

@@ -66,7 +66,7 @@ impl Talk<'_> {
         if self.client.skipping {
             return self.skip(&message);
         }
-        if self.server.ledger.len() >= LEDGER_MAX || self.is_barred() {
+        if self.server.ledger.len() >= LEDGER_MAX || self.is_barred() || self.is_run() {
             return Err(Stop::Gate);
         }
         if self.server.ledger.copying() == Copying::In && self.intrudes(&message) {
@@ -129,6 +129,12 @@ impl Talk<'_> {
             self.restore_apart(&first);
         }
         false
+    }
+
+    /// Whether a statement is run in the place of a text, which may have to be run itself.
+    #[inline]
+    fn is_run(&self) -> bool {
+        self.server.run.as_ref().is_some_and(|run| run.holds())
     }
 
     /// Has the client wait behind a message that may drop all statements.

@@ -11,6 +11,7 @@ use crate::auth::Login;
 use crate::ids::{Conn, PoolId, Segment};
 use crate::inbox::Inbox;
 use crate::ledger::{Failed, Ledger, Seq};
+use crate::run::{Admission, Run};
 use crate::settings::{Edit, Profile, Welcome};
 use crate::slots::{Slots, Unnamed};
 use crate::statement::{Generation, Statement};
@@ -84,6 +85,14 @@ pub(crate) struct Server {
     pub(crate) described: u64,
     /// The segment whose error is not told: that of the segment before it was.
     pub(crate) hush: Segment,
+    /// A text that is being run, where it was looked at.
+    pub(crate) run: Option<Run>,
+    /// For the next text that is.
+    pub(crate) text: Vec<u8>,
+    /// A template about which it is being asked.
+    pub(crate) admission: Option<Box<Admission>>,
+    /// Whether its transaction may have changed the schema.
+    pub(crate) defines: bool,
     /// What a probe has found so far.
     pub(crate) probed: Option<Edit>,
     /// Its pool's [`crate::shared::PoolShared::era`] when it was connected.
@@ -135,6 +144,10 @@ impl Server {
             paused: false,
             described: 0,
             hush: 0,
+            run: None,
+            text: Vec::new(),
+            admission: None,
+            defines: false,
             probed: None,
             era: 0,
             connected: now,

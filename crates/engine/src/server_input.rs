@@ -1,12 +1,13 @@
 //! What servers send, by who has them: a client, a login, or nobody.
 
+use refrain_sql::template::Verdict;
 use refrain_wire::Header;
 use refrain_wire::back::{self as read, Fields, Status};
 use refrain_wire::tag::back;
 
 use crate::client::Blocked;
 use crate::engine::Step;
-use crate::event::Action;
+use crate::event::{Action, Case};
 use crate::fault::Cause;
 use crate::ids::Conn;
 use crate::inbox::Rest;
@@ -20,6 +21,8 @@ enum Idle {
     On,
     /// It ignores everything up to a Sync that nobody has sent.
     Open,
+    /// It could not run a statement in the place of a text: it is to run the text.
+    Again,
     /// It owes nothing any more.
     Quiet,
     /// It goes away, or cannot be understood.
@@ -81,6 +84,7 @@ impl Step<'_> {
         let (used, halt) = talk.replies(input);
         talk.pool().counters.bytes_sent += used as u64;
         let news = talk.server.ledger.oldest() != oldest || halt != Halt::More;
+        let woken = talk.pool().take_woken();
         let gated = talk.client.blocked == Blocked::Gate && news;
         // It has something to say to this very server; when it has, the server may be free.
         let goes_on = gated && talk.server.ledger.quiescent().is_some();
@@ -88,6 +92,7 @@ impl Step<'_> {
             talk.client.cancel_wanted &= !goes_on;
             self.unblock(client);
         }
+        self.look_again(woken);
         match halt {
             Halt::More => {
                 self.push_back_on_server(client, server);
@@ -116,6 +121,25 @@ impl Step<'_> {
                 (used, true)
             }
         }
+    }
+
+    /// Has clients look again at the text that waited for news of its template.
+    pub(crate) fn look_again(&mut self, clients: Vec<Conn>) {
+        for conn in clients {
+            let gate = self.engine.roles.client(conn).is_some_and(|c| c.blocked == Blocked::Gate);
+            if gate {
+                self.unblock(conn);
+            }
+        }
+    }
+
+    /// What becomes of the literals of a text is known.
+    pub(crate) fn judged(&mut self, case: &Case, verdict: Verdict) {
+        let Some(pool) = self.engine.hub.find_pool(case.pool) else { return };
+        pool.templates.judged(case.key, &case.text, verdict);
+        pool.wake();
+        let woken = pool.take_woken();
+        self.look_again(woken);
     }
 
     /// The server ended the session, and the client has its words: both go.
@@ -179,6 +203,7 @@ impl Step<'_> {
         match result {
             Idle::On => {}
             Idle::Open => self.sync_idle(conn),
+            Idle::Again => self.run_idle(conn),
             Idle::Quiet => self.make_fit(conn),
             Idle::Broken(cause) => self.server_broken(conn, cause),
         }
@@ -190,6 +215,15 @@ impl Step<'_> {
         let Some(server) = self.engine.roles.server(conn) else { return };
         refrain_wire::write::sync(self.ports.out(conn));
         server.ledger.push(Entry::new(Owed::Sync, Fate::Swallow(Purpose::Rollback)));
+    }
+
+    /// A text that was run as a statement for a client that has left has failed before it did anything: it is run as
+    /// it was sent.
+    fn run_idle(&mut self, conn: Conn) {
+        let Some(server) = self.engine.roles.server(conn) else { return };
+        let Some(run) = server.run.take() else { return };
+        refrain_wire::write::query(self.ports.out(conn), &run.text);
+        server.ledger.push(Entry::new(Owed::Query, Fate::Swallow(Purpose::Autoprepare)));
     }
 
     fn idle_message(&mut self, conn: Conn, tag: u8, body: &[u8]) -> Idle {
@@ -216,6 +250,9 @@ impl Step<'_> {
                         let pool = self.engine.hub.pool(server.pool);
                         pool.shared.epoch.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
                     }
+                    if let Some(run) = &mut server.run {
+                        run.bound |= tag == back::BIND_COMPLETE;
+                    }
                     server.undos.settle(settled.seq);
                     while let Some((seq, _)) = server.ledger.made() {
                         server.undos.settle(seq);
@@ -240,7 +277,13 @@ fn idle_error(server: &mut Server, fields: &Fields<'_>) -> Idle {
     server.undo(&failed);
     let ours = Fate::Swallow(Purpose::Reset);
     server.close_needed |= failed.early_syncs || failed.entry.fate == ours;
-    if failed.open { Idle::Open } else { Idle::On }
+    let again = failed.entry.fate == Fate::Swallow(Purpose::Autoprepare)
+        && server.run.as_ref().is_some_and(|run| run.alone && !run.bound);
+    match failed.open {
+        true => Idle::Open,
+        false if again => Idle::Again,
+        false => Idle::On,
+    }
 }
 
 fn idle_ready(server: &mut Server, body: &[u8]) -> Idle {

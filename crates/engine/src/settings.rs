@@ -65,6 +65,33 @@ pub(crate) struct Profile {
     settings: Vec<Setting>,
     /// The part that changes what a text means.
     pub(crate) env: EnvId,
+    /// How its bytes are read.
+    pub(crate) reads: Reads,
+}
+
+/// How the bytes of a text are read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reads {
+    /// Whether a backslash is a character like any other in `'…'`, and no byte below 0x80 is part of a longer character.
+    pub(crate) is_plain: bool,
+    /// Whether characters are UTF-8's.
+    pub(crate) is_utf8: bool,
+}
+
+/// Encodings of clients in which a byte below 0x80 may be part of a longer character.
+const WIDE: [&str; 8] =
+    ["BIG5", "GBK", "GB18030", "JOHAB", "SJIS", "SHIFT_JIS_2004", "SHIFTJIS", "UHC"];
+
+impl Reads {
+    fn under(settings: &Edit) -> Self {
+        let encoding = settings.get(b"client_encoding").unwrap_or_default();
+        let is = |name: &str| encoding.eq_ignore_ascii_case(name.as_bytes());
+        let backslash = settings.get(b"standard_conforming_strings") == Some(b"off");
+        Self {
+            is_plain: !backslash && !WIDE.iter().any(|name| is(name)),
+            is_utf8: ["UTF8", "UTF-8", "UNICODE"].iter().any(|name| is(name)),
+        }
+    }
 }
 
 impl PartialEq for Profile {
@@ -215,7 +242,8 @@ impl Profiles {
         environment: impl FnOnce(&[u8]) -> EnvId,
     ) -> Arc<Profile> {
         let env = environment(&edit.environment());
-        let profile = Profile { settings: edit.0, env };
+        let reads = Reads::under(&edit);
+        let profile = Profile { settings: edit.0, env, reads };
         if let Some(known) = self.0.get(&profile) {
             return known.clone();
         }
@@ -253,7 +281,7 @@ pub(crate) fn read_alike(one: &Profile, other: &Profile) -> bool {
 pub(crate) fn reading(has: &Profile, wants: &Profile) -> Vec<u8> {
     let only = |profile: &Profile| {
         let settings = profile.settings.iter().filter(|(name, _)| READING.contains(&&**name));
-        Profile { settings: settings.cloned().collect(), env: profile.env }
+        Profile { settings: settings.cloned().collect(), env: profile.env, reads: profile.reads }
     };
     set_configs(&only(has), &only(wants), b",true)")
 }

@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 use refrain_sql::{Kind, Scan, Traits};
+use refrain_wire::back::{Fields, field};
 
 use crate::ids::{EnvId, PoolId};
 
@@ -61,6 +62,9 @@ const READERS: &[&str] = &[
     "create", "declare", "delete", "explain", "insert", "merge", "select", "table", "update",
     "values", "with",
 ];
+
+/// The function of PostgreSQL that finds a plan's result changed; its name is never translated.
+pub(crate) const STALE_ROUTINE: &[u8] = b"RevalidateCachedQuery";
 
 /// What Describe said: a hash of the parameter types and columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -270,6 +274,21 @@ pub fn reads_constants(text: &[u8], traits: Traits) -> bool {
     !traits.intersects(alone) && (reads || text.contains(&b'\\'))
 }
 
+/// Whether an error means that a statement's plan does not fit the schema any more, and only a new Parse
+/// helps. Errors of data, constraints and transactions do not.
+pub(crate) fn is_stale(fields: &Fields<'_>) -> bool {
+    let stale_plan = fields.get(field::ROUTINE) == Some(STALE_ROUTINE);
+    match fields.sqlstate() {
+        b"0A000" => stale_plan,
+        b"XX000" => {
+            fields.get(field::MESSAGE).is_some_and(|m| m.starts_with(b"cache lookup failed"))
+        }
+        // Undefined table, column, function, type; wrong types: what the text was analysed against is gone.
+        b"42P01" | b"42703" | b"42883" | b"42704" | b"42804" | b"3F000" => true,
+        _ => false,
+    }
+}
+
 /// Appends `value` in base 36.
 pub fn base36(out: &mut Vec<u8>, mut value: u64) {
     const DIGITS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
@@ -327,5 +346,15 @@ mod tests {
         statement.learn_shape(Shape { generation: 1, hash: 7 });
         statement.learn_shape(Shape { generation: 0, hash: 9 });
         assert_eq!(statement.shape(), Some(Shape { generation: 1, hash: 7 }));
+    }
+
+    #[test]
+    fn errors_of_data_teach_nothing() {
+        for (sqlstate, stale) in [("22012", false), ("23505", false), ("42P01", true)] {
+            let body = format!("C{sqlstate}\0\0");
+            assert_eq!(is_stale(&Fields(body.as_bytes())), stale, "{sqlstate}");
+        }
+        assert!(is_stale(&Fields(b"C0A000\0RRevalidateCachedQuery\0\0")));
+        assert!(!is_stale(&Fields(b"C0A000\0Rsomething\0\0")));
     }
 }

@@ -164,6 +164,11 @@ impl Step<'_> {
 
     fn tick_pool(&mut self, id: PoolId) {
         self.shrink(id);
+        let pool = self.engine.hub.pool(id);
+        // In case that the answer has been lost.
+        pool.wake();
+        let woken = pool.take_woken();
+        self.look_again(woken);
         // A core that did not know the pool yet, or has had a server since, is asked again.
         let pool = self.engine.hub.pool(id);
         pool.hungry &= pool.waiting() == 0 && pool.entering.is_empty();

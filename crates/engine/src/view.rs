@@ -6,7 +6,10 @@ use crate::hub::Hub;
 use crate::pool::Pool;
 use crate::roles::{Role, Roles};
 use crate::server::{Custody, Server};
-use crate::snapshot::{ClientState, ClientView, PoolView, ServerState, ServerView, Snapshot};
+use crate::snapshot::{
+    ClientState, ClientView, PoolView, ServerState, ServerView, Snapshot, TemplateRow,
+};
+use crate::templates::{Refused, Stage, State, Template, Variant};
 use crate::time::Now;
 
 impl Engine {
@@ -21,7 +24,7 @@ impl Engine {
             pools: self.hub.pools().map(|pool| self.pool_view(pool, now)).collect(),
             clients,
             servers: self.roles.servers().filter_map(|s| self.server_view(s)).collect(),
-            templates: Vec::new(),
+            templates: self.hub.pools().flat_map(templates).collect(),
             logging_in: u32::try_from(self.clients).unwrap_or(u32::MAX).saturating_sub(known),
         }
     }
@@ -122,4 +125,58 @@ fn client_view(hub: &Hub, roles: &Roles, client: &Client) -> Option<ClientView> 
 fn application(profile: &crate::settings::Profile) -> String {
     let name = profile.get(b"application_name").unwrap_or(b"");
     String::from_utf8_lossy(name).into_owned()
+}
+
+/// The templates of a pool.
+fn templates(pool: &Pool) -> impl Iterator<Item = TemplateRow> {
+    pool.templates.iter().map(|template| template_row(pool, template))
+}
+
+fn template_row(pool: &Pool, template: &Template) -> TemplateRow {
+    let (state, reason) = standing(template);
+    let guards = || template.variants.iter().map(|variant| &variant.guard);
+    let slower = |v: &&Variant| matches!(v.stage, Stage::Never { why: Refused::Slower, .. });
+    let (text, kept) = match &template.state {
+        State::Planned(plan) => {
+            let (text, spans) = (template.exemplar.text(), template.exemplar.spans());
+            let mut rendered = Vec::new();
+            plan.render(text, spans, &mut rendered);
+            (rendered, plan.kept(text, spans).count() as u64)
+        }
+        State::Counted | State::Judged(_) | State::Never(_) => {
+            (template.exemplar.text().to_vec(), 0)
+        }
+    };
+    TemplateRow {
+        database: pool.shared.database.clone(),
+        user: pool.shared.user.clone(),
+        template: String::from_utf8_lossy(&text).into_owned(),
+        state,
+        reason,
+        seen: template.seen,
+        hits: guards().map(|guard| guard.hits).sum(),
+        time_saved_us: guards().map(|guard| guard.saved_us).sum(),
+        kept,
+        demotions: template.variants.iter().filter(slower).count() as u64,
+    }
+}
+
+/// How far the farthest of a template's variants has come, and what holds up those that were refused.
+fn standing(template: &Template) -> (&'static str, String) {
+    let plan = match &template.state {
+        State::Counted => return ("counted", String::new()),
+        State::Judged(_) => return ("judged", String::new()),
+        State::Never(reason) => return ("never", reason.name.to_owned()),
+        State::Planned(_) => &template.variants,
+    };
+    let ready = plan.iter().any(|variant| matches!(variant.stage, Stage::Ready { .. }));
+    let refused = plan.iter().find_map(|variant| match variant.stage {
+        Stage::Never { why, .. } => Some(why.name()),
+        Stage::Counted | Stage::Due | Stage::Asked { .. } | Stage::Ready { .. } => None,
+    });
+    match refused {
+        _ if ready => ("ready", String::new()),
+        Some(why) => ("refused", why),
+        None => ("planned", String::new()),
+    }
 }

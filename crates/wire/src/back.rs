@@ -184,6 +184,8 @@ pub mod field {
     pub const MESSAGE: u8 = b'M';
     /// Where in the query text the error is.
     pub const POSITION: u8 = b'P';
+    /// Where it happened: a line for each caller.
+    pub const CONTEXT: u8 = b'W';
     /// What to do about it.
     pub const HINT: u8 = b'H';
     /// More about it.

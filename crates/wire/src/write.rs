@@ -97,6 +97,14 @@ pub fn describe_statement(out: &mut Vec<u8>, name: &[u8]) {
     });
 }
 
+/// Appends a Describe of a portal.
+pub fn describe_portal(out: &mut Vec<u8>, name: &[u8]) {
+    message(out, front::DESCRIBE, |out| {
+        out.push(tag::PORTAL);
+        string(out, name);
+    });
+}
+
 /// Appends a Terminate.
 pub fn terminate(out: &mut Vec<u8>) {
     bare(out, front::TERMINATE);

@@ -1,0 +1,262 @@
+//! Simple queries as prepared statements: what servers say.
+//!
+//! Before a template is used, a server outside any transaction prepares one of its texts twice, as it was sent and
+//! with parameters, and describes both. Only if the columns are the same to the byte is the statement used. That is
+//! a segment of our own, of which the client sees nothing.
+//!
+//! A text that was run as a statement and failed before its values were bound has done nothing. Outside a transaction
+//! it is then run as it was sent, so that the client sees the very error, or none. Within one the error stands, and
+//! says where in the client's text it lies.
+
+use refrain_sql::Kind;
+use refrain_sql::template::{Plan, Span};
+use refrain_wire::back::{Fields, field};
+use refrain_wire::write;
+
+use crate::guard::Turn;
+use crate::ledger::{Entry, Fate, Owed, Purpose};
+use crate::run::{Admission, Run};
+use crate::statement::is_stale;
+use crate::talk::Talk;
+use crate::templates::{Place, Refused, Stage};
+
+/// Type `interval`.
+const INTERVAL: u32 = 1186;
+/// Reruns that succeed after which a variant is refused.
+const RERUNS_MAX: u32 = 3;
+
+impl Talk<'_> {
+    /// Asks the server about a template by one of its texts, in a segment of its own.
+    pub(crate) fn ask(&mut self, place: Place, plan: &Plan, text: &[u8], spans: &[Span]) {
+        let local = self.intern(&tail(plan, text, spans));
+        let statement = local.statement.clone();
+        let (epoch, now) = (self.pool().schema(), self.now);
+        let Some(variant) = self.pool().templates.at(place) else { return };
+        // Whatever servers have of it is older than what is to be found out now.
+        if let Stage::Ready { local: old, .. } = &variant.stage
+            && old.statement.id == statement.id
+        {
+            statement.begin_generation(statement.generation(), epoch);
+        }
+        variant.stage = Stage::Asked { since: now, local: local.clone() };
+        self.describe_as_sent(text);
+        let asks = Fate::Swallow(Purpose::Admit);
+        if self.server.has(&statement).is_none() {
+            self.send_parse_auto(&local, asks);
+        }
+        let mut name = Vec::new();
+        statement.write_name(&mut name, statement.generation());
+        write::describe_statement(self.out(), &name);
+        self.owe(Entry::new(Owed::DescribeStatement, asks).about(statement.id));
+        self.end_segment(Purpose::Admit);
+        let writes = refrain_sql::scan(text).kind != Kind::Select;
+        let admission =
+            Admission { place, epoch, writes, columns: None, same: false, refused: None };
+        self.server.admission = Some(Box::new(admission));
+    }
+
+    /// Has the server describe a text as it was sent, under a name that is gone when it has.
+    fn describe_as_sent(&mut self, text: &[u8]) {
+        let name = self.hub.shared.registry.aside();
+        let out = self.ports.out(self.server.conn);
+        write::close_statement(out, &name);
+        write::parse(out, &name, &[text, &[0; 3]].concat());
+        write::describe_statement(out, &name);
+        write::close_statement(out, &name);
+        for owed in [Owed::Close, Owed::Parse, Owed::DescribeStatement, Owed::Close] {
+            self.owe_us(owed, Purpose::Admit, 0);
+        }
+    }
+
+    /// The parameters of a statement that is asked about.
+    pub(crate) fn asked_parameters(&mut self, entry: &Entry, body: &[u8]) {
+        let Some(admission) = &mut self.server.admission else { return };
+        let interval = |oid: &[u8; 4]| u32::from_be_bytes(*oid) == INTERVAL;
+        let types = body.get(2..).unwrap_or_default();
+        if entry.statement != 0 && admission.writes && types.as_chunks().0.iter().any(interval) {
+            admission.refused = Some(Some(Refused::Interval));
+        }
+    }
+
+    /// The columns of a text or a statement that is asked about.
+    pub(crate) fn asked_columns(&mut self, entry: &Entry, tag: u8, body: &[u8]) {
+        let hash = self.hub.shared.registry.hash_bytes(body) ^ u64::from(tag);
+        let Some(admission) = &mut self.server.admission else { return };
+        if entry.statement == 0 {
+            admission.columns = Some(hash);
+        } else {
+            admission.same = admission.columns == Some(hash);
+        }
+    }
+
+    /// The server refuses a text or a statement that is asked about.
+    pub(crate) fn asked_in_vain(&mut self, entry: &Entry, fields: &Fields<'_>) {
+        let Some(admission) = &mut self.server.admission else { return };
+        // What the text itself is refused for, a change of the schema may mend; what ends with the moment, the next try.
+        let passes = is_passing(fields);
+        let sqlstate = fields.sqlstate().first_chunk().copied().unwrap_or_default();
+        let why = Refused::Server(sqlstate);
+        admission.refused = Some((!passes).then_some(why));
+        debug_assert!(entry.fate == Fate::Swallow(Purpose::Admit), "it was asked");
+    }
+
+    /// The server has said all.
+    pub(crate) fn asked(&mut self) {
+        let now = self.now;
+        let Some(admission) = self.server.admission.take() else { return };
+        let Admission { place, epoch, same, refused, .. } = *admission;
+        let refused = match refused {
+            None if !same => Some(Some(Refused::Shape)),
+            refused => refused,
+        };
+        let pool = self.hub.pool(self.server.pool);
+        if let Some(variant) = pool.templates.at(place)
+            && let Stage::Asked { local, .. } = &variant.stage
+        {
+            variant.stage = match refused {
+                None => Stage::Ready { local: local.clone(), epoch, since: now },
+                Some(Some(why)) => Stage::Never { why, epoch },
+                Some(None) => Stage::Counted,
+            };
+        }
+        match refused {
+            None => pool.counters.auto_admissions += 1,
+            Some(_) => pool.counters.auto_refusals += 1,
+        }
+        pool.wake();
+    }
+
+    /// The server has bound the values of a run.
+    pub(crate) fn run_is_bound(&mut self) {
+        if let Some(run) = &mut self.server.run {
+            run.bound = true;
+        }
+    }
+
+    /// An error came for what was run in the place of a text. Says whether the text is run as it was sent instead.
+    pub(crate) fn runs_again(&mut self, entry: &Entry, fields: &Fields<'_>) -> bool {
+        let stale = is_stale(fields);
+        let Some(run) = &mut self.server.run else { return false };
+        if run.turn == Turn::Simple || run.bound || !run.alone || is_passing(fields) {
+            run.failed = true;
+            let ours = run.turn == Turn::Prepared && !run.alone && stale;
+            self.pool().counters.auto_failures_in_transaction += u64::from(ours);
+            return false;
+        }
+        debug_assert!(entry.fate == Fate::Swallow(Purpose::Autoprepare), "nothing is bound");
+        let text = std::mem::take(&mut run.text);
+        run.again = fields.sqlstate().first_chunk().copied();
+        run.turn = Turn::Simple;
+        self.server.ledger.swallow_first(Purpose::Autoprepare);
+        self.forget_unnamed();
+        write::query(self.out(), &text);
+        self.owe(Entry::new(Owed::Query, Fate::Forward));
+        self.server.text = text;
+        self.pool().counters.auto_fallbacks += 1;
+        true
+    }
+
+    /// A text that was looked at has been run.
+    pub(crate) fn run_ends(&mut self, took: u64) {
+        let Some(run) = self.server.run.take() else { return };
+        let Run { place, turn, failed, again, .. } = run;
+        if run.text.capacity() > 0 {
+            self.server.text = run.text;
+        }
+        if failed {
+            return;
+        }
+        let pool = self.hub.pool(self.server.pool);
+        let epoch = pool.schema();
+        if let Some(sqlstate) = again {
+            // What it failed for as a statement is not the text's fault.
+            if let Some(variant) = pool.templates.at(place) {
+                variant.distrust(Refused::Server(sqlstate), RERUNS_MAX, epoch);
+            }
+        } else if pool.templates.ran(place, turn, took) {
+            pool.templates.refuse(place, Refused::Slower, epoch);
+            pool.counters.auto_demotions += 1;
+        }
+    }
+
+    /// The fields of an error as they would be for the text that the client sent.
+    pub(crate) fn as_sent<'a>(&self, entry: &Entry, fields: &Fields<'a>) -> Vec<(u8, Vec<u8>)> {
+        let own = |(code, value): (u8, &'a [u8])| (code, value.to_vec());
+        let fields: Vec<_> = fields.iter().map(own).collect();
+        let Some(run) = self.server.run.as_ref().filter(|run| run.turn == Turn::Prepared) else {
+            return fields;
+        };
+        let (text, utf8) = (&run.text, self.client.current().reads.is_utf8);
+        let plan = self
+            .hub
+            .peek_pool(self.server.pool)
+            .and_then(|pool| pool.templates.plan(run.place.key));
+        let Some((plan, spans)) = plan.zip(self.spans(text)) else { return fields };
+        as_sent(fields, entry.owed == Owed::Bind, &plan, text, &spans, utf8)
+    }
+
+    /// The literals of a text of a template.
+    fn spans(&self, text: &[u8]) -> Option<Vec<Span>> {
+        let mut spans = Vec::new();
+        let seed = self.hub.shared.registry.seed();
+        refrain_sql::template::generalise(text, seed, usize::MAX, &mut spans).ok()?;
+        Some(spans)
+    }
+}
+
+/// What a Parse of the statement says behind its name.
+fn tail(plan: &Plan, text: &[u8], spans: &[Span]) -> Vec<u8> {
+    let mut tail = Vec::new();
+    plan.render(text, spans, &mut tail);
+    tail.push(0);
+    let oids: Vec<_> = plan.bound(spans).map(|bound| bound.oid).collect();
+    tail.extend_from_slice(&u16::try_from(oids.len()).unwrap_or(u16::MAX).to_be_bytes());
+    oids.iter().for_each(|oid| tail.extend_from_slice(&oid.to_be_bytes()));
+    tail
+}
+
+/// Whether an error says nothing of the text: somebody intervened, or something ran out.
+fn is_passing(fields: &Fields<'_>) -> bool {
+    // Connection, transaction rollback, resources, object state, operator intervention, system.
+    let classes: [&[u8]; 6] = [b"08", b"40", b"53", b"55", b"57", b"58"];
+    fields.sqlstate().get(..2).is_some_and(|class| classes.contains(&class))
+}
+
+/// The fields of an error about a statement, as they would be about the text. `bind` says that it came for the values:
+/// then PostgreSQL names the parameter in the first line of the context, and of a text would point at the literal.
+fn as_sent(
+    fields: Vec<(u8, Vec<u8>)>,
+    bind: bool,
+    plan: &Plan,
+    text: &[u8],
+    spans: &[Span],
+    utf8: bool,
+) -> Vec<(u8, Vec<u8>)> {
+    let mut made = Vec::with_capacity(fields.len());
+    for (code, value) in fields {
+        match code {
+            field::POSITION => {
+                let place = std::str::from_utf8(&value).ok().and_then(|it| it.parse().ok());
+                let mapped = place.map(|place| plan.position(text, spans, place, utf8));
+                made.push((code, mapped.map_or(value, |it| it.to_string().into_bytes())));
+            }
+            field::CONTEXT if bind && parameter(&value).is_some() => {
+                let place =
+                    parameter(&value).and_then(|number| plan.place(text, spans, number, utf8));
+                made.extend(place.map(|it| (field::POSITION, it.to_string().into_bytes())));
+                let rest = value.iter().position(|&byte| byte == b'\n').map(|at| &value[at + 1..]);
+                made.extend(rest.map(|rest| (code, rest.to_vec())));
+            }
+            _ => made.push((code, value)),
+        }
+    }
+    made
+}
+
+/// The parameter that the first line of a context names.
+fn parameter(context: &[u8]) -> Option<usize> {
+    let line = context.split(|&byte| byte == b'\n').next()?;
+    let at = line.iter().position(|&byte| byte == b'$')?;
+    let digits = line[at + 1..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+    std::str::from_utf8(&line[at + 1..at + 1 + digits]).ok()?.parse().ok()
+}

@@ -1,0 +1,289 @@
+//! Simple queries as prepared statements: from the client to the server.
+//!
+//! A text whose template is prepared is sent as Bind, Describe, Execute and Sync. The client sees what the server
+//! answers to a query string: of those replies, what Bind says is swallowed, and that nothing is returned. While they
+//! are owed the client's next message waits, since the text itself may have to be run after all: see
+//! [`crate::admission`].
+//!
+//! Only a text that stands alone is looked at: nothing is owed, the transaction has not failed, it is known under
+//! which settings it is read, and it leaves nothing behind in the session.
+
+use std::rc::Rc;
+
+use refrain_sql::template::{self, Plan, Span};
+use refrain_sql::{Kind, Scan, Traits};
+use refrain_wire::back::Status;
+use refrain_wire::tag::front;
+use refrain_wire::write;
+
+use crate::event::{Action, Case};
+use crate::guard::Turn;
+use crate::ledger::{Entry, Fate, Owed, Purpose};
+use crate::message::Message;
+use crate::run::Run;
+use crate::settings::Standing;
+use crate::talk::{Stop, Talk};
+use crate::templates::{Advice, Bounds, Place, Sight};
+use crate::texts::Local;
+
+/// What a text may do to its session and be prepared all the same.
+const HARMLESS: Traits = Traits::SEQUENCE_STATE;
+
+impl Talk<'_> {
+    /// Runs a simple query as a prepared statement, if that is known to be right; `None` for any other.
+    #[inline]
+    pub(crate) fn autoprepare(
+        &mut self,
+        message: &Message<'_>,
+        text: &[u8],
+        scan: &Scan,
+    ) -> Result<Option<usize>, Stop> {
+        if !self.client.managed || !self.pool().autoprepares() {
+            return Ok(None);
+        }
+        self.look_at(message, text, scan)
+    }
+
+    fn look_at(
+        &mut self,
+        message: &Message<'_>,
+        text: &[u8],
+        scan: &Scan,
+    ) -> Result<Option<usize>, Stop> {
+        if !self.stands_alone(message) {
+            return Ok(None);
+        }
+        let free = self.server.ledger.status() == Status::Idle;
+        if free && !matches!(self.client.standing, Standing::Unsure(..)) {
+            self.ask_what_is_due();
+        }
+        if self.server.admission.is_some()
+            || !is_plain(scan)
+            || !self.client.current().reads.is_plain
+        {
+            return Ok(None);
+        }
+        let mut spans = std::mem::take(&mut self.hub.spans);
+        let most = self.pool().settings.options.autoprepare_max_literals as usize;
+        let key = template::generalise(text, self.hub.shared.registry.seed(), most, &mut spans);
+        let done = match key {
+            Ok(key) => self.advised(message, text, &spans, key, scan.traits),
+            Err(_) => Ok(None),
+        };
+        self.hub.spans = spans;
+        done
+    }
+
+    /// Whether nothing is owed before a message that has come whole, nor is the transaction lost.
+    fn stands_alone(&self, message: &Message<'_>) -> bool {
+        let ledger = &self.server.ledger;
+        message.complete
+            && ledger.is_empty()
+            && !ledger.is_open()
+            && ledger.status() != Status::Failed
+            && self.server.run.is_none()
+    }
+
+    /// Does with a text what its template says.
+    fn advised(
+        &mut self,
+        message: &Message<'_>,
+        text: &[u8],
+        spans: &[Span],
+        key: template::Key,
+        traits: Traits,
+    ) -> Result<Option<usize>, Stop> {
+        if !self.knows_settings()? {
+            return Ok(None);
+        }
+        let free = self.server.ledger.status() == Status::Idle;
+        let (env, now) = (self.client.env(), self.now);
+        let pool = self.pool();
+        let bounds = pool.bounds();
+        let epoch = pool.schema();
+        let sight = Sight { text, spans, key, env, epoch, now, free };
+        match pool.templates.look(&sight, &bounds) {
+            Advice::Pass => Ok(None),
+            Advice::Wait => Err(self.wait_for_news()),
+            Advice::Watch(place) => {
+                self.watch(place);
+                Ok(None)
+            }
+            Advice::Judge => {
+                let pool = self.server.pool;
+                let case = Case { pool, key, text: text.into(), spans: spans.into() };
+                self.ports.act(Action::Judge(Box::new(case)));
+                if bounds.is_eager() { Err(self.wait_for_news()) } else { Ok(None) }
+            }
+            Advice::Admit(place, plan) => {
+                self.ask(place, &plan, text, spans);
+                if bounds.is_eager() { Err(Stop::Gate) } else { Ok(None) }
+            }
+            Advice::Run(place, plan, local) => {
+                let run = Prepared { place, plan: &plan, local: &local, bounds: &bounds };
+                Ok(self.run(&run, text, spans, traits).then_some(message.bytes.len()))
+            }
+        }
+    }
+
+    /// Whether it is known under which settings a text is read. Asks, where the session keeps its server.
+    fn knows_settings(&mut self) -> Result<bool, Stop> {
+        let Standing::Unsure(_, since) = self.client.standing else { return Ok(true) };
+        let idle = self.server.ledger.status() == Status::Idle;
+        if !idle || self.client.pins.has(crate::client::Pins::SETTINGS) {
+            return Ok(false);
+        }
+        debug_assert!(self.server.ledger.is_over(since.segment), "nothing is owed");
+        self.probe();
+        Err(Stop::Gate)
+    }
+
+    /// Has the client wait until a template has come further.
+    fn wait_for_news(&mut self) -> Stop {
+        let conn = self.client.conn;
+        self.pool().wait_for_news(conn);
+        Stop::Gate
+    }
+
+    /// Takes note of how a text does that is run as it was sent.
+    fn watch(&mut self, place: Place) {
+        self.server.run = Some(Run {
+            place,
+            turn: Turn::Simple,
+            alone: false,
+            bound: true,
+            failed: false,
+            again: None,
+            text: Vec::new(),
+        });
+    }
+
+    /// Asks a server about a text that was first seen within a transaction.
+    fn ask_what_is_due(&mut self) {
+        let env = self.client.env();
+        if let Some(due) = self.pool().templates.take_due(env) {
+            self.ask(due.place, &due.plan, &due.text, &due.spans);
+        }
+    }
+
+    /// Runs a statement. Says whether it did: the server may not be worth the statement, or a value not be readable.
+    fn run(&mut self, run: &Prepared<'_>, text: &[u8], spans: &[Span], traits: Traits) -> bool {
+        let statement = &run.local.statement;
+        let alone = self.server.ledger.status() == Status::Idle;
+        let had = self.server.has(statement).is_some();
+        if !had && !self.may_have(run, alone) {
+            self.watch(run.place);
+            return false;
+        }
+        let mut values = std::mem::take(&mut self.hub.scratch);
+        values.clear();
+        let utf8 = self.client.current().reads.is_utf8;
+        let bindable = write_values(run.plan, text, spans, utf8, &mut values);
+        if bindable {
+            if had {
+                self.count_hit()
+            } else {
+                self.have(run.local)
+            }
+            self.send_run(run.local, &values, alone, traits);
+            let mut kept = std::mem::take(&mut self.server.text);
+            kept.clear();
+            kept.extend_from_slice(text);
+            self.server.run = Some(Run {
+                place: run.place,
+                turn: Turn::Prepared,
+                alone,
+                bound: false,
+                failed: false,
+                again: None,
+                text: kept,
+            });
+        }
+        self.hub.scratch = values;
+        bindable
+    }
+
+    /// Whether a server that has not got a statement is to get it. Within a transaction it must not fail.
+    fn may_have(&mut self, run: &Prepared<'_>, alone: bool) -> bool {
+        let servers = run.local.statement.counts().1;
+        let certain = alone || self.client.pins.is_empty();
+        certain && self.pool().templates.is_worth_a_server(run.place, servers, run.bounds)
+    }
+
+    /// Sends a statement that the server lacks.
+    fn have(&mut self, local: &Rc<Local>) {
+        self.server.misses += 1;
+        self.pool().counters.prepare_misses += 1;
+        self.send_parse_auto(local, Fate::Swallow(Purpose::Autoprepare));
+    }
+
+    /// Sends the messages that run a statement.
+    fn send_run(&mut self, local: &Rc<Local>, values: &[u8], alone: bool, traits: Traits) {
+        local.count_use();
+        let statement = &local.statement;
+        let generation = statement.generation();
+        let out = self.ports.out(self.server.conn);
+        write::message(out, front::BIND, |out| {
+            out.push(0);
+            statement.write_name(out, generation);
+            out.push(0);
+            out.extend_from_slice(values);
+        });
+        write::describe_portal(out, b"");
+        write::execute(out, b"");
+        if !alone {
+            // What it locks would stay open with it, which a query string does not leave behind.
+            write::close_portal(out, b"");
+        }
+        write::sync(out);
+        let ours = Fate::Swallow(Purpose::Autoprepare);
+        self.owe(Entry::new(Owed::Bind, ours).about(statement.id));
+        self.owe(Entry::new(Owed::DescribePortal, Fate::Rows).about(statement.id));
+        self.owe(Entry::new(Owed::Execute, Fate::Forward).about(statement.id).with(traits));
+        if !alone {
+            self.owe(Entry::new(Owed::Close, ours));
+        }
+        self.owe(Entry::new(Owed::Sync, Fate::Forward));
+        // Any query string drops the unnamed statement. The server still has it: see `hide_unnamed`.
+        self.client.unnamed = None;
+        self.client.unnamed_changed = self.server.ledger.segment();
+        self.pool().counters.auto_hits += 1;
+    }
+}
+
+/// A statement that is to be run in the place of a text.
+struct Prepared<'a> {
+    place: Place,
+    plan: &'a Plan,
+    local: &'a Rc<Local>,
+    bounds: &'a Bounds,
+}
+
+/// Whether a text is one command that may be prepared.
+fn is_plain(scan: &Scan) -> bool {
+    let known = matches!(
+        scan.kind,
+        Kind::Select | Kind::Insert | Kind::Update | Kind::Delete | Kind::With | Kind::Other
+    );
+    known && HARMLESS.contains(scan.traits)
+}
+
+/// Appends what follows the names in a Bind: all values in text format, as are the results. Says whether all could be
+/// read.
+fn write_values(plan: &Plan, text: &[u8], spans: &[Span], utf8: bool, out: &mut Vec<u8>) -> bool {
+    out.extend_from_slice(&[0; 4]);
+    let mut count = 0_u16;
+    for bound in plan.bound(spans) {
+        let start = out.len();
+        out.extend_from_slice(&[0; 4]);
+        if bound.value(text, utf8, out).is_err() {
+            return false;
+        }
+        let length = u32::try_from(out.len() - start - 4).unwrap_or(u32::MAX);
+        out[start..start + 4].copy_from_slice(&length.to_be_bytes());
+        count = count.wrapping_add(1);
+    }
+    out[2..4].copy_from_slice(&count.to_be_bytes());
+    out.extend_from_slice(&[0; 2]);
+    true
+}

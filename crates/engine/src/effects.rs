@@ -1,0 +1,115 @@
+//! What commands that ran to their end did to the session, and to the schema.
+//!
+//! The text said what it may do ([`refrain_sql::Traits`]); the tag of its completion says what was done.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use refrain_sql::{Tag, Traits};
+use refrain_wire::back as read;
+
+use crate::client::Pins;
+use crate::ledger::Entry;
+use crate::talk::Talk;
+
+impl Talk<'_> {
+    /// A command has run to its end: what it did to the session is done.
+    #[inline]
+    pub(crate) fn completed(&mut self, entry: &Entry, body: &[u8]) {
+        let tag = refrain_sql::tag(read::command_tag(body));
+        let plain = matches!(tag, Tag::Select | Tag::Insert | Tag::Update | Tag::Delete);
+        if !(plain && entry.traits.is_empty()) && entry.fate.is_for_client() {
+            self.completed_specially(tag, entry.traits);
+        }
+    }
+
+    pub(crate) fn completed_specially(&mut self, tag: Tag, traits: Traits) {
+        let pins = self.client.pins;
+        if let Some(barrier) = &mut self.client.barrier
+            && traits.intersects(Traits::DEALLOCATE_ALL | Traits::DISCARD_ALL)
+        {
+            barrier.commands = barrier.commands.saturating_sub(1);
+        }
+        match tag {
+            Tag::Set | Tag::Reset if traits.contains(Traits::SET) => self.client.probe = true,
+            Tag::Prepare => self.pin(Pins::PREPARED),
+            Tag::Listen => self.pin(Pins::LISTEN),
+            Tag::Unlisten if traits.contains(Traits::UNLISTEN_ALL) => {
+                self.unpin_at_commit(Pins::LISTEN);
+            }
+            Tag::DeclareCursor if traits.contains(Traits::HOLD) => self.pin(Pins::HOLD),
+            Tag::CloseCursorAll => self.unpin(Pins::HOLD),
+            Tag::Load => self.pin(Pins::LOAD),
+            Tag::DiscardTemp => self.unpin_at_commit(Pins::TEMP),
+            Tag::Rollback => {
+                self.client.unpins = Pins::default();
+                self.server.ledger.recovers();
+            }
+            Tag::DeallocateAll => self.deallocated_all(),
+            Tag::DiscardAll => self.discarded_all(),
+            Tag::Ddl => {
+                self.server.defines = true;
+                self.pool().shared.epoch.fetch_add(1, Relaxed);
+            }
+            Tag::Commit => self.server.ledger.recovers(),
+            Tag::Do => {
+                self.client.probe = true;
+                self.upheaval();
+            }
+            Tag::Call => self.upheaval(),
+            _ => {}
+        }
+        let may = [
+            (Traits::TEMP, Pins::TEMP, matches!(tag, Tag::Ddl | Tag::Select | Tag::Other)),
+            (Traits::ADVISORY, Pins::ADVISORY, true),
+            (Traits::ROLE, Pins::ROLE, matches!(tag, Tag::Set | Tag::Reset | Tag::Select)),
+        ];
+        for (_, pin, _) in may.iter().filter(|(t, _, fits)| *fits && traits.contains(*t)) {
+            self.pin(*pin);
+        }
+        if traits.contains(Traits::ADVISORY_FREE) {
+            self.unpin(Pins::ADVISORY);
+        }
+        if traits.contains(Traits::SET) && !matches!(tag, Tag::Set | Tag::Reset) {
+            self.client.probe = true;
+        }
+        if pins.is_empty() && !self.client.pins.is_empty() {
+            self.pool().counters.pins += 1;
+        }
+    }
+
+    /// What was run may have changed the schema, unseen.
+    fn upheaval(&mut self) {
+        self.server.defines = true;
+        self.pool().shared.upheavals.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn pin(&mut self, pin: Pins) {
+        self.client.pins.add(pin);
+        self.client.unpins.remove(pin);
+        self.server.dirty = true;
+    }
+
+    pub(crate) fn unpin(&mut self, pin: Pins) {
+        self.client.pins.remove(pin);
+    }
+
+    /// What a rollback would bring back goes with the end of the transaction.
+    fn unpin_at_commit(&mut self, pin: Pins) {
+        self.client.unpins.add(pin);
+    }
+
+    /// DEALLOCATE ALL ran on the server: all its statements are gone, and the client's.
+    fn deallocated_all(&mut self) {
+        self.server.slots.clear_named();
+        drop(self.client.names.take());
+        self.unpin(Pins::PREPARED);
+    }
+
+    /// DISCARD ALL ran on the server: it is as after its login, but for its unnamed statement.
+    fn discarded_all(&mut self) {
+        self.deallocated_all();
+        self.client.pins = Pins::default();
+        self.client.probe = true;
+        self.server.dirty = false;
+    }
+}

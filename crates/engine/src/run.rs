@@ -1,0 +1,46 @@
+//! What a server knows of the text that it runs or is asked about.
+
+use crate::guard::Turn;
+use crate::templates::{Place, Refused};
+
+/// A text that is being run, and has been looked at.
+#[derive(Debug)]
+pub(crate) struct Run {
+    /// Its template.
+    pub(crate) place: Place,
+    /// Which way it went.
+    pub(crate) turn: Turn,
+    /// Whether it stands outside any transaction, so that it may be run again.
+    pub(crate) alone: bool,
+    /// Whether the server has bound the values: from then on the statement runs.
+    pub(crate) bound: bool,
+    /// Whether an error came.
+    pub(crate) failed: bool,
+    /// The SQLSTATE of what it failed for as a statement, where it was run again as it was sent.
+    pub(crate) again: Option<[u8; 5]>,
+    /// The text; empty where it was run as it was sent.
+    pub(crate) text: Vec<u8>,
+}
+
+impl Run {
+    /// Whether what the client says next has to wait.
+    pub(crate) fn holds(&self) -> bool {
+        self.turn == Turn::Prepared || self.again.is_some()
+    }
+}
+
+/// A server is asked about a template.
+#[derive(Debug)]
+pub(crate) struct Admission {
+    pub(crate) place: Place,
+    /// The schema epoch when it was asked.
+    pub(crate) epoch: u64,
+    /// Whether the text writes anything.
+    pub(crate) writes: bool,
+    /// A hash of the columns of the text as it was sent.
+    pub(crate) columns: Option<u64>,
+    /// Whether those of the statement are the same.
+    pub(crate) same: bool,
+    /// Why it is refused: for now where nothing is to be remembered.
+    pub(crate) refused: Option<Option<Refused>>,
+}

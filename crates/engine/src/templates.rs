@@ -1,0 +1,485 @@
+//! What the simple queries of a pool have in common, as far as this core has seen them.
+//!
+//! A text without its literals leads to a [`Template`]; those of its literals that are kept, and the settings under
+//! which it is read, lead to one of the template's [`Variant`]s, which is a prepared statement like any other. Both
+//! have to be seen often enough before anything is asked of the grammar or of a server, and both remember why they
+//! were refused.
+//!
+//! Not here: what is sent and what comes back (`autoprepare`, `admission`). Nothing here is shared with other cores;
+//! the statements are.
+
+use std::collections::VecDeque;
+use std::hash::BuildHasherDefault;
+use std::rc::Rc;
+
+use hashlink::LruCache;
+use refrain_sql::template::{Exemplar, Key, Plan, Reason, Span, Verdict};
+
+use crate::guard::{Guard, Turn};
+use crate::ids::EnvId;
+use crate::slots::IdHasher;
+use crate::texts::Local;
+use crate::time::Now;
+
+/// Keys seen once that are remembered. Most texts of an application that writes no two alike are never seen again, and
+/// are not worth a copy.
+const ONCE: usize = 4096;
+/// Variants of a template; more sets of kept literals are run as they are sent.
+const VARIANTS_MAX: usize = 32;
+/// Templates that are counted or refused, for each statement that may be prepared.
+const PER_STATEMENT: usize = 4;
+/// Texts that wait for a server outside a transaction.
+const DUE_MAX: usize = 64;
+/// After this long, a question that was not answered is asked again, in microseconds.
+const PATIENCE_US: u64 = 5_000_000;
+
+/// What may be kept, and for how long.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bounds {
+    /// Times a text is seen before it is prepared.
+    pub(crate) threshold: u32,
+    /// Statements on a server.
+    pub(crate) statements: usize,
+    /// Bytes of all templates.
+    pub(crate) bytes: usize,
+    /// Age at which a statement is prepared anew, in microseconds.
+    pub(crate) age_us: u64,
+}
+
+impl Bounds {
+    /// Whether a text is prepared before it is run for the first time.
+    pub(crate) fn is_eager(&self) -> bool {
+        self.threshold == 1
+    }
+
+    /// Uses that a statement must have found for each server that has it before one more gets it. A server plans a
+    /// statement five times before it has a plan to keep.
+    fn uses_per_server(&self) -> u64 {
+        4 * u64::from(self.threshold - 1)
+    }
+}
+
+/// A text that came as a simple query, and where.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sight<'a> {
+    pub(crate) text: &'a [u8],
+    pub(crate) spans: &'a [Span],
+    pub(crate) key: Key,
+    /// The settings under which it is read.
+    pub(crate) env: EnvId,
+    /// The pool's schema epoch.
+    pub(crate) epoch: u64,
+    pub(crate) now: Now,
+    /// Whether it came outside any transaction.
+    pub(crate) free: bool,
+}
+
+/// What to do about a text.
+#[derive(Debug)]
+pub(crate) enum Advice {
+    /// Run it as it was sent.
+    Pass,
+    /// The same, and say how that went.
+    Watch(Place),
+    /// Have it judged.
+    Judge,
+    /// It is being judged, or a server is being asked.
+    Wait,
+    /// Ask a server about it.
+    Admit(Place, Rc<Plan>),
+    /// Run the statement.
+    Run(Place, Rc<Plan>, Rc<Local>),
+}
+
+/// Where a text's template and variant are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// The template.
+    pub(crate) key: Key,
+    /// The variant; zero for none.
+    variant: u64,
+}
+
+/// Why a variant is not prepared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refused {
+    /// A rule.
+    Rule(&'static Reason),
+    /// The server refused to prepare it, with this SQLSTATE.
+    Server([u8; 5]),
+    /// The result would have another shape.
+    Shape,
+    /// A string becomes an interval of fewer fields as it is written, which only a literal does.
+    Interval,
+    /// It was slower prepared.
+    Slower,
+}
+
+impl Refused {
+    /// The reason in a word, or the SQLSTATE.
+    pub(crate) fn name(&self) -> String {
+        match self {
+            Self::Rule(reason) => reason.name.to_owned(),
+            Self::Server(sqlstate) => String::from_utf8_lossy(sqlstate).into_owned(),
+            Self::Shape => "shape".to_owned(),
+            Self::Interval => "interval".to_owned(),
+            Self::Slower => "slower".to_owned(),
+        }
+    }
+}
+
+/// How far a template has come.
+#[derive(Clone, Debug)]
+pub(crate) enum State {
+    /// It is counted.
+    Counted,
+    /// It is being judged, since then.
+    Judged(Now),
+    /// It is known what becomes of its literals.
+    Planned(Rc<Plan>),
+    /// Its texts are run as they are sent.
+    Never(&'static Reason),
+}
+
+/// How far a variant has come.
+#[derive(Clone, Debug)]
+pub(crate) enum Stage {
+    /// It is counted.
+    Counted,
+    /// It waits for a server outside a transaction.
+    Due,
+    /// A server is being asked, since then.
+    Asked { since: Now, local: Rc<Local> },
+    /// It is prepared where it is used.
+    Ready { local: Rc<Local>, epoch: u64, since: Now },
+    /// It is run as it is sent, until the schema changes.
+    Never { why: Refused, epoch: u64 },
+}
+
+/// All texts that differ in nothing but their literals.
+#[derive(Debug)]
+pub(crate) struct Template {
+    pub(crate) exemplar: Exemplar,
+    pub(crate) state: State,
+    /// Times one of its texts was run.
+    pub(crate) seen: u64,
+    /// What its texts took as they were sent.
+    guard: Guard,
+    pub(crate) variants: Vec<Variant>,
+}
+
+/// Those of them whose kept literals are the same, and the settings under which they are read.
+#[derive(Debug)]
+pub(crate) struct Variant {
+    id: u64,
+    env: EnvId,
+    /// The kept literals, each with a zero byte behind it.
+    kept: Box<[u8]>,
+    seen: u64,
+    /// Reruns that succeeded.
+    reruns: u32,
+    pub(crate) stage: Stage,
+    pub(crate) guard: Guard,
+}
+
+/// A text that was seen often enough, within a transaction.
+#[derive(Debug)]
+pub(crate) struct Due {
+    pub(crate) place: Place,
+    pub(crate) plan: Rc<Plan>,
+    pub(crate) text: Box<[u8]>,
+    pub(crate) spans: Box<[Span]>,
+    env: EnvId,
+}
+
+/// All templates of a pool.
+#[derive(Debug)]
+pub(crate) struct Templates {
+    once: Box<[u64]>,
+    table: LruCache<Key, Template, BuildHasherDefault<IdHasher>>,
+    bytes: usize,
+    variants: u64,
+    due: VecDeque<Due>,
+}
+
+impl Default for Templates {
+    fn default() -> Self {
+        Self {
+            once: Box::default(),
+            table: LruCache::with_hasher(usize::MAX, BuildHasherDefault::default()),
+            bytes: 0,
+            variants: 0,
+            due: VecDeque::new(),
+        }
+    }
+}
+
+impl Templates {
+    /// Says what to do about a text.
+    pub(crate) fn look(&mut self, sight: &Sight<'_>, bounds: &Bounds) -> Advice {
+        let Some(template) = self.table.get_mut(&sight.key) else {
+            return self.first(sight, bounds);
+        };
+        if !template.exemplar.matches(sight.text, sight.spans) {
+            return Advice::Pass; // another template has its place
+        }
+        let place = Place { key: sight.key, variant: 0 };
+        let (now, eager) = (sight.now, bounds.is_eager());
+        match &template.state {
+            State::Never(_) => Advice::Pass,
+            State::Counted if template.seen + 1 < u64::from(bounds.threshold) => {
+                Advice::Watch(place)
+            }
+            State::Judged(since) if now.since(*since) < PATIENCE_US => {
+                if eager {
+                    Advice::Wait
+                } else {
+                    Advice::Watch(place)
+                }
+            }
+            State::Counted | State::Judged(_) => {
+                template.state = State::Judged(now);
+                Advice::Judge
+            }
+            State::Planned(plan) => {
+                let plan = plan.clone();
+                self.look_further(sight, bounds, plan)
+            }
+        }
+    }
+
+    /// A text whose template is not known.
+    #[cold]
+    fn first(&mut self, sight: &Sight<'_>, bounds: &Bounds) -> Advice {
+        let again = self.was_seen_once(sight.key);
+        if !again && !bounds.is_eager() {
+            return Advice::Pass;
+        }
+        let exemplar = Exemplar::new(sight.text, sight.spans);
+        self.bytes += exemplar.bytes();
+        let seen = u64::from(again);
+        let template = Template {
+            exemplar,
+            state: State::Counted,
+            seen,
+            guard: Guard::default(),
+            variants: Vec::new(),
+        };
+        self.table.insert(sight.key, template);
+        while self.table.len() > PER_STATEMENT * bounds.statements || self.bytes > bounds.bytes {
+            let Some((_, old)) = self.table.remove_lru() else { break };
+            self.bytes -= old.bytes();
+        }
+        match self.table.contains_key(&sight.key) {
+            true => self.look(sight, bounds),
+            false => Advice::Pass,
+        }
+    }
+
+    /// Whether a text of this key was seen before, or one that has its place; it was from now on.
+    fn was_seen_once(&mut self, key: Key) -> bool {
+        if self.once.is_empty() {
+            self.once = vec![0; ONCE].into();
+        }
+        let place = &mut self.once[key.0 as usize % ONCE];
+        std::mem::replace(place, key.0) == key.0
+    }
+
+    /// Says what to do about a text whose literals were judged.
+    fn look_further(&mut self, sight: &Sight<'_>, bounds: &Bounds, plan: Rc<Plan>) -> Advice {
+        let Some(variant) = self.variant(sight, &plan) else { return Advice::Pass };
+        let place = Place { key: sight.key, variant: variant.id };
+        match &variant.stage {
+            Stage::Ready { local, epoch, since }
+                if *epoch == sight.epoch && sight.now.since(*since) <= bounds.age_us =>
+            {
+                return match variant.guard.turn() {
+                    Turn::Prepared => Advice::Run(place, plan, local.clone()),
+                    Turn::Simple => Advice::Watch(place),
+                };
+            }
+            Stage::Never { epoch, .. } if *epoch == sight.epoch => return Advice::Pass,
+            Stage::Counted if plan.keeps() && variant.seen + 1 < u64::from(bounds.threshold) => {
+                return Advice::Watch(place);
+            }
+            Stage::Asked { since, .. } if sight.now.since(*since) < PATIENCE_US => {
+                return if bounds.is_eager() { Advice::Wait } else { Advice::Pass };
+            }
+            Stage::Due if !sight.free => return Advice::Pass,
+            _ => {}
+        }
+        if sight.free {
+            return Advice::Admit(place, plan);
+        }
+        variant.stage = Stage::Due;
+        self.fall_due(sight, place, plan);
+        Advice::Pass
+    }
+
+    /// The variant of a text, made if there is none; `None` if there are too many.
+    fn variant(&mut self, sight: &Sight<'_>, plan: &Plan) -> Option<&mut Variant> {
+        let template = self.table.get_mut(&sight.key)?;
+        let same = |variant: &Variant| {
+            variant.env == sight.env && is_kept(&variant.kept, plan.kept(sight.text, sight.spans))
+        };
+        if let Some(index) = template.variants.iter().position(same) {
+            return template.variants.get_mut(index);
+        }
+        if template.variants.len() >= VARIANTS_MAX {
+            let old = |v: &Variant| {
+                matches!(v.stage, Stage::Counted) || v.epoch().is_some_and(|e| e < sight.epoch)
+            };
+            let index = template.variants.iter().position(old)?;
+            self.bytes -= template.variants.swap_remove(index).bytes();
+        }
+        self.variants += 1;
+        let kept = plan.kept(sight.text, sight.spans).flat_map(|it| [it, &b"\0"[..]].concat());
+        let stage = match plan.refuses(sight.text, sight.spans) {
+            None => Stage::Counted,
+            // No schema mends that.
+            Some(rule) => Stage::Never { why: Refused::Rule(rule), epoch: sight.epoch },
+        };
+        let variant = Variant {
+            id: self.variants,
+            env: sight.env,
+            kept: kept.collect(),
+            seen: 0,
+            reruns: 0,
+            stage,
+            guard: template.guard.clone(),
+        };
+        self.bytes += variant.bytes();
+        template.variants.push(variant);
+        template.variants.last_mut()
+    }
+
+    fn fall_due(&mut self, sight: &Sight<'_>, place: Place, plan: Rc<Plan>) {
+        if self.due.len() >= DUE_MAX {
+            self.due.pop_front();
+        }
+        let (text, spans) = (sight.text.into(), sight.spans.into());
+        self.due.push_back(Due { place, plan, text, spans, env: sight.env });
+    }
+
+    /// A text that waits for a server under these settings outside a transaction.
+    #[inline]
+    pub(crate) fn take_due(&mut self, env: EnvId) -> Option<Due> {
+        if self.due.is_empty() {
+            return None;
+        }
+        let index = self.due.iter().position(|due| due.env == env)?;
+        self.due.remove(index)
+    }
+
+    /// What becomes of the literals of a template is known.
+    pub(crate) fn judged(&mut self, key: Key, text: &[u8], verdict: Verdict) {
+        let Some(template) = self.table.peek_mut(&key) else { return };
+        if template.exemplar.text() != text && !matches!(template.state, State::Judged(_)) {
+            return;
+        }
+        template.state = match verdict {
+            Verdict::Never(reason) => State::Never(reason),
+            Verdict::Template(plan) => State::Planned(Rc::new(plan)),
+        };
+    }
+
+    /// The variant that is kept there, if it still is.
+    pub(crate) fn at(&mut self, place: Place) -> Option<&mut Variant> {
+        let template = self.table.peek_mut(&place.key)?;
+        template.variants.iter_mut().find(|variant| variant.id == place.variant)
+    }
+
+    /// The plan of a template.
+    pub(crate) fn plan(&self, key: Key) -> Option<Rc<Plan>> {
+        match &self.table.peek(&key)?.state {
+            State::Planned(plan) => Some(plan.clone()),
+            State::Counted | State::Judged(_) | State::Never(_) => None,
+        }
+    }
+
+    /// A text was run without an error, and took so long. Says whether it is better not prepared.
+    pub(crate) fn ran(&mut self, place: Place, turn: Turn, us: u64) -> bool {
+        let Some(template) = self.table.peek_mut(&place.key) else { return false };
+        template.seen += 1;
+        let own = |variant: &&mut Variant| variant.id == place.variant;
+        match template.variants.iter_mut().find(own) {
+            None => template.guard.took(turn, us),
+            Some(variant) => {
+                variant.seen += 1;
+                variant.guard.took(turn, us)
+            }
+        }
+    }
+
+    /// Forgets all.
+    pub(crate) fn clear(&mut self) {
+        self.table.clear();
+        self.due.clear();
+        self.bytes = 0;
+    }
+
+    /// A variant is not to be prepared any more.
+    pub(crate) fn refuse(&mut self, place: Place, why: Refused, epoch: u64) {
+        if let Some(variant) = self.at(place) {
+            variant.stage = Stage::Never { why, epoch };
+        }
+    }
+
+    /// Whether one more server is to have a statement.
+    pub(crate) fn is_worth_a_server(
+        &mut self,
+        place: Place,
+        servers: u32,
+        bounds: &Bounds,
+    ) -> bool {
+        let Some(variant) = self.at(place) else { return false };
+        variant.seen >= bounds.uses_per_server() * u64::from(servers)
+    }
+
+    /// All templates, those used last first.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Template> {
+        self.table.iter().rev().map(|(_, template)| template)
+    }
+}
+
+impl Template {
+    fn bytes(&self) -> usize {
+        self.exemplar.bytes() + self.variants.iter().map(Variant::bytes).sum::<usize>()
+    }
+}
+
+impl Variant {
+    /// It failed as a statement and not as it was sent: a server is asked again, but for `most` times only.
+    pub(crate) fn distrust(&mut self, why: Refused, most: u32, epoch: u64) {
+        self.reruns += 1;
+        self.stage = match self.reruns {
+            reruns if reruns < most => Stage::Due,
+            _ => Stage::Never { why, epoch },
+        };
+    }
+
+    fn bytes(&self) -> usize {
+        size_of::<Self>() + self.kept.len()
+    }
+
+    /// The schema epoch of what is known of it.
+    fn epoch(&self) -> Option<u64> {
+        match self.stage {
+            Stage::Ready { epoch, .. } | Stage::Never { epoch, .. } => Some(epoch),
+            Stage::Counted | Stage::Due | Stage::Asked { .. } => None,
+        }
+    }
+}
+
+/// Whether these literals, each with a zero byte behind it, are those that are kept.
+fn is_kept<'a>(kept: &[u8], literals: impl Iterator<Item = &'a [u8]>) -> bool {
+    let mut rest = kept;
+    for literal in literals {
+        let Some(after) = rest.strip_prefix(literal).and_then(|rest| rest.strip_prefix(b"\0"))
+        else {
+            return false;
+        };
+        rest = after;
+    }
+    rest.is_empty()
+}
