@@ -30,13 +30,13 @@ impl Talk<'_> {
     pub(crate) fn ask(&mut self, place: Place, plan: &Plan, text: &[u8], spans: &[Span]) {
         let local = self.intern(&tail(plan, text, spans));
         let statement = local.statement.clone();
-        let (epoch, now) = (self.pool().schema(), self.now);
+        let (shared, now) = (self.pool().shared.clone(), self.now);
+        let epoch = shared.upheavals();
         let Some(variant) = self.pool().templates.at(place) else { return };
-        // Whatever servers have of it is older than what is to be found out now.
-        if let Stage::Ready { local: old, .. } = &variant.stage
-            && old.statement.id == statement.id
-        {
-            statement.begin_generation(statement.generation(), epoch);
+        // What servers have of it may be older than what is to be found out now.
+        let aged = matches!(variant.stage, Stage::Ready { epoch: known, .. } if known == epoch);
+        if statement.follow(epoch) || aged {
+            statement.begin_generation(statement.generation(), shared.epoch());
         }
         variant.stage = Stage::Asked { since: now, local: local.clone() };
         self.describe_as_sent(text);
@@ -167,7 +167,7 @@ impl Talk<'_> {
             return;
         }
         let pool = self.hub.pool(self.server.pool);
-        let epoch = pool.schema();
+        let epoch = pool.shared.upheavals();
         if let Some(sqlstate) = again {
             // What it failed for as a statement is not the text's fault.
             if let Some(variant) = pool.templates.at(place) {

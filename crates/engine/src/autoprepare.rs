@@ -100,7 +100,7 @@ impl Talk<'_> {
         let (env, now) = (self.client.env(), self.now);
         let pool = self.pool();
         let bounds = pool.bounds();
-        let epoch = pool.schema();
+        let epoch = pool.shared.upheavals();
         let sight = Sight { text, spans, key, env, epoch, now, free };
         match pool.templates.look(&sight, &bounds) {
             Advice::Pass => Ok(None),

@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use std::sync::atomic::Ordering::Relaxed;
-
 use crate::engine::{Engine, Step};
 use crate::event::{Action, Command};
 use crate::fault::Cause;
@@ -71,7 +69,7 @@ impl Step<'_> {
     fn flush_templates(&mut self) {
         for pool in self.engine.hub.pools_mut().filter(|pool| pool.autoprepares()) {
             pool.templates.clear();
-            pool.shared.epoch.fetch_add(1, Relaxed);
+            pool.shared.begin_epoch();
             pool.counters.auto_flushes += 1;
         }
     }

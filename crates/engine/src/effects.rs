@@ -2,8 +2,6 @@
 //!
 //! The text said what it may do ([`refrain_sql::Traits`]); the tag of its completion says what was done.
 
-use std::sync::atomic::Ordering::Relaxed;
-
 use refrain_sql::{Tag, Traits};
 use refrain_wire::back as read;
 
@@ -39,16 +37,22 @@ impl Talk<'_> {
             Tag::DeclareCursor if traits.contains(Traits::HOLD) => self.pin(Pins::HOLD),
             Tag::CloseCursorAll => self.unpin(Pins::HOLD),
             Tag::Load => self.pin(Pins::LOAD),
-            Tag::DiscardTemp => self.unpin_at_commit(Pins::TEMP),
+            Tag::DiscardTemp => {
+                self.unpin_at_commit(Pins::TEMP);
+                self.upheaval();
+            }
             Tag::Rollback => {
                 self.client.unpins = Pins::default();
                 self.server.ledger.recovers();
             }
             Tag::DeallocateAll => self.deallocated_all(),
-            Tag::DiscardAll => self.discarded_all(),
+            Tag::DiscardAll => {
+                self.discarded_all();
+                self.upheaval();
+            }
             Tag::Ddl => {
                 self.server.defines = true;
-                self.pool().shared.epoch.fetch_add(1, Relaxed);
+                self.pool().shared.begin_epoch();
             }
             Tag::Commit => self.server.ledger.recovers(),
             Tag::Do => {
@@ -56,6 +60,8 @@ impl Talk<'_> {
                 self.upheaval();
             }
             Tag::Call => self.upheaval(),
+            // What it makes, it makes by a query.
+            _ if traits.contains(Traits::DDL) => self.upheaval(),
             _ => {}
         }
         let may = [
@@ -80,7 +86,7 @@ impl Talk<'_> {
     /// What was run may have changed the schema, unseen.
     fn upheaval(&mut self) {
         self.server.defines = true;
-        self.pool().shared.upheavals.fetch_add(1, Relaxed);
+        self.pool().shared.upheaval();
     }
 
     pub(crate) fn pin(&mut self, pin: Pins) {

@@ -9,7 +9,6 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 
 use refrain_config::Autoprepare;
 
@@ -154,11 +153,6 @@ impl Pool {
             bytes: options.autoprepare_memory_limit,
             age_us: u64::try_from(options.autoprepare_max_age.as_micros()).unwrap_or(u64::MAX),
         }
-    }
-
-    /// Counts all that may have changed the schema. What nobody says has, counts for templates only.
-    pub(crate) fn schema(&self) -> u64 {
-        self.shared.epoch() + self.shared.upheavals.load(Relaxed)
     }
 
     /// Has a client wait until a template has come further.

@@ -19,9 +19,10 @@ pub struct PoolShared {
     /// The user as clients name themselves.
     pub user: Arc<str>,
     /// Counts changes of schema that passed through here.
-    pub epoch: AtomicU64,
-    /// Counts what may have changed the schema unseen, or has and is committed only now.
-    pub upheavals: AtomicU64,
+    epoch: AtomicU64,
+    /// Counts all that may have changed the schema, by whichever pool of the same database there, or has and is committed only
+    /// now. For what is planned unasked; a client's own statements go by the epoch.
+    upheavals: Arc<AtomicU64>,
     /// Counts the times that its servers were to be connected anew.
     era: AtomicU32,
     settings: RwLock<Arc<PoolSettings>>,
@@ -64,6 +65,7 @@ impl PoolShared {
         id: PoolId,
         (database, user): (Arc<str>, Arc<str>),
         settings: Arc<PoolSettings>,
+        upheavals: Arc<AtomicU64>,
     ) -> Self {
         let login = ServerLogin { secret: configured(&settings.server), salted: None };
         Self {
@@ -71,7 +73,7 @@ impl PoolShared {
             database,
             user,
             epoch: AtomicU64::new(0),
-            upheavals: AtomicU64::new(0),
+            upheavals,
             era: AtomicU32::new(0),
             settings: RwLock::new(settings),
             welcome: Mutex::new(None),
@@ -117,6 +119,22 @@ impl PoolShared {
         self.epoch.load(Relaxed)
     }
 
+    /// The schema changed.
+    pub fn begin_epoch(&self) {
+        self.epoch.fetch_add(1, Relaxed);
+        self.upheaval();
+    }
+
+    /// The schema may have changed.
+    pub fn upheaval(&self) {
+        self.upheavals.fetch_add(1, Relaxed);
+    }
+
+    /// Counts all that may have changed the schema.
+    pub fn upheavals(&self) -> u64 {
+        self.upheavals.load(Relaxed)
+    }
+
     /// Which servers are of now: those connected since they were last to be connected anew.
     pub fn era(&self) -> u32 {
         self.era.load(Relaxed)
@@ -148,6 +166,11 @@ impl PoolShared {
 }
 
 impl PoolSettings {
+    /// The database there, for two pools to see whether it is the same.
+    pub(crate) fn place(&self, database: &str) -> String {
+        format!("{}/{}", self.host, self.server.dbname.as_deref().unwrap_or(database))
+    }
+
     /// What is configured for a user of a database; `None` where there is no such database.
     pub(crate) fn of(options: &Options, database: &str, user: &str) -> Option<Arc<Self>> {
         let resolved = options.pool(database, user)?;

@@ -7,8 +7,6 @@
 //! A reply that no entry names ends the server: a guess would be another client's row. Notices,
 //! notifications and reports of settings may come at any time and strike nothing off.
 
-use std::sync::atomic::Ordering::Relaxed;
-
 use refrain_sql::{Tag, Traits};
 use refrain_wire::back::{self as read, Status};
 use refrain_wire::tag::back;
@@ -321,7 +319,7 @@ impl Talk<'_> {
         }
         if status == Status::Idle && std::mem::take(&mut self.server.defines) {
             // What was planned meanwhile was planned without it.
-            self.pool().shared.upheavals.fetch_add(1, Relaxed);
+            self.pool().shared.upheaval();
         }
         self.settle(settled.seq);
         if restores(&settled.entry) {

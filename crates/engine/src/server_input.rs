@@ -248,7 +248,7 @@ impl Step<'_> {
                     if command.is_some_and(|c| refrain_sql::tag(c) == refrain_sql::Tag::Ddl) {
                         // The client left; what it did to the schema stays.
                         let pool = self.engine.hub.pool(server.pool);
-                        pool.shared.epoch.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                        pool.shared.begin_epoch();
                     }
                     if let Some(run) = &mut server.run {
                         run.bound |= tag == back::BIND_COMPLETE;

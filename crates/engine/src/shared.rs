@@ -122,6 +122,8 @@ pub struct Shared {
     exchange: Mutex<Exchange>,
     census: Mutex<Census>,
     pauses: Mutex<Pauses>,
+    /// Changes of schema, by the database where they were made.
+    upheavals: Mutex<HashMap<String, Arc<AtomicU64>>>,
     serials: AtomicU64,
     auth_seed: AuthSeed,
 }
@@ -152,6 +154,7 @@ impl Shared {
             exchange: Mutex::default(),
             census: Mutex::default(),
             pauses: Mutex::default(),
+            upheavals: Mutex::default(),
             serials: AtomicU64::new(1),
             auth_seed: AuthSeed::new(auth_seed),
         };
@@ -223,7 +226,8 @@ impl Shared {
             return None;
         }
         let id = PoolId(u32::try_from(pools.len()).ok()?);
-        let pool = Arc::new(PoolShared::new(id, key.clone(), settings));
+        let upheavals = lock(&self.upheavals).entry(settings.place(database)).or_default().clone();
+        let pool = Arc::new(PoolShared::new(id, key.clone(), settings, upheavals));
         pools.insert(key, pool.clone());
         Some(pool)
     }

@@ -52,6 +52,8 @@ pub struct Statement {
     generation: AtomicU32,
     /// The pool's schema epoch when the generation began.
     epoch: AtomicU64,
+    /// What is planned from it unasked is of this count of upheavals.
+    upheavals: AtomicU64,
     /// What Describe said of a generation.
     shape: Mutex<Option<Shape>>,
     counts: Counts,
@@ -126,6 +128,7 @@ impl Statement {
             name: name.into(),
             generation: AtomicU32::new(0),
             epoch: AtomicU64::new(0),
+            upheavals: AtomicU64::new(0),
             shape: Mutex::new(None),
             counts: Counts::default(),
         }
@@ -193,6 +196,12 @@ impl Statement {
     pub fn begin_generation(&self, seen: Generation, epoch: u64) -> bool {
         self.epoch.fetch_max(epoch, Relaxed);
         self.generation.compare_exchange(seen, seen + 1, Relaxed, Relaxed).is_ok()
+    }
+
+    /// What is planned from it unasked is to be of this count of upheavals. Says whether servers may have older plans.
+    pub fn follow(&self, upheavals: u64) -> bool {
+        let older = self.upheavals.fetch_max(upheavals, Relaxed) < upheavals;
+        older && !self.is_new()
     }
 
     /// The first generation began in this schema epoch.
