@@ -136,10 +136,14 @@ table! {
         Reload, takes ["1GiB"], not ["1B", "16"];
 
     /// Named statements of a client; one more is refused.
+    ///
+    /// So are more open portals, counted apart, of statements that do something to the session.
     max_client_statements: u32 = "4096" ["1" to "10000000"],
         Reload, takes ["100"], not ["0", "unlimited"];
 
     /// Bytes of text of a client's named statements.
+    ///
+    /// As many again for those of its open portals that `max_client_statements` counts.
     max_client_statement_bytes: usize = "8MiB" ["4KiB" to "16GiB"],
         Reload, takes ["1GiB"], not ["1B"];
 

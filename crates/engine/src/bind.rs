@@ -32,14 +32,29 @@ impl Talk<'_> {
             return Ok(self.bind_unknown(message, &bind));
         };
         if self.is_stale(bind.statement, &local)? {
-            return Ok(self.bind_stale(message, &bind, local.statement.id));
+            return Ok(self.refuse_bind(message, &bind, local.statement.id, Refusal::Stale));
+        }
+        let portal = local.statement.acts().then(|| local.clone());
+        if portal.is_some() && !self.has_room_for(bind.portal, &local)? {
+            return Ok(self.refuse_bind(message, &bind, local.statement.id, Refusal::Portals));
         }
         let place = self.place(bind.statement, &local);
         self.send_bind(message, &bind, &local, place);
         let entry = Entry::new(Owed::Bind, Fate::Forward).about(local.statement.id);
         self.owe(entry.called(bind.statement));
-        self.client.set_portal(bind.portal, local.statement.acts().then_some(local));
+        self.client.portals.set(bind.portal, portal, self.server.ledger.segment());
         Ok(self.pass_missing(message))
+    }
+
+    /// Whether the client may have this portal besides those it has. Some of these may be gone, which shows when the
+    /// transactions before are answered.
+    fn has_room_for(&mut self, portal: &[u8], local: &Local) -> Result<bool, Stop> {
+        let options = &self.hub.pool(self.server.pool).settings.options;
+        let bounds = (options.max_client_statements as usize, options.max_client_statement_bytes);
+        match self.client.portals.has_room(portal, local, bounds) {
+            false if !self.server.ledger.is_empty() => Err(Stop::Gate),
+            room => Ok(room),
+        }
     }
 
     /// Where a statement is used that the client calls `name`.
@@ -89,7 +104,7 @@ impl Talk<'_> {
         write::string(out, &safe);
         out.extend_from_slice(&message.body()[old..]);
         self.owe(Entry::new(Owed::Bind, Fate::Forward));
-        self.client.set_portal(bind.portal, None);
+        self.client.portals.set(bind.portal, None, self.server.ledger.segment());
         self.pass_missing(message)
     }
 
@@ -275,8 +290,14 @@ impl Talk<'_> {
         Stop::Gate
     }
 
-    /// A Bind that PostgreSQL would refuse with 0A000: made to fail there, so that the transaction fails with it.
-    fn bind_stale(&mut self, message: &Message<'_>, bind: &Bind<'_>, id: u64) -> usize {
+    /// A Bind that is to fail: made to fail on the server, so that the transaction fails with it.
+    fn refuse_bind(
+        &mut self,
+        message: &Message<'_>,
+        bind: &Bind<'_>,
+        id: u64,
+        why: Refusal,
+    ) -> usize {
         let old = bind.names_bytes();
         let name = self.hub.shared.registry.no_statement();
         self.rewritten_header(message, old, bind.portal.len() + name.len() + 2);
@@ -284,7 +305,7 @@ impl Talk<'_> {
         write::string(out, bind.portal);
         write::string(out, &name);
         out.extend_from_slice(&message.body()[old..]);
-        self.owe(Entry::new(Owed::Bind, Fate::Refuse(Refusal::Stale)).about(id));
+        self.owe(Entry::new(Owed::Bind, Fate::Refuse(why)).about(id));
         self.pass_missing(message)
     }
 }

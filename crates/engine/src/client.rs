@@ -3,8 +3,6 @@
 //! What it may say now is its [`Phase`]. A client that is [`Phase::Ready`] has shown who it is, and keeps
 //! the proof.
 
-use std::collections::HashMap;
-use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::auth::{Authenticated, Proving};
@@ -12,9 +10,9 @@ use crate::ids::{ClientSerial, Conn, EnvId, Peer, PoolId, Segment};
 use crate::inbox::Inbox;
 use crate::ledger::{Seq, Span};
 use crate::names::{ClientStatement, Name, Names};
+use crate::portals::Portals;
 use crate::settings::{Edit, Profile, Setting, Standing};
 use crate::shared::PoolShared;
-use crate::texts::Local;
 use crate::time::Now;
 use crate::undo::{ClientUndo, Undos};
 
@@ -122,9 +120,6 @@ impl Pins {
     }
 }
 
-/// The statement of a portal, where running it may do something to the session.
-pub(crate) type Portal = Option<Rc<Local>>;
-
 /// A message that drops all statements if it succeeds.
 #[derive(Debug)]
 pub(crate) struct Barrier {
@@ -190,10 +185,8 @@ pub(crate) struct Client {
     pub(crate) unnamed_changed: Segment,
     /// What follows this waits for its reply.
     pub(crate) barrier: Option<Barrier>,
-    /// Its unnamed portal.
-    pub(crate) portal: Portal,
-    /// Those of its named portals that there is something to know about.
-    pub(crate) portals: HashMap<Name, Rc<Local>>,
+    /// Those of its portals that there is something to know about.
+    pub(crate) portals: Portals,
     /// Why its server cannot be taken from it.
     pub(crate) pins: Pins,
     /// Those that are gone when the transaction commits.
@@ -245,8 +238,7 @@ impl Client {
             parsed: Span::default(),
             unnamed_changed: 0,
             barrier: None,
-            portal: None,
-            portals: HashMap::new(),
+            portals: Portals::default(),
             pins: Pins::default(),
             unpins: Pins::default(),
             probe: false,
@@ -255,6 +247,13 @@ impl Client {
             requested: now,
             waiting: now,
         }
+    }
+
+    /// What ends with a transaction ends, as far as it belongs to segments that are over.
+    #[inline]
+    pub(crate) fn transaction_ends(&mut self, is_over: impl Fn(Segment) -> bool) {
+        self.portals.end(is_over);
+        self.pins.remove(std::mem::take(&mut self.unpins));
     }
 
     /// The environment in which its texts are parsed.
@@ -270,25 +269,6 @@ impl Client {
         match &self.standing {
             Standing::Asked(profile, _) => profile,
             Standing::Told | Standing::Unsure(..) => &self.profile,
-        }
-    }
-
-    /// What is known of a portal of its.
-    #[inline]
-    pub(crate) fn portal(&self, name: &[u8]) -> Option<&Rc<Local>> {
-        if name.is_empty() {
-            return self.portal.as_ref();
-        }
-        self.portals.get(name)
-    }
-
-    /// Remembers what is to be known of a portal.
-    #[inline]
-    pub(crate) fn set_portal(&mut self, name: &[u8], portal: Portal) {
-        match portal {
-            _ if name.is_empty() => self.portal = portal,
-            Some(statement) => drop(self.portals.insert(Name::from_slice(name), statement)),
-            None => drop(self.portals.remove(name)),
         }
     }
 }

@@ -247,6 +247,7 @@ impl Talk<'_> {
         let (sqlstate, message, routine): (&[u8], &[u8], &[u8]) = match why {
             Refusal::Stale => (b"0A000", b"cached plan must not change result type", STALE_ROUTINE),
             Refusal::Quota => (b"54000", b"too many prepared statements", b""),
+            Refusal::Portals => (b"53200", b"too many portals", b""),
             Refusal::Prepare => (b"0A000", b"PREPARE is switched off (sql_prepare)", b""),
         };
         let out = self.ports.out(self.client.conn);

@@ -125,7 +125,6 @@ impl Step<'_> {
         self.count_transaction(server);
         let (c, s) = self.engine.roles.pair(client, server);
         c.link = None;
-        c.portals.clear();
         c.cancel_wanted = false;
         s.custody = Custody::Resetting;
         // Whom either waited for to read, it does not feed any more.

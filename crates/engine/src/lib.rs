@@ -24,6 +24,7 @@ pub mod registry;
 mod settings;
 mod texts;
 mod names;
+mod portals;
 mod slots;
 mod guard;
 mod templates;

@@ -105,6 +105,8 @@ pub(crate) enum Refusal {
     Stale,
     /// The client has as many statements as it may have (54000).
     Quota,
+    /// The client has as many portals as it may have (53200).
+    Portals,
     /// PREPARE as SQL is switched off (0A000).
     Prepare,
 }

@@ -313,9 +313,9 @@ impl Talk<'_> {
         let status = Status::read(body)?;
         let settled = self.server.ledger.settle(back::READY_FOR_QUERY)?;
         self.server.ledger.ready(status);
-        if status == Status::Idle && !self.client.unpins.is_empty() {
-            let gone = std::mem::take(&mut self.client.unpins);
-            self.unpin(gone);
+        if status == Status::Idle {
+            let ledger = &self.server.ledger;
+            self.client.transaction_ends(|segment| ledger.is_over(segment));
         }
         if status == Status::Idle && std::mem::take(&mut self.server.defines) {
             // What was planned meanwhile was planned without it.

@@ -184,7 +184,7 @@ impl Talk<'_> {
 
     fn execute(&mut self, message: &Message<'_>) -> Result<usize, Stop> {
         let portal = read::execute_portal(message.whole(NAME_BYTES_MAX + 5)?)?;
-        let Some(local) = self.client.portal(portal).cloned() else {
+        let Some(local) = self.client.portals.get(portal).cloned() else {
             self.owe(Entry::new(Owed::Execute, Fate::Forward));
             return Ok(self.pass(message));
         };

@@ -1,0 +1,134 @@
+//! What is to be known of a client's portals: the statement of each that may do something to the session.
+//!
+//! Execute names a portal only, and what it runs may end a transaction, change a setting or drop statements. Of
+//! the others nothing is kept: most clients have an empty map. Portals end with their transaction, so what a
+//! client can gather here is bounded as its statements are: by number, and by the bytes it answers for.
+//!
+//! Not here: portals that SQL makes (DECLARE). They are executed by SQL as well.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use crate::ids::Segment;
+use crate::names::Name;
+use crate::texts::Local;
+
+/// The statement of a portal, where running it may do something to the session.
+pub(crate) type Portal = Option<Rc<Local>>;
+
+/// The portals of a client.
+#[derive(Debug, Default)]
+pub(crate) struct Portals {
+    unnamed: Portal,
+    named: HashMap<Name, Named>,
+    bytes: usize,
+}
+
+/// A portal with a name.
+#[derive(Debug)]
+struct Named {
+    local: Rc<Local>,
+    /// The server's segment of its Bind.
+    segment: Segment,
+}
+
+impl Portals {
+    /// What is known of a portal.
+    #[inline]
+    pub(crate) fn get(&self, name: &[u8]) -> Option<&Rc<Local>> {
+        if name.is_empty() {
+            return self.unnamed.as_ref();
+        }
+        self.named.get(name).map(|portal| &portal.local)
+    }
+
+    /// Remembers what is to be known of a portal that is bound in this segment.
+    #[inline]
+    pub(crate) fn set(&mut self, name: &[u8], portal: Portal, segment: Segment) {
+        if name.is_empty() {
+            self.unnamed = portal;
+            return;
+        }
+        if let Some((name, old)) = self.named.remove_entry(name) {
+            self.bytes -= Self::cost(&name, &old.local);
+        }
+        if let Some(local) = portal {
+            self.bytes += Self::cost(name, &local);
+            self.named.insert(Name::from_slice(name), Named { local, segment });
+        }
+    }
+
+    /// Whether there is room for one more within these bounds.
+    pub(crate) fn has_room(
+        &self,
+        name: &[u8],
+        local: &Local,
+        (count_max, bytes_max): (usize, usize),
+    ) -> bool {
+        let fits = || self.bytes + Self::cost(name, local) <= bytes_max;
+        name.is_empty() || self.named.len() < count_max && fits()
+    }
+
+    /// A transaction is over, and so are the portals of its segments. Later ones may have been bound already.
+    #[inline]
+    pub(crate) fn end(&mut self, is_over: impl Fn(Segment) -> bool) {
+        if !self.named.is_empty() {
+            let bytes = &mut self.bytes;
+            self.named.retain(|name, portal| {
+                let stays = !is_over(portal.segment);
+                *bytes -= if stays { 0 } else { Self::cost(name, &portal.local) };
+                stays
+            });
+            if self.named.is_empty() {
+                self.named = HashMap::new(); // an idle client owns no map
+            }
+        }
+    }
+
+    /// Bytes that the client answers for: the name, and the text it keeps in memory.
+    fn cost(name: &[u8], local: &Local) -> usize {
+        size_of::<(Name, Named)>() + name.len() + local.statement.tail.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::{EnvId, PoolId};
+    use crate::registry::{Registry, Seed};
+    use crate::statement::Identity;
+    use crate::texts::Texts;
+
+    fn local() -> Rc<Local> {
+        let identity = Identity { pool: PoolId(0), env: EnvId(0), tail: b"begin" };
+        let registry = Registry::new(1, Seed::default());
+        Texts::default().intern(&registry, identity, &crate::settings::nothing())
+    }
+
+    #[test]
+    fn room_is_by_number_and_by_bytes() {
+        let (mut portals, local) = (Portals::default(), local());
+        let one = Portals::cost(b"a", &local);
+        portals.set(b"a", Some(local.clone()), 1);
+        assert!(portals.has_room(b"b", &local, (2, 2 * one)));
+        assert!(!portals.has_room(b"b", &local, (1, 2 * one)));
+        assert!(!portals.has_room(b"b", &local, (2, 2 * one - 1)));
+        assert!(portals.has_room(b"", &local, (1, 0)));
+    }
+
+    #[test]
+    fn bytes_follow_the_map() {
+        let (mut portals, local) = (Portals::default(), local());
+        for (name, segment) in [(&b"a"[..], 1), (b"b", 1), (b"c", 1), (b"a", 2), (b"", 2)] {
+            portals.set(name, Some(local.clone()), segment);
+        }
+        assert_eq!(portals.bytes, 3 * Portals::cost(b"a", &local));
+        portals.set(b"b", None, 2);
+        assert_eq!(portals.bytes, 2 * Portals::cost(b"a", &local));
+        portals.end(|segment| segment <= 1);
+        assert_eq!(portals.bytes, Portals::cost(b"a", &local));
+        assert!(portals.get(b"a").is_some() && portals.get(b"c").is_none());
+        portals.end(|_| true);
+        assert!(portals.bytes == 0 && portals.get(b"a").is_none());
+    }
+}
