@@ -34,7 +34,7 @@ pub(crate) struct Prepared {
     pub(crate) client: Arc<str>,
     pub(crate) parameters: Vec<Parameter>,
     pub(crate) does: Does,
-    /// The shape that the client was told, if it was.
+    /// The shape that the client was told, or that the first run had.
     described: Mutex<Option<Arc<Shape>>>,
 }
 
@@ -75,21 +75,20 @@ impl Prepared {
         *self.described.lock().unwrap_or_else(PoisonError::into_inner) = Some(shape);
     }
 
-    /// Whether the client was told a shape.
+    /// Whether the shape is known to the client.
     pub(crate) fn is_described(&self) -> bool {
         self.described.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
-    /// Checks that a shape is what the client was told, if it was told one.
+    /// Checks that a shape is what the client knows. As in PostgreSQL the first one counts also where nobody asked for it:
+    /// a pooler may have told the client what another session said.
     ///
     /// # Errors
     /// 0A000 in the words on which drivers prepare anew.
     pub(crate) fn check(&self, shape: &Arc<Shape>) -> Result<(), Failure> {
-        let described = self.described.lock().unwrap_or_else(PoisonError::into_inner);
-        let fits = described
-            .as_ref()
-            .is_none_or(|told| Arc::ptr_eq(told, shape) || told.columns == shape.columns);
-        if fits {
+        let mut described = self.described.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = described.get_or_insert_with(|| shape.clone());
+        if Arc::ptr_eq(known, shape) || known.columns == shape.columns {
             return Ok(());
         }
         Err(Failure::new(state::NOT_SUPPORTED, "cached plan must not change result type"))
