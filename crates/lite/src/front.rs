@@ -41,6 +41,8 @@ mod functions;
 
 mod turn;
 
+mod rest;
+
 mod backend;
 
 mod shape;

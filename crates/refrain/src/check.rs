@@ -62,7 +62,7 @@ fn try_host(host: &Host) -> Result<(), String> {
             }
             Err(last)
         }
-        Host::Sqlite(file) => embedded::try_open(file).map(drop),
+        Host::Sqlite(file) => embedded::try_open(file),
     }
 }
 

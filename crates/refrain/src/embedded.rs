@@ -8,8 +8,11 @@
 //!
 //! Not here: SQL, the protocol, and threads, all of which `refrain-lite` has.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
+use std::fs;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use refrain_config::{Sqlite, StatementAdmission, Synchronous};
@@ -25,15 +28,24 @@ use crate::mail::{Mail, Post};
 /// What `current_database()` says to a client that named none; the engine always does.
 const NAMELESS: &str = "refrain";
 
-/// The files that are served, over all cores. Each is opened once, and stays open.
+/// The files that are served, over all cores: each has one line of those who write, whatever names and options it is
+/// served by.
 #[derive(Default)]
 pub(crate) struct Files {
-    served: Mutex<HashMap<Arc<Sqlite>, Served>>,
+    /// By their true places.
+    served: Mutex<HashMap<PathBuf, Served>>,
 }
 
 struct Served {
     backend: Arc<Backend>,
-    pools: BTreeMap<Core, Arc<Pool>>,
+    pools: Vec<Opened>,
+}
+
+/// A core's connections to a file by the same options.
+struct Opened {
+    file: Arc<Sqlite>,
+    core: Core,
+    pool: Arc<Pool>,
 }
 
 /// A core's connections to a file.
@@ -50,31 +62,44 @@ impl Files {
     /// Why it cannot be opened.
     pub(crate) fn open(&self, file: &Arc<Sqlite>, core: Core) -> Result<Arc<Pool>, String> {
         let mut served = self.served();
-        if !served.contains_key(file) {
-            let backend = serve(file)?;
-            served.insert(Arc::clone(file), Served { backend, pools: BTreeMap::new() });
-        }
-        let Served { backend, pools } = &mut served.get_mut(file).expect("it was put in");
-        Ok(Arc::clone(pools.entry(core).or_insert_with(|| Pool::new(backend))))
+        let served = match served.entry(place(file)?) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert(serve(file)?),
+        };
+        served.open(file, core)
     }
 
     /// All pools of all files, as they are now.
     pub(crate) fn pools(&self) -> Vec<PoolOf> {
-        let mut found = Vec::new();
-        for (file, served) in self.served().iter() {
-            let path = file.path.display().to_string();
-            found.extend(served.pools.iter().map(|(core, pool)| PoolOf {
-                path: path.clone(),
-                core: *core,
-                view: pool.view(),
-            }));
-        }
+        let served = self.served();
+        let opened = served.values().flat_map(|served| &served.pools);
+        let look = |Opened { file, core, pool }: &Opened| PoolOf {
+            path: file.path.display().to_string(),
+            core: *core,
+            view: pool.view(),
+        };
+        let mut found: Vec<PoolOf> = opened.map(look).collect();
         found.sort_by(|one, other| (&one.path, one.core).cmp(&(&other.path, other.core)));
         found
     }
 
-    fn served(&self) -> MutexGuard<'_, HashMap<Arc<Sqlite>, Served>> {
+    fn served(&self) -> MutexGuard<'_, HashMap<PathBuf, Served>> {
         self.served.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Served {
+    /// A core's pool by these options. Pools by others go when their last session has ended.
+    fn open(&mut self, file: &Arc<Sqlite>, core: Core) -> Result<Arc<Pool>, String> {
+        self.pools.retain(|known| known.file == *file || Arc::strong_count(&known.pool) > 1);
+        let mut known = self.pools.iter().filter(|known| known.core == core);
+        if let Some(known) = known.find(|known| known.file == *file) {
+            return Ok(Arc::clone(&known.pool));
+        }
+        self.backend.want_readers(file.readers.into()).map_err(|error| error.to_string())?;
+        let pool = Pool::new(&self.backend, database(file), file.lock_timeout);
+        self.pools.push(Opened { file: Arc::clone(file), core, pool: Arc::clone(&pool) });
+        Ok(pool)
     }
 }
 
@@ -88,16 +113,26 @@ impl fmt::Debug for Files {
 ///
 /// # Errors
 /// Why it cannot be opened.
-pub(crate) fn try_open(file: &Sqlite) -> Result<Database, String> {
-    let database = Database::new(&file.path, open_options(file));
-    database.connect().map_err(|error| error.to_string())?;
-    Ok(database)
+pub(crate) fn try_open(file: &Sqlite) -> Result<(), String> {
+    database(file).connect().map(drop).map_err(|error| error.to_string())
 }
 
-fn serve(file: &Sqlite) -> Result<Arc<Backend>, String> {
-    let database = try_open(file)?;
-    let backend = Backend::new(database, NAMELESS, file.lock_timeout, file.readers.into());
-    backend.map_err(|error| error.to_string())
+/// Where a file is, by whatever names it goes. It is made if it is not there.
+fn place(file: &Sqlite) -> Result<PathBuf, String> {
+    if !file.path.exists() {
+        try_open(file)?;
+    }
+    fs::canonicalize(&file.path).map_err(|error| error.to_string())
+}
+
+fn database(file: &Sqlite) -> Database {
+    Database::new(&file.path, open_options(file))
+}
+
+fn serve(file: &Sqlite) -> Result<Served, String> {
+    try_open(file)?;
+    let backend = Backend::new(NAMELESS, file.readers.into()).map_err(|error| error.to_string())?;
+    Ok(Served { backend, pools: Vec::new() })
 }
 
 fn open_options(file: &Sqlite) -> OpenOptions {

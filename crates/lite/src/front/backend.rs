@@ -3,26 +3,25 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::connection::{Connection, Database};
 use crate::error::Error;
 use crate::front::control::{CancelHandle, Control, Waker};
 use crate::front::functions;
 use crate::front::queue::Queue;
+use crate::front::rest::Rest;
 use crate::front::settings::VERSION;
-use crate::front::threads::Threads;
+use crate::front::threads::{Lane, Threads};
 use crate::front::turn::Turn;
 use crate::stats::{CacheStats, StatementStats};
 
 /// Connections that a pool keeps without work for them.
 const IDLE_MAX: usize = 16;
 
-/// A database file that is served in this process.
+/// A database file that is served in this process. There must be one a file: it has the line of those who write.
 pub struct Backend {
-    database: Database,
     name: String,
-    lock_timeout: Duration,
     pub(crate) queue: Arc<Queue>,
     pub(crate) threads: Threads,
     sessions: Mutex<HashMap<u32, Member>>,
@@ -36,21 +35,14 @@ struct Member {
 }
 
 impl Backend {
-    /// Serves a database; clients that name none are told this name. `lock_timeout` is how long a session stands in line to
-    /// write; `readers` is the number of threads for reads that take long.
+    /// Serves a file; clients that name no database are told this name. `readers` is the number of threads for reads that
+    /// take long.
     ///
     /// # Errors
     /// The system gives no threads.
-    pub fn new(
-        database: Database,
-        name: &str,
-        lock_timeout: Duration,
-        readers: usize,
-    ) -> std::io::Result<Arc<Self>> {
+    pub fn new(name: &str, readers: usize) -> std::io::Result<Arc<Self>> {
         Ok(Arc::new(Self {
-            database,
             name: name.to_owned(),
-            lock_timeout,
             queue: Arc::default(),
             threads: Threads::start(readers)?,
             sessions: Mutex::default(),
@@ -63,9 +55,12 @@ impl Backend {
         self.queue.waiting()
     }
 
-    /// How long a session stands in line to write.
-    pub(crate) fn lock_timeout(&self) -> Duration {
-        self.lock_timeout
+    /// Has at least so many threads for reads that take long.
+    ///
+    /// # Errors
+    /// The system gives no more.
+    pub fn want_readers(&self, readers: usize) -> std::io::Result<()> {
+        self.threads.want_readers(readers)
     }
 
     /// What `current_database()` says to clients that named none.
@@ -114,13 +109,16 @@ impl Backend {
     }
 }
 
-/// Connections of one core.
+/// Connections of one core, all opened alike.
 pub struct Pool {
     pub(crate) backend: Arc<Backend>,
+    database: Database,
+    lock_timeout: Duration,
     #[expect(clippy::vec_box, reason = "a connection goes from hand to hand and is large")]
     idle: Mutex<Vec<Box<Connection>>>,
     books: Mutex<Books>,
     turn: Mutex<Turn>,
+    rest: Rest,
 }
 
 /// What is known of a pool's connections, those in use included.
@@ -155,10 +153,23 @@ pub struct ConnectionView {
 }
 
 impl Pool {
-    /// A pool without connections; each is opened when it is needed.
-    pub fn new(backend: &Arc<Backend>) -> Arc<Self> {
-        let (idle, books, turn) = (Mutex::default(), Mutex::default(), Mutex::default());
-        Arc::new(Self { backend: backend.clone(), idle, books, turn })
+    /// A pool without connections; each is opened when it is needed. `database` must be the file that `backend` serves;
+    /// `lock_timeout` is how long a session stands in line to write.
+    pub fn new(backend: &Arc<Backend>, database: Database, lock_timeout: Duration) -> Arc<Self> {
+        Arc::new(Self {
+            backend: backend.clone(),
+            database,
+            lock_timeout,
+            idle: Mutex::default(),
+            books: Mutex::default(),
+            turn: Mutex::default(),
+            rest: Rest::default(),
+        })
+    }
+
+    /// How long a session stands in line to write.
+    pub(crate) fn lock_timeout(&self) -> Duration {
+        self.lock_timeout
     }
 
     #[expect(clippy::vec_box, reason = "as above")]
@@ -176,7 +187,7 @@ impl Pool {
         match idle {
             Some(connection) => Ok(connection),
             None => {
-                let connection = Box::new(self.backend.database.connect()?);
+                let connection = Box::new(self.database.connect()?);
                 functions::define(&connection)?;
                 self.books().open.insert(connection.number(), CacheStats::default());
                 Ok(connection)
@@ -203,7 +214,7 @@ impl Pool {
 
     /// A session reads on the core's loop, and no transaction of its own is open.
     pub(crate) fn reads(&self) {
-        self.turn().reads(|| self.backend.database.connect());
+        self.turn().reads(|| self.database.connect());
     }
 
     /// The turn of the core's loop is over: nothing reads there until the next. Whoever runs sessions in turns, each
@@ -214,6 +225,42 @@ impl Pool {
 
     fn turn(&self) -> MutexGuard<'_, Turn> {
         self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A session has written, and lets others write.
+    pub(crate) fn wrote(self: &Arc<Self>) {
+        if let Some(moment) = self.rest.wrote(Instant::now()) {
+            self.look_at(moment);
+        }
+    }
+
+    /// Has somebody look at a moment whether nobody writes any more.
+    fn look_at(self: &Arc<Self>, moment: Instant) {
+        let pool = Arc::downgrade(self);
+        let look = move || {
+            if let Some(pool) = pool.upgrade() {
+                pool.look();
+            }
+        };
+        self.backend.threads.wake_at(moment, Arc::new(look));
+    }
+
+    fn look(self: &Arc<Self>) {
+        if let Some(again) = self.rest.look(Instant::now()) {
+            return self.look_at(again);
+        }
+        let pool = self.clone();
+        self.backend.threads.send(Lane::Read, Box::new(move || pool.copy_wal()));
+    }
+
+    /// Copies the WAL into the file, and waits for nobody: what somebody still reads is left for later.
+    fn copy_wal(self: &Arc<Self>) {
+        let Ok(connection) = self.take() else { return };
+        let copied = connection.checkpoint();
+        self.put(connection);
+        if copied.is_ok_and(|(frames, copied)| copied < frames) {
+            self.wrote();
+        }
     }
 
     /// Looks at the connections that are not in use just now, say for what their caches did.
@@ -233,7 +280,7 @@ impl Pool {
         let connections = books.open.iter_mut().map(|(number, known)| {
             let found = idle.get(number);
             *known = found.copied().unwrap_or(*known);
-            let size = self.backend.database.cache_size();
+            let size = self.database.cache_size();
             ConnectionView { number: *number, in_use: found.is_none(), size, stats: *known }
         });
         let connections = connections.collect();

@@ -137,6 +137,11 @@ impl Machine {
         }
     }
 
+    /// Where its connections come from.
+    pub(crate) fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
     /// The database that is served.
     pub(crate) fn backend(&self) -> &Arc<Backend> {
         &self.pool.backend
@@ -282,7 +287,7 @@ impl Machine {
     /// Gives back what is not needed outside of a transaction.
     fn settle(&mut self) {
         if !self.transaction.is_open() {
-            self.permit = None;
+            self.stop_writing();
         }
         if self.transaction.is_open() || self.owns || !self.portals.is_empty() {
             return;
@@ -292,6 +297,13 @@ impl Machine {
             // Portals of a block in which nothing ran.
             connection.discard_parked();
             self.pool.put(connection);
+        }
+    }
+
+    /// Lets the next in line write.
+    fn stop_writing(&mut self) {
+        if self.permit.take().is_some() {
+            self.pool.wrote();
         }
     }
 

@@ -359,7 +359,7 @@ fn slot(slot: &Slot) -> MutexGuard<'_, Option<Back>> {
 /// How long a session stands in line, and what it is told then: whichever limit is nearer.
 fn patience(machine: &Machine) -> Patience {
     let settings = machine.context.settings();
-    let line = settings.duration("lock_timeout").unwrap_or(machine.backend().lock_timeout());
+    let line = settings.duration("lock_timeout").unwrap_or(machine.pool().lock_timeout());
     let message = "canceling statement due to lock timeout";
     let mut limit = (line, Failure::new(state::LOCK_NOT_AVAILABLE, message));
     if let Some(statement) = settings.duration("statement_timeout").filter(|time| *time < line) {

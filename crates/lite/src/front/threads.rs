@@ -26,9 +26,14 @@ pub(crate) enum Lane {
 /// The threads of one database.
 pub(crate) struct Threads {
     readers: Sender<Task>,
+    /// Where those who read find their work, and how many there are.
+    reading: Mutex<(Tasks, usize)>,
     writer: Sender<Task>,
     clock: Arc<Clock>,
 }
+
+/// Where threads of one kind find their work.
+type Tasks = Arc<Mutex<Receiver<Task>>>;
 
 impl Threads {
     /// Starts them. They end when this is dropped and their work is done.
@@ -37,18 +42,31 @@ impl Threads {
     /// The system gives no thread.
     pub(crate) fn start(readers: usize) -> std::io::Result<Self> {
         let (read, tasks) = channel();
-        let tasks = Arc::new(Mutex::new(tasks));
-        for number in 0..readers.max(1) {
-            let tasks = tasks.clone();
-            spawn(format!("lite-read-{number}"), move || work(&tasks))?;
-        }
+        let reading = Mutex::new((Arc::new(Mutex::new(tasks)), 0));
         let (write, tasks) = channel();
         let tasks = Mutex::new(tasks);
         spawn("lite-write".to_owned(), move || work(&tasks))?;
         let clock = Arc::new(Clock::default());
         let ticking = clock.clone();
         spawn("lite-clock".to_owned(), move || ticking.run())?;
-        Ok(Self { readers: read, writer: write, clock })
+        let threads = Self { readers: read, reading, writer: write, clock };
+        threads.want_readers(readers.max(1))?;
+        Ok(threads)
+    }
+
+    /// Starts threads for reads until there are so many.
+    ///
+    /// # Errors
+    /// The system gives no more.
+    pub(crate) fn want_readers(&self, wanted: usize) -> std::io::Result<()> {
+        let mut reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
+        let (tasks, count) = &mut *reading;
+        while *count < wanted {
+            let tasks = Arc::clone(tasks);
+            spawn(format!("lite-read-{count}"), move || work(&tasks))?;
+            *count += 1;
+        }
+        Ok(())
     }
 
     /// Has work done.

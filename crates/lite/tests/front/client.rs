@@ -31,8 +31,8 @@ impl Place {
         let name = format!("refrain-front-{}-{number}.db", std::process::id());
         let path = std::env::temp_dir().join(name);
         let database = Database::new(&path, options);
-        let backend = Backend::new(database, "db", Duration::from_millis(300), 2).unwrap();
-        let pool = Pool::new(&backend);
+        let backend = Backend::new("db", 2).unwrap();
+        let pool = Pool::new(&backend, database, Duration::from_millis(300));
         Self { path, backend, pool }
     }
 

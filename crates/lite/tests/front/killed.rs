@@ -17,10 +17,10 @@ const TIMES: u32 = 200;
 fn writer() {
     let Ok(path) = std::env::var(FILE) else { return };
     let database = Database::new(path, OpenOptions::default());
-    let backend = Backend::new(database, "db", Duration::from_secs(5), 1).unwrap();
+    let backend = Backend::new("db", 1).unwrap();
+    let pool = Pool::new(&backend, database, Duration::from_secs(5));
     let (wake, woken) = std::sync::mpsc::channel();
-    let mut session =
-        Session::new(Pool::new(&backend), std::sync::Arc::new(move || wake.send(()).unwrap_or(())));
+    let mut session = Session::new(pool, std::sync::Arc::new(move || wake.send(()).unwrap_or(())));
     let mut ask = |bytes: &[u8]| {
         let mut out = Vec::new();
         let mut progress = session.receive(bytes, &mut out);

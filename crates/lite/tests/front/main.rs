@@ -6,5 +6,6 @@ mod client;
 mod compiles;
 mod killed;
 mod messages;
+mod rest;
 mod transactions;
 mod types;

@@ -5,7 +5,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 
-use refrain_lite::{Backend, Pool, Progress, Session};
+use refrain_lite::{Pool, Progress, Session};
 
 /// What a session's thread hears.
 enum Heard {
@@ -15,8 +15,7 @@ enum Heard {
 }
 
 /// Serves a database on a socket, for as long as the process lives.
-pub(crate) fn serve(backend: &Arc<Backend>, listener: TcpListener) {
-    let pool = Pool::new(backend);
+pub(crate) fn serve(pool: &Arc<Pool>, listener: TcpListener) {
     for socket in listener.incoming().flatten() {
         let pool = pool.clone();
         std::thread::spawn(move || talk(pool, socket));

@@ -33,4 +33,5 @@ mod console;
 mod kernels;
 mod statements;
 mod embedded;
+mod files;
 mod coverage;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::OnceLock;
 use std::thread;
@@ -186,6 +187,11 @@ impl Proxy {
     pub(crate) fn signal(&self, name: &str) {
         let id = self.refrain.id().to_string();
         assert!(Command::new("kill").args(["-s", name, &id]).status().unwrap().success());
+    }
+
+    /// The folder it was started in.
+    pub(crate) fn folder(&self) -> PathBuf {
+        self.refrain.config().parent().unwrap().to_owned()
     }
 
     /// Waits until it has ended by itself.

@@ -232,7 +232,7 @@ impl Machine {
     /// A statement that writes has run: the right to write goes on unless a transaction holds it.
     fn wrote(&mut self, connection: &Connection, shape: &Shape) {
         if !self.transaction.is_open() {
-            self.permit = None;
+            self.stop_writing();
         }
         if matches!(shape.tag, Tag::Plain(_)) {
             self.owns = has_temporary(connection);
