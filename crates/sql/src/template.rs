@@ -66,6 +66,22 @@ pub enum Class {
 }
 
 impl Class {
+    /// What an operator reads.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Int4 => "int4",
+            Self::Int4Edge => "2^31",
+            Self::Int8 => "int8",
+            Self::Int8Edge => "2^63",
+            Self::Numeric => "numeric",
+            Self::Str => "string",
+            Self::EStr => "escape string",
+            Self::Dollar => "dollar string",
+            Self::Bit => "bit string",
+            Self::Hex => "hex string",
+        }
+    }
+
     /// Whether the literal is a string, to which its place gives a type.
     pub const fn is_string(self) -> bool {
         matches!(self, Self::Str | Self::EStr | Self::Dollar)

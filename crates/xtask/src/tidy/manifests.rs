@@ -16,6 +16,7 @@ struct Room {
 const ROOMS: &[Room] = &[
     Room { name: "wire", uses: &[], tests_use: &[] },
     Room { name: "sql", uses: &[], tests_use: &[] },
+    Room { name: "grammar", uses: &["sql"], tests_use: &[] },
     Room { name: "config", uses: &[], tests_use: &[] },
     Room { name: "engine", uses: &["wire", "sql", "config"], tests_use: &[] },
     Room { name: "lite", uses: &["wire", "sql", "config"], tests_use: &["xtask"] },

@@ -1,0 +1,188 @@
+//! Names that mean something to a rule.
+
+use refrain_sql::lex::{Lexer, TokenKind};
+
+use crate::rules::{EXTRACT, INDEXED, Rule};
+
+/// Functions whose arguments may be of any type, so that a string among them has none.
+const ANY: &[&str] = &[
+    "concat",
+    "concat_ws",
+    "count",
+    "cume_dist",
+    "dense_rank",
+    "format",
+    "json_build_array",
+    "json_build_object",
+    "json_object_agg",
+    "json_object_agg_strict",
+    "json_object_agg_unique",
+    "json_object_agg_unique_strict",
+    "jsonb_build_array",
+    "jsonb_build_object",
+    "jsonb_object_agg",
+    "jsonb_object_agg_strict",
+    "jsonb_object_agg_unique",
+    "jsonb_object_agg_unique_strict",
+    "num_nonnulls",
+    "num_nulls",
+    "percent_rank",
+    "pg_collation_for",
+    "pg_column_compression",
+    "pg_column_size",
+    "pg_typeof",
+    "rank",
+];
+
+/// Arguments that are kept, by the function's name and from which of them to which.
+const KEPT: &[(&str, usize, usize, &Rule)] = &[
+    ("date_bin", 0, 0, &INDEXED),
+    ("date_part", 0, 0, &INDEXED),
+    ("date_trunc", 0, 0, &INDEXED),
+    ("extract", 0, 0, &EXTRACT),
+    ("json_extract_path", 1, usize::MAX, &INDEXED),
+    ("json_extract_path_text", 1, usize::MAX, &INDEXED),
+    ("jsonb_extract_path", 1, usize::MAX, &INDEXED),
+    ("jsonb_extract_path_text", 1, usize::MAX, &INDEXED),
+    ("timezone", 0, 0, &INDEXED),
+    ("to_char", 1, 1, &INDEXED),
+    ("to_date", 1, 1, &INDEXED),
+    ("to_number", 1, 1, &INDEXED),
+    ("to_timestamp", 1, 1, &INDEXED),
+    ("to_tsvector", 0, 0, &INDEXED),
+];
+
+/// Types that are read by the clock or by names, which a cast done early would get wrong later.
+const MOVING_TYPES: &[&str] = &[
+    "abstime",
+    "date",
+    "interval",
+    "regclass",
+    "regcollation",
+    "regconfig",
+    "regdictionary",
+    "regnamespace",
+    "regoper",
+    "regoperator",
+    "regproc",
+    "regprocedure",
+    "regrole",
+    "regtype",
+    "time",
+    "timestamp",
+    "timestamptz",
+    "timetz",
+];
+
+/// The other types that are built in.
+const TYPES: &[&str] = &[
+    "aclitem",
+    "bit",
+    "bool",
+    "box",
+    "bpchar",
+    "bytea",
+    "char",
+    "cid",
+    "cidr",
+    "circle",
+    "datemultirange",
+    "daterange",
+    "float4",
+    "float8",
+    "inet",
+    "int2",
+    "int2vector",
+    "int4",
+    "int4multirange",
+    "int4range",
+    "int8",
+    "int8multirange",
+    "int8range",
+    "json",
+    "jsonb",
+    "jsonpath",
+    "line",
+    "lseg",
+    "macaddr",
+    "macaddr8",
+    "money",
+    "name",
+    "numeric",
+    "nummultirange",
+    "numrange",
+    "oid",
+    "oidvector",
+    "path",
+    "pg_lsn",
+    "pg_snapshot",
+    "point",
+    "polygon",
+    "refcursor",
+    "text",
+    "tid",
+    "tsmultirange",
+    "tsquery",
+    "tsrange",
+    "tstzmultirange",
+    "tstzrange",
+    "tsvector",
+    "txid_snapshot",
+    "uuid",
+    "varbit",
+    "varchar",
+    "xid",
+    "xid8",
+    "xml",
+];
+
+/// Operators whose right operand is a key.
+const KEYED: &[&str] = &["->", "->>", "#>", "#>>"];
+
+/// Operators that an index may answer.
+const COMPARING: &[&str] =
+    &["=", "<>", "<", ">", "<=", ">=", "~~", "!~~", "~~*", "!~~*", "@>", "<@", "&&", "@@"];
+
+/// Names that no text may mention that is to be prepared under another text.
+const REFLECTING: &[&[u8]] =
+    &[b"current_query", b"pg_cursors", b"pg_prepared_statements", b"pg_stat_activity"];
+
+pub(crate) fn takes_any(function: &str) -> bool {
+    ANY.contains(&function)
+}
+
+/// Why the argument at place `at`, counted from 0, is kept.
+pub(crate) fn kept_argument(function: &str, at: usize) -> Option<&'static Rule> {
+    let mut rows = KEPT.iter();
+    let row = rows.find(|(name, from, to, _)| *name == function && (*from..=*to).contains(&at));
+    row.map(|(_, _, _, rule)| *rule)
+}
+
+pub(crate) fn is_moving_type(name: &str) -> bool {
+    MOVING_TYPES.contains(&name)
+}
+
+pub(crate) fn is_type(name: &str) -> bool {
+    TYPES.contains(&name) || is_moving_type(name)
+}
+
+pub(crate) fn is_keyed(operator: &str) -> bool {
+    KEYED.contains(&operator)
+}
+
+pub(crate) fn is_comparing(operator: &str) -> bool {
+    COMPARING.contains(&operator)
+}
+
+/// Whether the text mentions, as a name anywhere, what shows statements as the server knows them.
+pub(crate) fn looks_at_itself(text: &[u8]) -> bool {
+    Lexer::new(text, false).any(|token| {
+        let written = token.of(text);
+        let name = match token.kind {
+            TokenKind::Word => written,
+            TokenKind::Quoted => &written[1..written.len() - 1],
+            _ => return false,
+        };
+        REFLECTING.iter().any(|known| name.eq_ignore_ascii_case(known))
+    })
+}

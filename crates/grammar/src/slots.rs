@@ -1,0 +1,92 @@
+//! Which literal of the text a constant of the tree is.
+//!
+//! What: [`Slots`] takes the constants that the walk over the tree comes by, finds their literals by where they
+//! stand, and says of each what becomes of it.
+//!
+//! What always holds: a literal that no constant points to is kept: it stands where the grammar takes nothing else,
+//! or where nobody looked. What is kept once, stays kept, however often the tree shows it.
+
+use pg_query::protobuf::a_const::Val;
+use pg_query::protobuf::{AConst, TypeName};
+use refrain_sql::lex::{Lexer, Token};
+use refrain_sql::template::{Edit, Plan, Slot, Span};
+
+use crate::rules::{GRAMMAR, Rule};
+
+pub(crate) struct Slots<'a> {
+    text: &'a [u8],
+    spans: &'a [Span],
+    found: Vec<Option<Slot>>,
+}
+
+impl<'a> Slots<'a> {
+    pub(crate) fn new(text: &'a [u8], spans: &'a [Span]) -> Self {
+        Slots { text, spans, found: vec![None; spans.len()] }
+    }
+
+    /// The literal of `constant` becomes a parameter.
+    pub(crate) fn parameter(&mut self, constant: &AConst) {
+        if let Some((at, edit)) = self.find(constant) {
+            self.note(at, edit);
+        }
+    }
+
+    /// The literal of `constant` is kept.
+    pub(crate) fn keep(&mut self, constant: &AConst, rule: &'static Rule) {
+        if let Some((at, _)) = self.find(constant) {
+            self.found[at] = Some(Slot::Keep(&rule.reason));
+        }
+    }
+
+    /// The literal of `constant`, with the name of a type in front, becomes a parameter of a cast.
+    pub(crate) fn typed(&mut self, constant: &AConst, name: &TypeName) {
+        let Some((at, Edit::None)) = self.find(constant) else { return };
+        let (Ok(start), end) = (u32::try_from(name.location), self.spans[at].start) else { return };
+        let Some(before) = self.text.get(start as usize..end as usize) else { return };
+        let tokens = Lexer::new(before, false).filter(|token| !token.kind.is_trivia());
+        let Some(last) = tokens.last() else { return };
+        self.note(at, Edit::Typed { back: end - start, length: last.end });
+    }
+
+    /// What becomes of all literals.
+    pub(crate) fn plan(self) -> Plan {
+        let kept = Slot::Keep(&GRAMMAR.reason);
+        let slots: Box<[Slot]> = self.found.iter().map(|slot| slot.unwrap_or(kept)).collect();
+        let is_kept_string =
+            |(slot, span): (&Slot, &Span)| matches!(slot, Slot::Keep(_)) && span.class.is_string();
+        let frozen = slots.iter().zip(self.spans).any(is_kept_string);
+        Plan { slots, frozen }
+    }
+
+    fn note(&mut self, at: usize, edit: Edit) {
+        let oid = self.spans[at].class.oid(matches!(edit, Edit::Sign { .. }));
+        self.found[at].get_or_insert(Slot::Parameter { oid, edit });
+    }
+
+    /// The literal where `constant` stands, or before which the minus sign stands that it begins with.
+    fn find(&self, constant: &AConst) -> Option<(usize, Edit)> {
+        let location = u32::try_from(constant.location).ok()?;
+        let (start, edit) = match self.text.get(location as usize)? {
+            b'-' => {
+                let start = self.significant(location + 1)?.start;
+                (start, Edit::Sign { back: start - location })
+            }
+            _ => (location, Edit::None),
+        };
+        let at = self.spans.binary_search_by_key(&start, |span| span.start).ok()?;
+        let class = self.spans[at].class;
+        let is_same = match constant.val.as_ref()? {
+            Val::Ival(_) | Val::Fval(_) => class.is_number(),
+            Val::Sval(_) => class.is_string() && edit == Edit::None,
+            Val::Bsval(_) => class.oid(false) == 1560 && edit == Edit::None,
+            Val::Boolval(_) => false,
+        };
+        is_same.then_some((at, edit))
+    }
+
+    /// The first token from `from` on that is no blank.
+    fn significant(&self, from: u32) -> Option<Token> {
+        let token = Lexer::new(self.text.get(from as usize..)?, false).significant()?;
+        Some(Token { start: token.start + from, end: token.end + from, ..token })
+    }
+}

@@ -1,0 +1,128 @@
+//! Questions about nodes of the tree that no rule is in.
+
+use pg_query::protobuf::{AConst, Node, TypeName};
+use pg_query::{NodeEnum, protobuf};
+
+/// The nodes below one of an expression or of a clause that holds nothing but expressions. Of any other node, none:
+/// what is below is not looked at.
+pub(crate) fn children(node: &NodeEnum) -> Vec<&Node> {
+    match node {
+        NodeEnum::List(it) => it.items.iter().collect(),
+        NodeEnum::AExpr(it) => it.lexpr.iter().chain(&it.rexpr).map(AsRef::as_ref).collect(),
+        NodeEnum::BoolExpr(it) => it.args.iter().collect(),
+        NodeEnum::NullTest(it) => it.arg.iter().map(AsRef::as_ref).collect(),
+        NodeEnum::BooleanTest(it) => it.arg.iter().map(AsRef::as_ref).collect(),
+        NodeEnum::FuncCall(it) => it.args.iter().collect(),
+        NodeEnum::NamedArgExpr(it) => it.arg.iter().map(AsRef::as_ref).collect(),
+        NodeEnum::TypeCast(it) => it.arg.iter().map(AsRef::as_ref).collect(),
+        NodeEnum::CollateClause(it) => it.arg.iter().map(AsRef::as_ref).collect(),
+        NodeEnum::CaseExpr(it) => {
+            let ends = it.arg.iter().chain(&it.defresult).map(AsRef::as_ref);
+            ends.chain(&it.args).collect()
+        }
+        NodeEnum::CaseWhen(it) => it.expr.iter().chain(&it.result).map(AsRef::as_ref).collect(),
+        NodeEnum::CoalesceExpr(it) => it.args.iter().collect(),
+        NodeEnum::MinMaxExpr(it) => it.args.iter().collect(),
+        NodeEnum::AArrayExpr(it) => it.elements.iter().collect(),
+        NodeEnum::AIndices(it) => it.lidx.iter().chain(&it.uidx).map(AsRef::as_ref).collect(),
+        NodeEnum::AIndirection(it) => {
+            it.arg.iter().map(AsRef::as_ref).chain(&it.indirection).collect()
+        }
+        NodeEnum::RowExpr(it) => it.args.iter().collect(),
+        NodeEnum::XmlExpr(it) => it.named_args.iter().chain(&it.args).collect(),
+        NodeEnum::XmlSerialize(it) => it.expr.iter().map(AsRef::as_ref).collect(),
+        NodeEnum::ResTarget(it) => {
+            it.val.iter().map(AsRef::as_ref).chain(&it.indirection).collect()
+        }
+        NodeEnum::SortBy(it) => it.node.iter().map(AsRef::as_ref).collect(),
+        NodeEnum::GroupingSet(it) => it.content.iter().collect(),
+        NodeEnum::WindowDef(it) => {
+            let bounds = it.start_offset.iter().chain(&it.end_offset).map(AsRef::as_ref);
+            bounds.chain(&it.partition_clause).chain(&it.order_clause).collect()
+        }
+        NodeEnum::IndexElem(it) => it.expr.iter().map(AsRef::as_ref).collect(),
+        NodeEnum::RangeSubselect(it) => it.subquery.iter().map(AsRef::as_ref).collect(),
+        NodeEnum::RangeFunction(it) => it.functions.iter().collect(),
+        NodeEnum::RangeTableFunc(it) => {
+            let parts = it.docexpr.iter().chain(&it.rowexpr).map(AsRef::as_ref);
+            parts.chain(&it.namespaces).chain(&it.columns).collect()
+        }
+        NodeEnum::RangeTableFuncCol(it) => {
+            it.colexpr.iter().chain(&it.coldefexpr).map(AsRef::as_ref).collect()
+        }
+        NodeEnum::MergeWhenClause(it) => {
+            let condition = it.condition.iter().map(AsRef::as_ref);
+            condition.chain(&it.target_list).chain(&it.values).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The constant that a node is, or that it hands to a function under the name of an argument.
+pub(crate) fn constant(node: &Node) -> Option<&AConst> {
+    match node.node.as_ref()? {
+        NodeEnum::AConst(it) => Some(it),
+        NodeEnum::NamedArgExpr(it) => constant(it.arg.as_ref()?),
+        _ => None,
+    }
+}
+
+/// The string constant that a node is.
+pub(crate) fn string(node: &Node) -> Option<&AConst> {
+    let is_string = |it: &&AConst| matches!(it.val, Some(protobuf::a_const::Val::Sval(_)));
+    constant(node).filter(is_string)
+}
+
+/// The elements of a row.
+pub(crate) fn row(node: &Node) -> Option<&[Node]> {
+    match node.node.as_ref()? {
+        NodeEnum::RowExpr(it) => Some(&it.args),
+        _ => None,
+    }
+}
+
+pub(crate) fn is_list(node: &Node) -> bool {
+    matches!(node.node, Some(NodeEnum::List(_)))
+}
+
+/// Whether a column is named in an expression, outside of its subqueries.
+pub(crate) fn has_column(node: &Node) -> bool {
+    match &node.node {
+        Some(NodeEnum::ColumnRef(_)) => true,
+        Some(node) => children(node).into_iter().any(has_column),
+        None => false,
+    }
+}
+
+/// Whether a node computes something.
+pub(crate) fn computes(node: &Node) -> bool {
+    matches!(
+        node.node,
+        Some(
+            NodeEnum::AExpr(_)
+                | NodeEnum::FuncCall(_)
+                | NodeEnum::TypeCast(_)
+                | NodeEnum::CoalesceExpr(_)
+                | NodeEnum::CaseExpr(_)
+                | NodeEnum::AIndirection(_)
+        )
+    )
+}
+
+/// The name that names something built in: it stands alone, or in `pg_catalog`.
+pub(crate) fn built_in(names: &[Node]) -> Option<&str> {
+    let mut names = names.iter().map(|name| match &name.node {
+        Some(NodeEnum::String(it)) => it.sval.as_str(),
+        _ => "",
+    });
+    match (names.next()?, names.next(), names.next()) {
+        (name, None, None) | ("pg_catalog", Some(name), None) => Some(name),
+        _ => None,
+    }
+}
+
+/// The name of a type that is written as one is that is built in.
+pub(crate) fn type_name(name: &TypeName) -> Option<&str> {
+    let plain = !name.setof && !name.pct_type;
+    built_in(&name.names).filter(|_| plain)
+}
