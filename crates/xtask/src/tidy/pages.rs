@@ -3,14 +3,24 @@
 use std::fs;
 use std::path::Path;
 
-use super::Tree;
+use super::{Source, Tree};
 use crate::docs;
 use crate::workspace;
 
 /// Pages that name files of the code. Those not written yet are passed over.
 const PAGES: &[&str] = &["docs/ARCHITECTURE.md", "docs/LIFE_OF_A_QUERY.md", "CONTRIBUTING.md"];
+/// A table of modules: the crate, and where the table is.
+const MAP: Map =
+    Map { of: "engine", page: "docs/ARCHITECTURE.md", chapter: "## Inside the engine" };
 /// How a word ends that can only be a file's name.
 const FILE_ENDINGS: &[&str] = &[".rs", ".md", ".toml"];
+
+/// Where a page tells the modules of a crate.
+struct Map {
+    of: &'static str,
+    page: &'static str,
+    chapter: &'static str,
+}
 
 /// Whatever looks like a file's name in backticks is a file.
 pub(super) fn names(tree: &Tree) -> Vec<String> {
@@ -23,6 +33,36 @@ pub(super) fn names(tree: &Tree) -> Vec<String> {
         }
     }
     found
+}
+
+/// The table of modules has each module of the crate that decides, in its order.
+pub(super) fn modules(tree: &Tree) -> Vec<String> {
+    let Ok(page) = fs::read_to_string(workspace::root().join(MAP.page)) else { return Vec::new() };
+    let roots = tree.code_of(&[MAP.of]).filter(|source| source.path.ends_with("src/lib.rs"));
+    let declared: Vec<_> = roots.flat_map(declared).collect();
+    let told = told(&page);
+    let differs = declared.iter().zip(&told).find(|(module, word)| module != word);
+    match differs {
+        Some((module, word)) => vec![format!("{}: `{word}` stands where `{module}` is", MAP.page)],
+        None if declared.len() == told.len() => Vec::new(),
+        None => vec![format!("{}: {} modules of {}", MAP.page, told.len(), declared.len())],
+    }
+}
+
+/// The modules that a file declares.
+fn declared(source: &Source) -> impl Iterator<Item = String> {
+    source.syntax.items.iter().filter_map(|item| match item {
+        syn::Item::Mod(module) => Some(module.ident.to_string()),
+        _ => None,
+    })
+}
+
+/// The modules that the page's table names: the second column of the rows in its chapter.
+fn told(page: &str) -> Vec<&str> {
+    let chapter = page.lines().skip_while(|line| *line != MAP.chapter);
+    let table = chapter.skip_while(|line| !line.starts_with('|'));
+    let rows = table.take_while(|line| line.starts_with('|'));
+    rows.flat_map(|row| quoted(row.split('|').nth(2).unwrap_or_default())).collect()
 }
 
 /// Generated pages say what the code says.
@@ -51,6 +91,13 @@ fn exists(tree: &Tree, word: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn modules_are_told_by_the_second_column() {
+        let page = "# A\n| `x` | `y` |\n## Inside the engine\n\n| a | modules |\n|---|---|\n\
+                    | `b` | `c`, `d` | `e` |\n\n| f | `g` |\n";
+        assert_eq!(told(page), ["c", "d"]);
+    }
 
     #[test]
     fn words_that_name_files() {
