@@ -8,7 +8,6 @@
 //! it is then run as it was sent, so that the client sees the very error, or none. Within one the error stands, and
 //! says where in the client's text it lies.
 
-use refrain_sql::Kind;
 use refrain_sql::template::{Plan, Span};
 use refrain_wire::back::{Fields, field};
 use refrain_wire::write;
@@ -16,6 +15,7 @@ use refrain_wire::write;
 use crate::guard::Turn;
 use crate::ledger::{Entry, Fate, Owed, Purpose};
 use crate::run::{Admission, Run};
+use crate::settings;
 use crate::statement::is_stale;
 use crate::talk::Talk;
 use crate::templates::{Place, Refused, Stage};
@@ -40,6 +40,9 @@ impl Talk<'_> {
         }
         variant.stage = Stage::Asked { since: now, local: local.clone() };
         self.describe_as_sent(text);
+        if !plan.writes.is_empty() {
+            self.run_aside(&rewritten(&plan.writes), Purpose::Admit);
+        }
         let asks = Fate::Swallow(Purpose::Admit);
         if self.server.has(&statement).is_none() {
             self.send_parse_auto(&local, asks);
@@ -49,9 +52,14 @@ impl Talk<'_> {
         write::describe_statement(self.out(), &name);
         self.owe(Entry::new(Owed::DescribeStatement, asks).about(statement.id));
         self.end_segment(Purpose::Admit);
-        let writes = refrain_sql::scan(text).kind != Kind::Select;
-        let admission =
-            Admission { place, epoch, writes, columns: None, same: false, refused: None };
+        let admission = Admission {
+            place,
+            epoch,
+            writes: !plan.writes.is_empty(),
+            columns: None,
+            same: false,
+            refused: None,
+        };
         self.server.admission = Some(Box::new(admission));
     }
 
@@ -75,6 +83,13 @@ impl Talk<'_> {
         let types = body.get(2..).unwrap_or_default();
         if entry.statement != 0 && admission.writes && types.as_chunks().0.iter().any(interval) {
             admission.refused = Some(Some(Refused::Interval));
+        }
+    }
+
+    /// What a text writes to is no plain table.
+    pub(crate) fn asked_row(&mut self) {
+        if let Some(admission) = &mut self.server.admission {
+            admission.refused = Some(Some(Refused::Rewritten));
         }
     }
 
@@ -202,6 +217,20 @@ impl Talk<'_> {
         refrain_sql::template::generalise(text, seed, usize::MAX, &mut spans).ok()?;
         Some(spans)
     }
+}
+
+/// The query that has a row for each of these tables that is none, or has rules.
+fn rewritten(tables: &[String]) -> Vec<u8> {
+    let mut text = b"SELECT FROM pg_catalog.pg_class WHERE oid IN (".to_vec();
+    for (index, table) in tables.iter().enumerate() {
+        if index > 0 {
+            text.push(b',');
+        }
+        settings::write_literal(&mut text, table.as_bytes());
+        text.extend_from_slice(b"::pg_catalog.regclass");
+    }
+    text.extend_from_slice(b") AND (relhasrules OR relkind NOT IN ('r','p','f'))");
+    text
 }
 
 /// What a Parse of the statement says behind its name.

@@ -98,9 +98,10 @@ impl Talk<'_> {
             let body = &input[refrain_wire::frame::HEADER_BYTES..length];
             return self.message(run, header, body);
         }
-        // The rows of a probe are for us.
-        let probe = matches!(self.server.ledger.front(), Some(e) if e.fate == Fate::Swallow(Purpose::Probe));
-        if streams(header.tag) && !(probe && header.tag == back::DATA_ROW) {
+        // The rows of what we ask are for us.
+        let asked = [Fate::Swallow(Purpose::Probe), Fate::Swallow(Purpose::Admit)];
+        let ours = self.server.ledger.front().is_some_and(|entry| asked.contains(&entry.fate));
+        if streams(header.tag) && !(ours && header.tag == back::DATA_ROW) {
             self.begin_stream(run, header)
         } else if length > LOOKED_INTO_MAX {
             Err(Halt::Broken)
@@ -149,8 +150,10 @@ impl Talk<'_> {
         match header.tag {
             back::DATA_ROW => {
                 let settled = self.server.ledger.settle(header.tag)?;
-                if settled.entry.fate == Fate::Swallow(Purpose::Probe) {
-                    self.probe_row(body);
+                match settled.entry.fate {
+                    Fate::Swallow(Purpose::Probe) => self.probe_row(body),
+                    Fate::Swallow(Purpose::Admit) => self.asked_row(),
+                    _ => {}
                 }
                 self.advance(run, length, fate(&settled.entry));
                 Ok(())

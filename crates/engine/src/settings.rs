@@ -356,7 +356,7 @@ pub(crate) fn probe<'a>(reported: &Profile, names: impl Iterator<Item = &'a [u8]
 }
 
 /// Appends a string literal that means the same whatever `standard_conforming_strings` says.
-fn write_literal(out: &mut Vec<u8>, value: &[u8]) {
+pub(crate) fn write_literal(out: &mut Vec<u8>, value: &[u8]) {
     out.extend_from_slice(if value.contains(&b'\\') { b" E'" } else { b"'" });
     for &byte in value {
         if matches!(byte, b'\'' | b'\\') {

@@ -111,6 +111,8 @@ pub(crate) enum Refused {
     Shape,
     /// A string becomes an interval of fewer fields as it is written, which only a literal does.
     Interval,
+    /// What it writes to is no table, or has rules, whose results a prepared statement does not show.
+    Rewritten,
     /// It was slower prepared.
     Slower,
 }
@@ -123,6 +125,7 @@ impl Refused {
             Self::Server(sqlstate) => String::from_utf8_lossy(sqlstate).into_owned(),
             Self::Shape => "shape".to_owned(),
             Self::Interval => "interval".to_owned(),
+            Self::Rewritten => "rules".to_owned(),
             Self::Slower => "slower".to_owned(),
         }
     }

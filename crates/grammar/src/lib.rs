@@ -75,11 +75,12 @@ fn judge(text: &str, spans: &[Span]) -> Result<Verdict, &'static Rule> {
     }
     let parsed = pg_query::parse(text, 0).map_err(|error| refusal(&error))?;
     let [statement] = &*parsed.protobuf.stmts else { return Err(&SYNTAX) };
-    let mut walk = Walk { slots: Slots::new(text.as_bytes(), spans), never: None };
+    let slots = Slots::new(text.as_bytes(), spans);
+    let mut walk = Walk { slots, never: None, writes: Vec::new() };
     walk.statement(statement.stmt.as_deref().ok_or(&SYNTAX)?);
     match walk.never {
         Some(rule) => Err(rule),
-        None => Ok(Verdict::Template(walk.slots.plan())),
+        None => Ok(Verdict::Template(walk.slots.plan(walk.writes))),
     }
 }
 

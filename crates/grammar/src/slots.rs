@@ -49,13 +49,13 @@ impl<'a> Slots<'a> {
     }
 
     /// What becomes of all literals.
-    pub(crate) fn plan(self) -> Plan {
+    pub(crate) fn plan(self, writes: Vec<String>) -> Plan {
         let kept = Slot::Keep(&GRAMMAR.reason);
         let slots: Box<[Slot]> = self.found.iter().map(|slot| slot.unwrap_or(kept)).collect();
         let is_kept_string =
             |(slot, span): (&Slot, &Span)| matches!(slot, Slot::Keep(_)) && span.class.is_string();
         let frozen = slots.iter().zip(self.spans).any(is_kept_string);
-        Plan { slots, frozen }
+        Plan { slots, frozen, writes: writes.into() }
     }
 
     fn note(&mut self, at: usize, edit: Edit) {

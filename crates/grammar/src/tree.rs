@@ -1,6 +1,6 @@
 //! Questions about nodes of the tree that no rule is in.
 
-use pg_query::protobuf::{AConst, Node, TypeName};
+use pg_query::protobuf::{AConst, Node, RangeVar, TypeName};
 use pg_query::{NodeEnum, protobuf};
 
 /// The nodes below one of an expression or of a clause that holds nothing but expressions. Of any other node, none:
@@ -125,4 +125,14 @@ pub(crate) fn built_in(names: &[Node]) -> Option<&str> {
 pub(crate) fn type_name(name: &TypeName) -> Option<&str> {
     let plain = !name.setof && !name.pct_type;
     built_in(&name.names).filter(|_| plain)
+}
+
+/// A table as SQL names it.
+pub(crate) fn relation_name(relation: &RangeVar) -> String {
+    let parts = [&relation.schemaname, &relation.relname];
+    let quoted = parts
+        .into_iter()
+        .filter(|part| !part.is_empty())
+        .map(|part| format!("\"{}\"", part.replace('"', "\"\"")));
+    quoted.collect::<Vec<_>>().join(".")
 }

@@ -11,14 +11,16 @@
 use pg_query::NodeEnum;
 use pg_query::protobuf::{
     AConst, AExpr, AExprKind, FuncCall, InferClause, InsertStmt, JoinExpr, JoinType, Node,
-    RangeTableSample, ReturningClause, SelectStmt, SubLink, TypeCast, TypeName, WithClause,
+    RangeTableSample, RangeVar, ReturningClause, SelectStmt, SubLink, TypeCast, TypeName,
+    WithClause,
 };
 
 use crate::names::{is_comparing, is_keyed, is_moving_type, is_type, kept_argument, takes_any};
 use crate::rules::*;
 use crate::slots::Slots;
 use crate::tree::{
-    built_in, children, computes, constant, has_column, is_list, row, string, type_name,
+    built_in, children, computes, constant, has_column, is_list, relation_name, row, string,
+    type_name,
 };
 
 /// Why everything from here on down is kept, if it is.
@@ -42,6 +44,8 @@ pub(crate) struct Walk<'a> {
     pub(crate) slots: Slots<'a>,
     /// Why the whole text is to be left alone.
     pub(crate) never: Option<&'static Rule>,
+    /// The tables that it writes to, as SQL names them.
+    pub(crate) writes: Vec<String>,
 }
 
 impl Walk<'_> {
@@ -74,18 +78,21 @@ impl Walk<'_> {
             NodeEnum::SelectStmt(it) => self.select(it, place),
             NodeEnum::InsertStmt(it) => self.insert(it, place),
             NodeEnum::UpdateStmt(it) => {
+                self.target(&it.relation);
                 self.with(&it.with_clause, place);
                 self.nodes(it.target_list.iter().chain(&it.from_clause), place);
                 self.maybe(&it.where_clause, place);
                 self.returning(&it.returning_clause, place);
             }
             NodeEnum::DeleteStmt(it) => {
+                self.target(&it.relation);
                 self.with(&it.with_clause, place);
                 self.nodes(&it.using_clause, place);
                 self.maybe(&it.where_clause, place);
                 self.returning(&it.returning_clause, place);
             }
             NodeEnum::MergeStmt(it) => {
+                self.target(&it.relation);
                 self.with(&it.with_clause, place);
                 self.maybe(&it.source_relation, place);
                 self.maybe(&it.join_condition, place);
@@ -125,6 +132,12 @@ impl Walk<'_> {
             NodeEnum::WindowDef(_) => self.nodes(children(node), place.inside(&WINDOW)),
             _ => self.nodes(children(node), place),
         }
+    }
+
+    /// Notes what is written to.
+    fn target(&mut self, relation: &Option<RangeVar>) {
+        let names = relation.iter().map(relation_name);
+        self.writes.extend(names);
     }
 
     fn constant(&mut self, constant: &AConst, place: Place) {
@@ -170,6 +183,7 @@ impl Walk<'_> {
     }
 
     fn insert(&mut self, insert: &InsertStmt, place: Place) {
+        self.target(&insert.relation);
         self.with(&insert.with_clause, place);
         self.nodes(&insert.cols, place);
         self.maybe(&insert.select_stmt, place);

@@ -42,7 +42,8 @@ fn measure(name: &str, text: &[u8]) {
     generalise(text, &seed, 1000, &mut spans).expect("a template");
     let exemplar = Exemplar::new(text, &spans);
     let slot = |span: &Span| Slot::Parameter { oid: span.class.oid(false), edit: Edit::None };
-    let plan = Plan { slots: spans.iter().map(slot).collect(), frozen: false };
+    let plan =
+        Plan { slots: spans.iter().map(slot).collect(), frozen: false, writes: Box::default() };
     let find = best(|| {
         black_box(generalise(black_box(text), &seed, 1000, &mut spans).is_ok());
     });

@@ -196,7 +196,7 @@ fn plan(text: &str, what: &str) -> (Plan, Vec<Span>) {
         Slot::Parameter { oid: span.class.oid(what == '-'), edit }
     };
     let slots = spans.iter().zip(what.chars()).map(slot).collect();
-    (Plan { slots, frozen: false }, spans)
+    (Plan { slots, frozen: false, writes: Box::default() }, spans)
 }
 
 const RENDERED: &[(&str, &str, &str)] = &[

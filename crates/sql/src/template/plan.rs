@@ -106,6 +106,8 @@ pub struct Plan {
     /// (`DateStyle`, `IntervalStyle`, `TimeZone`, `search_path`,
     /// `lc_monetary`, `xmloption`) are part of what the statement is. Parameters are read at each Bind.
     pub frozen: bool,
+    /// The tables that it writes to, as SQL names them.
+    pub writes: Box<[String]>,
 }
 
 impl Plan {
