@@ -29,6 +29,7 @@ const PARTS: &[Part] = &[
     Part { name: "fmt", run: fmt, drives: false },
     Part { name: "clippy", run: clippy, drives: false },
     Part { name: "cargo-test", run: cargo_test, drives: false },
+    Part { name: "grammar", run: grammar, drives: false },
     Part { name: "sim", run: sim, drives: false },
     Part { name: "differ", run: differ, drives: false },
     Part { name: "drivers-sqlite", run: with_sqlite, drives: true },
@@ -91,6 +92,14 @@ fn cargo_test() -> Result<Tally> {
     provision::postgres(Version::V15)?;
     provision::postgres(Version::V18)?;
     command::tally(cargo().args(["test", "--workspace", "--no-fail-fast", "--locked"]))
+}
+
+/// Templates over all statements of PostgreSQL's own suite, which `cargo test` alone has not got.
+fn grammar() -> Result<Tally> {
+    let scripts = provision::regression()?.suites.join("server/sql");
+    let mut test = cargo();
+    test.args(["test", "--package", "refrain-grammar", "--test", "it", "--locked"]);
+    command::tally(test.args(["--", "--ignored"]).env("REFRAIN_SUITE", scripts))
 }
 
 /// Seeds of the simulator that every run of the suite tries.

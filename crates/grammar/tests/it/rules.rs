@@ -1,9 +1,8 @@
 //! Every row of the table does what it says, and what is prepared is what it should be.
 
-use std::thread;
-
+use crate::text::on_its_thread;
 use foldhash::fast::FixedState;
-use refrain_grammar::{Effect, PgGrammar, RULES, Rule, STACK, explain};
+use refrain_grammar::{Effect, PgGrammar, RULES, Rule, explain};
 use refrain_sql::template::{Edit, Grammar, Plan, Slot, Span, Verdict, generalise};
 
 fn judged(text: &str) -> (Vec<Span>, Verdict) {
@@ -14,14 +13,6 @@ fn judged(text: &str) -> (Vec<Span>, Verdict) {
     }
     let verdict = on_its_thread(|| PgGrammar.judge(text, &spans));
     (spans, verdict)
-}
-
-/// Runs what parses with the stack that it needs.
-fn on_its_thread<T: Send>(run: impl FnOnce() -> T + Send) -> T {
-    thread::scope(|scope| {
-        let thread = thread::Builder::new().stack_size(STACK).spawn_scoped(scope, run);
-        thread.expect("a thread").join().expect("a verdict")
-    })
 }
 
 #[track_caller]
