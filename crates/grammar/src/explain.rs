@@ -22,9 +22,18 @@ pub struct Explained<'a> {
     pub reason: &'static Reason,
 }
 
-/// Says of each literal of `text`, in their order, what would become of it; or why the text would be run as it was
-/// sent, which is so too if it has more than `most` literals. What [`PgGrammar`] asks of its thread, this does.
-pub fn explain(text: &str, most: usize) -> Result<Vec<Explained<'_>>, &'static Reason> {
+/// What would become of a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Explanation<'a> {
+    /// Its literals, in their order.
+    pub literals: Vec<Explained<'a>>,
+    /// The text that would be prepared.
+    pub template: String,
+}
+
+/// Says what would become of `text`; or why it would be run as it was sent, which is so too if it has more than
+/// `most` literals. What [`PgGrammar`] asks of its thread, this does.
+pub fn explain(text: &str, most: usize) -> Result<Explanation<'_>, &'static Reason> {
     let mut spans = Vec::new();
     generalise(text.as_bytes(), &BuildHasherDefault::<DefaultHasher>::default(), most, &mut spans)?;
     let plan = match PgGrammar.judge(text, &spans) {
@@ -34,7 +43,13 @@ pub fn explain(text: &str, most: usize) -> Result<Vec<Explained<'_>>, &'static R
     if let Some(why) = plan.refuses(text.as_bytes(), &spans) {
         return Err(why);
     }
-    Ok(spans.iter().zip(&plan.slots).map(|(span, slot)| explained(text, *span, *slot)).collect())
+    let slots = spans.iter().zip(&plan.slots);
+    let mut template = Vec::new();
+    plan.render(text.as_bytes(), &spans, &mut template);
+    Ok(Explanation {
+        literals: slots.map(|(span, slot)| explained(text, *span, *slot)).collect(),
+        template: String::from_utf8_lossy(&template).into_owned(),
+    })
 }
 
 fn explained(text: &str, span: Span, slot: Slot) -> Explained<'_> {

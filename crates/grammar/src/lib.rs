@@ -46,7 +46,7 @@ mod walk;
 
 mod explain;
 
-pub use explain::{Explained, explain};
+pub use explain::{Explained, Explanation, explain};
 pub use rules::{Effect, RULES, Rule};
 
 use pg_query::Error;

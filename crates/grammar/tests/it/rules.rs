@@ -173,8 +173,8 @@ fn depth_is_survived() {
 #[test]
 fn what_is_explained() {
     let text = "SELECT 'é', -5, date '2020-01-01' FROM t WHERE a = 1.5 ORDER BY 2";
-    let rows = on_its_thread(|| explain(text, 10)).expect("a template");
-    let rows = rows.iter().map(|row| {
+    let explanation = on_its_thread(|| explain(text, 10)).expect("a template");
+    let rows = explanation.literals.iter().map(|row| {
         let (name, effect) = (row.reason.name, row.effect);
         format!("{} {} {} {effect:?} {name}", row.place, row.literal, row.class.name())
     });
@@ -186,6 +186,8 @@ fn what_is_explained() {
         "65 2 int4 Keep order-by",
     ];
     assert_eq!(rows.collect::<Vec<_>>(), expected);
+    let template = "SELECT $1, $2, CAST($3 AS date) FROM t WHERE a = $4 ORDER BY 2";
+    assert_eq!(explanation.template.replace(",  ", ", "), template);
     let refused = [
         ("EXPLAIN SELECT 1", "utility"),
         ("SELECT 1, 2, 3", "many-literals"),
@@ -193,7 +195,7 @@ fn what_is_explained() {
         ("SELECT a, 'now'::date FROM t GROUP BY 1", "moving-time"),
     ];
     for (text, name) in refused {
-        let why = on_its_thread(|| explain(text, 2).map(|rows| rows.len()));
+        let why = on_its_thread(|| explain(text, 2).map(|explanation| explanation.literals.len()));
         assert_eq!(why.map_err(|why| why.name), Err(name), "{text}");
     }
 }
