@@ -141,6 +141,7 @@ impl Worker {
                 seat.step(now, Event::Command(command));
             }
             Mail::Console { client, reply } => seat.step(now, Event::Console { client, reply }),
+            Mail::Judged { case, verdict } => seat.step(now, Event::Judged { case, verdict }),
             // Whoever asked may have lost patience.
             Mail::Snapshot(answer) => drop(answer.send(seat.engine.snapshot(now))),
             Mail::StatementClients(answer) => drop(answer.send(seat.engine.statement_clients())),
@@ -214,7 +215,7 @@ impl Worker {
                 // The desk goes before the cores only when the program ends.
                 let _ = seat.links.questions.send(question);
             }
-            Action::Judge(_) => {}
+            Action::Judge(case) => seat.links.bench.bring(seat.core, case),
             Action::Note(note) => log::note(&note),
         }
     }

@@ -8,7 +8,8 @@
 //! ```text
 //!  signals ──► operator ──┐                 ┌── core 0 (also accepts)
 //!  console ──► desk ──────┼──► mailboxes ──►├── core 1
-//!  scraper ──► metrics ───┘                 └── …
+//!  scraper ──► metrics ───┤                 └── …
+//!  texts ────► judge ─────┘
 //! ```
 //!
 //! The modules stand in the order in which they build on each other. Decisions about clients, servers
@@ -21,6 +22,7 @@ pub mod log;
 mod guest;
 mod mail;
 mod resolve;
+mod judge;
 mod dial;
 mod embedded;
 mod listen;

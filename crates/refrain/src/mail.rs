@@ -8,10 +8,11 @@ use std::sync::mpsc::Sender;
 use std::sync::{Mutex, PoisonError};
 
 use refrain_drive::{Peer, Socket, Waker};
-use refrain_engine::event::{ClientSerial, Command, Core};
+use refrain_engine::event::{Case, ClientSerial, Command, Core};
 use refrain_engine::shared::Message;
 use refrain_engine::snapshot::Snapshot;
 use refrain_engine::{Conn, Parcel};
+use refrain_sql::template::Verdict;
 
 use crate::guest::Guest;
 use crate::resolve::Addresses;
@@ -33,6 +34,8 @@ pub(crate) enum Mail {
     Command(Command),
     /// For the engine: the answer to a question on the console.
     Console { client: ClientSerial, reply: Vec<u8> },
+    /// For the engine: what becomes of the literals of a text.
+    Judged { case: Box<Case>, verdict: Verdict },
     /// The addresses of the name that this attempt to connect waits for.
     Resolved { conn: Conn, ticket: u64, addresses: Addresses },
     /// Somebody wants to know what this core looks like.

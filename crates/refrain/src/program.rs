@@ -21,6 +21,7 @@ use crate::core::Worker;
 use crate::dial::Dialer;
 use crate::embedded::{Embedded, Files};
 use crate::http;
+use crate::judge::{self, Bench};
 use crate::listen::{self, Loads, SocketFile};
 use crate::mail::Post;
 use crate::operator::{Operator, Order};
@@ -36,6 +37,7 @@ pub struct Program {
     orders: Sender<Order>,
     addresses: Vec<Address>,
     metrics: Option<SocketAddr>,
+    judge: JoinHandle<()>,
     /// Removed at the end.
     _file: SocketFile,
 }
@@ -70,7 +72,10 @@ impl Program {
     /// Where a core could not go on, or did not stop.
     pub fn wait(self) -> io::Result<()> {
         drop(self.orders);
-        self.operator.run()
+        self.operator.run()?;
+        // All cores have ended, and with them whoever could bring it a case. One that panicked was logged.
+        drop(self.judge.join());
+        Ok(())
     }
 }
 
@@ -93,6 +98,7 @@ pub fn start(source: Source, options: Options) -> io::Result<Program> {
     let loads = Loads::new(usize::from(cores));
     let (orders, ordered) = mpsc::channel();
     let (questions, asked) = mpsc::channel();
+    let (bench, judge) = judge::open(Arc::clone(&post))?;
     let addresses = listeners.addresses.clone();
     let state = Arc::new(State {
         clock,
@@ -107,7 +113,7 @@ pub fn start(source: Source, options: Options) -> io::Result<Program> {
         flags: Flags::default(),
     });
     announce(&state, &kernels, metrics.as_ref().map(|bound| bound.address));
-    let parts = Parts { state: &state, loads: &loads, questions, orders: &orders };
+    let parts = Parts { state: &state, loads: &loads, questions, bench, orders: &orders };
     let threads = start_workers(parts, kernels, std::mem::take(&mut listeners.sockets))?;
     admin::open(Arc::clone(&state), orders.clone(), asked)?;
     let metrics_address = metrics.as_ref().map(|bound| bound.address);
@@ -115,7 +121,14 @@ pub fn start(source: Source, options: Options) -> io::Result<Program> {
         http::serve(bound, &state)?;
     }
     let operator = Operator::new(state, source, loads, ordered, threads);
-    Ok(Program { operator, orders, addresses, metrics: metrics_address, _file: listeners.file })
+    Ok(Program {
+        operator,
+        orders,
+        addresses,
+        metrics: metrics_address,
+        judge,
+        _file: listeners.file,
+    })
 }
 
 /// Opens the files that are served by SQLite, so that one that cannot be opened says so before a client comes.
@@ -171,6 +184,7 @@ struct Parts<'a> {
     state: &'a Arc<State>,
     loads: &'a Loads,
     questions: Sender<admin::Question>,
+    bench: Bench,
     orders: &'a Sender<Order>,
 }
 
@@ -199,6 +213,7 @@ fn start_workers(
 fn seat(parts: &Parts<'_>, core: Core) -> impl FnOnce() -> Seat + Send + use<> {
     let (state, loads) = (Arc::clone(parts.state), parts.loads.clone());
     let (questions, orders) = (parts.questions.clone(), parts.orders.clone());
+    let bench = parts.bench.clone();
     move || Seat {
         core,
         clock: state.clock,
@@ -211,6 +226,7 @@ fn seat(parts: &Parts<'_>, core: Core) -> impl FnOnce() -> Seat + Send + use<> {
             outgoing: state.post.cores().map(|_| Vec::new()).collect(),
             post: Arc::clone(&state.post),
             questions,
+            bench,
             orders,
         },
         leaving: HashMap::new(),

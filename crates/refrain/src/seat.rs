@@ -19,6 +19,7 @@ use crate::clock::Clock;
 use crate::dial::Dialer;
 use crate::embedded::Embedded;
 use crate::guest::Done;
+use crate::judge::Bench;
 use crate::listen::Loads;
 use crate::mail::{Mail, Post};
 use crate::operator::Order;
@@ -49,6 +50,7 @@ pub(crate) struct Links {
     /// Mail for each core, sent at the end of the turn.
     pub(crate) outgoing: Vec<Vec<Mail>>,
     pub(crate) questions: Sender<Question>,
+    pub(crate) bench: Bench,
     pub(crate) orders: Sender<Order>,
 }
 

@@ -1,8 +1,10 @@
 //! Stepping the engines, and carrying out what they want. This is the simulator's counterpart of the program's
 //! loop (`refrain::core`), and the place of the planted bugs.
 
-use refrain_engine::event::{Level, Peer as Who};
+use refrain_engine::event::{Case, Level, Peer as Who};
 use refrain_engine::{Action, Conn, Core, Event, Output, Parcel};
+use refrain_grammar::PgGrammar;
+use refrain_sql::template::Grammar;
 
 use crate::net::{Link, LinkId, Peer, Way};
 use crate::plant::Plant;
@@ -214,7 +216,12 @@ impl World {
                     self.later(delay, Happening::Tell(usize::from(to.0), message));
                 }
             }
-            Action::Console { .. } | Action::Judge(_) => {}
+            Action::Judge(case) => {
+                let (least, most) = self.plan.between;
+                let delay = self.rng.range(least, most);
+                self.later(delay, Happening::Judge(core, case));
+            }
+            Action::Console { .. } => {}
             Action::Note(note) => {
                 self.trace.line(self.now, "note", note.cause, || {
                     format!("{:?} {}", note.client, note.detail)
@@ -225,6 +232,15 @@ impl World {
                 }
             }
         }
+    }
+
+    /// A core hears what becomes of the literals of a text.
+    pub(crate) fn judge(&mut self, core: usize, case: Box<Case>) {
+        // What the model's clients write is ASCII.
+        let text = String::from_utf8_lossy(&case.text);
+        let verdict = PgGrammar.judge(&text, &case.spans);
+        self.trace.line(self.now, "judge", &text, || format!("{verdict:?}"));
+        self.step(core, Event::Judged { case, verdict });
     }
 
     /// A link for a connection of an engine.

@@ -11,7 +11,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::sync::Arc;
 
-use refrain_engine::event::Command;
+use refrain_engine::event::{Case, Command};
 use refrain_engine::shared::{Message, Shared};
 use refrain_engine::{Conn, Core, Engine, Now, Parcel, Ports};
 
@@ -48,6 +48,8 @@ pub(crate) enum Happening {
     Turn(usize),
     /// A core hears from another.
     Tell(usize, Message),
+    /// A text is judged.
+    Judge(usize, Box<Case>),
     /// A server arrives at another core.
     HandOver(LinkId, Core, Box<Parcel>),
     /// A connection that broke is noticed by the engine.
@@ -272,6 +274,7 @@ impl World {
             Happening::Tell(core, message) => {
                 self.step(core, refrain_engine::Event::Message(message));
             }
+            Happening::Judge(core, case) => self.judge(core, case),
             Happening::HandOver(link, core, parcel) => self.arrive(link, core, parcel),
             Happening::Broken(link) => self.broken(link),
             Happening::Operator => self.operator(),

@@ -23,10 +23,14 @@ const ROOMS: &[Room] = &[
     Room { name: "drive", uses: &[], tests_use: &[] },
     Room {
         name: "refrain",
-        uses: &["wire", "sql", "config", "engine", "lite", "drive"],
+        uses: &["wire", "sql", "grammar", "config", "engine", "lite", "drive"],
         tests_use: &["differ", "xtask"],
     },
-    Room { name: "sim", uses: &["wire", "sql", "config", "engine", "lite"], tests_use: &[] },
+    Room {
+        name: "sim",
+        uses: &["wire", "sql", "grammar", "config", "engine", "lite"],
+        tests_use: &[],
+    },
     Room { name: "differ", uses: &[], tests_use: &["xtask"] },
     Room { name: "xtask", uses: &["config"], tests_use: &[] },
 ];
