@@ -7,8 +7,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use refrain_engine::snapshot::{Snapshot, TemplateRow};
+use refrain_grammar::{Effect, Explained};
+use refrain_sql::template::Reason;
 
-use super::table::{Listing, bigint, int, text};
+use super::table::{Column, Listing, bigint, int, nullable, put, text};
 
 /// `SHOW AUTOPREPARE`: the templates of simple queries, the most seen first.
 pub(super) const TEMPLATES: Listing<TemplateRow> = Listing {
@@ -26,6 +28,52 @@ pub(super) const TEMPLATES: Listing<TemplateRow> = Listing {
     ],
     rows: |view| merged(&view.snapshots),
 };
+
+/// What would become of a literal, in columns.
+fn literals<'a>() -> [Column<Explained<'a>>; 5] {
+    [
+        int("position", |row| row.place as u64),
+        text("literal", |row| row.literal.to_owned()),
+        text("class", |row| row.class.name().to_owned()),
+        text("decision", |row| match row.effect {
+            Effect::Keep | Effect::Never => "keep".to_owned(),
+            Effect::Parameter => "parameter".to_owned(),
+        }),
+        text("reason", |row| said(row.reason)),
+    ]
+}
+
+fn said(reason: &Reason) -> String {
+    format!("{}: {}", reason.name, reason.text)
+}
+
+/// What would become of a text.
+struct Outcome {
+    template: Option<String>,
+    decision: &'static str,
+    reason: String,
+}
+
+const OUTCOME: &[Column<Outcome>] = &[
+    nullable("template", |row| row.template.clone()),
+    text("decision", |row| row.decision.to_owned()),
+    text("reason", |row| row.reason.clone()),
+];
+
+/// `EXPLAIN AUTOPREPARE`: what would become of each literal of a text, and then of the text. Whether a server would
+/// prepare it so, only a server can say.
+pub(super) fn explain(sql: &str, literals_max: usize, out: &mut Vec<u8>) {
+    let outcome = match refrain_grammar::explain(sql, literals_max) {
+        Ok(explanation) => {
+            put(&literals(), &explanation.literals, out);
+            out.extend_from_slice(&super::text::done("EXPLAIN"));
+            let reason = "if the server says the same of it as of the text".to_owned();
+            Outcome { template: Some(explanation.template), decision: "prepare", reason }
+        }
+        Err(why) => Outcome { template: None, decision: "run as sent", reason: said(why) },
+    };
+    put(OUTCOME, &[outcome], out);
+}
 
 fn merged(snapshots: &[Snapshot]) -> Vec<TemplateRow> {
     let mut rows: BTreeMap<_, TemplateRow> = BTreeMap::new();

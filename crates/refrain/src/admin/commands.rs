@@ -6,6 +6,7 @@ use std::sync::mpsc;
 use refrain_engine::event::{ClientSerial, Command};
 use refrain_wire::write;
 
+use super::autoprepare;
 use super::show::{ALL, LISTINGS, SETTINGS};
 use super::table::Show;
 use super::text::{self, Refusal, Word};
@@ -22,6 +23,9 @@ pub(super) struct Entry {
     run: fn(&mut Desk, &Question, &[Word]) -> Answer,
 }
 
+/// How a text begins that has one of PostgreSQL's behind it.
+const EXPLAIN: &[&str] = &["explain", "autoprepare"];
+
 /// Messages to be sent now; `None` when they follow later, or never.
 type Answer = Result<Option<Vec<u8>>, Refusal>;
 
@@ -36,6 +40,7 @@ pub(super) const COMMANDS: &[Entry] = &[
     Entry { name: "wait_close", admin: true, usage: "WAIT_CLOSE [<db>]", run: wait_close },
     Entry { name: "kill", admin: true, usage: "KILL [<db>]", run: kill },
     Entry { name: "kill_client", admin: true, usage: "KILL_CLIENT <client_id>", run: kill_client },
+    Entry { name: "explain", admin: false, usage: "EXPLAIN AUTOPREPARE <sql>", run: explain },
     Entry { name: "flush", admin: true, usage: "FLUSH AUTOPREPARE", run: flush },
     Entry {
         name: "shutdown",
@@ -54,7 +59,9 @@ pub(super) fn run(desk: &mut Desk, question: &Question) -> Option<Vec<u8>> {
 }
 
 fn answer(desk: &mut Desk, question: &Question) -> Answer {
-    let words = text::words(&question.query)?;
+    // What is to be explained is not made of the console's words.
+    let explained = text::behind(&question.query, EXPLAIN).is_some();
+    let words = text::words(if explained { EXPLAIN[0] } else { &question.query })?;
     let Some((first, arguments)) = words.split_first() else { return Ok(Some(text::empty())) };
     let entry = COMMANDS.iter().find(|entry| first.is(entry.name));
     let entry = entry.ok_or_else(|| Refusal::syntax(&question.query))?;
@@ -180,6 +187,16 @@ fn kill_client(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answ
     }
     desk.state.post.command(&Command::KillClient(serial));
     Ok(Some(text::done("KILL_CLIENT")))
+}
+
+fn explain(desk: &mut Desk, question: &Question, _: &[Word]) -> Answer {
+    let text = text::behind(&question.query, EXPLAIN);
+    let text = text.ok_or_else(|| Refusal::syntax(&question.query))?;
+    let most = desk.state.options().defaults.autoprepare_max_literals;
+    let mut out = Vec::new();
+    autoprepare::explain(text.trim(), most as usize, &mut out);
+    out.extend_from_slice(&text::done("EXPLAIN"));
+    Ok(Some(out))
 }
 
 fn flush(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answer {

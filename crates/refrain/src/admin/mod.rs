@@ -118,7 +118,10 @@ pub(crate) fn open(
 ) -> io::Result<()> {
     let averages = Averages::new(state.clock.now());
     let desk = Desk { state, orders, averages, waiting: Vec::new() };
-    thread::Builder::new().name("console".to_owned()).spawn(move || desk.run(&questions))?;
+    // EXPLAIN AUTOPREPARE parses here.
+    let thread =
+        thread::Builder::new().name("console".to_owned()).stack_size(refrain_grammar::STACK);
+    thread.spawn(move || desk.run(&questions))?;
     Ok(())
 }
 

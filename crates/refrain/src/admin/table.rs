@@ -86,16 +86,21 @@ pub(super) struct Listing<T: 'static> {
 
 impl<T> Show for Listing<T> {
     fn show(&self, view: &View<'_>, out: &mut Vec<u8>) {
-        describe(self.columns, out);
-        for row in (self.rows)(view) {
-            let values: Vec<_> = self.columns.iter().map(|column| column.show(&row)).collect();
-            write::text_row(out, values.iter().map(Option::as_deref));
-        }
+        put(self.columns, &(self.rows)(view), out);
     }
 
     #[cfg(test)]
     fn names(&self) -> Vec<&'static str> {
         self.columns.iter().map(|column| column.name).collect()
+    }
+}
+
+/// Appends a RowDescription and DataRows.
+pub(super) fn put<T>(columns: &[Column<T>], rows: &[T], out: &mut Vec<u8>) {
+    describe(columns, out);
+    for row in rows {
+        let values: Vec<_> = columns.iter().map(|column| column.show(row)).collect();
+        write::text_row(out, values.iter().map(Option::as_deref));
     }
 }
 

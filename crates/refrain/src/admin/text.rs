@@ -91,6 +91,15 @@ impl Word {
     }
 }
 
+/// What follows these keywords, if a text begins with them.
+pub(super) fn behind<'a>(text: &'a str, keywords: &[&str]) -> Option<&'a str> {
+    keywords.iter().try_fold(text, |rest, keyword| {
+        let (word, rest) = rest.trim_start().split_at_checked(keyword.len())?;
+        let ends = rest.chars().next().is_none_or(char::is_whitespace);
+        (ends && word.eq_ignore_ascii_case(keyword)).then_some(rest)
+    })
+}
+
 /// Splits a command into words. `;` at the end is ignored, and `=` is a word of its own.
 ///
 /// # Errors
@@ -156,6 +165,15 @@ mod tests {
         assert!(texts(" ;; ").is_empty());
         assert!(words("show pools; show stats").is_err());
         assert!(words("pause \"db").is_err());
+    }
+
+    #[test]
+    fn what_follows_keywords_is_left_as_it_is() {
+        let behind = |text| behind(text, &["explain", "autoprepare"]);
+        assert_eq!(behind("Explain\n AUTOPREPARE select 'é;"), Some(" select 'é;"));
+        assert_eq!(behind("explain autoprepare"), Some(""));
+        assert_eq!(behind("explain autoprepared x"), None);
+        assert_eq!(behind("explain é"), None);
     }
 
     #[test]
