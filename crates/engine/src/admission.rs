@@ -107,8 +107,8 @@ impl Talk<'_> {
     /// The server refuses a text or a statement that is asked about.
     pub(crate) fn asked_in_vain(&mut self, entry: &Entry, fields: &Fields<'_>) {
         let Some(admission) = &mut self.server.admission else { return };
-        // What the text itself is refused for, a change of the schema may mend; what ends with the moment, the next try.
-        let passes = is_passing(fields);
+        // What the text is refused for as it was sent is not the template's fault.
+        let passes = entry.statement == 0 || is_passing(fields);
         let sqlstate = fields.sqlstate().first_chunk().copied().unwrap_or_default();
         let why = Refused::Server(sqlstate);
         admission.refused = Some((!passes).then_some(why));
@@ -125,14 +125,17 @@ impl Talk<'_> {
             refused => refused,
         };
         let pool = self.hub.pool(self.server.pool);
+        let bounds = pool.bounds();
         if let Some(variant) = pool.templates.at(place)
             && let Stage::Asked { local, .. } = &variant.stage
         {
-            variant.stage = match refused {
-                None => Stage::Ready { local: local.clone(), epoch, since: now },
-                Some(Some(why)) => Stage::Never { why, epoch },
-                Some(None) => Stage::Counted,
-            };
+            match refused {
+                None => {
+                    variant.stage = Stage::Ready { local: local.clone(), epoch, since: now };
+                }
+                Some(Some(why)) => variant.stage = Stage::Never { why, epoch, since: now },
+                Some(None) => variant.recount(&bounds),
+            }
         }
         match refused {
             None => pool.counters.auto_admissions += 1,
@@ -181,15 +184,16 @@ impl Talk<'_> {
         if failed {
             return;
         }
+        let now = self.now;
         let pool = self.hub.pool(self.server.pool);
         let epoch = pool.shared.upheavals();
         if let Some(sqlstate) = again {
             // What it failed for as a statement is not the text's fault.
             if let Some(variant) = pool.templates.at(place) {
-                variant.distrust(Refused::Server(sqlstate), RERUNS_MAX, epoch);
+                variant.distrust(Refused::Server(sqlstate), RERUNS_MAX, epoch, now);
             }
         } else if pool.templates.ran(place, turn, took) {
-            pool.templates.refuse(place, Refused::Slower, epoch);
+            pool.templates.refuse(place, Refused::Slower, epoch, now);
             pool.counters.auto_demotions += 1;
         }
     }

@@ -3,12 +3,17 @@
 //! A plan that is kept fits all values alike; one made for a value may be far better. PostgreSQL compares what the
 //! planner expects of both, and the planner may be wrong. Here the time is compared that executions took. When
 //! prepared ones seem slow, the next executions go either way in turns, so that both have values of the same
-//! kind; what they then took decides.
+//! kind; what they then took decides, if it is the same several times over: on a busy machine some executions take
+//! long for no reason of theirs.
 
 /// Prepared executions after which their time is looked at.
 const WINDOW: u64 = 16;
 /// Executions of either kind in a trial.
-const TRIAL: u64 = 8;
+const TRIAL: usize = 16;
+/// The slowest of them, which do not count.
+const OUTLIERS: usize = 2;
+/// Trials in a row in which prepared executions are slow before it is believed.
+const TRIALS: u32 = 3;
 /// A difference that is less than this for each execution is noise, in microseconds.
 const NOISE_US: u64 = 200;
 
@@ -39,13 +44,21 @@ impl Sum {
     }
 }
 
+/// Executions either way, in turns.
+#[derive(Clone, Debug, Default)]
+struct Trial {
+    simple: Vec<u64>,
+    prepared: Vec<u64>,
+    /// How many trials before it found prepared executions slow.
+    lost: u32,
+}
+
 /// What executions of a statement took.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Guard {
     simple: Sum,
     prepared: Sum,
-    /// Whether executions go either way in turns.
-    trial: bool,
+    trial: Option<Box<Trial>>,
     /// Prepared executions in all.
     pub(crate) hits: u64,
     /// Time that they took less than others on average, in microseconds.
@@ -53,50 +66,88 @@ pub(crate) struct Guard {
 }
 
 impl Guard {
+    /// Forgets what executions took; those there were still count.
+    pub(crate) fn begin_anew(&mut self) {
+        (self.simple, self.prepared, self.trial) = Default::default();
+    }
+
     /// Which way the next execution goes.
     #[inline]
     pub(crate) fn turn(&self) -> Turn {
-        if self.trial && self.simple.count < self.prepared.count {
-            Turn::Simple
-        } else {
-            Turn::Prepared
+        match &self.trial {
+            Some(trial) if trial.simple.len() < trial.prepared.len() => Turn::Simple,
+            _ => Turn::Prepared,
         }
     }
 
     /// An execution took so long. Says whether the statement is better not prepared.
     pub(crate) fn took(&mut self, turn: Turn, us: u64) -> bool {
-        match turn {
-            Turn::Simple => self.simple.add(us),
+        let sum = match turn {
+            Turn::Simple => &mut self.simple,
             Turn::Prepared => {
-                self.prepared.add(us);
                 self.hits += 1;
                 self.saved_us += self.simple.mean().saturating_sub(us);
+                &mut self.prepared
+            }
+        };
+        sum.add(us);
+        match &mut self.trial {
+            None => {
+                self.window_ends();
+                false
+            }
+            Some(trial) => {
+                let lost = trial.took(turn, us);
+                lost.is_some_and(|lost| self.trial_ends(lost))
             }
         }
-        if self.trial { self.trial_ends() } else { self.window_ends() }
     }
 
     /// At the end of a window, begins a trial where prepared executions were slow.
-    fn window_ends(&mut self) -> bool {
+    fn window_ends(&mut self) {
         if self.prepared.count >= WINDOW {
-            self.trial = self.prepared.mean() > 2 * self.simple.mean() + NOISE_US;
-            self.prepared = Sum::default();
-            if self.trial {
-                self.simple = Sum::default();
+            if is_slower(self.prepared.mean(), 2 * self.simple.mean()) {
+                self.trial = Some(Box::default());
             }
+            self.prepared = Sum::default();
         }
-        false
     }
 
-    fn trial_ends(&mut self) -> bool {
-        if self.simple.count.min(self.prepared.count) < TRIAL {
-            return false;
-        }
-        self.trial = false;
-        let slow = self.prepared.mean() > self.simple.mean() * 3 / 2 + NOISE_US;
+    fn trial_ends(&mut self, lost: u32) -> bool {
         self.prepared = Sum::default();
-        slow
+        self.trial = match lost {
+            0 => None,
+            lost => Some(Box::new(Trial { lost, ..Trial::default() })),
+        };
+        lost >= TRIALS
     }
+}
+
+impl Trial {
+    /// An execution took so long. At the end says how many trials in a row found prepared executions slow.
+    fn took(&mut self, turn: Turn, us: u64) -> Option<u32> {
+        match turn {
+            Turn::Simple => self.simple.push(us),
+            Turn::Prepared => self.prepared.push(us),
+        }
+        if self.simple.len().min(self.prepared.len()) < TRIAL {
+            return None;
+        }
+        let simple = without_outliers(&mut self.simple);
+        let slow = is_slower(without_outliers(&mut self.prepared), simple * 3 / 2);
+        Some(if slow { self.lost + 1 } else { 0 })
+    }
+}
+
+/// The mean of all but the slowest.
+fn without_outliers(times: &mut [u64]) -> u64 {
+    times.sort_unstable();
+    let kept = &times[..times.len().saturating_sub(OUTLIERS)];
+    kept.iter().sum::<u64>().checked_div(kept.len() as u64).unwrap_or(0)
+}
+
+fn is_slower(us: u64, than: u64) -> bool {
+    us > than + NOISE_US
 }
 
 #[cfg(test)]
@@ -124,7 +175,7 @@ mod tests {
             (Turn::Simple, 0) => 12_000,
             _ => 90,
         };
-        assert!(run(&mut guard, 100, time));
+        assert!(run(&mut guard, 200, time));
     }
 
     #[test]
@@ -132,6 +183,18 @@ mod tests {
         let mut guard = after_five_simple(100);
         assert!(!run(&mut guard, 1000, |_, index| if index % 3 == 0 { 12_000 } else { 90 }));
         assert!(guard.hits > 500);
+    }
+
+    #[test]
+    fn a_busy_machine_is_no_reason() {
+        let mut guard = after_five_simple(100);
+        let mut noise = 1_u64;
+        for _ in 0..100_000 {
+            noise = noise.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let us = if (noise >> 60) == 0 { 20_000 } else { 90 };
+            let turn = guard.turn();
+            assert!(!guard.took(turn, us));
+        }
     }
 
     #[test]

@@ -155,8 +155,8 @@ pub(crate) enum Stage {
     Asked { since: Now, local: Rc<Local> },
     /// It is prepared where it is used.
     Ready { local: Rc<Local>, epoch: u64, since: Now },
-    /// It is run as it is sent, until the schema changes.
-    Never { why: Refused, epoch: u64 },
+    /// It is run as it is sent, until the schema changes or it is looked at anew.
+    Never { why: Refused, epoch: u64, since: Now },
 }
 
 /// All texts that differ in nothing but their literals.
@@ -179,6 +179,8 @@ pub(crate) struct Variant {
     /// The kept literals, each with a zero byte behind it.
     kept: Box<[u8]>,
     seen: u64,
+    /// As often it is to be seen before a server is asked.
+    worth: u64,
     /// Reruns that succeeded.
     reruns: u32,
     pub(crate) stage: Stage,
@@ -290,7 +292,7 @@ impl Templates {
 
     /// Says what to do about a text whose literals were judged.
     fn look_further(&mut self, sight: &Sight<'_>, bounds: &Bounds, plan: Rc<Plan>) -> Advice {
-        let Some(variant) = self.variant(sight, &plan) else { return Advice::Pass };
+        let Some(variant) = self.variant(sight, bounds, &plan) else { return Advice::Pass };
         let place = Place { key: sight.key, variant: variant.id };
         match &variant.stage {
             Stage::Ready { local, epoch, since }
@@ -301,10 +303,14 @@ impl Templates {
                     Turn::Simple => Advice::Watch(place),
                 };
             }
-            Stage::Never { epoch, .. } if *epoch == sight.epoch => return Advice::Pass,
-            Stage::Counted if plan.keeps() && variant.seen + 1 < u64::from(bounds.threshold) => {
-                return Advice::Watch(place);
+            // Nothing mends that.
+            Stage::Never { why: Refused::Rule(_), .. } => return Advice::Pass,
+            Stage::Never { epoch, since, .. }
+                if *epoch == sight.epoch && sight.now.since(*since) <= bounds.age_us =>
+            {
+                return Advice::Pass;
             }
+            Stage::Counted if variant.seen < variant.worth => return Advice::Watch(place),
             Stage::Asked { since, .. } if sight.now.since(*since) < PATIENCE_US => {
                 return if bounds.is_eager() { Advice::Wait } else { Advice::Pass };
             }
@@ -320,7 +326,7 @@ impl Templates {
     }
 
     /// The variant of a text, made if there is none; `None` if there are too many.
-    fn variant(&mut self, sight: &Sight<'_>, plan: &Plan) -> Option<&mut Variant> {
+    fn variant(&mut self, sight: &Sight<'_>, bounds: &Bounds, plan: &Plan) -> Option<&mut Variant> {
         let template = self.table.get_mut(&sight.key)?;
         let same = |variant: &Variant| {
             variant.env == sight.env && is_kept(&variant.kept, plan.kept(sight.text, sight.spans))
@@ -339,14 +345,18 @@ impl Templates {
         let kept = plan.kept(sight.text, sight.spans).flat_map(|it| [it, &b"\0"[..]].concat());
         let stage = match plan.refuses(sight.text, sight.spans) {
             None => Stage::Counted,
-            // No schema mends that.
-            Some(rule) => Stage::Never { why: Refused::Rule(rule), epoch: sight.epoch },
+            Some(rule) => {
+                let why = Refused::Rule(rule);
+                Stage::Never { why, epoch: sight.epoch, since: sight.now }
+            }
         };
         let variant = Variant {
             id: self.variants,
             env: sight.env,
             kept: kept.collect(),
             seen: 0,
+            // Those without kept literals were counted as the template.
+            worth: if plan.keeps() { u64::from(bounds.threshold - 1) } else { 0 },
             reruns: 0,
             stage,
             guard: template.guard.clone(),
@@ -422,9 +432,10 @@ impl Templates {
     }
 
     /// A variant is not to be prepared any more.
-    pub(crate) fn refuse(&mut self, place: Place, why: Refused, epoch: u64) {
+    pub(crate) fn refuse(&mut self, place: Place, why: Refused, epoch: u64, now: Now) {
         if let Some(variant) = self.at(place) {
-            variant.stage = Stage::Never { why, epoch };
+            variant.stage = Stage::Never { why, epoch, since: now };
+            variant.guard.begin_anew();
         }
     }
 
@@ -452,12 +463,18 @@ impl Template {
 }
 
 impl Variant {
+    /// It was no time to ask a server about it: it is counted anew.
+    pub(crate) fn recount(&mut self, bounds: &Bounds) {
+        self.worth = self.seen + u64::from(bounds.threshold - 1);
+        self.stage = Stage::Counted;
+    }
+
     /// It failed as a statement and not as it was sent: a server is asked again, but for `most` times only.
-    pub(crate) fn distrust(&mut self, why: Refused, most: u32, epoch: u64) {
+    pub(crate) fn distrust(&mut self, why: Refused, most: u32, epoch: u64, now: Now) {
         self.reruns += 1;
         self.stage = match self.reruns {
             reruns if reruns < most => Stage::Due,
-            _ => Stage::Never { why, epoch },
+            _ => Stage::Never { why, epoch, since: now },
         };
     }
 
