@@ -19,17 +19,25 @@ pub(super) fn facts(cluster: &Cluster) -> String {
     machine() + &list(&servers)
 }
 
-/// A list in Markdown: the machine and the commit.
-pub(super) fn machine() -> String {
-    let cores = thread::available_parallelism().map_or(0, usize::from);
-    let cpu = from_proc("/proc/cpuinfo", "model name");
+/// A list in Markdown: the commit and its compiler, on which alone counts of instructions depend.
+pub(super) fn code() -> String {
     list(&[
         ("Date", said("date", &["-u", "+%Y-%m-%d"])),
         ("Commit", commit()),
+        ("Compiler", said("rustc", &["--version"])),
+    ])
+}
+
+/// A list in Markdown: the machine and the code.
+pub(super) fn machine() -> String {
+    let cores = thread::available_parallelism().map_or(0, usize::from);
+    let cpu = from_proc("/proc/cpuinfo", "model name");
+    let machine = list(&[
         ("Kernel", said("uname", &["-srm"])),
         ("CPU", cpu.map(|cpu| format!("{cpu}, {cores} cores"))),
         ("Memory", from_proc("/proc/meminfo", "MemTotal")),
-    ])
+    ]);
+    code() + &machine
 }
 
 fn list(lines: &[(&str, Option<String>)]) -> String {

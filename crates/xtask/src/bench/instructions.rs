@@ -12,6 +12,7 @@ use crate::command;
 use crate::provision;
 use crate::workspace;
 
+use super::facts;
 use super::pgbench::has_program;
 use super::report::table;
 
@@ -46,7 +47,7 @@ pub(super) fn run() -> Result<String> {
         println!("{name}: {each}");
         lines.push((name.to_owned(), vec![Some(each.to_string())]));
     }
-    let mut text = String::new();
+    let mut text = facts::code();
     let heads = ["instructions".to_owned()];
     table(&mut text, "Instructions of the engine per transaction", "", &heads, lines.into_iter());
     Ok(text)
