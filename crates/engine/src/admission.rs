@@ -10,6 +10,7 @@
 
 use refrain_sql::template::{Plan, Span};
 use refrain_wire::back::{Fields, field};
+use refrain_wire::tag::back;
 use refrain_wire::write;
 
 use crate::guard::Turn;
@@ -151,12 +152,38 @@ impl Talk<'_> {
         }
     }
 
+    /// Whether the client gets a reply to a statement only if no error follows; `input` begins with it, in `length` bytes. A
+    /// query string describes what a statement that writes returns once that has run, and is complete once its
+    /// transaction has been committed.
+    pub(crate) fn holds_back(&mut self, input: &[u8], length: usize) -> bool {
+        let Some(run) = self.server.run.as_mut().filter(|run| run.turn == Turn::Prepared) else {
+            return false;
+        };
+        let holds = match (input[0], input.get(length)) {
+            (back::ROW_DESCRIPTION, next) => run.writes && next != Some(&back::DATA_ROW),
+            (back::COMMAND_COMPLETE, next) => run.alone && next != Some(&back::READY_FOR_QUERY),
+            _ => false,
+        };
+        if holds {
+            run.held.extend_from_slice(&input[..length]);
+        }
+        holds
+    }
+
+    /// What was held back, and is for the client now.
+    #[inline]
+    pub(crate) fn held_back(&mut self) -> Option<Vec<u8>> {
+        let run = self.server.run.as_mut().filter(|run| !run.held.is_empty())?;
+        Some(std::mem::take(&mut run.held))
+    }
+
     /// An error came for what was run in the place of a text. Says whether the text is run as it was sent instead.
     pub(crate) fn runs_again(&mut self, entry: &Entry, fields: &Fields<'_>) -> bool {
         let stale = is_stale(fields);
         let Some(run) = &mut self.server.run else { return false };
         if run.turn == Turn::Simple || run.bound || !run.alone || is_passing(fields) {
             run.failed = true;
+            run.held.clear();
             let ours = run.turn == Turn::Prepared && !run.alone && stale;
             self.pool().counters.auto_failures_in_transaction += u64::from(ours);
             return false;

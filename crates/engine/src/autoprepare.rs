@@ -154,6 +154,8 @@ impl Talk<'_> {
             bound: true,
             failed: false,
             again: None,
+            writes: false,
+            held: Vec::new(),
             text: Vec::new(),
         });
     }
@@ -196,6 +198,8 @@ impl Talk<'_> {
                 bound: false,
                 failed: false,
                 again: None,
+                writes: !run.plan.writes.is_empty(),
+                held: Vec::new(),
                 text: kept,
             });
         }

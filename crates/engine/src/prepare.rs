@@ -296,7 +296,9 @@ impl Talk<'_> {
             return Place::Named(generation);
         }
         let held = self.server.slots.peek(statement.id).is_some();
-        if !held && !local.is_worth_a_name() && self.unnamed_is(local) {
+        // A Parse amid a segment counts as a command there: a portal before it that is not done would be done.
+        let goes_on = self.server.ledger.is_open() || !local.is_worth_a_name();
+        if !held && goes_on && self.unnamed_is(local) {
             local.used();
             self.count_hit();
             return Place::Unnamed;

@@ -132,6 +132,9 @@ impl Talk<'_> {
 
     /// The beginning of a row, or of anything that is not looked into.
     fn begin_stream(&mut self, run: &mut Run<'_>, header: Header) -> Result<(), Halt> {
+        if header.tag == back::DATA_ROW {
+            self.release(run);
+        }
         let goes = match header.tag {
             back::NOTICE_RESPONSE | back::NOTIFICATION_RESPONSE => Goes::On,
             tag => fate(&self.server.ledger.settle(tag)?.entry),
@@ -149,6 +152,7 @@ impl Talk<'_> {
         let length = header.message_bytes();
         match header.tag {
             back::DATA_ROW => {
+                self.release(run);
                 let settled = self.server.ledger.settle(header.tag)?;
                 match settled.entry.fate {
                     Fate::Swallow(Purpose::Probe) => self.probe_row(body),
@@ -178,6 +182,15 @@ impl Talk<'_> {
         }
     }
 
+    /// Sends what was held back until it was known that no error follows.
+    #[inline]
+    fn release(&mut self, run: &mut Run<'_>) {
+        if let Some(held) = self.held_back() {
+            self.flush(run);
+            self.ports.out(self.client.conn).extend_from_slice(&held);
+        }
+    }
+
     /// A reply that strikes something off, or is part of what will.
     fn settled(
         &mut self,
@@ -188,7 +201,16 @@ impl Talk<'_> {
     ) -> Result<(), Halt> {
         let settled = self.server.ledger.settle(tag)?;
         self.look_into(tag, &settled, body);
-        let unsaid = tag == back::NO_DATA && settled.entry.fate == Fate::Rows;
+        let unsaid = match tag {
+            back::NO_DATA => settled.entry.fate == Fate::Rows,
+            back::ROW_DESCRIPTION | back::COMMAND_COMPLETE => {
+                self.holds_back(&run.input[run.at..], length)
+            }
+            _ => false,
+        };
+        if tag == back::COMMAND_COMPLETE && !unsaid {
+            self.release(run);
+        }
         self.advance(run, length, if unsaid { Goes::Nowhere } else { fate(&settled.entry) });
         if settled.done {
             if settled.entry.owed == Owed::Execute
@@ -324,6 +346,7 @@ impl Talk<'_> {
             // What was planned meanwhile was planned without it.
             self.pool().shared.upheaval();
         }
+        self.release(run);
         self.settle(settled.seq);
         if restores(&settled.entry) {
             self.flush(run);

@@ -18,6 +18,10 @@ pub(crate) struct Run {
     pub(crate) failed: bool,
     /// The SQLSTATE of what it failed for as a statement, where it was run again as it was sent.
     pub(crate) again: Option<[u8; 5]>,
+    /// Whether it writes: then nothing is said of its columns before it has run.
+    pub(crate) writes: bool,
+    /// Messages that the client gets only if no error follows.
+    pub(crate) held: Vec<u8>,
     /// The text; empty where it was run as it was sent.
     pub(crate) text: Vec<u8>,
 }
