@@ -51,7 +51,7 @@ enum Chore {
     /// Have clients do everything at once for some time, and see that nothing is wrong or left.
     Soak(soak::Arguments),
     /// Run PostgreSQL's own regression suites, straight and through the proxy, and compare.
-    Regress,
+    Regress(regress::Arguments),
     /// Check the rules of the house and print the size of each crate.
     Tidy,
     /// Write the generated pages of `docs/`.
@@ -81,7 +81,7 @@ fn run(chore: Chore) -> Result<bool> {
         Chore::Sim { arguments } => sim(&arguments)?,
         Chore::Bench(arguments) => bench::run(&arguments)?,
         Chore::Soak(arguments) => return soak::run(&arguments),
-        Chore::Regress => return regress::run(),
+        Chore::Regress(arguments) => return regress::run(&arguments),
         Chore::Tidy => tidy::run()?,
         Chore::Docs => docs::write()?,
     }

@@ -13,12 +13,16 @@
 mod compare;
 mod pg_regress;
 
+use std::collections::BTreeMap;
 use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
+use clap::Args;
 
-use crate::postgres::{Cluster, Version};
+use crate::postgres::{Cluster, Version, free_port};
 use crate::provision::{self, Regression};
 use crate::proxy::{self, Refrain};
 use crate::suite;
@@ -27,6 +31,8 @@ use self::compare::{Difference, differences};
 
 /// Servers of the pool: more than a suite has sessions at a time.
 const POOL_SIZE: u32 = 50;
+/// What begins the pool's options where simple queries are prepared.
+const AUTOPREPARE: &str = "[pool]\nautoprepare = \"on\"\nautoprepare_threshold = 1\n";
 /// What the suites want beyond a cluster's defaults, and what keeps two runs the same.
 const SETTINGS: &[(&str, &str)] = &[
     ("max_prepared_transactions", "2"),
@@ -34,12 +40,20 @@ const SETTINGS: &[(&str, &str)] = &[
     ("autovacuum", "off"),
 ];
 
+/// How.
+#[derive(Args, Clone, Copy, Debug)]
+pub struct Arguments {
+    /// Have every simple query prepared, from its first time on.
+    #[arg(long)]
+    autoprepare: bool,
+}
+
 /// Runs the suites both ways; whether nothing differs that may not.
-pub fn run() -> Result<bool> {
+pub fn run(arguments: &Arguments) -> Result<bool> {
     let regression = provision::regression()?;
     let program = suite::built("refrain", "refrain")?;
     let straight = straight(&regression, "direct")?;
-    let proxied = proxied(&regression, &program)?;
+    let proxied = proxied(&regression, &program, arguments)?;
     let mut found = differences(&straight, &proxied)?;
     if found.iter().any(|difference| difference.reason().is_none()) {
         let again = differences(&self::straight(&regression, "direct-again")?, &proxied)?;
@@ -55,13 +69,38 @@ fn straight(regression: &Regression, name: &str) -> Result<PathBuf> {
 }
 
 /// Results of the suites through the proxy.
-fn proxied(regression: &Regression, program: &Path) -> Result<PathBuf> {
+fn proxied(regression: &Regression, program: &Path, arguments: &Arguments) -> Result<PathBuf> {
     let cluster = Cluster::start(Version::V15, SETTINGS)?;
-    let proxy = Refrain::start_as(program, &proxy::over(&cluster, "session", POOL_SIZE))?;
+    let metrics = free_port()?;
+    let mut configuration = proxy::over(&cluster, "session", POOL_SIZE);
+    configuration.insert_str(0, &format!("metrics_listen = \"127.0.0.1:{metrics}\"\n"));
+    if arguments.autoprepare {
+        configuration = configuration.replacen("[pool]\n", AUTOPREPARE, 1);
+    }
+    let proxy = Refrain::start_as(program, &configuration)?;
     let results = pg_regress::run(regression, &cluster, proxy.port(), "proxied");
     let log = pg_regress::kept("proxied").join("proxy.log");
     fs::write(log, proxy.log())?;
+    if arguments.autoprepare {
+        print_counters(metrics)?;
+    }
     results
+}
+
+/// Prints what autoprepare did, summed over the pools.
+fn print_counters(port: u16) -> Result<()> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port))?;
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")?;
+    let mut metrics = String::new();
+    stream.read_to_string(&mut metrics)?;
+    let mut sums = BTreeMap::<String, u64>::new();
+    for line in metrics.lines().filter(|line| line.starts_with("refrain_auto_")) {
+        let (name, value) = line.rsplit_once(' ').context("a metric has a value")?;
+        let name = name.split('{').next().unwrap_or(name).to_owned();
+        *sums.entry(name).or_default() += value.parse::<u64>()?;
+    }
+    sums.iter().for_each(|(name, sum)| println!("{name} {sum}"));
+    Ok(())
 }
 
 /// Prints what was found; whether all of it is allowed.
