@@ -17,7 +17,6 @@ use refrain_wire::tag::front;
 use refrain_wire::write;
 
 use crate::event::{Action, Case};
-use crate::guard::Turn;
 use crate::ledger::{Entry, Fate, Owed, Purpose};
 use crate::message::Message;
 use crate::run::Run;
@@ -147,17 +146,7 @@ impl Talk<'_> {
 
     /// Takes note of how a text does that is run as it was sent.
     fn watch(&mut self, place: Place) {
-        self.server.run = Some(Run {
-            place,
-            turn: Turn::Simple,
-            alone: false,
-            bound: true,
-            failed: false,
-            again: None,
-            writes: false,
-            held: Vec::new(),
-            text: Vec::new(),
-        });
+        self.server.run = Some(Run::watched(place));
     }
 
     /// Asks a server about a text that was first seen within a transaction.
@@ -191,17 +180,8 @@ impl Talk<'_> {
             let mut kept = std::mem::take(&mut self.server.text);
             kept.clear();
             kept.extend_from_slice(text);
-            self.server.run = Some(Run {
-                place: run.place,
-                turn: Turn::Prepared,
-                alone,
-                bound: false,
-                failed: false,
-                again: None,
-                writes: !run.plan.writes.is_empty(),
-                held: Vec::new(),
-                text: kept,
-            });
+            let writes = !run.plan.writes.is_empty();
+            self.server.run = Some(Run::prepared(run.place, alone, writes, kept));
         }
         self.hub.scratch = values;
         bindable

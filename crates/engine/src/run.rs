@@ -27,6 +27,27 @@ pub(crate) struct Run {
 }
 
 impl Run {
+    /// A text that is run as it was sent.
+    pub(crate) fn watched(place: Place) -> Self {
+        let text = Vec::new();
+        Self { turn: Turn::Simple, bound: true, ..Self::prepared(place, false, false, text) }
+    }
+
+    /// A text in whose place a statement is run.
+    pub(crate) fn prepared(place: Place, alone: bool, writes: bool, text: Vec<u8>) -> Self {
+        Self {
+            place,
+            turn: Turn::Prepared,
+            alone,
+            bound: false,
+            failed: false,
+            again: None,
+            writes,
+            held: Vec::new(),
+            text,
+        }
+    }
+
     /// Whether what the client says next has to wait.
     pub(crate) fn holds(&self) -> bool {
         self.turn == Turn::Prepared || self.again.is_some()
