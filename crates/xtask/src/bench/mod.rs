@@ -14,7 +14,7 @@ mod rounds;
 mod syscalls;
 mod idle;
 mod instructions;
-mod lite;
+mod printed;
 mod lite_wire;
 mod publish;
 
@@ -45,6 +45,8 @@ enum What {
     },
     /// Instructions of the engine per transaction, by valgrind.
     Instructions,
+    /// What a text costs that becomes the values of a prepared statement, before anything is sent.
+    Template,
     /// What kept statements of SQLite save, beside rusqlite and go-sqlite3.
     Lite,
     /// What a lookup in SQLite costs behind the protocol, beside PostgreSQL.
@@ -58,7 +60,11 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         Some(What::Syscalls) => ("bench-syscalls", syscalls::run()?),
         Some(What::Idle { idle_clients }) => ("bench-idle", idle::run(*idle_clients)?),
         Some(What::Instructions) => ("bench-instructions", instructions::run()?),
-        Some(What::Lite) => ("bench-lite", lite::run()?),
+        Some(What::Template) => {
+            let hit_and_judgement = [("refrain-sql", "template"), ("refrain-grammar", "judge")];
+            ("bench-template", printed::run(&hit_and_judgement)?)
+        }
+        Some(What::Lite) => ("bench-lite", printed::run(&[("refrain-lite", "statements")])?),
         Some(What::LiteWire) => ("bench-lite-wire", lite_wire::run()?),
     };
     println!("{text}");
