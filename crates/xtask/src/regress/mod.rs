@@ -54,12 +54,13 @@ pub fn run(arguments: &Arguments) -> Result<bool> {
     let program = suite::built("refrain", "refrain")?;
     let straight = straight(&regression, "direct")?;
     let proxied = proxied(&regression, &program, arguments)?;
+    let autoprepare = arguments.autoprepare;
     let mut found = differences(&straight, &proxied)?;
-    if found.iter().any(|difference| difference.reason().is_none()) {
+    if found.iter().any(|difference| difference.reason(autoprepare).is_none()) {
         let again = differences(&self::straight(&regression, "direct-again")?, &proxied)?;
         found.retain(|difference| again.iter().any(|other| other.file == difference.file));
     }
-    Ok(report(fs::read_dir(straight)?.count(), &found))
+    Ok(report(fs::read_dir(straight)?.count(), &found, autoprepare))
 }
 
 /// Results of the suites with nothing between.
@@ -104,11 +105,11 @@ fn print_counters(port: u16) -> Result<()> {
 }
 
 /// Prints what was found; whether all of it is allowed.
-fn report(files: usize, found: &[Difference]) -> bool {
+fn report(files: usize, found: &[Difference], autoprepare: bool) -> bool {
     let (allowed, wrong): (Vec<_>, Vec<_>) =
-        found.iter().partition(|difference| difference.reason().is_some());
+        found.iter().partition(|difference| difference.reason(autoprepare).is_some());
     for difference in &allowed {
-        let reason = difference.reason().unwrap_or_default();
+        let reason = difference.reason(autoprepare).unwrap_or_default();
         println!("{} differs as it may: {reason}", difference.file);
     }
     for difference in &wrong {
