@@ -18,6 +18,7 @@ mod world;
 mod known;
 mod script;
 mod talk;
+mod twin;
 
 mod talks;
 mod cancel;
@@ -34,4 +35,8 @@ mod kernels;
 mod statements;
 mod embedded;
 mod files;
+mod autoprepare_rules;
+mod autoprepare_stale;
+mod autoprepare_errors;
+mod autoprepare_limits;
 mod coverage;

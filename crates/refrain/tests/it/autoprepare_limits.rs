@@ -1,0 +1,266 @@
+//! Autoprepare: what it may take, when it gives up, and what is seen of it.
+
+use std::collections::BTreeMap;
+
+use refrain_differ::msg::Msg;
+
+use crate::session::{Session, query};
+use crate::twin::{House, eager};
+use crate::world::{Config, Version, cluster, eventually};
+
+const SETUP: &str = "create table t as select generate_series(1, 100) as a; create index on t (a)";
+
+/// How many statements of ours the server has that the session is talking to just now.
+fn prepared(session: &mut Session) -> u64 {
+    session.value("select count(*) from pg_prepared_statements").parse().unwrap()
+}
+
+/// Runs texts as fast as they are taken, and sees to it that none fails.
+fn run_all(session: &mut Session, texts: &[String]) {
+    for some in texts.chunks(100) {
+        let msgs: Vec<Msg> = some.iter().map(|text| query(text)).collect();
+        session.send(&msgs);
+        for text in some {
+            let reply = session.ready();
+            assert!(reply.error().is_none(), "{text}: {}", reply.words());
+        }
+    }
+}
+
+fn texts(client: usize, count: usize) -> Vec<String> {
+    let text = |number| format!("select a as c{client}_{number} from t where a = {}", number % 100);
+    (0..count).map(text).collect()
+}
+
+/// Runs ten thousand templates by four clients; says how many statements each of four servers has.
+fn ten_thousand(house: &House, name: &str) -> Vec<u64> {
+    let clients: Vec<_> = (0..4).map(|client| (client, house.proxy.open(name))).collect();
+    let running = clients.into_iter().map(|(client, mut session)| {
+        std::thread::spawn(move || {
+            run_all(&mut session, &texts(client, 2500));
+            session
+        })
+    });
+    let running: Vec<_> = running.collect();
+    let mut sessions: Vec<_> = running.into_iter().map(|thread| thread.join().unwrap()).collect();
+    // Each keeps a server, so that all are seen.
+    sessions.iter_mut().for_each(|session| session.run("begin"));
+    sessions.iter_mut().map(prepared).collect()
+}
+
+#[test]
+fn ten_thousand_templates_and_the_limit_of_statements() {
+    let config = eager(4).pool("autoprepare_limit", "50");
+    let house = House::new("auto_limit", SETUP, config);
+    let prepared = ten_thousand(&house, "auto_limit");
+    assert!(prepared.iter().all(|count| *count <= 50), "{prepared:?}");
+    assert!(prepared.iter().any(|count| *count > 10), "{prepared:?}");
+    assert!(house.hits() > 5000, "{}", house.hits());
+    let templates = house.proxy.show("autoprepare").len();
+    assert!(templates <= 4 * 50 + 1, "{templates} templates");
+    assert!(house.proxy.counter("evictions") > 5000);
+    let servers = house.proxy.show_of("servers_extended", "auto_limit");
+    let counts = servers.iter().map(|row| row["statements"].parse::<u64>().unwrap());
+    assert!(counts.sum::<u64>() <= 200);
+}
+
+#[test]
+fn ten_thousand_templates_and_the_limit_of_memory() {
+    // A statement of a short text counts 8 KiB and 32 bytes for each of its text.
+    let config = eager(4).pool("autoprepare_memory_limit", "\"256KiB\"");
+    let house = House::new("auto_memory", SETUP, config);
+    let prepared = ten_thousand(&house, "auto_memory");
+    assert!(prepared.iter().all(|count| *count <= 32), "{prepared:?}");
+    assert!(house.hits() > 5000);
+}
+
+#[test]
+fn the_limit_of_a_server_counts_all_statements() {
+    let config = eager(1).pool("max_server_statements", "20");
+    let house = House::new("auto_server_limit", SETUP, config);
+    let mut session = house.proxy.open("auto_server_limit");
+    run_all(&mut session, &texts(0, 300));
+    session.run("begin");
+    assert!(prepared(&mut session) <= 20);
+}
+
+#[test]
+fn texts_that_are_all_distinct_are_not_prepared() {
+    let config = Config::over(cluster(Version::V15)).pool("autoprepare", "\"on\"");
+    let house = House::new("auto_distinct", SETUP, config);
+    let mut session = house.proxy.open("auto_distinct");
+    run_all(&mut session, &texts(0, 3000));
+    assert_eq!(house.hits(), 0);
+    assert_eq!(prepared(&mut session), 0);
+    assert_eq!(house.proxy.counter("auto_admissions"), 0);
+}
+
+#[test]
+fn a_text_is_prepared_when_it_was_seen_often_enough() {
+    let config = Config::over(cluster(Version::V15)).pool("autoprepare", "\"on\"");
+    let house = House::new("auto_threshold", SETUP, config.pool("autoprepare_threshold", "10"));
+    let mut pair = house.pair();
+    (0..9).for_each(|a| drop(pair.same(&format!("select a from t where a = {a}"))));
+    assert_eq!(house.hits(), 0);
+    eventually("it is prepared", || {
+        pair.same("select a from t where a = 3");
+        house.hits() > 20
+    });
+    // What fails is not counted.
+    (0..50).for_each(|a| drop(pair.same(&format!("select {a} from t where 1 / (a - a) = 1"))));
+    let row = template(&house, "1 / (a - a)");
+    assert!(row.is_none_or(|row| row["hits"] == "0"));
+}
+
+/// What the console says of a template.
+fn template(house: &House, part: &str) -> Option<BTreeMap<String, String>> {
+    house.proxy.show("autoprepare").into_iter().find(|row| row["template"].contains(part))
+}
+
+#[test]
+fn literals_beyond_the_limit() {
+    let house = House::new("auto_literals", SETUP, eager(1).pool("autoprepare_max_literals", "3"));
+    let mut pair = house.pair();
+    (0..5).for_each(|_| drop(pair.same("select a from t where a in (1, 2, 3, 4) order by a")));
+    assert_eq!(house.hits(), 0);
+    (0..5).for_each(|_| drop(pair.same("select a from t where a in (1, 2, 3) order by a")));
+    assert_eq!(house.hits(), 5);
+}
+
+/// A plan for all values that is far worse than one for a value: PostgreSQL keeps it, because it expects it to cost less.
+/// A function that is folded where its argument is known is called for each row where it is not.
+#[test]
+fn a_template_that_is_slower_when_prepared_is_given_up() {
+    let setup = "create function slow(int) returns int language plpgsql immutable cost 0.0001 as
+        $$ begin perform pg_sleep(0.001); return $1; end $$;
+        create table few as select generate_series(1, 40) as a; analyze few";
+    let house = House::new("auto_skew", setup, eager(1));
+    let mut pair = house.pair();
+    let mut number = 0;
+    eventually("it is given up", || {
+        number = number % 40 + 1;
+        pair.same(&format!("select count(*) from few where a = slow({number})"));
+        house.proxy.counter("auto_demotions") > 0
+    });
+    let hits = house.hits();
+    (0..10).for_each(|a| drop(pair.same(&format!("select count(*) from few where a = slow({a})"))));
+    assert_eq!(house.hits(), hits);
+    let row = template(&house, "slow").unwrap();
+    assert_eq!((&*row["demotions"], &*row["reason"]), ("1", "slower"));
+    // It is no other template's fault.
+    (0..5).for_each(|a| drop(pair.same(&format!("select a from few where a = {a}"))));
+    assert_eq!(house.hits(), hits + 5);
+}
+
+/// Values of which one is nearly all of a table.
+#[test]
+fn skewed_values() {
+    let setup = "create table skewed as
+            select case when i <= 1900 * 50 then 0 else i end as a, repeat('x', 40) as b, random() as r
+            from generate_series(1, 2000 * 50) i order by random();
+        create index on skewed (a); analyze skewed";
+    let house = House::new("auto_skewed", setup, eager(1));
+    let mut pair = house.pair();
+    let mut round = 0;
+    eventually("it is given up", || {
+        round += 1;
+        let a = if round < 20 || round % 3 > 0 { 95_001 + round } else { 0 };
+        pair.same(&format!("select count(*), min(b) from skewed where a = {a}"));
+        house.proxy.counter("auto_demotions") > 0
+    });
+}
+
+#[test]
+fn what_the_console_shows() {
+    let house = House::new("auto_console", SETUP, eager(1));
+    let mut pair = house.pair();
+    (1..=5).for_each(|a| drop(pair.same(&format!("select a from t where a = {a} order by 1"))));
+    pair.same("select date('2020-01-01')");
+    pair.same("select concat(a, 'x', 5) from t where a = 7");
+    let row = template(&house, "a = $1 order by 1").expect("it is shown");
+    assert_eq!((&*row["database"], &*row["user"]), ("auto_console", "postgres"));
+    assert_eq!(
+        (&*row["seen"], &*row["hits"], &*row["kept"], &*row["demotions"]),
+        ("5", "5", "1", "0")
+    );
+    let row = template(&house, "date(").expect("it is shown");
+    assert_eq!((&*row["hits"], row["reason"].is_empty()), ("0", false));
+    let asked = house.proxy.counter("auto_admissions");
+    house.proxy.order("flush autoprepare");
+    assert!(house.proxy.show("autoprepare").is_empty());
+    pair.same("select a from t where a = 1 order by 1");
+    assert_eq!(house.proxy.counter("auto_admissions"), asked + 1);
+}
+
+#[test]
+fn explain_autoprepare() {
+    let proxy = eager(1).start();
+    let mut console = proxy.console();
+    let reply = console.query(
+        "explain autoprepare select 'é', -5, a from t where b = 'x;y' and c > date '2020-01-01' order by 2;",
+    );
+    let rows: Vec<Vec<String>> =
+        reply.rows().into_iter().map(|row| row.into_iter().flatten().collect()).collect();
+    let (outcome, literals) = rows.split_last().unwrap();
+    let told: Vec<_> = literals.iter().map(|row| row[..4].join(" ")).collect();
+    let expected = [
+        "8 'é' string parameter",
+        "14 5 int4 parameter",
+        "36 'x;y' string parameter",
+        "55 '2020-01-01' string parameter",
+        "77 2 int4 keep",
+    ];
+    assert_eq!(told, expected);
+    assert!(literals[4][4].starts_with("order-by: "), "{}", literals[4][4]);
+    assert_eq!(
+        outcome[..2],
+        [
+            "select $1, $2, a from t where b = $3 and c > CAST($4 AS date) order by 2;".to_owned(),
+            "prepare".to_owned()
+        ]
+    );
+    let reply = console.query("EXPLAIN AUTOPREPARE select 1; select 2");
+    assert!(reply.words().contains("run as sent,several: "), "{}", reply.words());
+    assert_eq!(console.query("explain analyze select 1").code(), "42601");
+    assert_eq!(console.query("flush everything").code(), "42601");
+}
+
+/// Statements of a user are no other's.
+#[test]
+fn pools_have_templates_of_their_own() {
+    let setup = "create table mine as select current_user::text as who, 1 as a;
+        do $$ begin create role auto_other login superuser; exception when others then null; end $$";
+    let house = House::new("auto_pools", setup, eager(1));
+    let postgres = [("user", "postgres"), ("database", "auto_pools")];
+    let other = [("user", "auto_other"), ("database", "auto_pools")];
+    for _ in 0..5 {
+        for params in [postgres, other] {
+            let mut session = Session::login(house.proxy.addr(), &params).unwrap();
+            assert_eq!(session.value("select current_user, 1 from mine where a = 1"), params[0].1);
+        }
+    }
+    let rows = house.proxy.show("autoprepare");
+    let count = rows.iter().filter(|row| row["template"].contains("from mine")).count();
+    assert_eq!(count, 2);
+}
+
+#[test]
+fn statements_are_prepared_anew_when_they_are_old() {
+    let house = House::new("auto_age", SETUP, eager(1).pool("autoprepare_max_age", "\"1s\""));
+    let mut pair = house.pair();
+    pair.same("select a from t where a = 1");
+    let before = house.proxy.counter("auto_admissions");
+    eventually("it is prepared anew", || {
+        pair.same("select a from t where a = 1");
+        house.proxy.counter("auto_admissions") > before
+    });
+    // What changed behind is followed then.
+    for mut session in [house.behind(), house.copy()] {
+        session
+            .run("create schema postgres; create table postgres.t as select 1 as a, 'nearer' as b");
+    }
+    eventually("it is followed", || {
+        let reply = pair.proxied.query("select count(b) from t where a = 1");
+        reply.error().is_none()
+    });
+}
