@@ -137,6 +137,7 @@ const TEMP_DROPPED: &[Step] = &[
     Word(&["table"]),
     Find(&[&["on"], &["commit"], &["drop"]]),
 ];
+const TEMPORARY: Traits = T::TEMP.union(T::DDL);
 const ALL_PREPARED: &[Step] = &[Opt(&["prepare"]), Word(&["all"]), End];
 const ONE_PREPARED: &[Step] = &[Opt(&["prepare"]), Name, End];
 const WITH_HOLD: &[Step] = &[Find(&[&["cursor"], &["with"], &["hold"]])];
@@ -169,8 +170,8 @@ pub(crate) static RULES: &[Rule] = &[
     also("create", APART, M::Other, T::ALONE, "not in a transaction block"),
     also("create", CONCURRENTLY, M::Other, T::ALONE, "commits within"),
     also("create", AS_EXECUTE, M::CreateAsExecute, T::NONE, "runs a prepared statement by its name"),
-    rule("create", TEMP_DROPPED, M::Other, T::NONE, "gone with the transaction"),
-    rule("create", &[Skip(BEFORE_TEMP), Word(TEMP_WORDS)], M::Other, T::TEMP, "lives as long as the session"),
+    rule("create", TEMP_DROPPED, M::Other, T::DDL, "hides others, and is gone with the transaction"),
+    rule("create", &[Skip(BEFORE_TEMP), Word(TEMP_WORDS)], M::Other, TEMPORARY, "lives as long as the session, and hides others"),
     also("create", &[Schema("pg_temp")], M::Other, T::TEMP, "in the session's own schema"),
     also("create", &[Word(DATABASE)], M::Other, T::VACATES, "nobody may be connected to its template"),
     rule("create", &[Opt(&["unique"]), Word(SHAPELESS)], M::Other, T::NONE, "no result has its shape from it"),
