@@ -283,7 +283,8 @@ fn is_passing(fields: &Fields<'_>) -> bool {
 }
 
 /// The fields of an error about a statement, as they would be about the text. `bind` says that it came for the values:
-/// then PostgreSQL names the parameter in the first line of the context, and of a text would point at the literal.
+/// then PostgreSQL names the parameter at the end of the context, and of a text would point at the literal; but not where
+/// a constraint of a domain is violated, which of a text is found only when it runs.
 fn as_sent(
     fields: Vec<(u8, Vec<u8>)>,
     bind: bool,
@@ -292,6 +293,9 @@ fn as_sent(
     spans: &[Span],
     utf8: bool,
 ) -> Vec<(u8, Vec<u8>)> {
+    let constraint =
+        |(code, value): &(u8, Vec<u8>)| *code == field::SQLSTATE && value.starts_with(b"23");
+    let points = !fields.iter().any(constraint);
     let mut made = Vec::with_capacity(fields.len());
     for (code, value) in fields {
         match code {
@@ -300,23 +304,54 @@ fn as_sent(
                 let mapped = place.map(|place| plan.position(text, spans, place, utf8));
                 made.push((code, mapped.map_or(value, |it| it.to_string().into_bytes())));
             }
-            field::CONTEXT if bind && parameter(&value).is_some() => {
-                let place =
-                    parameter(&value).and_then(|number| plan.place(text, spans, number, utf8));
-                made.extend(place.map(|it| (field::POSITION, it.to_string().into_bytes())));
-                let rest = value.iter().position(|&byte| byte == b'\n').map(|at| &value[at + 1..]);
-                made.extend(rest.map(|rest| (code, rest.to_vec())));
-            }
+            field::CONTEXT if bind => match parameter(&value) {
+                None => made.push((code, value)),
+                Some((number, before)) => {
+                    if !before.is_empty() {
+                        made.push((code, before.to_vec()));
+                    }
+                    let place = plan.place(text, spans, number, utf8).filter(|_| points);
+                    made.extend(place.map(|it| (field::POSITION, it.to_string().into_bytes())));
+                }
+            },
             _ => made.push((code, value)),
         }
     }
     made
 }
 
-/// The parameter that the first line of a context names.
-fn parameter(context: &[u8]) -> Option<usize> {
-    let line = context.split(|&byte| byte == b'\n').next()?;
-    let at = line.iter().position(|&byte| byte == b'$')?;
-    let digits = line[at + 1..].iter().take_while(|byte| byte.is_ascii_digit()).count();
-    std::str::from_utf8(&line[at + 1..at + 1 + digits]).ok()?.parse().ok()
+/// The parameter that a context names, such as `unnamed portal parameter $1 = '...'`, and the lines before that one. What
+/// comes behind is the value. The words depend on the language.
+fn parameter(context: &[u8]) -> Option<(usize, &[u8])> {
+    let mut start = 0;
+    for line in context.split(|&byte| byte == b'\n') {
+        if let Some(number) = named(line) {
+            return Some((number, context[..start].strip_suffix(b"\n").unwrap_or_default()));
+        }
+        start += line.len() + 1;
+    }
+    None
+}
+
+/// The number behind `$`, if it ends a line or a value follows.
+fn named(line: &[u8]) -> Option<usize> {
+    let at = line.iter().position(|&byte| byte == b'$')? + 1;
+    let digits = line[at..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let (number, behind) = line[at..].split_at(digits);
+    let ends = behind.is_empty() || behind.starts_with(b" = ");
+    std::str::from_utf8(number).ok().filter(|_| ends)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_context_names_the_parameter() {
+        let first = b"unnamed portal parameter $12 = '...'";
+        assert_eq!(parameter(first), Some((12, &b""[..])));
+        let last = b"JSON data, line 1: {a...\nunnamed portal parameter $1 = '{a: \n1'";
+        assert_eq!(parameter(last), Some((1, &b"JSON data, line 1: {a..."[..])));
+        assert_eq!(parameter(b"SQL function \"f\" statement 1"), None);
+    }
 }
