@@ -184,7 +184,9 @@ impl Talk<'_> {
         if run.turn == Turn::Simple || run.bound || !run.alone || is_passing(fields) {
             run.failed = true;
             run.held.clear();
-            let ours = run.turn == Turn::Prepared && !run.alone && stale;
+            // A value that names something that is not there would be refused in the text as well.
+            let of_value = fields.get(field::CONTEXT).is_some_and(|it| parameter(it).is_some());
+            let ours = run.turn == Turn::Prepared && !run.alone && stale && !of_value;
             self.pool().counters.auto_failures_in_transaction += u64::from(ours);
             return false;
         }
