@@ -27,6 +27,7 @@ use std::collections::VecDeque;
 use crate::ids::Segment;
 pub(crate) use crate::owed::{Entry, Fate, Made, Owed, Purpose, Refusal};
 
+use refrain_sql::Traits;
 use refrain_wire::back::Status;
 use refrain_wire::tag::back;
 
@@ -93,6 +94,8 @@ pub(crate) struct Ledger {
     /// Segments begun and ended: a Sync, Query or FunctionCall ends one.
     sent: Segment,
     ended: Segment,
+    /// The last segment in which a transaction block may begin.
+    begins: Segment,
 }
 
 impl Default for Ledger {
@@ -105,6 +108,7 @@ impl Default for Ledger {
             open: false,
             sent: 1,
             ended: 0,
+            begins: 0,
         }
     }
 }
@@ -176,6 +180,9 @@ impl Ledger {
             mark if mark.is_mark() => self.open,
             owed => !owed.ends_segment(),
         };
+        if entry.traits.contains(Traits::BEGINS) {
+            self.begins = self.sent;
+        }
         self.sent = self.sent.wrapping_add(u64::from(entry.owed.ends_segment()));
         if self.entries.is_empty() {
             if let Fate::MadeUp(made) = entry.fate {
@@ -383,6 +390,11 @@ impl Ledger {
         }
     }
 
+    /// Whether a transaction block may have begun, and failed, in a segment that is not over.
+    pub(crate) fn may_have_failed(&self) -> bool {
+        self.is_unsettled(self.begins)
+    }
+
     /// Whether the settings have been asked for.
     pub(crate) fn is_probed(&self) -> bool {
         self.entries.iter().any(|entry| entry.fate == Fate::Swallow(Purpose::Probe))
@@ -528,6 +540,21 @@ mod tests {
         let failed = ledger.fail().unwrap();
         assert_eq!((failed.seq, failed.until, failed.open), (0, 3, false));
         assert_eq!(owed(&ledger), [Sync, Bind, Execute, Sync]);
+    }
+
+    #[test]
+    fn a_block_that_began_may_have_failed_until_its_segment_is_over() {
+        let mut ledger = Ledger::default();
+        ledger.push(Entry::new(Owed::Execute, Fate::Forward).with(Traits::BEGINS));
+        ledger.push(Entry::new(Owed::Parse, Fate::Forward));
+        assert!(!ledger.may_have_failed(), "what follows in the segment is skipped with it");
+        ledger.push(Entry::new(Owed::Sync, Fate::Forward));
+        assert!(ledger.may_have_failed());
+        ledger.settle(back::COMMAND_COMPLETE).unwrap();
+        ledger.fail().unwrap();
+        assert!(ledger.may_have_failed());
+        ledger.settle(back::READY_FOR_QUERY).unwrap();
+        assert!(!ledger.may_have_failed());
     }
 
     #[test]

@@ -93,7 +93,9 @@ impl Talk<'_> {
     fn parse_unnamed(&mut self, message: &Message<'_>, parse: &Parse<'_>) -> Result<usize, Stop> {
         self.pool().counters.client_parses += 1;
         let local = self.intern(parse.tail);
-        let known = self.unnamed_is(&local) && self.server.ledger.status() != Status::Failed;
+        let ledger = &self.server.ledger;
+        let fails = ledger.status() == Status::Failed || ledger.may_have_failed();
+        let known = !fails && self.unnamed_is(&local);
         let seq = if known {
             self.pool().counters.parses_answered += 1;
             self.make_up(Owed::Parse, Made::Parse)
@@ -186,10 +188,10 @@ impl Talk<'_> {
         let ledger = &self.server.ledger;
         // In a failed transaction PostgreSQL refuses a Parse, unless it is of what ends it (E3).
         match ledger.status() {
-            Status::Idle => Ok(true),
+            Status::Idle if !ledger.may_have_failed() => Ok(true),
             Status::Transaction if !ledger.has_unsettled() => Ok(true),
             Status::Failed if ledger.is_empty() => Ok(statement.scan.kind == Kind::TransactionEnd),
-            Status::Transaction | Status::Failed => Err(Stop::Gate),
+            Status::Idle | Status::Transaction | Status::Failed => Err(Stop::Gate),
         }
     }
 
