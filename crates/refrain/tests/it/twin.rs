@@ -33,7 +33,8 @@ impl House {
         for database in [name.to_owned(), direct(name)] {
             session.run(&format!("drop database if exists {database} with (force)"));
         }
-        session.run(&format!("create database {}", direct(name)));
+        let utf8 = "encoding 'UTF8' locale 'C' template template0";
+        session.run(&format!("create database {} {utf8}", direct(name)));
         let mut source = Session::open(postgres, &direct(name));
         source.run(setup);
         source.leave();

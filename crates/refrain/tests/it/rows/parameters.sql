@@ -287,7 +287,7 @@ select id from t where name = $$name '2'$$
 select id from t where name = $q$name 3$q$
 select id from t where name = $q$name $$ 4$q$
 
-select E'tab\there', E'\x41\101', E'it\'s'
+select E'tab\there', E'\x41\101', E'it\'s', E'\u00e9'
 select E'', E'\x42\102', E'\\'
 
 select 'pg_class'::regclass, 't'::regclass::text
