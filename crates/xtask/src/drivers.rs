@@ -23,26 +23,26 @@ pub const DRIVERS: &[Driver] = &[
     Driver { name: "psycopg", command: || python("smoke_psycopg.py") },
     Driver { name: "psycopg2", command: || python("smoke_psycopg2.py") },
     Driver { name: "node-postgres", command: || node("smoke.js") },
-    Driver { name: "pgx", command: || Ok(Command::new(provision::go()?)) },
+    Driver { name: "pgx", command: || built(provision::go) },
     Driver { name: "pgjdbc", command: || java("Smoke.java") },
     Driver { name: "asyncpg-suite", command: asyncpg_suite },
 ];
 
 /// Every client library's test against SQLite.
 pub const SQLITE_DRIVERS: &[Driver] = &[
-    Driver { name: "asyncpg", command: || python_with_sqlite("asyncpg") },
-    Driver { name: "psycopg", command: || python_with_sqlite("psycopg") },
-    Driver { name: "psycopg2", command: || python_with_sqlite("psycopg2") },
-    Driver { name: "pg8000", command: || python_with_sqlite("pg8000") },
-    Driver { name: "sqlalchemy-core", command: || python_with_sqlite("sqlalchemy-core") },
-    Driver { name: "sqlalchemy-orm", command: || python_with_sqlite("sqlalchemy-orm") },
-    Driver { name: "node-postgres", command: || node_with_sqlite("node-postgres") },
-    Driver { name: "postgres.js", command: || node_with_sqlite("postgres.js") },
-    Driver { name: "pgx", command: || of(provision::go_with_sqlite()?, "pgx") },
-    Driver { name: "lib/pq", command: || of(provision::go_with_sqlite()?, "pq") },
+    Driver { name: "asyncpg", command: || of("asyncpg", python("sqlite.py")) },
+    Driver { name: "psycopg", command: || of("psycopg", python("sqlite.py")) },
+    Driver { name: "psycopg2", command: || of("psycopg2", python("sqlite.py")) },
+    Driver { name: "pg8000", command: || of("pg8000", python("sqlite.py")) },
+    Driver { name: "sqlalchemy-core", command: || of("sqlalchemy-core", python("sqlite.py")) },
+    Driver { name: "sqlalchemy-orm", command: || of("sqlalchemy-orm", python("sqlite.py")) },
+    Driver { name: "node-postgres", command: || of("node-postgres", node("sqlite.js")) },
+    Driver { name: "postgres.js", command: || of("postgres.js", node("sqlite.js")) },
+    Driver { name: "pgx", command: || of("pgx", built(provision::go_with_sqlite)) },
+    Driver { name: "lib/pq", command: || of("pq", built(provision::go_with_sqlite)) },
     Driver { name: "pgjdbc", command: || java("Sqlite.java") },
-    Driver { name: "tokio-postgres", command: || of(provision::rust()?, "tokio-postgres") },
-    Driver { name: "sqlx", command: || of(provision::rust()?, "sqlx") },
+    Driver { name: "tokio-postgres", command: || of("tokio-postgres", built(provision::rust)) },
+    Driver { name: "sqlx", command: || of("sqlx", built(provision::rust)) },
 ];
 
 impl Driver {
@@ -55,15 +55,16 @@ impl Driver {
     }
 }
 
-fn python(script: &str) -> Result<Command> {
-    let mut command = Command::new(provision::python()?);
-    command.arg(workspace::root().join("drivers/python").join(script));
+/// The test of one library by a program that tests several.
+fn of(library: &str, program: Result<Command>) -> Result<Command> {
+    let mut command = program?;
+    command.arg(library);
     Ok(command)
 }
 
-fn python_with_sqlite(library: &str) -> Result<Command> {
-    let mut command = python("sqlite.py")?;
-    command.arg(library);
+fn python(script: &str) -> Result<Command> {
+    let mut command = Command::new(provision::python()?);
+    command.arg(workspace::root().join("drivers/python").join(script));
     Ok(command)
 }
 
@@ -75,17 +76,8 @@ fn node(script: &str) -> Result<Command> {
     Ok(command)
 }
 
-fn node_with_sqlite(library: &str) -> Result<Command> {
-    let mut command = node("sqlite.js")?;
-    command.arg(library);
-    Ok(command)
-}
-
-/// A program that tests several libraries.
-fn of(program: PathBuf, library: &str) -> Result<Command> {
-    let mut command = Command::new(program);
-    command.arg(library);
-    Ok(command)
+fn built(program: fn() -> Result<PathBuf>) -> Result<Command> {
+    Ok(Command::new(program()?))
 }
 
 fn java(program: &str) -> Result<Command> {

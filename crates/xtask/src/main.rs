@@ -2,13 +2,13 @@
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, reason = "a chore talks to the person at the terminal")]
 
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 
 use xtask::postgres::Version;
-use xtask::{bench, command, docs, provision, regress, soak, suite, tidy};
+use xtask::{bench, command, docs, provision, regress, soak, suite, tidy, workspace};
 
 /// Chores of the Refrain workspace.
 #[derive(Parser)]
@@ -89,7 +89,7 @@ fn run(chore: Chore) -> Result<bool> {
 }
 
 fn sim(arguments: &[String]) -> Result<()> {
-    let mut cargo = Command::new("cargo");
+    let mut cargo = workspace::cargo();
     cargo.args(["run", "--quiet", "--release", "--package", "refrain-sim", "--"]);
     command::run(cargo.args(arguments))
 }

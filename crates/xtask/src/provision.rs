@@ -151,7 +151,7 @@ pub fn go_with_sqlite() -> Result<PathBuf> {
 /// The test of Rust's drivers against SQLite, built.
 pub fn rust() -> Result<PathBuf> {
     let target = dir().join("rust");
-    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    let mut cargo = workspace::cargo();
     cargo.args(["build", "--quiet", "--locked", "--target-dir"]).arg(&target);
     command::run(cargo.current_dir(drivers().join("rust")))?;
     Ok(target.join("debug/refrain-smoke"))

@@ -79,11 +79,11 @@ fn or_one_failure(result: Result<Tally>) -> Tally {
 }
 
 fn fmt() -> Result<Tally> {
-    check(cargo().args(["fmt", "--all", "--check"]))
+    check(workspace::cargo().args(["fmt", "--all", "--check"]))
 }
 
 fn clippy() -> Result<Tally> {
-    let mut clippy = cargo();
+    let mut clippy = workspace::cargo();
     clippy.args(["clippy", "--quiet", "--workspace", "--all-targets", "--locked"]);
     check(clippy.args(["--", "--deny", "warnings"]))
 }
@@ -91,13 +91,13 @@ fn clippy() -> Result<Tally> {
 fn cargo_test() -> Result<Tally> {
     provision::postgres(Version::V15)?;
     provision::postgres(Version::V18)?;
-    command::tally(cargo().args(["test", "--workspace", "--no-fail-fast", "--locked"]))
+    command::tally(workspace::cargo().args(["test", "--workspace", "--no-fail-fast", "--locked"]))
 }
 
 /// Templates over all statements of PostgreSQL's own suite, which `cargo test` alone has not got.
 fn grammar() -> Result<Tally> {
     let scripts = provision::regression()?.suites.join("server/sql");
-    let mut test = cargo();
+    let mut test = workspace::cargo();
     test.args(["test", "--package", "refrain-grammar", "--test", "it", "--locked"]);
     command::tally(test.args(["--", "--ignored"]).env("REFRAIN_SUITE", scripts))
 }
@@ -173,16 +173,10 @@ fn check(command: &mut Command) -> Result<Tally> {
 
 /// A program of the workspace, optimised but without the release build's long link.
 pub fn built(package: &str, name: &str) -> Result<PathBuf> {
-    let mut cargo = cargo();
+    let mut cargo = workspace::cargo();
     cargo.args(["build", "--quiet", "--locked", "--package", package, "--bin", name]);
     cargo.args(["--profile", "quick", "--config", "profile.quick.inherits='release'"]);
     cargo.args(["--config", "profile.quick.lto=false"]);
     command::run(cargo.args(["--config", "profile.quick.codegen-units=16"]))?;
     Ok(workspace::target().join("quick").join(name))
-}
-
-fn cargo() -> Command {
-    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.current_dir(workspace::root());
-    cargo
 }

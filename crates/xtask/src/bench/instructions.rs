@@ -26,9 +26,9 @@ pub(super) fn run() -> Result<String> {
     if !has_program("valgrind") {
         provision::debian(&["valgrind"])?;
     }
-    let mut cargo = Command::new("cargo");
+    let mut cargo = workspace::cargo();
     cargo.args(["build", "--quiet", "--release", "--package", "refrain-engine"]);
-    command::run(cargo.args(["--example", "scripts"]).current_dir(workspace::root()))?;
+    command::run(cargo.args(["--example", "scripts"]))?;
     let program = workspace::target().join("release/examples/scripts");
     let listing = command::output(&mut Command::new(&program))?;
     let mut lines = Vec::new();

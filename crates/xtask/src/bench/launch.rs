@@ -245,9 +245,9 @@ fn pgbouncer_config(cluster: &Cluster, port: u16, dir: &Path, shape: &Shape) -> 
 /// Builds what `contenders` need that may be missing.
 pub fn prepare(contenders: &[Contender]) -> Result<()> {
     if contenders.iter().any(|contender| matches!(contender, Contender::Refrain { .. })) {
-        let mut cargo = Command::new("cargo");
+        let mut cargo = workspace::cargo();
         cargo.args(["build", "--quiet", "--release", "--package", "refrain"]);
-        command::run(cargo.current_dir(workspace::root()))?;
+        command::run(&mut cargo)?;
     }
     if contenders.contains(&Contender::Pgbouncer) && !Path::new(PGBOUNCER).is_file() {
         provision::debian(&["pgbouncer"])?;

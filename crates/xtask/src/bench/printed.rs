@@ -1,7 +1,5 @@
 //! Benchmarks that are programs of the crate they measure, and print Markdown.
 
-use std::process::Command;
-
 use anyhow::Result;
 
 use crate::command;
@@ -13,9 +11,9 @@ use super::facts;
 pub(super) fn run(benchmarks: &[(&str, &str)]) -> Result<String> {
     let mut text = facts::machine();
     for (package, name) in benchmarks {
-        let mut cargo = Command::new("cargo");
+        let mut cargo = workspace::cargo();
         cargo.args(["bench", "--quiet", "--package", package, "--bench", name]);
-        let tables = command::output(cargo.current_dir(workspace::root()))?;
+        let tables = command::output(&mut cargo)?;
         text.push('\n');
         text.push_str(tables.trim());
         text.push('\n');
