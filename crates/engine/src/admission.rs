@@ -19,7 +19,7 @@ use crate::run::{Admission, Run};
 use crate::settings;
 use crate::statement::is_stale;
 use crate::talk::Talk;
-use crate::templates::{Place, Refused, Stage};
+use crate::template::{Place, Refused, Stage};
 
 /// Type `interval`.
 const INTERVAL: u32 = 1186;

@@ -22,7 +22,8 @@ use crate::message::Message;
 use crate::run::Run;
 use crate::settings::Standing;
 use crate::talk::{Stop, Talk};
-use crate::templates::{Advice, Bounds, Place, Sight};
+use crate::template::{Bounds, Place};
+use crate::templates::{Advice, Sight};
 use crate::texts::Local;
 
 /// What a text may do to its session and be prepared all the same.

@@ -27,6 +27,7 @@ mod names;
 mod portals;
 mod slots;
 mod guard;
+mod template;
 mod templates;
 mod run;
 

@@ -17,7 +17,8 @@ use crate::ledger::Quiescent;
 use crate::settings::Profile;
 use crate::shared::{PoolSettings, PoolShared};
 use crate::stats::Counters;
-use crate::templates::{Bounds, Templates};
+use crate::template::Bounds;
+use crate::templates::Templates;
 use crate::time::Now;
 
 /// Startup settings that a server has accepted, kept at most.

@@ -1,7 +1,7 @@
 //! What a server knows of the text that it runs or is asked about.
 
 use crate::guard::Turn;
-use crate::templates::{Place, Refused};
+use crate::template::{Place, Refused};
 
 /// A text that is being run, and has been looked at.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use crate::server::{Custody, Server};
 use crate::snapshot::{
     ClientState, ClientView, PoolView, ServerState, ServerView, Snapshot, TemplateRow,
 };
-use crate::templates::{Refused, Stage, State, Template, Variant};
+use crate::template::{Refused, Stage, State, Template, Variant};
 use crate::time::Now;
 
 impl Engine {
