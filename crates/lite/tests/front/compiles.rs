@@ -172,3 +172,31 @@ fn what_writes_is_described_by_what_it_wrote() {
     client.describe("P").execute("", 0);
     assert_eq!(client.sync(), ["parsed", "bound", "no data", "DELETE 1", "ready I"]);
 }
+
+#[test]
+fn a_portal_in_the_midst_of_its_rows_and_the_same_text_again() {
+    let place = Place::new();
+    let mut client = place.client();
+    client.query("CREATE TABLE t (id INTEGER PRIMARY KEY); INSERT INTO t VALUES (1), (2), (3)");
+    let text = "SELECT id FROM t ORDER BY id";
+    for _ in 0..2 {
+        assert_eq!(client.query(text)[1], "row 1");
+    }
+    let before = stats(&place);
+    client.query("BEGIN");
+    client.parse("one", text, &[]).bind(("p", "one"), 0, &[], 0).execute("p", 1);
+    assert_eq!(client.sync(), ["parsed", "bound", "row 1", "suspended", "ready T"]);
+    client.parse("two", text, &[]).bind(("q", "two"), 0, &[], 0).execute("q", 0);
+    let all = ["parsed", "bound", "row 1", "row 2", "row 3", "SELECT 3", "ready T"];
+    assert_eq!(client.sync(), all);
+    assert_eq!(client.execute("p", 0).sync(), ["row 2", "row 3", "SELECT 2", "ready T"]);
+    client.query("COMMIT");
+    let after = stats(&place);
+    assert_eq!(after.busy_misses - before.busy_misses, 1);
+    let mut kept = 0;
+    place.pool.inspect(|connection| {
+        let statements = connection.statement_stats();
+        kept += statements.iter().filter(|statement| statement.sql == text).count();
+    });
+    assert_eq!(kept, 1);
+}
