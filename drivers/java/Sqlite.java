@@ -25,6 +25,7 @@ final class Sqlite {
         CHECKS.put("generated keys", Sqlite::generatedKeys);
         CHECKS.put("a duplicate key has its code", Sqlite::duplicateKey);
         CHECKS.put("rollback undoes", Sqlite::rollbackUndoes);
+        CHECKS.put("a column that another client adds is seen", Sqlite::newColumn);
     }
 
     private static void ensure(boolean holds, String what) {
@@ -107,11 +108,38 @@ final class Sqlite {
         }
     }
 
-    public static void main(String[] arguments) throws SQLException {
+    private static int columns(PreparedStatement statement) throws SQLException {
+        statement.setInt(1, 1);
+        try (ResultSet rows = statement.executeQuery()) {
+            ensure(rows.next() && "one".equals(rows.getString(2)), "wrong row");
+            return rows.getMetaData().getColumnCount();
+        }
+    }
+
+    /** pgjdbc prepares anew by itself. */
+    private static void newColumn(Connection db) throws SQLException {
+        try (PreparedStatement statement = db.prepareStatement("SELECT * FROM " + TABLE + " WHERE id = ?")) {
+            for (int turn = 0; turn < 10; turn++) {
+                ensure(columns(statement) == 2, "wrong columns");
+            }
+            try (Connection other = connect()) {
+                run(other, "ALTER TABLE " + TABLE + " ADD COLUMN hp integer DEFAULT 7");
+            }
+            for (int turn = 0; turn < 10; turn++) {
+                ensure(columns(statement) == 3, "wrong columns");
+            }
+        }
+    }
+
+    private static Connection connect() throws SQLException {
         Map<String, String> of = System.getenv();
         String place = of.get("PGHOST") + ":" + of.get("PGPORT") + "/" + of.get("PGDATABASE");
+        return DriverManager.getConnection("jdbc:postgresql://" + place, of.get("PGUSER"), "");
+    }
+
+    public static void main(String[] arguments) throws SQLException {
         int failed = 0;
-        try (Connection db = DriverManager.getConnection("jdbc:postgresql://" + place, of.get("PGUSER"), "")) {
+        try (Connection db = connect()) {
             run(db, "DROP TABLE IF EXISTS " + TABLE);
             run(db, "CREATE TABLE " + TABLE + " (id integer PRIMARY KEY, name text NOT NULL UNIQUE)");
             run(db, "INSERT INTO " + TABLE + " VALUES (1, 'one'), (2, 'two')");

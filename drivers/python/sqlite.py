@@ -9,6 +9,7 @@ from checks import CHECKS, Report, check
 TABLE = "smoke_sqlite_" + sys.argv[1].replace("-", "_")
 DDL = f"CREATE TABLE {TABLE} (id integer PRIMARY KEY, name text NOT NULL UNIQUE)"
 LOOKUP = f"SELECT name FROM {TABLE} WHERE id = %s"
+ALL = f"SELECT * FROM {TABLE} WHERE id = %s"
 INSERT = f"INSERT INTO {TABLE} (name) VALUES (%s) RETURNING id"
 
 
@@ -28,6 +29,14 @@ class DbApi:
     def run(self, sql):
         self.one(sql)
         self.db.commit()
+
+    def all_of(self, number):
+        cursor = self.db.cursor()
+        cursor.execute(ALL, (number,))
+        row = list(cursor.fetchone())
+        cursor.close()
+        self.db.commit()
+        return row
 
     def name_of(self, number):
         name = self.one(LOOKUP, number)
@@ -81,6 +90,9 @@ class Asyncpg:
         except self.unique:
             return True
 
+    def all_of(self, number):
+        return list(self.wait(self.db.fetchrow(ALL.replace("%s", "$1"), number)))
+
     def add_and_undo(self, name):
         transaction = self.db.transaction()
         self.wait(transaction.start())
@@ -112,6 +124,10 @@ class Alchemy:
         with self.engine.connect() as db:
             named = self.sa.select(self.table.c.name).where(self.table.c.id == number)
             return db.execute(named).scalar()
+
+    def all_of(self, number):
+        with self.engine.connect() as db:
+            return list(db.execute(self.sa.text(ALL.replace("%s", str(number)))).one())
 
     def insert(self, db, name):
         return db.execute(self.table.insert().values(name=name).returning(self.table.c.id)).scalar()
@@ -225,6 +241,15 @@ def a_duplicate_key_is_the_librarys_own_error(db):
 def rollback_undoes(db):
     assert db.add_and_undo("four") == 4
     assert db.name_of(4) is None
+
+
+@check
+def a_column_that_another_client_adds_is_seen(db):
+    for _ in range(10):
+        assert db.all_of(1) == [1, "one"]
+    LIBRARIES[sys.argv[1]]().run(f"ALTER TABLE {TABLE} ADD COLUMN hp integer DEFAULT 7")
+    for _ in range(3):
+        assert db.all_of(1) == [1, "one", 7]
 
 
 def main():

@@ -40,6 +40,7 @@ var libraries = map[string]library{
 // A test holds what its checks use.
 type test struct {
 	ctx            context.Context
+	pool           *sql.DB
 	db             *sql.Conn
 	code           func(error) string
 	table          string
@@ -55,6 +56,7 @@ var checks = []struct {
 	{"insert returning", (*test).insertReturning},
 	{"a duplicate key has its code", (*test).duplicateKey},
 	{"rollback undoes", (*test).rollbackUndoes},
+	{"a column that another client adds is seen", (*test).newColumn},
 }
 
 func must(err error) {
@@ -125,6 +127,51 @@ func (t *test) rollbackUndoes() {
 	ensure(t.nameOf(4) == "", "it is still there")
 }
 
+// columns counts those of a row.
+func (t *test) columns() (int, error) {
+	rows, err := t.db.QueryContext(t.ctx, "SELECT * FROM "+t.table+" WHERE id = $1", 1)
+	if err != nil {
+		return 0, err
+	}
+	defer rows.Close()
+	names, err := rows.Columns()
+	if err != nil {
+		return 0, err
+	}
+	values := make([]any, len(names))
+	places := make([]any, len(names))
+	for place := range values {
+		places[place] = &values[place]
+	}
+	for rows.Next() {
+		if err := rows.Scan(places...); err != nil {
+			return 0, err
+		}
+	}
+	return len(names), rows.Err()
+}
+
+// newColumn lets the first query after it fail: then the library prepares anew.
+func (t *test) newColumn() {
+	for range 10 {
+		count, err := t.columns()
+		must(err)
+		ensure(count == 2, "wrong columns")
+	}
+	_, err := t.pool.ExecContext(t.ctx, "ALTER TABLE "+t.table+" ADD COLUMN hp integer DEFAULT 7")
+	must(err)
+	if count, err := t.columns(); err != nil {
+		ensure(t.code(err) == "0A000", fmt.Sprintf("expected 0A000, not %v", err))
+	} else {
+		ensure(count == 3, "wrong columns")
+	}
+	for range 3 {
+		count, err := t.columns()
+		must(err)
+		ensure(count == 3, "wrong columns")
+	}
+}
+
 // passes runs one check and says whether it held.
 func (t *test) passes(name string, run func(*test)) (passed bool) {
 	defer func() {
@@ -148,7 +195,7 @@ func main() {
 	must(err)
 	table := "smoke_sqlite_" + name
 	t := &test{
-		ctx: ctx, db: db, code: library.code, table: table,
+		ctx: ctx, pool: pool, db: db, code: library.code, table: table,
 		lookup: "SELECT name FROM " + table + " WHERE id = $1",
 		insert: "INSERT INTO " + table + " (name) VALUES ($1) RETURNING id",
 	}

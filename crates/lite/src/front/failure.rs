@@ -43,11 +43,21 @@ pub(crate) struct Failure {
     pub(crate) hint: Cow<'static, str>,
     /// Where in the text, in characters from 1; 0 for nowhere.
     pub(crate) position: usize,
+    /// Where PostgreSQL raises it, for those errors that clients know by that.
+    pub(crate) routine: &'static str,
 }
 
 impl Failure {
     pub(crate) fn new(sqlstate: &'static str, message: impl Into<Cow<'static, str>>) -> Self {
-        Self { sqlstate, message: message.into(), hint: Cow::Borrowed(""), position: 0 }
+        let (message, hint) = (message.into(), Cow::Borrowed(""));
+        Self { sqlstate, message, hint, position: 0, routine: "" }
+    }
+
+    /// A prepared statement has another shape than the client knows. Drivers and poolers prepare anew on it; they know it by
+    /// where PostgreSQL raises it.
+    pub(crate) fn stale_plan() -> Self {
+        let routine = "RevalidateCachedQuery";
+        Self { routine, ..Self::unsupported("cached plan must not change result type") }
     }
 
     /// The same with a word on what to do about it.
@@ -107,6 +117,7 @@ impl Failure {
             (field::MESSAGE, &*self.message),
             (field::HINT, &*self.hint),
             (field::POSITION, &position),
+            (field::ROUTINE, self.routine),
         ];
         write::message(out, tag, |out| {
             for (code, value) in fields.iter().filter(|(_, value)| !value.is_empty()) {
@@ -136,6 +147,11 @@ mod tests {
         assert_eq!(fields.sqlstate(), b"42601");
         assert_eq!(fields.get(field::POSITION), Some(&b"12"[..]));
         assert_eq!(fields.get(field::HINT), Some(&b"look"[..]));
+        assert_eq!(fields.get(field::ROUTINE), None);
         assert!(!fields.is_fatal());
+        out.clear();
+        Failure::stale_plan().write(&mut out, "ERROR");
+        let fields = Fields(&out[5..]);
+        assert_eq!(fields.get(field::ROUTINE), Some(&b"RevalidateCachedQuery"[..]));
     }
 }

@@ -9,7 +9,7 @@ use refrain_wire::write;
 use crate::front::command::Command;
 use crate::front::decode::{self, Given};
 use crate::front::encode::Format;
-use crate::front::failure::{Failure, state};
+use crate::front::failure::Failure;
 use crate::front::shape::{Formats, Shape, count};
 use crate::front::types::Type;
 use crate::statement::Parked;
@@ -91,7 +91,7 @@ impl Prepared {
         if Arc::ptr_eq(known, shape) || known.columns == shape.columns {
             return Ok(());
         }
-        Err(Failure::new(state::NOT_SUPPORTED, "cached plan must not change result type"))
+        Err(Failure::stale_plan())
     }
 
     /// Appends the ParameterDescription.

@@ -96,6 +96,15 @@ fn another_sqlite_s_schema_change_is_seen() {
     assert_eq!(session.ask(&unnamed).words(), "1 2 D(2,bat,7) C(SELECT 1) Z(I)");
     let reply = session.ask(&run);
     assert_eq!(reply.code(), "0A000", "{}", reply.words());
+    let anew =
+        [parse("s2", "select * from monster where id = $1"), Msg::DescribeStatement("s2".into())];
+    let anew = anew.into_iter().chain([bind("s2", &["1"]), execute(), Msg::Sync]);
+    assert_eq!(
+        session.ask(&anew.collect::<Vec<_>>()).words(),
+        "1 t T 2 D(1,slime,7) C(SELECT 1) Z(I)"
+    );
+    let run = [bind("s2", &["2"]), execute(), Msg::Sync];
+    assert_eq!(session.ask(&run).words(), "2 D(2,bat,7) C(SELECT 1) Z(I)");
 }
 
 /// Two lines would leave it to SQLite who writes, which waits for no line.
