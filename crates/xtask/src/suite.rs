@@ -98,14 +98,14 @@ fn cargo_test() -> Result<Tally> {
 fn grammar() -> Result<Tally> {
     let scripts = provision::regression()?.suites.join("server/sql");
     let mut test = workspace::cargo();
-    test.args(["test", "--package", "refrain-grammar", "--test", "it", "--locked"]);
+    test.args(["test", "--package", "refrain-grammar", "--test", "it", "--locked"]).args(QUICK);
     command::tally(test.args(["--", "--ignored"]).env("REFRAIN_SUITE", scripts))
 }
 
 /// Seeds of the simulator that every run of the suite tries.
 fn sim() -> Result<Tally> {
     let mut sim = Command::new(built("refrain-sim", "sim")?);
-    check(sim.args(["--seeds", "10000"]))
+    check(sim.args(["--seeds", "5000"]))
 }
 
 /// Random messages through the proxy and directly, compared, with each version of PostgreSQL.
@@ -171,12 +171,22 @@ fn check(command: &mut Command) -> Result<Tally> {
     Ok(Tally { passed: 1, failed: 0 })
 }
 
+/// What has cargo optimise, without the release build's long link.
+const QUICK: [&str; 8] = [
+    "--profile",
+    "quick",
+    "--config",
+    "profile.quick.inherits='release'",
+    "--config",
+    "profile.quick.lto=false",
+    "--config",
+    "profile.quick.codegen-units=16",
+];
+
 /// A program of the workspace, optimised but without the release build's long link.
 pub fn built(package: &str, name: &str) -> Result<PathBuf> {
     let mut cargo = workspace::cargo();
     cargo.args(["build", "--quiet", "--locked", "--package", package, "--bin", name]);
-    cargo.args(["--profile", "quick", "--config", "profile.quick.inherits='release'"]);
-    cargo.args(["--config", "profile.quick.lto=false"]);
-    command::run(cargo.args(["--config", "profile.quick.codegen-units=16"]))?;
+    command::run(cargo.args(QUICK))?;
     Ok(workspace::target().join("quick").join(name))
 }

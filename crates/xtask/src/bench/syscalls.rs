@@ -25,7 +25,7 @@ use super::report::table;
 /// Transactions of each client in the shorter run with one client.
 const TRANSACTIONS_ALONE: u32 = 1_000;
 /// The same with many.
-const TRANSACTIONS_MANY: u32 = 100;
+const TRANSACTIONS_MANY: u32 = 1_000;
 const CLIENTS_MANY: u32 = 64;
 /// How long `strace` may need to attach itself to all threads.
 const ATTACH: Duration = Duration::from_millis(500);
