@@ -295,8 +295,11 @@ impl World {
         backend.session.handle(tag, body, hit);
         let ends = matches!(tag, front::QUERY | front::SYNC | front::FUNCTION_CALL);
         if ends || backend.session.is_quiet() {
-            backend.segment = None;
-            backend.left = backend.session.leftovers();
+            let left = backend.session.leftovers();
+            // Where nothing in the segment says whose it is, what it leaves may be the next client's own.
+            if backend.segment.take().is_some() || left.is_empty() {
+                backend.left = left;
+            }
         }
     }
 
