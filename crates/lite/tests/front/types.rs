@@ -60,6 +60,42 @@ fn values_go_in_and_come_out_in_both_formats() {
 }
 
 #[test]
+fn each_type_comes_out_as_it_went_in_as_text_and_as_bytes() {
+    let place = Place::new();
+    let mut client = place.client();
+    client.query("CREATE TABLE t (i INTEGER, f REAL, b BOOL, x BYTEA, s TEXT)");
+    let long = vec![b'a'; 1 << 20];
+    let (seven, half) = ((-7i64).to_be_bytes(), 1.5f64.to_be_bytes());
+    let cases: [(&str, u32, &[u8], &[u8]); 6] = [
+        ("i", 20, b"-7", &seven),
+        ("f", 701, b"1.5", &half),
+        ("b", 16, b"t", &[1]),
+        ("x", 17, b"\\x00ff", &[0, 0xff]),
+        ("s", 25, b"", b""),
+        ("s", 25, &long, &long),
+    ];
+    for (column, oid, text, bytes) in cases {
+        for (format, value) in [(0, text), (1, bytes)] {
+            client.query("DELETE FROM t");
+            client.parse("", &format!("INSERT INTO t ({column}) VALUES ($1)"), &[oid]);
+            client.bind(("", ""), format, &[Some(value)], 0).execute("", 0);
+            assert_eq!(client.sync()[2], "INSERT 0 1");
+            for (format, value) in [(0, text), (1, bytes)] {
+                client.parse("", &format!("SELECT {column} FROM t"), &[]);
+                client.bind(("", ""), 0, &[], format).execute("", 0);
+                let row = format!("row {}", String::from_utf8_lossy(value));
+                assert!(client.sync()[2] == row, "{column} in format {format}");
+            }
+        }
+    }
+    for format in [0, 1] {
+        client.parse("", "SELECT $1", &[20]);
+        client.bind(("", ""), format, &[None], format).execute("", 0);
+        assert_eq!(client.sync()[2], "row null");
+    }
+}
+
+#[test]
 fn a_text_in_a_column_of_numbers_is_told() {
     let place = Place::new();
     let mut client = place.client();
