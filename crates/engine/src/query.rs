@@ -159,7 +159,17 @@ impl Talk<'_> {
         let out = self.ports.out(self.client.conn);
         write_made(out, made);
         write::ready(out, status);
+        if status == Status::Transaction {
+            self.drop_unnamed_portal();
+        }
         message.bytes.len()
+    }
+
+    /// Any query string drops the unnamed portal, which a transaction block keeps otherwise.
+    fn drop_unnamed_portal(&mut self) {
+        write::close_portal(self.out(), b"");
+        self.owe_us(Owed::Close, Purpose::Prepare, 0);
+        self.end_segment(Purpose::Prepare);
     }
 
     /// EXECUTE of a protocol statement: prepared first, with a Sync of its own, so that a Parse that fails
