@@ -15,7 +15,7 @@ use refrain_wire::write;
 
 use crate::guard::Turn;
 use crate::ledger::{Entry, Fate, Owed, Purpose};
-use crate::run::{Admission, Run};
+use crate::run::{Admission, Finding, Run, is_passing};
 use crate::settings;
 use crate::statement::is_stale;
 use crate::talk::Talk;
@@ -59,7 +59,7 @@ impl Talk<'_> {
             writes: !plan.writes.is_empty(),
             columns: None,
             same: false,
-            refused: None,
+            finding: Finding::Fit,
         };
         self.server.admission = Some(Box::new(admission));
     }
@@ -83,14 +83,14 @@ impl Talk<'_> {
         let interval = |oid: &[u8; 4]| u32::from_be_bytes(*oid) == INTERVAL;
         let types = body.get(2..).unwrap_or_default();
         if entry.statement != 0 && admission.writes && types.as_chunks().0.iter().any(interval) {
-            admission.refused = Some(Some(Refused::Interval));
+            admission.finding = Finding::Refused(Refused::Interval);
         }
     }
 
     /// What a text writes to is no plain table.
     pub(crate) fn asked_row(&mut self) {
         if let Some(admission) = &mut self.server.admission {
-            admission.refused = Some(Some(Refused::Rewritten));
+            admission.finding = Finding::Refused(Refused::Rewritten);
         }
     }
 
@@ -111,8 +111,10 @@ impl Talk<'_> {
         // What the text is refused for as it was sent is not the template's fault.
         let passes = entry.statement == 0 || is_passing(fields);
         let sqlstate = fields.sqlstate().first_chunk().copied().unwrap_or_default();
-        let why = Refused::Server(sqlstate);
-        admission.refused = Some((!passes).then_some(why));
+        admission.finding = match passes {
+            true => Finding::Unknown,
+            false => Finding::Refused(Refused::Server(sqlstate)),
+        };
         debug_assert!(entry.fate == Fate::Swallow(Purpose::Admit), "it was asked");
     }
 
@@ -120,27 +122,27 @@ impl Talk<'_> {
     pub(crate) fn asked(&mut self) {
         let now = self.now;
         let Some(admission) = self.server.admission.take() else { return };
-        let Admission { place, epoch, same, refused, .. } = *admission;
-        let refused = match refused {
-            None if !same => Some(Some(Refused::Shape)),
-            refused => refused,
+        let Admission { place, epoch, same, finding, .. } = *admission;
+        let finding = match finding {
+            Finding::Fit if !same => Finding::Refused(Refused::Shape),
+            finding => finding,
         };
         let pool = self.hub.pool(self.server.pool);
         let bounds = pool.bounds();
         if let Some(variant) = pool.templates.at(place)
             && let Stage::Asked { local, .. } = &variant.stage
         {
-            match refused {
-                None => {
+            match finding {
+                Finding::Fit => {
                     variant.stage = Stage::Ready { local: local.clone(), epoch, since: now };
                 }
-                Some(Some(why)) => variant.stage = Stage::Never { why, epoch, since: now },
-                Some(None) => variant.recount(&bounds),
+                Finding::Refused(why) => variant.stage = Stage::Never { why, epoch, since: now },
+                Finding::Unknown => variant.recount(&bounds),
             }
         }
-        match refused {
-            None => pool.counters.auto_admissions += 1,
-            Some(_) => pool.counters.auto_refusals += 1,
+        match finding {
+            Finding::Fit => pool.counters.auto_admissions += 1,
+            Finding::Unknown | Finding::Refused(_) => pool.counters.auto_refusals += 1,
         }
         pool.wake();
     }
@@ -181,7 +183,7 @@ impl Talk<'_> {
     pub(crate) fn runs_again(&mut self, entry: &Entry, fields: &Fields<'_>) -> bool {
         let stale = is_stale(fields);
         let Some(run) = &mut self.server.run else { return false };
-        if run.turn == Turn::Simple || run.bound || !run.alone || is_passing(fields) {
+        if !run.may_be_repeated(fields) {
             run.failed = true;
             run.held.clear();
             // A value that names something that is not there would be refused in the text as well.
@@ -275,13 +277,6 @@ fn tail(plan: &Plan, text: &[u8], spans: &[Span]) -> Vec<u8> {
     tail.extend_from_slice(&u16::try_from(oids.len()).unwrap_or(u16::MAX).to_be_bytes());
     oids.iter().for_each(|oid| tail.extend_from_slice(&oid.to_be_bytes()));
     tail
-}
-
-/// Whether an error says nothing of the text: somebody intervened, or something ran out.
-fn is_passing(fields: &Fields<'_>) -> bool {
-    // Connection, transaction rollback, resources, object state, operator intervention, system.
-    let classes: [&[u8]; 6] = [b"08", b"40", b"53", b"55", b"57", b"58"];
-    fields.sqlstate().get(..2).is_some_and(|class| classes.contains(&class))
 }
 
 /// The fields of an error about a statement, as they would be about the text. `bind` says that it came for the values:

@@ -59,7 +59,7 @@ impl Talk<'_> {
         }
         if self.server.admission.is_some()
             || !is_plain(scan)
-            || !self.client.current().reads.is_plain
+            || !self.client.current().reads.is_plain()
         {
             return Ok(None);
         }
@@ -117,7 +117,7 @@ impl Talk<'_> {
             }
             Advice::Admit(place, plan) => {
                 self.ask(place, &plan, text, spans);
-                if bounds.is_eager() { Err(Stop::Gate) } else { Ok(None) }
+                if bounds.is_eager() { Err(self.wait_for_news()) } else { Ok(None) }
             }
             Advice::Run(place, plan, local) => {
                 let run = Prepared { place, plan: &plan, local: &local, bounds: &bounds };

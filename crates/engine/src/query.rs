@@ -29,9 +29,7 @@ impl Talk<'_> {
             true => read::query_text(message.body())?,
             false => message.body(),
         };
-        let backslash = self.client.profile.get(b"standard_conforming_strings") == Some(b"off");
-        let scan =
-            if backslash { refrain_sql::scan_with(text, true) } else { refrain_sql::scan(text) };
+        let scan = refrain_sql::scan_with(text, self.client.profile.reads.backslash);
         if self.client.managed
             && let Some(used) = self.speaks_of_statements(message, text, &scan)?
         {

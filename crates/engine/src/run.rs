@@ -1,5 +1,7 @@
 //! What a server knows of the text that it runs or is asked about.
 
+use refrain_wire::back::Fields;
+
 use crate::guard::Turn;
 use crate::template::{Place, Refused};
 
@@ -52,6 +54,18 @@ impl Run {
     pub(crate) fn holds(&self) -> bool {
         self.turn == Turn::Prepared || self.again.is_some()
     }
+
+    /// Whether what failed like this has done nothing, and is to be run as it was sent.
+    pub(crate) fn may_be_repeated(&self, fields: &Fields<'_>) -> bool {
+        self.turn == Turn::Prepared && self.alone && !self.bound && !is_passing(fields)
+    }
+}
+
+/// Whether an error says nothing of the text: somebody intervened, or something ran out.
+pub(crate) fn is_passing(fields: &Fields<'_>) -> bool {
+    // Connection, transaction rollback, resources, object state, operator intervention, system.
+    let classes: [&[u8]; 6] = [b"08", b"40", b"53", b"55", b"57", b"58"];
+    fields.sqlstate().get(..2).is_some_and(|class| classes.contains(&class))
 }
 
 /// A server is asked about a template.
@@ -66,6 +80,17 @@ pub(crate) struct Admission {
     pub(crate) columns: Option<u64>,
     /// Whether those of the statement are the same.
     pub(crate) same: bool,
-    /// Why it is refused: for now where nothing is to be remembered.
-    pub(crate) refused: Option<Option<Refused>>,
+    /// What was found out beside that.
+    pub(crate) finding: Finding,
+}
+
+/// What a server said against a template.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Finding {
+    /// Nothing.
+    Fit,
+    /// It could not say: it is asked another time.
+    Unknown,
+    /// The template is refused.
+    Refused(Refused),
 }

@@ -278,7 +278,7 @@ fn idle_error(server: &mut Server, fields: &Fields<'_>) -> Idle {
     let ours = Fate::Swallow(Purpose::Reset);
     server.close_needed |= failed.early_syncs || failed.entry.fate == ours;
     let again = failed.entry.fate == Fate::Swallow(Purpose::Autoprepare)
-        && server.run.as_ref().is_some_and(|run| run.alone && !run.bound);
+        && server.run.as_ref().is_some_and(|run| run.may_be_repeated(fields));
     match failed.open {
         true => Idle::Open,
         false if again => Idle::Again,

@@ -72,8 +72,10 @@ pub(crate) struct Profile {
 /// How the bytes of a text are read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reads {
-    /// Whether a backslash is a character like any other in `'…'`, and no byte below 0x80 is part of a longer character.
-    pub(crate) is_plain: bool,
+    /// Whether a backslash escapes in `'…'` (`standard_conforming_strings`).
+    pub(crate) backslash: bool,
+    /// Whether a byte below 0x80 may be part of a longer character.
+    pub(crate) is_wide: bool,
     /// Whether characters are UTF-8's.
     pub(crate) is_utf8: bool,
 }
@@ -86,11 +88,16 @@ impl Reads {
     fn under(settings: &Edit) -> Self {
         let encoding = settings.get(b"client_encoding").unwrap_or_default();
         let is = |name: &str| encoding.eq_ignore_ascii_case(name.as_bytes());
-        let backslash = settings.get(b"standard_conforming_strings") == Some(b"off");
         Self {
-            is_plain: !backslash && !WIDE.iter().any(|name| is(name)),
+            backslash: settings.get(b"standard_conforming_strings") == Some(b"off"),
+            is_wide: WIDE.iter().any(|name| is(name)),
             is_utf8: ["UTF8", "UTF-8", "UNICODE"].iter().any(|name| is(name)),
         }
+    }
+
+    /// Whether a byte is what it looks like, wherever it stands.
+    pub(crate) fn is_plain(self) -> bool {
+        !self.backslash && !self.is_wide
     }
 }
 
