@@ -13,7 +13,7 @@ use crate::ledger::{Entry, Fate, Owed, Purpose, Refusal};
 use crate::message::Message;
 use crate::names::Name;
 use crate::slots::Unnamed;
-use crate::talk::{Place, Stop, Talk};
+use crate::talk::{Called, Stop, Talk};
 use crate::texts::Local;
 use crate::undo::{ClientUndo, ServerUndo};
 
@@ -38,8 +38,8 @@ impl Talk<'_> {
         if portal.is_some() && !self.has_room_for(bind.portal, &local)? {
             return Ok(self.refuse_bind(message, &bind, local.statement.id, Refusal::Portals));
         }
-        let place = self.place(bind.statement, &local);
-        self.send_bind(message, &bind, &local, place);
+        let called = self.called(bind.statement, &local);
+        self.send_bind(message, &bind, &local, called);
         let entry = Entry::new(Owed::Bind, Fate::Forward).about(local.statement.id);
         self.owe(entry.called(bind.statement));
         self.client.portals.set(bind.portal, portal, self.server.ledger.segment());
@@ -57,9 +57,9 @@ impl Talk<'_> {
         }
     }
 
-    /// Where a statement is used that the client calls `name`.
+    /// What the server calls a statement that is used, and that the client calls `name`.
     #[inline]
-    fn place(&mut self, name: &[u8], local: &Rc<Local>) -> Place {
+    fn called(&mut self, name: &[u8], local: &Rc<Local>) -> Called {
         if !name.is_empty() || self.is_foreign(local) {
             return self.ensure(local);
         }
@@ -72,21 +72,21 @@ impl Talk<'_> {
             self.pool().counters.prepare_misses += 1;
             self.send_parse_unnamed(local, Fate::Swallow(Purpose::Prepare));
         }
-        Place::Unnamed
+        Called::Unnamed
     }
 
     /// Sends the Bind with the name the server knows; all behind the names as it is.
     #[inline]
-    fn send_bind(&mut self, message: &Message<'_>, bind: &Bind<'_>, local: &Local, place: Place) {
+    fn send_bind(&mut self, message: &Message<'_>, bind: &Bind<'_>, local: &Local, called: Called) {
         let old = bind.names_bytes();
-        let name_bytes = match place {
-            Place::Named(generation) => local.statement.name_bytes(generation),
-            Place::Unnamed => 0,
+        let name_bytes = match called {
+            Called::Named(generation) => local.statement.name_bytes(generation),
+            Called::Unnamed => 0,
         };
         self.rewritten_header(message, old, bind.portal.len() + name_bytes + 2);
         let out = self.ports.out(self.server.conn);
         write::string(out, bind.portal);
-        if let Place::Named(generation) = place {
+        if let Called::Named(generation) = called {
             local.statement.write_name(out, generation);
         }
         out.push(0);
@@ -148,10 +148,10 @@ impl Talk<'_> {
             self.owe(Entry::new(Owed::DescribeStatement, Fate::Forward));
             return Ok(message.bytes.len());
         };
-        let place = self.place_described(name, &local);
+        let called = self.called_described(name, &local);
         let mut known = std::mem::take(&mut self.hub.scratch);
         known.clear();
-        if let Place::Named(generation) = place {
+        if let Called::Named(generation) = called {
             local.statement.write_name(&mut known, generation);
         }
         write::describe_statement(self.ports.out(self.server.conn), &known);
@@ -162,12 +162,12 @@ impl Talk<'_> {
     }
 
     /// Describe is no use: a statement that is only looked at is not worth a name yet.
-    fn place_described(&mut self, name: &[u8], local: &Rc<Local>) -> Place {
+    fn called_described(&mut self, name: &[u8], local: &Rc<Local>) -> Called {
         if name.is_empty() {
-            return self.place(name, local);
+            return self.called(name, local);
         }
         if self.server.slots.peek(local.statement.id).is_none() && self.unnamed_is(local) {
-            return Place::Unnamed;
+            return Called::Unnamed;
         }
         self.ensure(local)
     }

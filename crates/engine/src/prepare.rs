@@ -26,7 +26,7 @@ use crate::names::{ClientStatement, Held, Name};
 use crate::settings::{self, Standing};
 use crate::slots::{Served, Slot, Unnamed};
 use crate::statement::{Identity, reads_constants};
-use crate::talk::{Place, Stop, Talk};
+use crate::talk::{Called, Stop, Talk};
 use crate::texts::Local;
 use crate::undo::{ClientUndo, ServerUndo};
 
@@ -290,12 +290,12 @@ impl Talk<'_> {
 
     /// Sees that the server has the statement, and says what it is called there.
     #[inline]
-    pub(crate) fn ensure(&mut self, local: &Rc<Local>) -> Place {
+    pub(crate) fn ensure(&mut self, local: &Rc<Local>) -> Called {
         let statement = &local.statement;
         local.count_use();
         if let Some(generation) = self.server.has(statement) {
             self.count_hit();
-            return Place::Named(generation);
+            return Called::Named(generation);
         }
         let held = self.server.slots.peek(statement.id).is_some();
         // A Parse amid a segment counts as a command there: a portal before it that is not done would be done.
@@ -303,7 +303,7 @@ impl Talk<'_> {
         if !held && goes_on && self.unnamed_is(local) {
             local.used();
             self.count_hit();
-            return Place::Unnamed;
+            return Called::Unnamed;
         }
         self.prepare(local)
     }
@@ -314,7 +314,7 @@ impl Talk<'_> {
     }
 
     /// Sends the statement that the server lacks.
-    fn prepare(&mut self, local: &Rc<Local>) -> Place {
+    fn prepare(&mut self, local: &Rc<Local>) -> Called {
         self.server.misses += 1;
         self.pool().counters.prepare_misses += 1;
         let fate = Fate::Swallow(Purpose::Prepare);
@@ -323,10 +323,10 @@ impl Talk<'_> {
         }
         if local.used() {
             self.send_parse_named(local, fate);
-            Place::Named(local.statement.generation())
+            Called::Named(local.statement.generation())
         } else {
             self.send_parse_unnamed(local, fate);
-            Place::Unnamed
+            Called::Unnamed
         }
     }
 
@@ -341,7 +341,7 @@ impl Talk<'_> {
 
     /// Prepares a statement under the settings of its Parse, which decide what its text means (E57), and goes back
     /// to the client's. In a segment of its own where there is none yet, so as not to count in the client's.
-    fn prepare_foreign(&mut self, local: &Rc<Local>) -> Place {
+    fn prepare_foreign(&mut self, local: &Rc<Local>) -> Called {
         let (own, other) = (self.client.current().clone(), local.profile.clone());
         let alone = !self.server.ledger.is_open() && self.server.ledger.is_empty();
         self.run_aside(&settings::reading(&own, &other), Purpose::Environment);
@@ -350,7 +350,7 @@ impl Talk<'_> {
         if alone {
             self.end_segment(Purpose::Prepare);
         }
-        Place::Named(local.statement.generation())
+        Called::Named(local.statement.generation())
     }
 
     /// Sees that the server has the statement under its internal name.

@@ -37,7 +37,7 @@ pub(crate) enum Stop {
 
 /// What a statement is called on the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum Called {
     /// By its internal name, in this generation.
     Named(crate::statement::Generation),
     /// It is the unnamed one.
