@@ -148,7 +148,7 @@ impl Variant {
     pub(crate) fn distrust(&mut self, why: Refused, most: u32, epoch: u64, now: Now) {
         self.reruns += 1;
         self.stage = match self.reruns {
-            reruns if reruns < most => Stage::Due,
+            reruns if reruns < most => Stage::Counted,
             _ => Stage::Never { why, epoch, since: now },
         };
     }

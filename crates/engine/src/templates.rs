@@ -27,6 +27,8 @@ use crate::time::Now;
 const ONCE: usize = 4096;
 /// Variants of a template; more sets of kept literals are run as they are sent.
 const VARIANTS_MAX: usize = 32;
+/// Bytes of the kept literals of a variant; texts that keep more are run as they are sent.
+const KEPT_MAX: usize = 1024;
 /// Templates that are counted or refused, for each statement that may be prepared.
 const PER_STATEMENT: usize = 4;
 /// Texts that wait for a server outside a transaction.
@@ -150,13 +152,18 @@ impl Templates {
             variants: Vec::new(),
         };
         self.table.insert(sight.key, template);
-        while self.table.len() > PER_STATEMENT * bounds.statements || self.bytes > bounds.bytes {
-            let Some((_, old)) = self.table.remove_lru() else { break };
-            self.bytes -= old.bytes();
-        }
+        self.shrink(bounds);
         match self.table.contains_key(&sight.key) {
             true => self.look(sight, bounds),
             false => Advice::Pass,
+        }
+    }
+
+    /// Those used longest ago make room.
+    fn shrink(&mut self, bounds: &Bounds) {
+        while self.table.len() > PER_STATEMENT * bounds.statements || self.bytes > bounds.bytes {
+            let Some((_, old)) = self.table.remove_lru() else { break };
+            self.bytes -= old.bytes();
         }
     }
 
@@ -204,15 +211,31 @@ impl Templates {
         Advice::Pass
     }
 
-    /// The variant of a text, made if there is none; `None` if there are too many.
+    /// The variant of a text, made if there is none.
     fn variant(&mut self, sight: &Sight<'_>, bounds: &Bounds, plan: &Plan) -> Option<&mut Variant> {
         let template = self.table.get_mut(&sight.key)?;
         let same = |variant: &Variant| {
             variant.env == sight.env && is_kept(&variant.kept, plan.kept(sight.text, sight.spans))
         };
-        if let Some(index) = template.variants.iter().position(same) {
-            return template.variants.get_mut(index);
+        match template.variants.iter().position(same) {
+            Some(index) => self.table.get_mut(&sight.key)?.variants.get_mut(index),
+            None => self.new_variant(sight, bounds, plan),
         }
+    }
+
+    /// A variant of a text that has none; `None` if there are too many, or it is too big.
+    #[cold]
+    fn new_variant(
+        &mut self,
+        sight: &Sight<'_>,
+        bounds: &Bounds,
+        plan: &Plan,
+    ) -> Option<&mut Variant> {
+        let kept = || plan.kept(sight.text, sight.spans);
+        if kept().map(|literal| literal.len() + 1).sum::<usize>() > KEPT_MAX {
+            return None;
+        }
+        let template = self.table.get_mut(&sight.key)?;
         if template.variants.len() >= VARIANTS_MAX {
             let old = |v: &Variant| {
                 matches!(v.stage, Stage::Counted) || v.epoch().is_some_and(|e| e < sight.epoch)
@@ -221,7 +244,6 @@ impl Templates {
             self.bytes -= template.variants.swap_remove(index).bytes();
         }
         self.variants += 1;
-        let kept = plan.kept(sight.text, sight.spans).flat_map(|it| [it, &b"\0"[..]].concat());
         let stage = match plan.refuses(sight.text, sight.spans) {
             None => Stage::Counted,
             Some(rule) => {
@@ -232,7 +254,7 @@ impl Templates {
         let variant = Variant {
             id: self.variants,
             env: sight.env,
-            kept: kept.collect(),
+            kept: kept().flat_map(|literal| [literal, &b"\0"[..]].concat()).collect(),
             seen: 0,
             // Those without kept literals were counted as the template.
             worth: if plan.keeps() { u64::from(bounds.threshold - 1) } else { 0 },
@@ -242,12 +264,16 @@ impl Templates {
         };
         self.bytes += variant.bytes();
         template.variants.push(variant);
-        template.variants.last_mut()
+        self.shrink(bounds);
+        self.table.get_mut(&sight.key)?.variants.last_mut()
     }
 
     fn fall_due(&mut self, sight: &Sight<'_>, place: Place, plan: Rc<Plan>) {
-        if self.due.len() >= DUE_MAX {
-            self.due.pop_front();
+        if self.due.len() >= DUE_MAX
+            && let Some(oldest) = self.due.pop_front()
+            && let Some(variant) = self.at(oldest.place)
+        {
+            variant.stage = Stage::Counted;
         }
         let (text, spans) = (sight.text.into(), sight.spans.into());
         self.due.push_back(Due { place, plan, text, spans, env: sight.env });
@@ -259,8 +285,14 @@ impl Templates {
         if self.due.is_empty() {
             return None;
         }
-        let index = self.due.iter().position(|due| due.env == env)?;
-        self.due.remove(index)
+        while let Some(index) = self.due.iter().position(|due| due.env == env) {
+            let due = self.due.remove(index)?;
+            // A server may have been asked about another text of the variant meanwhile.
+            if self.at(due.place).is_some_and(|variant| matches!(variant.stage, Stage::Due)) {
+                return Some(due);
+            }
+        }
+        None
     }
 
     /// What becomes of the literals of a template is known.
@@ -332,5 +364,115 @@ impl Templates {
     /// All templates, those used last first.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Template> {
         self.table.iter().rev().map(|(_, template)| template)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::hash::RandomState;
+
+    use refrain_sql::template::{Edit, Reason, Slot, generalise};
+
+    use super::*;
+
+    const BOUNDS: Bounds =
+        Bounds { threshold: 2, statements: 100, bytes: 1 << 20, age_us: 1 << 40 };
+    static WHY: Reason = Reason { name: "test", text: "a test keeps it" };
+
+    struct Fixture {
+        seed: RandomState,
+        templates: Templates,
+        bounds: Bounds,
+    }
+
+    impl Fixture {
+        fn new(bounds: Bounds) -> Self {
+            Self { seed: RandomState::new(), templates: Templates::default(), bounds }
+        }
+
+        /// What is to be done about a text; where its literals are to be judged, `slot` is what becomes of each.
+        fn look(&mut self, text: &str, free: bool, slot: Slot) -> Advice {
+            let (text, mut spans) = (text.as_bytes(), Vec::new());
+            let key = generalise(text, &self.seed, 100, &mut spans).unwrap();
+            let (env, epoch, now) = (EnvId(1), 1, Now(1));
+            let sight = Sight { text, spans: &spans, key, env, epoch, now, free };
+            let advice = self.templates.look(&sight, &self.bounds);
+            if matches!(advice, Advice::Judge) {
+                let slots = vec![slot; spans.len()].into();
+                let plan = Plan { slots, frozen: false, writes: Box::default() };
+                self.templates.judged(key, text, Verdict::Template(plan));
+            }
+            advice
+        }
+
+        /// Runs a text until a server is to be asked about it.
+        fn learn(&mut self, text: &str, free: bool, slot: Slot) -> Advice {
+            for _ in 0..4 {
+                match self.look(text, free, slot) {
+                    Advice::Watch(place) => assert!(!self.templates.ran(place, Turn::Simple, 10)),
+                    Advice::Pass | Advice::Judge => {}
+                    advice => return advice,
+                }
+            }
+            Advice::Pass
+        }
+
+        fn counted_bytes(&self) -> usize {
+            self.templates.iter().map(Template::bytes).sum()
+        }
+    }
+
+    const BOUND: Slot = Slot::Parameter { oid: 23, edit: Edit::None };
+    const KEPT: Slot = Slot::Keep(&WHY);
+
+    fn literal(bytes: usize, number: usize) -> String {
+        format!("SELECT a FROM t ORDER BY '{number:0bytes$}'")
+    }
+
+    #[test]
+    fn variants_stay_within_the_limit_of_memory() {
+        let mut it = Fixture::new(Bounds { bytes: 8192, ..BOUNDS });
+        for number in 0..20 {
+            it.learn(&literal(900, number), true, KEPT);
+            assert!(it.templates.bytes <= 8192);
+            assert_eq!(it.templates.bytes, it.counted_bytes());
+        }
+        assert!(it.templates.variants >= 20, "it made variants");
+    }
+
+    #[test]
+    fn a_text_that_keeps_much_has_no_variant() {
+        let mut it = Fixture::new(BOUNDS);
+        let advice = it.learn(&literal(KEPT_MAX, 1), true, KEPT);
+        assert!(matches!(advice, Advice::Pass));
+        let advice = it.learn(&literal(KEPT_MAX / 2, 1), true, KEPT);
+        assert!(matches!(advice, Advice::Admit(..)));
+    }
+
+    #[test]
+    fn what_no_longer_waits_for_a_server_may_wait_again() {
+        let mut it = Fixture::new(BOUNDS);
+        let text = |number| format!("SELECT {number} AS c{number}");
+        (0..=DUE_MAX).for_each(|number| {
+            it.learn(&text(number), false, BOUND);
+        });
+        let due: Vec<_> = std::iter::from_fn(|| it.templates.take_due(EnvId(1))).collect();
+        assert_eq!(due.len(), DUE_MAX);
+        assert!(!due.iter().any(|due| *due.text == *text(0).as_bytes()), "the oldest made room");
+        it.learn(&text(0), false, BOUND);
+        let again = it.templates.take_due(EnvId(1)).unwrap();
+        assert_eq!(*again.text, *text(0).as_bytes());
+    }
+
+    #[test]
+    fn a_server_that_was_asked_meanwhile_is_not_asked_again() {
+        let mut it = Fixture::new(BOUNDS);
+        it.learn("SELECT 1", false, BOUND);
+        let Advice::Admit(place, _) = it.look("SELECT 2", true, BOUND) else {
+            panic!("a server is to be asked")
+        };
+        let why = Refused::Shape;
+        it.templates.refuse(place, why, 1, Now(1));
+        assert!(it.templates.take_due(EnvId(1)).is_none());
     }
 }
