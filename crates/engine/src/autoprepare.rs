@@ -54,7 +54,9 @@ impl Talk<'_> {
             return Ok(None);
         }
         let free = self.server.ledger.status() == Status::Idle;
-        if free && !matches!(self.client.standing, Standing::Unsure(..)) {
+        // What a session has of its own, a temporary table for one, says nothing of another client's text.
+        let ours = self.client.pins.is_empty();
+        if free && ours && !matches!(self.client.standing, Standing::Unsure(..)) {
             self.ask_what_is_due();
         }
         if self.server.admission.is_some()

@@ -260,7 +260,7 @@ impl World {
             if !self.is_calm && tag == front::QUERY && self.rng.chance(self.plan.rates.shutdown) {
                 return self.shut_down(number);
             }
-            let delay = self.delay_of(tag, &body);
+            let delay = self.delay_of(number, tag, &body);
             if delay > 0 {
                 self.backends[number].current = Some((tag, body, false));
                 self.appoint(number, delay);
@@ -272,7 +272,7 @@ impl World {
     }
 
     /// How long a message takes.
-    fn delay_of(&mut self, tag: u8, body: &[u8]) -> u64 {
+    fn delay_of(&mut self, number: usize, tag: u8, body: &[u8]) -> u64 {
         let sleeps = match tag {
             front::QUERY | front::PARSE if find(body, b"pg_sleep") => {
                 let end = body.len() - usize::from(tag == front::QUERY);
@@ -280,6 +280,7 @@ impl World {
                 let text = text.trim_start_matches('\0');
                 lang::parse(text).iter().map(lang::Statement::sleeps).sum()
             }
+            front::EXECUTE => self.backends[number].session.sleeps_late(body),
             _ => 0,
         };
         let slow = self.rng.chance(self.plan.rates.slow);

@@ -78,8 +78,15 @@ impl Session {
         self.analyse(statement)?;
         let frozen = self.frozen();
         let columns = self.columns(statement);
+        // Before it runs; of EXECUTE and FETCH it is not known before what they return.
+        let early = matches!(statement, Statement::Select(..));
+        if early {
+            write_columns(&mut self.out, columns);
+        }
         let outcome = self.run(statement, &Given { arguments: &[], frozen: &frozen })?;
-        if let Outcome::Rows(rows) = &outcome {
+        if let Outcome::Rows(rows) = &outcome
+            && !early
+        {
             write_columns(&mut self.out, columns.max(rows.first().map_or(0, Vec::len)));
         }
         self.answer(statement, outcome, false);
@@ -101,7 +108,7 @@ impl Session {
             Some(rows) => Outcome::Rows(rows),
             None => {
                 let given = Given { arguments: &arguments, frozen: &prepared.frozen };
-                self.run(statement, &given)?
+                self.run(&statement.with(&arguments), &given)?
             }
         };
         match outcome {
@@ -194,7 +201,7 @@ impl Session {
             return Err(Fault::new("42601", message));
         }
         self.analyse(statement)?;
-        self.run(statement, &Given { arguments, frozen: &prepared.frozen })
+        self.run(&statement.with(arguments), &Given { arguments, frozen: &prepared.frozen })
     }
 
     /// What returns no rows: its tag.
@@ -361,6 +368,10 @@ impl Session {
     fn item(&mut self, item: &Item, n: u64, given: &Given<'_>) -> Result<String, Fault> {
         Ok(match item {
             Item::Text(text) => text.clone(),
+            Item::Dated(index) => {
+                let text = given.arguments.get(index - 1).cloned().unwrap_or_default();
+                format!("{text}@{}", self.frozen())
+            }
             Item::Param(index) => given.arguments.get(index - 1).cloned().unwrap_or_default(),
             Item::Sleep(_) => String::new(),
             Item::Setting(name) => {
@@ -375,6 +386,9 @@ impl Session {
                 self.setting(name)
             }
             Item::Fail(tag) => return Err(Fault::new("22012", format!("failed: {tag}"))),
+            Item::Late(name, _) => {
+                return Err(Fault::new("42P02", format!("{name} has no value for a parameter")));
+            }
             Item::Lock => {
                 self.locks += 1;
                 String::new()

@@ -122,6 +122,16 @@ impl Session {
         self.run_portal(name, limit as usize)
     }
 
+    /// How long an Execute sleeps by the values of its parameters, in microseconds.
+    pub(crate) fn sleeps_late(&self, body: &[u8]) -> u64 {
+        let name = execute_portal(body).unwrap_or_default();
+        let portal = self.portals.get(&*String::from_utf8_lossy(name));
+        let bound = portal.and_then(|it| Some((it.prepared.statement.as_ref()?, &it.arguments)));
+        bound.map_or(0, |(statement, values)| {
+            statement.with(values).sleeps().saturating_sub(statement.sleeps())
+        })
+    }
+
     pub(crate) fn close(&mut self, body: &[u8]) -> Result<(), Fault> {
         match Target::read(body).map_err(|_| Fault::protocol("invalid message format"))? {
             Target::Statement(name) => {

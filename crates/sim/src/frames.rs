@@ -35,6 +35,11 @@ impl Frames {
         self.at == self.bytes.len()
     }
 
+    /// The next message's tag, if its header is there.
+    pub fn tag(&self) -> Option<u8> {
+        Some(Header::parse(self.rest()).ok().flatten()?.tag)
+    }
+
     /// The next message's tag and length, if all of it is there.
     pub fn peek(&self) -> Option<(u8, usize)> {
         let header = Header::parse(self.rest()).ok().flatten()?;

@@ -13,6 +13,8 @@ pub enum Item {
     Text(String),
     /// `$1`, from one.
     Param(usize),
+    /// `$1::date`: what it means is settled by the settings at the Bind.
+    Dated(usize),
     /// `pg_sleep(500)`, in microseconds here.
     Sleep(u64),
     /// `current_setting('name')`
@@ -31,6 +33,48 @@ pub enum Item {
     Lock,
     /// `pg_advisory_unlock_all()`
     Unlock,
+    /// A function that is given parameters: what it is comes with their values.
+    Late(String, Vec<Argument>),
+}
+
+/// What a function is given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Argument {
+    /// A value.
+    Known(String),
+    /// `$1`, from one.
+    Param(usize),
+}
+
+impl Argument {
+    fn value(&self, values: &[String]) -> Option<String> {
+        match self {
+            Self::Known(text) => Some(text.clone()),
+            Self::Param(number) => values.get(number.checked_sub(1)?).cloned(),
+        }
+    }
+}
+
+impl Item {
+    /// The highest parameter in it; zero if there is none.
+    fn params(&self) -> usize {
+        match self {
+            Self::Param(number) | Self::Dated(number) => *number,
+            Self::Late(_, arguments) => {
+                let of = |it: &Argument| if let Argument::Param(n) = it { *n } else { 0 };
+                arguments.iter().map(of).max().unwrap_or(0)
+            }
+            _ => 0,
+        }
+    }
+
+    /// What it is with these values.
+    fn with(&self, values: &[String]) -> Self {
+        let Self::Late(name, arguments) = self else { return self.clone() };
+        let known: Option<Vec<_>> = arguments.iter().map(|it| it.value(values)).collect();
+        let made = known.and_then(|known| function(name, &known));
+        made.unwrap_or_else(|| Self::Fail(format!("{name} of {values:?}")))
+    }
 }
 
 /// A statement.
@@ -106,11 +150,21 @@ impl Statement {
 
     /// How many parameters it has.
     pub fn params(&self) -> usize {
-        let of = |item: &Item| if let Item::Param(n) = item { *n } else { 0 };
         match self {
-            Self::Select(items, _) => items.iter().map(of).max().unwrap_or(0),
-            Self::Insert(item) => of(item),
+            Self::Select(items, _) => items.iter().map(Item::params).max().unwrap_or(0),
+            Self::Insert(item) => item.params(),
             _ => 0,
+        }
+    }
+
+    /// What it is once its parameters have these values.
+    #[must_use]
+    pub fn with(&self, values: &[String]) -> Self {
+        match self {
+            Self::Select(items, from) => {
+                Self::Select(items.iter().map(|item| item.with(values)).collect(), from.clone())
+            }
+            other => other.clone(),
         }
     }
 
@@ -195,7 +249,7 @@ impl Reader<'_> {
             }
             "execute" => {
                 let name = self.word();
-                Statement::Execute(name, self.arguments())
+                Statement::Execute(name, self.values())
             }
             "deallocate" => Statement::Deallocate(self.one_or_all()),
             "discard" if self.take("all") => Statement::DiscardAll,
@@ -242,15 +296,28 @@ impl Reader<'_> {
         if self.take("all") { None } else { Some(self.word()) }
     }
 
-    fn arguments(&mut self) -> Vec<String> {
+    fn arguments(&mut self) -> Vec<Argument> {
         let mut arguments = Vec::new();
         if self.sign('(') {
             while !self.sign(')') && !self.rest.is_empty() {
-                arguments.push(self.word());
+                arguments.push(self.argument());
                 self.sign(',');
             }
         }
         arguments
+    }
+
+    /// Arguments of which none is a parameter.
+    fn values(&mut self) -> Vec<String> {
+        self.arguments().iter().filter_map(|it| it.value(&[])).collect()
+    }
+
+    fn argument(&mut self) -> Argument {
+        if let Some((Token::Param(number), rest)) = self.rest.split_first() {
+            self.rest = rest;
+            return Argument::Param(*number);
+        }
+        Argument::Known(self.word())
     }
 
     fn set(&mut self) -> Option<Statement> {
@@ -300,11 +367,9 @@ impl Reader<'_> {
                 Some(if frozen { Item::Frozen(text.clone()) } else { Item::Text(text.clone()) })
             }
             Token::Param(number) => {
-                if self.sign(':') {
-                    self.sign(':');
-                    self.word();
-                }
-                Some(Item::Param(*number))
+                let cast = self.sign(':') && self.sign(':');
+                let dated = cast && self.word() == "date";
+                Some(if dated { Item::Dated(*number) } else { Item::Param(*number) })
             }
             Token::Word(name) => self.call(name.strip_prefix("pg_catalog.").unwrap_or(name)),
             Token::Quoted(_) | Token::Sign(_) => None,
@@ -313,24 +378,34 @@ impl Reader<'_> {
 
     fn call(&mut self, name: &str) -> Option<Item> {
         let arguments = self.arguments();
-        let text = |index: usize| arguments.get(index).cloned();
-        let number = |index: usize| text(index)?.parse::<u64>().ok();
-        Some(match name {
-            "pg_sleep" => Item::Sleep(number(0)?),
-            "current_setting" => Item::Setting(text(0)?),
-            "generate_series" => Item::Series(number(1)?),
-            "repeat" => Item::Repeat(text(0)?, usize::try_from(number(1)?).ok()?),
-            "set_config" => {
-                let value = text(1)?;
-                let value = (value != "null").then_some(value);
-                Item::SetConfig(text(0)?, value, text(2)? == "true")
-            }
-            "fail" => Item::Fail(text(0)?),
-            "pg_advisory_lock" => Item::Lock,
-            "pg_advisory_unlock_all" => Item::Unlock,
-            _ => return None,
-        })
+        let late = Item::Late(name.to_owned(), arguments.clone());
+        if late.params() > 0 {
+            return Some(late);
+        }
+        let known: Vec<_> = arguments.iter().filter_map(|it| it.value(&[])).collect();
+        function(name, &known)
     }
+}
+
+/// What a function of these values is.
+fn function(name: &str, arguments: &[String]) -> Option<Item> {
+    let text = |index: usize| arguments.get(index).cloned();
+    let number = |index: usize| text(index)?.parse::<u64>().ok();
+    Some(match name {
+        "pg_sleep" => Item::Sleep(number(0)?),
+        "current_setting" => Item::Setting(text(0)?),
+        "generate_series" => Item::Series(number(1)?),
+        "repeat" => Item::Repeat(text(0)?, usize::try_from(number(1)?).ok()?),
+        "set_config" => {
+            let value = text(1)?;
+            let value = (value != "null").then_some(value);
+            Item::SetConfig(text(0)?, value, text(2)? == "true")
+        }
+        "fail" => Item::Fail(text(0)?),
+        "pg_advisory_lock" => Item::Lock,
+        "pg_advisory_unlock_all" => Item::Unlock,
+        _ => return None,
+    })
 }
 
 #[cfg(test)]
@@ -350,6 +425,11 @@ mod tests {
         let set = |n: &str, v: Option<&str>| Item::SetConfig(n.into(), v.map(Into::into), false);
         let both = vec![set("timezone", Some("a\\b")), set("work_mem", None)];
         assert_eq!(parse(ours), [select(both)]);
+        let late = parse("select repeat($2, 3), 'x'");
+        assert_eq!(late[0].params(), 2);
+        let repeat = Item::Repeat("ab".into(), 3);
+        let values = ["no".to_owned(), "ab".to_owned()];
+        assert_eq!(late[0].with(&values), select(vec![repeat, Item::Text("x".into())]));
         assert_eq!(parse("selec 1"), [Statement::Wrong("selec".into())]);
         assert_eq!(
             parse(

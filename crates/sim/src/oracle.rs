@@ -78,7 +78,11 @@ impl Oracle {
             self.advance(hit);
         }
         let expected = self.expected.pop_front();
-        if expected.as_ref() == Some(&actual) || self.forgives(expected.as_ref(), &actual) {
+        let fits = expected.as_ref() == Some(&actual)
+            || self.forgives(expected.as_ref(), &actual)
+            || self.is_hit_late(expected.as_ref(), &actual)
+            || self.is_refused_early(expected.as_ref(), &actual);
+        if fits {
             self.settle();
             return Ok(());
         }
@@ -90,19 +94,41 @@ impl Oracle {
     /// one is (after an error all up to Sync is refused or ignored, manual, "Extended Query"): a Parse that it answers itself is not, and one that it adds is.
     fn forgives(&mut self, expected: Option<&Message>, actual: &Message) -> bool {
         let Some(expected) = expected.filter(|_| self.session.has_failed()) else { return false };
-        let refuses =
-            |message: &Message| message.0 == back::ERROR_RESPONSE && is_aborted(&message.1);
         let asked = self.last.0;
-        if refuses(actual) {
+        if is_aborted(actual) {
             self.expected.clear();
             self.session.skip(matches!(asked, front::PARSE | front::BIND | front::DESCRIBE));
             return matches!(expected.0, back::ERROR_RESPONSE | back::PARAMETER_DESCRIPTION);
         }
-        if refuses(expected) && asked == front::PARSE && actual.0 == back::PARSE_COMPLETE {
+        if is_aborted(expected) && asked == front::PARSE && actual.0 == back::PARSE_COMPLETE {
             self.session.skip(false);
             return self.session.parse_anyway(&self.last.1);
         }
         false
+    }
+
+    /// A cancel request may hit a query string that has told its columns already.
+    fn is_hit_late(&mut self, expected: Option<&Message>, actual: &Message) -> bool {
+        let runs = expected.is_some_and(|(tag, _)| *tag == back::DATA_ROW);
+        let hit = self.cancels > 0 && is_cancelled(actual.0, &actual.1);
+        if !(runs && hit && self.last.0 == front::QUERY) {
+            return false;
+        }
+        self.cancels -= 1;
+        self.expected.clear();
+        self.session.interrupt_query();
+        self.collect();
+        self.expected.pop_front().as_ref() == Some(actual)
+    }
+
+    /// A Bind that a failed transaction refuses need not have come whole: the Parse that is put in front of it is.
+    fn is_refused_early(&mut self, expected: Option<&Message>, actual: &Message) -> bool {
+        let binds = expected.is_none() && self.asked.tag() == Some(front::BIND);
+        let refused = binds && self.session.has_failed() && is_aborted(actual);
+        if refused {
+            self.session.skip(true);
+        }
+        refused
     }
 
     /// What is expected next, in words.
@@ -123,7 +149,8 @@ impl Oracle {
             self.collect();
         }
         while self.expected.is_empty() {
-            let Some((tag, body)) = self.asked.take() else { return };
+            let asked = self.asked.take();
+            let Some((tag, body)) = asked.or_else(|| self.intruder()) else { return };
             let hits = hit && self.session.is_interruptible(tag);
             if hits {
                 hit = false;
@@ -133,6 +160,14 @@ impl Oracle {
             self.last = (tag, body);
             self.collect();
         }
+    }
+
+    /// What does not belong into a COPY is refused by its first byte: the engine need not wait for the rest.
+    fn intruder(&self) -> Option<Message> {
+        let tag = self.asked.tag().filter(|_| self.session.is_copying())?;
+        let copies = [front::COPY_DATA, front::COPY_DONE, front::COPY_FAIL];
+        let belongs = copies.contains(&tag) || matches!(tag, front::SYNC | front::FLUSH);
+        (!belongs).then(|| (tag, Vec::new()))
     }
 
     /// Has the session read on over messages that bring no reply.
@@ -156,8 +191,8 @@ impl Oracle {
 }
 
 /// Whether this says that the transaction has failed before.
-fn is_aborted(body: &[u8]) -> bool {
-    Fields(body).sqlstate() == b"25P02"
+fn is_aborted((tag, body): &Message) -> bool {
+    *tag == back::ERROR_RESPONSE && Fields(body).sqlstate() == b"25P02"
 }
 
 /// Whether this says that a statement was cancelled on request.

@@ -203,6 +203,13 @@ fn options(rng: &mut Rng, mode: PoolMode, size: u64, high: usize, waiting: bool)
          server_lifetime = \"{lifetime}\"\nprepared_statements = {managed}\n\
          max_server_statements = {statements}\nbuffer_high = {high}\nbuffer_low = {low}\n"
     );
+    if rng.chance(500) {
+        let threshold = *rng.pick(&[1, 2, 5]);
+        let limit = *rng.pick(&[1, 3, 200]);
+        text.push_str(&format!(
+            "autoprepare = \"on\"\nautoprepare_threshold = {threshold}\nautoprepare_limit = {limit}\n"
+        ));
+    }
     if waiting {
         text.push_str("max_waiting = 1\n");
     }

@@ -267,6 +267,11 @@ impl Session {
         }
     }
 
+    /// A cancel request hits the SELECT of a query string that has begun to return rows.
+    pub fn interrupt_query(&mut self) {
+        self.finish(Err(Fault::cancelled()));
+    }
+
     fn message(&mut self, tag: u8, body: &[u8], interrupted: bool) {
         let hit = if interrupted { Err(Fault::cancelled()) } else { Ok(()) };
         let result = match tag {

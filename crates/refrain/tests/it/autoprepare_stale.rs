@@ -491,3 +491,24 @@ fn the_schema_changes_behind() {
     (0..TIMES).for_each(|_| drop(pair.compare(text, &OWN_OIDS).unwrap()));
     assert!(house.proxy.counter("auto_flushes") > 0);
 }
+
+/// The recipe of `docs/autoprepare.md`: the server says that something was defined, and whoever listens has all flushed.
+#[test]
+fn an_event_trigger_tells_of_changes_behind() {
+    let page = include_str!("../../../../docs/autoprepare.md");
+    let recipe = page.split("```sql\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    let setup = "create table x as select 1 as a; create schema postgres";
+    let house = House::new("auto_recipe", setup, eager(1));
+    let mut listener = house.behind();
+    listener.run(recipe);
+    listener.run("listen refrain_ddl");
+    let mut pair = house.pair();
+    (0..TIMES).for_each(|_| drop(pair.same("select a from x where a > 0")));
+    for mut session in [house.behind(), house.copy()] {
+        session.run("create table postgres.x as select 2 as a");
+    }
+    let heard = listener.answer().unwrap();
+    assert_eq!((heard.tag, heard.body.ends_with(b"CREATE TABLE AS\0")), (b'A', true));
+    house.proxy.order("flush autoprepare");
+    (0..TIMES).for_each(|_| drop(pair.compare("select a from x where a > 0", &OWN_OIDS).unwrap()));
+}
