@@ -31,12 +31,12 @@ pub fn cpu_ns(process: u32) -> Result<u64> {
 /// Nanoseconds that a process and its children have been running, those that have ended included.
 pub fn family_cpu_ns(process: u32) -> Result<u64> {
     let own = Stat::of(process).context("the process has gone")?;
-    let mut total = own.own_ns + own.ended_ns;
+    let mut total = cpu_ns(process)? + own.ended_ns;
     for entry in fs::read_dir("/proc")? {
         let name = entry?.file_name();
         let Some(child) = name.to_str().and_then(|name| name.parse().ok()) else { continue };
         if let Some(stat) = Stat::of(child).filter(|stat| stat.parent == process) {
-            total += stat.own_ns;
+            total += cpu_ns(child).unwrap_or(stat.own_ns);
         }
     }
     Ok(total)
