@@ -12,11 +12,13 @@ use super::launch;
 
 /// A list in Markdown: the machine, and the servers beside the proxy.
 pub(super) fn facts(cluster: &Cluster) -> String {
-    let servers = [
-        ("PostgreSQL", cluster.psql("postgres", "SHOW server_version").ok()),
-        ("PgBouncer", launch::pgbouncer_version()),
-    ];
-    machine() + &list(&servers)
+    without_pgbouncer(cluster) + &list(&[("PgBouncer", launch::pgbouncer_version())])
+}
+
+/// The same where PgBouncer takes no part.
+pub(super) fn without_pgbouncer(cluster: &Cluster) -> String {
+    let version = cluster.psql("postgres", "SHOW server_version").ok();
+    machine() + &list(&[("PostgreSQL", version)])
 }
 
 /// A list in Markdown: the commit and its compiler, on which alone counts of instructions depend.

@@ -16,7 +16,7 @@ use crate::command;
 use crate::postgres::{Cluster, Version};
 use crate::provision;
 
-use super::facts::machine;
+use super::facts::without_pgbouncer;
 use super::launch::{self, Contender, Driver, Running};
 use super::pgbench::{Load, Mode, Pgbench, Until, Workload};
 use super::process;
@@ -66,8 +66,7 @@ pub(super) fn run() -> Result<String> {
         println!("{round:?}");
         rounds.push(round);
     }
-    let version = cluster.psql("postgres", "SHOW server_version")?;
-    let facts = format!("{}- PostgreSQL: {}\n", machine(), version.trim());
+    let facts = without_pgbouncer(&cluster);
     Ok(format!("{facts}\n{}", report(rounds.get(1..).unwrap_or_default())))
 }
 
