@@ -16,6 +16,7 @@ mod idle;
 mod instructions;
 mod printed;
 mod lite_wire;
+mod autoprepare;
 mod publish;
 
 use anyhow::Result;
@@ -51,6 +52,8 @@ enum What {
     Lite,
     /// What a lookup in SQLite costs behind the protocol, beside PostgreSQL.
     LiteWire,
+    /// What autoprepare saves, and what it costs where it can save nothing.
+    Autoprepare(autoprepare::Plan),
 }
 
 /// Measures, prints and, if asked, publishes.
@@ -66,6 +69,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         }
         Some(What::Lite) => ("bench-lite", printed::run(&[("refrain-lite", "statements")])?),
         Some(What::LiteWire) => ("bench-lite-wire", lite_wire::run()?),
+        Some(What::Autoprepare(plan)) => ("bench-autoprepare", plan.run()?),
     };
     println!("{text}");
     if arguments.write {

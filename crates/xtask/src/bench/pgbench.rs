@@ -113,14 +113,7 @@ impl Pgbench {
 
     /// Runs `load` against the server at `port`. A transaction is one statement.
     pub(super) fn run(&self, port: u16, load: &Load, until: Until) -> Result<Outcome> {
-        let mut command = self.command(port);
-        let threads = load.clients.min(2);
-        command.args(["-n", "-M", load.mode.name()]);
-        command.args(["-c", &load.clients.to_string(), "-j", &threads.to_string()]);
-        match until {
-            Until::Seconds(seconds) => command.args(["-T", &seconds.to_string()]),
-            Until::Transactions(count) => command.args(["-t", &count.to_string()]),
-        };
+        let mut command = self.timed(port, load.mode, load.clients, until);
         let mut statements = 1;
         match load.workload {
             Workload::Select => drop(command.arg("-S")),
@@ -138,6 +131,37 @@ impl Pgbench {
         outcome.tps *= statements as f64;
         outcome.latency_ms /= statements as f64;
         Ok(outcome)
+    }
+
+    /// Keeps a script of one statement for [`Pgbench::run_script`], and says where.
+    pub(super) fn keep_script(&self, name: &str, text: &str) -> Result<PathBuf> {
+        let file = self.scripts.join(name);
+        fs::write(&file, text)?;
+        Ok(file)
+    }
+
+    /// Runs a script of one statement, sent as one Query message, against the server at `port`.
+    pub(super) fn run_script(
+        &self,
+        port: u16,
+        script: &Path,
+        clients: u32,
+        until: Until,
+    ) -> Result<Outcome> {
+        let mut command = self.timed(port, Mode::Simple, clients, until);
+        Outcome::parse(&command::output(command.arg("-f").arg(script).arg(DATABASE))?)
+    }
+
+    /// All but what is run.
+    fn timed(&self, port: u16, mode: Mode, clients: u32, until: Until) -> Command {
+        let mut command = self.command(port);
+        command.args(["-n", "-M", mode.name()]);
+        command.args(["-c", &clients.to_string(), "-j", &clients.min(2).to_string()]);
+        match until {
+            Until::Seconds(seconds) => command.args(["-T", &seconds.to_string()]),
+            Until::Transactions(count) => command.args(["-t", &count.to_string()]),
+        };
+        command
     }
 }
 

@@ -36,10 +36,11 @@ pub(super) struct Figures {
 }
 
 /// One number out of several.
-type Pick = fn(&Figures) -> Option<f64>;
+pub(super) type Pick = fn(&Figures) -> Option<f64>;
 
-const TPS: Pick = |figures| Some(figures.tps);
-const CPU: Pick = |figures| figures.cpu_us;
+pub(super) const TPS: Pick = |figures| Some(figures.tps);
+pub(super) const CPU: Pick = |figures| figures.cpu_us;
+pub(super) const SERVER_CPU: Pick = |figures| figures.server_cpu_us;
 
 /// All measurements.
 pub(super) struct Report<'a> {

@@ -15,12 +15,12 @@ use crate::postgres::{Cluster, Version};
 
 use super::facts::facts;
 use super::launch::{self, Contender, Running, Shape};
-use super::pgbench::{Load, Mode, Pgbench, Until, Workload};
+use super::pgbench::{Load, Mode, Outcome, Pgbench, Until, Workload};
 use super::process;
 use super::report::{Figures, Report, Row};
 
 /// Servers of each pool.
-const POOL_SIZE: u32 = 20;
+pub(super) const POOL_SIZE: u32 = 20;
 /// Clients of the workloads that have one number of them.
 const CLIENTS_MIDDLE: u32 = 16;
 /// Rows are a hundred thousand times this.
@@ -149,22 +149,32 @@ impl Bench {
     }
 
     fn measure(&self, running: &Running, load: &Load, seconds: u32) -> Result<Figures> {
-        let proxy = || running.id().map(process::cpu_ns).transpose();
-        let server = || self.postmaster.map(process::family_cpu_ns).transpose();
-        let (proxy_before, server_before) = (proxy()?, server()?);
         let seconds = seconds + load.clients / CONNECTS_PER_SECOND;
-        let outcome = self.pgbench.run(running.port, load, Until::Seconds(seconds))?;
-        thread::sleep(REAPED); // a server process that ended counts once it has been waited for
-        let (proxy_after, server_after) = (proxy()?, server()?);
-        let each = |before: Option<u64>, after: Option<u64>| {
-            let spent = after?.saturating_sub(before?);
-            Some(spent as f64 / 1000.0 / outcome.transactions as f64)
-        };
-        Ok(Figures {
-            tps: outcome.tps,
-            latency_ms: outcome.latency_ms,
-            cpu_us: each(proxy_before, proxy_after),
-            server_cpu_us: each(server_before, server_after),
-        })
+        let run = || self.pgbench.run(running.port, load, Until::Seconds(seconds));
+        measured(running, self.postmaster, run)
     }
+}
+
+/// What a run through `running` takes of its CPU time, and of that of PostgreSQL.
+pub(super) fn measured(
+    running: &Running,
+    postmaster: Option<u32>,
+    run: impl FnOnce() -> Result<Outcome>,
+) -> Result<Figures> {
+    let proxy = || running.id().map(process::cpu_ns).transpose();
+    let server = || postmaster.map(process::family_cpu_ns).transpose();
+    let (proxy_before, server_before) = (proxy()?, server()?);
+    let outcome = run()?;
+    thread::sleep(REAPED); // a server process that ended counts once it has been waited for
+    let (proxy_after, server_after) = (proxy()?, server()?);
+    let each = |before: Option<u64>, after: Option<u64>| {
+        let spent = after?.saturating_sub(before?);
+        Some(spent as f64 / 1000.0 / outcome.transactions as f64)
+    };
+    Ok(Figures {
+        tps: outcome.tps,
+        latency_ms: outcome.latency_ms,
+        cpu_us: each(proxy_before, proxy_after),
+        server_cpu_us: each(server_before, server_after),
+    })
 }
