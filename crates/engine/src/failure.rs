@@ -57,6 +57,8 @@ impl Talk<'_> {
                 self.server.dirty = true;
                 self.forward_ours(&failed, &fields);
             }
+            // The statement is there, and the end of the segment goes back to the settings.
+            Fate::Swallow(Purpose::Return) if self.is_ours_alone() => {}
             // The transaction has failed, and will go back by itself.
             Fate::Swallow(Purpose::Restore) => {}
             Fate::Swallow(Purpose::Reset | Purpose::Rollback) => self.server.close_needed = true,
@@ -78,13 +80,17 @@ impl Talk<'_> {
         }
         let entry = &failed.entry;
         let ours = [Fate::Swallow(Purpose::Prepare), Fate::Swallow(Purpose::Environment)];
-        let next = self.server.ledger.front();
-        if ours.contains(&entry.fate)
-            && next.is_some_and(|next| next.owed == Owed::Sync && next.fate == ours[0])
-        {
+        if ours.contains(&entry.fate) && self.is_ours_alone() {
             self.server.hush = failed.segments.1 + 1;
         }
         false
+    }
+
+    /// Whether what failed stood in a segment of our own, in which a statement is prepared.
+    fn is_ours_alone(&self) -> bool {
+        let ours = Fate::Swallow(Purpose::Prepare);
+        let next = self.server.ledger.front();
+        next.is_some_and(|next| next.owed == Owed::Sync && next.fate == ours)
     }
 
     /// Takes back what the messages changed that failed or were skipped.

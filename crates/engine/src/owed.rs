@@ -78,8 +78,10 @@ impl Fate {
 pub(crate) enum Purpose {
     /// To have a statement on this server, or to make room for one.
     Prepare,
-    /// To prepare a statement under the settings of its Parse, and to go back to the client's.
+    /// To prepare a statement under the settings of its Parse.
     Environment,
+    /// To go back from those to the client's.
+    Return,
     /// To see whether a statement still has the shape that the client was told.
     Shape,
     /// To make the server's settings those of its client.

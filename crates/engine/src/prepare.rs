@@ -346,7 +346,7 @@ impl Talk<'_> {
         let alone = !self.server.ledger.is_open() && self.server.ledger.is_empty();
         self.run_aside(&settings::reading(&own, &other), Purpose::Environment);
         self.send_parse_named(local, Fate::Swallow(Purpose::Prepare));
-        self.run_aside(&settings::reading(&other, &own), Purpose::Environment);
+        self.run_aside(&settings::reading(&other, &own), Purpose::Return);
         if alone {
             self.end_segment(Purpose::Prepare);
         }

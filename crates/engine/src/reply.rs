@@ -301,7 +301,8 @@ impl Talk<'_> {
     /// A setting was reported. The client is told where it knows another value.
     fn setting(&mut self, run: &mut Run<'_>, length: usize, body: &[u8]) -> Result<(), Halt> {
         let (name, value) = read::parameter_status(body)?;
-        let passing = |e: &Entry| e.fate == Fate::Swallow(Purpose::Environment);
+        let passes = [Fate::Swallow(Purpose::Environment), Fate::Swallow(Purpose::Return)];
+        let passing = |e: &Entry| passes.contains(&e.fate);
         if self.server.ledger.front().is_some_and(passing) {
             self.advance(run, length, Goes::Nowhere);
             return Ok(());
