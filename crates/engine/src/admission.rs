@@ -154,13 +154,12 @@ impl Talk<'_> {
         }
     }
 
-    /// Whether the client gets a reply to a statement only if no error follows; `input` begins with it, in `length` bytes. A
+    /// Whether the client gets a reply only if no error follows; `input` begins with it, in `length` bytes. A
     /// query string describes what a statement that writes returns once that has run, and is complete once its
     /// transaction has been committed.
-    pub(crate) fn holds_back(&mut self, input: &[u8], length: usize) -> bool {
-        let Some(run) = self.server.run.as_mut().filter(|run| run.turn == Turn::Prepared) else {
-            return false;
-        };
+    pub(crate) fn holds_back(&mut self, entry: &Entry, input: &[u8], length: usize) -> bool {
+        let own = |run: &&mut Run| run.turn == Turn::Prepared && entry.fate.is_for_client();
+        let Some(run) = self.server.run.as_mut().filter(own) else { return false };
         let holds = match (input[0], input.get(length)) {
             (back::ROW_DESCRIPTION, next) => run.writes && next != Some(&back::DATA_ROW),
             (back::COMMAND_COMPLETE, next) => run.alone && next != Some(&back::READY_FOR_QUERY),

@@ -13,12 +13,23 @@ use crate::client::Pins;
 use crate::ledger::{Entry, Fate, Owed, Purpose};
 use crate::names::Name;
 use crate::settings::{self, Edit, Since, Standing};
+use crate::slots::Unnamed;
 use crate::talk::{Stop, Talk};
 
 /// Settings of a client's own making that are asked for by name; one that makes more keeps its server.
 const PROBE_NAMES_MAX: usize = 256;
 
 impl Talk<'_> {
+    /// Makes the settings of a server that was just lent those of its client.
+    pub(crate) fn put_right(&mut self) {
+        let text = settings::put_right(&self.server.profile, &self.client.profile);
+        write::query(self.out(), &text);
+        self.owe_us(Owed::Query, Purpose::PutRight, 0);
+        self.server.slots.unnamed = Unnamed::NONE;
+        self.server.profile = self.client.profile.clone();
+        self.pool().counters.put_right += 1;
+    }
+
     /// Runs a query of ours where the client's messages stand.
     pub(crate) fn run_aside(&mut self, text: &[u8], purpose: Purpose) {
         let name = self.hub.shared.registry.aside();

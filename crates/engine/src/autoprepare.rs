@@ -5,7 +5,7 @@
 //! are owed the client's next message waits, since the text itself may have to be run after all: see
 //! [`crate::admission`].
 //!
-//! Only a text that stands alone is looked at: nothing is owed, the transaction has not failed, it is known under
+//! Only a text that stands alone is looked at: nothing is owed for what came before, the transaction has not failed, it is known under
 //! which settings it is read, and it leaves nothing behind in the session.
 
 use std::rc::Rc;
@@ -50,6 +50,9 @@ impl Talk<'_> {
         text: &[u8],
         scan: &Scan,
     ) -> Result<Option<usize>, Stop> {
+        if self.server.admission.is_some() && self.pool().bounds().is_eager() {
+            return Err(self.wait_for_news());
+        }
         if !self.stands_alone(message) {
             return Ok(None);
         }
@@ -76,11 +79,12 @@ impl Talk<'_> {
         done
     }
 
-    /// Whether nothing is owed before a message that has come whole, nor is the transaction lost.
+    /// Whether nothing is owed for what the client said before a message that has come whole, nor is the transaction
+    /// lost.
     fn stands_alone(&self, message: &Message<'_>) -> bool {
         let ledger = &self.server.ledger;
         message.complete
-            && ledger.is_empty()
+            && ledger.is_put_right()
             && !ledger.is_open()
             && ledger.status() != Status::Failed
             && self.server.run.is_none()

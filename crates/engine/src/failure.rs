@@ -39,8 +39,8 @@ impl Talk<'_> {
         if self.hushes(&failed) {
             return Ok(());
         }
-        let asks = failed.entry.fate == Fate::Swallow(Purpose::Admit);
-        if !asks && self.runs_again(&failed.entry, &fields) {
+        let before = [Fate::Swallow(Purpose::Admit), Fate::Swallow(Purpose::PutRight)];
+        if !before.contains(&failed.entry.fate) && self.runs_again(&failed.entry, &fields) {
             return Ok(());
         }
         self.leaves(&failed.entry);

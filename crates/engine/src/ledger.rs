@@ -351,6 +351,11 @@ impl Ledger {
         self.entries.is_empty()
     }
 
+    /// Whether nothing is owed but that settings are put right.
+    pub(crate) fn is_put_right(&self) -> bool {
+        self.entries.iter().all(|entry| entry.fate == Fate::Swallow(Purpose::PutRight))
+    }
+
     /// How many entries are owed.
     pub(crate) fn len(&self) -> usize {
         self.entries.len()

@@ -15,7 +15,6 @@ use crate::ids::{Conn, Core, PoolId};
 use crate::ledger::{Copying, Entry, Fate, Owed, Purpose, Span};
 use crate::roles::Role;
 use crate::server::{Custody, Parcel, Server};
-use crate::settings;
 use crate::shared::{Admission, Message};
 use crate::slots::Unnamed;
 use crate::time::Now;
@@ -57,24 +56,17 @@ impl Step<'_> {
     /// Joins a client and an idle server; puts the server's settings right in front of what the client says.
     #[inline]
     fn link(&mut self, conn: Conn, server: Conn) {
-        let talk = self.talk(conn, server);
-        let (client, server) = (talk.client, talk.server);
-        server.custody = Custody::Lent(conn);
-        server.since = talk.now;
-        client.link = Some(server.conn);
-        client.changed = Span::default();
-        client.parsed = Span::default();
-        client.unnamed_changed = 0;
-        client.barrier = None;
-        let pool = talk.hub.pool(server.pool);
-        pool.counters.server_assignments += 1;
-        if !std::sync::Arc::ptr_eq(&server.profile, &client.profile) {
-            let text = settings::put_right(&server.profile, &client.profile);
-            write::query(talk.ports.out(server.conn), &text);
-            server.ledger.push(Entry::new(Owed::Query, Fate::Swallow(Purpose::PutRight)));
-            server.slots.unnamed = Unnamed::NONE;
-            server.profile = client.profile.clone();
-            pool.counters.put_right += 1;
+        let mut talk = self.talk(conn, server);
+        talk.server.custody = Custody::Lent(conn);
+        talk.server.since = talk.now;
+        talk.client.link = Some(server);
+        talk.client.changed = Span::default();
+        talk.client.parsed = Span::default();
+        talk.client.unnamed_changed = 0;
+        talk.client.barrier = None;
+        talk.pool().counters.server_assignments += 1;
+        if !std::sync::Arc::ptr_eq(&talk.server.profile, &talk.client.profile) {
+            talk.put_right();
         }
     }
 

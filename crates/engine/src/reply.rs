@@ -204,7 +204,7 @@ impl Talk<'_> {
         let unsaid = match tag {
             back::NO_DATA => settled.entry.fate == Fate::Rows,
             back::ROW_DESCRIPTION | back::COMMAND_COMPLETE => {
-                self.holds_back(&run.input[run.at..], length)
+                self.holds_back(&settled.entry, &run.input[run.at..], length)
             }
             _ => false,
         };

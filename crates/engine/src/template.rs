@@ -138,9 +138,9 @@ impl Template {
 }
 
 impl Variant {
-    /// It was no time to ask a server about it: it is counted anew.
+    /// It was no time to ask a server about it: it is counted anew, and runs once as it is sent at least.
     pub(crate) fn recount(&mut self, bounds: &Bounds) {
-        self.worth = self.seen + u64::from(bounds.threshold - 1);
+        self.worth = self.seen + u64::from(bounds.threshold.max(2) - 1);
         self.stage = Stage::Counted;
     }
 

@@ -10,6 +10,9 @@ use crate::world::{Config, Version, cluster, eventually};
 
 const SETUP: &str = "create table t as select generate_series(1, 100) as a; create index on t (a)";
 
+/// Servers, and clients, of the tests with many templates.
+const SERVERS: usize = 20;
+
 /// How many statements of ours the server has that the session is talking to just now.
 fn prepared(session: &mut Session) -> u64 {
     session.value("select count(*) from pg_prepared_statements").parse().unwrap()
@@ -32,12 +35,12 @@ fn texts(client: usize, count: usize) -> Vec<String> {
     (0..count).map(text).collect()
 }
 
-/// Runs ten thousand templates by four clients; says how many statements each of four servers has.
+/// Runs ten thousand templates; says how many statements each server has.
 fn ten_thousand(house: &House, name: &str) -> Vec<u64> {
-    let clients: Vec<_> = (0..4).map(|client| (client, house.proxy.open(name))).collect();
+    let clients: Vec<_> = (0..SERVERS).map(|client| (client, house.proxy.open(name))).collect();
     let running = clients.into_iter().map(|(client, mut session)| {
         std::thread::spawn(move || {
-            run_all(&mut session, &texts(client, 2500));
+            run_all(&mut session, &texts(client, 10_000 / SERVERS));
             session
         })
     });
@@ -50,7 +53,7 @@ fn ten_thousand(house: &House, name: &str) -> Vec<u64> {
 
 #[test]
 fn ten_thousand_templates_and_the_limit_of_statements() {
-    let config = eager(4).pool("autoprepare_limit", "50");
+    let config = eager(20).pool("autoprepare_limit", "50");
     let house = House::new("auto_limit", SETUP, config);
     let prepared = ten_thousand(&house, "auto_limit");
     assert!(prepared.iter().all(|count| *count <= 50), "{prepared:?}");
@@ -61,13 +64,13 @@ fn ten_thousand_templates_and_the_limit_of_statements() {
     assert!(house.proxy.counter("evictions") > 5000);
     let servers = house.proxy.show_of("servers_extended", "auto_limit");
     let counts = servers.iter().map(|row| row["statements"].parse::<u64>().unwrap());
-    assert!(counts.sum::<u64>() <= 200);
+    assert!(counts.sum::<u64>() <= 50 * SERVERS as u64);
 }
 
 #[test]
 fn ten_thousand_templates_and_the_limit_of_memory() {
     // A statement of a short text counts 8 KiB and 32 bytes for each of its text.
-    let config = eager(4).pool("autoprepare_memory_limit", "\"256KiB\"");
+    let config = eager(20).pool("autoprepare_memory_limit", "\"256KiB\"");
     let house = House::new("auto_memory", SETUP, config);
     let prepared = ten_thousand(&house, "auto_memory");
     assert!(prepared.iter().all(|count| *count <= 32), "{prepared:?}");
@@ -82,6 +85,26 @@ fn the_limit_of_a_server_counts_all_statements() {
     run_all(&mut session, &texts(0, 300));
     session.run("begin");
     assert!(prepared(&mut session) <= 20);
+}
+
+#[test]
+fn clients_of_different_settings_share_what_is_prepared() {
+    let house = House::new("auto_settings", SETUP, eager(1));
+    let client =
+        |name| Session::with(house.proxy.addr(), "auto_settings", &[("application_name", name)]);
+    let mut clients = [client("one"), client("two")];
+    for number in 1..=20 {
+        for client in &mut clients {
+            let text = format!("select a from t where a = {number}");
+            assert_eq!(client.query(&text).words(), format!("T D({number}) C(SELECT 1) Z(I)"));
+        }
+    }
+    // Some are run as they were sent, so that the time can be compared.
+    assert!(house.hits() >= 20, "{}", house.hits());
+    assert!(house.proxy.counter("put_right") >= 39, "{}", house.proxy.counter("put_right"));
+    for (client, name) in clients.iter_mut().zip(["one", "two"]) {
+        assert_eq!(client.value("show application_name"), name);
+    }
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Limits on time: each ends what it is for, with its SQLSTATE, and the pool goes on (E39).
 
+use std::time::Duration;
+
 use refrain_differ::msg::Msg;
 
 use crate::session::{Session, bind, execute, parse, query};
@@ -64,6 +66,18 @@ fn query_timeout() {
     assert!(reply.words().ends_with("E(57014)"), "{}", reply.words());
     assert_eq!(reply.status(), None, "the client is disconnected");
     assert_eq!(proxy.open(database).value("select 1"), "1");
+}
+
+/// What a server did before it was lent does not count, even if its settings are put right first.
+#[test]
+fn query_timeout_begins_with_the_query() {
+    let database = database("time_put_right");
+    let proxy = with("query_timeout", "1s");
+    let client = |name| Session::with(proxy.addr(), database, &[("application_name", name)]);
+    let (mut one, mut two) = (client("one"), client("two"));
+    one.run("select 1");
+    std::thread::sleep(Duration::from_millis(1300));
+    assert_eq!(two.query("select pg_sleep(0.4)").words(), "T D() C(SELECT 1) Z(I)");
 }
 
 #[test]
