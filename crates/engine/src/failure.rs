@@ -65,7 +65,12 @@ impl Talk<'_> {
             Fate::Swallow(Purpose::Shape) if failed.until == failed.seq => {}
             Fate::Swallow(Purpose::Admit) => self.asked_in_vain(&failed.entry, &fields),
             Fate::Refuse(why) => self.tell_refusal(why, &fields),
-            Fate::Forward | Fate::Held | Fate::Rows | Fate::Swallow(_) | Fate::MadeUp(_) => {
+            Fate::Forward
+            | Fate::Held
+            | Fate::Rows
+            | Fate::Instead(_)
+            | Fate::Swallow(_)
+            | Fate::MadeUp(_) => {
                 self.forward(&failed.entry, &fields, name.as_deref());
             }
         }

@@ -55,6 +55,9 @@ pub(crate) enum Fate {
     Held,
     /// The client gets it where it describes rows; that there are none, a query string does not say.
     Rows,
+    /// The server was asked something else in its place; the client gets a completion of our making, and neither
+    /// columns nor rows.
+    Instead(Made),
     /// It answers the proxy; the client must not see it.
     Swallow(Purpose),
     /// The server was not asked; the client gets a reply of our making when its turn comes.
@@ -67,7 +70,7 @@ impl Fate {
     /// Whether the client gets it, in whatever words.
     pub(crate) fn is_for_client(self) -> bool {
         match self {
-            Self::Forward | Self::Held | Self::Rows | Self::Refuse(_) => true,
+            Self::Forward | Self::Held | Self::Rows | Self::Instead(_) | Self::Refuse(_) => true,
             Self::Swallow(_) | Self::MadeUp(_) => false,
         }
     }

@@ -11,7 +11,7 @@ use refrain_wire::back::Status;
 use refrain_wire::{front as read, write};
 
 use crate::client::Pins;
-use crate::ledger::{Entry, Fate, Made, Owed, Purpose, Refusal};
+use crate::ledger::{Entry, Fate, Made, Owed, Purpose, Refusal, Seq};
 use crate::message::Message;
 use crate::names::Name;
 use crate::slots::Unnamed;
@@ -102,7 +102,7 @@ impl Talk<'_> {
         scan: &Scan,
     ) -> Result<Option<usize>, Stop> {
         let name = match scan.kind {
-            Kind::DeallocateAll => return self.deallocate_all(message),
+            Kind::DeallocateAll => return self.deallocate_all(message, scan.traits),
             Kind::Deallocate(name)
             | Kind::Execute(name)
             | Kind::ExplainExecute(name)
@@ -119,8 +119,13 @@ impl Talk<'_> {
         }
         let open = self.server.ledger.is_open();
         if matches!(scan.kind, Kind::Deallocate(_)) && !open {
-            self.client.names.remove(&folded);
-            return Ok(Some(self.answer(message, Made::Deallocate)));
+            if self.server.ledger.status() == Status::Idle {
+                self.client.names.remove(&folded);
+                return Ok(Some(self.answer(message, Made::Deallocate)));
+            }
+            let seq = self.ask_instead(Made::Deallocate, scan.traits);
+            self.close_name(&folded, seq);
+            return Ok(Some(message.bytes.len()));
         }
         let found = self.client.names.get(&folded).map(|s| s.held.local().clone());
         let Some(local) = found else { return Ok(None) };
@@ -134,15 +139,24 @@ impl Talk<'_> {
     }
 
     /// A client that has statements by SQL as well has them on this server: it must hear of it.
-    fn deallocate_all(&mut self, message: &Message<'_>) -> Result<Option<usize>, Stop> {
+    fn deallocate_all(
+        &mut self,
+        message: &Message<'_>,
+        traits: Traits,
+    ) -> Result<Option<usize>, Stop> {
         self.gate_until_quiet()?;
         let ledger = &self.server.ledger;
         let native = ledger.status() == Status::Failed || ledger.is_open();
         if native || self.client.pins.has(Pins::PREPARED) {
             return Ok(None);
         }
-        drop(self.client.names.take());
-        Ok(Some(self.answer(message, Made::DeallocateAll)))
+        if ledger.status() == Status::Idle {
+            drop(self.client.names.take());
+            return Ok(Some(self.answer(message, Made::DeallocateAll)));
+        }
+        let seq = self.ask_instead(Made::DeallocateAll, traits);
+        self.bar(seq, traits, 1);
+        Ok(Some(message.bytes.len()))
     }
 
     /// What is answered here needs to know how the transaction stands.
@@ -150,24 +164,29 @@ impl Talk<'_> {
         if self.server.ledger.is_empty() { Ok(()) } else { Err(Stop::Gate) }
     }
 
-    /// Answers a query in the server's place.
+    /// Answers a query in the server's place, outside any transaction block.
     fn answer(&mut self, message: &Message<'_>, made: Made) -> usize {
         self.client.unnamed = None;
-        let status = self.server.ledger.status();
         let out = self.ports.out(self.client.conn);
         write_made(out, made);
-        write::ready(out, status);
-        if status == Status::Transaction {
-            self.drop_unnamed_portal();
-        }
+        write::ready(out, self.server.ledger.status());
         message.bytes.len()
     }
 
-    /// Any query string drops the unnamed portal, which a transaction block keeps otherwise.
-    fn drop_unnamed_portal(&mut self) {
-        write::close_portal(self.out(), b"");
-        self.owe_us(Owed::Close, Purpose::Prepare, 0);
-        self.end_segment(Purpose::Prepare);
+    /// Has the server run a query in the place of one that it is not to see. Within a block any query string leaves a
+    /// trace: the unnamed portal is gone, and the snapshot is taken.
+    fn ask_instead(&mut self, made: Made, traits: Traits) -> Seq {
+        self.forget_unnamed();
+        write::query(self.out(), b"SELECT ''");
+        self.owe(Entry::new(Owed::Query, Fate::Instead(made)).with(traits))
+    }
+
+    /// The server has run what it was asked instead.
+    pub(crate) fn answered_there(&mut self, made: Made) {
+        if made == Made::DeallocateAll {
+            drop(self.client.names.take());
+        }
+        write_made(self.ports.out(self.client.conn), made);
     }
 
     /// EXECUTE of a protocol statement: prepared first, with a Sync of its own, so that a Parse that fails
@@ -207,6 +226,11 @@ impl Talk<'_> {
         if let Some(slot) = self.server.slots.remove(id) {
             self.undoable_there(seq, ServerUndo::Evicted(slot));
         }
+        self.close_name(name, seq);
+    }
+
+    /// A statement of the client's is gone, unless the message fails.
+    fn close_name(&mut self, name: &Name, seq: Seq) {
         if let Some(old) = self.client.names.remove(name) {
             self.server.ledger.extend(&mut self.client.changed);
             self.undoable(seq, ClientUndo::Closed(name.clone(), old));

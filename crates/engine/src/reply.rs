@@ -137,7 +137,7 @@ impl Talk<'_> {
         }
         let goes = match header.tag {
             back::NOTICE_RESPONSE | back::NOTIFICATION_RESPONSE => Goes::On,
-            tag => fate(&self.server.ledger.settle(tag)?.entry),
+            tag => fate(&self.server.ledger.settle(tag)?.entry, tag),
         };
         let there = run.input.len() - run.at;
         let rest = if goes == Goes::On { Rest::On } else { Rest::Nowhere };
@@ -159,7 +159,7 @@ impl Talk<'_> {
                     Fate::Swallow(Purpose::Admit) => self.asked_row(),
                     _ => {}
                 }
-                self.advance(run, length, fate(&settled.entry));
+                self.advance(run, length, fate(&settled.entry, header.tag));
                 Ok(())
             }
             back::NOTICE_RESPONSE | back::NOTIFICATION_RESPONSE => {
@@ -211,7 +211,11 @@ impl Talk<'_> {
         if tag == back::COMMAND_COMPLETE && !unsaid {
             self.release(run);
         }
-        self.advance(run, length, if unsaid { Goes::Nowhere } else { fate(&settled.entry) });
+        self.advance(run, length, if unsaid { Goes::Nowhere } else { fate(&settled.entry, tag) });
+        if let (Fate::Instead(made), back::COMMAND_COMPLETE) = (settled.entry.fate, tag) {
+            self.flush(run);
+            self.answered_there(made);
+        }
         if settled.done {
             if settled.entry.owed == Owed::Execute
                 && settled.entry.fate == Fate::Swallow(Purpose::Probe)
@@ -357,7 +361,8 @@ impl Talk<'_> {
             self.settings_told();
         }
         let held = settled.entry.fate == Fate::Held;
-        self.advance(run, length, if held { Goes::Nowhere } else { fate(&settled.entry) });
+        let goes = fate(&settled.entry, back::READY_FOR_QUERY);
+        self.advance(run, length, if held { Goes::Nowhere } else { goes });
         self.make_up_due(run);
         match settled.entry.fate {
             Fate::Swallow(Purpose::Reset) => self.reset_ends(),
@@ -424,14 +429,15 @@ fn restores(entry: &Entry) -> bool {
 }
 
 #[inline]
-fn fate(entry: &Entry) -> Goes {
-    if entry.fate.is_for_client() { Goes::On } else { Goes::Nowhere }
+fn fate(entry: &Entry, tag: u8) -> Goes {
+    let ours = matches!(entry.fate, Fate::Instead(_)) && tag != back::READY_FOR_QUERY;
+    if entry.fate.is_for_client() && !ours { Goes::On } else { Goes::Nowhere }
 }
 
 /// What becomes of a notice that comes for an entry: what is said while a text is run is for the client.
 fn notices(entry: &Entry) -> Goes {
     match entry.fate {
         Fate::Swallow(Purpose::Autoprepare) => Goes::On,
-        _ => fate(entry),
+        _ => fate(entry, back::NOTICE_RESPONSE),
     }
 }
