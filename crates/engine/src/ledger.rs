@@ -25,7 +25,7 @@
 use std::collections::VecDeque;
 
 use crate::ids::Segment;
-pub(crate) use crate::owed::{Entry, Fate, Made, Owed, Purpose, Refusal};
+pub(crate) use crate::owed::{Entry, Failed, Fate, Made, Owed, Purpose, Refusal, Seq};
 
 use refrain_sql::Traits;
 use refrain_wire::back::Status;
@@ -37,9 +37,6 @@ pub(crate) struct Span {
     first: Segment,
     last: Segment,
 }
-
-/// Numbers the entries of one server, from its first to its last.
-pub(crate) type Seq = u64;
 
 /// What a reply did to the oldest entry.
 #[derive(Clone, Copy, Debug)]
@@ -470,36 +467,6 @@ impl Ledger {
             && self.status == Status::Idle
             && self.copying == Copying::No;
         quiet.then_some(Quiescent(()))
-    }
-}
-
-/// What an error did.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Failed {
-    /// The entry it came for.
-    pub(crate) entry: Entry,
-    /// Its number: this one failed.
-    pub(crate) seq: Seq,
-    /// Entries from `seq` up to this number, exclusive, were skipped.
-    pub(crate) until: Seq,
-    /// The first and the last segment of those: a Query that is skipped ends one here, but not there.
-    pub(crate) segments: (Segment, Segment),
-    /// Whether the Sync that ends the skipping has not been sent yet.
-    pub(crate) open: bool,
-    /// Whether Syncs were sent that a COPY may or may not have swallowed: the server cannot be trusted.
-    pub(crate) early_syncs: bool,
-}
-
-impl Failed {
-    /// Whether this entry failed or was skipped.
-    pub(crate) fn struck(&self, seq: Seq) -> bool {
-        seq == self.seq || (self.seq..self.until).contains(&seq)
-    }
-
-    /// Whether this segment is among those that failed.
-    pub(crate) fn covers(&self, segment: Segment) -> bool {
-        let (first, last) = self.segments;
-        segment.wrapping_sub(first) <= last.wrapping_sub(first)
     }
 }
 

@@ -3,6 +3,11 @@
 use refrain_sql::Traits;
 use refrain_wire::tag::front;
 
+use crate::ids::Segment;
+
+/// Numbers the entries of one server, from its first to its last.
+pub(crate) type Seq = u64;
+
 /// What a server owes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owed {
@@ -178,5 +183,35 @@ impl Entry {
     #[must_use]
     pub(crate) fn with(self, traits: Traits) -> Self {
         Self { traits, ..self }
+    }
+}
+
+/// What an error did.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Failed {
+    /// The entry it came for.
+    pub(crate) entry: Entry,
+    /// Its number: this one failed.
+    pub(crate) seq: Seq,
+    /// Entries from `seq` up to this number, exclusive, were skipped.
+    pub(crate) until: Seq,
+    /// The first and the last segment of those: a Query that is skipped ends one here, but not there.
+    pub(crate) segments: (Segment, Segment),
+    /// Whether the Sync that ends the skipping has not been sent yet.
+    pub(crate) open: bool,
+    /// Whether Syncs were sent that a COPY may or may not have swallowed: the server cannot be trusted.
+    pub(crate) early_syncs: bool,
+}
+
+impl Failed {
+    /// Whether this entry failed or was skipped.
+    pub(crate) fn struck(&self, seq: Seq) -> bool {
+        seq == self.seq || (self.seq..self.until).contains(&seq)
+    }
+
+    /// Whether this segment is among those that failed.
+    pub(crate) fn covers(&self, segment: Segment) -> bool {
+        let (first, last) = self.segments;
+        segment.wrapping_sub(first) <= last.wrapping_sub(first)
     }
 }
