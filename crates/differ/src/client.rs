@@ -16,7 +16,7 @@ type Params = Rc<BTreeMap<String, String>>;
 
 /// Differences that are let pass without a [`crate::mask::Mask`], because they concern the order of
 /// frames. The last two end the episode, since the sessions have parted.
-pub const PASSES: [(&str, &str); 8] = [
+pub const PASSES: [(&str, &str); 9] = [
     (
         "describe-stale",
         "PostgreSQL sends 't' before the error of a stale statement, a Parse put in \
@@ -39,8 +39,8 @@ pub const PASSES: [(&str, &str); 8] = [
     ),
     (
         "plan-choice",
-        "with the parameters' values PostgreSQL may see an error as it plans, in Bind; from the sixth use on it \
-      may plan without them, and uses are counted per session (E62)",
+        "with the parameters' values PostgreSQL may see an error as it plans, in Bind or EXPLAIN; from the sixth use on \
+      it may plan without them, and uses are counted per session (E62)",
     ),
     (
         "copy-intruder",
@@ -53,6 +53,11 @@ pub const PASSES: [(&str, &str); 8] = [
       one of the proxy's",
     ),
     ("stale-plan", "0A000 on one side only: feature `stale`, another server has no old plan (E67)"),
+    (
+        "aside-pipeline",
+        "a command that must stand alone is refused behind a statement that the proxy prepares amid the same pipeline \
+      under the settings of its Parse: that takes commands (E57)",
+    ),
 ];
 
 /// How often each mask, then each pass, was needed.
@@ -398,6 +403,12 @@ fn warned_only(now: &Frame, next: Option<&Expected>, proxied: &Frame) -> bool {
     warning && proxied.tag != b'N' && next.is_some_and(|next| next.frame.tag == proxied.tag)
 }
 
+/// True for what says that a statement was planned: its Bind, or EXPLAIN EXECUTE.
+fn is_planned(frame: &Frame) -> bool {
+    let explains = || frame.tag == b'T' && frame.body.windows(10).any(|it| it == b"QUERY PLAN");
+    frame.tag == b'2' || explains()
+}
+
 /// Which pass, by its index, lets this difference by.
 fn pass(direct: &Frame, proxied: &Frame, features: &Features) -> Option<usize> {
     let fails = |frame: &Frame, code: &[u8]| frame.tag == b'E' && frame.field(b'C') == code;
@@ -416,13 +427,17 @@ fn pass(direct: &Frame, proxied: &Frame, features: &Features) -> Option<usize> {
         return Some(3);
     }
     let divides = |frame: &Frame| frame.tag == b'E' && frame.field(b'C').starts_with(b"22");
-    if direct.tag == b'2' && divides(proxied) || proxied.tag == b'2' && divides(direct) {
+    if is_planned(direct) && divides(proxied) || is_planned(proxied) && divides(direct) {
         return Some(4);
     }
     let intruded = |frame: &Frame| frame.field(b'M').starts_with(b"unexpected message type 0x");
     if fails(direct, b"08P01") && fails(proxied, b"08P01") && intruded(direct) && intruded(proxied)
     {
         return Some(5);
+    }
+    let alone = proxied.field(b'R') == b"PreventInTransactionBlock";
+    if direct.tag == b'C' && fails(proxied, b"25001") && alone {
+        return Some(8);
     }
     let stale = ["0A000", "42804", "42883", "42P18", "XX000", "42704", "42703", "26000"];
     let one_stale =
