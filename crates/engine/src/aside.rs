@@ -10,7 +10,7 @@ use refrain_wire::tag::front;
 use refrain_wire::write;
 
 use crate::client::Pins;
-use crate::ledger::{Entry, Fate, Owed, Purpose};
+use crate::ledger::{Entry, Fate, Owed, Purpose, Seq};
 use crate::names::Name;
 use crate::settings::{self, Edit, Since, Standing};
 use crate::slots::Unnamed;
@@ -96,10 +96,13 @@ impl Talk<'_> {
         (!first.is_empty()).then_some(first)
     }
 
-    /// Puts them back behind a Query. The client hears of settings and of the end when that is done: see
-    /// [`Self::tell_settings`].
-    pub(crate) fn restore(&mut self, first: &Edit) {
-        self.restore_then(first, Fate::Forward);
+    /// Puts them back behind a Query, unless that has failed; says whether it does. The client hears of settings and
+    /// of the end when that is done: see [`Self::tell_settings`].
+    pub(crate) fn restores_behind(&mut self, seq: Seq) -> bool {
+        let barrier = self.client.barrier.as_mut().filter(|barrier| barrier.seq == seq);
+        let Some(first) = barrier.and_then(|barrier| barrier.restores.take()) else { return false };
+        self.restore_then(&first, Fate::Forward);
+        true
     }
 
     /// Puts them back in segments of their own, behind a message that ended its transaction at once and whose reply has come: what

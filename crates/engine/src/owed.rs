@@ -56,7 +56,7 @@ impl Owed {
 pub(crate) enum Fate {
     /// The client gets it.
     Forward,
-    /// The client gets it, but for ReadyForQuery: that comes with what is put behind it.
+    /// The client gets it, but for ReadyForQuery: that comes with what is put behind it if it succeeds.
     Held,
     /// The client gets it where it describes rows; that there are none, a query string does not say.
     Rows,

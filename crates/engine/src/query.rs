@@ -41,23 +41,16 @@ impl Talk<'_> {
         if let Some(used) = self.autoprepare(message, text, &scan)? {
             return Ok(used);
         }
-        // If a message before it fails, it is skipped, and what is put behind it would be run in its place.
-        // Behind a text of which only the beginning has come nothing can be put.
+        // Of a text of which only the beginning has come it is not known what it goes back to.
         let first = self.first_settings(text, &scan).filter(|_| message.complete);
-        if !self.server.ledger.is_empty() && first.is_some() {
-            return Err(Stop::Gate);
-        }
         self.forget_unnamed();
         self.note_settings(text, &scan);
         self.note_vacated(text, &scan);
         self.ends_early();
         let fate = if first.is_some() { Fate::Held } else { Fate::Forward };
         let seq = self.owe(Entry::new(Owed::Query, fate).with(scan.traits));
-        self.bar(seq, scan.traits, scan.statements);
+        self.bar(seq, scan.traits, scan.statements, first);
         let used = self.pass(message);
-        if let Some(first) = first {
-            self.restore(&first);
-        }
         Ok(used)
     }
 
@@ -155,7 +148,7 @@ impl Talk<'_> {
             return Ok(Some(self.answer(message, Made::DeallocateAll)));
         }
         let seq = self.ask_instead(Made::DeallocateAll, traits);
-        self.bar(seq, traits, 1);
+        self.bar(seq, traits, 1, None);
         Ok(Some(message.bytes.len()))
     }
 

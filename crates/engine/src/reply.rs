@@ -360,14 +360,15 @@ impl Talk<'_> {
         if self.client.sets {
             self.settings_told();
         }
-        let held = settled.entry.fate == Fate::Held;
+        let held = settled.entry.fate == Fate::Held && self.restores_behind(settled.seq);
         let goes = fate(&settled.entry, back::READY_FOR_QUERY);
         self.advance(run, length, if held { Goes::Nowhere } else { goes });
         self.make_up_due(run);
         match settled.entry.fate {
             Fate::Swallow(Purpose::Reset) => self.reset_ends(),
             Fate::Swallow(Purpose::Admit) => self.asked(),
-            Fate::Swallow(_) | Fate::Held => {}
+            Fate::Swallow(_) => {}
+            _ if held => {}
             _ => {
                 self.client.requested = self.now;
                 let took = self.now.since(self.server.asked);

@@ -22,7 +22,7 @@ use crate::inbox::Rest;
 use crate::ledger::{Copying, Entry, Fate, Made, Owed, Purpose, Seq};
 use crate::message::Message;
 use crate::names::Name;
-use crate::settings;
+use crate::settings::{self, Edit};
 use crate::statement::Statement;
 use crate::talk::{Stop, Talk};
 
@@ -137,11 +137,19 @@ impl Talk<'_> {
         self.server.run.as_ref().is_some_and(|run| run.holds())
     }
 
-    /// Has the client wait behind a message that may drop all statements.
+    /// Has the client wait behind a message that may drop all statements, or behind whose success `restores` are to
+    /// be put back.
     #[inline]
-    pub(crate) fn bar(&mut self, seq: Seq, traits: Traits, commands: u8) {
-        if traits.intersects(Traits::DISCARD_ALL | Traits::DEALLOCATE_ALL) {
-            self.client.barrier = Some(Barrier { seq, commands, restores: None });
+    pub(crate) fn bar(
+        &mut self,
+        seq: Seq,
+        traits: Traits,
+        commands: u8,
+        restores: Option<Box<Edit>>,
+    ) {
+        let drops = traits.intersects(Traits::DISCARD_ALL | Traits::DEALLOCATE_ALL);
+        if drops || restores.is_some() {
+            self.client.barrier = Some(Barrier { seq, commands, restores });
         }
     }
 
@@ -204,7 +212,7 @@ impl Talk<'_> {
         self.note_settings(text, scan);
         self.note_vacated(text, scan);
         let seq = self.owe(Entry::new(Owed::Execute, Fate::Forward).with(scan.traits));
-        self.bar(seq, scan.traits, 1);
+        self.bar(seq, scan.traits, 1, None);
         let used = self.pass(message);
         match self.first_settings(text, scan) {
             // It ends its transaction at once; the client waits for that.
