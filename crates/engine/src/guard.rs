@@ -14,6 +14,8 @@ const TRIAL: usize = 16;
 const OUTLIERS: usize = 2;
 /// Trials in a row in which prepared executions are slow before it is believed.
 const TRIALS: u32 = 3;
+/// Windows that are not looked at after a trial that found nothing: twice as many after each, up to this many.
+const CALM_MAX: u32 = 256;
 /// A difference that is less than this for each execution is noise, in microseconds.
 const NOISE_US: u64 = 200;
 
@@ -53,12 +55,36 @@ struct Trial {
     lost: u32,
 }
 
+/// Windows that are not looked at: trials cost what they are to save.
+#[derive(Clone, Copy, Debug, Default)]
+struct Calm {
+    /// After the last trial.
+    windows: u32,
+    /// Those still to come.
+    left: u32,
+}
+
+impl Calm {
+    /// Whether a window is one of them.
+    fn passes(&mut self) -> bool {
+        let passes = self.left > 0;
+        self.left = self.left.saturating_sub(1);
+        passes
+    }
+
+    fn grow(&mut self) {
+        self.windows = (2 * self.windows).clamp(1, CALM_MAX);
+        self.left = self.windows;
+    }
+}
+
 /// What executions of a statement took.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Guard {
     simple: Sum,
     prepared: Sum,
     trial: Option<Box<Trial>>,
+    calm: Calm,
     /// Prepared executions in all.
     pub(crate) hits: u64,
     /// Time that they took less than others on average, in microseconds.
@@ -68,7 +94,7 @@ pub(crate) struct Guard {
 impl Guard {
     /// Forgets what executions took; those there were still count.
     pub(crate) fn begin_anew(&mut self) {
-        (self.simple, self.prepared, self.trial) = Default::default();
+        (self.simple, self.prepared, self.trial, self.calm) = Default::default();
     }
 
     /// Which way the next execution goes.
@@ -106,7 +132,7 @@ impl Guard {
     /// At the end of a window, begins a trial where prepared executions were slow.
     fn window_ends(&mut self) {
         if self.prepared.count >= WINDOW {
-            if is_slower(self.prepared.mean(), 2 * self.simple.mean()) {
+            if !self.calm.passes() && is_slower(self.prepared.mean(), 2 * self.simple.mean()) {
                 self.trial = Some(Box::default());
             }
             self.prepared = Sum::default();
@@ -116,7 +142,10 @@ impl Guard {
     fn trial_ends(&mut self, lost: u32) -> bool {
         self.prepared = Sum::default();
         self.trial = match lost {
-            0 => None,
+            0 => {
+                self.calm.grow();
+                None
+            }
             lost => Some(Box::new(Trial { lost, ..Trial::default() })),
         };
         lost >= TRIALS
@@ -134,7 +163,7 @@ impl Trial {
             return None;
         }
         let simple = without_outliers(&mut self.simple);
-        let slow = is_slower(without_outliers(&mut self.prepared), simple * 3 / 2);
+        let slow = is_slower(without_outliers(&mut self.prepared), simple * 5 / 4);
         Some(if slow { self.lost + 1 } else { 0 })
     }
 }
@@ -182,7 +211,23 @@ mod tests {
     fn values_that_are_slow_either_way_are_no_reason() {
         let mut guard = after_five_simple(100);
         assert!(!run(&mut guard, 1000, |_, index| if index % 3 == 0 { 12_000 } else { 90 }));
-        assert!(guard.hits > 500);
+        assert!(guard.hits > 800, "{}", guard.hits);
+    }
+
+    #[test]
+    fn a_kept_plan_that_fits_somewhat_less_is_found_out() {
+        let mut guard = after_five_simple(100);
+        let time = |turn, _| if turn == Turn::Prepared { 40_000 } else { 30_000 };
+        assert!(run(&mut guard, 200, time));
+    }
+
+    #[test]
+    fn what_is_no_reason_again_and_again_is_looked_at_less_and_less() {
+        let mut guard = after_five_simple(100);
+        assert!(!run(&mut guard, 100_000, |_, _| 12_000));
+        assert!(guard.hits > 99_000, "{}", guard.hits);
+        let time = |turn, _| if turn == Turn::Prepared { 40_000 } else { 12_000 };
+        assert!(run(&mut guard, 10_000, time), "it is looked at still");
     }
 
     #[test]
