@@ -353,14 +353,15 @@ impl Talk<'_> {
         }
         self.release(run);
         self.settle(settled.seq);
-        if restores(&settled.entry) {
+        let behind = settled.entry.fate == Fate::Held;
+        let held = behind && self.restores_behind(settled.seq);
+        if restores(&settled.entry) || behind && !held {
             self.flush(run);
             self.tell_settings();
         }
         if self.client.sets {
             self.settings_told();
         }
-        let held = settled.entry.fate == Fate::Held && self.restores_behind(settled.seq);
         let goes = fate(&settled.entry, back::READY_FOR_QUERY);
         self.advance(run, length, if held { Goes::Nowhere } else { goes });
         self.make_up_due(run);
