@@ -49,8 +49,8 @@ pub const PASSES: [(&str, &str); 9] = [
     ),
     (
         "pipeline-warning",
-        "that there is no transaction block is not warned of where a statement came before in the pipeline, be it \
-      one of the proxy's",
+        "that there is no transaction block is neither warned of nor a reason to refuse where a statement came before \
+      in the pipeline, be it one of the proxy's",
     ),
     ("stale-plan", "0A000 on one side only: feature `stale`, another server has no old plan (E67)"),
     (
@@ -434,6 +434,9 @@ fn pass(direct: &Frame, proxied: &Frame, features: &Features) -> Option<usize> {
     if fails(direct, b"08P01") && fails(proxied, b"08P01") && intruded(direct) && intruded(proxied)
     {
         return Some(5);
+    }
+    if fails(direct, b"25P01") && !fails(proxied, b"25P01") {
+        return Some(6);
     }
     let alone = proxied.field(b'R') == b"PreventInTransactionBlock";
     if direct.tag == b'C' && fails(proxied, b"25001") && alone {
