@@ -16,7 +16,7 @@ type Params = Rc<BTreeMap<String, String>>;
 
 /// Differences that are let pass without a [`crate::mask::Mask`], because they concern the order of
 /// frames. The last two end the episode, since the sessions have parted.
-pub const PASSES: [(&str, &str); 9] = [
+pub const PASSES: [(&str, &str); 10] = [
     (
         "describe-stale",
         "PostgreSQL sends 't' before the error of a stale statement, a Parse put in \
@@ -57,6 +57,11 @@ pub const PASSES: [(&str, &str); 9] = [
         "aside-pipeline",
         "a command that must stand alone is refused behind a statement that the proxy prepares amid the same pipeline \
       under the settings of its Parse: that takes commands (E57)",
+    ),
+    (
+        "late-snapshot",
+        "a statement that was prepared before a change of the schema is analysed anew when it is described, with a \
+      snapshot; one that was prepared behind it on another server is not",
     ),
 ];
 
@@ -403,10 +408,18 @@ fn warned_only(now: &Frame, next: Option<&Expected>, proxied: &Frame) -> bool {
     warning && proxied.tag != b'N' && next.is_some_and(|next| next.frame.tag == proxied.tag)
 }
 
-/// True for what says that a statement was planned: its Bind, or EXPLAIN EXECUTE.
+/// True for what says that a statement was planned: its Bind, EXPLAIN EXECUTE, or what is looked at behind that.
 fn is_planned(frame: &Frame) -> bool {
     let explains = || frame.tag == b'T' && frame.body.windows(10).any(|it| it == b"QUERY PLAN");
-    frame.tag == b'2' || explains()
+    frame.tag == b'2'
+        || explains()
+        || frame.tag == b'E' && frame.field(b'R') == b"PortalSetResultFormat"
+}
+
+/// True for what refuses a change of the transaction's nature because a snapshot has been taken.
+fn comes_late(frame: &Frame) -> bool {
+    let late = frame.field(b'M').ends_with(b"before any query");
+    frame.tag == b'E' && frame.field(b'C') == b"25001" && late
 }
 
 /// Which pass, by its index, lets this difference by.
@@ -437,6 +450,9 @@ fn pass(direct: &Frame, proxied: &Frame, features: &Features) -> Option<usize> {
     }
     if fails(direct, b"25P01") && !fails(proxied, b"25P01") {
         return Some(6);
+    }
+    if comes_late(direct) != comes_late(proxied) {
+        return Some(9);
     }
     let alone = proxied.field(b'R') == b"PreventInTransactionBlock";
     if direct.tag == b'C' && fails(proxied, b"25001") && alone {

@@ -155,6 +155,8 @@ pub(crate) struct Client {
     pub(crate) paused: bool,
     /// Whether an error makes the server, and so the proxy, ignore it up to its next Sync.
     pub(crate) skipping: bool,
+    /// Whether its query string waits for a statement that is being prepared amid an open segment.
+    pub(crate) ahead: bool,
     /// Whether its statements are kept across servers.
     pub(crate) managed: bool,
     /// The minor protocol version agreed on.
@@ -223,6 +225,7 @@ impl Client {
             blocked: Blocked::No,
             paused: false,
             skipping: false,
+            ahead: false,
             managed: true,
             minor: 0,
             cancel_wanted: false,

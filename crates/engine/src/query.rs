@@ -124,6 +124,7 @@ impl Talk<'_> {
         let Some(local) = found else { return Ok(None) };
         let span = name.of(text);
         let start = span.as_ptr() as usize - text.as_ptr() as usize;
+        self.prepare_ahead(&local)?;
         self.execute_by_sql(text, start..start + span.len(), &local, scan.traits, &folded);
         if matches!(scan.kind, Kind::Deallocate(_)) {
             self.deallocate_there(&folded, local.statement.id);
@@ -180,6 +181,29 @@ impl Talk<'_> {
             drop(self.client.names.take());
         }
         write_made(self.ports.out(self.client.conn), made);
+    }
+
+    /// Amid an open segment a Parse that fails has the query skipped as well, and all behind it up to a Sync. So there
+    /// the query waits for it.
+    fn prepare_ahead(&mut self, local: &Rc<Local>) -> Result<(), Stop> {
+        let lacks = self.server.has(&local.statement).is_none();
+        self.client.ahead = lacks && self.server.ledger.is_open();
+        if self.client.ahead {
+            self.ensure_named(local);
+            return Err(Stop::Gate);
+        }
+        Ok(())
+    }
+
+    /// What was prepared for a query has failed, of which the client has heard: its transaction ends with that, as it
+    /// would have with the query.
+    pub(crate) fn ends_in_vain(&mut self, message: &Message<'_>) -> usize {
+        self.client.skipping = false;
+        self.client.unnamed = None;
+        self.client.unnamed_changed = self.server.ledger.segment();
+        write::sync(self.out());
+        self.owe(Entry::new(Owed::Sync, Fate::Forward));
+        message.bytes.len()
     }
 
     /// EXECUTE of a protocol statement: prepared first, with a Sync of its own, so that a Parse that fails

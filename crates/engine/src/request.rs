@@ -160,6 +160,9 @@ impl Talk<'_> {
                 self.client.skipping = false;
                 Ok(self.sync(message))
             }
+            front::QUERY if std::mem::take(&mut self.client.ahead) => {
+                Ok(self.ends_in_vain(message))
+            }
             front::TERMINATE => Err(Stop::End(Cause::Terminated)),
             _ => {
                 self.client.inbox.expect(message.missing(), Rest::Nowhere);
