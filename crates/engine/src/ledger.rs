@@ -258,7 +258,11 @@ impl Ledger {
         // A Query that was skipped did not end the segment.
         self.open |= open;
         let segments = (first_segment, self.ended.wrapping_add(1));
-        Ok(Failed { entry, seq: first, until: self.head, segments, open, early_syncs })
+        let failed = Failed { entry, seq: first, until: self.head, segments, open, early_syncs };
+        if failed.covers(self.begins) {
+            self.begins = segments.1;
+        }
+        Ok(failed)
     }
 
     fn pop(&mut self) {
@@ -524,6 +528,20 @@ mod tests {
         assert!(ledger.may_have_failed());
         ledger.settle(back::COMMAND_COMPLETE).unwrap();
         ledger.fail().unwrap();
+        assert!(ledger.may_have_failed());
+        ledger.settle(back::READY_FOR_QUERY).unwrap();
+        assert!(!ledger.may_have_failed());
+    }
+
+    #[test]
+    fn a_query_that_is_skipped_does_not_settle_whether_a_block_has_failed() {
+        let mut ledger = Ledger::default();
+        ledger.push(Entry::new(Owed::Execute, Fate::Forward).with(Traits::BEGINS));
+        ledger.push(Entry::new(Owed::Bind, Fate::Forward));
+        ledger.push(Entry::new(Owed::Query, Fate::Forward));
+        ledger.settle(back::COMMAND_COMPLETE).unwrap();
+        assert!(ledger.fail().unwrap().open);
+        ledger.push(Entry::new(Owed::Sync, Fate::Forward));
         assert!(ledger.may_have_failed());
         ledger.settle(back::READY_FOR_QUERY).unwrap();
         assert!(!ledger.may_have_failed());
