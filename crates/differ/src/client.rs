@@ -34,7 +34,7 @@ pub const PASSES: [(&str, &str); 10] = [
     ),
     (
         "gone-bind",
-        "a Bind whose parameters or portal are wrong says so before it is seen that what the statement was analysed \
+        "a Bind or EXECUTE whose parameters or portal are wrong says so before it is seen that what the statement was analysed \
       against is gone, a Parse put in front sees that first",
     ),
     (
@@ -435,7 +435,8 @@ fn pass(direct: &Frame, proxied: &Frame, features: &Features) -> Option<usize> {
     }
     let misread = direct.tag == b'E'
         && (["08P01", "42P03"].iter().any(|code| fails(direct, code.as_bytes()))
-            || direct.field(b'C').starts_with(b"22"));
+            || direct.field(b'C').starts_with(b"22")
+            || direct.field(b'R') == b"EvaluateParams");
     if misread && gone {
         return Some(3);
     }

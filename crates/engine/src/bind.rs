@@ -5,6 +5,7 @@
 
 use std::rc::Rc;
 
+use refrain_sql::Kind;
 use refrain_wire::front::Bind;
 use refrain_wire::tag::front;
 use refrain_wire::write;
@@ -242,7 +243,9 @@ impl Talk<'_> {
         if statement.generation == current || failed {
             return Ok(false);
         }
-        let Some(told) = statement.shape else {
+        // What EXECUTE returns is settled at its Parse, and never looked at again.
+        let settled = matches!(local.statement.scan.kind, Kind::Execute(_));
+        let Some(told) = statement.shape.filter(|_| !settled) else {
             statement.generation = current;
             return Ok(false);
         };
