@@ -215,7 +215,8 @@ impl Talk<'_> {
         let mut edit = self.server.probed.take().unwrap_or_default();
         let ledger = &self.server.ledger;
         let since = self.client.standing.since();
-        if ledger.is_open() {
+        // One in a segment of its own says nothing of what the client has begun behind it.
+        if ledger.is_open() && !ledger.probes_apart() {
             if let Some(startup) = &self.client.startup {
                 edit.fill(startup);
             }

@@ -396,14 +396,21 @@ impl Ledger {
         }
     }
 
-    /// Whether a transaction block may have begun, and failed, in a segment that is not over.
+    /// Whether a transaction block that has begun, or may have, may have failed in a segment that is not over.
     pub(crate) fn may_have_failed(&self) -> bool {
-        self.is_unsettled(self.begins)
+        let begun = self.status == Status::Transaction || self.is_unsettled(self.begins);
+        begun && self.ended.wrapping_add(1) != self.sent
     }
 
     /// Whether the settings have been asked for.
     pub(crate) fn is_probed(&self) -> bool {
         self.entries.iter().any(|entry| entry.fate == Fate::Swallow(Purpose::Probe))
+    }
+
+    /// Whether they are asked for in a segment of our own.
+    pub(crate) fn probes_apart(&self) -> bool {
+        let ours = Fate::Swallow(Purpose::Probe);
+        self.entries.iter().any(|entry| entry.owed == Owed::Sync && entry.fate == ours)
     }
 
     /// Whether the shape of this statement has been asked for.
@@ -531,6 +538,17 @@ mod tests {
         assert!(ledger.may_have_failed());
         ledger.settle(back::READY_FOR_QUERY).unwrap();
         assert!(!ledger.may_have_failed());
+    }
+
+    #[test]
+    fn a_block_may_have_failed_in_any_segment_that_is_not_over() {
+        let mut ledger = Ledger::default();
+        ledger.ready(Status::Transaction);
+        assert!(!ledger.may_have_failed());
+        ledger.push(Entry::new(Owed::DescribePortal, Fate::Forward));
+        assert!(!ledger.may_have_failed(), "what follows in the segment is skipped with it");
+        ledger.push(Entry::new(Owed::Sync, Fate::Forward));
+        assert!(ledger.may_have_failed());
     }
 
     #[test]
