@@ -164,10 +164,17 @@ impl Walk {
         }
     }
 
+    /// True if a statement has this name. What was closed in this step has no text.
+    fn is_taken(&self, ledger: &Ledger, name: &[u8]) -> bool {
+        self.look(ledger, name).is_some_and(|(sql, _)| !sql.is_empty())
+    }
+
     fn allows(&mut self, ledger: &Ledger, msg: &Msg) -> bool {
         let name = match msg {
             // A name that is taken stays what it is.
-            Msg::Parse(name, ..) if !name.is_empty() && self.look(ledger, name).is_some() => {
+            Msg::Parse(name, ..) if !name.is_empty() && self.is_taken(ledger, name) => return true,
+            Msg::CloseStatement(name) => {
+                self.local.insert(name.clone(), (Vec::new(), self.env));
                 return true;
             }
             Msg::Parse(name, sql, _) => {
