@@ -37,7 +37,7 @@ fn an_error_skips_to_sync_and_query_behind_it_too() {
     assert_eq!(replies(&say), "42601 ZI");
     let mut say = Say::default();
     say.query("select fail('x'); select 'y'").query("select 'z'");
-    assert_eq!(replies(&say), "22012 ZI T D C ZI");
+    assert_eq!(replies(&say), "T 22012 ZI T D C ZI");
 }
 
 #[test]
