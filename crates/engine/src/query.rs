@@ -95,6 +95,8 @@ impl Talk<'_> {
         scan: &Scan,
     ) -> Result<Option<usize>, Stop> {
         let name = match scan.kind {
+            // Of a text of which only the beginning has come it is not known whether it says no more than that.
+            Kind::DeallocateAll | Kind::Deallocate(_) if !message.complete => return Ok(None),
             Kind::DeallocateAll => return self.deallocate_all(message, scan.traits),
             Kind::Deallocate(name)
             | Kind::Execute(name)
@@ -125,11 +127,12 @@ impl Talk<'_> {
         let span = name.of(text);
         let start = span.as_ptr() as usize - text.as_ptr() as usize;
         self.prepare_ahead(&local)?;
-        self.execute_by_sql(text, start..start + span.len(), &local, scan.traits, &folded);
+        let range = start..start + span.len();
+        let used = self.execute_by_sql(message, range, &local, scan.traits, &folded);
         if matches!(scan.kind, Kind::Deallocate(_)) {
             self.deallocate_there(&folded, local.statement.id);
         }
-        Ok(Some(message.bytes.len()))
+        Ok(Some(used))
     }
 
     /// A client that has statements by SQL as well has them on this server: it must hear of it.
@@ -210,30 +213,33 @@ impl Talk<'_> {
     /// does not have the query skipped; then the query with the name that the server knows.
     fn execute_by_sql(
         &mut self,
-        text: &[u8],
+        message: &Message<'_>,
         name: std::ops::Range<usize>,
         local: &Rc<Local>,
         traits: Traits,
         folded: &[u8],
-    ) {
+    ) -> usize {
         let open = self.server.ledger.is_open();
         self.ensure_named(local);
         if self.server.ledger.is_open() && !open {
             self.end_segment(Purpose::Prepare);
         }
-        let mut query = text[..name.start].to_vec();
-        query.push(b'"');
-        local.statement.write_name(&mut query, local.statement.generation());
-        query.push(b'"');
-        query.extend_from_slice(&text[name.end..]);
+        let mut called = vec![b'"'];
+        local.statement.write_name(&mut called, local.statement.generation());
+        called.push(b'"');
         self.forget_unnamed();
-        write::query(self.out(), &query);
+        self.rewritten_header(message, name.len(), called.len());
+        let body = message.body();
+        for part in [&body[..name.start], &called, &body[name.end..]] {
+            self.out().extend_from_slice(part);
+        }
         self.owe(
             Entry::new(Owed::Query, Fate::Forward)
                 .with(traits | local.statement.scan.traits)
                 .about(local.statement.id)
                 .called(folded),
         );
+        self.pass_missing(message)
     }
 
     /// DEALLOCATE behind extended messages without a Sync ends their transaction, so the server has to see

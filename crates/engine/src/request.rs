@@ -63,16 +63,26 @@ impl Talk<'_> {
             return Err(Stop::More);
         }
         let Some(message) = Message::read(input)? else { return Err(Stop::More) };
+        let used = self.deal_with(&message)?;
+        // What is not passed on ends here, and so does what has not come of it.
+        if !message.complete && self.client.inbox.rest == 0 {
+            self.client.inbox.expect(message.missing(), Rest::Nowhere);
+        }
+        Ok(used)
+    }
+
+    #[inline]
+    fn deal_with(&mut self, message: &Message<'_>) -> Result<usize, Stop> {
         if self.client.skipping {
-            return self.skip(&message);
+            return self.skip(message);
         }
         if self.server.ledger.len() >= LEDGER_MAX || self.is_barred() || self.is_run() {
             return Err(Stop::Gate);
         }
-        if self.server.ledger.copying() == Copying::In && self.intrudes(&message) {
+        if self.server.ledger.copying() == Copying::In && self.intrudes(message) {
             return Err(self.intruded(message.header.tag));
         }
-        self.dispatch(&message)
+        self.dispatch(message)
     }
 
     /// Whether a message comes while the server waits for data: PostgreSQL ends the session over it.
@@ -164,10 +174,7 @@ impl Talk<'_> {
                 Ok(self.ends_in_vain(message))
             }
             front::TERMINATE => Err(Stop::End(Cause::Terminated)),
-            _ => {
-                self.client.inbox.expect(message.missing(), Rest::Nowhere);
-                Ok(message.bytes.len())
-            }
+            _ => Ok(message.bytes.len()),
         }
     }
 

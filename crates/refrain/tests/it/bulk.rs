@@ -259,3 +259,21 @@ fn many_clients_over_few_servers() {
     clients.into_iter().for_each(Session::leave);
     eventually("nobody is left", || proxy.show_of("clients", database).is_empty());
 }
+
+/// What such a query holds must not be taken for messages, and nor must the rest of one that is answered here.
+#[test]
+fn queries_of_megabytes_that_name_a_statement() {
+    let database = database("bulk_execute");
+    let proxy = over_15().pool("sql_prepare", "\"error\"").start();
+    let mut session = proxy.open(database);
+    session.ask(&[parse("s", "select length($1::text)"), Msg::Sync]);
+    let text = "Q\0\0\0\x0fselect 'bad'".replace('\0', " ").repeat(3 * MIB / 17);
+    let length = text.len().to_string();
+    assert_eq!(session.value(&format!("execute s('{}')", text.replace('\'', "''"))), length);
+    assert_eq!(session.value("select 1"), "1");
+    let refused = session.query(&format!("prepare p as select 1 /* {} */", " ".repeat(3 * MIB)));
+    assert_eq!(refused.words(), "E(0A000) Z(I)");
+    assert_eq!(session.value("select 2"), "2");
+    session.query(&format!("deallocate s {}", " ".repeat(3 * MIB)));
+    assert_eq!(session.value("select 3"), "3");
+}
