@@ -15,7 +15,7 @@ use std::time::Duration;
 type Params = Rc<BTreeMap<String, String>>;
 
 /// Differences that are let pass without a [`crate::mask::Mask`], because they concern the order of
-/// frames. The last two end the episode, since the sessions have parted.
+/// frames. Those that [`pass`] finds end the episode, since the sessions may have parted.
 pub const PASSES: [(&str, &str); 10] = [
     (
         "describe-stale",

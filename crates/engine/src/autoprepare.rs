@@ -5,8 +5,8 @@
 //! are owed the client's next message waits, since the text itself may have to be run after all: see
 //! [`crate::admission`].
 //!
-//! Only a text that stands alone is looked at: nothing is owed for what came before, the transaction has not failed, it is known under
-//! which settings it is read, and it leaves nothing behind in the session.
+//! Only a text that stands alone is looked at: nothing is owed for what came before, the transaction has not failed,
+//! it is known under which settings it is read, and it leaves nothing behind in the session.
 
 use std::rc::Rc;
 
