@@ -55,6 +55,8 @@ mod transaction;
 
 mod machine;
 
+mod input;
+
 mod session;
 
 pub use backend::{Backend, ConnectionView, Pool, PoolView};

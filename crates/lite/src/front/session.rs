@@ -15,6 +15,7 @@ use crate::front::backend::{Backend, Pool};
 use crate::front::context::Context;
 use crate::front::control::{CancelHandle, Control, Waker};
 use crate::front::failure::{Failure, TIMEOUT, state};
+use crate::front::input::Input;
 use crate::front::machine::{Machine, Need, Place};
 use crate::front::queue::Ticket;
 use crate::front::settings::Settings;
@@ -43,7 +44,7 @@ pub struct Session {
     pid: u32,
     key: [u8; 4],
     /// Bytes that were not handled yet.
-    input: Vec<u8>,
+    input: Input,
     stage: Stage,
     slot: Arc<Slot>,
 }
@@ -75,7 +76,8 @@ type Slot = Mutex<Option<Back>>;
 
 struct Back {
     machine: Box<Machine>,
-    used: usize,
+    /// What it was given and has not handled.
+    rest: Input,
     out: Vec<u8>,
     need: Need,
 }
@@ -85,7 +87,7 @@ impl Session {
     pub fn new(pool: Arc<Pool>, waker: Waker) -> Self {
         let (pid, key, control) = pool.backend.enter(waker);
         let slot = Arc::new(Mutex::new(None));
-        Self { pool, control, pid, key, input: Vec::new(), stage: Stage::Opening, slot }
+        Self { pool, control, pid, key, input: Input::default(), stage: Stage::Opening, slot }
     }
 
     /// What cancels the session's statements.
@@ -103,7 +105,7 @@ impl Session {
         match std::mem::replace(&mut self.stage, Stage::Over) {
             Stage::Here(machine) if self.input.is_empty() => self.run(machine, bytes, out),
             stage => {
-                self.input.extend_from_slice(bytes);
+                self.input.append(bytes);
                 self.stage = stage;
                 self.go_on(out)
             }
@@ -128,10 +130,11 @@ impl Session {
     fn go_on(&mut self, out: &mut Vec<u8>) -> Progress {
         match std::mem::replace(&mut self.stage, Stage::Over) {
             Stage::Opening => self.open(out),
-            Stage::Here(machine) => {
-                let input = std::mem::take(&mut self.input);
-                self.run(machine, &input, out)
+            Stage::Here(machine) if !self.input.may_go_on() => {
+                self.stage = Stage::Here(machine);
+                Progress::Idle
             }
+            Stage::Here(machine) => self.run_input(machine, out),
             Stage::InLine(machine, ticket, patience) => self.turn(machine, ticket, patience, out),
             stage @ Stage::Full(_) => {
                 self.stage = stage;
@@ -145,14 +148,24 @@ impl Session {
         }
     }
 
-    /// Runs the machine here.
+    /// Runs the machine here on bytes that have just come, with nothing before them.
     fn run(&mut self, mut machine: Box<Machine>, bytes: &[u8], out: &mut Vec<u8>) -> Progress {
-        if machine.permit.is_some() && !bytes.is_empty() {
-            self.input.extend_from_slice(bytes);
-            return self.send_away(machine);
+        if machine.permit.is_some() {
+            self.input.append(bytes);
+            return self.run_input(machine, out);
         }
         let (used, need) = machine.run(bytes, out, Place::Loop);
-        self.input.extend_from_slice(bytes.get(used..).unwrap_or_default());
+        self.input.append(bytes.get(used..).unwrap_or_default());
+        self.wait(machine, need, out)
+    }
+
+    /// Runs the machine on the input, here unless it writes.
+    fn run_input(&mut self, mut machine: Box<Machine>, out: &mut Vec<u8>) -> Progress {
+        if machine.permit.is_some() && self.input.may_go_on() {
+            return self.send_away(machine);
+        }
+        let (used, need) = machine.run(self.input.bytes(), out, Place::Loop);
+        self.input.consume(used);
         self.wait(machine, need, out)
     }
 
@@ -199,8 +212,7 @@ impl Session {
         if let Some(failure) = ends {
             drop(ticket);
             machine.refused = Some(failure);
-            let input = std::mem::take(&mut self.input);
-            return self.run(machine, &input, out);
+            return self.run_input(machine, out);
         }
         match ticket.redeem() {
             Ok(permit) => {
@@ -218,14 +230,16 @@ impl Session {
     fn send_away(&mut self, mut machine: Box<Machine>) -> Progress {
         self.stage = Stage::Away;
         let lane = if machine.permit.is_some() { Lane::Write } else { Lane::Read };
-        let (input, slot, control) = (self.input.clone(), self.slot.clone(), self.control.clone());
+        let mut rest = std::mem::take(&mut self.input);
+        let (slot, control) = (self.slot.clone(), self.control.clone());
         let backend = machine.backend().clone();
         backend.threads.send(
             lane,
             Box::new(move || {
                 let mut out = Vec::new();
-                let (used, need) = machine.run(&input, &mut out, Place::Thread);
-                *self::slot(&slot) = Some(Back { machine, used, out, need });
+                let (used, need) = machine.run(rest.bytes(), &mut out, Place::Thread);
+                rest.consume(used);
+                *self::slot(&slot) = Some(Back { machine, rest, out, need });
                 control.wake();
             }),
         );
@@ -234,8 +248,9 @@ impl Session {
 
     /// Takes the machine back from a thread.
     fn take_back(&mut self, back: Back, out: &mut Vec<u8>) {
-        let Back { machine, used, out: made, need } = back;
-        self.input.drain(..used.min(self.input.len()));
+        let Back { machine, mut rest, out: made, need } = back;
+        rest.append(self.input.bytes());
+        self.input = rest;
         if out.is_empty() {
             *out = made
         } else {
@@ -250,8 +265,8 @@ impl Session {
 
     /// Reads the startup packet.
     fn open(&mut self, out: &mut Vec<u8>) -> Progress {
-        let input = std::mem::take(&mut self.input);
-        let (opening, used) = match startup::parse(&input) {
+        let mut input = std::mem::take(&mut self.input);
+        let (opening, used) = match startup::parse(input.bytes()) {
             Ok(Some(read)) => read,
             Ok(None) => {
                 self.input = input;
@@ -263,7 +278,6 @@ impl Session {
                 return Progress::Closed;
             }
         };
-        let behind = input.get(used..).unwrap_or_default();
         self.stage = match opening {
             Opening::Ssl | Opening::Gss => {
                 out.push(b'N');
@@ -281,7 +295,8 @@ impl Session {
                 }
             },
         };
-        self.input = behind.to_vec();
+        input.consume(used);
+        self.input = input;
         match self.stage {
             Stage::Over => Progress::Closed,
             _ if self.input.is_empty() => Progress::Idle,

@@ -19,6 +19,9 @@ pub(crate) struct Place {
     pub(crate) pool: Arc<Pool>,
 }
 
+/// Times that a session may be resumed before it has answered what it was sent.
+const RESUMES_MAX: u32 = 10_000;
+
 static NEXT: AtomicUsize = AtomicUsize::new(0);
 
 impl Place {
@@ -147,20 +150,21 @@ impl Client {
         self.answers()
     }
 
+    /// The same in pieces of `size` bytes, each when the session is done with the one before. A session that is
+    /// woken without end is found out.
+    pub(crate) fn send_in_pieces(&mut self, size: usize) -> Vec<String> {
+        let asked = std::mem::take(&mut self.asked);
+        for piece in asked.chunks(size) {
+            let progress = self.session.receive(piece, &mut self.out);
+            self.go_on_from(progress);
+        }
+        self.answers()
+    }
+
     /// Sends, waits until all is answered, and says what came.
     pub(crate) fn answers(&mut self) -> Vec<String> {
-        let mut progress = self.send();
-        loop {
-            progress = match progress {
-                Progress::Waiting => {
-                    let woken = self.woken.recv_timeout(Duration::from_secs(30));
-                    woken.expect("the session is woken");
-                    self.session.resume(&mut self.out)
-                }
-                Progress::More => self.session.resume(&mut self.out),
-                Progress::Idle | Progress::Closed => break,
-            };
-        }
+        let progress = self.send();
+        self.go_on_from(progress);
         let out = std::mem::take(&mut self.out);
         let mut rest = &out[..];
         let mut said = Vec::new();
@@ -170,6 +174,22 @@ impl Client {
             rest = behind;
         }
         said
+    }
+
+    /// Resumes the session until it wants more of the client.
+    fn go_on_from(&mut self, mut progress: Progress) {
+        for _ in 0..RESUMES_MAX {
+            progress = match progress {
+                Progress::Waiting => {
+                    let woken = self.woken.recv_timeout(Duration::from_secs(30));
+                    woken.expect("the session is woken");
+                    self.session.resume(&mut self.out)
+                }
+                Progress::More => self.session.resume(&mut self.out),
+                Progress::Idle | Progress::Closed => return,
+            };
+        }
+        panic!("the session is woken without end");
     }
 }
 

@@ -11,7 +11,7 @@ use xtask::postgres::free_port;
 use xtask::proxy::{Refrain, program};
 
 use crate::console::scrape;
-use crate::session::{Session, bind, cancel_request, execute, parse, query};
+use crate::session::{Session, bind, cancel_request, encode, execute, parse, query};
 use crate::world::{Config, Proxy, eventually, psql};
 
 /// Takes minutes, and nothing but reading.
@@ -217,4 +217,24 @@ fn a_file_that_cannot_be_opened_says_so_at_the_start() {
     let output = command.args(["--metrics-listen", "off"]).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success() && said.contains("/no/such/folder/app.db"), "{said}");
+}
+
+#[test]
+fn bulk_writes_end_and_who_leaves_amid_one_lets_others_write() {
+    let proxy = Config::embedded().start();
+    let mut session = proxy.open("app");
+    session.run("create table bulk (id integer primary key, word text)");
+    let data = format!("{}\n", "x".repeat(99)).repeat(20_000).into_bytes();
+    session.send(&[query("copy bulk (word) from stdin")]);
+    session.send(&[Msg::CopyData(data), Msg::CopyDone]);
+    assert_eq!(session.ready().words(), "G C(COPY 20000) Z(I)");
+    session.run("begin; insert into bulk (word) values ('kept by nobody')");
+    let long =
+        encode(&[query(&format!("insert into bulk (word) values ('{}')", "x".repeat(400_000)))]);
+    session.write(&long[..300_000]);
+    let mut other = proxy.open("app");
+    other.send(&[query("insert into bulk (word) values ('other')")]);
+    session.vanish();
+    assert_eq!(other.ready().words(), "C(INSERT 0 1) Z(I)");
+    assert_eq!(other.value("select count(*) from bulk"), "20001");
 }

@@ -1,0 +1,94 @@
+//! Bytes of a client that were not handled yet.
+//!
+//! Each byte is copied in once and moved at most once more, however small the pieces in which a message comes: the
+//! time that a message takes grows with its length and no faster. A message may be a gigabyte.
+
+use refrain_wire::frame::Header;
+
+/// Room that is kept while nothing waits.
+const KEPT_MAX: usize = 64 * 1024;
+
+/// What waits to be handled, from the start of a message on.
+#[derive(Default)]
+pub(crate) struct Input {
+    bytes: Vec<u8>,
+    /// Bytes at the front that were handled.
+    used: usize,
+}
+
+impl Input {
+    /// Takes bytes behind those that wait.
+    pub(crate) fn append(&mut self, bytes: &[u8]) {
+        if self.used > self.bytes.len() / 2 {
+            self.bytes.drain(..self.used);
+            self.used = 0;
+        }
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// All that wait.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        self.bytes.get(self.used..).unwrap_or_default()
+    }
+
+    /// The first `count` have been handled.
+    pub(crate) fn consume(&mut self, count: usize) {
+        self.used = (self.used + count).min(self.bytes.len());
+        if self.used == self.bytes.len() {
+            self.bytes.clear();
+            self.bytes.shrink_to(KEPT_MAX);
+            self.used = 0;
+        }
+    }
+
+    /// Whether none wait.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.bytes().is_empty()
+    }
+
+    /// Whether the first message is there in full, or never will be. Before that nothing can be done, on whatever
+    /// thread.
+    pub(crate) fn may_go_on(&self) -> bool {
+        match Header::parse(self.bytes()) {
+            Ok(Some(header)) => self.bytes().len() >= header.message_bytes(),
+            Ok(None) => false,
+            Err(_) => true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_may_go_on_when_its_last_byte_is_there() {
+        let message = b"d\0\0\0\x06ab";
+        let mut input = Input::default();
+        for (index, byte) in message.iter().enumerate() {
+            assert!(!input.may_go_on(), "after {index} bytes");
+            input.append(&[*byte]);
+        }
+        assert!(input.may_go_on());
+        input.consume(message.len());
+        assert!(input.is_empty() && !input.may_go_on());
+    }
+
+    #[test]
+    fn what_was_handled_is_gone_and_what_was_not_stays() {
+        let mut input = Input::default();
+        input.append(b"abcdef");
+        input.consume(4);
+        input.append(b"gh");
+        assert_eq!(input.bytes(), b"efgh");
+        input.consume(100);
+        assert_eq!(input.bytes(), b"");
+    }
+
+    #[test]
+    fn a_length_that_cannot_be_is_told_at_once() {
+        let mut input = Input::default();
+        input.append(b"d\xff\xff\xff\xff");
+        assert!(input.may_go_on());
+    }
+}
