@@ -13,9 +13,6 @@ pub(crate) fn is_scarcity(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM))
 }
 
-/// How long a closed connection may take to be rid of its last bytes, if its peer does not read.
-pub(crate) const LINGER: Duration = Duration::from_secs(5);
-
 /// A queue of things that are all due the same time after they were put in: the first in is due first.
 /// The clock is not looked at while it is empty, which is nearly always.
 pub(crate) struct Delay<T> {

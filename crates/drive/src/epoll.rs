@@ -14,7 +14,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use crate::address::Address;
-use crate::delay::{Delay, LINGER, REST, is_scarcity};
+use crate::delay::{Delay, REST, is_scarcity};
 use crate::face::{Driver, Event, Token};
 use crate::socket::{self, Listener, Socket};
 use crate::sys::{self, Poll};
@@ -77,7 +77,7 @@ struct Listening {
 }
 
 impl Epoll {
-    pub(crate) fn open() -> io::Result<Epoll> {
+    pub(crate) fn open(linger: Duration) -> io::Result<Epoll> {
         let epoll = Poll::open()?;
         let waker = Waker::new()?;
         epoll.watch(libc::EPOLL_CTL_ADD, waker.as_fd(), libc::EPOLLIN, WAKE)?;
@@ -92,7 +92,7 @@ impl Epoll {
             ready: Vec::new(),
             failed: Vec::new(),
             resting: Delay::new(REST),
-            lingering: Delay::new(LINGER),
+            lingering: Delay::new(linger),
         })
     }
 

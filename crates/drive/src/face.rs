@@ -113,7 +113,7 @@ pub trait Driver {
     fn resume(&mut self, token: Token);
 
     /// Ends a connection: no event is delivered for it any more, and the token is free. Bytes given to
-    /// `send` before go out first, for which a peer that does not read has five seconds.
+    /// `send` before go out first, for which a peer that is slow to read has [`crate::Sizing::linger`]; then they are dropped.
     fn close(&mut self, token: Token);
 
     /// Gives the socket up without closing it, for another thread's driver to adopt. What was received

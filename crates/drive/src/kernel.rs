@@ -22,7 +22,8 @@ pub enum Kind {
     Epoll,
 }
 
-/// How much a driver sets aside. Concerns io_uring only; epoll receives into one buffer of 64 KiB.
+/// How much a driver sets aside, and how patient it is. Buffers and entries concern io_uring only; epoll
+/// receives into one buffer of 64 KiB.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sizing {
     /// How many receives can be under way between the kernel and the caller. A power of two, or
@@ -33,11 +34,18 @@ pub struct Sizing {
     /// Requests handed to the kernel at once, and a quarter of the completions it can report at once.
     /// More are split over several calls.
     pub entries: u32,
+    /// How long a closed connection may take to be rid of its last bytes, if its peer is slow to read.
+    pub linger: Duration,
 }
 
 impl Default for Sizing {
     fn default() -> Sizing {
-        Sizing { buffers: 512, buffer_bytes: 16 << 10, entries: 1024 }
+        Sizing {
+            buffers: 512,
+            buffer_bytes: 16 << 10,
+            entries: 1024,
+            linger: Duration::from_secs(5),
+        }
     }
 }
 
@@ -70,7 +78,7 @@ pub fn open(kind: Kind, sizing: Sizing) -> io::Result<Kernel> {
             Err(error) => Some(format!("io_uring is not usable: {error}")),
         },
     };
-    Ok(Kernel { chosen: Chosen::Epoll(Box::new(Epoll::open()?)), why: refusal })
+    Ok(Kernel { chosen: Chosen::Epoll(Box::new(Epoll::open(sizing.linger)?)), why: refusal })
 }
 
 impl Kernel {

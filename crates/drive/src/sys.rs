@@ -51,6 +51,12 @@ pub(crate) fn stop_receiving(fd: BorrowedFd<'_>) {
     unsafe { libc::shutdown(fd.as_raw_fd(), libc::SHUT_RD) };
 }
 
+/// Ends both halves, so that whatever waits for the socket, or ever will, is answered.
+pub(crate) fn stop(fd: BorrowedFd<'_>) {
+    // SAFETY: the descriptor is open for as long as it is borrowed; no memory is involved.
+    unsafe { libc::shutdown(fd.as_raw_fd(), libc::SHUT_RDWR) };
+}
+
 /// The user and process at the other end of a Unix socket.
 pub(crate) fn credentials(fd: BorrowedFd<'_>) -> io::Result<(u32, i32)> {
     let mut found = libc::ucred { pid: 0, uid: 0, gid: 0 };

@@ -121,6 +121,8 @@ pub(crate) enum Life {
     Leaving,
     /// Closed by the caller, its token free; gone when its last bytes are out.
     Lingering,
+    /// Closed as well, and its time is up: gone when the kernel holds nothing for it.
+    Expired,
 }
 
 #[cfg(test)]

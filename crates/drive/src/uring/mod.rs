@@ -25,7 +25,7 @@ use std::time::Duration;
 use io_uring::{opcode, types};
 
 use crate::address::Address;
-use crate::delay::{Delay, LINGER, REST, is_scarcity};
+use crate::delay::{Delay, REST, is_scarcity};
 use crate::face::{Driver, Event, Token};
 use crate::kernel::Sizing;
 use crate::socket::{self, Listener, Socket};
@@ -95,7 +95,7 @@ impl Uring {
             spare: Spare::default(),
             starved: 0,
             resting: Delay::new(REST),
-            lingering: Delay::new(LINGER),
+            lingering: Delay::new(sizing.linger),
         };
         uring.await_wake();
         Ok(uring)
@@ -216,7 +216,7 @@ impl Uring {
         let Some((token, connection)) = self.table.get(key) else { return };
         connection.send = Send::Nothing;
         connection.aside = None;
-        if connection.life == Life::Lingering {
+        if connection.life != Life::Connecting {
             return self.look_after(key);
         }
         if answer.result == 0 {
@@ -233,7 +233,7 @@ impl Uring {
     fn look_after(&mut self, key: Key) {
         let Some((_, connection)) = self.table.get(key) else { return };
         match connection.life {
-            Life::Lingering if connection.is_quiet() => {
+            Life::Lingering | Life::Expired if connection.is_quiet() => {
                 sys::discard(connection.fd.as_fd());
                 self.table.remove(key);
             }
@@ -276,12 +276,25 @@ impl Uring {
             }
         }
         while let Some(key) = self.lingering.take() {
-            if let Some((_, connection)) = self.table.get(key)
-                && connection.send == Send::Slow
-            {
-                self.ring.cancel(Operation::Send.of(key));
-            }
+            self.expire(key);
         }
+    }
+
+    /// Has the kernel stop whatever it still does for a closed connection.
+    ///
+    /// A send that is cancelled answers as if it had been cut short: by the bytes that went before, if
+    /// there were any. And none may be under way now, but soon. So the connection remembers that nothing
+    /// is to follow, and the socket refuses it.
+    fn expire(&mut self, key: Key) {
+        let Some((_, connection)) = self.table.get(key) else { return };
+        connection.life = Life::Expired;
+        sys::stop(connection.fd.as_fd());
+        match connection.send {
+            Send::Nothing | Send::Waiting | Send::Fast => {}
+            Send::Connecting => self.ring.cancel(Operation::Connect.of(key)),
+            Send::Slow => self.ring.cancel(Operation::Send.of(key)),
+        }
+        self.look_after(key);
     }
 }
 
@@ -383,10 +396,11 @@ impl Driver for Uring {
         let Some(key) = self.table.unbind(token) else { return };
         let Some((_, connection)) = self.table.get(key) else { return };
         connection.life = Life::Lingering;
-        match connection.send {
-            Send::Nothing => {}
-            Send::Connecting => self.ring.cancel(Operation::Connect.of(key)),
-            Send::Waiting | Send::Fast | Send::Slow => self.lingering.put(key),
+        if connection.send == Send::Connecting {
+            self.ring.cancel(Operation::Connect.of(key));
+        }
+        if connection.send != Send::Nothing {
+            self.lingering.put(key);
         }
         self.stop_receiving(key);
         self.look_after(key);

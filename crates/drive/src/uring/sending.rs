@@ -59,6 +59,10 @@ impl Uring {
     pub(super) fn sent(&mut self, answer: &Completion, sink: Sink<'_>) {
         let key = Key::from_bits(answer.bits);
         let Some((_, connection)) = self.table.get(key) else { return };
+        if connection.life == Life::Expired {
+            connection.forget_sends();
+            return self.look_after(key);
+        }
         match usize::try_from(answer.result) {
             Ok(count) => connection.sent += count,
             Err(_) => match -answer.result {

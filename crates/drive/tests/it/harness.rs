@@ -125,6 +125,13 @@ impl Driven {
         }
     }
 
+    /// Another of the same kind, which gives a closed connection little time.
+    pub(crate) fn impatient(&self) -> Driven {
+        let kind = if self.kernel.name() == "epoll" { Kind::Epoll } else { Kind::Uring };
+        let linger = Duration::from_millis(20);
+        Driven::sized(kind, Sizing { linger, ..Sizing::default() }).unwrap()
+    }
+
     pub(crate) fn turn(&mut self, wait: Duration) {
         let seen = &mut self.seen;
         self.kernel.turn(Some(wait), &mut |event| seen.push_back(Seen::keep(event))).unwrap();

@@ -8,6 +8,7 @@ mod harness;
 mod ending;
 mod flow;
 mod hand_over;
+mod lingering;
 mod many;
 mod opening;
 mod scarce;

@@ -81,7 +81,7 @@ on_both! {
 /// Far fewer buffers than connections that have something to say.
 #[test]
 fn too_few_buffers_delay_and_lose_nothing() {
-    let sizing = Sizing { buffers: 4, buffer_bytes: 16, entries: 1024 };
+    let sizing = Sizing { buffers: 4, buffer_bytes: 16, entries: 1024, ..Sizing::default() };
     let Some(mut driven) = Driven::uring_sized(sizing) else { return };
     let mut peers = pairs(&mut driven, 300);
     driven.calm_down();
@@ -93,7 +93,7 @@ fn too_few_buffers_delay_and_lose_nothing() {
 /// A burst needs more buffers than are in use at first.
 #[test]
 fn more_buffers_are_used_once_needed() {
-    let sizing = Sizing { buffers: 512, buffer_bytes: 16, entries: 1024 };
+    let sizing = Sizing { buffers: 512, buffer_bytes: 16, entries: 1024, ..Sizing::default() };
     let Some(mut driven) = Driven::uring_sized(sizing) else { return };
     let mut peers = pairs(&mut driven, 40);
     for (number, peer) in peers.iter_mut().enumerate() {
@@ -108,7 +108,7 @@ fn more_buffers_are_used_once_needed() {
 /// Far less room for requests and completions than there are of them.
 #[test]
 fn small_queues_delay_and_lose_nothing() {
-    let sizing = Sizing { buffers: 64, buffer_bytes: 4096, entries: 8 };
+    let sizing = Sizing { buffers: 64, buffer_bytes: 4096, entries: 8, ..Sizing::default() };
     let Some(mut driven) = Driven::uring_sized(sizing) else { return };
     let mut peers = pairs(&mut driven, 500);
     echo_all(&mut driven, &mut peers);
