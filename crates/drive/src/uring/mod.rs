@@ -422,20 +422,25 @@ impl Driver for Uring {
     }
 
     fn turn(&mut self, wait: Option<Duration>, sink: &mut dyn FnMut(Event<'_>)) -> io::Result<()> {
+        // Fast sends of which the last turn could not say whether they are done: this one can.
+        let pending = !(self.left.is_empty() && self.failed.is_empty() && self.fast.is_empty());
         self.empty_outbox();
-        let wait = if self.left.is_empty() && self.failed.is_empty() {
-            self.lingering.limit(self.resting.limit(wait))
-        } else {
-            Some(Duration::ZERO)
+        let wait = match pending {
+            true => Some(Duration::ZERO),
+            false => self.lingering.limit(self.resting.limit(wait)),
         };
         self.ring.enter(wait)?;
+        // Asked now: what the completions below have us ask for next says nothing of these sends.
+        let decided = self.ring.has_handed_over();
         let starved = self.starved;
         for _ in 0..self.ring.completions() {
             let Some(answer) = self.ring.next() else { break };
             self.completed(&answer, sink);
         }
         self.buffers.starved(self.starved - starved);
-        self.settle(sink);
+        if decided && self.ring.has_told_all() {
+            self.settle(sink);
+        }
         for key in mem::take(&mut self.left) {
             self.give_up(key, sink);
         }

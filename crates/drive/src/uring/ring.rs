@@ -196,10 +196,14 @@ impl Ring {
         }
     }
 
-    /// Whether each request has reached the kernel, and each completion made so far has been taken.
-    pub(super) fn is_settled(&mut self) -> bool {
-        let queue = self.ring.submission();
-        self.backlog.is_empty() && queue.is_empty() && !queue.cq_overflow()
+    /// Whether each request has reached the kernel.
+    pub(super) fn has_handed_over(&mut self) -> bool {
+        self.backlog.is_empty() && self.ring.submission().is_empty()
+    }
+
+    /// Whether each completion made so far has been taken.
+    pub(super) fn has_told_all(&mut self) -> bool {
+        !self.ring.submission().cq_overflow() && self.ring.completion().is_empty()
     }
 
     /// Completions to be taken.

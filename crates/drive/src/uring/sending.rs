@@ -4,7 +4,7 @@
 //! would be there at once, and end the wait before anything has happened that is worth a turn: two
 //! calls where one would do. So a send is first made *fast*: it must not wait, and its completion is
 //! left out if all went well. The kernel decides such a request before the call returns, hence it is
-//! known to be done when the call took it and no completion speaks of it (`Ring::is_settled`; `probe`
+//! known to be done when the call took it and no completion speaks of it (`turn` in the parent; `probe`
 //! makes sure that the kernel does as described). Otherwise the rest goes out as a *slow* send, which
 //! waits for room and has its completion.
 //!
@@ -114,11 +114,8 @@ impl Uring {
         self.look_after(key);
     }
 
-    /// The fast sends that no completion has spoken of are done.
+    /// The fast sends that no completion has spoken of are done: all were handed over, and all completions taken.
     pub(super) fn settle(&mut self, sink: Sink<'_>) {
-        if !self.ring.is_settled() {
-            return;
-        }
         for at in 0..self.fast.len() {
             let key = self.fast[at];
             if self.table.get(key).is_some_and(|(_, found)| found.send == Send::Fast) {

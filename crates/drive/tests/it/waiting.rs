@@ -1,13 +1,14 @@
 //! How a turn ends.
 
+use std::io::Read;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use refrain_drive::Driver;
+use refrain_drive::{Driver, Token};
 
-use crate::harness::{GUARD, on_both};
+use crate::harness::{GUARD, Seen, on_both};
 
 on_both! {
     fn a_turn_waits_as_long_as_it_is_told(driven) {
@@ -51,6 +52,24 @@ on_both! {
         driven.woken();
     }
 
+    /// What was sent in a turn that ends for another reason is done when the turn is: what is sent next goes out with
+    /// the next turn, and waits for nothing else to happen.
+    fn a_wake_holds_up_no_send(driven) {
+        let token = Token(1);
+        let mut peer = driven.pair(token);
+        for _ in 0..20 {
+            driven.kernel.waker().wake();
+            assert!(driven.kernel.send(token, b"a".to_vec()).is_some());
+            while !driven.seen.iter().any(|seen| matches!(seen, Seen::Woken)) {
+                driven.turn(GUARD);
+            }
+            driven.seen.clear();
+            assert!(driven.kernel.send(token, b"b".to_vec()).is_some(), "the first has gone");
+            driven.turn(Duration::ZERO);
+            peer.read_exact(&mut [0; 2]).unwrap();
+        }
+    }
+
     /// Whatever was written before a wake is seen after `Woken`, however the two threads interleave.
     fn no_wake_is_lost(driven) {
         const LAST: u32 = 20_000;
@@ -72,10 +91,10 @@ on_both! {
     /// A driver may be opened in one thread and used in another.
     fn a_driver_moves_before_its_first_turn(driven) {
         let mut other = driven.another();
-        let mut peer = other.pair(refrain_drive::Token(0));
+        let mut peer = other.pair(Token(0));
         std::io::Write::write_all(&mut peer, b"hello").unwrap();
         thread::spawn(move || {
-            assert_eq!(other.received(refrain_drive::Token(0), 5), b"hello");
+            assert_eq!(other.received(Token(0), 5), b"hello");
         })
         .join()
         .unwrap();
