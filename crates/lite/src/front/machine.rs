@@ -204,11 +204,9 @@ impl Machine {
         match tag {
             front::SYNC => self.sync(out),
             front::TERMINATE => Err(Stop::Needs(Need::Nothing)),
-            front::QUERY => {
-                self.skipping = false;
-                self.query(body, out)
-            }
+            // PostgreSQL skips queries and function calls as well (`ignore_till_sync` in `PostgresMain`).
             _ if self.skipping => Ok(()),
+            front::QUERY => self.query(body, out),
             front::PARSE => self.parse(body, out),
             front::BIND => self.bind(body, out),
             front::DESCRIBE => self.describe(body, behind, out),
@@ -216,7 +214,6 @@ impl Machine {
             front::CLOSE => self.close(body, out),
             front::FLUSH | front::COPY_DATA | front::COPY_DONE | front::COPY_FAIL => Ok(()),
             front::FUNCTION_CALL => {
-                self.skipping = false;
                 Failure::unsupported("function calls by OID are not supported").write(out, "ERROR");
                 self.end_failed();
                 self.ready(out);

@@ -72,6 +72,17 @@ fn after_an_error_everything_is_skipped_until_sync() {
 }
 
 #[test]
+fn a_query_behind_an_error_is_skipped_as_well() {
+    let place = Place::new();
+    let mut client = table(&place);
+    client.parse("", "SELECT nosuch", &[]);
+    client.say(front::QUERY, b"INSERT INTO t VALUES (9, 'z')\0").say(front::FUNCTION_CALL, b"");
+    assert_eq!(client.sync(), ["error 42703", "ready I"]);
+    let none = client.query("SELECT id FROM t WHERE id = 9");
+    assert_eq!(none, ["columns id:20", "SELECT 0", "ready I"]);
+}
+
+#[test]
 fn messages_come_in_pieces() {
     let place = Place::new();
     let mut client = table(&place);
