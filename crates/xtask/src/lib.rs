@@ -18,3 +18,4 @@ pub mod suite;
 pub mod bench;
 pub mod soak;
 pub mod regress;
+pub mod repro;

@@ -8,7 +8,7 @@ use anyhow::Result;
 use clap::{Parser, Subcommand};
 
 use xtask::postgres::Version;
-use xtask::{bench, command, docs, provision, regress, soak, suite, tidy, workspace};
+use xtask::{bench, command, docs, provision, regress, repro, soak, suite, tidy, workspace};
 
 /// Chores of the Refrain workspace.
 #[derive(Parser)]
@@ -52,6 +52,8 @@ enum Chore {
     Soak(soak::Arguments),
     /// Run PostgreSQL's own regression suites, straight and through the proxy, and compare.
     Regress(regress::Arguments),
+    /// Do again what was once reported to be wrong, and say whether it still is.
+    Repro(repro::Arguments),
     /// Check the rules of the house and print the size of each crate.
     Tidy,
     /// Write the generated pages of `docs/`.
@@ -82,6 +84,7 @@ fn run(chore: Chore) -> Result<bool> {
         Chore::Bench(arguments) => bench::run(&arguments)?,
         Chore::Soak(arguments) => return soak::run(&arguments),
         Chore::Regress(arguments) => return regress::run(&arguments),
+        Chore::Repro(arguments) => return repro::run(&arguments),
         Chore::Tidy => tidy::run()?,
         Chore::Docs => docs::write()?,
     }

@@ -1,0 +1,51 @@
+//! Which bars hold.
+
+use std::fmt::{self, Display, Formatter};
+
+/// What was found, line by line.
+#[derive(Debug, Default)]
+pub(super) struct Verdict {
+    lines: Vec<(bool, String)>,
+}
+
+impl Verdict {
+    /// Something that has to be so.
+    pub(super) fn check(&mut self, what: impl Into<String>, holds: bool) {
+        self.lines.push((holds, what.into()));
+    }
+
+    /// A figure that may not be more than this.
+    pub(super) fn at_most(&mut self, what: &str, value: f64, most: f64) {
+        self.check(format!("{what}: {value:.3}, at most {most}"), value <= most);
+    }
+
+    /// Whether all is as it has to be. Nothing found is not.
+    pub(super) fn holds(&self) -> bool {
+        !self.lines.is_empty() && self.lines.iter().all(|(holds, _)| *holds)
+    }
+}
+
+impl Display for Verdict {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        for (holds, what) in &self.lines {
+            writeln!(f, "{} {what}", if *holds { "holds:        " } else { "DOES NOT HOLD:" })?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_bar_that_does_not_hold_is_enough() {
+        let mut verdict = Verdict::default();
+        assert!(!verdict.holds(), "nothing was looked at");
+        verdict.at_most("mean", 1.05, 1.05);
+        assert!(verdict.holds());
+        verdict.at_most("p99", f64::NAN, 1.2);
+        assert!(!verdict.holds());
+        assert!(verdict.to_string().contains("DOES NOT HOLD: p99"), "{verdict}");
+    }
+}
