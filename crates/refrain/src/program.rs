@@ -87,8 +87,9 @@ pub fn start(source: Source, options: Options) -> io::Result<Program> {
     let options = Arc::new(options);
     let cores = worker_count(options.general.workers);
     let kernels = open_kernels(options.general.driver, cores)?;
-    let mut listeners = listen::bind(&options.general)?;
+    // Whoever finds the clients' port open finds this one open as well.
     let metrics = options.general.metrics_listen.map(http::bind).transpose()?;
+    let mut listeners = listen::bind(&options.general)?;
     let files = Arc::new(Files::default());
     open_files(&files, &options)?;
     let clock = Clock::start();
@@ -117,7 +118,7 @@ pub fn start(source: Source, options: Options) -> io::Result<Program> {
     let threads = start_workers(parts, kernels, std::mem::take(&mut listeners.sockets))?;
     admin::open(Arc::clone(&state), orders.clone(), asked)?;
     let metrics_address = metrics.as_ref().map(|bound| bound.address);
-    if let Some(bound) = &metrics {
+    if let Some(bound) = metrics {
         http::serve(bound, &state)?;
     }
     let operator = Operator::new(state, source, loads, ordered, threads);

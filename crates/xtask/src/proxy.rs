@@ -39,6 +39,19 @@ impl Refrain {
 
     /// As [`Refrain::start`], with another build of the program.
     pub fn start_as(program: &Path, config: &str) -> Result<Refrain> {
+        Refrain::start_command(&Command::new(program), config)
+    }
+
+    /// As [`Refrain::start`], with at most so many descriptors.
+    pub fn start_with_descriptors(most: u32, config: &str) -> Result<Refrain> {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("ulimit -n {most} && exec \"$@\""), "sh"]);
+        shell.arg(program()?);
+        Refrain::start_command(&shell, config)
+    }
+
+    /// `begin` is the program and the arguments before the name of the configuration.
+    fn start_command(begin: &Command, config: &str) -> Result<Refrain> {
         let port = free_port()?;
         let dir = new_dir()?;
         let mut text = format!("listen = [\"127.0.0.1:{port}\"]\n");
@@ -47,8 +60,8 @@ impl Refrain {
         }
         fs::write(dir.join("config.toml"), text + config)?;
         let log = File::create(dir.join("log"))?;
-        let mut command = Command::new(program);
-        command.arg(dir.join("config.toml")).current_dir(&dir);
+        let mut command = Command::new(begin.get_program());
+        command.args(begin.get_args()).arg(dir.join("config.toml")).current_dir(&dir);
         let process = Leash::start(&command, "TERM", &log)?;
         let mut refrain = Refrain { port, dir, process };
         refrain.wait_until_listening()?;

@@ -32,6 +32,7 @@ mod timeouts;
 mod options;
 mod console;
 mod kernels;
+mod metrics;
 mod statements;
 mod embedded;
 mod files;

@@ -113,6 +113,11 @@ impl Config {
         let tries = (0..3).find_map(|_| Refrain::start(&text).ok());
         Proxy { refrain: tries.unwrap_or_else(|| Refrain::start(&text).unwrap()) }
     }
+
+    /// Runs the program with at most so many descriptors.
+    pub(crate) fn start_with_descriptors(self, most: u32) -> Proxy {
+        Proxy { refrain: Refrain::start_with_descriptors(most, &self.text()).unwrap() }
+    }
 }
 
 /// The program, running. It is ended when this is dropped.
@@ -192,6 +197,21 @@ impl Proxy {
     /// The folder it was started in.
     pub(crate) fn folder(&self) -> PathBuf {
         self.refrain.config().parent().unwrap().to_owned()
+    }
+
+    /// Whether it still runs.
+    pub(crate) fn is_running(&mut self) -> bool {
+        self.refrain.is_running()
+    }
+
+    /// How many threads it has.
+    pub(crate) fn threads(&self) -> usize {
+        fs::read_dir(format!("/proc/{}/task", self.refrain.id())).unwrap().count()
+    }
+
+    /// How many descriptors it has open.
+    pub(crate) fn descriptors(&self) -> usize {
+        fs::read_dir(format!("/proc/{}/fd", self.refrain.id())).unwrap().count()
     }
 
     /// Waits until it has ended by itself.

@@ -1,0 +1,145 @@
+//! `/metrics` and `/healthz` while somebody misbehaves, there or at the program's own port: they are
+//! answered, and what cannot be had (a descriptor, a thread, memory) ends nothing.
+
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, Shutdown, TcpStream};
+
+use xtask::postgres::free_port;
+
+use crate::session::LIMIT;
+use crate::world::{Config, Proxy, eventually};
+
+/// The program over SQLite, and the port of its metrics.
+fn config() -> (Config, u16) {
+    let port = free_port().unwrap();
+    let address = format!("\"127.0.0.1:{port}\"");
+    (Config::embedded().general("metrics_listen", &address), port)
+}
+
+fn start() -> (Proxy, u16) {
+    let (config, port) = config();
+    (config.start(), port)
+}
+
+fn connect(port: u16) -> TcpStream {
+    let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
+    stream.set_read_timeout(Some(LIMIT)).unwrap();
+    stream.set_write_timeout(Some(LIMIT)).unwrap();
+    stream
+}
+
+/// All that comes until the other side has said all, or breaks the connection.
+fn rest(stream: &mut TcpStream) -> String {
+    let mut said = Vec::new();
+    match stream.read_to_end(&mut said) {
+        Err(error) if error.kind() != io::ErrorKind::ConnectionReset => panic!("{error}"),
+        _ => String::from_utf8(said).unwrap(),
+    }
+}
+
+fn ask(port: u16, request: &str) -> String {
+    let mut stream = connect(port);
+    stream.write_all(request.as_bytes()).unwrap();
+    rest(&mut stream)
+}
+
+fn get(port: u16, path: &str) -> String {
+    ask(port, &format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"))
+}
+
+fn is_well(port: u16) {
+    let said = get(port, "/healthz");
+    assert!(said.starts_with("HTTP/1.1 200 ") && said.ends_with("\r\n\r\nok\n"), "{said:?}");
+    let said = get(port, "/metrics");
+    assert!(said.starts_with("HTTP/1.1 200 "), "{said:?}");
+    assert!(said.contains("\nrefrain_cores_answering 2\n"), "{said}");
+}
+
+#[test]
+fn what_is_asked_for_is_answered() {
+    let (_proxy, port) = start();
+    is_well(port);
+    let head = ask(port, "HEAD /metrics HTTP/1.1\r\n\r\n");
+    assert!(head.starts_with("HTTP/1.1 200 ") && head.ends_with("\r\n\r\n"), "{head:?}");
+    assert!(!head.contains("\r\nContent-Length: 0\r\n"), "{head:?}");
+    assert!(ask(port, "GET /healthz?x HTTP/1.0\n\n").ends_with("\r\n\r\nok\n"));
+    assert!(get(port, "/").starts_with("HTTP/1.1 404 "));
+    let post = ask(port, "POST /metrics HTTP/1.1\r\nContent-Length: 2\r\n\r\nxx");
+    assert!(post.starts_with("HTTP/1.1 405 ") && post.contains("\r\nAllow: GET, HEAD\r\n"));
+    assert!(ask(port, "no request\r\n\r\n").starts_with("HTTP/1.1 400 "));
+    // A request that comes byte by byte is a request.
+    let mut slow = connect(port);
+    b"GET /healthz HTTP/1.1\r\n\r\n".iter().for_each(|byte| slow.write_all(&[*byte]).unwrap());
+    slow.shutdown(Shutdown::Write).unwrap();
+    assert!(rest(&mut slow).ends_with("\r\n\r\nok\n"));
+}
+
+#[test]
+fn without_descriptors_there_is_an_answer() {
+    let (config, port) = config();
+    let mut proxy = config.start_with_descriptors(150);
+    is_well(port);
+    let silent: Vec<_> = (0..200).map(|_| TcpStream::connect(proxy.addr()).unwrap()).collect();
+    let mut taken = 0;
+    eventually("it takes no more", || {
+        let before = std::mem::replace(&mut taken, proxy.descriptors());
+        taken > 100 && taken == before
+    });
+    for _ in 0..10 {
+        is_well(port);
+    }
+    drop(silent);
+    is_well(port);
+    assert!(proxy.is_running());
+}
+
+#[test]
+fn connections_take_no_threads_and_are_few() {
+    let (mut proxy, port) = start();
+    is_well(port);
+    let (threads, descriptors) = (proxy.threads(), proxy.descriptors());
+    let silent: Vec<_> = (0..400).map(|_| connect(port)).collect();
+    let mut slow: Vec<_> = (0..100).map(|_| connect(port)).collect();
+    slow.iter_mut().for_each(|stream| stream.write_all(b"GET /healthz HT").unwrap());
+    is_well(port);
+    assert_eq!(proxy.threads(), threads);
+    assert!(proxy.descriptors() < descriptors + 100, "{} descriptors", proxy.descriptors());
+    drop((silent, slow));
+    is_well(port);
+    assert!(proxy.is_running());
+}
+
+#[test]
+fn a_request_without_end_is_cut_off() {
+    let (mut proxy, port) = start();
+    let before = proxy.memory();
+    let chunk = [b'x'; 1 << 16];
+    let mut endless = connect(port);
+    endless.write_all(b"GET /healthz HTTP/1.1\r\nX: ").unwrap();
+    // 64 MiB, if somebody took them.
+    let sent = (0..1024).take_while(|_| endless.write_all(&chunk).is_ok()).count();
+    assert!(sent < 1024, "all of it was taken");
+    assert!(proxy.memory() < before + (8 << 20), "{} bytes", proxy.memory());
+    let long = "x".repeat(9000);
+    assert!(get(port, &format!("/{long}")).starts_with("HTTP/1.1 431 "));
+    let many = "A: b\r\n".repeat(1000);
+    let said = ask(port, &format!("GET /healthz HTTP/1.1\r\n{many}\r\n"));
+    assert!(said.starts_with("HTTP/1.1 431 "), "{said:?}");
+    is_well(port);
+    assert!(proxy.is_running());
+}
+
+#[test]
+fn who_does_not_read_keeps_nobody_waiting() {
+    let (mut proxy, port) = start();
+    let mut deaf: Vec<_> = (0..100).map(|_| connect(port)).collect();
+    for stream in &mut deaf {
+        stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+    }
+    is_well(port);
+    let mut gone = connect(port);
+    gone.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+    drop(gone);
+    is_well(port);
+    assert!(proxy.is_running());
+}
