@@ -18,6 +18,8 @@ use crate::talk::{Stop, Talk};
 
 /// Settings of a client's own making that are asked for by name; one that makes more keeps its server.
 const PROBE_NAMES_MAX: usize = 256;
+/// Bytes of such a name.
+const PROBE_NAME_BYTES_MAX: usize = 128;
 
 impl Talk<'_> {
     /// Makes the settings of a server that was just lent those of its client.
@@ -78,7 +80,7 @@ impl Talk<'_> {
     pub(crate) fn probe(&mut self) {
         let names = self.client.probe_names.iter().map(|name| name.as_slice());
         let text = settings::probe(&self.server.base, names);
-        self.server.probed = None;
+        (self.server.probed, self.server.overfull) = (None, false);
         self.run_alone(&text, Purpose::Probe);
     }
 
@@ -183,7 +185,8 @@ impl Talk<'_> {
             if self.client.probe_names.contains(&name) {
                 continue;
             }
-            if self.client.probe_names.len() < PROBE_NAMES_MAX {
+            if self.client.probe_names.len() < PROBE_NAMES_MAX && name.len() <= PROBE_NAME_BYTES_MAX
+            {
                 self.client.probe_names.push(name);
             } else {
                 self.client.pins.add(Pins::SETTINGS);
@@ -213,6 +216,9 @@ impl Talk<'_> {
     /// What a probe found, with what PostgreSQL reports, are the session's settings.
     pub(crate) fn probe_ends(&mut self) {
         let mut edit = self.server.probed.take().unwrap_or_default();
+        if std::mem::take(&mut self.server.overfull) {
+            return self.keeps_settings();
+        }
         let ledger = &self.server.ledger;
         let since = self.client.standing.since();
         // One in a segment of its own says nothing of what the client has begun behind it.
@@ -241,6 +247,19 @@ impl Talk<'_> {
         if settled {
             self.client.standing = Standing::Told;
         }
+    }
+}
+
+impl Talk<'_> {
+    /// The client has set more than is kept: it keeps its server, and what its texts mean is its own.
+    pub(crate) fn keeps_settings(&mut self) {
+        if self.client.pins.is_empty() {
+            self.pool().counters.pins += 1;
+        }
+        self.pin(Pins::SETTINGS);
+        self.client.probe = false;
+        let since = Since { segment: self.server.ledger.segment(), reads: false, hidden: true };
+        self.client.standing = self.unsure(since);
     }
 }
 

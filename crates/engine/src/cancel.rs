@@ -16,6 +16,9 @@ use crate::roles::{CancelRun, Role};
 use crate::server::Custody;
 use crate::shared::Message;
 
+/// Cancel requests under way to one server. Whoever knows a client's key can ask for any number.
+const CANCELS_MAX: u32 = 8;
+
 impl Step<'_> {
     /// Somebody asks to cancel the statement of the client with this process ID.
     pub(crate) fn cancel_request(&mut self, pid: u32, key: &[u8]) {
@@ -59,8 +62,9 @@ impl Step<'_> {
     /// Asks a server to cancel what it is doing.
     pub(crate) fn cancel_server(&mut self, server: Conn) {
         let Some(s) = self.engine.roles.server(server) else { return };
-        if s.ledger.is_empty() {
-            return; // it is doing nothing
+        // It is doing nothing; or it is being asked, and one more would not be heard any better.
+        if s.ledger.is_empty() || s.cancels >= CANCELS_MAX {
+            return;
         }
         s.cancels += 1;
         let (pid, key) = (s.pid, s.key.clone());

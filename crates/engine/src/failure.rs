@@ -4,6 +4,9 @@
 //! An error of a stale plan begins a new generation of the statement (E63, E68): every server then
 //! prepares it afresh when it is next used. PostgreSQL speaks of a statement by the name it knows;
 //! the client hears the name it gave. All other fields stay as they are.
+//!
+//! An error may be as long as a row. Of one that is longer than anything that is looked into, what counts stands at its
+//! head (severity, SQLSTATE, the beginning of the message); the rest streams, see [`crate::words`].
 
 use refrain_sql::Traits;
 use refrain_wire::back::{Fields, field};
@@ -17,14 +20,15 @@ use crate::reply::Halt;
 use crate::statement::{STALE_ROUTINE, is_stale};
 use crate::talk::Talk;
 use crate::undo::{ClientUndo, Reverted};
+use crate::words::Words;
 
 impl Talk<'_> {
-    /// An error.
-    pub(crate) fn error(&mut self, body: &[u8]) -> Result<(), Halt> {
-        let fields = Fields(body);
+    /// An error. Says whether the client gets what has not come of it.
+    pub(crate) fn error(&mut self, words: &Words<'_>) -> Result<bool, Halt> {
+        let fields = words.fields;
         self.pool().counters.server_errors += 1;
         if fields.is_fatal() {
-            self.tell(body);
+            self.tell(&words.cut());
             return Err(Halt::Fatal);
         }
         let failed = self.server.ledger.fail()?;
@@ -37,25 +41,36 @@ impl Talk<'_> {
         self.server.close_needed |= failed.early_syncs;
         self.client.skipping |= failed.open;
         if self.hushes(&failed) {
-            return Ok(());
+            return Ok(false);
         }
         let before = [Fate::Swallow(Purpose::Admit), Fate::Swallow(Purpose::PutRight)];
         if !before.contains(&failed.entry.fate) && self.runs_again(&failed.entry, &fields) {
-            return Ok(());
+            return Ok(false);
         }
         self.leaves(&failed.entry);
         self.learn(&failed.entry, &fields);
         self.learn_end(&failed.entry, &fields, name.as_ref());
+        self.answer_error(&failed, words, name.as_deref())
+    }
+
+    /// Does with an error what its entry says. Says whether the client gets what has not come of it.
+    fn answer_error(
+        &mut self,
+        failed: &Failed,
+        words: &Words<'_>,
+        name: Option<&[u8]>,
+    ) -> Result<bool, Halt> {
+        let fields = &words.fields;
         match failed.entry.fate {
             Fate::Swallow(Purpose::PutRight) => {
-                self.tell_as_fatal(&fields);
+                self.tell_as_fatal(fields);
                 return Err(Halt::Refused);
             }
             Fate::Swallow(Purpose::Probe) => {
                 self.client.pins.add(Pins::SETTINGS);
                 self.client.probe = false;
                 self.server.dirty = true;
-                self.forward_ours(&failed, &fields);
+                return Ok(self.forward_ours(failed, words));
             }
             // The statement is there, and the end of the segment goes back to the settings.
             Fate::Swallow(Purpose::Return) if self.is_ours_alone() => {}
@@ -63,18 +78,19 @@ impl Talk<'_> {
             Fate::Swallow(Purpose::Restore) => {}
             Fate::Swallow(Purpose::Reset | Purpose::Rollback) => self.server.close_needed = true,
             Fate::Swallow(Purpose::Shape) if failed.until == failed.seq => {}
-            Fate::Swallow(Purpose::Admit) => self.asked_in_vain(&failed.entry, &fields),
-            Fate::Refuse(why) => self.tell_refusal(why, &fields),
+            Fate::Swallow(Purpose::Admit) => self.asked_in_vain(&failed.entry, fields),
+            Fate::Refuse(why) => return Ok(self.tell_refusal(why, words)),
             Fate::Forward
             | Fate::Held
             | Fate::Rows
             | Fate::Instead(_)
             | Fate::Swallow(_)
             | Fate::MadeUp(_) => {
-                self.forward(&failed.entry, &fields, name.as_deref());
+                self.forward(&failed.entry, words, name);
+                return Ok(true);
             }
         }
-        Ok(())
+        Ok(false)
     }
 
     /// A statement prepared with a Sync of its own was refused: that is the error the client hears, and not that
@@ -174,11 +190,13 @@ impl Talk<'_> {
     }
 
     /// A query of ours failed. The client hears of it where its own messages failed with it.
-    fn forward_ours(&mut self, failed: &Failed, fields: &Fields<'_>) {
+    fn forward_ours(&mut self, failed: &Failed, words: &Words<'_>) -> bool {
         let next = self.server.ledger.front();
-        if !next.is_some_and(|next| next.fate == failed.entry.fate) {
-            self.forward(&failed.entry, fields, None);
+        let hears = !next.is_some_and(|next| next.fate == failed.entry.fate);
+        if hears {
+            self.forward(&failed.entry, words, None);
         }
+        hears
     }
 
     /// What a statement leaves behind though it failed.
@@ -210,13 +228,13 @@ impl Talk<'_> {
     }
 
     /// Passes an error on, with the client's name for the statement in it.
-    fn forward(&mut self, entry: &Entry, fields: &Fields<'_>, name: Option<&[u8]>) {
+    fn forward(&mut self, entry: &Entry, words: &Words<'_>, name: Option<&[u8]>) {
         // The position is one in a text that the client did not send just now (E33).
         let ours = matches!(entry.fate, Fate::Swallow(purpose) if purpose != Purpose::Autoprepare);
-        let fields = self.as_sent(entry, fields);
+        let fields = self.as_sent(entry, &words.fields);
         let prefix = self.hub.shared.registry.prefix();
         let out = self.ports.out(self.client.conn);
-        write::message(out, back::ERROR_RESPONSE, |out| {
+        write::beginning(out, back::ERROR_RESPONSE, words.missing, |out| {
             for (code, value) in &fields {
                 if *code == field::POSITION && ours {
                     continue;
@@ -228,13 +246,16 @@ impl Talk<'_> {
                 }
                 out.push(0);
             }
-            out.push(0);
+            words.end(out);
         });
     }
 
-    fn tell(&mut self, body: &[u8]) {
+    fn tell(&mut self, words: &Words<'_>) {
         let out = self.ports.out(self.client.conn);
-        write::message(out, back::ERROR_RESPONSE, |out| out.extend_from_slice(body));
+        write::beginning(out, back::ERROR_RESPONSE, words.missing, |out| {
+            out.extend_from_slice(words.fields.0);
+            words.end(out);
+        });
     }
 
     /// The settings that the client asked for at its login are refused: so is the login.
@@ -251,9 +272,11 @@ impl Talk<'_> {
     }
 
     /// The server failed because it was made to: says why in its place.
-    fn tell_refusal(&mut self, why: Refusal, fields: &Fields<'_>) {
+    fn tell_refusal(&mut self, why: Refusal, words: &Words<'_>) -> bool {
+        let fields = words.fields;
         if fields.sqlstate() != b"26000" {
-            return self.tell(fields.0); // it failed before it came to that: 25P02, 57014
+            self.tell(words); // it failed before it came to that: 25P02, 57014
+            return true;
         }
         let (sqlstate, message, routine): (&[u8], &[u8], &[u8]) = match why {
             Refusal::Stale => (b"0A000", b"cached plan must not change result type", STALE_ROUTINE),
@@ -277,6 +300,7 @@ impl Talk<'_> {
             }
             out.push(0);
         });
+        false
     }
 }
 

@@ -8,7 +8,8 @@ use crate::event::{Action, Level, Note};
 use crate::ids::{Core, EnvId, PoolId};
 use crate::pool::Pool;
 use crate::ports::Ports;
-use crate::settings::{Edit, Profile, Profiles};
+use crate::profiles::Profiles;
+use crate::settings::{Edit, Profile};
 use crate::shared::{PoolShared, Shared};
 use crate::texts::Texts;
 use crate::time::Now;
@@ -48,7 +49,7 @@ impl Hub {
     /// A core that has seen nothing yet.
     pub(crate) fn new(core: Core, shared: Arc<Shared>, entropy: Entropy) -> Self {
         let mut profiles = Profiles::default();
-        let nothing = profiles.intern(Edit::default(), |_| EnvId(0));
+        let nothing = profiles.intern(Edit::default(), |_| Arc::new(EnvId(0)));
         let texts = Texts::default();
         let draining = false;
         let scratch = Vec::new();
@@ -70,6 +71,13 @@ impl Hub {
     /// The one profile with these settings.
     pub(crate) fn profile(&mut self, edit: Edit) -> Arc<Profile> {
         self.profiles.intern(edit, |bytes| self.shared.environment(bytes))
+    }
+
+    /// Lets go of what nobody has any more.
+    pub(crate) fn sweep(&mut self) {
+        self.texts.sweep();
+        self.profiles.sweep();
+        self.shared.sweep();
     }
 
     /// This core's part of a pool, made on first use.

@@ -30,7 +30,7 @@ pub struct PoolId(pub u32);
 
 /// Interned settings that decide what a text means; see [`crate::settings`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct EnvId(pub u32);
+pub struct EnvId(pub u64);
 
 /// Numbers the segments that one server is sent, from one; zero is none. A segment ends with a Sync, Query or
 /// FunctionCall.

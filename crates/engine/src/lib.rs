@@ -22,6 +22,7 @@ mod inbox;
 pub mod statement;
 pub mod registry;
 mod settings;
+mod profiles;
 mod texts;
 mod names;
 mod portals;
@@ -53,6 +54,7 @@ mod roles;
 // From the client to the server, and back: the hot path.
 mod talk;
 mod message;
+mod words;
 mod aside;
 mod prepare;
 mod bind;

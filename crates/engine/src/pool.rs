@@ -21,8 +21,8 @@ use crate::template::Bounds;
 use crate::templates::Templates;
 use crate::time::Now;
 
-/// Startup settings that a server has accepted, kept at most.
-const PROVEN_MAX: usize = 4096;
+/// Bytes of the startup settings that a server has accepted and that are kept.
+const PROVEN_BYTES_MAX: usize = 1024 * 1024;
 
 /// One core's part of a pool.
 #[derive(Debug)]
@@ -55,6 +55,7 @@ pub(crate) struct Pool {
     woken: Vec<Conn>,
     /// Settings that a server has accepted, and what it made of them.
     proven: HashMap<Arc<Profile>, Arc<Profile>>,
+    proven_bytes: usize,
     /// What was done.
     pub(crate) counters: Counters,
 }
@@ -78,6 +79,7 @@ impl Pool {
             curious: Vec::new(),
             woken: Vec::new(),
             proven: HashMap::new(),
+            proven_bytes: 0,
             counters: Counters::default(),
         }
     }
@@ -179,9 +181,12 @@ impl Pool {
 
     /// A server has accepted these settings.
     pub(crate) fn prove(&mut self, wants: Arc<Profile>, made: Arc<Profile>) {
-        if self.proven.len() >= PROVEN_MAX {
-            self.proven.clear();
+        let bytes = wants.bytes() + made.bytes();
+        if self.proven_bytes + bytes > PROVEN_BYTES_MAX {
+            (self.proven, self.proven_bytes) = (HashMap::new(), 0);
         }
-        self.proven.insert(wants, made);
+        if self.proven.insert(wants, made).is_none() {
+            self.proven_bytes += bytes;
+        }
     }
 }

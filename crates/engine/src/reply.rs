@@ -9,16 +9,20 @@
 
 use refrain_sql::{Tag, Traits};
 use refrain_wire::back::{self as read, Status};
+use refrain_wire::frame::split_string;
 use refrain_wire::tag::back;
 use refrain_wire::{Header, Malformed};
 
 use crate::client::Pins;
 use crate::inbox::Rest;
 use crate::ledger::{Entry, Fate, Owed, Purpose, Settled, Surprise};
+use crate::settings::SETTINGS_BYTES_MAX;
 use crate::statement::Shape;
 use crate::talk::{Talk, write_made};
+use crate::words::Words;
 
-/// Bytes of a message that is looked into, at most. PostgreSQL bounds none of these, but none comes near.
+/// Bytes of a message that is looked into, at most. PostgreSQL bounds none of these. Errors and settings come near: of
+/// those the beginning is looked into.
 pub(crate) const LOOKED_INTO_MAX: usize = 1024 * 1024;
 
 /// Why the reading of a server's messages stops.
@@ -76,6 +80,7 @@ impl Talk<'_> {
             }
         };
         self.flush(&mut run);
+        self.take_told();
         (run.at, halt)
     }
 
@@ -101,13 +106,52 @@ impl Talk<'_> {
         // The rows of what we ask are for us.
         let asked = [Fate::Swallow(Purpose::Probe), Fate::Swallow(Purpose::Admit)];
         let ours = self.server.ledger.front().is_some_and(|entry| asked.contains(&entry.fate));
-        if streams(header.tag) && !(ours && header.tag == back::DATA_ROW) {
+        let long = length > SETTINGS_BYTES_MAX;
+        if streams(header.tag) && !(ours && header.tag == back::DATA_ROW && !long) {
+            self.server.overfull |= ours && header.tag == back::DATA_ROW;
             self.begin_stream(run, header)
-        } else if length > LOOKED_INTO_MAX {
-            Err(Halt::Broken)
-        } else {
+        } else if length <= LOOKED_INTO_MAX {
             Err(Halt::More)
+        } else {
+            self.large(run, header)
         }
+    }
+
+    /// A message that is too long to be held here and has to be looked into: at its beginning.
+    #[cold]
+    fn large(&mut self, run: &mut Run<'_>, header: Header) -> Result<(), Halt> {
+        let begun = &run.input[run.at..];
+        if !begins_well(header.tag) {
+            return Err(Halt::Broken);
+        } else if begun.len() < LOOKED_INTO_MAX {
+            return Err(Halt::More);
+        }
+        let body = &begun[refrain_wire::frame::HEADER_BYTES..];
+        let missing = header.message_bytes() - begun.len();
+        if header.tag == back::PARAMETER_STATUS {
+            let Some((name, _)) = split_string(body) else { return Err(Halt::Broken) };
+            let goes = self.reported(name, None)?;
+            self.server.inbox.expect(missing, rest_of(goes));
+            self.advance(run, begun.len(), goes);
+            return Err(Halt::More);
+        }
+        self.failed(run, &Words::read(body, missing), begun.len())?;
+        Err(Halt::More)
+    }
+
+    /// An error, of which `length` bytes are there.
+    fn failed(&mut self, run: &mut Run<'_>, words: &Words<'_>, length: usize) -> Result<(), Halt> {
+        self.client.unpins = Pins::default();
+        self.take_told();
+        self.advance(run, length, Goes::Nowhere);
+        let result = self.error(words);
+        let missing = words.missing;
+        let rest = if *result.as_ref().unwrap_or(&false) { Rest::On } else { Rest::Nowhere };
+        match missing {
+            0 => self.make_up_due(run),
+            _ => self.server.inbox.expect(missing, rest),
+        }
+        result.map(drop)
     }
 
     fn take_rest(&mut self, run: &mut Run<'_>) {
@@ -117,7 +161,11 @@ impl Talk<'_> {
         }
         let count = inbox.take_rest(&run.input[run.at..]);
         let goes = if inbox.rest_goes == Rest::On { Goes::On } else { Goes::Nowhere };
+        let ends = inbox.rest == 0;
         self.advance(run, count, goes);
+        if ends {
+            self.make_up_due(run);
+        }
     }
 
     /// Steps over `count` bytes, which go on or nowhere.
@@ -136,12 +184,13 @@ impl Talk<'_> {
             self.release(run);
         }
         let goes = match header.tag {
-            back::NOTICE_RESPONSE | back::NOTIFICATION_RESPONSE => Goes::On,
+            back::NOTICE_RESPONSE | back::NOTIFICATION_RESPONSE => {
+                self.server.ledger.front().map_or(Goes::On, notices)
+            }
             tag => fate(&self.server.ledger.settle(tag)?.entry, tag),
         };
         let there = run.input.len() - run.at;
-        let rest = if goes == Goes::On { Rest::On } else { Rest::Nowhere };
-        self.server.inbox.expect(header.message_bytes() - there, rest);
+        self.server.inbox.expect(header.message_bytes() - there, rest_of(goes));
         self.advance(run, there, goes);
         Err(Halt::More)
     }
@@ -168,15 +217,7 @@ impl Talk<'_> {
                 Ok(())
             }
             back::PARAMETER_STATUS => self.setting(run, length, body),
-            back::ERROR_RESPONSE => {
-                self.client.unpins = Pins::default();
-                self.flush(run);
-                run.from += length;
-                run.at += length;
-                let result = self.error(body);
-                self.make_up_due(run);
-                result
-            }
+            back::ERROR_RESPONSE => self.failed(run, &Words::read(body, 0), length),
             back::READY_FOR_QUERY => self.ready(run, length, body),
             tag => self.settled(run, tag, length, body),
         }
@@ -217,6 +258,7 @@ impl Talk<'_> {
             self.answered_there(made);
         }
         if settled.done {
+            self.take_told();
             if settled.entry.owed == Owed::Execute
                 && settled.entry.fate == Fate::Swallow(Purpose::Probe)
             {
@@ -305,28 +347,45 @@ impl Talk<'_> {
     /// A setting was reported. The client is told where it knows another value.
     fn setting(&mut self, run: &mut Run<'_>, length: usize, body: &[u8]) -> Result<(), Halt> {
         let (name, value) = read::parameter_status(body)?;
+        let goes = self.reported(name, Some(value))?;
+        self.advance(run, length, goes);
+        Ok(())
+    }
+
+    /// A setting was reported, with a value unless that is too long to be looked at.
+    fn reported(&mut self, name: &[u8], value: Option<&[u8]>) -> Result<Goes, Halt> {
         let passes = [Fate::Swallow(Purpose::Environment), Fate::Swallow(Purpose::Return)];
         let passing = |e: &Entry| passes.contains(&e.fate);
         if self.server.ledger.front().is_some_and(passing) {
-            self.advance(run, length, Goes::Nowhere);
-            return Ok(());
+            return Ok(Goes::Nowhere);
         }
-        let settable = crate::settings::is_settable(name);
-        let news = !settable || !self.is_held(name) && self.client.profile.get(name) != Some(value);
-        if settable {
-            if self.server.profile.get(name) != Some(value) {
-                let mut edit = self.server.profile.edit();
-                edit.set(name, value);
-                self.server.profile = self.hub.profile(edit);
-            }
-            if news {
-                let mut edit = self.client.profile.edit();
-                edit.set(name, value);
-                self.client.profile = self.hub.profile(edit);
-            }
+        if !crate::settings::is_settable(name) {
+            return Ok(Goes::On);
         }
-        self.advance(run, length, if news { Goes::On } else { Goes::Nowhere });
-        Ok(())
+        let held = self.is_held(name);
+        let has = &self.server.profile;
+        let heard = &self.client.profile;
+        let told = self.server.told.get_or_insert_default();
+        let news = !held && !told.is_known(heard, name, value);
+        if !told.note(has, Some(&**heard).filter(|_| news), name, value) {
+            return Err(Halt::Broken);
+        }
+        Ok(if news { Goes::On } else { Goes::Nowhere })
+    }
+
+    /// Profiles are made of what was reported. Not of each report: a server may send any number.
+    #[inline]
+    fn take_told(&mut self) {
+        let Some(told) = self.server.told.take() else { return };
+        if let Some(edit) = told.of_server(&self.server.profile) {
+            self.server.profile = self.hub.profile(edit);
+        }
+        if let Some(edit) = told.of_client(&self.client.profile) {
+            self.client.profile = self.hub.profile(edit);
+        }
+        if told.has_lost() {
+            self.keeps_settings();
+        }
     }
 
     /// Whether the client hears of this setting only once its RESET has been put right.
@@ -342,6 +401,7 @@ impl Talk<'_> {
     fn ready(&mut self, run: &mut Run<'_>, length: usize, body: &[u8]) -> Result<(), Halt> {
         let status = Status::read(body)?;
         let settled = self.server.ledger.settle(back::READY_FOR_QUERY)?;
+        self.take_told();
         self.server.ledger.ready(status);
         if status == Status::Idle {
             let ledger = &self.server.ledger;
@@ -387,7 +447,11 @@ impl Talk<'_> {
     fn probe_row(&mut self, body: &[u8]) {
         let mut columns = read::columns(body);
         if let (Some(Some(name)), Some(Some(value))) = (columns.next(), columns.next()) {
-            self.server.probed.get_or_insert_default().set(name, value);
+            let probed = self.server.probed.get_or_insert_default();
+            match probed.has_room(None, name, value) {
+                true => probed.set(name, value),
+                false => self.server.overfull = true,
+            }
         }
     }
 
@@ -423,6 +487,15 @@ fn streams(tag: u8) -> bool {
             | back::NOTICE_RESPONSE
             | back::NOTIFICATION_RESPONSE
     )
+}
+
+/// Whether a message may be longer than what is looked into, and says what counts at its beginning.
+fn begins_well(tag: u8) -> bool {
+    matches!(tag, back::ERROR_RESPONSE | back::PARAMETER_STATUS)
+}
+
+fn rest_of(goes: Goes) -> Rest {
+    if goes == Goes::On { Rest::On } else { Rest::Nowhere }
 }
 
 /// Whether it ends what was put behind a RESET.

@@ -12,7 +12,7 @@ use crate::ids::{Conn, PoolId, Segment};
 use crate::inbox::Inbox;
 use crate::ledger::{Failed, Ledger, Seq};
 use crate::run::{Admission, Run};
-use crate::settings::{Edit, Profile, Welcome};
+use crate::settings::{self, Edit, Profile, SETTINGS_BYTES_MAX, Told, Welcome};
 use crate::slots::{Slots, Unnamed};
 use crate::statement::{Generation, Statement};
 use crate::time::Now;
@@ -44,8 +44,16 @@ pub(crate) struct LoggingIn {
     pub(crate) welcome: Welcome,
 }
 
+impl LoggingIn {
+    /// Whether one more setting may be reported.
+    pub(crate) fn has_room(&self, name: &[u8], value: &[u8]) -> bool {
+        settings::bytes(&self.welcome) + settings::cost(name, value) <= SETTINGS_BYTES_MAX
+    }
+}
+
 /// A connection to a server.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, not a state")]
 pub(crate) struct Server {
     /// Names it for as long as the process runs.
     pub(crate) serial: u64,
@@ -95,6 +103,10 @@ pub(crate) struct Server {
     pub(crate) defines: bool,
     /// What a probe has found so far.
     pub(crate) probed: Option<Edit>,
+    /// Whether it has found more than is kept.
+    pub(crate) overfull: bool,
+    /// Settings it has reported that its profile does not have yet.
+    pub(crate) told: Option<Box<Told>>,
     /// Its pool's [`crate::shared::PoolShared::era`] when it was connected.
     pub(crate) era: u32,
     /// When it was connected.
@@ -149,6 +161,8 @@ impl Server {
             admission: None,
             defines: false,
             probed: None,
+            overfull: false,
+            told: None,
             era: 0,
             connected: now,
             since: now,

@@ -14,6 +14,7 @@ use crate::inbox::Rest;
 use crate::ledger::{Entry, Fate, Owed, Purpose};
 use crate::reply::{Halt, LOOKED_INTO_MAX};
 use crate::server::{Custody, Server};
+use crate::settings::SETTINGS_BYTES_MAX;
 
 /// What is to be done about a server that nobody has, after a message.
 enum Idle {
@@ -52,6 +53,23 @@ impl Step<'_> {
 
     /// Deals with as much of a server's output as it can; says how many bytes that was.
     fn server_input(&mut self, conn: Conn, input: &[u8]) -> usize {
+        let used = self.server_messages(conn, input);
+        self.take_told(conn);
+        used
+    }
+
+    /// The settings that a server without a client has reported are its own.
+    #[inline]
+    fn take_told(&mut self, conn: Conn) {
+        let Some(server) = self.engine.roles.server(conn) else { return };
+        let Some(told) = server.told.take() else { return };
+        server.close_needed |= told.has_lost();
+        if let Some(edit) = told.of_server(&server.profile) {
+            server.profile = self.engine.hub.profile(edit);
+        }
+    }
+
+    fn server_messages(&mut self, conn: Conn, input: &[u8]) -> usize {
         let mut at = 0;
         loop {
             let Some(server) = self.engine.roles.server(conn) else {
@@ -181,15 +199,18 @@ impl Step<'_> {
         };
         let length = header.message_bytes();
         if input.len() < length {
-            let looked_into = matches!(
-                header.tag,
-                back::ERROR_RESPONSE | back::READY_FOR_QUERY | back::PARAMETER_STATUS
-            );
-            if looked_into && length > LOOKED_INTO_MAX {
+            let awaited = match header.tag {
+                // Of an error the beginning will do.
+                back::ERROR_RESPONSE => input.len() < LOOKED_INTO_MAX,
+                back::READY_FOR_QUERY => true,
+                back::PARAMETER_STATUS => length <= SETTINGS_BYTES_MAX,
+                _ => false,
+            };
+            if awaited && header.tag == back::READY_FOR_QUERY && length > LOOKED_INTO_MAX {
                 self.server_broken(conn, Cause::ServerProtocol);
                 return (0, true);
             }
-            if looked_into {
+            if awaited {
                 return (0, false);
             }
         }
@@ -199,6 +220,9 @@ impl Step<'_> {
         let result = self.idle_message(conn, header.tag, body);
         if let Some(server) = self.engine.roles.server(conn) {
             server.inbox.expect(length - there, Rest::Nowhere);
+        }
+        if !matches!(result, Idle::On) {
+            self.take_told(conn);
         }
         match result {
             Idle::On => {}
@@ -231,12 +255,14 @@ impl Step<'_> {
         match tag {
             back::NOTICE_RESPONSE | back::NOTIFICATION_RESPONSE => Idle::On,
             back::PARAMETER_STATUS => {
-                if let Ok((name, value)) = read::parameter_status(body)
-                    && crate::settings::is_settable(name)
-                {
-                    let mut edit = server.profile.edit();
-                    edit.set(name, value);
-                    server.profile = self.engine.hub.profile(edit);
+                // Of what cannot be kept not all has come.
+                let Ok((name, value)) = read::parameter_status(body) else {
+                    server.close_needed = true;
+                    return Idle::On;
+                };
+                if crate::settings::is_settable(name) {
+                    let told = server.told.get_or_insert_default();
+                    server.close_needed |= !told.note(&server.profile, None, name, Some(value));
                 }
                 Idle::On
             }

@@ -3,6 +3,9 @@
 //! A client that waits while its pool has no server at all is told why: in the server's words where these are about the
 //! server or what the client itself asked for (57P03, 53300, 3D000), in ours where the server could not be reached. What
 //! was wrong with a login in our own name is for the log alone.
+//!
+//! What a server may say before it is known who it is, is bounded: the length of a message, and the bytes of the settings
+//! that it reports.
 
 use refrain_wire::back::{self as read, Authentication, Fields, field};
 use refrain_wire::tag::back;
@@ -14,10 +17,16 @@ use crate::event::Level;
 use crate::fault::Cause;
 use crate::hub::note;
 use crate::ids::Conn;
+use crate::inbox::Rest;
 use crate::pool::Pool;
 use crate::roles::Role;
 use crate::server::{Custody, LoggingIn};
 use crate::settings::{Edit, is_settable};
+
+/// The longest message of a login that is looked at whole. Of an error the beginning will do, and a notice is skipped.
+const MESSAGE_BYTES_MAX: usize = 64 * 1024;
+/// Characters of a server's words that go into the log.
+const LOGGED_MAX: usize = 1000;
 
 /// What a message at the login leads to.
 enum Next {
@@ -51,18 +60,34 @@ impl Step<'_> {
 
     /// Replies to a login. Says how many bytes were dealt with, and whether to look at the rest.
     pub(crate) fn login_replies(&mut self, conn: Conn, input: &[u8]) -> (usize, bool) {
-        let (header, length) = match Header::parse(input) {
-            Ok(Some(header)) if input.len() >= header.message_bytes() => {
-                (header, header.message_bytes())
-            }
-            Ok(Some(header)) if header.body < 1024 * 1024 => return (0, false),
-            Ok(None) => return (0, false),
-            Ok(Some(_)) | Err(_) => {
-                self.login_failed(conn, Cause::ServerLogin, "malformed message", None);
-                return (0, true);
-            }
+        let Some(server) = self.engine.roles.server(conn) else { return (input.len(), false) };
+        let rest = server.inbox.take_rest(input);
+        if rest > 0 {
+            return (rest, true);
+        }
+        let Ok(header) = Header::parse(input) else {
+            self.login_failed(conn, Cause::ServerLogin, "malformed message", None);
+            return (0, true);
         };
-        let body = &input[refrain_wire::frame::HEADER_BYTES..length];
+        let Some(header) = header else { return (0, false) };
+        let length = header.message_bytes();
+        let there = length.min(input.len());
+        let body = &input[refrain_wire::frame::HEADER_BYTES..there];
+        if there < length {
+            let long = length > MESSAGE_BYTES_MAX;
+            match header.tag {
+                back::NOTICE_RESPONSE => {
+                    server.inbox.expect(length - there, Rest::Nowhere);
+                    return (there, true);
+                }
+                back::ERROR_RESPONSE if there >= MESSAGE_BYTES_MAX => {}
+                tag if long && tag != back::ERROR_RESPONSE => {
+                    self.login_failed(conn, Cause::ServerLogin, "a message is too long", None);
+                    return (0, true);
+                }
+                _ => return (0, false),
+            }
+        }
         match self.login_message(conn, header.tag, body) {
             Next::On => {}
             Next::Done => self.logged_in(conn),
@@ -70,7 +95,7 @@ impl Step<'_> {
                 self.login_failed(conn, Cause::ServerLogin, &why, words.as_deref());
             }
         }
-        (length, true)
+        (there, true)
     }
 
     fn login_message(&mut self, conn: Conn, tag: u8, body: &[u8]) -> Next {
@@ -81,6 +106,9 @@ impl Step<'_> {
             back::AUTHENTICATION => self.prove(conn, body),
             back::PARAMETER_STATUS => match read::parameter_status(body) {
                 Ok((name, value)) => {
+                    if !login.has_room(name, value) {
+                        return bad("it reports too many settings");
+                    }
                     login.welcome.push((name.into(), value.into()));
                     Next::On
                 }
@@ -97,10 +125,10 @@ impl Step<'_> {
             back::READY_FOR_QUERY if login.login.is_none() => Next::Done,
             back::NOTICE_RESPONSE | back::NEGOTIATE_PROTOCOL_VERSION => Next::On,
             back::ERROR_RESPONSE => {
-                let fields = Fields(body);
-                let text = fields.get(field::MESSAGE).unwrap_or(b"");
-                let why = String::from_utf8_lossy(text).into_owned();
-                Next::Failed(why, Some(body.to_vec()))
+                let (fields, rest) = Fields(body).split();
+                let text = fields.get(field::MESSAGE).unwrap_or(rest);
+                let why = String::from_utf8_lossy(text).chars().take(LOGGED_MAX).collect();
+                Next::Failed(why, Some([fields.0, &[0]].concat()))
             }
             _ => bad("unexpected message"),
         }

@@ -4,7 +4,7 @@
 //! A [`Profile`] is immutable and interned per core, so that "does this server fit this client" is one
 //! comparison of pointers. It holds every setting that PostgreSQL reports (ParameterStatus) and a
 //! client can change, and beside those whatever the client has set otherwise: startup parameters, and
-//! what a probe found after a SET that PostgreSQL does not report.
+//! what a probe found after a SET that PostgreSQL does not report. What is kept is bounded by [`SETTINGS_BYTES_MAX`].
 //!
 //! Putting a server right is one query of `set_config` calls in front of the client's first message.
 //! `set_config` takes a value as it is shown, lists included, and null for the server's own default.
@@ -12,11 +12,16 @@
 //! Some settings change what a text means when it is parsed (E56 to E58). Their values make the parse
 //! environment, an interned number that is part of every statement's identity.
 
-use std::collections::HashSet;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use crate::ids::{EnvId, Segment};
+
+/// Bytes of the settings of one session, at most: names, values, and what each costs. A session that sets more keeps its
+/// server, where they are.
+pub(crate) const SETTINGS_BYTES_MAX: usize = 32 * 1024;
+/// Bytes that a setting costs beside its name and value.
+const SETTING_COST: usize = size_of::<Setting>() + 32;
 
 /// Settings that PostgreSQL reports but nobody can set, or that only come with a role.
 const NOT_SETTABLE: &[&str] = &[
@@ -65,6 +70,11 @@ pub(crate) struct Profile {
     settings: Vec<Setting>,
     /// The part that changes what a text means.
     pub(crate) env: EnvId,
+    /// Keeps that number in use.
+    #[expect(dead_code, reason = "it is held, not read")]
+    lease: Option<Arc<EnvId>>,
+    /// The part by which constants are read; none if that is all there is.
+    reading: Option<Arc<Profile>>,
     /// How its bytes are read.
     pub(crate) reads: Reads,
 }
@@ -127,9 +137,103 @@ impl Profile {
         self.settings.iter().map(|(name, value)| (&**name, &**value))
     }
 
+    /// The part by which constants are read: all that a statement keeps of them.
+    pub(crate) fn reading(self: &Arc<Self>) -> &Arc<Self> {
+        self.reading.as_ref().unwrap_or(self)
+    }
+
+    /// Bytes that it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        bytes(&self.settings)
+    }
+
     /// The settings to change, for editing.
     pub(crate) fn edit(&self) -> Edit {
         Edit(self.settings.clone())
+    }
+}
+
+/// Settings that a server has reported, and that no profile has yet: one is made of all that come together.
+#[derive(Debug, Default)]
+pub(crate) struct Told {
+    /// What the server has now.
+    server: Edit,
+    /// What of that the client was told.
+    client: Edit,
+    /// Names of settings that are too long to be kept.
+    lost: Vec<Box<[u8]>>,
+}
+
+/// Settings that a server may report with values too long to be kept. PostgreSQL has one.
+const LOST_MAX: usize = 16;
+
+impl Told {
+    /// The value that a profile with these in it has of a setting.
+    fn value<'a>(edit: &'a Edit, profile: &'a Profile, name: &[u8]) -> Option<&'a [u8]> {
+        edit.get(name).or_else(|| profile.get(name))
+    }
+
+    /// Notes what a server reported; `heard` is the profile of the client, if that is told. `None` stands for a value too long
+    /// to be kept. False where there are too many of those.
+    #[must_use]
+    pub(crate) fn note(
+        &mut self,
+        has: &Profile,
+        heard: Option<&Profile>,
+        name: &[u8],
+        value: Option<&[u8]>,
+    ) -> bool {
+        let fits = |edit: &Edit, profile, value: &&[u8]| edit.has_room(Some(profile), name, value);
+        let value = value.filter(|value| {
+            fits(&self.server, has, value)
+                && heard.is_none_or(|heard| fits(&self.client, heard, value))
+        });
+        let Some(value) = value else {
+            self.server.remove(name);
+            self.client.remove(name);
+            if !self.lost.iter().any(|lost| **lost == *name) {
+                self.lost.push(name.into());
+            }
+            return self.lost.len() <= LOST_MAX;
+        };
+        if Self::value(&self.server, has, name) != Some(value) {
+            self.server.set(name, value);
+        }
+        if heard.is_some() {
+            self.client.set(name, value);
+        }
+        true
+    }
+
+    /// Whether the client knows this value, whose profile is `heard`.
+    pub(crate) fn is_known(&self, heard: &Profile, name: &[u8], value: Option<&[u8]>) -> bool {
+        let lost = self.lost.iter().any(|lost| lost.eq_ignore_ascii_case(name));
+        value.is_some() && !lost && Self::value(&self.client, heard, name) == value
+    }
+
+    /// Whether some are too long to be kept.
+    pub(crate) fn has_lost(&self) -> bool {
+        !self.lost.is_empty()
+    }
+
+    /// The server's settings with what it has reported; `None` where they are as they were.
+    pub(crate) fn of_server(&self, has: &Profile) -> Option<Edit> {
+        self.over(&self.server, has)
+    }
+
+    /// The client's settings with what it was told.
+    pub(crate) fn of_client(&self, heard: &Profile) -> Option<Edit> {
+        self.over(&self.client, heard)
+    }
+
+    fn over(&self, told: &Edit, profile: &Profile) -> Option<Edit> {
+        if told.is_empty() && self.lost.is_empty() {
+            return None;
+        }
+        let mut edit = profile.edit();
+        self.lost.iter().for_each(|name| edit.remove(name));
+        told.iter().for_each(|(name, value)| edit.set(name, value));
+        Some(edit)
     }
 }
 
@@ -171,7 +275,7 @@ impl Standing {
     }
 }
 
-/// Settings being changed; [`Profiles::intern`] makes a profile of them.
+/// Settings being changed; [`crate::profiles::Profiles::intern`] makes a profile of them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Edit(Vec<Setting>);
 
@@ -205,9 +309,30 @@ impl Edit {
         self.0.retain(|(name, _)| wanted(name));
     }
 
+    /// Takes a setting out.
+    pub(crate) fn remove(&mut self, name: &[u8]) {
+        self.0.retain(|(other, _)| !other.eq_ignore_ascii_case(name));
+    }
+
     /// Whether there are none.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// Whether a session may have these, and one more or another value, over those of `base`. Those
+    /// that are replaced count for the difference.
+    pub(crate) fn has_room(&self, base: Option<&Profile>, name: &[u8], value: &[u8]) -> bool {
+        let old = self
+            .get(name)
+            .map(<[u8]>::len)
+            .or(base.and_then(|base| base.get(name)).map(<[u8]>::len));
+        let more = old.map_or(cost(name, value), |old| value.len().saturating_sub(old));
+        bytes(&self.0) + base.map_or(0, Profile::bytes) + more <= SETTINGS_BYTES_MAX
+    }
+
+    /// All settings, by name.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.0.iter().map(|(name, value)| (&**name, &**value))
     }
 
     /// Gives each setting the value it has in `other`, if it has one there.
@@ -219,8 +344,26 @@ impl Edit {
         }
     }
 
+    /// The profile of these settings, in an environment.
+    pub(crate) fn into_profile(
+        self,
+        lease: Option<Arc<EnvId>>,
+        reading: Option<Arc<Profile>>,
+    ) -> Profile {
+        let env = lease.as_ref().map_or(EnvId::default(), |lease| **lease);
+        let reads = Reads::under(&self);
+        Profile { settings: self.0, env, lease, reading, reads }
+    }
+
+    /// Those by which constants are read; `None` if that is all of them.
+    pub(crate) fn reading(&self) -> Option<Self> {
+        let part: Vec<_> =
+            self.0.iter().filter(|(name, _)| READING.contains(&&**name)).cloned().collect();
+        (part.len() < self.0.len()).then_some(Self(part))
+    }
+
     /// The bytes that make the parse environment.
-    fn environment(&self) -> Vec<u8> {
+    pub(crate) fn environment(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         for (name, value) in &self.0 {
             if !is_harmless(name) {
@@ -234,39 +377,20 @@ impl Edit {
     }
 }
 
-/// The profiles one core knows.
-#[derive(Debug, Default)]
-pub(crate) struct Profiles(HashSet<Arc<Profile>>);
-
-/// Profiles kept before those that nobody uses are dropped.
-const PROFILES_MAX: usize = 1024;
-
-impl Profiles {
-    /// The one profile with these settings. `environment` numbers the bytes that change what a text means.
-    pub(crate) fn intern(
-        &mut self,
-        edit: Edit,
-        environment: impl FnOnce(&[u8]) -> EnvId,
-    ) -> Arc<Profile> {
-        let env = environment(&edit.environment());
-        let reads = Reads::under(&edit);
-        let profile = Profile { settings: edit.0, env, reads };
-        if let Some(known) = self.0.get(&profile) {
-            return known.clone();
-        }
-        if self.0.len() >= PROFILES_MAX {
-            self.0.retain(|profile| Arc::strong_count(profile) > 1);
-        }
-        let profile = Arc::new(profile);
-        self.0.insert(profile.clone());
-        profile
-    }
-}
-
 /// No settings at all.
 #[cfg(test)]
 pub(crate) fn nothing() -> Arc<Profile> {
-    Profiles::default().intern(Edit::default(), |_| EnvId(0))
+    Arc::new(Edit::default().into_profile(None, None))
+}
+
+/// Bytes that settings take.
+pub(crate) fn bytes(settings: &[Setting]) -> usize {
+    settings.iter().map(|(name, value)| cost(name, value)).sum()
+}
+
+/// Bytes that a setting takes.
+pub(crate) fn cost(name: &[u8], value: &[u8]) -> usize {
+    SETTING_COST + name.len() + value.len()
 }
 
 /// Settings by which the constants of a text are read when it is parsed (E57, E58). PostgreSQL reports all of them.
@@ -279,8 +403,9 @@ const READING: [&[u8]; 5] = [
 ];
 
 /// Whether constants are read alike under both settings.
-pub(crate) fn read_alike(one: &Profile, other: &Profile) -> bool {
-    one.env == other.env || READING.iter().all(|name| one.get(name) == other.get(name))
+pub(crate) fn read_alike(one: &Arc<Profile>, other: &Arc<Profile>) -> bool {
+    Arc::ptr_eq(one.reading(), other.reading())
+        || READING.iter().all(|name| one.get(name) == other.get(name))
 }
 
 /// The query that has a server with settings `has` read constants as under `wants`, for the transaction at most: what
@@ -288,7 +413,7 @@ pub(crate) fn read_alike(one: &Profile, other: &Profile) -> bool {
 pub(crate) fn reading(has: &Profile, wants: &Profile) -> Vec<u8> {
     let only = |profile: &Profile| {
         let settings = profile.settings.iter().filter(|(name, _)| READING.contains(&&**name));
-        Profile { settings: settings.cloned().collect(), env: profile.env, reads: profile.reads }
+        Edit(settings.cloned().collect()).into_profile(None, None)
     };
     set_configs(&only(has), &only(wants), b",true)")
 }
@@ -381,7 +506,7 @@ mod tests {
     fn profile(settings: &[(&str, &str)]) -> Arc<Profile> {
         let mut edit = Edit::default();
         settings.iter().for_each(|(n, v)| edit.set(n.as_bytes(), v.as_bytes()));
-        Profiles::default().intern(edit, |_| EnvId(0))
+        Arc::new(edit.into_profile(None, None))
     }
 
     fn put_right(has: &[(&str, &str)], wants: &[(&str, &str)]) -> String {
@@ -406,20 +531,6 @@ mod tests {
     fn literals_mean_themselves() {
         let sql = put_right(&[], &[("application_name", r"it's a \ b")]);
         assert!(sql.contains(r"('application_name', E'it''s a \\ b',false)"), "{sql}");
-    }
-
-    #[test]
-    fn equal_settings_are_one_profile_and_order_does_not_matter() {
-        let mut profiles = Profiles::default();
-        let mut one = Edit::default();
-        one.set(b"a", b"1");
-        one.set(b"B", b"2");
-        let mut two = Edit::default();
-        two.set(b"b", b"2");
-        two.set(b"A", b"1");
-        let one = profiles.intern(one, |_| EnvId(0));
-        assert!(Arc::ptr_eq(&one, &profiles.intern(two, |_| EnvId(0))));
-        assert_eq!(one.get(b"B"), Some(&b"2"[..]));
     }
 
     #[test]

@@ -13,6 +13,7 @@ use refrain_config::{Options, UserSecret};
 use crate::auth::{Credential, Like, Password, ScramVerifier, Seed as AuthSeed, Stored};
 use crate::ids::{ClientSerial, Core, EnvId};
 use crate::pauses::Pauses;
+use crate::profiles::Environments;
 use crate::registry::{self, Registry};
 use crate::snapshot::StatementView;
 use crate::time::Now;
@@ -117,8 +118,8 @@ pub struct Shared {
     options: RwLock<Arc<Options>>,
     pools: Mutex<HashMap<DatabaseAndUser, Arc<PoolShared>>>,
     credentials: Mutex<HashMap<Box<str>, Option<Credential>>>,
-    environments: Mutex<HashMap<Box<[u8]>, EnvId>>,
-    next_environment: AtomicU32,
+    environments: Mutex<Environments>,
+    next_environment: AtomicU64,
     exchange: Mutex<Exchange>,
     census: Mutex<Census>,
     pauses: Mutex<Pauses>,
@@ -130,8 +131,6 @@ pub struct Shared {
 
 /// Pools that there can be: with `*` and `trust`, names are the clients' to choose, and a pool is never forgotten.
 const POOLS_MAX: usize = 100_000;
-/// Parse environments that are told apart; beyond, each is its client's own.
-const ENVIRONMENTS_MAX: usize = 100_000;
 
 impl Shared {
     /// What `cores` engines share at the start.
@@ -150,7 +149,7 @@ impl Shared {
             pools: Mutex::default(),
             credentials: Mutex::default(),
             environments: Mutex::default(),
-            next_environment: AtomicU32::new(1),
+            next_environment: AtomicU64::new(1),
             exchange: Mutex::default(),
             census: Mutex::default(),
             pauses: Mutex::default(),
@@ -247,17 +246,14 @@ impl Shared {
         Credential::unknown(user, Like::Password, &self.auth_seed)
     }
 
-    /// Numbers the settings that change what a text means.
-    pub fn environment(&self, settings: &[u8]) -> EnvId {
-        let mut known = lock(&self.environments);
-        if let Some(&env) = known.get(settings) {
-            return env;
-        }
-        let env = self.own_environment();
-        if known.len() < ENVIRONMENTS_MAX {
-            known.insert(settings.into(), env);
-        }
-        env
+    /// Numbers the settings that change what a text means, for as long as anybody keeps the number.
+    pub fn environment(&self, settings: &[u8]) -> Arc<EnvId> {
+        lock(&self.environments).intern(settings, || self.own_environment())
+    }
+
+    /// Lets go of what nobody has.
+    pub(crate) fn sweep(&self) {
+        lock(&self.environments).sweep();
     }
 
     /// An environment that is nobody else's.

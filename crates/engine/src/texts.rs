@@ -20,7 +20,7 @@ use crate::statement::{Identity, Statement};
 pub(crate) struct Local {
     /// The statement.
     pub(crate) statement: Arc<Statement>,
-    /// Settings under which its text was parsed, as far as they decide how its constants are read.
+    /// Settings under which its text was parsed: those that decide how its constants are read, and no more.
     pub(crate) profile: Arc<Profile>,
     clients: Cell<u32>,
     /// Uses since they were last added to the shared count.
@@ -39,7 +39,7 @@ impl Local {
         let seen = if servers > 0 || uses > 1 { 2 } else { 0 };
         Self {
             statement,
-            profile: profile.clone(),
+            profile: profile.reading().clone(),
             clients: Cell::new(0),
             uses: Cell::new(0),
             accepted: Cell::new(0),

@@ -59,7 +59,7 @@ impl Step<'_> {
             self.tick_pool(pool);
         }
         if swept {
-            self.engine.hub.texts.sweep();
+            self.engine.hub.sweep();
         }
         let shared = &self.engine.hub.shared;
         if shared.registry.due(self.now, shared.options().general.max_statement_bytes / 2) {

@@ -154,6 +154,14 @@ impl<'a> Fields<'a> {
         })
     }
 
+    /// Those fields that are whole, and what is behind them: of a message of which only the beginning has come, the
+    /// beginning of a field.
+    pub fn split(&self) -> (Fields<'a>, &'a [u8]) {
+        let whole = self.iter().map(|(_, value)| value.len() + 2).sum();
+        let (whole, rest) = self.0.split_at_checked(whole).unwrap_or((self.0, &[]));
+        (Fields(whole), rest)
+    }
+
     /// The first field with this code.
     pub fn get(&self, code: u8) -> Option<&'a [u8]> {
         self.iter().find(|(c, _)| *c == code).map(|(_, value)| value)
@@ -210,6 +218,18 @@ mod tests {
         assert!(!fields.is_fatal());
         assert!(Fields(b"SFATAL\0\0").is_fatal());
         assert_eq!(Fields(b"Sbroken").iter().count(), 0);
+    }
+
+    #[test]
+    fn the_beginning_of_an_error_is_fields_and_a_rest() {
+        let split = |body: &'static [u8]| {
+            let (fields, rest) = Fields(body).split();
+            (fields.0, rest)
+        };
+        assert_eq!(split(b"C42601\0Msyn"), (&b"C42601\0"[..], &b"Msyn"[..]));
+        assert_eq!(split(b"C42601\0M\0\0"), (&b"C42601\0M\0"[..], &b"\0"[..]));
+        assert_eq!(split(b"C42601\0"), (&b"C42601\0"[..], &b""[..]));
+        assert_eq!(split(b"C426"), (&b""[..], &b"C426"[..]));
     }
 
     #[test]

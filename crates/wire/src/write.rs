@@ -20,6 +20,16 @@ pub fn message(out: &mut Vec<u8>, tag: u8, fill: impl FnOnce(&mut Vec<u8>)) {
     patch_length(out, start);
 }
 
+/// Appends the beginning of a message, which `fill` writes; `missing` bytes of it are to follow.
+pub fn beginning(out: &mut Vec<u8>, tag: u8, missing: usize, fill: impl FnOnce(&mut Vec<u8>)) {
+    out.push(tag);
+    let start = out.len();
+    out.extend_from_slice(&[0; 4]);
+    fill(out);
+    let length = u32::try_from(out.len() - start + missing).unwrap_or(u32::MAX);
+    out[start..start + 4].copy_from_slice(&length.to_be_bytes());
+}
+
 /// Appends the header of a message with `body` bytes to follow.
 #[inline]
 pub fn header(out: &mut Vec<u8>, tag: u8, body: u32) {

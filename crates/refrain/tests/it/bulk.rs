@@ -277,3 +277,99 @@ fn queries_of_megabytes_that_name_a_statement() {
     session.query(&format!("deallocate s {}", " ".repeat(3 * MIB)));
     assert_eq!(session.value("select 3"), "3");
 }
+
+/// Errors and settings of megabytes, as statement and as query, in and outside of a transaction.
+const LONG_WORDS: &[&str] = &[
+    "select repeat('x', 2000000)::int",
+    "do $$begin raise 'long %', repeat('x', 3000000); end$$",
+    "do $$begin raise 'short' using detail = repeat('d', 3000000), hint = 'h'; end$$",
+    "do $$begin execute 'select 1/0 --' || repeat('q', 2000000); end$$",
+    "do $$begin raise notice 'long %', repeat('n', 3000000); end$$",
+    "select set_config('search_path', repeat('s', 2000000), false)",
+    "select set_config('my.x', repeat('s', 2000000), false)",
+    "select length(current_setting('my.x')), length(current_setting('search_path'))",
+    "reset search_path",
+    "discard all",
+];
+
+/// What both sessions are told of each, settings included.
+fn long_words(version: Version, autoprepare: &str) {
+    let config = Config::over(cluster(version)).pool("autoprepare", autoprepare);
+    let proxy = config.pool("autoprepare_threshold", "1").start();
+    let mut direct = Session::open(crate::world::addr(cluster(version)), "postgres");
+    let mut client = proxy.open("postgres");
+    for text in LONG_WORDS {
+        let extended = [parse("", text), bind("", &[]), execute(), Msg::Sync];
+        let pipeline = [query("begin"), query(text), query("select 1"), query("rollback")];
+        for msgs in [&[query(text)][..], &extended, &pipeline] {
+            let ends = msgs.iter().filter(|msg| matches!(msg, Msg::Query(_) | Msg::Sync)).count();
+            for session in [&mut direct, &mut client] {
+                session.send(msgs);
+            }
+            for _ in 0..ends {
+                let (wanted, got) = (direct.ready(), client.ready());
+                assert_eq!(got.words(), wanted.words(), "{text}");
+                assert!(got.frames == wanted.frames, "{text}: not to the byte");
+            }
+            let (wanted, got) = (&direct.params["application_name"], &client.params);
+            assert_eq!(&got["application_name"], wanted);
+            assert!(client.params.get("search_path") == direct.params.get("search_path"));
+        }
+    }
+    assert_eq!(client.value("select 1"), "1");
+    let memory = proxy.memory();
+    assert!(memory < MEMORY_MAX, "{memory} bytes");
+}
+
+#[test]
+fn words_of_megabytes_are_delivered() {
+    for version in [Version::V15, Version::V18] {
+        for autoprepare in ["\"off\"", "\"on\""] {
+            long_words(version, autoprepare);
+        }
+    }
+}
+
+/// A server whose client leaves amid them goes on to the next.
+#[test]
+fn words_of_megabytes_for_nobody() {
+    let database = database("bulk_words");
+    let proxy = over_15().start();
+    let pid = proxy.open(database).pid();
+    for text in &LONG_WORDS[..5] {
+        let mut leaves = proxy.open(database);
+        leaves.send(&[query("select pg_sleep(0.1)"), query(text), query("select 1")]);
+        leaves.vanish();
+        assert_eq!(proxy.open(database).pid(), pid, "{text}");
+    }
+}
+
+/// Settings are kept for a client as long as they are short; longer ones, where they are.
+#[test]
+fn settings_of_many_clients_take_what_they_take() {
+    let database = database("bulk_settings");
+    let proxy = over_15().pool("pool_size", "2").start();
+    let text = "y".repeat(900_000);
+    for number in 0..60 {
+        let mut client = proxy.open(database);
+        client.run(&format!("set my.x = '{number}{text}'"));
+        assert_eq!(client.value("select length(current_setting('my.x'))").len(), 6);
+        assert_eq!(proxy.pins(), ["settings"]);
+        client.run("discard all");
+        assert_eq!(client.value("select current_setting('my.x', true)"), "");
+        assert!(proxy.pins().is_empty());
+        client.run(&format!("set my.y = '{number}{}'", &text[..20_000]));
+        assert!(client.value("select current_setting('my.y')").len() > 20_000);
+        assert!(proxy.pins().is_empty());
+        let mut other = proxy.open(database);
+        assert!(other.value("select current_setting('my.y', true)").len() < 20_000);
+        other.leave();
+        assert!(client.value("select current_setting('my.y')").len() > 20_000);
+        client.run(&format!("set my.x = '{number}{}'", &text[..20_000]));
+        assert!(client.value("select current_setting('my.y')").len() > 20_000);
+        assert_eq!(proxy.pins(), ["settings"], "both are too many");
+        client.leave();
+    }
+    let memory = proxy.memory();
+    assert!(memory < MEMORY_MAX, "{memory} bytes");
+}
