@@ -33,6 +33,7 @@ mod options;
 mod console;
 mod kernels;
 mod metrics;
+mod log;
 mod statements;
 mod embedded;
 mod files;

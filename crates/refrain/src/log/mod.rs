@@ -7,7 +7,9 @@
 //! What an engine has to say comes as a [`Note`]; its fields are those of the line. `cause` is a short
 //! key out of a closed set, for counting and alerting; words are in the message.
 
-use std::io::{self, IsTerminal, Write};
+mod line;
+
+use std::io::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::sync::{Arc, OnceLock};
@@ -17,9 +19,9 @@ use std::time::Duration;
 use refrain_config::{LogFormat, LogLevel};
 use refrain_engine::event::{Level, Note};
 use tracing::level_filters::LevelFilter;
-use tracing_subscriber::fmt::MakeWriter;
-use tracing_subscriber::layer::SubscriberExt;
-use tracing_subscriber::{Registry, fmt, reload};
+use tracing::{Event, Subscriber};
+use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
+use tracing_subscriber::{Registry, reload};
 
 /// Lines that may wait to be written.
 const QUEUE_LINES_MAX: usize = 8192;
@@ -41,16 +43,9 @@ pub fn start(format: LogFormat, level: LogLevel) {
     let (queue, lines) = Queue::new();
     let lost = Arc::clone(&queue.lost);
     let (filter, handle) = reload::Layer::new(filter_of(level));
-    let ansi = format == LogFormat::Text && io::stderr().is_terminal();
-    let layer = fmt::layer().with_target(false).with_ansi(ansi).with_writer(queue.clone());
-    let registry = tracing_subscriber::registry().with(filter);
-    let set = match format {
-        LogFormat::Text => tracing::subscriber::set_global_default(registry.with(layer)),
-        LogFormat::Json => {
-            let json = layer.json().flatten_event(true).with_current_span(false);
-            tracing::subscriber::set_global_default(registry.with(json.with_span_list(false)))
-        }
-    };
+    let lines_made = Lines { format, queue: queue.clone() };
+    let registry = tracing_subscriber::registry().with(filter).with(lines_made);
+    let set = tracing::subscriber::set_global_default(registry);
     // Both fail only where another thread, or a host of this library, came first: then its log is used.
     if set.is_ok() && LOG.set(Log { queue, level: handle }).is_ok() {
         let writing = thread::Builder::new().name("log".to_owned());
@@ -82,7 +77,10 @@ pub fn abort_on_panic() {
         let thread = thread::current();
         let thread = thread.name().unwrap_or("?");
         let trace = std::backtrace::Backtrace::force_capture();
-        tracing::error!(cause = "panic", thread, "{panic}\n{trace}");
+        tracing::error!(cause = "panic", thread, "{panic}");
+        for line in trace.to_string().lines() {
+            tracing::error!(cause = "panic", thread, "{line}");
+        }
         if thread != "log" {
             flush();
         }
@@ -124,7 +122,7 @@ fn filter_of(level: LogLevel) -> LevelFilter {
 }
 
 enum Line {
-    Text(Vec<u8>),
+    Text(String),
     Flush(mpsc::Sender<()>),
 }
 
@@ -140,27 +138,23 @@ impl Queue {
         let (lines, taken) = mpsc::sync_channel(QUEUE_LINES_MAX);
         (Self { lines, lost: Arc::default() }, taken)
     }
-}
 
-impl<'a> MakeWriter<'a> for Queue {
-    type Writer = &'a Self;
-
-    fn make_writer(&'a self) -> Self::Writer {
-        self
-    }
-}
-
-/// Each write is a whole line: the formatter makes it before it writes.
-impl Write for &Queue {
-    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        if self.lines.try_send(Line::Text(line.to_vec())).is_err() {
+    fn put(&self, line: String) {
+        if self.lines.try_send(Line::Text(line)).is_err() {
             self.lost.fetch_add(1, Relaxed);
         }
-        Ok(line.len())
     }
+}
 
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+/// Makes a line of each event, where the event happens.
+struct Lines {
+    format: LogFormat,
+    queue: Queue,
+}
+
+impl<S: Subscriber> Layer<S> for Lines {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        self.queue.put(line::of(event, self.format));
     }
 }
 
@@ -168,7 +162,7 @@ impl Write for &Queue {
 fn write_lines(lines: &Receiver<Line>, lost: &AtomicU64) {
     for line in lines {
         match line {
-            Line::Text(text) => drop(io::stderr().write_all(&text)),
+            Line::Text(text) => drop(io::stderr().write_all(text.as_bytes())),
             Line::Flush(done) => drop(done.send(())),
         }
         let count = lost.swap(0, Relaxed);
