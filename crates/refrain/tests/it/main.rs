@@ -42,3 +42,4 @@ mod autoprepare_stale;
 mod autoprepare_errors;
 mod autoprepare_limits;
 mod coverage;
+mod door;
