@@ -154,9 +154,17 @@ table! {
     /// `trust` lets everybody in under any name. The others admit the users of the file alone. `md5` asks users
     /// whose secret is a SCRAM verifier for SCRAM. `password` sends the password in clear text.
     ///
-    /// Started with a URL that has no password, the program trusts its clients.
+    /// Started with a URL that has no password, the program trusts its clients. They have to be on the same machine then, unless
+    /// `insecure_trust` is set.
     auth: AuthMethod = "scram",
         NewConnections, takes ["trust", "password", "md5"], not ["none", "SCRAM"];
+
+    /// Whether clients may be trusted that come from other machines.
+    ///
+    /// Without it, `trust` is refused where `listen` has an address that is not a loopback address. A Unix socket does not
+    /// count: who may reach it is a matter of its directory.
+    insecure_trust: bool = "false",
+        Reload, takes ["true"], not ["yes", "1"];
 
     /// Clients connected at a time, over all databases; one more is refused.
     ///

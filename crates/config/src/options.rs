@@ -1,7 +1,9 @@
 //! The checked options as a whole, and which of them count for a client.
 
+use std::net::SocketAddr;
+
 use crate::database::{Database, Server};
-use crate::general::General;
+use crate::general::{AuthMethod, General};
 use crate::pool::PoolOptions;
 use crate::user::User;
 
@@ -36,6 +38,13 @@ pub struct ResolvedPool {
 }
 
 impl Options {
+    /// The first of these addresses that other machines may reach, where clients are trusted.
+    pub fn trusts_strangers(&self, addresses: &[SocketAddr]) -> Option<SocketAddr> {
+        let is_public = |address: &&SocketAddr| !address.ip().to_canonical().is_loopback();
+        let trusts = self.general.auth == AuthMethod::Trust;
+        addresses.iter().find(is_public).copied().filter(|_| trusts)
+    }
+
     /// The database clients mean by a name: that of the name, or `*`.
     pub fn database(&self, name: &str) -> Option<&Database> {
         let named = |wanted: &str| self.databases.iter().find(|d| d.name == wanted);

@@ -68,6 +68,9 @@ enum Action {
         /// Also resolve each server's name and connect to it.
         #[arg(long)]
         connect: bool,
+        /// Clients of other machines may be trusted.
+        #[arg(long)]
+        insecure_trust: bool,
     },
 }
 
@@ -101,6 +104,9 @@ struct Flags {
     /// Address for Prometheus metrics, or "off" [default: 127.0.0.1:9432]
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = address_or_off)]
     metrics_listen: Option<OrOff>,
+    /// Trust clients of other machines: whoever reaches the address gets in under any name
+    #[arg(long)]
+    insecure_trust: bool,
 }
 
 type Words<T> = [(&'static str, T)];
@@ -164,6 +170,7 @@ impl Flags {
             log_format: self.log_format,
             log_level: self.log_level,
             metrics_listen: self.metrics_listen.map(|OrOff(address)| address),
+            insecure_trust: self.insecure_trust,
         }
     }
 }
@@ -172,8 +179,9 @@ impl Flags {
 pub fn run() -> ExitCode {
     let CommandLine { action, target, flags } = CommandLine::parse();
     match (action, target) {
-        (Some(Action::Check { target, connect }), _) => {
-            let source = Source { from: From::parse(&target), overrides: Overrides::default() };
+        (Some(Action::Check { target, connect, insecure_trust }), _) => {
+            let overrides = Overrides { insecure_trust, ..Overrides::default() };
+            let source = Source { from: From::parse(&target), overrides };
             match check::check(&source, connect, &mut io::stdout().lock()) {
                 Ok(true) => ExitCode::SUCCESS,
                 _ => ExitCode::FAILURE,

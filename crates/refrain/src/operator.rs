@@ -11,12 +11,13 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use refrain_config::{Change, Options, When};
+use refrain_drive::Address;
 use refrain_engine::event::{Command, Core};
 
 use crate::listen::Loads;
 use crate::log;
 use crate::mail::Mail;
-use crate::source::Source;
+use crate::source::{Source, trusts_strangers};
 use crate::state::State;
 
 /// How long cores may take to stop.
@@ -163,8 +164,10 @@ impl Operator {
     /// Reads the configuration again. One that has errors changes nothing.
     fn reload(&self) -> Result<(), String> {
         let old = self.state.options();
-        let new = self.source.load().inspect_err(|why| {
-            tracing::error!(cause = "reload", "the configuration is not changed: {why}");
+        let new = self.load().inspect_err(|why| {
+            for problem in why.lines() {
+                tracing::error!(cause = "reload", "the configuration is not changed: {problem}");
+            }
         })?;
         let changes = old.differences(&new);
         changes.iter().for_each(log_change);
@@ -178,6 +181,17 @@ impl Operator {
         self.state.shared.reload(Arc::clone(&new));
         self.state.post.command(&Command::Reload(new));
         Ok(())
+    }
+
+    /// Reads the configuration. The addresses at which clients are accepted are those of the start.
+    fn load(&self) -> Result<Options, String> {
+        let options = self.source.load()?;
+        let tcp = |address: &Address| match address {
+            Address::Tcp(address) => Some(*address),
+            Address::Unix(_) => None,
+        };
+        let bound: Vec<_> = self.state.addresses.iter().filter_map(tcp).collect();
+        trusts_strangers(&options, &bound).map_or(Ok(options), Err)
     }
 
     fn empty(&mut self) {

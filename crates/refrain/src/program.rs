@@ -185,6 +185,10 @@ fn announce(state: &State, kernels: &[Kernel], metrics: Option<SocketAddr>) {
         "listening on {}",
         addresses.join(", ")
     );
+    let options = state.options();
+    if let Some(address) = options.trusts_strangers(&options.general.listen) {
+        tracing::warn!(cause = "trust", "whoever reaches {address} gets in under any name");
+    }
 }
 
 /// What every worker gets a part of.
@@ -269,6 +273,42 @@ mod tests {
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         answer
+    }
+
+    /// The addresses that were bound count, not those of the file: they are for the next start.
+    #[test]
+    fn a_reload_does_not_begin_to_trust() {
+        let name = format!("refrain-trust-{}.toml", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let write = |listen: &str, auth: &str| {
+            let users = "[users.me]\npassword = \"pw\"\n[databases.app]\nhost = \"127.0.0.1\"\n";
+            let top = format!("listen = [{listen:?}]\nauth = {auth}\nmetrics_listen = \"off\"\n");
+            std::fs::write(&path, top + users).unwrap();
+        };
+        write("0.0.0.0:0", "\"scram\"");
+        let source = Source { from: From::File(path.clone()), overrides: Overrides::default() };
+        let options = source.load().unwrap();
+        let program = start(source, options).unwrap();
+        let orders = program.orders();
+        let state = Arc::clone(&program.operator.state);
+        let running = thread::spawn(move || program.wait());
+        let reload = || {
+            let (answer, answered) = mpsc::channel();
+            orders.send(Order::Reload(Some(answer))).unwrap();
+            answered.recv().unwrap()
+        };
+        for listen in ["0.0.0.0:0", "127.0.0.1:0"] {
+            write(listen, "\"trust\"");
+            let why = reload().unwrap_err();
+            assert!(why.contains("would get in under any name"), "{why}");
+            assert_eq!(state.options().general.auth, refrain_config::AuthMethod::Scram);
+        }
+        write("0.0.0.0:0", "\"trust\"\ninsecure_trust = true");
+        reload().unwrap();
+        assert_eq!(state.options().general.auth, refrain_config::AuthMethod::Trust);
+        orders.send(Order::Stop).unwrap();
+        running.join().unwrap().unwrap();
+        std::fs::remove_file(path).unwrap();
     }
 
     #[test]

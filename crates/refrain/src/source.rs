@@ -49,6 +49,8 @@ pub struct Overrides {
     pub log_level: Option<LogLevel>,
     /// Where metrics are served; `Some(None)` is nowhere.
     pub metrics_listen: Option<Option<SocketAddr>>,
+    /// Whether clients of other machines may be trusted, whatever the file says.
+    pub insecure_trust: bool,
 }
 
 impl From {
@@ -99,8 +101,24 @@ impl Source {
             lines.join("\n")
         })?;
         self.overrides.apply(&mut options);
-        Ok(options)
+        match trusts_strangers(&options, &options.general.listen) {
+            Some(why) => Err(format!("{place}{why}")),
+            None => Ok(options),
+        }
     }
+}
+
+/// What is wrong with accepting clients at these addresses: anybody would get in, and nobody said that this is meant.
+pub(crate) fn trusts_strangers(options: &Options, addresses: &[SocketAddr]) -> Option<String> {
+    let address = options.trusts_strangers(addresses)?;
+    if options.general.insecure_trust {
+        return None;
+    }
+    Some(format!(
+        "auth: clients are trusted, and whoever reaches {address} would get in under any name: give \
+         them passwords, listen on a loopback address or a Unix socket, or say that it is meant \
+         (insecure_trust = true, or --insecure-trust)"
+    ))
 }
 
 impl Overrides {
@@ -117,6 +135,7 @@ impl Overrides {
         put(&mut general.log_format, self.log_format);
         put(&mut general.log_level, self.log_level);
         put(&mut general.metrics_listen, self.metrics_listen);
+        general.insecure_trust |= self.insecure_trust;
         self.apply_to_pool(&mut options.defaults);
         for database in &mut options.databases {
             database.pool = database.overrides.over(&options.defaults);

@@ -24,6 +24,7 @@ mod talks;
 mod cancel;
 mod lifecycle;
 mod login;
+mod trust;
 mod settings;
 mod pins;
 mod modes;
