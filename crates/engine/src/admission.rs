@@ -207,13 +207,17 @@ impl Talk<'_> {
     /// A text that was looked at has been run.
     pub(crate) fn run_ends(&mut self, took: u64) {
         let Some(run) = self.server.run.take() else { return };
-        let Run { place, turn, failed, again, .. } = run;
+        if !run.failed {
+            self.ran(&run, took);
+        }
         if run.text.capacity() > 0 {
             self.server.text = run.text;
         }
-        if failed {
-            return;
-        }
+    }
+
+    /// A text that was looked at has been run without an error.
+    fn ran(&mut self, run: &Run, took: u64) {
+        let Run { place, turn, again, ref text, .. } = *run;
         let now = self.now;
         let pool = self.hub.pool(self.server.pool);
         let epoch = pool.shared.upheavals();
@@ -222,8 +226,8 @@ impl Talk<'_> {
             if let Some(variant) = pool.templates.at(place) {
                 variant.distrust(Refused::Server(sqlstate), RERUNS_MAX, epoch, now);
             }
-        } else if pool.templates.ran(place, turn, took) {
-            pool.templates.refuse(place, Refused::Slower, epoch, now);
+        } else if let Some(why) = pool.templates.ran(place, turn, text, took) {
+            pool.templates.refuse(place, why, epoch, now);
             pool.counters.auto_demotions += 1;
         }
     }

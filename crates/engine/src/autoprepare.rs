@@ -170,7 +170,7 @@ impl Talk<'_> {
         let alone = self.server.ledger.status() == Status::Idle;
         let had = self.server.has(statement).is_some();
         if !had && !self.may_have(run, alone) {
-            self.watch(run.place);
+            self.watch(run.place.without_choice());
             return false;
         }
         let mut values = std::mem::take(&mut self.hub.scratch);
@@ -188,7 +188,9 @@ impl Talk<'_> {
             kept.clear();
             kept.extend_from_slice(text);
             let writes = !run.plan.writes.is_empty();
-            self.server.run = Some(Run::prepared(run.place, alone, writes, kept));
+            let planned = self.server.slots.is_planned(statement.id);
+            let place = if planned { run.place.on_new_server() } else { run.place };
+            self.server.run = Some(Run::prepared(place, alone, writes, kept));
         }
         self.hub.scratch = values;
         bindable

@@ -16,26 +16,33 @@ use hashlink::LruCache;
 use crate::ids::Segment;
 use crate::statement::{Generation, Statement};
 
+/// Executions of a statement that a server plans for their values, before it looks for a plan to keep.
+const PLANNED: u8 = 5;
+
 /// A server's share in a statement; the counts hear of its end.
 #[derive(Debug)]
-pub(crate) struct Served(Arc<Statement>);
+pub(crate) struct Served {
+    statement: Arc<Statement>,
+    /// How often it was run there for simple queries; no more than [`PLANNED`] are counted.
+    runs: u8,
+}
 
 impl Served {
     /// Counts the server in.
     pub(crate) fn new(statement: Arc<Statement>) -> Self {
         statement.add_server();
-        Self(statement)
+        Self { statement, runs: 0 }
     }
 
     /// The statement.
     pub(crate) fn statement(&self) -> &Arc<Statement> {
-        &self.0
+        &self.statement
     }
 }
 
 impl Drop for Served {
     fn drop(&mut self) {
-        self.0.drop_server();
+        self.statement.drop_server();
     }
 }
 
@@ -190,6 +197,14 @@ impl Slots {
         }
         let oldest = self.named.iter().find(|(_, slot)| slot.auto).map(|(id, _)| *id)?;
         self.remove(oldest)
+    }
+
+    /// A statement is run for a simple query. Says whether it is planned for its values in any case.
+    pub(crate) fn is_planned(&mut self, id: u64) -> bool {
+        let Some(slot) = self.named.peek_mut(&id) else { return false };
+        let planned = slot.served.runs < PLANNED;
+        slot.served.runs += u8::from(planned);
+        planned
     }
 
     /// The server may have dropped this one.

@@ -212,8 +212,11 @@ pub struct TemplateRow {
     pub seen: u64,
     /// How many of them were run as a prepared statement.
     pub hits: u64,
-    /// By how much these were faster than as many queries run as they were sent, in microseconds.
-    pub time_saved_us: u64,
+    /// By how much these were faster than as many queries run as they were sent, in microseconds; below zero if they
+    /// were slower.
+    pub time_saved_us: i64,
+    /// Texts that are run as they were sent, since the plan that is kept does not fit their values.
+    pub slow_texts: u64,
     /// Literals that stay in the text.
     pub kept: u64,
     /// How often it was given up because it was slower when prepared.

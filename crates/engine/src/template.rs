@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use refrain_sql::template::{Exemplar, Key, Plan, Reason};
 
-use crate::guard::Guard;
+use crate::guard::{Draw, Guard};
 use crate::ids::EnvId;
 use crate::texts::Local;
 use crate::time::Now;
@@ -35,13 +35,27 @@ impl Bounds {
     }
 }
 
-/// Where a text's template and variant are kept.
+/// Where a text's template and variant are kept, and why the text goes its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     /// The template.
     pub(crate) key: Key,
     /// The variant; zero for none.
     pub(crate) variant: u64,
+    /// How its way was chosen: the guard hears of that with the time it took.
+    pub(crate) draw: Draw,
+}
+
+impl Place {
+    /// The same for a text that runs on a server that is new to the statement.
+    pub(crate) fn on_new_server(self) -> Self {
+        Self { draw: Draw::New(self.draw == Draw::Chance), ..self }
+    }
+
+    /// The same for a text that goes as it was sent because there is no choice.
+    pub(crate) fn without_choice(self) -> Self {
+        Self { draw: Draw::None, ..self }
+    }
 }
 
 /// Why a variant is not prepared.
@@ -57,8 +71,8 @@ pub(crate) enum Refused {
     Interval,
     /// What it writes to is no table, or has rules, whose results a prepared statement does not show.
     Rewritten,
-    /// It was slower prepared.
-    Slower,
+    /// It was slower prepared: what an execution took on average, and one as it was sent, in microseconds.
+    Slower { prepared: u64, simple: u64 },
 }
 
 impl Refused {
@@ -70,7 +84,9 @@ impl Refused {
             Self::Shape => "shape".to_owned(),
             Self::Interval => "interval".to_owned(),
             Self::Rewritten => "rules".to_owned(),
-            Self::Slower => "slower".to_owned(),
+            Self::Slower { prepared, simple } => {
+                format!("slower: {prepared} us on average, {simple} us as sent")
+            }
         }
     }
 }

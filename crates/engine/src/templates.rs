@@ -15,7 +15,7 @@ use std::rc::Rc;
 use hashlink::LruCache;
 use refrain_sql::template::{Exemplar, Key, Plan, Span, Verdict};
 
-use crate::guard::{Guard, Turn};
+use crate::guard::{Draw, Guard, Turn};
 use crate::ids::EnvId;
 use crate::slots::IdHasher;
 use crate::template::{Bounds, Place, Refused, Stage, State, Template, Variant, is_kept};
@@ -109,7 +109,7 @@ impl Templates {
         if !template.exemplar.matches(sight.text, sight.spans) {
             return Advice::Pass; // another template has its place
         }
-        let place = Place { key: sight.key, variant: 0 };
+        let place = Place { key: sight.key, variant: 0, draw: Draw::None };
         let (now, eager) = (sight.now, bounds.is_eager());
         match &template.state {
             State::Never(_) => Advice::Pass,
@@ -179,12 +179,14 @@ impl Templates {
     /// Says what to do about a text whose literals were judged.
     fn look_further(&mut self, sight: &Sight<'_>, bounds: &Bounds, plan: Rc<Plan>) -> Advice {
         let Some(variant) = self.variant(sight, bounds, &plan) else { return Advice::Pass };
-        let place = Place { key: sight.key, variant: variant.id };
+        let place = Place { key: sight.key, variant: variant.id, draw: Draw::None };
         match &variant.stage {
             Stage::Ready { local, epoch, since }
                 if *epoch == sight.epoch && sight.now.since(*since) <= bounds.age_us =>
             {
-                return match variant.guard.turn() {
+                let (turn, draw) = variant.guard.turn(sight.text);
+                let place = Place { draw, ..place };
+                return match turn {
                     Turn::Prepared => Advice::Run(place, plan, local.clone()),
                     Turn::Simple => Advice::Watch(place),
                 };
@@ -321,16 +323,28 @@ impl Templates {
         }
     }
 
-    /// A text was run without an error, and took so long. Says whether it is better not prepared.
-    pub(crate) fn ran(&mut self, place: Place, turn: Turn, us: u64) -> bool {
-        let Some(template) = self.table.peek_mut(&place.key) else { return false };
+    /// A text was run without an error, and took so long; it is known if it ran prepared. Says why it is better not
+    /// prepared, if it is.
+    pub(crate) fn ran(
+        &mut self,
+        place: Place,
+        turn: Turn,
+        text: &[u8],
+        us: u64,
+    ) -> Option<Refused> {
+        let template = self.table.peek_mut(&place.key)?;
         template.seen += 1;
         let own = |variant: &&mut Variant| variant.id == place.variant;
         match template.variants.iter_mut().find(own) {
-            None => template.guard.took(turn, us),
+            None => {
+                template.guard.took(turn, Draw::None, text, us);
+                None
+            }
             Some(variant) => {
                 variant.seen += 1;
-                variant.guard.took(turn, us)
+                let slower = variant.guard.took(turn, place.draw, text, us);
+                let (prepared, simple) = variant.guard.means();
+                slower.then_some(Refused::Slower { prepared, simple })
             }
         }
     }
@@ -409,7 +423,9 @@ mod tests {
         fn learn(&mut self, text: &str, free: bool, slot: Slot) -> Advice {
             for _ in 0..4 {
                 match self.look(text, free, slot) {
-                    Advice::Watch(place) => assert!(!self.templates.ran(place, Turn::Simple, 10)),
+                    Advice::Watch(place) => {
+                        assert_eq!(self.templates.ran(place, Turn::Simple, b"", 10), None);
+                    }
                     Advice::Pass | Advice::Judge => {}
                     advice => return advice,
                 }

@@ -2,6 +2,7 @@
 
 use crate::client::{Blocked, Client, Phase};
 use crate::engine::Engine;
+use crate::guard::Guard;
 use crate::hub::Hub;
 use crate::pool::Pool;
 use crate::roles::{Role, Roles};
@@ -135,7 +136,7 @@ fn templates(pool: &Pool) -> impl Iterator<Item = TemplateRow> {
 fn template_row(pool: &Pool, template: &Template) -> TemplateRow {
     let (state, reason) = standing(template);
     let guards = || template.variants.iter().map(|variant| &variant.guard);
-    let slower = |v: &&Variant| matches!(v.stage, Stage::Never { why: Refused::Slower, .. });
+    let slower = |v: &&Variant| matches!(v.stage, Stage::Never { why: Refused::Slower { .. }, .. });
     let (text, kept) = match &template.state {
         State::Planned(plan) => {
             let (text, spans) = (template.exemplar.text(), template.exemplar.spans());
@@ -156,6 +157,7 @@ fn template_row(pool: &Pool, template: &Template) -> TemplateRow {
         seen: template.seen,
         hits: guards().map(|guard| guard.hits).sum(),
         time_saved_us: guards().map(|guard| guard.saved_us).sum(),
+        slow_texts: guards().map(Guard::slow_texts).sum(),
         kept,
         demotions: template.variants.iter().filter(slower).count() as u64,
     }

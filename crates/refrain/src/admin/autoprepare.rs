@@ -10,7 +10,7 @@ use refrain_engine::snapshot::{Snapshot, TemplateRow};
 use refrain_grammar::{Effect, Explained};
 use refrain_sql::template::Reason;
 
-use super::table::{Column, Listing, bigint, int, nullable, put, text};
+use super::table::{Column, Listing, bigint, int, nullable, put, signed, text};
 
 /// `SHOW AUTOPREPARE`: the templates of simple queries, the most seen first.
 pub(super) const TEMPLATES: Listing<TemplateRow> = Listing {
@@ -22,7 +22,8 @@ pub(super) const TEMPLATES: Listing<TemplateRow> = Listing {
         text("reason", |row| row.reason.clone()),
         bigint("seen", |row| row.seen),
         bigint("hits", |row| row.hits),
-        bigint("time_saved_us", |row| row.time_saved_us),
+        signed("time_saved_us", |row| row.time_saved_us),
+        int("slow_texts", |row| row.slow_texts),
         int("kept", |row| row.kept),
         bigint("demotions", |row| row.demotions),
     ],
@@ -97,6 +98,7 @@ fn add(sum: &mut TemplateRow, part: &TemplateRow) {
     sum.seen += part.seen;
     sum.hits += part.hits;
     sum.time_saved_us += part.time_saved_us;
+    sum.slow_texts += part.slow_texts;
     sum.kept = sum.kept.max(part.kept);
     sum.demotions += part.demotions;
 }
@@ -116,7 +118,8 @@ mod tests {
             reason: String::new(),
             seen,
             hits: seen / 2,
-            time_saved_us: 10,
+            time_saved_us: -10,
+            slow_texts: 1,
             kept: 1,
             demotions: 0,
         }
@@ -144,7 +147,7 @@ mod tests {
             .collect();
         assert_eq!(
             shown,
-            [("select $1", "ready", 10, 5, 20, 1), ("table t", "never", 3, 1, 10, 1)]
+            [("select $1", "ready", 10, 5, -20, 1), ("table t", "never", 3, 1, -10, 1)]
         );
     }
 }

@@ -17,6 +17,7 @@ enum Value<T> {
     Text(fn(&T) -> String),
     Nullable(fn(&T) -> Option<String>),
     Number(Number, fn(&T) -> u64),
+    Signed(fn(&T) -> i64),
 }
 
 /// The types of numbers, by their OID in PostgreSQL.
@@ -45,6 +46,11 @@ pub(super) const fn bigint<T>(name: &'static str, value: fn(&T) -> u64) -> Colum
     Column { name, value: Value::Number(Number::Int8, value) }
 }
 
+/// A number that may be below zero.
+pub(super) const fn signed<T>(name: &'static str, value: fn(&T) -> i64) -> Column<T> {
+    Column { name, value: Value::Signed(value) }
+}
+
 pub(super) const fn numeric<T>(name: &'static str, value: fn(&T) -> u64) -> Column<T> {
     Column { name, value: Value::Number(Number::Numeric, value) }
 }
@@ -53,7 +59,7 @@ impl<T> Column<T> {
     fn oid_and_size(&self) -> (u32, i16) {
         match self.value {
             Value::Text(_) | Value::Nullable(_) => (TEXT_OID, -1),
-            Value::Number(Number::Int8, _) => (Number::Int8 as u32, 8),
+            Value::Number(Number::Int8, _) | Value::Signed(_) => (Number::Int8 as u32, 8),
             Value::Number(Number::Int4, _) => (Number::Int4 as u32, 4),
             Value::Number(Number::Numeric, _) => (Number::Numeric as u32, -1),
         }
@@ -64,6 +70,7 @@ impl<T> Column<T> {
             Value::Text(value) => Some(value(row)),
             Value::Nullable(value) => value(row),
             Value::Number(_, value) => Some(value(row).to_string()),
+            Value::Signed(value) => Some(value(row).to_string()),
         }
     }
 }

@@ -1,0 +1,306 @@
+//! Clients in a model: which way their texts go, and what that costs, is a function of a seed.
+
+use super::*;
+
+/// Executions of a run of the model.
+const RUNS: usize = 200_000;
+/// Worlds of each shape.
+const SEEDS: u64 = 2;
+/// Executions before a statement is prepared.
+const SEEN: usize = 5;
+/// Clients, and servers.
+const CLIENTS: usize = 20;
+/// Executions on each server that are planned for their values.
+const NEW: usize = 5;
+
+/// Random numbers (splitmix64).
+struct Dice(u64);
+
+impl Dice {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// From 0 to 1.
+    fn part(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    fn once_in(&mut self, times: u64) -> bool {
+        self.next().is_multiple_of(times)
+    }
+
+    /// About 1.
+    fn spread(&mut self) -> f64 {
+        0.7 + 0.3 * -self.part().max(1e-9).ln()
+    }
+
+    /// Microseconds that the machine adds, since it does other things as well: one in fifty has to wait its turn.
+    fn delay(&mut self) -> f64 {
+        if self.once_in(50) { 4_000.0 * self.part() } else { 0.0 }
+    }
+}
+
+/// What a text costs.
+#[derive(Clone, Copy)]
+struct Cost {
+    text: u64,
+    simple: f64,
+    prepared: f64,
+}
+
+/// The text that comes `index`th, and its cost in microseconds.
+type Shape = fn(&mut Dice, usize) -> Cost;
+
+fn cost(text: u64, simple: f64, prepared: f64) -> Cost {
+    Cost { text, simple, prepared }
+}
+
+/// A lookup, 50 microseconds prepared and 80 as it was sent.
+fn lookup(dice: &mut Dice) -> Cost {
+    cost(1 + dice.next() % 10_000, 80.0, 50.0)
+}
+
+/// One text, so many times in ten thousand, is fast as it was sent, and not prepared.
+fn skew(dice: &mut Dice, times: u64) -> Cost {
+    if dice.next() % 10_000 < times { cost(0, 170.0, 20_000.0) } else { lookup(dice) }
+}
+
+/// Not one text: no such value ever comes again.
+fn skew_unlike(dice: &mut Dice, times: u64) -> Cost {
+    if dice.next() % 10_000 < times { cost(dice.next(), 170.0, 20_000.0) } else { lookup(dice) }
+}
+
+/// So many values that are slow one way cannot all be remembered.
+fn skew_wide(dice: &mut Dice) -> Cost {
+    if dice.once_in(50) { cost(20_000 + dice.next() % 500, 500.0, 9_000.0) } else { lookup(dice) }
+}
+
+/// Of whatever size: the mean of what a text costs is far above what most cost.
+fn skew_of_all_sizes(dice: &mut Dice) -> Cost {
+    let size = 50.0 * dice.part().max(1e-6).powf(-0.8);
+    cost(dice.next(), size + 30.0, 4.0 * size)
+}
+
+/// A plan that locks all partitions: a little slower, always.
+fn partitions(dice: &mut Dice, times: f64) -> Cost {
+    cost(dice.next(), 100.0, 100.0 * times)
+}
+
+/// Values that take long either way.
+fn slow_both_ways(dice: &mut Dice, times: u64) -> Cost {
+    match dice.next() % 10_000 < times {
+        true => cost(dice.next() % 64, 12_030.0, 12_000.0),
+        false => lookup(dice),
+    }
+}
+
+/// A fast one behind each slow one, both faster prepared.
+fn in_turns(dice: &mut Dice, index: usize) -> Cost {
+    if index.is_multiple_of(2) { lookup(dice) } else { cost(7, 900.0, 850.0) }
+}
+
+/// Fast, until the table has grown for a while.
+fn grows_skewed(dice: &mut Dice, index: usize) -> Cost {
+    if index < RUNS / 3 { lookup(dice) } else { skew_unlike(dice, 100) }
+}
+
+/// What became of all texts.
+struct Outcome {
+    took: Vec<f64>,
+    hits: u64,
+    given_up: bool,
+}
+
+impl Outcome {
+    fn mean(&self) -> f64 {
+        self.took.iter().sum::<f64>() / self.took.len() as f64
+    }
+
+    fn p99(&mut self) -> f64 {
+        let place = self.took.len() * 99 / 100;
+        *self.took.select_nth_unstable_by(place, f64::total_cmp).1
+    }
+
+    /// The part that ran prepared.
+    fn part(&self) -> f64 {
+        self.hits as f64 / self.took.len() as f64
+    }
+}
+
+/// Who decides which way a text goes.
+enum Way {
+    Always(Turn),
+    Guarded(Box<Guard>),
+}
+
+/// A text that is under way.
+struct UnderWay {
+    ends: u64,
+    server: usize,
+    turn: Turn,
+    draw: Draw,
+    text: u64,
+    us: u64,
+}
+
+/// Has clients send texts, each when its last was answered. What each text costs, and what the machine adds to that, does
+/// not depend on the way.
+fn run(seed: u64, shape: Shape, mut way: Way) -> Outcome {
+    let mut dice = Dice(seed);
+    let mut out = Outcome { took: Vec::new(), hits: 0, given_up: false };
+    let mut under_way: Vec<UnderWay> = Vec::new();
+    let mut runs = [0; CLIENTS];
+    let mut now = 0;
+    for index in 0..RUNS {
+        let mut server = index;
+        if under_way.len() == CLIENTS {
+            let first = (0..CLIENTS).min_by_key(|place| under_way[*place].ends).unwrap();
+            let UnderWay { ends, turn, draw, text, us, .. } = under_way.swap_remove(first);
+            server =
+                under_way.iter().fold(CLIENTS * (CLIENTS - 1) / 2, |rest, it| rest - it.server);
+            now = ends;
+            if let Way::Guarded(guard) = &mut way
+                && !out.given_up
+            {
+                out.given_up = guard.took(turn, draw, &text.to_le_bytes(), us);
+            }
+        }
+        let Cost { text, simple, mut prepared } = shape(&mut dice, index);
+        // Load comes and goes, the same for all.
+        let load = if index / 20_000 % 2 == 0 { 1.0 } else { 1.6 };
+        let (spread, delay) = (dice.spread() * load, dice.delay() * load);
+        let (turn, mut draw) = match &mut way {
+            Way::Always(turn) => (*turn, Draw::None),
+            Way::Guarded(_) if index < SEEN || out.given_up => (Turn::Simple, Draw::None),
+            Way::Guarded(guard) => guard.turn(&text.to_le_bytes()),
+        };
+        if turn == Turn::Prepared && runs[server] < NEW {
+            prepared = simple * if runs[server] == 0 { 3.0 } else { 1.2 };
+            draw = Draw::New(draw == Draw::Chance);
+            runs[server] += 1;
+        }
+        let us = delay + spread * if turn == Turn::Simple { simple } else { prepared };
+        out.took.push(us);
+        out.hits += u64::from(turn == Turn::Prepared);
+        let us = us as u64;
+        under_way.push(UnderWay { ends: now + us, server, turn, draw, text, us });
+    }
+    out
+}
+
+fn guarded(seed: u64, shape: Shape) -> Outcome {
+    run(seed, shape, Way::Guarded(Box::default()))
+}
+
+fn always(turn: Turn, seed: u64, shape: Shape) -> Outcome {
+    run(seed, shape, Way::Always(turn))
+}
+
+/// Shapes in which the plan that is kept is worse for some values or for all, and the least part of executions that go
+/// prepared all the same.
+const WORSE: [(&str, Shape, f64); 14] = [
+    ("skew 0.01 %", |dice, _| skew(dice, 1), 0.7),
+    ("skew 0.1 %", |dice, _| skew(dice, 10), 0.7),
+    ("skew 1 %", |dice, _| skew(dice, 100), 0.7),
+    ("skew 10 %", |dice, _| skew(dice, 1_000), 0.7),
+    ("skew 40 %", |dice, _| skew(dice, 4_000), 0.0),
+    ("skew unlike 0.4 %", |dice, _| skew_unlike(dice, 40), 0.0),
+    ("skew unlike 1 %", |dice, _| skew_unlike(dice, 100), 0.0),
+    ("skew unlike 10 %", |dice, _| skew_unlike(dice, 1_000), 0.0),
+    ("skew wide", |dice, _| skew_wide(dice), 0.0),
+    ("skew of all sizes", |dice, _| skew_of_all_sizes(dice), 0.0),
+    ("partitions 2", |dice, _| partitions(dice, 2.0), 0.0),
+    ("partitions 1.3", |dice, _| partitions(dice, 1.3), 0.0),
+    ("partitions 1.08", |dice, _| partitions(dice, 1.08), 0.0),
+    ("grows skewed", grows_skewed, 0.2),
+];
+
+/// Shapes in which it is better for all values, or as bad for the same ones; and what the mean may be of that of prepared
+/// ones.
+const BETTER: [(&str, Shape, f64); 7] = [
+    ("lookup", |dice, _| lookup(dice), 1.03),
+    ("join", |dice, _| cost(dice.next(), 240.0, 40.0), 1.03),
+    ("a tenth", |dice, _| cost(dice.next(), 110.0, 100.0), 1.05),
+    ("slow both ways 0.1 %", |dice, _| slow_both_ways(dice, 10), 1.05),
+    ("slow both ways 1 %", |dice, _| slow_both_ways(dice, 100), 1.05),
+    ("slow both ways 30 %", |dice, _| slow_both_ways(dice, 3_000), 1.02),
+    ("in turns", in_turns, 1.06),
+];
+
+#[test]
+fn nothing_is_slower_than_as_it_was_sent() {
+    for (name, shape, least) in WORSE {
+        for seed in 0..SEEDS {
+            let (mut on, mut off) = (guarded(seed, shape), always(Turn::Simple, seed, shape));
+            let (mean, p99) = (on.mean() / off.mean(), on.p99() / off.p99());
+            assert!(mean <= 1.05 && p99 <= 1.2, "{name}, seed {seed}: mean {mean}, p99 {p99}");
+            assert!(on.part() >= least, "{name}, seed {seed}: {} prepared", on.part());
+        }
+    }
+}
+
+#[test]
+fn what_is_always_slower_is_given_up() {
+    for (name, shape, _) in WORSE.iter().filter(|(name, ..)| name.starts_with("partitions")) {
+        let on = guarded(1, *shape);
+        assert!(on.given_up && on.part() < 0.05, "{name}: {} {}", on.given_up, on.part());
+    }
+}
+
+#[test]
+fn what_is_faster_stays_prepared() {
+    for (name, shape, most) in BETTER {
+        for seed in 0..SEEDS {
+            let (on, prepared) = (guarded(seed, shape), always(Turn::Prepared, seed, shape));
+            let mean = on.mean() / prepared.mean();
+            assert!(!on.given_up && mean <= most, "{name}, seed {seed}: mean {mean}");
+        }
+    }
+}
+
+#[test]
+fn all_that_was_lost_is_told() {
+    let mut guard = Guard::default();
+    (0..5).for_each(|_| assert!(!guard.took(Turn::Simple, Draw::None, b"", 100)));
+    for us in [60, 60, 5_000] {
+        assert!(!guard.took(Turn::Prepared, Draw::None, b"x", us));
+    }
+    assert_eq!((guard.hits, guard.saved_us), (3, 300 - 5_120));
+}
+
+#[test]
+fn a_text_that_was_slow_is_compared_with_itself() {
+    let mut guard = Guard::default();
+    (0..5).for_each(|_| assert!(!guard.took(Turn::Simple, Draw::None, b"", 100)));
+    let mut ways = Vec::new();
+    let (slow, as_slow): (&[u8], &[u8]) = (b"select 1", b"select 2");
+    for _ in 0..6 {
+        for (text, simple) in [(slow, 120), (as_slow, 40_000)] {
+            let (turn, draw) = guard.turn(text);
+            let us = if turn == Turn::Simple { simple } else { 50_000 };
+            assert!(!guard.took(turn, draw, text, us));
+            ways.push((text == slow, turn));
+        }
+    }
+    let of = |text: &[u8]| -> String {
+        let own = ways.iter().filter(|(first, _)| *first == (text == slow));
+        own.map(|(_, turn)| if *turn == Turn::Simple { 's' } else { 'p' }).collect()
+    };
+    assert_eq!(of(slow), "pspsps");
+    assert!(of(as_slow).ends_with('p') && guard.slow_texts() == 1, "{}", of(as_slow));
+}
+
+#[test]
+fn few_executions_all_run_prepared() {
+    let mut guard = Guard::default();
+    (0..5).for_each(|_| assert!(!guard.took(Turn::Simple, Draw::None, b"", 100)));
+    for _ in 0..FIRST {
+        assert_eq!(guard.turn(b"x"), (Turn::Prepared, Draw::None));
+        assert!(!guard.took(Turn::Prepared, Draw::None, b"x", 60));
+    }
+}
