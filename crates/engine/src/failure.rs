@@ -14,7 +14,7 @@ use refrain_wire::tag::back;
 use refrain_wire::write;
 
 use crate::client::Pins;
-use crate::ledger::{Entry, Failed, Fate, Owed, Purpose, Refusal};
+use crate::ledger::{Entry, Failed, Fate, Owed, Purpose, Refusal, Syncs};
 use crate::names::{ClientStatement, Name};
 use crate::reply::Halt;
 use crate::statement::{STALE_ROUTINE, is_stale};
@@ -32,25 +32,60 @@ impl Talk<'_> {
             return Err(Halt::Fatal);
         }
         let failed = self.server.ledger.fail()?;
+        let goes = self.settle_error(&failed, words)?;
+        match failed.syncs {
+            Syncs::Sure | Syncs::Bounded => {}
+            Syncs::Countable => self.count_syncs(),
+            Syncs::Lost => return Err(Halt::Intruded),
+        }
+        Ok(goes)
+    }
+
+    /// Asks the server how many Syncs of the client's are behind a COPY that failed: it answers each, then ours, and the
+    /// Close behind that in any case. The client waits for what comes of it.
+    #[cold]
+    fn count_syncs(&mut self) {
+        let name = self.hub.shared.registry.no_statement();
+        let out = self.out();
+        write::sync(out);
+        write::close_statement(out, &name);
+        self.owe_us(Owed::Syncs, Purpose::Count, 0);
+        write::sync(self.out());
+        self.owe_us(Owed::Sync, Purpose::Count, 0);
+    }
+
+    /// They are counted: the client hears of each. If there was none, what it says is ignored up to its next Sync.
+    #[cold]
+    pub(crate) fn syncs_counted(&mut self) {
+        let counted = self.server.ledger.counted();
+        let status = self.server.ledger.status();
+        self.client.skipping |= counted == 0;
+        for _ in 0..counted {
+            write::ready(self.ports.out(self.client.conn), status);
+        }
+    }
+
+    /// Does what follows from what an error struck off. Says whether the client gets what has not come of it.
+    fn settle_error(&mut self, failed: &Failed, words: &Words<'_>) -> Result<bool, Halt> {
+        let fields = &words.fields;
         // As long as the client has it.
         let name = self.client_name(&failed.entry);
-        self.undo(&failed);
+        self.undo(failed);
         if let Some(barrier) = self.client.barrier.as_mut().filter(|b| failed.struck(b.seq)) {
             barrier.restores = None;
         }
-        self.server.close_needed |= failed.early_syncs;
         self.client.skipping |= failed.open;
-        if self.hushes(&failed) {
+        if self.hushes(failed) {
             return Ok(false);
         }
         let before = [Fate::Swallow(Purpose::Admit), Fate::Swallow(Purpose::PutRight)];
-        if !before.contains(&failed.entry.fate) && self.runs_again(&failed.entry, &fields) {
+        if !before.contains(&failed.entry.fate) && self.runs_again(&failed.entry, fields) {
             return Ok(false);
         }
         self.leaves(&failed.entry);
-        self.learn(&failed.entry, &fields);
-        self.learn_end(&failed.entry, &fields, name.as_ref());
-        self.answer_error(&failed, words, name.as_deref())
+        self.learn(&failed.entry, fields);
+        self.learn_end(&failed.entry, fields, name.as_ref());
+        self.answer_error(failed, words, name.as_deref())
     }
 
     /// Does with an error what its entry says. Says whether the client gets what has not come of it.

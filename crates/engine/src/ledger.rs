@@ -16,16 +16,18 @@
 //!   client's row;
 //! - the oldest entry is never one that is made up: those are handed out as soon as they become it.
 //!
-//! COPY FROM STDIN takes Syncs that were sent before its end as noise (E42). Marks say where the client
-//! began and ended its stream. If the COPY succeeds, it swallowed the Syncs before the end; if it fails
-//! once begun, those before the first data, and those behind are taken to count.
+//! COPY FROM STDIN takes Syncs that were sent before its end as noise (E42). A mark says where the client ended its
+//! stream. If the COPY succeeds, it swallowed the Syncs before that. If it fails once begun, nobody knows how far it
+//! had read: the server is asked to count ([`Owed::Syncs`]).
 //!
 //! Not here: whether the client may send the message (`client`), and which server gets it (`pool`).
+
+mod syncs;
 
 use std::collections::VecDeque;
 
 use crate::ids::Segment;
-pub(crate) use crate::owed::{Entry, Failed, Fate, Made, Owed, Purpose, Refusal, Seq};
+pub(crate) use crate::owed::{Entry, Failed, Fate, Made, Owed, Past, Purpose, Refusal, Seq, Syncs};
 
 use refrain_sql::Traits;
 use refrain_wire::back::Status;
@@ -76,6 +78,8 @@ pub(crate) enum Copying {
     Out,
     /// Both ways (replication).
     Both,
+    /// None, but how many Syncs one from the client has swallowed is not known yet.
+    Counting,
 }
 
 /// What one server owes.
@@ -93,6 +97,12 @@ pub(crate) struct Ledger {
     ended: Segment,
     /// The last segment in which a transaction block may begin.
     begins: Segment,
+    /// ReadyForQuery that came since they are counted.
+    readies: u32,
+    /// What was struck off last.
+    past: Past,
+    /// The reply that nobody expected, once there was one.
+    surprise: Option<Surprise>,
 }
 
 impl Default for Ledger {
@@ -106,6 +116,9 @@ impl Default for Ledger {
             sent: 1,
             ended: 0,
             begins: 0,
+            readies: 0,
+            past: Past::default(),
+            surprise: None,
         }
     }
 }
@@ -137,7 +150,9 @@ fn rule(owed: Owed, tag: u8) -> Rule {
         Query => (QUERY, &[back::READY_FOR_QUERY]),
         Sync => (&[], &[back::READY_FOR_QUERY]),
         FunctionCall => (&[back::FUNCTION_CALL_RESPONSE], &[back::READY_FOR_QUERY]),
-        Nothing | CopyBegin | CopyEnd => (&[], &[]),
+        Syncs => (&[back::READY_FOR_QUERY], &[back::CLOSE_COMPLETE]),
+        Readies => (&[back::READY_FOR_QUERY], &[]),
+        Nothing | CopyEnd => (&[], &[]),
     };
     if ends.contains(&tag) {
         Rule::Ends
@@ -201,11 +216,15 @@ impl Ledger {
     /// A reply that the oldest entry does not name.
     #[inline]
     pub(crate) fn settle(&mut self, tag: u8) -> Result<Settled, Surprise> {
-        let Some(&entry) = self.entries.front() else { return Err(Surprise { tag, owed: None }) };
+        let Some(&entry) = self.entries.front() else { return Err(self.surprised(tag)) };
         let done = match rule(entry.owed, tag) {
             Rule::Ends => true,
             Rule::Goes => false,
-            Rule::Never => return Err(Surprise { tag, owed: Some(entry.owed) }),
+            Rule::Never if entry.owed == Owed::Readies => {
+                self.pop();
+                return self.settle(tag);
+            }
+            Rule::Never => return Err(self.surprised(tag)),
         };
         let seq = self.head;
         self.follow_copy(tag, entry.owed);
@@ -239,26 +258,34 @@ impl Ledger {
     /// An error while nothing is owed: it ends the connection or answers nobody.
     pub(crate) fn fail(&mut self) -> Result<Failed, Surprise> {
         let Some(&entry) = self.entries.front() else {
-            return Err(Surprise { tag: back::ERROR_RESPONSE, owed: None });
+            return Err(self.surprised(back::ERROR_RESPONSE));
         };
+        if entry.owed == Owed::Readies {
+            self.pop();
+            return self.fail();
+        }
+        self.past.fails();
         let first = self.head;
         let first_segment = self.ended.wrapping_add(1);
         if self.status == Status::Transaction {
             self.status = Status::Failed; // as the ReadyForQuery to come will say
         }
-        let early_syncs = self.copying == Copying::In && self.strike_syncs(Owed::CopyBegin);
-        self.copying = Copying::No;
+        let syncs = if self.copying == Copying::In { self.doubtful_syncs() } else { Syncs::Sure };
+        let waits = matches!(syncs, Syncs::Countable | Syncs::Lost);
+        self.copying = if waits { Copying::Counting } else { Copying::No };
         let skips = !entry.owed.ends_segment();
-        if skips {
+        if syncs != Syncs::Sure {
+            self.strike_doubtful(syncs);
+        } else if skips {
             while self.entries.front().is_some_and(|entry| entry.owed != Owed::Sync) {
                 self.pop();
             }
         }
-        let open = skips && self.entries.is_empty();
+        let open = skips && !waits && self.entries.is_empty();
         // A Query that was skipped did not end the segment.
         self.open |= open;
         let segments = (first_segment, self.ended.wrapping_add(1));
-        let failed = Failed { entry, seq: first, until: self.head, segments, open, early_syncs };
+        let failed = Failed { entry, seq: first, until: self.head, segments, open, syncs };
         if failed.covers(self.begins) {
             self.begins = segments.1;
         }
@@ -266,9 +293,10 @@ impl Ledger {
     }
 
     fn pop(&mut self) {
-        let ends = self.entries.pop_front().is_some_and(|entry| entry.owed.ends_segment());
+        let Some(entry) = self.entries.pop_front() else { return };
         self.head += 1;
-        self.ended = self.ended.wrapping_add(u64::from(ends));
+        self.ended = self.ended.wrapping_add(u64::from(entry.owed.ends_segment()));
+        self.past.add(entry.owed);
     }
 
     fn follow_copy(&mut self, tag: u8, owed: Owed) {
@@ -278,30 +306,30 @@ impl Ledger {
             back::COPY_BOTH_RESPONSE => self.copying = Copying::Both,
             back::COMMAND_COMPLETE => {
                 if self.copying == Copying::In {
-                    self.strike_syncs(Owed::CopyEnd);
+                    self.strike_syncs();
                 }
                 self.copying = Copying::No;
             }
             back::READY_FOR_QUERY if owed == Owed::Query => self.copying = Copying::No,
+            back::READY_FOR_QUERY if owed == Owed::Syncs => self.readies += 1,
+            back::CLOSE_COMPLETE if owed == Owed::Syncs => self.copying = Copying::No,
             _ => {}
         }
     }
 
-    /// The Syncs that COPY FROM STDIN swallowed, those before `end`, owe nothing. Says whether there were any.
-    fn strike_syncs(&mut self, end: Owed) -> bool {
-        let mut any = false;
-        for entry in self.entries.iter_mut().skip(1) {
-            match entry.owed {
-                Owed::Sync => {
-                    entry.owed = Owed::Nothing;
-                    self.ended = self.ended.wrapping_add(1);
-                    any = true;
-                }
-                mark if mark == end || mark == Owed::CopyEnd => break,
-                _ => {}
-            }
-        }
-        any
+    /// Notes a reply that nobody expected.
+    #[cold]
+    fn surprised(&mut self, tag: u8) -> Surprise {
+        let surprise = Surprise { tag, owed: self.entries.front().map(|entry| entry.owed) };
+        self.surprise = Some(surprise);
+        surprise
+    }
+
+    /// What led to a surprise, in words.
+    #[cold]
+    pub(crate) fn story(&self) -> String {
+        let owed: Vec<Owed> = self.entries.iter().map(|entry| entry.owed).collect();
+        self.past.story(self.surprise.map(|surprise| surprise.tag), &owed)
     }
 
     /// Whether the transaction has failed for certain: nothing is under way that may end it.
@@ -320,31 +348,9 @@ impl Ledger {
         self.status
     }
 
-    /// Marks the place where the client begins a COPY stream, if it may be one.
-    #[inline]
-    pub(crate) fn copy_begins(&mut self) {
-        let marked = self.entries.back().is_none_or(|entry| entry.owed == Owed::CopyBegin);
-        if !marked {
-            self.push(Entry::new(Owed::CopyBegin, Fate::Forward));
-        }
-    }
-
     /// Whether a COPY stream is under way.
     pub(crate) fn copying(&self) -> Copying {
         self.copying
-    }
-
-    /// Whether the server waits for the client's data, and the client has not said that it has no more.
-    pub(crate) fn awaits_data(&self) -> bool {
-        self.copying == Copying::In && !self.entries.iter().any(|e| e.owed == Owed::CopyEnd)
-    }
-
-    /// The reply of our making that stands right behind the oldest entry.
-    pub(crate) fn next_made(&self) -> Option<Made> {
-        match self.entries.get(1)?.fate {
-            Fate::MadeUp(made) => Some(made),
-            _ => None,
-        }
     }
 
     /// Whether nothing is owed.
@@ -601,31 +607,14 @@ mod tests {
     }
 
     #[test]
-    fn copy_swallows_the_syncs_before_its_end() {
-        use Owed::*;
-        // P B E S d d c S: one ReadyForQuery.
-        let mut ledger = owing(&[Execute, Sync, CopyBegin, CopyEnd, Sync]);
-        ledger.settle(b'G').unwrap();
-        ledger.settle(b'C').unwrap();
-        assert!(ledger.made().is_none());
-        assert_eq!(owed(&ledger), [Sync]);
-        // Swallowed as well when it came amid the data.
-        let mut ledger = owing(&[Execute, CopyBegin, Sync, CopyEnd, Sync]);
-        ledger.settle(b'G').unwrap();
-        ledger.settle(b'C').unwrap();
-        ledger.made();
-        assert_eq!(owed(&ledger), [Sync]);
-        // Failed before it began: two.
-        let mut ledger = owing(&[Execute, Sync, CopyBegin, CopyEnd, Sync]);
+    fn a_surprise_tells_what_led_to_it() {
+        let mut ledger = owing(&[Owed::Parse, Owed::Sync]);
         ledger.fail().unwrap();
         ledger.settle(b'Z').unwrap();
-        ledger.made();
-        ledger.settle(b'Z').unwrap();
-        // Failed after it began: one, and doubt.
-        let mut ledger = owing(&[Execute, Sync, CopyBegin, CopyEnd, Sync]);
-        ledger.settle(b'G').unwrap();
-        assert!(ledger.fail().unwrap().early_syncs);
-        assert_eq!(owed(&ledger), [Sync]);
+        ledger.settle(b'C').unwrap_err();
+        let story = "the server sent a message of type 'C', for which nothing was owed; \
+                     before that: error, Parse, Sync";
+        assert_eq!(ledger.story(), story);
     }
 
     #[test]
@@ -653,6 +642,8 @@ mod tests {
             Sync,
             Query,
             FunctionCall,
+            Syncs,
+            Readies,
             Nothing,
         ];
         for first in all {

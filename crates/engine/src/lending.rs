@@ -399,13 +399,14 @@ impl Step<'_> {
     /// The server broke the protocol or is going away: nobody may get it, and its client leaves.
     pub(crate) fn server_broken(&mut self, conn: Conn, cause: Cause) {
         let client = self.engine.roles.server(conn).and_then(|server| server.client());
-        if let Some(server) = self.engine.roles.server(conn) {
-            let (owed, pool) = (server.ledger.front().copied(), server.pool);
-            let pool = self.engine.hub.pool(pool);
-            if cause == Cause::ServerProtocol {
-                pool.counters.server_surprises += 1;
-                note(self.ports, Level::Error, cause.key(), pool, format!("owed: {owed:?}"));
-            }
+        if let Some(server) = self.engine.roles.server(conn)
+            && cause == Cause::ServerProtocol
+        {
+            let left = if client.is_some() { "" } else { "; its client had left" };
+            let words = format!("process {}: {}{left}", server.pid, server.ledger.story());
+            let pool = self.engine.hub.pool(server.pool);
+            pool.counters.server_surprises += 1;
+            note(self.ports, Level::Error, cause.key(), pool, words);
         }
         let cut = client.is_some_and(|client| self.is_cut(client));
         self.drop_server(conn, false);

@@ -29,10 +29,13 @@ pub(crate) enum Owed {
     Query,
     /// FunctionCallResponse, then ReadyForQuery.
     FunctionCall,
-    /// Nothing: a Sync that COPY swallowed.
+    /// A ReadyForQuery for each Sync of the client's that a COPY has not swallowed, one for a Sync of ours, then
+    /// CloseComplete.
+    Syncs,
+    /// A ReadyForQuery for each Sync of the client's that a COPY has not swallowed. Another reply is for the entry behind.
+    Readies,
+    /// Nothing: a Sync that COPY swallowed, or the end of its stream.
     Nothing,
-    /// Nothing: the client began a COPY stream here.
-    CopyBegin,
     /// Nothing: the client ended a COPY stream here.
     CopyEnd,
 }
@@ -47,7 +50,7 @@ impl Owed {
     /// Whether it only marks a place.
     #[inline]
     pub(crate) fn is_mark(self) -> bool {
-        matches!(self, Self::Nothing | Self::CopyBegin | Self::CopyEnd)
+        matches!(self, Self::Nothing | Self::CopyEnd)
     }
 }
 
@@ -98,6 +101,8 @@ pub(crate) enum Purpose {
     Probe,
     /// To put the client's first settings in the place of those that RESET went back to.
     Restore,
+    /// To see how many Syncs a COPY has swallowed.
+    Count,
     /// To remove what a client left behind.
     Reset,
     /// To end a transaction that a client left open.
@@ -199,8 +204,78 @@ pub(crate) struct Failed {
     pub(crate) segments: (Segment, Segment),
     /// Whether the Sync that ends the skipping has not been sent yet.
     pub(crate) open: bool,
-    /// Whether Syncs were sent that a COPY may or may not have swallowed: the server cannot be trusted.
-    pub(crate) early_syncs: bool,
+    /// What is known of Syncs that a COPY may or may not have swallowed.
+    pub(crate) syncs: Syncs,
+}
+
+/// What is known of the Syncs that were sent before the end of a COPY that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Syncs {
+    /// Which of them count.
+    Sure,
+    /// Nothing, but all that is owed is replies to Syncs: the server is asked to count them.
+    Countable,
+    /// Nothing, but a reply of another kind comes behind them in any case.
+    Bounded,
+    /// Nothing, and what stands behind them may be ignored or not.
+    Lost,
+}
+
+/// The kinds of what was struck off last, for the log: four bits each, the last one lowest; zero is none.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Past(u64);
+
+impl Past {
+    /// For an error.
+    const FAILS: u64 = 15;
+    const WORDS: [&str; 14] = [
+        "Parse",
+        "Bind",
+        "Describe of a statement",
+        "Describe of a portal",
+        "Execute",
+        "Close",
+        "Sync",
+        "Query",
+        "FunctionCall",
+        "Syncs to be counted",
+        "Syncs in doubt",
+        "a Sync that COPY swallowed",
+        "the end of a COPY",
+        "error",
+    ];
+
+    /// Notes what was struck off.
+    #[inline]
+    pub(crate) fn add(&mut self, owed: Owed) {
+        self.0 = self.0 << 4 | (owed as u64 + 1);
+    }
+
+    /// Notes an error, which comes before what it strikes off.
+    pub(crate) fn fails(&mut self) {
+        self.0 = self.0 << 4 | Self::FAILS;
+    }
+
+    /// A surprise in words: the reply, what was owed instead, and what came before, oldest first.
+    pub(crate) fn story(self, tag: Option<u8>, owed: &[Owed]) -> String {
+        let word = |kind: usize| Self::WORDS[kind.min(Self::WORDS.len() - 1)];
+        let list = |words: Vec<&str>| words.join(", ");
+        let reply = match tag {
+            Some(tag) => format!("the server sent a message of type {:?}", char::from(tag)),
+            None => "the server sent what cannot be read".to_owned(),
+        };
+        let owed = match owed {
+            [] => "for which nothing was owed".to_owned(),
+            owed => {
+                let words = owed.iter().take(16).map(|owed| word(*owed as usize)).collect();
+                format!("but it owed {}", list(words))
+            }
+        };
+        let past = (0..16).rev().map(|at| self.0 >> (4 * at) & 15).filter(|kind| *kind > 0);
+        let past: Vec<&str> = past.map(|kind| word(kind as usize - 1)).collect();
+        let before = if past.is_empty() { "nothing".to_owned() } else { list(past) };
+        format!("{reply}, {owed}; before that: {before}")
+    }
 }
 
 impl Failed {

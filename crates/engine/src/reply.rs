@@ -259,23 +259,26 @@ impl Talk<'_> {
         }
         if settled.done {
             self.take_told();
-            if settled.entry.owed == Owed::Execute
-                && settled.entry.fate == Fate::Swallow(Purpose::Probe)
-            {
-                self.probe_ends();
+            match (settled.entry.owed, settled.entry.fate) {
+                (Owed::Execute, Fate::Swallow(Purpose::Probe)) => self.probe_ends(),
+                (Owed::Syncs, _) => {
+                    self.flush(run);
+                    self.syncs_counted();
+                }
+                _ => {}
             }
             self.settle(settled.seq);
             self.make_up_due(run);
         }
         // The server does not see the message that ends the session: it was answered here.
-        match self.server.ledger.next_made().filter(|_| tag == back::COPY_IN_RESPONSE) {
-            None => Ok(()),
-            Some(made) => {
-                self.flush(run);
-                self.intruded(made.answers());
-                Err(Halt::Intruded)
-            }
+        if tag == back::COPY_IN_RESPONSE
+            && let Some(made) = self.server.ledger.made_amid_copy()
+        {
+            self.flush(run);
+            self.intruded(made.answers());
+            return Err(Halt::Intruded);
         }
+        Ok(())
     }
 
     /// Replies of our making whose turn has come.

@@ -76,20 +76,25 @@ impl Talk<'_> {
         if self.client.skipping {
             return self.skip(message);
         }
+        match self.server.ledger.copying() {
+            // No reply comes before its data: there is nothing to wait for.
+            Copying::In if self.server.ledger.awaits_data() => {
+                return match intrudes(message) {
+                    true => Err(self.intruded(message.header.tag)),
+                    // Syncs without end: nothing would ever be struck off.
+                    false if self.server.ledger.len() >= LEDGER_MAX => {
+                        Err(Stop::End(Cause::ClientProtocol))
+                    }
+                    false => self.dispatch(message),
+                };
+            }
+            Copying::Counting => return Err(Stop::Gate),
+            _ => {}
+        }
         if self.server.ledger.len() >= LEDGER_MAX || self.is_barred() || self.is_run() {
             return Err(Stop::Gate);
         }
-        if self.server.ledger.copying() == Copying::In && self.intrudes(message) {
-            return Err(self.intruded(message.header.tag));
-        }
         self.dispatch(message)
-    }
-
-    /// Whether a message comes while the server waits for data: PostgreSQL ends the session over it.
-    fn intrudes(&self, message: &Message<'_>) -> bool {
-        use front::{BIND, CLOSE, DESCRIBE, EXECUTE, FUNCTION_CALL, PARSE, QUERY};
-        let intruders = [BIND, CLOSE, DESCRIBE, EXECUTE, FUNCTION_CALL, PARSE, QUERY];
-        self.server.ledger.awaits_data() && intruders.contains(&message.header.tag)
     }
 
     /// Says so in its words. The message is not passed on: a cancel request may have ended the COPY meanwhile.
@@ -105,21 +110,20 @@ impl Talk<'_> {
         match message.header.tag {
             front::BIND => self.bind(message),
             front::EXECUTE => self.execute(message),
-            front::SYNC => Ok(self.sync(message)),
+            front::SYNC => self.sync(message),
             front::QUERY => self.query(message),
             front::DESCRIBE => self.describe(message),
             front::PARSE => self.parse(message),
             front::CLOSE => self.close(message),
+            // PostgreSQL refuses one with a body, but not amid a COPY: what it would owe is not known. Likewise Sync.
+            front::FLUSH if message.header.body > 0 => Err(Stop::End(Cause::ClientProtocol)),
             front::FLUSH => Ok(self.pass(message)),
             front::FUNCTION_CALL => {
                 self.ends_early();
                 self.owe(Entry::new(Owed::FunctionCall, Fate::Forward));
                 Ok(self.pass(message))
             }
-            front::COPY_DATA => {
-                self.server.ledger.copy_begins();
-                Ok(self.pass(message))
-            }
+            front::COPY_DATA => Ok(self.pass(message)),
             front::COPY_DONE | front::COPY_FAIL => Ok(self.copy_end(message)),
             front::TERMINATE => Err(Stop::End(Cause::Terminated)),
             _ => Err(Stop::End(Cause::ClientProtocol)),
@@ -167,8 +171,9 @@ impl Talk<'_> {
     fn skip(&mut self, message: &Message<'_>) -> Result<usize, Stop> {
         match message.header.tag {
             front::SYNC => {
+                let used = self.sync(message)?;
                 self.client.skipping = false;
-                Ok(self.sync(message))
+                Ok(used)
             }
             front::QUERY if std::mem::take(&mut self.client.ahead) => {
                 Ok(self.ends_in_vain(message))
@@ -195,9 +200,12 @@ impl Talk<'_> {
     }
 
     #[inline]
-    fn sync(&mut self, message: &Message<'_>) -> usize {
+    fn sync(&mut self, message: &Message<'_>) -> Result<usize, Stop> {
+        if message.header.body > 0 {
+            return Err(Stop::End(Cause::ClientProtocol));
+        }
         self.owe(Entry::new(Owed::Sync, Fate::Forward));
-        self.pass(message)
+        Ok(self.pass(message))
     }
 
     fn execute(&mut self, message: &Message<'_>) -> Result<usize, Stop> {
@@ -279,4 +287,10 @@ impl Talk<'_> {
         let body = u32::try_from(body).unwrap_or(u32::MAX - 4);
         write::header(self.out(), message.header.tag, body);
     }
+}
+
+/// Whether a message may not come while the server waits for data: PostgreSQL ends the session over it.
+fn intrudes(message: &Message<'_>) -> bool {
+    use front::{BIND, CLOSE, DESCRIBE, EXECUTE, FUNCTION_CALL, PARSE, QUERY};
+    [BIND, CLOSE, DESCRIBE, EXECUTE, FUNCTION_CALL, PARSE, QUERY].contains(&message.header.tag)
 }

@@ -11,7 +11,7 @@ use crate::event::{Action, Case};
 use crate::fault::Cause;
 use crate::ids::Conn;
 use crate::inbox::Rest;
-use crate::ledger::{Entry, Fate, Owed, Purpose};
+use crate::ledger::{Copying, Entry, Fate, Owed, Purpose};
 use crate::reply::{Halt, LOOKED_INTO_MAX};
 use crate::server::{Custody, Server};
 use crate::settings::SETTINGS_BYTES_MAX;
@@ -101,7 +101,9 @@ impl Step<'_> {
         let oldest = talk.server.ledger.oldest();
         let (used, halt) = talk.replies(input);
         talk.pool().counters.bytes_sent += used as u64;
-        let news = talk.server.ledger.oldest() != oldest || halt != Halt::More;
+        // Before the data of a COPY no reply comes: what waits for one is data, or does not belong there.
+        let copies = talk.server.ledger.copying() == Copying::In;
+        let news = talk.server.ledger.oldest() != oldest || halt != Halt::More || copies;
         let woken = talk.pool().take_woken();
         let gated = talk.client.blocked == Blocked::Gate && news;
         // It has something to say to this very server; when it has, the server may be free.
@@ -302,7 +304,7 @@ fn idle_error(server: &mut Server, fields: &Fields<'_>) -> Idle {
     let Ok(failed) = server.ledger.fail() else { return Idle::Broken(Cause::ServerProtocol) };
     server.undo(&failed);
     let ours = Fate::Swallow(Purpose::Reset);
-    server.close_needed |= failed.early_syncs || failed.entry.fate == ours;
+    server.close_needed |= failed.entry.fate == ours;
     let again = failed.entry.fate == Fate::Swallow(Purpose::Autoprepare)
         && server.run.as_ref().is_some_and(|run| run.may_be_repeated(fields));
     match failed.open {

@@ -95,11 +95,11 @@ impl<U> Undos<U> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ledger::{Entry, Fate, Owed};
+    use crate::ledger::{Entry, Fate, Owed, Syncs};
 
     fn failed(seq: Seq, until: Seq) -> Failed {
         let entry = Entry::new(Owed::Parse, Fate::Forward);
-        Failed { entry, seq, until, segments: (1, 1), open: false, early_syncs: false }
+        Failed { entry, seq, until, segments: (1, 1), open: false, syncs: Syncs::Sure }
     }
 
     #[test]

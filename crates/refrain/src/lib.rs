@@ -23,7 +23,6 @@ mod guest;
 mod mail;
 mod resolve;
 mod judge;
-mod descriptors;
 mod dial;
 mod embedded;
 mod listen;
