@@ -5,6 +5,7 @@ use crate::generate::{Generator, opens_transaction, pins};
 use crate::guard::harms;
 use crate::msg::Msg;
 use crate::plan::{Plan, Step};
+use crate::queries::Queries;
 use crate::rng::Rng;
 use crate::schedule;
 use crate::setup::Admin;
@@ -39,11 +40,15 @@ pub struct Episode<'a> {
 /// If the tables cannot be put back to their start.
 pub fn generate(plan: &Plan, admin: &mut Admin, seed: u64) -> Result<Outcome, String> {
     let mut generator = Generator::new(seed, plan.features.clone());
+    let mut queries = Queries::new(seed);
     let clients = 1 + generator.rng().below(plan.clients);
     admin.reset(plan.clients, plan.servers)?;
     let mut episode = Episode::new(plan, clients, seed);
     while episode.outcome.stop.is_none() && episode.outcome.segments < plan.length {
-        let step = schedule::next(&mut generator, plan, &episode.clients);
+        let step = match plan.queries {
+            true => queries.next(&episode.clients, plan.pool_size),
+            false => schedule::next(&mut generator, plan, &episode.clients),
+        };
         episode.run(step);
     }
     Ok(episode.finish())

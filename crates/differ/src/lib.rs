@@ -30,6 +30,7 @@ pub mod client;
 pub mod setup;
 pub mod plan;
 pub mod schedule;
+pub mod queries;
 pub mod episode;
 pub mod shrink;
 pub mod options;

@@ -37,6 +37,7 @@ differ --proxy HOST:PORT --direct HOST:PORT [options]
   --direct ADDR     the PostgreSQL server behind it; also used to make the two databases
   --user NAME       user on both, without password (postgres)
   --seed N          seed of the run (1)
+  --queries         random queries, each template with changed literals, in the place of random messages
   --segments N      how many segments to send (20000)
   --clients 1..3    at most this many clients in an episode (3)
   --pool-size K     servers the proxy has for the database (2); a smaller number is safe
@@ -69,6 +70,7 @@ impl Options {
         let mut args = args.into_iter();
         while let Some(name) = args.next() {
             match name.as_str() {
+                "--queries" => options.plan.queries = true,
                 "--fragment" => options.plan.peers.fragment = true,
                 "--fresh" => options.plan.servers = Servers::Fresh,
                 "--no-shrink" => options.whole = true,
@@ -129,6 +131,7 @@ impl Default for Options {
                 pool_size: 2,
                 servers: Servers::Used,
                 length: 1000,
+                queries: false,
             },
             seed: 1,
             segments: 20_000,

@@ -51,4 +51,6 @@ pub struct Plan {
     pub servers: Servers,
     /// Segments in an episode.
     pub length: u64,
+    /// Whether steps are random queries, in the place of random messages.
+    pub queries: bool,
 }

@@ -26,7 +26,23 @@ const SHARED: &str = "
     insert into shr.a select g, case when g % 5 = 4 then null when g = 3 then 'é' else 'v' || g end,
         date '2024-01-01' + g * 9, timestamptz '2024-01-01 00:00:00+00' + g * interval '1 hour',
         g * interval '1 day 1 minute', g / 4.0, decode('00' || lpad(g::text, 2, '0'), 'hex')
-        from generate_series(0, 9) g;";
+        from generate_series(0, 9) g;
+    create type shr.mood as enum ('p', 'q', 'r');
+    create domain shr.small as int check (value < 10);
+    create domain shr.word as varchar(3) check (value <> 'b');
+    create table shr.q (id int primary key, i int, big bigint, t text, c6 char(6), v5 varchar(5),
+                        n numeric(10, 2), f float8, d date, ts timestamptz, arr int[], js jsonb,
+                        u uuid, b bytea, mood shr.mood, s shr.small, w shr.word);
+    insert into shr.q select g, nullif(g % 5, 4), g * 1000000000::bigint,
+        case when g % 6 = 5 then null else 'v' || g % 4 end, 'c' || g % 3, 'v' || g % 2,
+        g / 4.0, g / 3.0, date '2024-01-01' + g, timestamptz '2024-01-01 00:00:00+00' + g * interval '9 hours',
+        array[g, g % 3], jsonb_build_object('a', g % 3, 'b', 'x'),
+        ('11111111-1111-1111-1111-11111111111' || g % 3)::uuid, decode('00' || lpad(g::text, 2, '0'), 'hex'),
+        (array['p', 'q', 'r'])[g % 3 + 1]::shr.mood, g % 10, 'v' || g % 3
+        from generate_series(0, 23) g;
+    create table shr.p (id int primary key, q int, k int);
+    insert into shr.p select g, g % 7, g % 5 from generate_series(0, 19) g;
+    analyze shr.q; analyze shr.p;";
 
 const OWN: &str = "
     drop schema if exists {s} cascade;
@@ -36,7 +52,10 @@ const OWN: &str = "
     create table {s}.t3 (id int, v text);
     create table {s}.late (id int unique deferrable initially deferred);
     insert into {s}.t1 select g, 'v' || g from generate_series(0, 3) g;
-    insert into {s}.t3 values (1, 'one');";
+    insert into {s}.t3 values (1, 'one');
+    create table {s}.w (id int primary key, v text, n numeric(8, 2) default 1, d date, v5 varchar(5),
+                        s shr.small, w shr.word, m shr.mood, a int[], j jsonb);
+    insert into {s}.w (id, v) select g, 'v' || g from generate_series(0, 5) g;";
 
 /// Administrative connections, straight to the server.
 #[derive(Debug)]
