@@ -19,3 +19,4 @@ pub mod bench;
 pub mod soak;
 pub mod regress;
 pub mod repro;
+pub mod fuzz;

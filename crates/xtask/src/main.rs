@@ -8,7 +8,7 @@ use anyhow::Result;
 use clap::{Parser, Subcommand};
 
 use xtask::postgres::Version;
-use xtask::{bench, command, docs, provision, regress, repro, soak, suite, tidy, workspace};
+use xtask::{bench, command, docs, fuzz, provision, regress, repro, soak, suite, tidy, workspace};
 
 /// Chores of the Refrain workspace.
 #[derive(Parser)]
@@ -50,6 +50,8 @@ enum Chore {
     Bench(Box<bench::Arguments>),
     /// Have clients do everything at once for some time, and see that nothing is wrong or left.
     Soak(soak::Arguments),
+    /// Have clients and servers say what they should not, and see that nobody else is harmed.
+    Fuzz(fuzz::Arguments),
     /// Run PostgreSQL's own regression suites, straight and through the proxy, and compare.
     Regress(regress::Arguments),
     /// Do again what was once reported to be wrong, and say whether it still is.
@@ -83,6 +85,7 @@ fn run(chore: Chore) -> Result<bool> {
         Chore::Sim { arguments } => sim(&arguments)?,
         Chore::Bench(arguments) => bench::run(&arguments)?,
         Chore::Soak(arguments) => return soak::run(&arguments),
+        Chore::Fuzz(arguments) => return fuzz::run(&arguments),
         Chore::Regress(arguments) => return regress::run(&arguments),
         Chore::Repro(arguments) => return repro::run(&arguments),
         Chore::Tidy => tidy::run()?,

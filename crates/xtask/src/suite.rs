@@ -32,6 +32,7 @@ const PARTS: &[Part] = &[
     Part { name: "grammar", run: grammar, drives: false },
     Part { name: "sim", run: sim, drives: false },
     Part { name: "differ", run: differ, drives: false },
+    Part { name: "fuzz", run: fuzz, drives: false },
     Part { name: "drivers-sqlite", run: with_sqlite, drives: true },
     Part { name: "drivers-15", run: || through_proxy(Version::V15), drives: true },
     Part { name: "drivers-18", run: || through_proxy(Version::V18), drives: true },
@@ -121,6 +122,12 @@ fn differ() -> Result<Tally> {
         tally += check(differ.args(["--segments", "10000"]))?;
     }
     Ok(tally)
+}
+
+/// What clients and servers should not say.
+fn fuzz() -> Result<Tally> {
+    let mut fuzz = Command::new(std::env::current_exe()?);
+    check(fuzz.args(["fuzz", "--messages", "200000", "--no-fakes"]))
 }
 
 fn through_proxy(version: Version) -> Result<Tally> {

@@ -2,10 +2,10 @@
 
 /// A generator of random numbers (splitmix64).
 #[derive(Debug)]
-pub(super) struct Dice(u64);
+pub(crate) struct Dice(u64);
 
 impl Dice {
-    pub(super) fn new(seed: u64) -> Dice {
+    pub(crate) fn new(seed: u64) -> Dice {
         Dice(seed)
     }
 
@@ -18,17 +18,27 @@ impl Dice {
     }
 
     /// A number below `end`.
-    pub(super) fn below(&mut self, end: u64) -> u64 {
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
         self.next() % end
     }
 
+    /// A place among so many, of which there has to be one.
+    pub(crate) fn index(&mut self, count: usize) -> usize {
+        usize::try_from(self.below(count as u64)).unwrap_or(0)
+    }
+
+    /// Any byte.
+    pub(crate) fn byte(&mut self) -> u8 {
+        self.next().to_le_bytes()[0]
+    }
+
     /// True once in `times`.
-    pub(super) fn once_in(&mut self, times: u64) -> bool {
+    pub(crate) fn once_in(&mut self, times: u64) -> bool {
         self.below(times) == 0
     }
 
     /// Rows to ask for: mostly few, now and then more than fits into a buffer.
-    pub(super) fn rows(&mut self) -> u64 {
+    pub(crate) fn rows(&mut self) -> u64 {
         if self.once_in(20) { 1 + self.below(5_000) } else { 1 + self.below(20) }
     }
 }

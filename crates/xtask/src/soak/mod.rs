@@ -5,8 +5,8 @@
 //! not its own; no more sessions were lost than servers ended; nobody waits, no server is left over,
 //! no descriptor is left open; and memory did not grow.
 
-mod tally;
-mod dice;
+pub(crate) mod tally;
+pub(crate) mod dice;
 mod client;
 mod watch;
 

@@ -42,13 +42,13 @@ pub(super) fn count(counter: &AtomicU64) {
 
 /// Mishaps of one kind: how many, and the first of them in words.
 #[derive(Debug, Default)]
-pub(super) struct Mishaps {
+pub(crate) struct Mishaps {
     count: AtomicU64,
     words: Mutex<Vec<String>>,
 }
 
 impl Mishaps {
-    pub(super) fn add(&self, words: String) {
+    pub(crate) fn add(&self, words: String) {
         count(&self.count);
         let mut known = self.words.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() < WORDS_MAX {
@@ -56,11 +56,11 @@ impl Mishaps {
         }
     }
 
-    pub(super) fn count(&self) -> u64 {
+    pub(crate) fn count(&self) -> u64 {
         self.count.load(Relaxed)
     }
 
-    pub(super) fn words(&self) -> Vec<String> {
+    pub(crate) fn words(&self) -> Vec<String> {
         self.words.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }

@@ -1,0 +1,109 @@
+//! What is left when all is over, and what is held against it.
+
+use std::sync::atomic::Ordering::Relaxed;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+
+use crate::bench::session::Session;
+use crate::postgres::Cluster;
+use crate::proxy::Refrain;
+
+use super::SOUND;
+use super::tally::Tally;
+
+/// Time for the program to have dealt with what was said last.
+const SETTLE_MAX: Duration = Duration::from_secs(30);
+
+/// Whether a line of the log says that PostgreSQL said what nobody had asked for.
+pub(super) fn is_surprise(line: &str) -> bool {
+    line.contains("ERROR") && line.contains("server_protocol") && line.contains(SOUND)
+}
+
+/// How often PostgreSQL has died of what it was asked: it does not bear everything (`spoil::spare_postgresql`).
+pub(super) fn deaths(cluster: &Cluster) -> usize {
+    cluster.log().matches("was terminated by signal").count()
+}
+
+/// All that is wrong, in words.
+pub(super) fn findings(
+    cluster: &Cluster,
+    proxy: &mut Refrain,
+    tally: &Tally,
+    memory: u64,
+) -> Vec<String> {
+    let mut bad = Vec::new();
+    if tally.wrong.count() > 0 {
+        bad.push(format!("{} wrong, the first:", tally.wrong.count()));
+        bad.extend(tally.wrong.words());
+    }
+    if !proxy.is_running() {
+        bad.push(format!("the program has ended:\n{}", proxy.log()));
+    } else {
+        bad.extend(left(cluster, proxy).unwrap_or_else(|error| Some(format!("{error:#}"))));
+    }
+    let log = proxy.log();
+    let surprises: Vec<&str> = log.lines().filter(|line| is_surprise(line)).collect();
+    if !surprises.is_empty() {
+        bad.push(format!("{} surprises, the first:", surprises.len()));
+        bad.extend(surprises.iter().take(5).map(|line| (*line).to_owned()));
+    }
+    bad.extend(log.lines().find(|line| line.contains("panic")).map(str::to_owned));
+    if memory == 0 {
+        bad.push("nobody looked at the memory".to_owned());
+    }
+    bad
+}
+
+/// Clients and servers that are still there though nobody is, if any, when they had time to go.
+fn left(cluster: &Cluster, proxy: &Refrain) -> Result<Option<String>> {
+    let begun = Instant::now();
+    loop {
+        let mut console = Session::open(proxy.port(), "refrain", Duration::from_secs(10))?;
+        let clients = console.query("SHOW CLIENTS")?.rows.len();
+        let servers = console.query("SHOW SERVERS")?.rows;
+        let idle = |row: &Vec<Vec<u8>>| row.iter().any(|value| value == b"idle");
+        let busy = servers.iter().filter(|row| !idle(row)).count();
+        let active = cluster.psql(
+            "postgres",
+            &format!(
+                "SELECT count(*) FROM pg_stat_activity WHERE datname = '{SOUND}' \
+                 AND state IS DISTINCT FROM 'idle'"
+            ),
+        )?;
+        if clients == 1 && busy == 0 && active.trim() == "0" {
+            return Ok(None);
+        }
+        if begun.elapsed() > SETTLE_MAX {
+            let shown: Vec<String> = servers
+                .iter()
+                .map(|row| String::from_utf8_lossy(&row.join(&b' ')).into_owned())
+                .collect();
+            return Ok(Some(format!(
+                "left: {clients} clients, {busy} servers that are not idle, {} sessions of \
+                 PostgreSQL that are busy\n{}",
+                active.trim(),
+                shown.join("\n")
+            )));
+        }
+        thread::sleep(Duration::from_millis(100));
+    }
+}
+
+/// One line about all of it.
+pub(super) fn summary(tally: &Tally, memory: u64, took: Duration, deaths: usize, well: bool) {
+    println!(
+        "fuzz: {} messages in {:.0} s, {} sessions, {} asked at their end and alive, {} false \
+         servers, {} songs of the canary, {deaths} deaths of PostgreSQL, {} wrong, at most {:.1} MiB: {}",
+        tally.messages.load(Relaxed),
+        took.as_secs_f64(),
+        tally.sessions.load(Relaxed),
+        tally.alive.load(Relaxed),
+        tally.servers.load(Relaxed),
+        tally.songs.load(Relaxed),
+        tally.wrong.count(),
+        memory as f64 / 1048576.0,
+        if well { "well" } else { "NOT WELL" },
+    );
+}

@@ -1,0 +1,183 @@
+//! `cargo xtask fuzz`: clients and servers that say what they should not.
+//!
+//! Clients hold conversations that begin well and are then spoiled: messages left out, repeated, exchanged, cut, torn;
+//! in pieces, amid cancel requests, ended anywhere. They share a pool over PostgreSQL with a canary, a client that
+//! knows what it has to be answered. Other clients talk to a server that lies, in a pool of its own; a second canary
+//! watches the rest of the program meanwhile.
+//!
+//! Then: no canary was told anything wrong; nobody waited for good; what came was always whole messages; sessions that
+//! were only strange were alive at their end; PostgreSQL never sent a reply that nothing was owed for; no server, no
+//! client and no memory is left; and the program has not panicked.
+
+mod tally;
+mod say;
+mod spoil;
+mod canary;
+mod wire;
+mod hostile;
+mod reduce;
+mod fake;
+mod after;
+
+use std::net::TcpListener;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+use clap::Args;
+
+use crate::bench::process;
+use crate::postgres::{Cluster, Version};
+use crate::proxy::Refrain;
+use crate::suite::built;
+
+use self::canary::sing;
+use self::hostile::{Story, Target};
+use self::tally::Tally;
+
+/// The database behind which PostgreSQL is, and the one behind which somebody lies.
+const SOUND: &str = "fuzz";
+const FALSE: &str = "fake";
+/// Memory of the program, at most.
+const MEMORY_MAX: u64 = 1024 * 1024 * 1024;
+
+/// How much, and how.
+#[derive(Args, Clone, Debug)]
+pub struct Arguments {
+    /// Messages to be sent by clients and servers that are not to be trusted.
+    #[arg(long, default_value_t = 1_000_000)]
+    pub messages: u64,
+    /// Seed of what they choose; how it goes depends on the machine's timing as well.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Clients of each kind at a time. With one, a story that ends badly is made shorter and told.
+    #[arg(long, default_value_t = 6)]
+    pub clients: u64,
+    /// Servers of each pool.
+    #[arg(long, default_value_t = 4)]
+    pub servers: u32,
+    /// Prepare simple queries from their second time on.
+    #[arg(long)]
+    pub autoprepare: bool,
+    /// Leave the servers that lie out.
+    #[arg(long)]
+    pub no_fakes: bool,
+    /// Against PostgreSQL 18 rather than 15.
+    #[arg(long)]
+    pub new: bool,
+}
+
+/// Runs it; whether all was well.
+pub fn run(arguments: &Arguments) -> Result<bool> {
+    let version = if arguments.new { Version::V18 } else { Version::V15 };
+    let cluster = Cluster::start(version, &[])?;
+    cluster.psql("postgres", &format!("CREATE DATABASE {SOUND}"))?;
+    cluster.psql(SOUND, say::SCHEMA)?;
+    let (port, listener) = fake::listen()?;
+    let config = config(arguments, &cluster, port);
+    let mut proxy = Refrain::start_as(&built("refrain", "refrain")?, &config)?;
+    let tally = Tally::new(arguments.messages);
+    let begun = Instant::now();
+    let memory = all_at_once(arguments, &cluster, &proxy, &listener, &tally)?;
+    let took = begun.elapsed();
+    let bad = after::findings(&cluster, &mut proxy, &tally, memory);
+    bad.iter().for_each(|finding| println!("{finding}"));
+    after::summary(&tally, memory, took, after::deaths(&cluster), bad.is_empty());
+    Ok(bad.is_empty())
+}
+
+fn config(arguments: &Arguments, cluster: &Cluster, fake: u16) -> String {
+    let (host, port, servers) = (cluster.host(), cluster.port(), arguments.servers);
+    let prepares = if arguments.autoprepare {
+        "autoprepare = \"on\"\nautoprepare_threshold = 2\n"
+    } else {
+        "autoprepare = \"off\"\n"
+    };
+    format!(
+        "auth = \"trust\"\nadmin_users = [\"postgres\"]\nworkers = 2\n\n\
+         [pool]\npool_mode = \"transaction\"\npool_size = {servers}\n\
+         server_login_retry = \"50ms\"\nserver_connect_timeout = \"2s\"\n{prepares}\n\
+         [databases.{SOUND}]\nurl = \"postgres://postgres@{host}:{port}/{SOUND}\"\n\n\
+         [databases.{FALSE}]\nurl = \"postgres://postgres@127.0.0.1:{fake}/{FALSE}\"\n"
+    )
+}
+
+/// Clients, servers and canaries until enough has been said; the most memory that the program had.
+fn all_at_once(
+    arguments: &Arguments,
+    cluster: &Cluster,
+    proxy: &Refrain,
+    listener: &TcpListener,
+    tally: &Tally,
+) -> Result<u64> {
+    let (port, seed) = (proxy.port(), arguments.seed << 32);
+    let sound = Target { port, database: SOUND, is_sound: true };
+    let lying = Target { port, database: FALSE, is_sound: false };
+    thread::scope(|scope| {
+        for number in 0..arguments.clients {
+            let seed = seed + number;
+            let alone = arguments.clients == 1;
+            scope.spawn(move || {
+                let mut known = 0;
+                hostile::run(sound, seed, tally, |client, story| {
+                    if alone {
+                        look(proxy, tally, &mut known, client, story);
+                    }
+                });
+            });
+            if !arguments.no_fakes {
+                scope.spawn(move || hostile::run(lying, !seed, tally, |_, _| {}));
+            }
+        }
+        if !arguments.no_fakes {
+            scope.spawn(move || fake::serve(listener, seed, tally));
+        }
+        if arguments.clients > 1 {
+            scope.spawn(move || sing(port, SOUND, seed ^ 5, tally, || after::deaths(cluster)));
+        }
+        watch(proxy, tally)
+    })
+}
+
+/// Looks at the program until all is over.
+fn watch(proxy: &Refrain, tally: &Tally) -> Result<u64> {
+    let (mut most, mut heard, mut before) = (0, Instant::now(), 0);
+    while !tally.is_over() {
+        thread::sleep(Duration::from_millis(100));
+        let now = tally.messages.load(std::sync::atomic::Ordering::Relaxed);
+        if now > before {
+            (heard, before) = (Instant::now(), now);
+        }
+        let Ok(bytes) = process::resident_bytes(proxy.id()) else {
+            tally.over.store(true, std::sync::atomic::Ordering::Relaxed);
+            bail!("the program has ended:\n{}", proxy.log());
+        };
+        most = most.max(bytes);
+        let stuck = heard.elapsed() > 2 * canary::PATIENCE;
+        if stuck || bytes > MEMORY_MAX {
+            tally.wrong.add(format!("{bytes} bytes of memory, silence: {:?}", heard.elapsed()));
+            tally.over.store(true, std::sync::atomic::Ordering::Relaxed);
+        }
+    }
+    Ok(most)
+}
+
+/// With one client: whether its session, or the server it left behind, has made a surprise. If so, why.
+fn look(proxy: &Refrain, tally: &Tally, known: &mut usize, client: u16, story: &Story) {
+    let mut news = || {
+        let log = proxy.log();
+        let found: Vec<&str> = log.lines().filter(|line| after::is_surprise(line)).collect();
+        let new = found.len() > *known;
+        let last = found.last().map(|line| (*line).to_owned());
+        *known = found.len();
+        last.filter(|_| new)
+    };
+    let Some(line) = news() else { return };
+    println!("client at port {client}: {line}\n{story}");
+    let shorter = reduce::shortest(proxy.port(), story, &mut || news().is_some());
+    match shorter {
+        Some(story) => println!("shorter:\n{story}"),
+        None => println!("not again"),
+    }
+    tally.wrong.add(line);
+}
