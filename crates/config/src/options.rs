@@ -56,6 +56,11 @@ impl Options {
         self.users.iter().find(|user| user.name == name)
     }
 
+    /// Whether a user may log in, if the proof is right: under `trust` everybody may.
+    pub fn admits(&self, user: &str) -> bool {
+        self.general.auth == AuthMethod::Trust || self.user(user).is_some()
+    }
+
     /// All that counts for a user of a database; `None` when there is no such database.
     pub fn pool(&self, database: &str, user: &str) -> Option<ResolvedPool> {
         let entry = self.database(database)?;

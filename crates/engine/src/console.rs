@@ -72,6 +72,19 @@ impl Step<'_> {
         }
     }
 
+    /// Ends the session of a client that may not look any more. One that waits for an answer gets it first.
+    pub(crate) fn dismiss_from_console(&mut self, conn: Conn) {
+        let Some(client) = self.engine.roles.client(conn) else { return };
+        let waits = client.blocked != Blocked::No;
+        let Phase::Console(authenticated, _) = &client.phase else { return };
+        let user = authenticated.user().to_owned();
+        let admitted = self.engine.hub.shared.options().admits(&user);
+        let may_not_look = !admitted || matches!(self.rights(&user), Rights::Nothing);
+        if may_not_look && !waits {
+            self.end_client(conn, Cause::Removed);
+        }
+    }
+
     /// What a client of the console says. One question at a time: the next is read when the last was answered.
     pub(crate) fn console_bytes(&mut self, conn: Conn, bytes: &[u8]) {
         let Some(client) = self.engine.roles.client(conn) else { return };
@@ -150,5 +163,6 @@ impl Step<'_> {
         out.extend_from_slice(reply);
         write::ready(out, Status::Idle);
         self.unblock(conn);
+        self.dismiss_from_console(conn);
     }
 }

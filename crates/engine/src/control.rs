@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::client::Phase;
 use crate::engine::{Engine, Step};
 use crate::event::{Action, Command};
 use crate::fault::Cause;
@@ -45,9 +46,7 @@ impl Step<'_> {
             }
             Command::KillClient(serial) => self.kill_client(serial),
             Command::FlushAutoprepare => self.flush_templates(),
-            Command::Reload(_) => {
-                self.engine.hub.pools_mut().for_each(|pool| pool.settings = pool.shared.settings());
-            }
+            Command::Reload(_) => self.reload(),
             Command::Drain => {
                 self.engine.hub.draining = true;
                 self.close_idle(|_| true);
@@ -65,6 +64,38 @@ impl Step<'_> {
         }
     }
 
+    /// Other options are in force. Whoever may not be here any more leaves, with the servers that were there for it.
+    fn reload(&mut self) {
+        for pool in self.engine.hub.pools_mut() {
+            pool.settings = pool.shared.settings();
+            pool.removed = pool.shared.is_removed();
+        }
+        for client in self.clients(|_| true) {
+            self.dismiss(client);
+        }
+        for server in self.servers(&self.pools(|pool| pool.removed)) {
+            if self.engine.roles.server(server).is_some_and(|server| server.client().is_none()) {
+                self.close_server(server);
+            }
+        }
+    }
+
+    /// Ends the session of a client that may not be here any more, unless it is in a transaction: that is carried to its
+    /// end, which [`Step::after_ready`] sees.
+    fn dismiss(&mut self, conn: Conn) {
+        let Some(client) = self.engine.roles.client(conn) else { return };
+        let (id, link) = (client.pool, client.link);
+        if matches!(client.phase, Phase::Console(..)) {
+            return self.dismiss_from_console(conn);
+        }
+        let removed = self.engine.hub.find_pool(id).is_some_and(|pool| pool.removed);
+        let server = link.and_then(|server| self.engine.roles.server(server));
+        let is_quiet = server.is_none_or(|server| server.ledger.quiescent().is_some());
+        if removed && is_quiet {
+            self.end_client(conn, Cause::Removed);
+        }
+    }
+
     /// Forgets the templates, and has their statements prepared anew: whatever they were planned for may be gone.
     fn flush_templates(&mut self) {
         for pool in self.engine.hub.pools_mut().filter(|pool| pool.autoprepares()) {
@@ -74,7 +105,7 @@ impl Step<'_> {
         }
     }
 
-    fn pools(&mut self, which: impl Fn(&Pool) -> bool) -> Vec<PoolId> {
+    fn pools(&self, which: impl Fn(&Pool) -> bool) -> Vec<PoolId> {
         self.engine.hub.pools().filter(|pool| which(pool)).map(|pool| pool.shared.id).collect()
     }
 

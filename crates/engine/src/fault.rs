@@ -52,6 +52,8 @@ pub enum Cause {
     TransactionInStatementMode,
     /// The operator closed it.
     Killed,
+    /// Its user or its database is not configured any more.
+    Removed,
     /// The process is about to end.
     Shutdown,
 }
@@ -117,6 +119,7 @@ const TABLE: &[Row] = &[
         "transaction blocks are not allowed in statement pooling mode",
     ),
     row(Cause::Killed, "killed", "57P01", "terminating connection due to administrator command"),
+    row(Cause::Removed, "removed", "57P01", "terminating connection due to administrator command"),
     row(
         Cause::Shutdown,
         "shutdown",

@@ -81,7 +81,8 @@ impl Step<'_> {
         let (pinned, partial) = (!c.pins.is_empty(), c.inbox.rest > 0);
         let probe = c.probe || c.standing.is_hidden();
         let checking = matches!(c.phase, Phase::Checking(..));
-        let mode = self.engine.hub.pool(c.pool).settings.options.pool_mode;
+        let pool = self.engine.hub.pool(c.pool);
+        let (mode, removed) = (pool.settings.options.pool_mode, pool.removed);
         let Some(s) = self.engine.roles.server(server) else { return };
         if s.ledger.quiescent().is_none() {
             let block = mode == PoolMode::Statement && s.ledger.status() != Status::Idle;
@@ -91,7 +92,9 @@ impl Step<'_> {
             return;
         }
         self.vacated(client);
-        if checking {
+        if removed {
+            self.end_client(client, Cause::Removed);
+        } else if checking {
             self.engine.runnable.push_back(client);
         } else if partial || pinned || mode == PoolMode::Session {
             self.count_transaction(server);
@@ -139,7 +142,8 @@ impl Step<'_> {
         let left = client.probe || !client.pins.is_empty() || !s.ledger.is_empty();
         s.dirty |= mode == PoolMode::Session || left;
         let half_sent = client.inbox.rest > 0 && client.inbox.rest_goes == crate::inbox::Rest::On;
-        let leaves = self.engine.hub.vacates(client.pool, self.now);
+        let removed = self.engine.hub.pool(client.pool).removed;
+        let leaves = removed || self.engine.hub.vacates(client.pool, self.now);
         if half_sent || s.ledger.copying() != Copying::No || leaves {
             return self.close_server(server);
         }
@@ -201,7 +205,8 @@ impl Step<'_> {
         let Some(proof) = s.ledger.quiescent() else { return self.close_server(server) };
         let leaves = self.engine.hub.draining || self.engine.hub.vacates(s.pool, now);
         let pool = self.engine.hub.pool(s.pool);
-        if s.close_needed || s.expires < now || pool.paused || leaves && !pool.is_wanted() {
+        let unwanted = pool.paused || pool.removed || leaves && !pool.is_wanted();
+        if s.close_needed || s.expires < now || unwanted {
             return self.close_server(server);
         }
         s.custody = Custody::Idle;
@@ -296,7 +301,7 @@ impl Step<'_> {
         let shared = self.engine.hub.shared.clone();
         let Some(pool) = self.engine.hub.find_pool(id) else { return };
         let wanted = pool.waiting() + usize::from(!pool.entering.is_empty());
-        if wanted == 0 || pool.paused {
+        if wanted == 0 || pool.paused || pool.removed {
             return;
         }
         let elsewhere = shared.servers(id) > pool.servers;

@@ -230,6 +230,10 @@ impl Step<'_> {
 
     /// A client has proved who it is: finds its pool.
     fn enter(&mut self, conn: Conn, entrant: Box<Entrant>, authenticated: Authenticated) {
+        // The exchange may have begun before a reload.
+        if !self.engine.hub.shared.options().admits(authenticated.user()) {
+            return self.end_client(conn, Cause::Login);
+        }
         if let Some(name) = CONSOLES.iter().find(|name| **name == entrant.database) {
             return self.enter_console(conn, authenticated, name);
         }

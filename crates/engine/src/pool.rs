@@ -41,6 +41,8 @@ pub(crate) struct Pool {
     pub(crate) connecting: u32,
     /// Whether no servers are lent.
     pub(crate) paused: bool,
+    /// Whether its user or its database is not configured any more, as of the last reload.
+    pub(crate) removed: bool,
     /// Whether the other cores were told that clients wait here.
     pub(crate) hungry: bool,
     /// Cores that asked for a server, and since when their first client waits.
@@ -65,6 +67,7 @@ impl Pool {
     pub(crate) fn new(shared: Arc<PoolShared>, paused: bool) -> Self {
         Self {
             settings: shared.settings(),
+            removed: shared.is_removed(),
             shared,
             idle: Vec::new(),
             waiting: VecDeque::new(),

@@ -1,6 +1,6 @@
 //! What the cores share of one pool: its options, its login to servers, and what those said of themselves.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use refrain_config::{Host, Options, PoolOptions, Server};
@@ -25,6 +25,8 @@ pub struct PoolShared {
     upheavals: Arc<AtomicU64>,
     /// Counts the times that its servers were to be connected anew.
     era: AtomicU32,
+    /// Whether its user or its database is not configured any more.
+    removed: AtomicBool,
     settings: RwLock<Arc<PoolSettings>>,
     /// What the first server said at its login: ParameterStatus, in order.
     welcome: Mutex<Option<Arc<Welcome>>>,
@@ -75,14 +77,17 @@ impl PoolShared {
             epoch: AtomicU64::new(0),
             upheavals,
             era: AtomicU32::new(0),
+            removed: AtomicBool::new(false),
             settings: RwLock::new(settings),
             welcome: Mutex::new(None),
             login: Mutex::new(login),
         }
     }
 
-    /// Puts other options in force.
-    pub(crate) fn configure(&self, settings: Arc<PoolSettings>) {
+    /// Puts other options in force: `None` where its user or its database is not configured any more.
+    pub(crate) fn configure(&self, settings: Option<Arc<PoolSettings>>) {
+        self.removed.store(settings.is_none(), Relaxed);
+        let Some(settings) = settings else { return };
         if settings.server.password.is_some() {
             *lock(&self.login) = ServerLogin { secret: configured(&settings.server), salted: None };
         }
@@ -94,7 +99,12 @@ impl PoolShared {
         self.era.fetch_add(1, Relaxed);
     }
 
-    /// What is configured now.
+    /// Whether its user or its database is not configured any more: whoever is there leaves, and nobody is let in.
+    pub fn is_removed(&self) -> bool {
+        self.removed.load(Relaxed)
+    }
+
+    /// What is configured now, or was at last.
     pub fn settings(&self) -> Arc<PoolSettings> {
         self.settings.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -171,9 +181,9 @@ impl PoolSettings {
         format!("{}/{}", self.host, self.server.dbname.as_deref().unwrap_or(database))
     }
 
-    /// What is configured for a user of a database; `None` where there is no such database.
+    /// What is configured for a user of a database; `None` where there is no such database, or no such user.
     pub(crate) fn of(options: &Options, database: &str, user: &str) -> Option<Arc<Self>> {
-        let resolved = options.pool(database, user)?;
+        let resolved = options.pool(database, user).filter(|_| options.admits(user))?;
         let server = resolved.server;
         Some(Arc::new(Self {
             options: resolved.options,

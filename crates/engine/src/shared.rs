@@ -170,9 +170,7 @@ impl Shared {
         *self.options.write().unwrap_or_else(PoisonError::into_inner) = options.clone();
         lock(&self.credentials).clear();
         for pool in lock(&self.pools).values() {
-            if let Some(settings) = PoolSettings::of(&options, &pool.database, &pool.user) {
-                pool.configure(settings);
-            }
+            pool.configure(PoolSettings::of(&options, &pool.database, &pool.user));
         }
     }
 
@@ -212,13 +210,13 @@ impl Shared {
         lock(&self.pools).get(&key).cloned()
     }
 
-    /// The pool of a user of a database, made on first use; `None` where there is no such database, or there are too
-    /// many pools.
+    /// The pool of a user of a database, made on first use; `None` where there is no such database or user, or there are
+    /// too many pools.
     pub fn pool(&self, database: &str, user: &str) -> Option<Arc<PoolShared>> {
         let mut pools = lock(&self.pools);
         let key = (Arc::from(database), Arc::from(user));
         if let Some(pool) = pools.get(&key) {
-            return Some(pool.clone());
+            return Some(pool.clone()).filter(|pool| !pool.is_removed());
         }
         let settings = PoolSettings::of(&self.options(), database, user)?;
         if pools.len() >= POOLS_MAX {

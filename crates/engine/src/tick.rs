@@ -187,7 +187,8 @@ impl Step<'_> {
         let min = pool.settings.options.min_pool_size;
         let leaves = self.engine.hub.draining || self.engine.hub.vacates(id, self.now);
         let pool = self.engine.hub.pool(id);
-        let calm = pool.connecting == 0 && !pool.paused && self.now >= pool.retry;
+        let serves = !pool.paused && !pool.removed;
+        let calm = pool.connecting == 0 && serves && self.now >= pool.retry;
         if core == Core(0) && calm && !leaves && shared.servers(id) < min {
             let pool = self.engine.hub.pool(id).shared.clone();
             if shared.admit_server(&pool, core, false) == Admission::Granted {

@@ -23,6 +23,7 @@ mod twin;
 mod talks;
 mod cancel;
 mod lifecycle;
+mod removed;
 mod login;
 mod trust;
 mod settings;

@@ -48,6 +48,7 @@ pub(crate) struct Config {
     general: BTreeMap<String, String>,
     pool: BTreeMap<String, String>,
     server: BTreeMap<String, String>,
+    name: String,
     more: String,
 }
 
@@ -56,7 +57,7 @@ impl Config {
     pub(crate) fn over(cluster: &Cluster) -> Self {
         let empty = BTreeMap::new;
         let (general, pool, server) = (empty(), empty(), empty());
-        let config = Self { general, pool, server, more: String::new() };
+        let config = Self { general, pool, server, name: "*".to_owned(), more: String::new() };
         let config = config.general("auth", "\"trust\"").general("workers", "1");
         let config = config.general("admin_users", "[\"postgres\"]").pool("pool_size", "1");
         let port = cluster.port().to_string();
@@ -67,7 +68,7 @@ impl Config {
     pub(crate) fn embedded() -> Self {
         let empty = BTreeMap::new;
         let (general, pool, server) = (empty(), empty(), empty());
-        let config = Self { general, pool, server, more: String::new() };
+        let config = Self { general, pool, server, name: "*".to_owned(), more: String::new() };
         let config = config.general("auth", "\"trust\"").general("workers", "2");
         config.server("backend", "\"sqlite\"").server("path", "\"it.db\"")
     }
@@ -81,6 +82,12 @@ impl Config {
     /// Sets an option of pools.
     pub(crate) fn pool(mut self, name: &str, value: &str) -> Self {
         self.pool.insert(name.to_owned(), value.to_owned());
+        self
+    }
+
+    /// Has this database alone instead of every one.
+    pub(crate) fn only(mut self, database: &str) -> Self {
+        self.name = database.to_owned();
         self
     }
 
@@ -99,7 +106,8 @@ impl Config {
     fn text(&self) -> String {
         let mut text = String::new();
         let parts = [("", &self.general), ("[pool]", &self.pool)];
-        for (head, rows) in parts.into_iter().chain([("[databases.\"*\"]", &self.server)]) {
+        let head = format!("[databases.{:?}]", self.name);
+        for (head, rows) in parts.into_iter().chain([(head.as_str(), &self.server)]) {
             writeln!(text, "{head}").unwrap();
             rows.iter().for_each(|(name, value)| writeln!(text, "{name} = {value}").unwrap());
         }
@@ -181,11 +189,24 @@ impl Proxy {
 
     /// Has its configuration differ from now on, and has it read.
     pub(crate) fn reload(&self, config: &Config) {
+        self.rewrite(config);
+        self.order("reload");
+    }
+
+    /// The same by a signal: nobody need get into the console.
+    pub(crate) fn reload_by_signal(&self, config: &Config) {
+        let words = "the configuration was read again";
+        let before = self.log().matches(words).count();
+        self.rewrite(config);
+        self.signal("HUP");
+        eventually("it is read", || self.log().matches(words).count() > before);
+    }
+
+    fn rewrite(&self, config: &Config) {
         let old = fs::read_to_string(self.refrain.config()).unwrap();
         let kept = |line: &&str| line.starts_with("listen =") || line.starts_with("metrics_listen");
         let kept: String = old.lines().filter(kept).map(|line| format!("{line}\n")).collect();
         fs::write(self.refrain.config(), kept + &config.text()).unwrap();
-        self.order("reload");
     }
 
     /// Sends it a signal, such as `TERM`.
