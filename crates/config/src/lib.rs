@@ -39,7 +39,9 @@ pub use crate::database::{Backend, Database, Host, Server};
 pub use crate::error::{Error, Errors};
 pub use crate::general::{AuthMethod, DriverChoice, General, LogFormat, LogLevel, Workers};
 pub use crate::options::{Options, ResolvedPool};
-pub use crate::pool::{Autoprepare, PoolMode, PoolOptions, PoolOverrides, SqlPrepare};
+pub use crate::pool::{
+    Autoprepare, PoolMode, PoolOptions, PoolOverrides, SqlPrepare, TrackFunctions,
+};
 pub use crate::reference::{example, reference};
 pub use crate::reload::{Change, ConfigRow};
 pub use crate::secret::{ScramVerifier, Secret, UserSecret};

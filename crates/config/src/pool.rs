@@ -31,6 +31,18 @@ choice! {
 }
 
 choice! {
+    /// When a server is asked what functions have left in its session.
+    TrackFunctions {
+        /// Never.
+        Off = "off",
+        /// Behind those that are not known to leave nothing.
+        On = "on",
+        /// Behind every transaction.
+        Strict = "strict",
+    }
+}
+
+choice! {
     /// Whether simple queries are prepared.
     Autoprepare {
         /// They are sent as they came.
@@ -196,6 +208,15 @@ table! {
     /// does not work here.
     sql_prepare: SqlPrepare = "pin",
         Reload, takes ["error"], not ["ignore"];
+
+    /// When a server is asked what functions, triggers, procedures and `DO` have left in its session.
+    ///
+    /// What is left (a role, settings, temporary tables, advisory locks and the like) is treated as if the text had said it.
+    /// `on`: until a text that calls the same functions and writes to the same tables was found to leave nothing, three
+    /// times, and now and then after that. `strict`: behind every transaction, for functions that do so but rarely.
+    /// `off`: behind `DO`, and for settings only. PostgreSQL only.
+    track_functions: TrackFunctions = "on",
+        Reload, takes ["off", "strict"], not ["true", "always"];
 
     /// Bytes queued to a connection at which nothing more is read for it.
     buffer_high: usize = "256KiB" ["8KiB" to "1GiB"],

@@ -51,7 +51,7 @@ impl Talk<'_> {
     }
 
     /// The same, in a segment of its own unless the client's is open.
-    fn run_alone(&mut self, text: &[u8], purpose: Purpose) {
+    pub(crate) fn run_alone(&mut self, text: &[u8], purpose: Purpose) {
         let open = self.server.ledger.is_open();
         self.run_aside(text, purpose);
         if open {
@@ -158,7 +158,8 @@ impl Talk<'_> {
 
     /// Remembers that a text may change settings, or take a change back.
     pub(crate) fn note_settings(&mut self, text: &[u8], scan: &Scan) {
-        let hides = scan.traits.intersects(Traits::SET | Traits::PROCEDURAL);
+        let hides = scan.traits.contains(Traits::SET)
+            || scan.traits.contains(Traits::PROCEDURAL) && !self.is_harmless(scan);
         let goes_back = self.client.sets && may_go_back(text, scan.kind);
         let reads = scan.traits.contains(Traits::READING) || goes_back;
         if !(hides || reads) {
@@ -166,6 +167,9 @@ impl Talk<'_> {
         }
         self.client.sets = true;
         self.note_names(text);
+        if scan.traits.contains(Traits::PROCEDURAL) {
+            refrain_sql::set_names_within(text).for_each(|name| self.note_name(name));
+        }
         let before = self.client.standing.since();
         let since = Since {
             segment: self.server.ledger.segment(),
@@ -178,19 +182,37 @@ impl Talk<'_> {
         };
     }
 
+    /// Settings may be changed, and nobody will say so.
+    pub(crate) fn hide_settings(&mut self) {
+        let before = self.client.standing.since();
+        let since = Since {
+            segment: self.server.ledger.segment(),
+            reads: before.is_some_and(|before| before.reads),
+            hidden: true,
+        };
+        self.client.sets = true;
+        self.client.standing = match self.client.standing {
+            Standing::Unsure(env, _) => Standing::Unsure(env, since),
+            Standing::Told | Standing::Asked(..) => self.unsure(since),
+        };
+    }
+
     /// Remembers settings of the client's own making, which are asked for by name.
     fn note_names(&mut self, text: &[u8]) {
         for name in refrain_sql::set_names(text).filter(|name| name.contains(&b'.')) {
-            let name = Name::from_slice(&name);
-            if self.client.probe_names.contains(&name) {
-                continue;
-            }
-            if self.client.probe_names.len() < PROBE_NAMES_MAX && name.len() <= PROBE_NAME_BYTES_MAX
-            {
-                self.client.probe_names.push(name);
-            } else {
-                self.client.pins.add(Pins::SETTINGS);
-            }
+            self.note_name(&name);
+        }
+    }
+
+    fn note_name(&mut self, name: &[u8]) {
+        let name = Name::from_slice(name);
+        if self.client.probe_names.contains(&name) {
+            return;
+        }
+        if self.client.probe_names.len() < PROBE_NAMES_MAX && name.len() <= PROBE_NAME_BYTES_MAX {
+            self.client.probe_names.push(name);
+        } else {
+            self.client.pins.add(Pins::SETTINGS);
         }
     }
 
@@ -232,6 +254,7 @@ impl Talk<'_> {
             return;
         }
         let settled = since.is_none_or(|since| ledger.answers(since.segment));
+        let before = self.client.profile.clone();
         for (name, _) in self.server.base.iter() {
             if let Some(value) = self.client.profile.get(name) {
                 edit.set(name, value);
@@ -242,6 +265,7 @@ impl Talk<'_> {
             edit.fill(startup);
         }
         self.client.profile = self.hub.profile(edit);
+        self.looked(&before);
         self.client.probe = false;
         // What was said after it was asked may have changed them again.
         if settled {

@@ -39,6 +39,7 @@ impl Talk<'_> {
         if portal.is_some() && !self.has_room_for(bind.portal, &local)? {
             return Ok(self.refuse_bind(message, &bind, local.statement.id, Refusal::Portals));
         }
+        self.suspect(&local.statement.scan);
         let called = self.called(bind.statement, &local);
         self.send_bind(message, &bind, &local, called);
         let entry = Entry::new(Owed::Bind, Fate::Forward).about(local.statement.id);

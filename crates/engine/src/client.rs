@@ -97,6 +97,11 @@ impl Pins {
         self.0 == 0
     }
 
+    /// The same as a number.
+    pub(crate) fn bits(self) -> u16 {
+        self.0
+    }
+
     /// Whether `other` is among them.
     pub(crate) fn has(self, other: Self) -> bool {
         self.0 & other.0 != 0
@@ -118,6 +123,25 @@ impl Pins {
             Self::WORDS.iter().filter(|(pin, _)| self.has(*pin)).map(|(_, word)| *word).collect();
         words.join(", ")
     }
+}
+
+/// Calls of code of users' of which nobody knows what they leave in the session.
+#[derive(Debug, Default)]
+pub(crate) struct Suspicion {
+    /// Whether the session is to be looked at once the transaction is over.
+    pub(crate) looks: bool,
+    /// Whether it is being looked at.
+    pub(crate) asked: bool,
+    /// Whether that has failed once.
+    pub(crate) failed: bool,
+    /// What is called; see [`refrain_sql::Scan::calls`].
+    pub(crate) calls: Vec<u64>,
+    /// What is called by what was prepared by SQL; zero for nothing.
+    pub(crate) prepared: u64,
+    /// What was found.
+    pub(crate) found: Pins,
+    /// Names of parameters that were found in the texts of functions.
+    pub(crate) parameters: Vec<Name>,
 }
 
 /// A message that drops all statements if it succeeds.
@@ -197,6 +221,8 @@ pub(crate) struct Client {
     pub(crate) probe: bool,
     /// Their names, as far as `pg_settings` does not list them.
     pub(crate) probe_names: Vec<Name>,
+    /// What it has called and nobody knows the effects of.
+    pub(crate) suspicion: Suspicion,
     /// When it connected.
     pub(crate) connected: Now,
     /// When it last asked for something, or got the answer.
@@ -246,6 +272,7 @@ impl Client {
             unpins: Pins::default(),
             probe: false,
             probe_names: Vec::new(),
+            suspicion: Suspicion::default(),
             connected: now,
             requested: now,
             waiting: now,

@@ -2,6 +2,7 @@
 //!
 //! The text said what it may do ([`refrain_sql::Traits`]); the tag of its completion says what was done.
 
+use refrain_config::TrackFunctions;
 use refrain_sql::{Tag, Traits};
 use refrain_wire::back as read;
 
@@ -14,6 +15,9 @@ impl Talk<'_> {
     #[inline]
     pub(crate) fn completed(&mut self, entry: &Entry, body: &[u8]) {
         let tag = refrain_sql::tag(read::command_tag(body));
+        if tag == Tag::Ddl && refrain_sql::changes_code(read::command_tag(body)) {
+            self.pool().shared.change_code();
+        }
         let plain = matches!(tag, Tag::Select | Tag::Insert | Tag::Update | Tag::Delete);
         if !(plain && entry.traits.is_empty()) && entry.fate.is_for_client() {
             self.completed_specially(tag, entry.traits);
@@ -59,7 +63,7 @@ impl Talk<'_> {
                 self.client.probe = true;
                 self.upheaval();
             }
-            Tag::Call => self.upheaval(),
+            Tag::Call if self.pool().tracks() == TrackFunctions::Off => self.upheaval(),
             // What it makes, it makes by a query.
             _ if traits.contains(Traits::DDL) => self.upheaval(),
             _ => {}

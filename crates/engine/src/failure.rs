@@ -83,6 +83,10 @@ impl Talk<'_> {
             return Ok(false);
         }
         self.leaves(&failed.entry);
+        if !self.client.suspicion.asked {
+            // What failed says nothing of what it would have left.
+            self.client.suspicion.calls.clear();
+        }
         self.learn(&failed.entry, fields);
         self.learn_end(&failed.entry, fields, name.as_ref());
         self.answer_error(failed, words, name.as_deref())
@@ -101,6 +105,7 @@ impl Talk<'_> {
                 self.tell_as_fatal(fields);
                 return Err(Halt::Refused);
             }
+            Fate::Swallow(Purpose::Probe) if self.looks_again(&fields) => {}
             Fate::Swallow(Purpose::Probe) => {
                 self.client.pins.add(Pins::SETTINGS);
                 self.client.probe = false;

@@ -80,6 +80,7 @@ impl Step<'_> {
         let Some(c) = self.engine.roles.client(client) else { return };
         let (pinned, partial) = (!c.pins.is_empty(), c.inbox.rest > 0);
         let probe = c.probe || c.standing.is_hidden();
+        let (looks, asked) = (c.suspicion.looks, c.suspicion.asked);
         let checking = matches!(c.phase, Phase::Checking(..));
         let pool = self.engine.hub.pool(c.pool);
         let (mode, removed) = (pool.settings.options.pool_mode, pool.removed);
@@ -96,6 +97,8 @@ impl Step<'_> {
             self.end_client(client, Cause::Removed);
         } else if checking {
             self.engine.runnable.push_back(client);
+        } else if looks && !partial && !asked {
+            self.talk(client, server).look();
         } else if partial || pinned || mode == PoolMode::Session {
             self.count_transaction(server);
         } else if probe {
@@ -139,7 +142,10 @@ impl Step<'_> {
         s.custody = Custody::Resetting;
         s.since = self.now;
         // What is still owed may leave something behind whose completion nobody looks at.
-        let left = client.probe || !client.pins.is_empty() || !s.ledger.is_empty();
+        let left = client.probe
+            || client.suspicion.looks
+            || !client.pins.is_empty()
+            || !s.ledger.is_empty();
         s.dirty |= mode == PoolMode::Session || left;
         let half_sent = client.inbox.rest > 0 && client.inbox.rest_goes == crate::inbox::Rest::On;
         let removed = self.engine.hub.pool(client.pool).removed;

@@ -10,8 +10,9 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use refrain_config::Autoprepare;
+use refrain_config::{Autoprepare, PoolMode, TrackFunctions};
 
+use crate::calls::Calls;
 use crate::ids::{Conn, Core};
 use crate::ledger::Quiescent;
 use crate::settings::Profile;
@@ -58,6 +59,8 @@ pub(crate) struct Pool {
     /// Settings that a server has accepted, and what it made of them.
     proven: HashMap<Arc<Profile>, Arc<Profile>>,
     proven_bytes: usize,
+    /// What the code is known to do that its clients' texts call.
+    pub(crate) calls: Calls,
     /// What was done.
     pub(crate) counters: Counters,
 }
@@ -83,6 +86,7 @@ impl Pool {
             woken: Vec::new(),
             proven: HashMap::new(),
             proven_bytes: 0,
+            calls: Calls::default(),
             counters: Counters::default(),
         }
     }
@@ -148,6 +152,18 @@ impl Pool {
     #[inline]
     pub(crate) fn autoprepares(&self) -> bool {
         self.settings.options.autoprepare == Autoprepare::On && self.settings.is_postgres
+    }
+
+    /// When servers are asked what functions have left in their sessions.
+    #[inline]
+    pub(crate) fn tracks(&self) -> TrackFunctions {
+        let options = &self.settings.options;
+        let keeps = options.pool_mode == PoolMode::Session && !self.autoprepares();
+        if keeps || !self.settings.is_postgres {
+            TrackFunctions::Off
+        } else {
+            options.track_functions
+        }
     }
 
     /// What of templates is kept.

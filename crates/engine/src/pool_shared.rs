@@ -9,6 +9,9 @@ use crate::auth::{Password, Salted, Secret};
 use crate::ids::PoolId;
 use crate::settings::Welcome;
 
+/// Catalogs of which the newest objects are asked for.
+pub(crate) const CATALOGS: usize = 6;
+
 /// One user of one database, over all cores.
 #[derive(Debug)]
 pub struct PoolShared {
@@ -23,6 +26,10 @@ pub struct PoolShared {
     /// Counts all that may have changed the schema, by whichever pool of the same database there, or has and is committed only
     /// now. For what is planned unasked; a client's own statements go by the epoch.
     upheavals: Arc<AtomicU64>,
+    /// Counts changes of functions and triggers that passed through here, or may have.
+    code: AtomicU64,
+    /// The newest objects of the database that were seen, by catalog.
+    newest: [AtomicU32; CATALOGS],
     /// Counts the times that its servers were to be connected anew.
     era: AtomicU32,
     /// Whether its user or its database is not configured any more.
@@ -76,6 +83,8 @@ impl PoolShared {
             user,
             epoch: AtomicU64::new(0),
             upheavals,
+            code: AtomicU64::new(0),
+            newest: Default::default(),
             era: AtomicU32::new(0),
             removed: AtomicBool::new(false),
             settings: RwLock::new(settings),
@@ -138,6 +147,28 @@ impl PoolShared {
     /// The schema may have changed.
     pub fn upheaval(&self) {
         self.upheavals.fetch_add(1, Relaxed);
+    }
+
+    /// What functions and triggers do may have changed.
+    pub fn change_code(&self) {
+        self.code.fetch_add(1, Relaxed);
+    }
+
+    /// Counts what may have changed what functions and triggers do.
+    pub fn code(&self) -> u64 {
+        self.code.load(Relaxed)
+    }
+
+    /// A session has seen objects up to these. If there are newer ones among them than anybody has seen before, the schema
+    /// has changed.
+    pub fn see(&self, newest: [u32; CATALOGS]) {
+        let newer = |(seen, oid): (&AtomicU32, u32)| seen.fetch_max(oid, Relaxed) < oid;
+        // All of them are to be remembered.
+        let changes = self.newest.iter().zip(newest).filter(|pair| newer(*pair)).count();
+        if changes > 0 {
+            self.begin_epoch();
+            self.change_code();
+        }
     }
 
     /// Counts all that may have changed the schema.

@@ -38,7 +38,9 @@ impl Talk<'_> {
         if scan.traits.contains(Traits::PREPARE) && self.refuses_prepare() {
             return Ok(self.refuse(message, Owed::Query, Refusal::Prepare));
         }
-        if let Some(used) = self.autoprepare(message, text, &scan)? {
+        let autoprepared = self.autoprepare(message, text, &scan)?;
+        self.suspect(&scan);
+        if let Some(used) = autoprepared {
             return Ok(used);
         }
         // Of a text of which only the beginning has come it is not known what it goes back to.
@@ -220,6 +222,7 @@ impl Talk<'_> {
         folded: &[u8],
     ) -> usize {
         let open = self.server.ledger.is_open();
+        self.suspect(&local.statement.scan);
         self.ensure_named(local);
         if self.server.ledger.is_open() && !open {
             self.end_segment(Purpose::Prepare);

@@ -450,6 +450,9 @@ impl Talk<'_> {
     fn probe_row(&mut self, body: &[u8]) {
         let mut columns = read::columns(body);
         if let (Some(Some(name)), Some(Some(value))) = (columns.next(), columns.next()) {
+            if let Some(what) = name.strip_prefix(b"=") {
+                return self.look_row(what, value);
+            }
             let probed = self.server.probed.get_or_insert_default();
             match probed.has_room(None, name, value) {
                 true => probed.set(name, value),

@@ -91,7 +91,7 @@ impl Talk<'_> {
             Copying::Counting => return Err(Stop::Gate),
             _ => {}
         }
-        if self.server.ledger.len() >= LEDGER_MAX || self.is_barred() || self.is_run() {
+        if self.server.ledger.len() >= LEDGER_MAX || self.is_barred() || self.is_to_wait() {
             return Err(Stop::Gate);
         }
         self.dispatch(message)
@@ -120,6 +120,7 @@ impl Talk<'_> {
             front::FLUSH => Ok(self.pass(message)),
             front::FUNCTION_CALL => {
                 self.ends_early();
+                self.suspect_function(message.body());
                 self.owe(Entry::new(Owed::FunctionCall, Fate::Forward));
                 Ok(self.pass(message))
             }
@@ -145,10 +146,11 @@ impl Talk<'_> {
         false
     }
 
-    /// Whether a statement is run in the place of a text, which may have to be run itself.
+    /// Whether a statement is run in the place of a text, which may have to be run itself, or the session is looked at: it
+    /// may have other settings than the client's.
     #[inline]
-    fn is_run(&self) -> bool {
-        self.server.run.as_ref().is_some_and(|run| run.holds())
+    fn is_to_wait(&self) -> bool {
+        self.client.suspicion.asked || self.server.run.as_ref().is_some_and(|run| run.holds())
     }
 
     /// Has the client wait behind a message that may drop all statements, or behind whose success `restores` are to

@@ -34,6 +34,17 @@ const NOT_SETTABLE: &[&str] = &[
     "session_authorization",
 ];
 
+/// Settings that a client can change and that every PostgreSQL reports.
+const REPORTED: &[&str] = &[
+    "application_name",
+    "client_encoding",
+    "datestyle",
+    "default_transaction_read_only",
+    "intervalstyle",
+    "standard_conforming_strings",
+    "timezone",
+];
+
 /// Settings that cannot change what a text means. All others are taken to.
 const HARMLESS: &[&str] = &[
     "application_name",
@@ -77,6 +88,8 @@ pub(crate) struct Profile {
     reading: Option<Arc<Profile>>,
     /// How its bytes are read.
     pub(crate) reads: Reads,
+    /// The part that PostgreSQL does not report: equal for equal parts.
+    pub(crate) hidden: u64,
 }
 
 /// How the bytes of a text are read.
@@ -352,7 +365,8 @@ impl Edit {
     ) -> Profile {
         let env = lease.as_ref().map_or(EnvId::default(), |lease| **lease);
         let reads = Reads::under(&self);
-        Profile { settings: self.0, env, lease, reading, reads }
+        let hidden = self.hidden();
+        Profile { settings: self.0, env, lease, reading, reads, hidden }
     }
 
     /// Those by which constants are read; `None` if that is all of them.
@@ -360,6 +374,15 @@ impl Edit {
         let part: Vec<_> =
             self.0.iter().filter(|(name, _)| READING.contains(&&**name)).cloned().collect();
         (part.len() < self.0.len()).then_some(Self(part))
+    }
+
+    /// A number for those that PostgreSQL does not report.
+    fn hidden(&self) -> u64 {
+        let mut hasher = std::hash::DefaultHasher::new();
+        let hidden = |name: &[u8]| !REPORTED.iter().any(|reported| reported.as_bytes() == name);
+        let settings = self.0.iter().filter(|(name, _)| hidden(name));
+        settings.for_each(|setting| setting.hash(&mut hasher));
+        hasher.finish()
     }
 
     /// The bytes that make the parse environment.

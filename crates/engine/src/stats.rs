@@ -101,6 +101,8 @@ counters! {
     evictions,
     /// Generations of statements begun after DDL or a stale plan.
     generations,
+    /// Looks at what functions have left in a session.
+    looks,
     /// Statements run without being kept (too large, or past a bound).
     uncached,
     /// Changes undone because the server refused or skipped what made them.

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use refrain_wire::tag::back;
 use refrain_wire::write;
 
-use crate::lang::{Item, Statement};
+use crate::lang::{Item, Left, Statement};
 use crate::session::{Fault, Held, Prepared, Session, Transaction};
 use crate::state::REPORTED;
 use crate::state::State;
@@ -349,12 +349,40 @@ impl Session {
         let mut rows: Vec<Row> = listed.map(|(n, v)| vec![n.clone(), v.clone()]).collect();
         let reported =
             REPORTED.iter().map(|(name, _)| *name).filter(|name| *name != "server_version");
-        for name in reported.chain(names.iter().map(String::as_str)) {
+        let (others, names): (Vec<_>, Vec<_>) =
+            names.iter().partition(|name| name.starts_with('='));
+        for name in others.into_iter().filter(|name| self.has_left(name)) {
+            rows.push(vec![name.clone(), String::new()]);
+        }
+        for name in reported.chain(names.into_iter().map(String::as_str)) {
             if let Some(value) = self.state.value(&self.base, name) {
                 rows.push(vec![name.to_owned(), value]);
             }
         }
         rows
+    }
+
+    /// Whether the session has what the engine calls so.
+    fn has_left(&self, name: &str) -> bool {
+        match name {
+            "=temp" => !self.state.temps.is_empty(),
+            "=advisory" => self.locks > 0,
+            "=listen" => !self.state.listens.is_empty(),
+            "=prepared" => self.statements.values().any(|prepared| prepared.by_sql),
+            "=hold" => !self.holds.is_empty(),
+            _ => false,
+        }
+    }
+
+    fn leave(&mut self, left: Left) {
+        let state: &mut State = Rc::make_mut(&mut self.state);
+        match left {
+            Left::Nothing => {}
+            Left::Lock => self.locks += 1,
+            Left::Temp => drop(state.temps.insert("mine".to_owned())),
+            Left::Listen => drop(state.listens.insert("left".to_owned())),
+            Left::Setting => drop(state.set.insert("work_mem".to_owned(), "77MB".to_owned())),
+        }
     }
 
     fn select(&mut self, items: &[Item], given: &Given<'_>) -> Result<Vec<Row>, Fault> {
@@ -391,6 +419,10 @@ impl Session {
             }
             Item::Lock => {
                 self.locks += 1;
+                String::new()
+            }
+            Item::Leave(left) => {
+                self.leave(*left);
                 String::new()
             }
             Item::Unlock => {

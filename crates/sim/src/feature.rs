@@ -35,6 +35,8 @@ pub enum Feature {
     Objects,
     /// Function calls.
     Calls,
+    /// Functions that leave something in the session.
+    Leaves,
     /// Statements that take long.
     Sleeps,
     /// Long rows and many of them, long texts.
@@ -44,7 +46,7 @@ pub enum Feature {
 }
 
 /// All features.
-pub const FEATURES: [Feature; 19] = [
+pub const FEATURES: [Feature; 20] = [
     Feature::Simple,
     Feature::Errors,
     Feature::Blocks,
@@ -61,6 +63,7 @@ pub const FEATURES: [Feature; 19] = [
     Feature::Listens,
     Feature::Objects,
     Feature::Calls,
+    Feature::Leaves,
     Feature::Sleeps,
     Feature::Bulk,
     Feature::Definitions,

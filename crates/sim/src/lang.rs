@@ -33,8 +33,25 @@ pub enum Item {
     Lock,
     /// `pg_advisory_unlock_all()`
     Unlock,
+    /// `leave_lock()` and the like: a function that leaves something in the session.
+    Leave(Left),
     /// A function that is given parameters: what it is comes with their values.
     Late(String, Vec<Argument>),
+}
+
+/// What a function leaves in the session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Left {
+    /// Nothing.
+    Nothing,
+    /// An advisory lock.
+    Lock,
+    /// A temporary table.
+    Temp,
+    /// A channel that it listens to.
+    Listen,
+    /// A setting that is not reported.
+    Setting,
 }
 
 /// What a function is given.
@@ -341,7 +358,7 @@ impl Reader<'_> {
         Some(Statement::Select(items, from))
     }
 
-    /// The names behind each `UNION ALL SELECT`.
+    /// The names behind each `UNION ALL SELECT`. One that begins with `=` is no setting.
     fn probe(&mut self) -> Statement {
         let mut names = Vec::new();
         while let Some((token, rest)) = self.rest.split_first() {
@@ -404,6 +421,11 @@ fn function(name: &str, arguments: &[String]) -> Option<Item> {
         "fail" => Item::Fail(text(0)?),
         "pg_advisory_lock" => Item::Lock,
         "pg_advisory_unlock_all" => Item::Unlock,
+        "leave_nothing" => Item::Leave(Left::Nothing),
+        "leave_lock" => Item::Leave(Left::Lock),
+        "leave_temp" => Item::Leave(Left::Temp),
+        "leave_listen" => Item::Leave(Left::Listen),
+        "leave_setting" => Item::Leave(Left::Setting),
         _ => return None,
     })
 }

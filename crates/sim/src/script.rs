@@ -118,6 +118,7 @@ impl Script {
             Feature::Listens => self.listens(rng),
             Feature::Objects => self.objects(rng),
             Feature::Calls => self.calls(rng),
+            Feature::Leaves => self.leaves(rng),
             Feature::Sleeps => self.sleeps(rng),
             Feature::Bulk => self.bulk(rng),
             Feature::Definitions => self.definitions(rng),

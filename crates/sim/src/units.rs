@@ -336,6 +336,19 @@ impl Script {
         }
     }
 
+    /// Functions that no text says anything of. Each leaves the same whenever it is called: of one that does so but rarely
+    /// the engine need not know.
+    pub(crate) fn leaves(&mut self, rng: &mut Rng) {
+        let tag = self.tag();
+        let what = *rng.pick(&["nothing", "lock", "temp", "listen", "setting"]);
+        let text = match rng.below(4) {
+            0 => format!("select '{tag}', current_setting('work_mem')"),
+            1 => format!("select leave_nothing(), '{tag}'"),
+            _ => format!("select leave_{what}(), '{tag}'"),
+        };
+        self.ask(&text, rng);
+    }
+
     pub(crate) fn sleeps(&mut self, rng: &mut Rng) {
         let tag = self.tag();
         let span = rng.range(100, 20_000);

@@ -29,6 +29,8 @@ mod rules;
 
 mod ahead;
 
+mod calls;
+
 mod set;
 
 mod scan;
@@ -39,10 +41,11 @@ mod tag;
 
 pub mod template;
 
+pub use calls::VAGUE;
 pub use name::{MAX_NAME, Name};
 pub use rules::{RuleText, rules};
 pub use scan::{Kind, Scan, scan, scan_with};
-pub use set::{ANY_PARAMETER, SetNames, set_names, set_names_with};
-pub use tag::{Tag, tag};
+pub use set::{ANY_PARAMETER, SetNames, set_names, set_names_with, set_names_within};
+pub use tag::{Tag, changes_code, tag};
 pub use traits::Traits;
 pub use vacate::vacated;

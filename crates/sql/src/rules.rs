@@ -226,6 +226,8 @@ pub(crate) enum Mention {
     Into,
     /// UPDATE, which sets parameters if it is of the view `pg_settings`.
     Update,
+    /// Any other command that writes to a table.
+    Writes,
 }
 
 /// Words that count anywhere in a statement, the commonest first.
@@ -233,6 +235,9 @@ pub(crate) enum Mention {
 pub(crate) static MENTIONS: &[(&str, Mention, &str)] = &[
     ("into", Mention::Into, "SELECT INTO makes a table, perhaps a temporary one"),
     ("update", Mention::Update, "of the view pg_settings, it is SET"),
+    ("copy", Mention::Writes, "triggers may call functions"),
+    ("delete", Mention::Writes, "triggers may call functions"),
+    ("truncate", Mention::Writes, "triggers may call functions"),
     ("crosstab", Mention::Call(Traits::PROCEDURAL), "runs its argument (tablefunc)"),
     ("currval", Mention::Call(Traits::SEQUENCE_STATE), "what nextval gave in this session"),
     ("dblink_connect", Mention::Call(Traits::PROCEDURAL), "the connection stays with the session"),
@@ -413,6 +418,7 @@ pub fn rules() -> impl Iterator<Item = RuleText> {
             Mention::SetConfig => ("(…)", UNKNOWN_PARAMETER),
             Mention::Into => ("", Traits::DDL | Traits::TEMP),
             Mention::Update => (" pg_settings", Traits::SET),
+            Mention::Writes => ("", Traits::NONE),
         };
         RuleText { words: format!("… {word}{after}"), traits, why }
     });

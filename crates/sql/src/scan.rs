@@ -20,6 +20,7 @@
 //! triggers and DO do inside is not in the text; nor is it there if `search_path` puts temporary objects first.
 
 use crate::ahead::Ahead;
+use crate::calls::Names;
 use crate::lex::{Lexer, Token, TokenKind, Trail, is_word};
 use crate::name::Name;
 use crate::rules::{DEFAULTS, EXPLAINED, Makes, Mention, Rule, Step, may_be_mention, rules_of};
@@ -35,6 +36,11 @@ pub struct Scan {
     pub kind: Kind,
     /// How many statements it has, empty ones not counted; 255 if more.
     pub statements: u8,
+    /// The functions it calls that may be users' own, and the tables it writes, whose triggers may call some, as one number:
+    /// of another text with the same number, the names are the same. Zero if there are none.
+    pub calls: u64,
+    /// Whether it speaks of setting a parameter, be it for the transaction only.
+    pub sets: bool,
 }
 
 /// Which statement a text is.
@@ -104,6 +110,8 @@ pub fn scan_with(text: &[u8], backslash: bool) -> Scan {
         traits: Traits::NONE,
         trail: Trail::default(),
         routine_end: 0,
+        names: Names::default(),
+        sets: false,
     };
     let mut kind = Kind::Empty;
     let mut statements = 0_u8;
@@ -118,7 +126,8 @@ pub fn scan_with(text: &[u8], backslash: bool) -> Scan {
             statements = statements.saturating_add(1);
         }
     }
-    Scan { traits: scanner.traits, kind, statements }
+    let (calls, sets) = (scanner.names.number(), scanner.sets);
+    Scan { traits: scanner.traits, kind, statements, calls, sets }
 }
 
 struct Scanner<'a> {
@@ -128,6 +137,10 @@ struct Scanner<'a> {
     trail: Trail,
     /// Where the body of the last routine ends whose semicolons are its own.
     routine_end: u32,
+    /// What it calls and writes.
+    names: Names,
+    /// Whether anything in it sets a parameter.
+    sets: bool,
 }
 
 impl Scanner<'_> {
@@ -135,7 +148,7 @@ impl Scanner<'_> {
     fn statement(&mut self, first: Token) -> Kind {
         let word = first.kind == TokenKind::Word;
         let kind = if word { self.head(first) } else { Kind::Other };
-        if kind == Kind::Other || kind == Kind::Update {
+        if matches!(kind, Kind::Other | Kind::Update | Kind::Delete) {
             // Not a word, or one that counts anywhere, too.
             self.lexer.rewind(first);
         }
@@ -144,8 +157,11 @@ impl Scanner<'_> {
             if token.kind == TokenKind::Semicolon {
                 break;
             }
-            if let Some(mention) = mention_of(token, self.lexer.text()) {
-                self.traits |= self.mention(mention);
+            if token.kind == TokenKind::Open {
+                self.names.before_parenthesis(self.lexer.text(), self.trail.before);
+            } else if let Some(mention) = mention_of(token, self.lexer.text()) {
+                let traits = self.mention(mention);
+                self.traits |= traits;
             }
             self.trail.before = token.start as usize;
         }
@@ -153,27 +169,38 @@ impl Scanner<'_> {
     }
 
     /// What a word does that counts anywhere; the lexer stands after it.
-    fn mention(&self, mention: Mention) -> Traits {
-        let ahead = || Ahead::new(&self.lexer);
+    fn mention(&mut self, mention: Mention) -> Traits {
+        let ahead = Ahead::new(&self.lexer);
         match mention {
-            Mention::Call(traits) if ahead().at(TokenKind::Open) => traits,
-            Mention::SetConfig => Call::read(ahead()).map_or(Traits::NONE, |call| call.traits()),
+            Mention::Call(traits) if ahead.at(TokenKind::Open) => traits,
+            Mention::SetConfig => {
+                self.sets = true;
+                Call::read(ahead).map_or(Traits::NONE, |call| call.traits())
+            }
             Mention::Into => self.into(),
-            Mention::Update if updates_settings(ahead()) => Traits::SET,
-            Mention::Call(_) | Mention::Update => Traits::NONE,
+            Mention::Update if updates_settings(ahead.clone()) => {
+                self.sets = true;
+                Traits::SET
+            }
+            Mention::Update | Mention::Writes => {
+                self.names.written(ahead);
+                Traits::NONE
+            }
+            Mention::Call(_) => Traits::NONE,
         }
     }
 
     /// SELECT … INTO makes a table; INSERT INTO and MERGE INTO do not, nor does a column of that name.
-    fn into(&self) -> Traits {
+    fn into(&mut self) -> Traits {
         let before = &self.lexer.text()[self.trail.before..];
         let end = before.iter().position(|byte| !is_word(*byte)).unwrap_or(before.len());
         let others = [&b"insert"[..], b"merge", b"as"];
         let other = others.iter().any(|other| before[..end].eq_ignore_ascii_case(other));
+        let mut ahead = Ahead::new(&self.lexer);
         if other || before.starts_with(b".") {
+            self.names.written(ahead);
             return Traits::NONE;
         }
-        let mut ahead = Ahead::new(&self.lexer);
         ahead.take_word(&["local", "global"]);
         let temp = ahead.take_word(&["temp", "temporary"]);
         ahead.take_word(&["table"]);
@@ -198,6 +225,7 @@ impl Scanner<'_> {
     }
 
     fn command(&mut self, word: &[u8]) -> Kind {
+        self.names.begin(word);
         let mut explained = None;
         let kind = self.rules(word, &Ahead::new(&self.lexer), &mut explained);
         let Some(mut ahead) = explained.filter(|ahead| ahead.at_word(EXPLAINED)) else {
@@ -252,6 +280,7 @@ impl Scanner<'_> {
     fn set(&mut self, ahead: Ahead<'_>, makes: Makes) -> Kind {
         let resets = DEFAULTS.iter().any(|steps| ahead.clone().walk(steps, &mut None).is_some());
         let target = Target::read(ahead);
+        self.sets = true;
         self.traits |= target.traits(self.lexer.text());
         if resets && !target.local {
             self.traits |= Traits::RESET;

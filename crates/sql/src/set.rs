@@ -271,6 +271,38 @@ impl<'a> SetNames<'a> {
     }
 }
 
+/// Parameters with names of their own that code within `text` may set, be it in quotes: what stands behind SET and
+/// `set_config(`, as far as it has a dot.
+pub fn set_names_within(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let starts = |at: usize| at == 0 || !crate::lex::is_word(text[at - 1]);
+    let at = (0..text.len()).filter(move |at| {
+        text[*at..].get(..3).is_some_and(|word| is_word(word, "set")) && starts(*at)
+    });
+    at.filter_map(|at| parameter_behind(&text[at + 3..]))
+}
+
+/// The name behind the word SET, or the beginning of `set_config`.
+fn parameter_behind(rest: &[u8]) -> Option<&[u8]> {
+    let rest = match rest.get(..7).filter(|word| is_word(word, "_config")) {
+        Some(_) => {
+            let arguments = rest[7..].trim_ascii_start().strip_prefix(b"(")?.trim_ascii_start();
+            let name = arguments.iter().position(|byte| *byte != b'\'')?;
+            &arguments[name..]
+        }
+        None => {
+            let rest = rest.first().filter(|byte| byte.is_ascii_whitespace()).map(|_| rest)?;
+            let rest = rest.trim_ascii_start();
+            match rest.get(..8).filter(|word| is_word(&word[..7], "session")) {
+                Some(_) => rest[8..].trim_ascii_start(),
+                None => rest,
+            }
+        }
+    };
+    let end = rest.iter().position(|byte| !crate::lex::is_word(*byte) && *byte != b'.');
+    let name = &rest[..end.unwrap_or(rest.len())];
+    name.contains(&b'.').then_some(name)
+}
+
 /// What a token means, by the table of mentions.
 pub(crate) fn mention_of(token: Token, text: &[u8]) -> Option<Mention> {
     let written = token.of(text);

@@ -46,7 +46,7 @@ pub enum Tag {
     DeclareCursor,
     /// CLOSE ALL.
     CloseCursorAll,
-    /// CREATE, ALTER, DROP or IMPORT of what a result may have its shape from.
+    /// CREATE, ALTER, DROP or IMPORT of what a result may have its shape from, or the end of a prepared transaction.
     Ddl,
     /// BEGIN or START TRANSACTION.
     Begin,
@@ -104,9 +104,33 @@ fn command(tag: &[u8]) -> Tag {
         b"LOAD" => Tag::Load,
         b"DO" => Tag::Do,
         b"CALL" => Tag::Call,
-        b"IMPORT FOREIGN SCHEMA" => Tag::Ddl,
+        // What was prepared with a transaction is seen from now on, or its locks are gone.
+        b"IMPORT FOREIGN SCHEMA" | b"COMMIT PREPARED" | b"ROLLBACK PREPARED" => Tag::Ddl,
         _ => definition(tag),
     }
+}
+
+/// Whether a command that ended so may have changed what functions and triggers do, or which are called.
+pub fn changes_code(tag: &[u8]) -> bool {
+    const WORDS: [&[u8]; 12] = [
+        b"AGGREGATE",
+        b"CAST",
+        b"EVENT",
+        b"EXTENSION",
+        b"FUNCTION",
+        b"OPERATOR",
+        b"PREPARED",
+        b"PROCEDURE",
+        b"ROUTINE",
+        b"RULE",
+        b"TABLE",
+        b"TRIGGER",
+    ];
+    let mut words = tag.split(|byte| *byte == b' ');
+    let verb = words.next().unwrap_or_default();
+    let object = words.next().unwrap_or_default();
+    // A new table has no triggers yet.
+    WORDS.contains(&object) && !(object == b"TABLE" && verb != b"ALTER")
 }
 
 /// CREATE, ALTER or DROP, by the word after it.

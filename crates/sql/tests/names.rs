@@ -94,7 +94,7 @@ fn tags() {
         ("BEGIN", Tag::Begin),
         ("START TRANSACTION", Tag::Begin),
         ("COMMIT", Tag::Commit),
-        ("COMMIT PREPARED", Tag::Other),
+        ("COMMIT PREPARED", Tag::Ddl),
         ("ROLLBACK", Tag::Rollback),
         ("SAVEPOINT", Tag::Savepoint),
         ("RELEASE", Tag::Release),
@@ -105,5 +105,22 @@ fn tags() {
     ];
     for (text, expected) in rows {
         assert_eq!(tag(text.as_bytes()), expected, "of {text:?}");
+    }
+}
+
+#[test]
+fn parameters_of_code_within_a_text() {
+    let rows: &[(&str, &[&str])] = &[
+        ("do $$ begin perform set_config('app.tenant', 'x', false); end $$", &["app.tenant"]),
+        ("do 'begin perform SET_CONFIG ( ''a.b'', ''x'', false); end'", &["a.b"]),
+        ("do $$ begin execute 'set session my.x = 1'; SET my.y to 2; end $$", &["my.x", "my.y"]),
+        ("do $$ begin set work_mem = '1MB'; update t set a = b.c; offset a.b; end $$", &[]),
+        ("set", &[]),
+        ("set_config", &[]),
+    ];
+    for (text, names) in rows {
+        let found: Vec<_> = refrain_sql::set_names_within(text.as_bytes()).collect();
+        let found: Vec<_> = found.iter().map(|name| String::from_utf8_lossy(name)).collect();
+        assert_eq!(found, *names, "{text}");
     }
 }

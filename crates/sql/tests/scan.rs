@@ -403,3 +403,71 @@ fn rules_show_their_words() {
     assert!(words("declare … cursor with hold"));
     assert!(words("… lastval(…)"));
 }
+
+#[test]
+fn code_that_may_be_a_users() {
+    let calls = |text: &str| scan(text.as_bytes()).calls;
+    let none = [
+        "select 1",
+        "select count(*), max(x), pg_catalog.lower(y) from t where z in (1, 2) and (a = 'f(1)')",
+        "select x from t -- f(1)",
+        "with x as (select 1) select * from x group by (1) order by (2)",
+        "select $$ f(1) $$, \"f\" from t for update",
+        "begin",
+        "set search_path = a",
+    ];
+    for text in none {
+        assert_eq!(calls(text), 0, "{text}");
+    }
+    let some = [
+        "select f(1)",
+        "select app.count(1)",
+        "select app . count (1)",
+        "select app./**/count(1)",
+        "select \"count\"(1)",
+        "select F /* x */ (1)",
+        "call f(1)",
+        "values (f())",
+        "copy (select f()) to stdout",
+        "explain analyze select f()",
+        "prepare p as select f()",
+        "select 1; select f()",
+        "insert into t values (1)",
+        "update t set x = 1",
+        "delete from only t",
+        "with d as (delete from t returning *) select * from d",
+        "merge into t using s on true when matched then do nothing",
+        "truncate t",
+        "copy t from stdin",
+        "create table t (x int)",
+    ];
+    for text in some {
+        assert_ne!(calls(text), 0, "{text}");
+    }
+    let same = [
+        ("select f(1)", "SELECT F('x') from u"),
+        ("insert into t values (1)", "insert into T select 2"),
+        ("select app.f()", "select \"app\".\"f\" ()"),
+    ];
+    for (one, other) in same {
+        assert_eq!(calls(one), calls(other), "{one}, {other}");
+    }
+    let other = [
+        ("select f(1)", "select g(1)"),
+        ("select f(1)", "select \"F\"(1)"),
+        ("select a.f(1)", "select b.f(1)"),
+        ("insert into t values (1)", "insert into t values (f())"),
+        ("update a.t set x = 1", "update b.t set x = 1"),
+    ];
+    for (one, other) in other {
+        assert_ne!(calls(one), calls(other), "{one}, {other}");
+    }
+}
+
+#[test]
+fn parameters_that_are_set_however() {
+    for text in ["set local a = 1", "reset all", "select set_config('a', 'b', true)", "set a = 1"] {
+        assert!(scan(text.as_bytes()).sets, "{text}");
+    }
+    assert!(!scan(b"update t set a = 1").sets);
+}

@@ -28,6 +28,7 @@ mod login;
 mod trust;
 mod settings;
 mod pins;
+mod functions;
 mod modes;
 mod bulk;
 mod timeouts;

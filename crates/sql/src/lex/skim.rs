@@ -20,8 +20,8 @@ pub(crate) struct Trail {
 }
 
 impl Lexer<'_> {
-    /// The next token that is a semicolon, a `U&"…"`, or a word or the inside of a `"…"` that is `noted` by its first
-    /// byte and its length.
+    /// The next token that is a semicolon, a `U&"…"`, a word or the inside of a `"…"` that is `noted` by its first
+    /// byte and its length, or a parenthesis that opens behind what may be a name.
     #[inline]
     pub(crate) fn skim(
         &mut self,
@@ -47,7 +47,12 @@ impl Lexer<'_> {
                     // Most words have a blank after them: that saves a turn.
                     at += usize::from(self.peek(at) == Some(b' '));
                 }
-                Way::Open => trail.depth += 1,
+                Way::Open => {
+                    trail.depth += 1;
+                    if self.may_be_name(trail.before) {
+                        return Some(self.found(TokenKind::Open, start, at));
+                    }
+                }
                 Way::Close => trail.depth = trail.depth.saturating_sub(1),
                 Way::Semicolon => return Some(self.found(TokenKind::Semicolon, start, at)),
                 Way::Lexer => {
@@ -70,6 +75,13 @@ impl Lexer<'_> {
             }
             trail.before = start;
         }
+    }
+
+    /// Whether the token that begins here may be a name.
+    #[inline]
+    fn may_be_name(&self, start: usize) -> bool {
+        let class = self.peek(start).map(|first| CLASSES[first as usize]);
+        matches!(class, Some(Class::Word | Class::Prefix | Class::DoubleQuote))
     }
 
     fn found(&mut self, kind: TokenKind, start: usize, end: usize) -> Token {
@@ -138,7 +150,13 @@ mod tests {
         while let Some(token) = lexer.significant() {
             let written = token.of(text);
             match token.kind {
-                TokenKind::Open => depth += 1,
+                TokenKind::Open => {
+                    depth += 1;
+                    let class = CLASSES[before as usize];
+                    if matches!(class, Class::Word | Class::Prefix | Class::DoubleQuote) {
+                        found.push((token, before, depth));
+                    }
+                }
                 TokenKind::Close => depth = depth.saturating_sub(1),
                 TokenKind::Semicolon | TokenKind::UnicodeQuoted => {
                     found.push((token, before, depth))
