@@ -20,7 +20,7 @@ const fn feature(name: &'static str, default: bool, doc: &'static str) -> Featur
 }
 
 /// All features.
-pub const FEATURES: [Feature; 23] = [
+pub const FEATURES: [Feature; 24] = [
     feature("set-reported", true, "SET, RESET, SET LOCAL of settings the server reports"),
     feature("set-unreported", true, "the same of search_path, work_mem, statement_timeout, …"),
     feature("env-pipe", true, "a SET and a Parse that depends on it, pipelined"),
@@ -48,6 +48,7 @@ pub const FEATURES: [Feature; 23] = [
         false,
         "SQL PREPARE under protocol names, EXECUTE or DEALLOCATE among commands",
     ),
+    feature("calls", true, "functions, triggers and DO that change the session"),
     feature("hidden", false, "set_config of unreported settings, DEALLOCATE ALL inside DO"),
     feature("longnames", false, "statement names past 63 bytes, which PostgreSQL cuts"),
     feature("malformed", false, "messages with impossible bodies"),

@@ -2,6 +2,7 @@
 
 use crate::client::Peers;
 use crate::conn::{Broken, Conn};
+use crate::generate::calls::{FUNCTIONS, HOOKED};
 use crate::mask::{DIRECT, PROXIED};
 use std::time::Duration;
 
@@ -93,8 +94,9 @@ impl Admin {
         if servers == Servers::Fresh {
             self.end_servers()?;
         }
+        let own = [OWN, HOOKED].concat();
         let sql: String =
-            (1..=clients).map(|number| OWN.replace("{s}", &format!("c{number}"))).collect();
+            (1..=clients).map(|number| own.replace("{s}", &format!("c{number}"))).collect();
         for conn in &mut self.databases {
             ask(conn, &sql)?;
         }
@@ -133,7 +135,9 @@ fn create(control: &mut Conn, addr: &str, user: &str, name: &str) -> Result<(), 
     for (setting, value) in SETTINGS {
         run(control, &format!("alter database {name} set {setting} = {value}"))?;
     }
-    run(&mut connect(addr, user, name)?, SHARED)?;
+    let mut conn = connect(addr, user, name)?;
+    run(&mut conn, SHARED)?;
+    run(&mut conn, FUNCTIONS)?;
     Ok(())
 }
 

@@ -204,7 +204,7 @@ impl Talk<'_> {
         }
     }
 
-    fn note_name(&mut self, name: &[u8]) {
+    pub(crate) fn note_name(&mut self, name: &[u8]) {
         let name = Name::from_slice(name);
         if self.client.probe_names.contains(&name) {
             return;

@@ -226,16 +226,21 @@ impl Talk<'_> {
         news.remove(self.client.pins);
         let parameters = std::mem::take(&mut suspicion.parameters);
         // What these are set to is asked at once, and what was called is judged then.
-        suspicion.looks |= !parameters.is_empty();
+        let learns = self.hub.pool(self.server.pool).calls.parameters().is_none();
+        suspicion.looks |= learns && !parameters.is_empty();
         let calls = match suspicion.looks {
             true => Vec::new(),
             false => std::mem::take(&mut suspicion.calls),
         };
         suspicion.failed = false;
+        // What a function has set by a name of its own is asked for from now on, whoever sets anything.
+        let profile = self.client.profile.clone();
+        let own = profile.iter().map(|(name, _)| name).filter(|name| name.contains(&b'.'));
+        own.for_each(|name| self.note_name(name));
         let said = self.client.probe;
         let changed = !said && !Arc::ptr_eq(before, &self.client.profile);
         let pool = self.hub.pool(self.server.pool);
-        if pool.calls.parameters().is_none() {
+        if learns {
             pool.calls.learn_parameters(parameters);
         }
         if !said || !news.is_empty() {

@@ -5,6 +5,7 @@
 //! on nothing else, so the same seed gives the same episode as long as PostgreSQL answers the same.
 
 mod texts;
+pub(crate) mod calls;
 mod copy;
 mod simple;
 mod extended;
@@ -201,6 +202,7 @@ impl Generator {
             on("stale", 14),
             on("vacuum", 1),
             on("hidden", 4),
+            on("calls", 8),
         ];
         let hidden = ["do $$ begin execute 'deallocate all'; end $$", HIDDEN_SET];
         let text = match self.rng.weighted(&weights) {
@@ -213,7 +215,9 @@ impl Generator {
             5 => *self.rng.pick(&["discard all", "discard all", "discard plans", "discard temp"]),
             6 => *self.rng.pick(texts::STALE),
             7 => "vacuum {s}.t1",
-            _ => *self.rng.pick(&hidden),
+            8 => *self.rng.pick(&hidden),
+            _ if pins > 0 && self.rng.chance(40) => *self.rng.pick(calls::LEAVING),
+            _ => *self.rng.pick(calls::CALLS),
         };
         Some(texts::fill(text, draft.client, &mut self.rng))
     }
@@ -275,7 +279,16 @@ pub fn pins(sql: &[u8]) -> bool {
     let text = String::from_utf8_lossy(sql).to_ascii_lowercase();
     let ties = |command: &str| {
         ["prepare ", "listen "].iter().any(|word| command.trim_start().starts_with(word))
-            || ["temp table", "advisory_lock", "with hold"].iter().any(|w| command.contains(w))
+            || [
+                "temp table",
+                "advisory_lock",
+                "with hold",
+                "leave_lock",
+                "leave_temp",
+                "leave_channel",
+            ]
+            .iter()
+            .any(|w| command.contains(w))
     };
     text.split(';').any(ties)
 }

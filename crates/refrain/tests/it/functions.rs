@@ -3,6 +3,7 @@
 use refrain_differ::msg::Msg;
 
 use crate::session::{Session, bind, execute, parse};
+use crate::twin::{House, OWN_OIDS, eager};
 use crate::world::{Config, Proxy, Version, addr, cluster, database, eventually};
 
 /// Ways to change a session: what does it, what anybody can ask, what a session answers that was never changed, and what
@@ -240,4 +241,87 @@ fn strict_mode_sees_through_views() {
     one.run("create view v as select f() as a");
     one.run("select a from v");
     assert_eq!(proxy.open(database).value("select current_user"), "postgres");
+}
+
+/// What is asked behind a SET must not forget what a function has set by a name of its own.
+#[test]
+fn a_parameter_that_a_function_has_set_stays() {
+    let database = database("functions_parameter");
+    let proxy = two_servers();
+    let mut one = proxy.open(database);
+    one.run(&FUNCTION.replace('%', "perform set_config('app.tenant', 'one', false)"));
+    one.run("select f()");
+    one.run("set work_mem = '8MB'");
+    let mut two = proxy.open(database);
+    two.run("select 1");
+    assert_eq!(one.value("select current_setting('app.tenant')"), "one");
+    assert_eq!(two.value("select coalesce(current_setting('app.tenant', true), '')"), "");
+}
+
+/// Ways to define something that no text says.
+const DEFINITIONS: &[&str] = &[
+    "select make()",
+    "values (make())",
+    "copy (select make()) to stdout",
+    "insert into hooked values (1)",
+    "call make_by_call()",
+    "do $$ begin perform make(); end $$",
+    "prepare m as select make(); execute m",
+    "begin; create table postgres.x as select 2 as a; \
+     create function f(int) returns text language sql as $$ select 'int' $$; prepare transaction 'late'",
+];
+
+/// A table earlier in the path and a better overload, made unseen, are seen by statements that are kept.
+#[test]
+fn what_is_defined_unseen_is_seen() {
+    let make = "execute 'create table postgres.x as select 2 as a'; \
+        execute 'create function f(int) returns text language sql as ''select ''''int'''' '''";
+    let setup = format!(
+        "create table public.x as select 1 as a; create schema postgres;
+        create function public.f(numeric) returns text language sql as $$ select 'numeric' $$;
+        create table hooked (a int);
+        create function make() returns int language plpgsql as $f$ begin {make}; return 1; end $f$;
+        create procedure make_by_call() language plpgsql as $f$ begin {make}; end $f$;
+        create function hook() returns trigger language plpgsql as $f$ begin {make}; return null; end $f$;
+        create trigger hook after insert on hooked for each statement execute function hook();"
+    );
+    for (number, definition) in DEFINITIONS.iter().enumerate() {
+        // A name of its own: prepared transactions are a cluster's.
+        const NAMES: [&str; 8] = [
+            "defined_0",
+            "defined_1",
+            "defined_2",
+            "defined_3",
+            "defined_4",
+            "defined_5",
+            "defined_6",
+            "defined_7",
+        ];
+        let house = House::new(NAMES[number], &setup, eager(2));
+        let texts = ["select a from x where a > 0", "select f(5), 1"];
+        let (mut one, mut two) = (house.pair(), house.pair());
+        for text in texts {
+            (0..8).for_each(|_| drop(one.same(text)));
+            (0..8).for_each(|_| drop(two.same(text)));
+        }
+        if definition.ends_with("'late'") {
+            let named = |name: &str| definition.replace("late", name);
+            one.direct.query(&named("late_direct"));
+            one.proxied.query(&named("late"));
+            for text in texts {
+                two.same(text);
+            }
+            one.direct.query("commit prepared 'late_direct'");
+            one.proxied.query("commit prepared 'late'");
+        } else {
+            one.run(definition);
+        }
+        for text in texts {
+            for pair in [&mut one, &mut two] {
+                pair.compare(text, &OWN_OIDS).unwrap_or_else(|why| panic!("{definition}: {why}"));
+            }
+        }
+        let value = two.proxied.value("select a from x where a > 0");
+        assert_eq!(value, "2", "{definition}");
+    }
 }
