@@ -105,7 +105,7 @@ impl Talk<'_> {
                 self.tell_as_fatal(fields);
                 return Err(Halt::Refused);
             }
-            Fate::Swallow(Purpose::Probe) if self.looks_again(&fields) => {}
+            Fate::Swallow(Purpose::Probe) if self.looks_again(fields) => {}
             Fate::Swallow(Purpose::Probe) => {
                 self.client.pins.add(Pins::SETTINGS);
                 self.client.probe = false;
