@@ -167,11 +167,25 @@ table! {
         Reload, takes ["true"], not ["yes", "1"];
 
     /// Clients connected at a time, over all databases; one more is refused.
+    ///
+    /// Connections that have not logged in are not counted here but in `max_login_conn`, and those of the admin
+    /// console apart. Each takes a file descriptor: where the process may not have so many, there are fewer.
     max_client_conn: u32 = "10000" ["1" to "10000000"],
         Reload, takes ["1", "500000"], not ["0", "unlimited"];
 
+    /// Connections at a time that have not logged in yet.
+    ///
+    /// One more is accepted, and the oldest of the address that has the most of them is closed. An IPv6 network of
+    /// 64 bits is one address, and so is a user of the Unix socket. At most a quarter of the file descriptors that
+    /// clients may have.
+    max_login_conn: u32 = "1000" ["1" to "10000000"],
+        Reload, takes ["1", "100000"], not ["0", "unlimited"];
+
     /// Time a client has to log in.
-    client_login_timeout: Option<Duration> = "1min" ["1ms" to "1d"],
+    ///
+    /// Whoever has sent no startup packet by then is disconnected without a word, as PostgreSQL's
+    /// `authentication_timeout` has it.
+    client_login_timeout: Option<Duration> = "15s" ["1ms" to "1d"],
         NewConnections, takes ["5s", "never"], not ["0s", "60", "2d"];
 
     /// Time a cancel request may wait for a connection to its server.

@@ -9,6 +9,7 @@ use crate::auth::{Authenticated, Proving};
 use crate::ids::{ClientSerial, Conn, EnvId, Peer, PoolId, Segment};
 use crate::inbox::Inbox;
 use crate::ledger::{Seq, Span};
+use crate::lobby::Counted;
 use crate::names::{ClientStatement, Name, Names};
 use crate::portals::Portals;
 use crate::settings::{Edit, Profile, Setting, Standing};
@@ -31,6 +32,15 @@ pub(crate) enum Phase {
     Ready(#[expect(dead_code, reason = "a proof is held, not read")] Authenticated),
     /// Questions to the admin console, under the name it asked for.
     Console(Authenticated, &'static str),
+}
+
+/// Ways to encrypt a connection: each may be asked for once.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Asked {
+    /// SSLRequest.
+    pub(crate) tls: bool,
+    /// GSSENCRequest.
+    pub(crate) gss: bool,
 }
 
 /// What a client asked for in its startup packet.
@@ -167,6 +177,10 @@ pub(crate) struct Client {
     pub(crate) peer: Peer,
     /// What it may say now.
     pub(crate) phase: Phase,
+    /// What it is counted as.
+    pub(crate) counted: Counted,
+    /// Ways to encrypt its connection that it has asked for.
+    pub(crate) asked: Asked,
     /// Its pool, from [`Phase::Entering`] on.
     pub(crate) pool: PoolId,
     /// The server lent to it.
@@ -245,6 +259,8 @@ impl Client {
             conn,
             peer,
             phase: Phase::Opening,
+            counted: Counted::Login,
+            asked: Asked::default(),
             pool: PoolId(u32::MAX),
             link: None,
             inbox: Inbox::default(),

@@ -13,6 +13,7 @@ use crate::engine::Step;
 use crate::event::Action;
 use crate::fault::Cause;
 use crate::ids::{ClientSerial, Conn};
+use crate::lobby::Counted;
 
 /// What collectors read the console's dialect from. The form is PgBouncer's.
 const SERVER_VERSION: &[u8] = b"1.24.1/bouncer";
@@ -44,6 +45,9 @@ impl Step<'_> {
                 hint: "Add the user to admin_users or stats_users.",
             };
             return self.refuse_client(conn, Cause::Login, &report);
+        }
+        if !self.count_as(conn, Counted::Console) {
+            return self.end_client(conn, Cause::TooManyClients);
         }
         let out = self.ports.out(conn);
         let said: [(&[u8], &[u8]); 5] = [

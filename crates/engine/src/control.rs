@@ -28,6 +28,7 @@ impl Step<'_> {
                     self.cancel_client(conn, &key);
                 }
             }
+            Message::MakeWay { conn, serial } => self.make_way(conn, serial),
             Message::Welcome { pool } => self.let_in(pool),
             Message::Vacate { database } => self.vacate(database),
             Message::Vacated { database } => self.engine.hub.vacating.end(&database),

@@ -30,6 +30,8 @@ pub enum Cause {
     TooManyWaiting,
     /// The client took too long to log in.
     LoginTimeout,
+    /// The client had not logged in, and had to make way for others.
+    CrowdedOut,
     /// A query took too long.
     QueryTimeout,
     /// Waiting for a server took too long.
@@ -92,7 +94,8 @@ const TABLE: &[Row] = &[
     row(Cause::UnknownDatabase, "unknown_database", "3D000", "database does not exist"),
     row(Cause::TooManyClients, "too_many_clients", "53300", "sorry, too many clients already"),
     row(Cause::TooManyWaiting, "too_many_waiting", "53300", "too many clients wait for a server"),
-    row(Cause::LoginTimeout, "login_timeout", "08P01", "canceling authentication due to timeout"),
+    row(Cause::LoginTimeout, "login_timeout", "57014", "canceling authentication due to timeout"),
+    row(Cause::CrowdedOut, "crowded_out", "53300", "too many connections that have not logged in"),
     row(Cause::QueryTimeout, "query_timeout", "57014", "query timeout"),
     row(Cause::QueryWaitTimeout, "query_wait_timeout", "08P01", "query_wait_timeout"),
     row(Cause::ClientIdleTimeout, "client_idle_timeout", "57P05", "client idle timeout"),

@@ -7,7 +7,6 @@
 use refrain_config::AuthMethod;
 use refrain_wire::Header;
 use refrain_wire::back::Status;
-use refrain_wire::startup::{self, MINOR_NEWEST, Opening, Startup};
 use refrain_wire::tag::front;
 use refrain_wire::write::{self, Report};
 
@@ -16,31 +15,20 @@ use crate::auth::{
 };
 use crate::client::{Client, Entrant, Phase};
 use crate::engine::Step;
-use crate::event::{Level, Peer};
+use crate::event::Level;
 use crate::fault::Cause;
 use crate::ids::{Conn, PoolId};
-use crate::roles::Role;
+use crate::lobby::Counted;
+use crate::opening::CONSOLES;
 use crate::settings::{Edit, Setting};
-use crate::shared::{Crowded, PoolShared, client_serial};
+use crate::shared::{Crowded, PoolShared};
 
-/// Databases that are the admin console.
-const CONSOLES: [&str; 2] = ["refrain", "pgbouncer"];
 /// The largest message at the login: PostgreSQL's `PG_MAX_AUTH_TOKEN_LENGTH`.
 const AUTH_BYTES_MAX: u32 = 65_535;
 /// Bits of a process ID that say which connection of a core; those above say which core.
 const CONN_BITS: u32 = 20;
 
 impl Step<'_> {
-    /// A client connected.
-    pub(crate) fn accepted(&mut self, conn: Conn, peer: Peer) {
-        let hub = &mut self.engine.hub;
-        hub.shared.clients.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        let serial = client_serial(&hub.shared);
-        let client = Client::new(serial, conn, peer, &hub.nothing, self.now);
-        self.engine.roles.set(conn, Role::Client(Box::new(client)));
-        self.engine.clients += 1;
-    }
-
     /// What a client says before it is let in.
     pub(crate) fn login_bytes(&mut self, conn: Conn, bytes: &[u8]) {
         let Some(client) = self.engine.roles.client(conn) else { return };
@@ -49,7 +37,7 @@ impl Step<'_> {
         loop {
             let Some(client) = self.engine.roles.client(conn) else { return };
             let used = match client.phase {
-                Phase::Opening => self.opening(conn, &all[at..]),
+                Phase::Opening => self.open(conn, &all[at..]),
                 Phase::Proving(..) => self.proving(conn, &all[at..]),
                 _ => None,
             };
@@ -68,72 +56,12 @@ impl Step<'_> {
     }
 
     /// The first packet. Says how many bytes it took; `None` while it is not all there.
-    fn opening(&mut self, conn: Conn, input: &[u8]) -> Option<usize> {
-        match startup::parse(input) {
-            Ok(None) => None,
-            Err(_) => {
-                self.end_client(conn, Cause::ClientProtocol);
-                None
-            }
-            Ok(Some((opening, used))) => {
-                match opening {
-                    // TLS stands between driver and engine; none is offered yet.
-                    Opening::Ssl | Opening::Gss => {
-                        self.ports.out(conn).push(b'N');
-                        // What came with the request was sent in the hope of encryption (CVE-2021-23222).
-                        if used < input.len() {
-                            self.end_client(conn, Cause::ClientProtocol);
-                            return None;
-                        }
-                    }
-                    Opening::Cancel { pid, key } => {
-                        self.cancel_request(pid, key);
-                        self.remove_client(conn, false);
-                        return None;
-                    }
-                    Opening::Startup(startup) => self.startup(conn, &startup),
-                }
-                Some(used)
-            }
+    fn open(&mut self, conn: Conn, input: &[u8]) -> Option<usize> {
+        let (used, entrant) = self.opening(conn, input)?;
+        if let Some(entrant) = entrant {
+            self.challenge(conn, entrant);
         }
-    }
-
-    fn startup(&mut self, conn: Conn, startup: &Startup<'_>) {
-        if startup.major != 3 {
-            return self.end_client(conn, Cause::ClientVersion);
-        }
-        let max = self.engine.hub.shared.options().general.max_client_conn;
-        let clients = self.engine.hub.shared.clients.load(std::sync::atomic::Ordering::Relaxed);
-        if self.engine.hub.draining {
-            let message = "the database system is shutting down";
-            let report = Report { severity: "FATAL", sqlstate: "57P03", message, hint: "" };
-            return self.refuse_client(conn, Cause::Shutdown, &report);
-        }
-        if clients > max {
-            return self.end_client(conn, Cause::TooManyClients);
-        }
-        self.negotiate(conn, startup);
-        match entrant(startup) {
-            Ok(entrant) => self.challenge(conn, entrant),
-            Err(report) => self.refuse_client(conn, Cause::Login, &report),
-        }
-    }
-
-    /// Tells a client that asked for more than 3.2 what is spoken here.
-    fn negotiate(&mut self, conn: Conn, startup: &Startup<'_>) {
-        let unknown: Vec<&[u8]> = startup
-            .parameters()
-            .map(|(name, _)| name)
-            .filter(|n| n.starts_with(b"_pq_."))
-            .collect();
-        // 3.1 is reserved and never was: whoever asks for it gets 3.0.
-        let minor = if startup.minor >= MINOR_NEWEST { MINOR_NEWEST } else { 0 };
-        if startup.minor > MINOR_NEWEST || !unknown.is_empty() {
-            write::negotiate(self.ports.out(conn), minor, &unknown);
-        }
-        if let Some(client) = self.engine.roles.client(conn) {
-            client.minor = minor;
-        }
+        Some(used)
     }
 
     /// Asks a client to prove who it is.
@@ -161,6 +89,10 @@ impl Step<'_> {
             }
             Ok(Some(h)) if h.tag == front::PASSWORD && h.body <= AUTH_BYTES_MAX => h,
             Ok(None) => return None,
+            Ok(Some(header)) if header.tag != front::PASSWORD => {
+                self.refuse_message(conn, header.tag);
+                return None;
+            }
             Ok(Some(_)) | Err(_) => {
                 self.end_client(conn, Cause::ClientProtocol);
                 return None;
@@ -175,6 +107,18 @@ impl Step<'_> {
         };
         self.proof(conn, entrant, proving.receive(body));
         Some(length)
+    }
+
+    /// A message that proves nothing ends the login, in PostgreSQL's words.
+    fn refuse_message(&mut self, conn: Conn, tag: u8) {
+        let Some(Client { phase: Phase::Proving(_, proving), .. }) = self.engine.roles.client(conn)
+        else {
+            return;
+        };
+        let wanted = if proving.is_sasl() { "SASL" } else { "password" };
+        let message = format!("expected {wanted} response, got message type {tag}");
+        let report = Report { severity: "FATAL", sqlstate: "08P01", message: &message, hint: "" };
+        self.refuse_client(conn, Cause::ClientProtocol, &report);
     }
 
     /// What came of a step of the proof.
@@ -221,13 +165,6 @@ impl Step<'_> {
         self.refuse_client(conn, Cause::Login, &report);
     }
 
-    /// Ends a login with words of its own.
-    pub(crate) fn refuse_client(&mut self, conn: Conn, cause: Cause, report: &Report<'_>) {
-        self.note_client(conn, Level::Warn, cause, report.message.to_owned());
-        write::error(self.ports.out(conn), report);
-        self.remove_client(conn, false);
-    }
-
     /// A client has proved who it is: finds its pool.
     fn enter(&mut self, conn: Conn, entrant: Box<Entrant>, authenticated: Authenticated) {
         // The exchange may have begun before a reload.
@@ -248,6 +185,9 @@ impl Step<'_> {
                 Report { severity: "FATAL", sqlstate: "3D000", message: &message, hint: "" };
             return self.refuse_client(conn, Cause::UnknownDatabase, &report);
         };
+        if !self.count_as(conn, Counted::Client) {
+            return self.end_client(conn, Cause::TooManyClients);
+        }
         if let Err(crowded) = self.engine.hub.shared.admit_client(&shared) {
             return self.refuse_crowded(conn, crowded, &shared);
         }
@@ -407,84 +347,9 @@ fn is_plain(settings: &[Setting]) -> bool {
     })
 }
 
-/// Sorts a startup packet's parameters.
-fn entrant(startup: &Startup<'_>) -> Result<Entrant, Report<'static>> {
-    let invalid = |message| Report { severity: "FATAL", sqlstate: "28000", message, hint: "" };
-    let mut entrant =
-        Entrant { user: String::new(), database: String::new(), settings: Vec::new(), pool: None };
-    let text = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
-    for (name, value) in startup.parameters() {
-        match name {
-            b"user" => entrant.user = text(value),
-            b"database" => entrant.database = text(value),
-            b"options" => options(value, &mut entrant.settings),
-            b"replication" if !matches!(value, b"false" | b"off" | b"no" | b"0") => {
-                return Err(Report {
-                    severity: "FATAL",
-                    sqlstate: "0A000",
-                    message: "replication connections are not pooled",
-                    hint: "Connect to the server directly.",
-                });
-            }
-            b"replication" => {}
-            name if name.starts_with(b"_pq_.") => {}
-            name => entrant.settings.push((name.into(), value.into())),
-        }
-    }
-    if entrant.user.is_empty() {
-        return Err(invalid("no PostgreSQL user name specified in startup packet"));
-    }
-    if entrant.database.is_empty() {
-        entrant.database.clone_from(&entrant.user);
-    }
-    Ok(entrant)
-}
-
-/// Reads `options`: `-c name=value` and `--name=value`, words split at spaces, `\` before a space or itself
-/// (`pg_split_opts`). Anything else is for the server's command line and is left out.
-fn options(text: &[u8], settings: &mut Vec<Setting>) {
-    let mut words = vec![Vec::new()];
-    let mut escaped = false;
-    for &byte in text {
-        match byte {
-            b'\\' if !escaped => escaped = true,
-            b if b.is_ascii_whitespace() && !escaped => words.push(Vec::new()),
-            b => {
-                words.last_mut().unwrap_or(&mut Vec::new()).push(b);
-                escaped = false;
-            }
-        }
-    }
-    let mut words = words.into_iter().filter(|word| !word.is_empty());
-    while let Some(word) = words.next() {
-        let setting = match word.as_slice() {
-            b"-c" => words.next(),
-            [b'-', b'c', rest @ ..] | [b'-', b'-', rest @ ..] => Some(rest.to_vec()),
-            _ => None,
-        };
-        let Some(setting) = setting else { continue };
-        if let Some(at) = setting.iter().position(|&b| b == b'=') {
-            let name: Vec<u8> =
-                setting[..at].iter().map(|&b| if b == b'-' { b'_' } else { b }).collect();
-            settings.push((name.into(), setting[at + 1..].into()));
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn options_are_read_as_postgres_does() {
-        let mut settings = Vec::new();
-        options(br"-c search_path=a,\ b --statement-timeout=5s -cwork_mem=1MB -x", &mut settings);
-        let read: Vec<_> = settings
-            .iter()
-            .map(|(n, v)| format!("{}={}", String::from_utf8_lossy(n), String::from_utf8_lossy(v)))
-            .collect();
-        assert_eq!(read, ["search_path=a, b", "statement_timeout=5s", "work_mem=1MB"]);
-    }
 
     #[test]
     fn a_process_id_says_whose_it_is() {

@@ -311,7 +311,7 @@ impl Step<'_> {
     pub(crate) fn remove_client(&mut self, conn: Conn, gone: bool) {
         let Role::Client(client) = self.engine.roles.take(conn) else { return };
         self.engine.clients -= 1;
-        self.engine.hub.shared.clients.fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
+        self.engine.hub.shared.lobby.go(client.counted, &client.peer, client.serial);
         if let Some(pool) = self.engine.hub.find_pool(client.pool) {
             let shared = pool.shared.clone();
             pool.remove_waiting(conn);

@@ -5,13 +5,14 @@
 //! [`Shared::server_gone`] afterwards. A core that was refused is poked when there is room again.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use refrain_config::{Options, UserSecret};
 
 use crate::auth::{Credential, Like, Password, ScramVerifier, Seed as AuthSeed, Stored};
-use crate::ids::{ClientSerial, Core, EnvId};
+use crate::ids::{ClientSerial, Conn, Core, EnvId};
+use crate::lobby::Lobby;
 use crate::pauses::Pauses;
 use crate::profiles::Environments;
 use crate::registry::{self, Registry};
@@ -51,6 +52,13 @@ pub enum Message {
         pid: u32,
         /// What CancelRequest said.
         key: Box<[u8]>,
+    },
+    /// A connection of yours that has not logged in has to make way for a later one.
+    MakeWay {
+        /// Its number.
+        conn: Conn,
+        /// What it is called: the number may be another's by now.
+        serial: ClientSerial,
     },
     /// A client wants everybody to leave a database.
     Vacate {
@@ -113,8 +121,8 @@ pub struct Shared {
     pub registry: Registry,
     /// How many engines there are.
     pub cores: u16,
-    /// Clients that are logged in or at their login, over all cores.
-    pub clients: AtomicU32,
+    /// Connections of clients, over all cores.
+    pub lobby: Lobby,
     options: RwLock<Arc<Options>>,
     pools: Mutex<HashMap<DatabaseAndUser, Arc<PoolShared>>>,
     credentials: Mutex<HashMap<Box<str>, Option<Credential>>>,
@@ -144,7 +152,7 @@ impl Shared {
         let shared = Self {
             registry: Registry::new(u64::from_le_bytes(nonce), registry::seed(seed)),
             cores,
-            clients: AtomicU32::new(0),
+            lobby: Lobby::default(),
             options: RwLock::new(options),
             pools: Mutex::default(),
             credentials: Mutex::default(),

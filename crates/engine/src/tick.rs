@@ -96,6 +96,10 @@ impl Step<'_> {
             {
                 self.cancel_server(server);
             }
+            if cause == Cause::LoginTimeout {
+                self.engine.hub.shared.lobby.note_timeout();
+                return self.end_login(conn, cause);
+            }
             self.end_client(conn, cause);
         } else if self.engine.hub.draining {
             self.drain_client(conn);

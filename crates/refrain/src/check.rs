@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use refrain_config::{Host, Options};
 
+use crate::descriptors::{self, Shares};
 use crate::embedded;
 use crate::resolve;
 use crate::source::Source;
@@ -28,6 +29,10 @@ pub(crate) fn check(source: &Source, connect: bool, out: &mut dyn Write) -> io::
     };
     let (databases, users) = (options.databases.len(), options.users.len());
     writeln!(out, "{}: no errors; databases: {databases}, users: {users}", source.from)?;
+    let shares = Shares::of(&options, descriptors::limit_after_raise());
+    if let Some(warning) = shares.warning(&options.general) {
+        writeln!(out, "warning: {warning}")?;
+    }
     if connect { reach(&options, out) } else { Ok(true) }
 }
 

@@ -8,11 +8,10 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 use refrain_config::{DriverChoice, LogFormat, LogLevel, PoolMode, Workers};
 use refrain_drive::Address;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::program::Program;
 use crate::source::{From, Overrides, Source};
-use crate::{check, log, program};
+use crate::{check, descriptors, log, program};
 
 /// What cannot work was asked for.
 const USAGE: u8 = 2;
@@ -203,7 +202,7 @@ fn serve(source: &Source, welcome: bool) -> ExitCode {
     };
     log::start(options.general.log_format, options.general.log_level);
     log::abort_on_panic();
-    raise_descriptor_limit();
+    descriptors::raise();
     let outcome = program::start(source.clone(), options).and_then(|program| {
         program.obey_signals()?;
         if welcome {
@@ -236,16 +235,6 @@ fn welcome(program: &Program, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "  PostgreSQL   refrain postgres://user@localhost/dbname serves that instead")?;
     writeln!(out, "  more         refrain --help\n")?;
     out.flush()
-}
-
-/// Each client and each server takes a descriptor, and the usual limit of 1024 is for programs that use
-/// `select`.
-fn raise_descriptor_limit() {
-    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
-    let raised = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
-    if let Err(error) = raised {
-        tracing::warn!(cause = "start", limit = current, "descriptors stay limited: {error}");
-    }
 }
 
 /// Says what is wrong with what was asked for, before there is a log.

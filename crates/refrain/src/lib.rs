@@ -23,6 +23,7 @@ mod guest;
 mod mail;
 mod resolve;
 mod judge;
+mod descriptors;
 mod dial;
 mod embedded;
 mod listen;

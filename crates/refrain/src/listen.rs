@@ -2,14 +2,16 @@
 
 use std::fs;
 use std::io;
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use refrain_config::General;
-use refrain_drive::{Address, Listener};
+use refrain_drive::{Address, Listener, Socket};
 use refrain_engine::event::Core;
+use refrain_engine::shared::Shared;
 
 /// Bound sockets, and the file of the Unix one, removed when this is dropped.
 #[derive(Debug)]
@@ -104,6 +106,26 @@ impl Loads {
     /// Clients of all cores.
     pub(crate) fn total(&self) -> u32 {
         self.0.iter().map(|load| load.load(Relaxed)).fold(0, u32::wrapping_add)
+    }
+}
+
+/// Up to which descriptor clients are accepted.
+#[derive(Clone, Debug)]
+pub(crate) struct Door {
+    pub(crate) shared: Arc<Shared>,
+    /// The system gives out the lowest number that is free: beyond this one, all that clients may have are in use.
+    pub(crate) gate: u32,
+}
+
+impl Door {
+    /// Whether this one is too many; counts it.
+    pub(crate) fn is_shut(&self, socket: &Socket) -> bool {
+        let number = socket.as_fd().as_raw_fd();
+        let shut = u32::try_from(number).is_ok_and(|number| number >= self.gate);
+        if shut {
+            self.shared.lobby.turn_away();
+        }
+        shut
     }
 }
 

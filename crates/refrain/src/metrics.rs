@@ -36,6 +36,7 @@ pub(crate) fn text(state: &State) -> String {
     let snapshots = state.snapshots(PATIENCE);
     let mut text = Text::default();
     program(&mut text, state, &snapshots);
+    logins(&mut text, state);
     pools(&mut text, &snapshots);
     statement_caches(&mut text, &state.files.pools());
     text.0
@@ -65,6 +66,29 @@ fn program(text: &mut Text, state: &State, snapshots: &[Snapshot]) {
     for (name, help, value) in gauges {
         let name = format!("refrain_{name}");
         text.family(&name, "gauge", help);
+        text.sample(&name, &[], value);
+    }
+}
+
+/// Connections that never became clients.
+fn logins(text: &mut Text, state: &State) {
+    let lobby = &state.shared.lobby;
+    let counters = [
+        ("logins_timed_out", "Connections that did not log in in time.", lobby.timed_out()),
+        (
+            "logins_crowded_out",
+            "Connections that had not logged in and had to make way for later ones.",
+            lobby.crowded_out(),
+        ),
+        (
+            "connections_turned_away",
+            "Connections closed at once for want of file descriptors.",
+            lobby.turned_away(),
+        ),
+    ];
+    for (name, help, value) in counters {
+        let name = format!("refrain_{name}_total");
+        text.family(&name, "counter", help);
         text.sample(&name, &[], value);
     }
 }

@@ -18,11 +18,12 @@ use refrain_engine::{Engine, Ports};
 use crate::admin;
 use crate::clock::Clock;
 use crate::core::Worker;
+use crate::descriptors::{self, Shares};
 use crate::dial::Dialer;
 use crate::embedded::{Embedded, Files};
 use crate::http;
 use crate::judge::{self, Bench};
-use crate::listen::{self, Loads, SocketFile};
+use crate::listen::{self, Door, Loads, SocketFile};
 use crate::mail::Post;
 use crate::operator::{Operator, Order};
 use crate::resolve::Resolver;
@@ -96,6 +97,9 @@ pub fn start(source: Source, options: Options) -> io::Result<Program> {
     let post = Arc::new(Post::new(kernels.iter().map(Driver::waker)));
     let resolver = Resolver::new(Arc::clone(&post));
     let shared = Shared::new(Arc::clone(&options), cores, &mut fill_random);
+    let shares = Shares::of(&options, descriptors::limit());
+    shared.lobby.set_room(shares.room());
+    let door = Door { shared: Arc::clone(&shared), gate: shares.gate() };
     let loads = Loads::new(usize::from(cores));
     let (orders, ordered) = mpsc::channel();
     let (questions, asked) = mpsc::channel();
@@ -114,7 +118,10 @@ pub fn start(source: Source, options: Options) -> io::Result<Program> {
         flags: Flags::default(),
     });
     announce(&state, &kernels, metrics.as_ref().map(|bound| bound.address));
-    let parts = Parts { state: &state, loads: &loads, questions, bench, orders: &orders };
+    if let Some(warning) = shares.warning(&options.general) {
+        tracing::warn!(cause = "start", "{warning}");
+    }
+    let parts = Parts { state: &state, loads: &loads, door, questions, bench, orders: &orders };
     let threads = start_workers(parts, kernels, std::mem::take(&mut listeners.sockets))?;
     admin::open(Arc::clone(&state), orders.clone(), asked)?;
     let metrics_address = metrics.as_ref().map(|bound| bound.address);
@@ -188,6 +195,7 @@ fn announce(state: &State, kernels: &[Kernel], metrics: Option<SocketAddr>) {
 struct Parts<'a> {
     state: &'a Arc<State>,
     loads: &'a Loads,
+    door: Door,
     questions: Sender<admin::Question>,
     bench: Bench,
     orders: &'a Sender<Order>,
@@ -218,7 +226,7 @@ fn start_workers(
 fn seat(parts: &Parts<'_>, core: Core) -> impl FnOnce() -> Seat + Send + use<> {
     let (state, loads) = (Arc::clone(parts.state), parts.loads.clone());
     let (questions, orders) = (parts.questions.clone(), parts.orders.clone());
-    let bench = parts.bench.clone();
+    let (bench, door) = (parts.bench.clone(), parts.door.clone());
     move || Seat {
         core,
         clock: state.clock,
@@ -227,6 +235,7 @@ fn seat(parts: &Parts<'_>, core: Core) -> impl FnOnce() -> Seat + Send + use<> {
         dialer: Dialer::new(core, Arc::clone(&state.resolver)),
         embedded: Embedded::new(core, Arc::clone(&state.post), Arc::clone(&state.files)),
         loads,
+        door,
         links: Links {
             outgoing: state.post.cores().map(|_| Vec::new()).collect(),
             post: Arc::clone(&state.post),

@@ -20,7 +20,7 @@ use crate::dial::Dialer;
 use crate::embedded::Embedded;
 use crate::guest::Done;
 use crate::judge::Bench;
-use crate::listen::Loads;
+use crate::listen::{Door, Loads};
 use crate::mail::{Mail, Post};
 use crate::operator::Order;
 
@@ -33,6 +33,7 @@ pub(crate) struct Seat {
     pub(crate) dialer: Dialer,
     pub(crate) embedded: Embedded,
     pub(crate) loads: Loads,
+    pub(crate) door: Door,
     pub(crate) links: Links,
     /// Servers on their way to another core, until the kernel has let go of them.
     pub(crate) leaving: HashMap<Token, Leaving>,
@@ -99,6 +100,8 @@ impl Seat {
                 }
             }
             Happened::Detached { token, socket } => self.depart(token, socket),
+            // Turned away before it costs anything: it is closed as it is dropped.
+            Happened::Accepted { socket, .. } if self.door.is_shut(&socket) => {}
             Happened::Accepted { socket, peer, .. } => {
                 let core = self.loads.choose();
                 let mail = Mail::Accepted { socket, peer };

@@ -6,7 +6,6 @@
 //!   clean; no statement that a client is counted for; and after a stop nothing at all.
 
 use refrain_engine::event::Command;
-use std::sync::atomic::Ordering::Relaxed;
 
 use crate::net::Peer;
 use crate::world::World;
@@ -71,7 +70,7 @@ impl World {
     fn check_clients(&mut self) {
         let counts: Vec<usize> = self.seats.iter().map(|seat| seat.engine.client_count()).collect();
         if counts.iter().any(|count| *count > 0) {
-            let counted = self.shared.clients.load(Relaxed);
+            let counted = self.shared.lobby.total();
             self.violate("leaks", || {
                 format!("clients are counted that have left: {counts:?}, {counted}")
             });
@@ -141,7 +140,7 @@ impl World {
             let counts = (one.clients, one.servers);
             self.violate("leaks", || format!("{counts:?} are counted for {:?}", one.text));
         }
-        let counted = self.shared.clients.load(Relaxed);
+        let counted = self.shared.lobby.total();
         if counted > 0 {
             self.violate("leaks", || format!("{counted} clients are counted after a stop"));
         }

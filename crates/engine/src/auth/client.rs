@@ -180,6 +180,11 @@ impl Proving {
         Step::Send(request, Self { credential: credential.clone(), awaits })
     }
 
+    /// Whether a message of SASL is to come, and not a password.
+    pub fn is_sasl(&self) -> bool {
+        !matches!(self.awaits, Awaits::Password | Awaits::Md5 { .. })
+    }
+
     /// Takes the body of a `p` message: what follows its length.
     pub fn receive(self, body: &[u8]) -> Step {
         let Self { credential, awaits } = self;

@@ -46,3 +46,4 @@ mod autoprepare_stale;
 mod autoprepare_errors;
 mod autoprepare_limits;
 mod coverage;
+mod door;

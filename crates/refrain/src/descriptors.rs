@@ -1,0 +1,120 @@
+//! File descriptors: how many this process may have, and for whom they are kept.
+//!
+//! Clients come without being asked, and each takes one. What is theirs is bounded, so that servers, the
+//! console's answers and metrics never lack one.
+
+use refrain_config::{Database, General, Options};
+use refrain_engine::lobby::Limits;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// What is not a client's or server's: listeners, drivers, the log, name look-ups, and those who ask for metrics.
+const OTHERS: u32 = 128;
+
+/// How the descriptors of a process are shared out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shares {
+    /// All there can be.
+    limit: u32,
+    /// Of these, what is kept for servers and others.
+    kept: u32,
+}
+
+impl Shares {
+    /// How `limit` descriptors are shared out under these options. At most a quarter is kept.
+    pub(crate) fn of(options: &Options, limit: u32) -> Self {
+        Self { limit, kept: servers(options).saturating_add(OTHERS).min(limit / 4) }
+    }
+
+    /// A descriptor of this number is no client's: all below are in use, and those from here on are kept.
+    pub(crate) fn gate(self) -> u32 {
+        self.limit - self.kept
+    }
+
+    /// Connections of clients. What is kept is taken off twice: it may be open below the gate, and has to have room
+    /// above it.
+    pub(crate) fn room(self) -> u32 {
+        self.gate() - self.kept
+    }
+
+    /// What comes of the limits that were configured.
+    pub(crate) fn limits(self, general: &General) -> Limits {
+        Limits::within(self.room(), general)
+    }
+
+    /// What somebody should know who has configured more than there can be.
+    pub(crate) fn warning(self, general: &General) -> Option<String> {
+        let Limits { clients, logins } = self.limits(general);
+        let (limit, most) = (self.limit, general.max_client_conn);
+        (clients < most || logins < general.max_login_conn).then(|| {
+            format!(
+                "{limit} file descriptors are room for {clients} clients (max_client_conn is {most}) and {logins} \
+                 that log in (max_login_conn is {}): raise the limit (ulimit -n, LimitNOFILE)",
+                general.max_login_conn
+            )
+        })
+    }
+}
+
+/// Servers of the pools that are known by name, as many as there may be.
+fn servers(options: &Options) -> u32 {
+    let of_database = |database: &Database| {
+        let size = |user: &str| {
+            let pool = options.pool(&database.name, user).map(|pool| pool.options);
+            pool.map_or(0, |pool| pool.pool_size.saturating_add(pool.reserve_pool_size))
+        };
+        let all = options.users.iter().map(|user| size(&user.name)).fold(0, u32::saturating_add);
+        all.max(size("")).min(database.max_connections.unwrap_or(u32::MAX))
+    };
+    options.databases.iter().map(of_database).fold(0, u32::saturating_add)
+}
+
+/// How many this process may have now.
+pub(crate) fn limit() -> u32 {
+    number(getrlimit(Resource::Nofile).current)
+}
+
+/// How many it may have once [`raise`] was called.
+pub(crate) fn limit_after_raise() -> u32 {
+    number(getrlimit(Resource::Nofile).maximum)
+}
+
+fn number(limit: Option<u64>) -> u32 {
+    limit.and_then(|limit| u32::try_from(limit).ok()).unwrap_or(u32::MAX).min(i32::MAX as u32)
+}
+
+/// Lets the process have as many as it may give itself: the usual limit of 1024 is for programs that use `select`.
+pub(crate) fn raise() {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let raised = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
+    if let Err(error) = raised {
+        tracing::warn!(cause = "start", limit = current, "descriptors stay limited: {error}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_is_not_for_clients() {
+        let options = Options::from_url("postgres://localhost/app?pool_size=30").unwrap();
+        let shares = Shares::of(&options, 1024);
+        let kept = 30 * u32::try_from(options.databases.len()).unwrap() + OTHERS;
+        assert_eq!((shares.gate(), shares.room()), (1024 - kept, 1024 - 2 * kept));
+        let Limits { clients, logins } = shares.limits(&options.general);
+        assert!(clients + logins < shares.room() && logins == shares.room() / 4);
+        let warning = shares.warning(&options.general).unwrap();
+        assert!(warning.contains("max_client_conn is 10000"), "{warning}");
+        assert_eq!(Shares::of(&options, 1 << 20).warning(&options.general), None);
+    }
+
+    #[test]
+    fn few_descriptors_are_shared_out_all_the_same() {
+        let options = Options::from_url("postgres://localhost/app?pool_size=1000").unwrap();
+        for limit in [0, 1, 64, 100, 1000] {
+            let shares = Shares::of(&options, limit);
+            let Limits { clients, logins } = shares.limits(&options.general);
+            assert!(shares.room() >= limit / 2 && clients >= 1 && logins >= 1);
+        }
+    }
+}
