@@ -24,6 +24,8 @@ refrain postgres://app:secret@db.example/shop?pool_size=40
 The user and the password of the URL are those by which clients log in, and with which Refrain logs in to the server.
 Without a password clients are trusted, under any name, and so the server has to trust Refrain; a user without a
 password is the one all servers are logged in to as. Clients reach every database of the server under its name.
+Whoever may list processes sees the password there: it may as well be in a file (`--password-file FILE`), in the environment
+(`REFRAIN_PASSWORD`), or in the whole URL there (`REFRAIN_URL`, where the command line names none).
 Any option of the first two tables below may be set in the query, as well as the keys of a database, such
 as `application_name`. A Unix socket is `postgres:///shop?host=/run/postgresql`.
 

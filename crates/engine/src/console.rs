@@ -13,6 +13,7 @@ use crate::engine::Step;
 use crate::event::Action;
 use crate::fault::Cause;
 use crate::ids::{ClientSerial, Conn};
+use crate::inbox::Rest;
 use crate::lobby::Counted;
 
 /// What collectors read the console's dialect from. The form is PgBouncer's.
@@ -92,7 +93,8 @@ impl Step<'_> {
     /// What a client of the console says. One question at a time: the next is read when the last was answered.
     pub(crate) fn console_bytes(&mut self, conn: Conn, bytes: &[u8]) {
         let Some(client) = self.engine.roles.client(conn) else { return };
-        let all = client.inbox.join(bytes);
+        let skipped = client.inbox.take_rest(bytes);
+        let all = client.inbox.join(&bytes[skipped..]);
         let mut at = 0;
         while let Some(used) = self.console_message(conn, &all[at..]) {
             at += used;
@@ -114,7 +116,8 @@ impl Step<'_> {
         let header = match Header::parse(input) {
             Ok(None) => return None,
             Ok(Some(header)) if header.body <= QUESTION_BYTES_MAX => header,
-            Ok(Some(_)) | Err(_) => {
+            Ok(Some(header)) => return self.too_long(conn, &header, input.len()),
+            Err(_) => {
                 self.end_client(conn, Cause::ClientProtocol);
                 return None;
             }
@@ -139,6 +142,21 @@ impl Step<'_> {
             _ => {}
         }
         Some(header.message_bytes())
+    }
+
+    /// Refuses a message that is too long. What is to come of it is dropped as it comes. Says how much is here.
+    fn too_long(&mut self, conn: Conn, header: &Header, here: usize) -> Option<usize> {
+        let length = header.message_bytes();
+        let client = self.engine.roles.client(conn)?;
+        client.inbox.expect(length.saturating_sub(here), Rest::Nowhere);
+        let message = format!("a command of the console has at most {QUESTION_BYTES_MAX} bytes");
+        let report = Report { severity: "ERROR", sqlstate: "54000", message: &message, hint: "" };
+        let out = self.ports.out(conn);
+        write::error(out, &report);
+        if header.tag == front::QUERY {
+            write::ready(out, Status::Idle);
+        }
+        Some(length.min(here))
     }
 
     fn question(&mut self, conn: Conn, body: &[u8]) {

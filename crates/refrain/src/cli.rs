@@ -1,5 +1,6 @@
 //! The command line.
 
+use std::env;
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -10,8 +11,8 @@ use refrain_config::{DriverChoice, LogFormat, LogLevel, PoolMode, Workers};
 use refrain_drive::Address;
 
 use crate::program::Program;
-use crate::source::{From, Overrides, Source};
-use crate::{check, descriptors, log, program};
+use crate::source::{From, Overrides, PasswordFrom, Source};
+use crate::{check, descriptors, log, program, source};
 
 /// What cannot work was asked for.
 const USAGE: u8 = 2;
@@ -32,6 +33,11 @@ Examples:
   The same with a limit of ten server connections, for other machines as well:
       refrain postgres://app:secret@db.internal/app --pool-size 10 --listen 0.0.0.0:6432
 
+  The password kept out of the list of processes: in a file, or in the environment (REFRAIN_PASSWORD; or the
+  whole URL as REFRAIN_URL):
+      refrain postgres://app@db.internal/app --password-file /etc/refrain/password
+      REFRAIN_URL=postgres://app:secret@db.internal/app refrain
+
   With a file, for several databases and users; checked first:
       refrain check --connect refrain.toml
       refrain refrain.toml
@@ -51,7 +57,7 @@ struct CommandLine {
     #[command(subcommand)]
     action: Option<Action>,
     /// URL of the server (postgres://user:password@host:port/dbname) or of an SQLite file (sqlite:path), or
-    /// a configuration file [default: sqlite:./refrain.db]
+    /// a configuration file [default: REFRAIN_URL of the environment, else sqlite:./refrain.db]
     #[arg(value_name = "URL | FILE")]
     target: Option<String>,
     #[command(flatten)]
@@ -65,6 +71,9 @@ enum Action {
         /// URL of the server, or a configuration file.
         #[arg(value_name = "URL | FILE")]
         target: String,
+        /// File with the password of the URL's user
+        #[arg(long, value_name = "FILE")]
+        password_file: Option<PathBuf>,
         /// Also resolve each server's name and connect to it.
         #[arg(long)]
         connect: bool,
@@ -77,6 +86,9 @@ enum Action {
 /// What the command line says goes before what the file says.
 #[derive(Debug, Args)]
 struct Flags {
+    /// File with the password of the URL's user: a command line is for everybody to see who may list processes
+    #[arg(long, value_name = "FILE")]
+    password_file: Option<PathBuf>,
     /// Address to accept clients on; may be given several times [default: 127.0.0.1:6432]
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Vec<SocketAddr>,
@@ -171,7 +183,16 @@ impl Flags {
             log_level: self.log_level,
             metrics_listen: self.metrics_listen.map(|OrOff(address)| address),
             insecure_trust: self.insecure_trust,
+            password: password_from(self.password_file),
         }
+    }
+}
+
+fn password_from(file: Option<PathBuf>) -> PasswordFrom {
+    match file {
+        Some(file) => PasswordFrom::File(file),
+        None if env::var_os(source::PASSWORD).is_some() => PasswordFrom::Environment,
+        None => PasswordFrom::Url,
     }
 }
 
@@ -179,8 +200,9 @@ impl Flags {
 pub fn run() -> ExitCode {
     let CommandLine { action, target, flags } = CommandLine::parse();
     match (action, target) {
-        (Some(Action::Check { target, connect, insecure_trust }), _) => {
-            let overrides = Overrides { insecure_trust, ..Overrides::default() };
+        (Some(Action::Check { target, password_file, connect, insecure_trust }), _) => {
+            let password = password_from(password_file);
+            let overrides = Overrides { insecure_trust, password, ..Overrides::default() };
             let source = Source { from: From::parse(&target), overrides };
             match check::check(&source, connect, &mut io::stdout().lock()) {
                 Ok(true) => ExitCode::SUCCESS,
@@ -188,6 +210,7 @@ pub fn run() -> ExitCode {
             }
         }
         (None, target) => {
+            let target = target.or_else(|| env::var(source::TARGET).ok());
             let from = From::parse(target.as_deref().unwrap_or(OWN_DATABASE));
             serve(&Source { from, overrides: flags.overrides() }, target.is_none())
         }

@@ -7,11 +7,18 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use refrain_config::General;
 use refrain_drive::{Address, Listener, Socket};
 use refrain_engine::event::Core;
 use refrain_engine::shared::Shared;
+
+/// How long an address may be in use by a program that is gone.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// Time between two attempts.
+const RETRY: Duration = Duration::from_millis(20);
 
 /// Bound sockets, and the file of the Unix one, removed when this is dropped.
 #[derive(Debug)]
@@ -51,7 +58,8 @@ pub(crate) fn bind(general: &General) -> io::Result<Listeners> {
     let (mut sockets, mut addresses) = (Vec::new(), Vec::new());
     for address in &general.listen {
         let address = Address::Tcp(*address);
-        let socket = Listener::bind(&address, backlog).map_err(named(&address))?;
+        let bound = patiently(|| Listener::bind(&address, backlog));
+        let socket = bound.map_err(named(&address))?;
         addresses.push(socket.local().map_err(named(&address))?);
         sockets.push(socket);
     }
@@ -59,12 +67,29 @@ pub(crate) fn bind(general: &General) -> io::Result<Listeners> {
     if let Some(dir) = &general.unix_socket_dir {
         let path = socket_path(dir, addresses.first());
         let address = Address::Unix(path.clone());
-        sockets.push(Listener::bind(&address, backlog).map_err(named(&address))?);
+        let bound = patiently(|| Listener::bind(&address, backlog));
+        sockets.push(bound.map_err(named(&address))?);
         file = SocketFile(Some(path.clone()));
         fs::set_permissions(&path, fs::Permissions::from_mode(0o777)).map_err(named(&address))?;
         addresses.push(address);
     }
     Ok(Listeners { sockets, addresses, file })
+}
+
+/// Tries again for a while where the address is in use: a program that was killed keeps its sockets until the kernel
+/// has ended what io_uring was doing with them.
+pub(crate) fn patiently<T>(mut bind: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    let start = Instant::now();
+    loop {
+        match bind() {
+            Err(error)
+                if error.kind() == io::ErrorKind::AddrInUse && start.elapsed() < PATIENCE =>
+            {
+                thread::sleep(RETRY);
+            }
+            bound => return bound,
+        }
+    }
 }
 
 /// The name that libpq looks for, by the port of the first TCP address.

@@ -1,5 +1,6 @@
 //! Where the options come from: a URL or a file, and then the command line.
 
+use std::env;
 use std::fmt;
 use std::fs;
 use std::net::SocketAddr;
@@ -9,6 +10,10 @@ use refrain_config::{DriverChoice, LogFormat, LogLevel, Options, PoolMode, PoolO
 
 /// What the URL of an SQLite file begins with.
 const SQLITE: &str = "sqlite:";
+/// The variable of the environment with the URL's password.
+pub(crate) const PASSWORD: &str = "REFRAIN_PASSWORD";
+/// The variable of the environment with the URL or file, where the command line has none.
+pub(crate) const TARGET: &str = "REFRAIN_URL";
 
 /// Where the options come from. Read at the start and at every reload.
 #[derive(Clone, Debug)]
@@ -47,10 +52,64 @@ pub struct Overrides {
     pub log_format: Option<LogFormat>,
     /// Least important lines of the log.
     pub log_level: Option<LogLevel>,
+    /// Where the password is that the URL does not have.
+    pub password: PasswordFrom,
     /// Where metrics are served; `Some(None)` is nowhere.
     pub metrics_listen: Option<Option<SocketAddr>>,
     /// Whether clients of other machines may be trusted, whatever the file says.
     pub insecure_trust: bool,
+}
+
+/// Where the password of a URL is. The command line is for everybody to see who may list processes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum PasswordFrom {
+    /// In the URL, or there is none.
+    #[default]
+    Url,
+    /// In a file, without the end of its line.
+    File(PathBuf),
+    /// In the environment, under [`PASSWORD`].
+    Environment,
+}
+
+impl PasswordFrom {
+    /// Reads it anew; `None` where it is for the URL to say.
+    fn read(&self) -> Result<Option<String>, String> {
+        let password = match self {
+            Self::Url => return Ok(None),
+            Self::File(path) => {
+                let name = path.display();
+                let text = fs::read_to_string(path).map_err(|error| format!("{name}: {error}"))?;
+                let line = text.strip_suffix('\n').unwrap_or(&text);
+                line.strip_suffix('\r').unwrap_or(line).to_owned()
+            }
+            Self::Environment => {
+                env::var(PASSWORD).map_err(|error| format!("{PASSWORD}: {error}"))?
+            }
+        };
+        // As in a URL: an unset variable must not turn into "no password".
+        if password.is_empty() {
+            return Err(
+                "expected a password (leave the file or variable out if there is none)".into()
+            );
+        }
+        Ok(Some(password))
+    }
+}
+
+/// The URL with a password, as the option it is.
+fn with_password(url: &str, password: &str) -> String {
+    let encoded: String = password.bytes().map(|byte| format!("%{byte:02X}")).collect();
+    let separator = if url.contains('?') { '&' } else { '?' };
+    format!("{url}{separator}password={encoded}")
+}
+
+fn has_password(url: &str) -> bool {
+    let (place, query) = url.split_once('?').unwrap_or((url, ""));
+    let rest = place.split_once("://").map_or(place, |(_, rest)| rest);
+    let authority = rest.split('/').next().unwrap_or_default();
+    let login = authority.rsplit_once('@').map_or("", |(login, _)| login);
+    login.contains(':') || query.split('&').any(|pair| pair.starts_with("password="))
 }
 
 impl From {
@@ -89,7 +148,22 @@ impl Source {
     /// All that is wrong, for whoever wrote it.
     pub fn load(&self) -> Result<Options, String> {
         let (read, place) = match &self.from {
-            From::Url(url) => (Options::from_url(url), String::new()),
+            From::Url(url) => {
+                let password = match &self.overrides.password {
+                    PasswordFrom::File(_) if has_password(url) => {
+                        return Err("the URL has a password already".to_owned());
+                    }
+                    _ if has_password(url) => None,
+                    place => place.read()?,
+                };
+                let whole = password.map(|password| with_password(url, &password));
+                (Options::from_url(whole.as_deref().unwrap_or(url)), String::new())
+            }
+            From::File(_) if matches!(self.overrides.password, PasswordFrom::File(_)) => {
+                return Err(
+                    "a password file goes with a URL; a configuration file has its own".into()
+                );
+            }
             From::File(path) => {
                 let name = path.display();
                 let text = fs::read_to_string(path).map_err(|error| format!("{name}: {error}"))?;
@@ -165,6 +239,33 @@ mod tests {
         assert_eq!(shown("postgres://db"), "postgres://db");
         assert_eq!(shown("sqlite:./app.db?password=pw"), "sqlite:./app.db");
         assert_eq!(shown("refrain.toml"), "refrain.toml");
+    }
+
+    #[test]
+    fn a_password_may_come_from_a_file() {
+        let path = env::temp_dir().join(format!("refrain-password-{}", std::process::id()));
+        let load = |url: &str| {
+            let password = PasswordFrom::File(path.clone());
+            let overrides = Overrides { password, ..Overrides::default() };
+            Source { from: From::parse(url), overrides }.load()
+        };
+        let plain = |options: &Options| {
+            let password = options.databases[0].server.password.as_ref();
+            password.map(|password| password.expose().to_owned())
+        };
+        assert!(load("postgres://me@h/d").unwrap_err().contains("No such file"));
+        fs::write(&path, "p&w/ 'ü%\n").unwrap();
+        for url in ["postgres://me@h/d", "postgres://me@h/d?pool_size=3"] {
+            let options = load(url).unwrap();
+            assert_eq!(plain(&options).as_deref(), Some("p&w/ 'ü%"));
+            assert_eq!(options.general.auth, refrain_config::AuthMethod::Scram);
+        }
+        for url in ["postgres://me:pw@h/d", "postgres://me@h/d?password=pw", "refrain.toml"] {
+            assert!(load(url).is_err(), "{url}");
+        }
+        fs::write(&path, "\n").unwrap();
+        assert!(load("postgres://me@h/d").unwrap_err().contains("expected a password"));
+        fs::remove_file(&path).unwrap();
     }
 
     #[test]

@@ -24,6 +24,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
+use crate::listen;
 use crate::metrics;
 use crate::state::State;
 
@@ -60,7 +61,7 @@ pub(crate) struct Bound {
 /// What the system says, with the address.
 pub(crate) fn bind(address: SocketAddr) -> io::Result<Bound> {
     let failed = |error| io::Error::other(format!("cannot serve metrics on {address}: {error}"));
-    let listener = TcpListener::bind(address).map_err(failed)?;
+    let listener = listen::patiently(|| TcpListener::bind(address)).map_err(failed)?;
     listener.set_nonblocking(true).map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
     Ok(Bound { listener, address })

@@ -213,7 +213,7 @@ fn questions_may_come_with_the_login_and_have_a_length() {
     assert_eq!(eager.ready().words(), "T D(7) C(SELECT 1) Z(I)");
     let mut long = proxy.console();
     long.write(b"Q\x10\x00\x00\x00select");
-    assert_eq!(long.rest().code(), "08P01");
+    assert_eq!(long.ready().words(), "E(54000) Z(I)");
     assert_eq!(proxy.console().value("select 8"), "8");
 }
 
@@ -386,4 +386,21 @@ fn everything_can_be_shown() {
     assert_eq!(proxy.show_of("clients", database).len(), 1);
     assert_eq!(proxy.show_of("servers", database).len(), 1);
     assert_eq!(proxy.show_of("pools", database)[0]["pool_mode"], "transaction");
+}
+
+#[test]
+fn a_command_that_is_too_long_is_refused_and_the_session_goes_on() {
+    let proxy = over_15().start();
+    let mut console = proxy.console();
+    for length in [64 << 10, 100_000, 5 << 20] {
+        let long = query(&format!("show {}", "x".repeat(length)));
+        // One after the other, and in one write.
+        assert_eq!(console.ask(std::slice::from_ref(&long)).words(), "E(54000) Z(I)");
+        console.send(&[long, query("show version")]);
+        assert_eq!(console.ready().words(), "E(54000) Z(I)");
+        assert!(console.ready().error().is_none());
+    }
+    // The longest that is read.
+    let unknown = format!("show {}", "x".repeat((64 << 10) - 6));
+    assert_eq!(console.query(&unknown).code(), "42601");
 }

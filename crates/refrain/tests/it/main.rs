@@ -37,6 +37,7 @@ mod console;
 mod kernels;
 mod metrics;
 mod log;
+mod start;
 mod statements;
 mod syncs;
 mod embedded;
