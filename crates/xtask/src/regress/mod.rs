@@ -40,38 +40,54 @@ const SETTINGS: &[(&str, &str)] = &[
     ("autovacuum", "off"),
 ];
 
+/// What has the server do without plans for values.
+const GENERIC_PLANS: (&str, &str) = ("plan_cache_mode", "force_generic_plan");
+
 /// How.
 #[derive(Args, Clone, Copy, Debug)]
 pub struct Arguments {
     /// Have every simple query prepared, from its first time on.
     #[arg(long)]
     autoprepare: bool,
+    /// Have the server keep a plan for all values of each statement, from its first execution on: straight and through
+    /// the proxy.
+    #[arg(long)]
+    generic_plans: bool,
+}
+
+impl Arguments {
+    /// The settings of the servers.
+    fn settings(self) -> Vec<(&'static str, &'static str)> {
+        let more = self.generic_plans.then_some(GENERIC_PLANS);
+        SETTINGS.iter().copied().chain(more).collect()
+    }
 }
 
 /// Runs the suites both ways; whether nothing differs that may not.
 pub fn run(arguments: &Arguments) -> Result<bool> {
     let regression = provision::regression()?;
     let program = suite::built("refrain", "refrain")?;
-    let straight = straight(&regression, "direct")?;
+    let straight = straight(&regression, arguments, "direct")?;
     let proxied = proxied(&regression, &program, arguments)?;
     let autoprepare = arguments.autoprepare;
     let mut found = differences(&straight, &proxied)?;
     if found.iter().any(|difference| difference.reason(autoprepare).is_none()) {
-        let again = differences(&self::straight(&regression, "direct-again")?, &proxied)?;
+        let again =
+            differences(&self::straight(&regression, arguments, "direct-again")?, &proxied)?;
         found.retain(|difference| again.iter().any(|other| other.file == difference.file));
     }
     Ok(report(fs::read_dir(straight)?.count(), &found, autoprepare))
 }
 
 /// Results of the suites with nothing between.
-fn straight(regression: &Regression, name: &str) -> Result<PathBuf> {
-    let cluster = Cluster::start(Version::V15, SETTINGS)?;
+fn straight(regression: &Regression, arguments: &Arguments, name: &str) -> Result<PathBuf> {
+    let cluster = Cluster::start(Version::V15, &arguments.settings())?;
     pg_regress::run(regression, &cluster, cluster.port(), name)
 }
 
 /// Results of the suites through the proxy.
 fn proxied(regression: &Regression, program: &Path, arguments: &Arguments) -> Result<PathBuf> {
-    let cluster = Cluster::start(Version::V15, SETTINGS)?;
+    let cluster = Cluster::start(Version::V15, &arguments.settings())?;
     let metrics = free_port()?;
     let mut configuration = proxy::over(&cluster, "session", POOL_SIZE);
     configuration.insert_str(0, &format!("metrics_listen = \"127.0.0.1:{metrics}\"\n"));
