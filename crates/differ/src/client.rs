@@ -103,6 +103,8 @@ pub struct Peers {
     pub direct: String,
     /// Added to the names of both databases.
     pub suffix: String,
+    /// Encoding of the databases, where they are to be made.
+    pub encoding: String,
     /// User name on both.
     pub user: String,
     /// How long a reply may take.
@@ -306,7 +308,8 @@ impl Client {
                 false => frame,
                 true => {
                     tally.uses[MASKS.len() + 10] += 1;
-                    let next = self.read_proxied().unwrap_or(frame);
+                    let more = (frame.tag == b'T').then(|| self.read_proxied().ok()).flatten();
+                    let next = more.unwrap_or(frame);
                     if next.tag != b'E' {
                         return Err(Stop::Passed);
                     }
@@ -416,10 +419,12 @@ fn param_difference(
     format!("at ReadyForQuery: {}", differ.join(", "))
 }
 
-/// True for columns in the place of an error that a value leads to.
+/// True for what comes in the place of an error that a constant leads to.
 fn folds_late(expected: &Expected, proxied: &Frame) -> bool {
-    let wrong = expected.frame.tag == b'E' && expected.frame.field(b'C').starts_with(b"22");
-    wrong && expected.answers == b'Q' && proxied.tag == b'T'
+    let (code, message) = (expected.frame.field(b'C'), expected.frame.field(b'M'));
+    let wrong = code.starts_with(b"22") || message.starts_with(b"cannot convert infinity");
+    let late = matches!(proxied.tag, b'T' | b'C');
+    expected.frame.tag == b'E' && wrong && expected.answers == b'Q' && late
 }
 
 fn describe_failed_early(now: &Frame, next: Option<&Expected>, proxied: &Frame) -> bool {

@@ -28,6 +28,7 @@ pub struct Outcome {
 /// An episode while it runs.
 pub struct Episode<'a> {
     plan: &'a Plan,
+    admin: &'a mut Admin,
     /// The clients, by number; `None` before they have connected.
     pub clients: Vec<Option<Client>>,
     cuts: Rng,
@@ -43,7 +44,7 @@ pub fn generate(plan: &Plan, admin: &mut Admin, seed: u64) -> Result<Outcome, St
     let mut queries = Queries::new(seed);
     let clients = 1 + generator.rng().below(plan.clients);
     admin.reset(plan.clients, plan.servers)?;
-    let mut episode = Episode::new(plan, clients, seed);
+    let mut episode = Episode::new(plan, admin, clients, seed);
     while episode.outcome.stop.is_none() && episode.outcome.segments < plan.length {
         let step = match plan.queries {
             true => queries.next(&episode.clients, plan.pool_size),
@@ -65,7 +66,7 @@ pub fn replay(
     steps: &[Step],
 ) -> Result<Outcome, String> {
     admin.reset(plan.clients, plan.servers)?;
-    let mut episode = Episode::new(plan, plan.clients, seed);
+    let mut episode = Episode::new(plan, admin, plan.clients, seed);
     for step in steps {
         if episode.outcome.stop.is_none() {
             episode.run(step.clone());
@@ -75,9 +76,10 @@ pub fn replay(
 }
 
 impl<'a> Episode<'a> {
-    fn new(plan: &'a Plan, clients: usize, seed: u64) -> Self {
+    fn new(plan: &'a Plan, admin: &'a mut Admin, clients: usize, seed: u64) -> Self {
         Self {
             plan,
+            admin,
             clients: (0..clients).map(|_| None).collect(),
             cuts: Rng::new(!seed),
             outcome: Outcome::default(),
@@ -90,6 +92,7 @@ impl<'a> Episode<'a> {
                 self.connect(*client, *polite, params).map(|()| true)
             }
             Step::Send(sends) => self.send(sends),
+            Step::Outside(sql) => self.outside(sql),
         };
         let ran = !matches!(result, Ok(false));
         if ran {
@@ -110,6 +113,14 @@ impl<'a> Episode<'a> {
         let (tally, features) = (&mut self.outcome.tally, &self.plan.features);
         self.clients[client] = Some(Client::open(&self.plan.peers, params, tally, features)?);
         Ok(())
+    }
+
+    /// False while somebody has a transaction, which may hold what the command waits for.
+    fn outside(&mut self, sql: &[u8]) -> Result<bool, Stop> {
+        if !schedule::holders(&self.clients).is_empty() {
+            return Ok(false);
+        }
+        self.admin.outside(sql).map(|()| true).map_err(Stop::Broken)
     }
 
     /// False if the step cannot be run as things are.

@@ -20,13 +20,16 @@ const fn feature(name: &'static str, default: bool, doc: &'static str) -> Featur
 }
 
 /// All features.
-pub const FEATURES: [Feature; 24] = [
+pub const FEATURES: [Feature; 27] = [
     feature("set-reported", true, "SET, RESET, SET LOCAL of settings the server reports"),
     feature("set-unreported", true, "the same of search_path, work_mem, statement_timeout, …"),
     feature("env-pipe", true, "a SET and a Parse that depends on it, pipelined"),
     feature("deallocate", true, "SQL DEALLOCATE of protocol statements, by name and ALL"),
     feature("discard", true, "DISCARD ALL, PLANS, SEQUENCES, TEMP"),
     feature("ddl", true, "CREATE, ALTER, DROP of the client's own table t3 and of its indexes"),
+    feature("outside", true, "DDL by a third connection, straight to the server"),
+    feature("functions", true, "DDL in functions: called, in DO, in VALUES and in COPY"),
+    feature("domains", true, "columns and casts of domains and enums"),
     feature("copy", true, "COPY in and out, simple and extended, ended early or badly"),
     feature("function-call", true, "FunctionCall messages"),
     feature("portals", true, "named portals, row limits, cursors"),

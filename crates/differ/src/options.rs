@@ -47,6 +47,7 @@ differ --proxy HOST:PORT --direct HOST:PORT [options]
   --timeout SECONDS a reply that takes longer is a difference (10)
   --replay SEED     run only the episode with this seed; the other options as they were
   --databases X     use databases diffpX and diffdX, for runs side by side (none)
+  --encoding NAME   databases of their own in this encoding, of clients in others (UTF8)
   --verbose         count replies by kind; with --replay, print the steps
   --keep-going N    stop after N differences only
   --no-shrink       do not look for a shorter sequence that differs
@@ -96,6 +97,10 @@ impl Options {
             "--direct" => value.clone_into(&mut plan.peers.direct),
             "--user" => value.clone_into(&mut plan.peers.user),
             "--databases" => value.clone_into(&mut plan.peers.suffix),
+            "--encoding" => {
+                plan.peers.encoding = value.to_uppercase();
+                plan.peers.suffix.push_str(&value.to_lowercase());
+            }
             "--seed" => self.seed = number()?,
             "--segments" => self.segments = number()?,
             "--clients" => plan.clients = small()?.clamp(1, 3),
@@ -118,6 +123,7 @@ impl Default for Options {
             proxied: String::new(),
             direct: String::new(),
             suffix: String::new(),
+            encoding: "UTF8".to_owned(),
             user: "postgres".to_owned(),
             limit: Duration::from_secs(10),
             fragment: false,

@@ -11,6 +11,8 @@ use std::fmt;
 pub enum Step {
     /// Messages of one client, or of several at once.
     Send(Vec<(usize, Vec<Msg>)>),
+    /// DDL by a third connection straight to the server, in both databases.
+    Outside(Vec<u8>),
     /// A client leaves, if it is there, and comes back.
     Connect {
         /// Which client.
@@ -29,6 +31,7 @@ impl fmt::Display for Step {
                 let how = if *polite { "after Terminate" } else { "after closing" };
                 writeln!(f, "  client {client}: connects {how}, {params:?}")
             }
+            Self::Outside(sql) => writeln!(f, "  outside: {}", sql.escape_ascii()),
             Self::Send(sends) => sends.iter().try_for_each(|(client, msgs)| {
                 msgs.iter().try_for_each(|msg| writeln!(f, "  client {client}: {msg}"))
             }),

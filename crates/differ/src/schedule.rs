@@ -30,6 +30,9 @@ pub fn next(generator: &mut Generator, plan: &Plan, clients: &[Option<Client>]) 
     if plan.features.has("reconnect") && generator.rng().below(1000) < 6 {
         return connect(generator, client);
     }
+    if plan.features.has("outside") && holders.is_empty() && generator.rng().below(1000) < 15 {
+        return Step::Outside(generator.outside(client));
+    }
     let may_burst = plan.features.has("burst") && clients.len() > 1 && generator.rng().chance(12);
     if may_burst && clients.len() <= plan.pool_size {
         return burst(generator, clients, Mode::Free);

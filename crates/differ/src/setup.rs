@@ -56,7 +56,15 @@ const OWN: &str = "
     insert into {s}.t3 values (1, 'one');
     create table {s}.w (id int primary key, v text, n numeric(8, 2) default 1, d date, v5 varchar(5),
                         s shr.small, w shr.word, m shr.mood, a int[], j jsonb);
-    insert into {s}.w (id, v) select g, 'v' || g from generate_series(0, 5) g;";
+    insert into {s}.w (id, v) select g, 'v' || g from generate_series(0, 5) g;
+    create function {s}.ddl(int) returns text language plpgsql set client_min_messages = error
+        as $f$begin
+        case $1 % 4
+            when 0 then alter table if exists {s}.t3 add column if not exists y int;
+            when 1 then alter table if exists {s}.t3 drop column if exists y;
+            when 2 then alter table if exists {s}.t3 alter column v set default 'dd';
+            else comment on table {s}.t1 is 'ddl';
+        end case; return 'done'; end$f$;";
 
 /// Administrative connections, straight to the server.
 #[derive(Debug)]
@@ -77,7 +85,7 @@ impl Admin {
         for name in &names {
             let known = format!("select 1 from pg_database where datname = '{name}'");
             if run(&mut control, &known)? == 0 {
-                create(&mut control, addr, user, name)?;
+                create(&mut control, peers, name)?;
             }
         }
         Ok(Self {
@@ -106,6 +114,19 @@ impl Admin {
         Ok(())
     }
 
+    /// Runs a command in both databases, as somebody who does not use the proxy.
+    ///
+    /// # Errors
+    /// If it succeeds in one only.
+    pub fn outside(&mut self, sql: &[u8]) -> Result<(), String> {
+        let text = String::from_utf8_lossy(sql).into_owned();
+        let [proxied, direct] = &mut self.databases;
+        match (run(proxied, &text), run(direct, &text)) {
+            (Ok(_), Ok(_)) | (Err(_), Err(_)) => Ok(()),
+            (proxied, direct) => Err(format!("outside: {proxied:?} but directly {direct:?}")),
+        }
+    }
+
     /// Ends all sessions of the proxied database but this one, and gives the proxy time to notice.
     fn end_servers(&mut self) -> Result<(), String> {
         let ended = format!(
@@ -130,8 +151,12 @@ pub enum Servers {
     Fresh,
 }
 
-fn create(control: &mut Conn, addr: &str, user: &str, name: &str) -> Result<(), String> {
-    run(control, &format!("create database {name} template template0 encoding 'UTF8' locale 'C'"))?;
+fn create(control: &mut Conn, peers: &Peers, name: &str) -> Result<(), String> {
+    let (addr, user) = (peers.direct.as_str(), peers.user.as_str());
+    let encoding = &peers.encoding;
+    let made =
+        format!("create database {name} template template0 encoding '{encoding}' locale 'C'");
+    run(control, &made)?;
     for (setting, value) in SETTINGS {
         run(control, &format!("alter database {name} set {setting} = {value}"))?;
     }
@@ -145,6 +170,7 @@ fn connect(addr: &str, user: &str, database: &str) -> Result<Conn, String> {
     let params = [
         ("user".to_owned(), user.to_owned()),
         ("database".to_owned(), database.to_owned()),
+        ("client_encoding".to_owned(), "UTF8".to_owned()),
         ("options".to_owned(), "-c client_min_messages=error -c lock_timeout=10s".to_owned()),
     ];
     let words = |broken: Broken| format!("cannot connect to {addr}, {database}: {broken:?}");

@@ -166,6 +166,9 @@ impl Generator {
             _ => texts::ODD,
         };
         let (mut text, mut kinds) = *self.rng.pick(list);
+        if self.features.has("domains") && self.rng.chance(6) {
+            (text, kinds) = *self.rng.pick(texts::DOMAINS);
+        }
         if self.features.has("stale") && self.rng.chance(25) {
             (text, kinds) = ("select * from {s}.t3 order by id", "");
         }
@@ -175,6 +178,12 @@ impl Generator {
         }
         self.kinds.insert(sql.clone(), kinds);
         (sql, kinds)
+    }
+
+    /// DDL for somebody who does not use the proxy, on the table of a client.
+    pub fn outside(&mut self, client: usize) -> Vec<u8> {
+        let text = *self.rng.pick(texts::OUTSIDE);
+        texts::fill(text, client, &mut self.rng)
     }
 
     /// A text without parameters that is not transaction control.
@@ -203,6 +212,7 @@ impl Generator {
             on("vacuum", 1),
             on("hidden", 4),
             on("calls", 8),
+            on("functions", 5),
         ];
         let hidden = ["do $$ begin execute 'deallocate all'; end $$", HIDDEN_SET];
         let text = match self.rng.weighted(&weights) {
@@ -216,6 +226,7 @@ impl Generator {
             6 => *self.rng.pick(texts::STALE),
             7 => "vacuum {s}.t1",
             8 => *self.rng.pick(&hidden),
+            10 => *self.rng.pick(texts::FUNCTIONS),
             _ if pins > 0 && self.rng.chance(40) => *self.rng.pick(calls::LEAVING),
             _ => *self.rng.pick(calls::CALLS),
         };

@@ -221,6 +221,39 @@ pub(super) const DDL: &[&str] = &[
     "comment on table {s}.t3 is 'c{n}'",
 ];
 
+/// DDL from outside: columns that no text names come and go.
+pub(super) const OUTSIDE: &[&str] = &[
+    "alter table {s}.t3 add column if not exists z int",
+    "alter table {s}.t3 drop column if exists z",
+    "create index if not exists t3o on {s}.t3 (v)",
+    "drop index if exists {s}.t3o",
+    "alter table {s}.t1 alter column v set statistics {n}",
+    "analyze {s}.t1",
+    "comment on table {s}.t1 is 'o{n}'",
+];
+
+/// DDL where nobody reads it.
+pub(super) const FUNCTIONS: &[&str] = &[
+    "select {s}.ddl({n})",
+    "values ({s}.ddl({n}))",
+    "copy (select {s}.ddl({n})) to stdout",
+    "do $$begin perform {s}.ddl({n}); end$$",
+    "select id, {s}.ddl({n}) from {s}.t1 where id = {n}",
+    "insert into {s}.t1 (id, v) select 9{n}, {s}.ddl({n})",
+];
+
+/// Domains and enums.
+pub(super) const DOMAINS: &[Text] = &[
+    ("select $1::shr.small", "i"),
+    ("select $1::shr.word", "t"),
+    ("select id, s, w from {s}.w where w = $1 order by id", "t"),
+    ("update {s}.w set s = $1 where id = $2 returning s", "ii"),
+    ("update {s}.w set w = $2 where id = $1", "it"),
+    ("insert into {s}.w (id, w, m) values ($1, $2, 'q') on conflict do nothing", "it"),
+    ("insert into {s}.w (id, s) select {n}, {n}0 where false", ""),
+    ("select mood, count(*) from shr.q where s < $1 group by mood order by mood", "i"),
+];
+
 /// Changes of shape and type under statements prepared before.
 pub(super) const STALE: &[&str] = &[
     "select * from {s}.t3",
