@@ -18,6 +18,7 @@
 //! kernel, as a step from bytes to bytes on the connections that have it, with nothing else changed.
 
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use refrain_config::Host;
@@ -28,6 +29,7 @@ use refrain_engine::{Action, Conn, Event, Now, Output};
 use crate::admin::Question;
 use crate::log;
 use crate::mail::Mail;
+use crate::scene::{self, Other};
 use crate::seat::{Leaving, Seat, token};
 
 /// Turns after a stop, for what the kernel has not taken yet.
@@ -108,11 +110,14 @@ impl Worker {
                 seat.counted = seat.counted.wrapping_add(1);
                 let conn = seat.ports.open();
                 kernel.adopt(token(conn), socket);
-                seat.step(now, Event::Accepted { conn, peer: peer_of(peer) });
+                let peer = peer_of(peer);
+                scene::meet(conn, Other::Client(peer.clone()));
+                seat.step(now, Event::Accepted { conn, peer });
             }
             Mail::Arrived { socket, parcel, early } => {
                 let conn = seat.ports.open();
                 kernel.adopt(token(conn), socket);
+                scene::forget(conn);
                 seat.step(now, Event::Arrived { conn, parcel });
                 if !early.is_empty() {
                     seat.step(now, Event::Bytes { conn, bytes: &early });
@@ -121,6 +126,7 @@ impl Worker {
             Mail::Moved { guest, parcel } => {
                 let conn = seat.ports.open();
                 seat.embedded.arrived(conn, *guest);
+                scene::forget(conn);
                 seat.step(now, Event::Arrived { conn, parcel });
             }
             Mail::Continue(conn) => {
@@ -188,7 +194,10 @@ impl Worker {
     fn act(&mut self, now: Now, action: Action) {
         let Self { kernel, seat, .. } = self;
         match action {
-            Action::Connect { conn, host } => self.connect(now, conn, &host),
+            Action::Connect { conn, host } => {
+                scene::meet(conn, Other::Server(Arc::clone(&host)));
+                self.connect(now, conn, &host);
+            }
             Action::Pause { conn } => {
                 if !seat.embedded.set_paused(conn, true) {
                     kernel.pause(token(conn));

@@ -18,6 +18,7 @@
 #![forbid(unsafe_code)]
 
 pub mod clock;
+mod scene;
 pub mod log;
 mod guest;
 mod mail;

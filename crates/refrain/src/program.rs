@@ -264,6 +264,7 @@ mod tests {
     use std::net::TcpStream;
 
     use super::*;
+    use crate::log;
     use crate::source::{From, Overrides};
 
     fn get(address: SocketAddr, path: &str) -> String {
@@ -309,6 +310,65 @@ mod tests {
         orders.send(Order::Stop).unwrap();
         running.join().unwrap().unwrap();
         std::fs::remove_file(path).unwrap();
+    }
+
+    /// The test of this module that is the process which panics, and the variable that says so.
+    const PANICS: (&str, &str) = ("program::tests::a_panic_leaves_a_line", "REFRAIN_TEST_PANICS");
+
+    /// Serves, until the first bytes that come; `chatty` where nobody reads the log.
+    fn panic_in_a_core(chatty: bool) {
+        use refrain_config::{LogFormat, LogLevel};
+        log::start(LogFormat::Text, LogLevel::Info);
+        log::abort_on_panic();
+        let any = "127.0.0.1:0".parse().unwrap();
+        let overrides = Overrides {
+            listen: vec![any],
+            metrics_listen: Some(None),
+            workers: Some(Workers::Fixed(1)),
+            ..Overrides::default()
+        };
+        let source = Source { from: From::parse("postgres://me@127.0.0.1:1/app"), overrides };
+        let options = source.load().unwrap();
+        let program = start(source, options).unwrap();
+        let Address::Tcp(address) = program.addresses()[0].clone() else { panic!() };
+        for _ in 0..if chatty { 20_000 } else { 0 } {
+            tracing::info!("a line that fills a pipe which nobody reads");
+        }
+        crate::seat::PLANTED.store(true, std::sync::atomic::Ordering::Relaxed);
+        let mut client = TcpStream::connect(address).unwrap();
+        tracing::info!("it is client {}", client.local_addr().unwrap());
+        client.write_all(&[0]).unwrap();
+        program.wait().unwrap();
+    }
+
+    fn child(how: &str) -> std::process::Child {
+        let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+        child.args(["--exact", PANICS.0, "--nocapture"]).env(PANICS.1, how);
+        child.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::piped());
+        child.spawn().unwrap()
+    }
+
+    /// It is its own child process: no panic is planted in any other build.
+    #[test]
+    fn a_panic_leaves_a_line() {
+        use std::os::unix::process::ExitStatusExt;
+        const ABORTED: Option<i32> = Some(6);
+        if let Ok(how) = std::env::var(PANICS.1) {
+            return panic_in_a_core(how == "chatty");
+        }
+        let output = child("plain").wait_with_output().unwrap();
+        let log = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.signal(), ABORTED, "{log}");
+        let client = log.split_once("it is client ").unwrap().1.split(' ').next().unwrap().trim();
+        let client = client.lines().next().unwrap();
+        let line = log.lines().find(|line| line.contains("the process ends")).unwrap();
+        for words in ["ERROR", "core-0 panicked at ", "cause=panic", ": planted", client] {
+            assert!(line.contains(words), "{words:?} is not in {line:?}");
+        }
+        assert!(log.lines().all(|line| line.starts_with("20")), "{log}");
+        // Where nobody reads the log, it ends as well.
+        let mut child = child("chatty");
+        assert_eq!(child.wait().unwrap().signal(), ABORTED);
     }
 
     #[test]

@@ -6,6 +6,8 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+#[cfg(test)]
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
@@ -23,6 +25,11 @@ use crate::judge::Bench;
 use crate::listen::{Door, Loads};
 use crate::mail::{Mail, Post};
 use crate::operator::Order;
+use crate::scene;
+
+/// Has the next bytes that come end in a panic, in a test of what is left behind.
+#[cfg(test)]
+pub(crate) static PLANTED: AtomicBool = AtomicBool::new(false);
 
 /// All that hears of the kernel's events.
 pub(crate) struct Seat {
@@ -73,7 +80,11 @@ impl Seat {
     }
 
     pub(crate) fn step(&mut self, now: Now, event: Event<'_>) {
+        scene::begin(&event);
+        #[cfg(test)]
+        assert!(!PLANTED.load(Relaxed) || !matches!(event, Event::Bytes { .. }), "planted");
         self.engine.step(now, event, &mut self.ports);
+        scene::end();
     }
 
     pub(crate) fn hear(&mut self, now: Now, happened: Happened<'_>) {

@@ -25,6 +25,13 @@ pub(super) fn of(event: &Event<'_>, format: LogFormat) -> String {
     line.end()
 }
 
+/// Words alone, on one line.
+pub(super) fn bare(words: &str) -> String {
+    let mut line = String::new();
+    words.chars().take(WORDS_MAX).for_each(|c| escaped(c, &mut line));
+    line + "\n"
+}
+
 struct Line {
     text: String,
     format: LogFormat,

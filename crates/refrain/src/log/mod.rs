@@ -14,14 +14,17 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::sync::{Arc, OnceLock};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use refrain_config::{LogFormat, LogLevel};
 use refrain_engine::event::{Level, Note};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tracing::level_filters::LevelFilter;
 use tracing::{Event, Subscriber};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 use tracing_subscriber::{Registry, reload};
+
+use crate::scene;
 
 /// Lines that may wait to be written.
 const QUEUE_LINES_MAX: usize = 8192;
@@ -62,30 +65,60 @@ pub(crate) fn set_level(level: LogLevel) {
     }
 }
 
-/// Waits, for a moment, until what was logged is written.
-pub fn flush() {
-    let Some(log) = LOG.get() else { return };
+/// Waits, for a moment, until what was logged is written. Says whether it is.
+pub fn flush() -> bool {
+    let Some(log) = LOG.get() else { return false };
+    let until = Instant::now() + FLUSH_WAIT;
     let (done, wait) = mpsc::channel();
-    if log.queue.lines.send(Line::Flush(done)).is_ok() {
-        let _ = wait.recv_timeout(FLUSH_WAIT);
+    // The queue may be full, and nobody may read what is written.
+    while log.queue.lines.try_send(Line::Flush(done.clone())).is_err() {
+        if Instant::now() >= until {
+            return false;
+        }
+        thread::sleep(FLUSH_WAIT / 100);
     }
+    wait.recv_timeout(until.saturating_duration_since(Instant::now())).is_ok()
 }
 
 /// Has every panic logged, and end the process: a core that is gone would leave its clients hanging.
+///
+/// The hook is called before anything is unwound, so it is the same whatever a panic is to do then.
 pub fn abort_on_panic() {
     std::panic::set_hook(Box::new(|panic| {
         let thread = thread::current();
         let thread = thread.name().unwrap_or("?");
-        let trace = std::backtrace::Backtrace::force_capture();
-        tracing::error!(cause = "panic", thread, "{panic}");
-        for line in trace.to_string().lines() {
+        let why = panic.payload_as_str().unwrap_or("a panic without words");
+        let place = panic.location().map(|place| format!(" at {place}")).unwrap_or_default();
+        let scene = scene::words().map(|scene| format!(", {scene}")).unwrap_or_default();
+        let words = format!("the process ends: {thread} panicked{place}{scene}: {why}");
+        // Room for the line, and then the line.
+        if thread == "log" || !flush() {
+            say_at_once(&words);
+            std::process::abort();
+        }
+        tracing::error!(cause = "panic", thread, "{words}");
+        for line in std::backtrace::Backtrace::force_capture().to_string().lines() {
             tracing::error!(cause = "panic", thread, "{line}");
         }
-        if thread != "log" {
-            flush();
+        if !flush() {
+            say_at_once(&words);
         }
         std::process::abort();
     }));
+}
+
+/// Writes the last words, where the thread that writes lines does not: as much as can be written without waiting for
+/// long. Whoever else writes may have the lock of standard error.
+fn say_at_once(words: &str) {
+    let error = rustix::stdio::stderr();
+    let mut ready = [PollFd::new(&error, PollFlags::OUT)];
+    let wait = Timespec { tv_sec: 1, tv_nsec: 0 };
+    if poll(&mut ready, Some(&wait)) == Ok(1) {
+        let line = line::bare(words);
+        // What a pipe has room for when it is ready.
+        let line = line.as_bytes();
+        let _ = rustix::io::write(error, &line[..line.len().min(4096)]);
+    }
 }
 
 /// Logs what an engine has to say.

@@ -1,0 +1,104 @@
+//! What a core is about, for the line that a panic leaves: which event it takes in, and whose.
+//!
+//! A panic ends the process, and the engine cannot be asked any more. So each thread notes beforehand, in a cell of
+//! its own, what it begins with; who is at the other end of a connection is noted when it comes.
+
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+
+use refrain_config::Host;
+use refrain_engine::Conn;
+use refrain_engine::event::{Event, Peer};
+
+/// Who is at the other end of a connection.
+#[derive(Clone, Debug)]
+pub(crate) enum Other {
+    Client(Peer),
+    Server(Arc<Host>),
+}
+
+thread_local! {
+    static NOW: Cell<Option<(&'static str, Option<Conn>)>> = const { Cell::new(None) };
+    static OTHERS: RefCell<Vec<Option<Other>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Notes who is at the other end of a connection.
+pub(crate) fn meet(conn: Conn, other: Other) {
+    OTHERS.with_borrow_mut(|others| {
+        let index = conn.0 as usize;
+        if others.len() <= index {
+            others.resize(index + 1, None);
+        }
+        others[index] = Some(other);
+    });
+}
+
+/// Notes that a connection comes from another core, which knew.
+pub(crate) fn forget(conn: Conn) {
+    OTHERS.with_borrow_mut(|others| {
+        if let Some(other) = others.get_mut(conn.0 as usize) {
+            *other = None;
+        }
+    });
+}
+
+/// Notes which event this thread begins with.
+#[inline]
+pub(crate) fn begin(event: &Event<'_>) {
+    NOW.set(Some(match event {
+        Event::Bytes { conn, .. } => ("bytes", Some(*conn)),
+        Event::Drained { conn } => ("sent bytes", Some(*conn)),
+        Event::Closed { conn, .. } => ("a closed connection", Some(*conn)),
+        Event::Connected { conn } | Event::Failed { conn, .. } => ("a connect", Some(*conn)),
+        Event::Accepted { conn, .. } => ("a new client", Some(*conn)),
+        Event::Arrived { conn, .. } => ("a server of another core", Some(*conn)),
+        Event::Message(_) => ("mail of another core", None),
+        Event::Command(_) => ("an order", None),
+        Event::Console { .. } => ("an answer of the console", None),
+        Event::Judged { .. } => ("a verdict on a text", None),
+        Event::Tick => ("the time", None),
+    }));
+}
+
+/// Notes that it is over.
+#[inline]
+pub(crate) fn end() {
+    NOW.set(None);
+}
+
+/// What this thread is about, in words; nothing where it is about none of this.
+pub(crate) fn words() -> Option<String> {
+    let (what, conn) = NOW.try_with(Cell::get).ok()??;
+    let Some(conn) = conn else { return Some(format!("dealing with {what}")) };
+    let found = OTHERS.try_with(|others| {
+        let others = others.try_borrow().ok()?;
+        others.get(conn.0 as usize)?.clone()
+    });
+    let other = match found.ok().flatten() {
+        Some(Other::Client(Peer::Tcp(address))) => format!("client {address}"),
+        Some(Other::Client(Peer::Unix { uid: Some(uid) })) => format!("client of user ID {uid}"),
+        Some(Other::Client(Peer::Unix { uid: None })) => "client on the Unix socket".to_owned(),
+        Some(Other::Server(host)) => format!("server {host}"),
+        None => "server of another core".to_owned(),
+    };
+    Some(format!("dealing with {what} of connection {} ({other})", conn.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_dealt_with_is_told() {
+        assert_eq!(words(), None);
+        let peer = Peer::Tcp("192.0.2.7:5000".parse().unwrap());
+        meet(Conn(3), Other::Client(peer));
+        begin(&Event::Bytes { conn: Conn(3), bytes: &[] });
+        let told = words().unwrap();
+        assert_eq!(told, "dealing with bytes of connection 3 (client 192.0.2.7:5000)");
+        begin(&Event::Tick);
+        assert_eq!(words().unwrap(), "dealing with the time");
+        end();
+        assert_eq!(words(), None);
+    }
+}
