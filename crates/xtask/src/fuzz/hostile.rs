@@ -132,6 +132,10 @@ fn round(
         spoil::messages(dice, &mut all);
     }
     spoil::spare_postgresql(&mut all);
+    // The program takes no Sync or Flush with a body, and may not be able to say so amid a message.
+    if all.iter().any(|one| matches!(one.letter, b'S' | b'H') && !one.body.is_empty()) {
+        state = Spoilt::Torn;
+    }
     tally.sent(all.len());
     let mut bytes = Vec::new();
     all.iter().for_each(|message| message.write(&mut bytes));
