@@ -111,6 +111,13 @@ table! {
     server_idle_timeout: Option<Duration> = "10min" ["1ms" to "365d"],
         Reload, takes ["1min", "never"], not ["0s", "600"];
 
+    /// Time after which a pool is forgotten that has neither clients nor servers.
+    ///
+    /// Its counters go on as those of `(forgotten)`. A pool whose database or user turned out not to exist is forgotten at
+    /// once, and one with a `min_pool_size` never.
+    pool_idle_timeout: Option<Duration> = "1h" ["1ms" to "365d"],
+        Reload, takes ["1min", "never"], not ["0s", "600"];
+
     /// Age at which a server is disconnected once it is free.
     server_lifetime: Option<Duration> = "1h" ["1s" to "365d"],
         Reload, takes ["30min", "never"], not ["0s", "3600"];

@@ -261,7 +261,7 @@ impl Client {
             phase: Phase::Opening,
             counted: Counted::Login,
             asked: Asked::default(),
-            pool: PoolId(u32::MAX),
+            pool: PoolId::NONE,
             link: None,
             inbox: Inbox::default(),
             blocked: Blocked::No,

@@ -11,6 +11,7 @@ use crate::ports::Ports;
 use crate::profiles::Profiles;
 use crate::settings::{Edit, Profile};
 use crate::shared::{PoolShared, Shared};
+use crate::stats::Counters;
 use crate::texts::Texts;
 use crate::time::Now;
 use crate::vacating::Vacating;
@@ -41,6 +42,8 @@ pub(crate) struct Hub {
     pub(crate) scratch: Vec<u8>,
     /// For the literals of a text.
     pub(crate) spans: Vec<Span>,
+    /// What was done for pools that are forgotten.
+    pub(crate) forgotten: Counters,
     pools: Vec<Option<Box<Pool>>>,
     entropy: Entropy,
 }
@@ -63,6 +66,7 @@ impl Hub {
             vacating: Vacating::default(),
             scratch,
             spans: Vec::new(),
+            forgotten: Counters::default(),
             pools: Vec::new(),
             entropy,
         }
@@ -81,13 +85,26 @@ impl Hub {
     }
 
     /// This core's part of a pool, made on first use.
-    pub(crate) fn open_pool(&mut self, shared: &Arc<PoolShared>) -> &mut Pool {
-        let index = shared.id.0 as usize;
-        if self.pools.len() <= index {
-            self.pools.resize_with(index + 1, || None);
+    pub(crate) fn open_pool(&mut self, shared: &Arc<PoolShared>, now: Now) -> &mut Pool {
+        let place = shared.id.place();
+        if self.pools.len() <= place {
+            self.pools.resize_with(place + 1, || None);
         }
         let paused = || self.shared.is_paused(&shared.database);
-        self.pools[index].get_or_insert_with(|| Box::new(Pool::new(shared.clone(), paused())))
+        let make = || Box::new(Pool::new(shared.clone(), paused(), now));
+        let pool = self.pools[place].get_or_insert_with(make);
+        assert_eq!(pool.shared.id, shared.id, "a place is used again when all have left it");
+        pool
+    }
+
+    /// Closes this core's part of a pool that nobody here has. If no other core has it open, it is forgotten.
+    pub(crate) fn close_pool(&mut self, id: PoolId) {
+        let pool = self.pools[id.place()].take().expect("it is open");
+        assert!(pool.shared.id == id && pool.is_unused(), "nobody has it");
+        self.forgotten.add(&pool.counters);
+        self.forgotten.pools_forgotten += 1;
+        drop(pool);
+        self.shared.forget_pool(id);
     }
 
     /// This core's part of a pool that a client or server of this core belongs to.
@@ -96,30 +113,31 @@ impl Hub {
     /// Where no such pool was opened here.
     #[inline]
     pub(crate) fn pool(&mut self, id: PoolId) -> &mut Pool {
-        self.pools[id.0 as usize].as_mut().expect("a pool in use is open")
+        self.find_pool(id).expect("a pool in use is open")
     }
 
     /// The same, where the pool may not be open here.
+    #[inline]
     pub(crate) fn find_pool(&mut self, id: PoolId) -> Option<&mut Pool> {
-        self.pools.get_mut(id.0 as usize)?.as_deref_mut()
+        let pool = self.pools.get_mut(id.place())?.as_deref_mut();
+        pool.filter(|pool| pool.shared.id == id)
     }
 
     /// The same, to look at.
+    #[inline]
     pub(crate) fn peek_pool(&self, id: PoolId) -> Option<&Pool> {
-        self.pools.get(id.0 as usize)?.as_deref()
+        self.pools.get(id.place())?.as_deref().filter(|pool| pool.shared.id == id)
     }
 
     /// Whether a pool's servers are to go, because everybody is to leave their database.
     #[inline]
     pub(crate) fn vacates(&self, id: PoolId, now: Now) -> bool {
-        let pool = self.pools.get(id.0 as usize).and_then(Option::as_deref);
-        pool.is_some_and(|pool| self.vacating.concerns(pool, now))
+        self.peek_pool(id).is_some_and(|pool| self.vacating.concerns(pool, now))
     }
 
     /// Bytes queued to a connection at which reading for it starts again; the console has no pool.
     pub(crate) fn low_mark(&self, id: PoolId) -> usize {
-        let pool = self.pools.get(id.0 as usize).and_then(Option::as_deref);
-        pool.map_or(CONSOLE_LOW, |pool| pool.settings.options.buffer_low)
+        self.peek_pool(id).map_or(CONSOLE_LOW, |pool| pool.settings.options.buffer_low)
     }
 
     /// All pools of this core.

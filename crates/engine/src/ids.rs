@@ -24,9 +24,26 @@ pub enum Peer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ClientSerial(pub u64);
 
-/// Names a pool, which is one user of one database, for as long as the process runs.
+/// Names a pool, which is one user of one database, for as long as the process runs; never used again. Its lower half is a
+/// place in a table, which is used again when the pool is forgotten; its upper half says for which time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct PoolId(pub u32);
+pub struct PoolId(pub u64);
+
+impl PoolId {
+    /// No pool.
+    pub(crate) const NONE: Self = Self(u64::MAX);
+
+    /// The pool that has a place for the time being.
+    pub(crate) fn new(place: u32, time: u32) -> Self {
+        Self(u64::from(time) << 32 | u64::from(place))
+    }
+
+    /// Its place in tables of pools.
+    #[inline]
+    pub(crate) fn place(self) -> usize {
+        (self.0 & u64::from(u32::MAX)) as usize
+    }
+}
 
 /// Interned settings that decide what a text means; see [`crate::settings`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -270,7 +270,7 @@ impl Step<'_> {
         let pool = self.engine.hub.pool(server.pool);
         pool.remove_idle(conn);
         pool.asking.retain(|(core, _)| *core != to);
-        pool.servers -= 1;
+        pool.servers = pool.servers.checked_sub(1).expect("no more servers go than came");
         pool.counters.handovers += 1;
         server.custody = Custody::Resetting;
         self.ports.act(Action::HandOver { conn, to, parcel: Box::new(Parcel(*server)) });
@@ -283,21 +283,17 @@ impl Step<'_> {
         let hub = &mut self.engine.hub;
         server.profile = hub.profile(server.profile.edit());
         server.base = hub.profile(server.base.edit());
-        if let Some(pool) = hub.find_pool(server.pool) {
-            pool.servers += 1;
-            pool.hungry = false;
-            server.close_needed |= server.era != pool.shared.era();
-        }
         let id = server.pool;
-        let known = hub.find_pool(id).is_some();
+        // Nobody may be here for it any more.
+        let shared = hub.shared.pool_of(id).expect("a pool that has a server is not forgotten");
+        let pool = hub.open_pool(&shared, self.now);
+        pool.servers += 1;
+        pool.hungry = false;
+        server.close_needed |= server.era != pool.shared.era();
         self.engine.roles.set(conn, Role::Server(Box::new(server)));
-        if known {
-            // What came from it on the way.
-            self.server_bytes(conn, &[]);
-            self.free(conn)
-        } else {
-            self.close_server(conn)
-        }
+        // What came from it on the way.
+        self.server_bytes(conn, &[]);
+        self.free(conn);
         self.grow(id);
     }
 
@@ -372,9 +368,11 @@ impl Step<'_> {
     /// A server's connection is gone: its place is free.
     pub(crate) fn forget_server(&mut self, server: &Server) {
         let pool = self.engine.hub.pool(server.pool);
-        pool.servers -= 1;
+        pool.servers = pool.servers.checked_sub(1).expect("no more servers go than came");
         if matches!(server.custody, Custody::Connecting | Custody::Login(_)) {
-            pool.connecting -= 1;
+            pool.connecting = pool.connecting.checked_sub(1).expect("it was being connected");
+        } else {
+            pool.shared.server_dies();
         }
         pool.remove_idle(server.conn);
         let (shared, own) = (pool.shared.clone(), self.engine.hub.core);
@@ -461,6 +459,6 @@ impl Step<'_> {
 fn s_pool(roles: &crate::roles::Roles, server: Conn) -> PoolId {
     match roles.get(server) {
         Role::Server(server) => server.pool,
-        Role::Client(_) | Role::Cancel(_) | Role::Free => PoolId(u32::MAX),
+        Role::Client(_) | Role::Cancel(_) | Role::Free => PoolId::NONE,
     }
 }

@@ -43,6 +43,7 @@ mod server;
 pub mod snapshot;
 mod pauses;
 mod pool_shared;
+mod pools;
 pub mod lobby;
 pub mod shared;
 pub mod event;

@@ -192,14 +192,16 @@ impl Step<'_> {
             return self.refuse_crowded(conn, crowded, &shared);
         }
         shared.learn_secret(authenticated.secret());
-        self.engine.hub.open_pool(&shared);
         let Some(client) = self.engine.roles.client(conn) else { return };
+        let pool = self.engine.hub.open_pool(&shared, self.now);
+        pool.clients += 1;
         client.pool = shared.id;
         client.phase = Phase::Entering(entrant, authenticated);
-        if shared.welcome().is_some() {
+        // What servers said once says nothing of now: the database may have been dropped since. While a pool is paused, there is
+        // nobody to ask.
+        if shared.welcome().is_some() && (shared.is_live() || pool.paused) {
             self.admit(conn);
         } else {
-            let pool = self.engine.hub.pool(shared.id);
             if !pool.entering.contains(&conn) {
                 pool.entering.push(conn);
             }

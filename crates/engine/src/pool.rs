@@ -36,6 +36,10 @@ pub(crate) struct Pool {
     waiting: VecDeque<Conn>,
     /// Clients that have shown who they are, and cannot be let in before a server was reached.
     pub(crate) entering: Vec<Conn>,
+    /// Clients of this core, from when they have shown who they are.
+    pub(crate) clients: u32,
+    /// When somebody had it last, as of the last look.
+    pub(crate) used: Now,
     /// Servers of this core, idle and lent and being connected.
     pub(crate) servers: u32,
     /// Those being connected or logged in to.
@@ -67,7 +71,7 @@ pub(crate) struct Pool {
 
 impl Pool {
     /// A pool without servers and clients.
-    pub(crate) fn new(shared: Arc<PoolShared>, paused: bool) -> Self {
+    pub(crate) fn new(shared: Arc<PoolShared>, paused: bool, now: Now) -> Self {
         Self {
             settings: shared.settings(),
             removed: shared.is_removed(),
@@ -75,6 +79,8 @@ impl Pool {
             idle: Vec::new(),
             waiting: VecDeque::new(),
             entering: Vec::new(),
+            clients: 0,
+            used: now,
             servers: 0,
             connecting: 0,
             paused,
@@ -89,6 +95,24 @@ impl Pool {
             calls: Calls::default(),
             counters: Counters::default(),
         }
+    }
+
+    /// Whether nobody here has anything of it, and no core waits for a word of ours.
+    pub(crate) fn is_unused(&self) -> bool {
+        self.clients == 0 && self.servers == 0 && self.asking.is_empty() && !self.hungry
+    }
+
+    /// When it is to be forgotten, if nobody has it until then; `None` where it is kept. One that no server was ever reached for
+    /// is kept until the next may be tried.
+    pub(crate) fn forgotten_at(&self) -> Option<Now> {
+        let options = &self.settings.options;
+        if !self.is_unused() || options.min_pool_size > 0 && !self.removed {
+            return None;
+        }
+        if self.shared.welcome().is_none() {
+            return Some(self.retry);
+        }
+        options.pool_idle_timeout.map(|timeout| self.used.after(timeout))
     }
 
     /// The name that servers know the database by.

@@ -34,6 +34,8 @@ pub struct PoolShared {
     era: AtomicU32,
     /// Whether its user or its database is not configured any more.
     removed: AtomicBool,
+    /// Its servers that are logged in, over all cores and on the way between them.
+    live: AtomicU32,
     settings: RwLock<Arc<PoolSettings>>,
     /// What the first server said at its login: ParameterStatus, in order.
     welcome: Mutex<Option<Arc<Welcome>>>,
@@ -87,6 +89,7 @@ impl PoolShared {
             newest: Default::default(),
             era: AtomicU32::new(0),
             removed: AtomicBool::new(false),
+            live: AtomicU32::new(0),
             settings: RwLock::new(settings),
             welcome: Mutex::new(None),
             login: Mutex::new(login),
@@ -131,6 +134,27 @@ impl PoolShared {
             *known = Some(Arc::new(said));
         }
         news
+    }
+
+    /// What servers said is of the past: the database is not there any more.
+    pub(crate) fn forget_welcome(&self) {
+        *lock(&self.welcome) = None;
+    }
+
+    /// A server has let us in; says whether it is the only one that has.
+    pub(crate) fn server_lives(&self) -> bool {
+        self.live.fetch_add(1, Relaxed) == 0
+    }
+
+    /// A server that had let us in is gone.
+    pub(crate) fn server_dies(&self) {
+        let before = self.live.fetch_sub(1, Relaxed);
+        assert!(before > 0, "no more servers go than were logged in to");
+    }
+
+    /// Whether a server is logged in: then its database is there.
+    pub(crate) fn is_live(&self) -> bool {
+        self.live.load(Relaxed) > 0
     }
 
     /// The schema epoch.

@@ -83,7 +83,7 @@ impl Registry {
     /// Hashes an identity; the same everywhere in the process.
     #[inline]
     pub fn hash(&self, identity: &Identity<'_>) -> u64 {
-        let place = u64::from(identity.pool.0).rotate_left(32) ^ identity.env.0;
+        let place = identity.pool.0.rotate_left(32) ^ identity.env.0;
         self.seed.hash_one(identity.tail) ^ place.wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
 

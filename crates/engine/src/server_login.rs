@@ -189,9 +189,10 @@ impl Step<'_> {
             server.expires = self.now.after(lifetime.saturating_sub(shorter));
         }
         server.connected = self.now;
-        pool.connecting -= 1;
+        pool.connecting = pool.connecting.checked_sub(1).expect("it was being connected");
         pool.counters.server_logins += 1;
-        if pool.shared.learn_welcome(login.welcome) {
+        let news = pool.shared.learn_welcome(login.welcome);
+        if pool.shared.server_lives() || news {
             for core in self.engine.hub.others() {
                 let message = crate::shared::Message::Welcome { pool: id };
                 self.ports.act(crate::event::Action::Tell { core, message });
@@ -221,6 +222,10 @@ impl Step<'_> {
         let pool = self.engine.hub.pool(id);
         pool.counters.server_login_failures += 1;
         pool.retry = now.after(pool.settings.options.server_login_retry);
+        let gone = words.is_some_and(|words| is_of_nobody(&Fields(words)));
+        if gone {
+            pool.shared.forget_welcome();
+        }
         let words = words.filter(|words| may_be_told(pool, &Fields(words)));
         let detail = format!("{}: {why}", pool.settings.host);
         note(self.ports, Level::Error, cause.key(), pool, detail);
@@ -228,6 +233,10 @@ impl Step<'_> {
         self.forget_server(&server);
         if none_left {
             self.fail_waiting(id, cause, words);
+        }
+        let unused = self.engine.hub.find_pool(id).is_some_and(|pool| pool.is_unused());
+        if gone && unused {
+            self.engine.hub.close_pool(id);
         }
     }
 
@@ -251,6 +260,11 @@ impl Step<'_> {
             self.remove_client(client, false);
         }
     }
+}
+
+/// Whether a server says that there is no such database or user.
+fn is_of_nobody(fields: &Fields<'_>) -> bool {
+    matches!(fields.sqlstate(), b"3D000" | b"28000")
 }
 
 /// Whether clients may read why a server refused us: not what is wrong with a name or password of ours (class 28).

@@ -316,6 +316,7 @@ impl Step<'_> {
             let shared = pool.shared.clone();
             pool.remove_waiting(conn);
             pool.entering.retain(|&entering| entering != conn);
+            pool.clients = pool.clients.checked_sub(1).expect("no more clients leave than came");
             self.engine.hub.shared.client_gone(&shared);
         }
         if gone {

@@ -14,6 +14,7 @@ use crate::auth::{Credential, Like, Password, ScramVerifier, Seed as AuthSeed, S
 use crate::ids::{ClientSerial, Conn, Core, EnvId};
 use crate::lobby::Lobby;
 use crate::pauses::Pauses;
+use crate::pools::Pools;
 use crate::profiles::Environments;
 use crate::registry::{self, Registry};
 use crate::snapshot::StatementView;
@@ -111,9 +112,6 @@ pub enum Admission {
     Refused,
 }
 
-/// What names a pool.
-type DatabaseAndUser = (Arc<str>, Arc<str>);
-
 /// Everything that cores share.
 #[derive(Debug)]
 pub struct Shared {
@@ -124,7 +122,7 @@ pub struct Shared {
     /// Connections of clients, over all cores.
     pub lobby: Lobby,
     options: RwLock<Arc<Options>>,
-    pools: Mutex<HashMap<DatabaseAndUser, Arc<PoolShared>>>,
+    pools: Mutex<Pools>,
     credentials: Mutex<HashMap<Box<str>, Option<Credential>>>,
     environments: Mutex<Environments>,
     next_environment: AtomicU64,
@@ -136,9 +134,6 @@ pub struct Shared {
     serials: AtomicU64,
     auth_seed: AuthSeed,
 }
-
-/// Pools that there can be: with `*` and `trust`, names are the clients' to choose, and a pool is never forgotten.
-const POOLS_MAX: usize = 100_000;
 
 impl Shared {
     /// What `cores` engines share at the start.
@@ -177,7 +172,7 @@ impl Shared {
     pub fn reload(&self, options: Arc<Options>) {
         *self.options.write().unwrap_or_else(PoisonError::into_inner) = options.clone();
         lock(&self.credentials).clear();
-        for pool in lock(&self.pools).values() {
+        for pool in lock(&self.pools).iter() {
             pool.configure(PoolSettings::of(&options, &pool.database, &pool.user));
         }
     }
@@ -200,7 +195,7 @@ impl Shared {
 
     /// Has servers of a database, or all, connected anew: for those on their way from core to core.
     pub fn reconnect(&self, database: Option<&Arc<str>>) {
-        for pool in lock(&self.pools).values() {
+        for pool in lock(&self.pools).iter() {
             if database.is_none_or(|database| *database == pool.database) {
                 pool.begin_era();
             }
@@ -215,7 +210,7 @@ impl Shared {
     /// The pool of a user of a database, if anybody has used it.
     pub fn find_pool(&self, database: &str, user: &str) -> Option<Arc<PoolShared>> {
         let key = (Arc::from(database), Arc::from(user));
-        lock(&self.pools).get(&key).cloned()
+        lock(&self.pools).find(&key).cloned()
     }
 
     /// The pool of a user of a database, made on first use; `None` where there is no such database or user, or there are
@@ -223,18 +218,26 @@ impl Shared {
     pub fn pool(&self, database: &str, user: &str) -> Option<Arc<PoolShared>> {
         let mut pools = lock(&self.pools);
         let key = (Arc::from(database), Arc::from(user));
-        if let Some(pool) = pools.get(&key) {
+        if let Some(pool) = pools.find(&key) {
             return Some(pool.clone()).filter(|pool| !pool.is_removed());
         }
         let settings = PoolSettings::of(&self.options(), database, user)?;
-        if pools.len() >= POOLS_MAX {
-            return None;
-        }
-        let id = PoolId(u32::try_from(pools.len()).ok()?);
         let upheavals = lock(&self.upheavals).entry(settings.place(database)).or_default().clone();
-        let pool = Arc::new(PoolShared::new(id, key.clone(), settings, upheavals));
-        pools.insert(key, pool.clone());
-        Some(pool)
+        pools.add(key.clone(), |id| PoolShared::new(id, key, settings, upheavals))
+    }
+
+    /// The pool with this number. It is there as long as it has a server.
+    pub(crate) fn pool_of(&self, id: PoolId) -> Option<Arc<PoolShared>> {
+        lock(&self.pools).get(id).cloned()
+    }
+
+    /// Forgets a pool, unless a core has it open or it has a server.
+    pub(crate) fn forget_pool(&self, id: PoolId) {
+        let mut pools = lock(&self.pools);
+        let mut exchange = lock(&self.exchange);
+        if !exchange.pools.contains_key(&id) && pools.forget(id) {
+            exchange.starving.retain(|(starving, _)| *starving != id);
+        }
     }
 
     /// What a user is checked by. A user nobody knows gets one that no proof satisfies.
@@ -260,6 +263,10 @@ impl Shared {
     /// Lets go of what nobody has.
     pub(crate) fn sweep(&self) {
         lock(&self.environments).sweep();
+        let unused = |pool: &&Arc<PoolShared>| Arc::strong_count(pool) == 1;
+        let pools: Vec<_> = lock(&self.pools).iter().filter(unused).map(|pool| pool.id).collect();
+        pools.into_iter().for_each(|id| self.forget_pool(id));
+        lock(&self.upheavals).retain(|_, upheavals| Arc::strong_count(upheavals) > 1);
     }
 
     /// An environment that is nobody else's.
@@ -295,12 +302,9 @@ impl Shared {
     pub fn server_gone(&self, pool: &PoolShared) -> Vec<(PoolId, Core)> {
         let mut exchange = lock(&self.exchange);
         let Exchange { pools, databases, users, .. } = &mut *exchange;
-        let counts =
-            [pools.get_mut(&pool.id), databases.get_mut(&pool.database), users.get_mut(&pool.user)];
-        for count in counts.into_iter().flatten() {
-            assert!(*count > 0, "no more servers go than were admitted");
-            *count -= 1;
-        }
+        leave(pools, &pool.id);
+        leave(databases, &pool.database);
+        leave(users, &pool.user);
         std::mem::take(&mut exchange.starving)
     }
 
@@ -344,13 +348,8 @@ impl Shared {
     pub fn client_gone(&self, pool: &PoolShared) {
         let mut census = lock(&self.census);
         let Census { databases, users } = &mut *census;
-        for (counts, name) in [(databases, &pool.database), (users, &pool.user)] {
-            let count = counts.get_mut(name).expect("who goes was counted");
-            *count -= 1;
-            if *count == 0 {
-                counts.remove(name);
-            }
-        }
+        leave(databases, &pool.database);
+        leave(users, &pool.user);
     }
 
     /// Servers of a pool, over all cores.
@@ -370,7 +369,7 @@ impl Shared {
     /// Every statement, for the admin console.
     pub fn statements(&self) -> Vec<StatementView> {
         let pools: HashMap<PoolId, Arc<PoolShared>> =
-            lock(&self.pools).values().map(|pool| (pool.id, pool.clone())).collect();
+            lock(&self.pools).iter().map(|pool| (pool.id, pool.clone())).collect();
         let mut views = Vec::new();
         self.registry.for_each(|statement| {
             let Some(pool) = pools.get(&statement.pool) else { return };
@@ -378,6 +377,15 @@ impl Shared {
         });
         views.sort_by_key(|view| view.id);
         views
+    }
+}
+
+/// Counts one out.
+fn leave<K: Eq + std::hash::Hash>(counts: &mut HashMap<K, u32>, key: &K) {
+    let count = counts.get_mut(key).expect("who goes was counted");
+    *count = count.checked_sub(1).expect("no more go than came");
+    if *count == 0 {
+        counts.remove(key);
     }
 }
 

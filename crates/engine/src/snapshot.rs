@@ -19,6 +19,8 @@ pub struct Snapshot {
     pub now: Now,
     /// Its pools.
     pub pools: Vec<PoolView>,
+    /// What was done for pools that it has forgotten.
+    pub forgotten: Counters,
     /// Its clients.
     pub clients: Vec<ClientView>,
     /// Its servers.

@@ -131,6 +131,8 @@ counters! {
     handovers,
     /// Errors of any kind sent by servers.
     server_errors,
+    /// Pools that a core has forgotten, since nobody used them.
+    pools_forgotten,
     /// Simple queries that were run as a prepared statement.
     auto_hits,
     /// Templates of simple queries that were found fit to be prepared.

@@ -11,6 +11,7 @@ use crate::event::Action;
 use crate::fault::Cause;
 use crate::ids::{Conn, Core, PoolId};
 use crate::ledger::Copying;
+use crate::pool::Pool;
 use crate::ports::Ports;
 use crate::roles::Role;
 use crate::server::{Custody, Server};
@@ -29,9 +30,14 @@ const SWEEP_US: u64 = 10_000_000;
 impl Engine {
     /// When [`crate::Event::Tick`] is to be stepped at the latest; `None` while there is nothing to look at.
     pub fn next_tick(&self, ports: &Ports) -> Option<Now> {
-        let pools = self.hub.pools().any(|p| p.servers > 0 || p.settings.options.min_pool_size > 0);
-        let anything = self.clients > 0 || pools || ports.are_closing();
-        anything.then(|| self.ticked.after(TICK))
+        let serves = |p: &Pool| p.servers > 0 || p.settings.options.min_pool_size > 0;
+        let next = self.ticked.after(TICK);
+        if self.clients > 0 || ports.are_closing() || self.hub.pools().any(serves) {
+            return Some(next);
+        }
+        // A pool that nobody has is looked at once more, when it is to be forgotten.
+        let due = self.hub.pools().filter_map(Pool::forgotten_at).min();
+        due.map(|due| due.max(next))
     }
 }
 
@@ -167,6 +173,15 @@ impl Step<'_> {
     }
 
     fn tick_pool(&mut self, id: PoolId) {
+        let now = self.now;
+        let pool = self.engine.hub.pool(id);
+        if pool.forgotten_at().is_some_and(|due| due <= now) {
+            return self.engine.hub.close_pool(id);
+        } else if !pool.is_unused() {
+            pool.used = now;
+        } else if pool.settings.options.min_pool_size == 0 {
+            return;
+        }
         self.shrink(id);
         let pool = self.engine.hub.pool(id);
         // In case that the answer has been lost.

@@ -23,6 +23,7 @@ impl Engine {
             core: self.hub.core,
             now,
             pools: self.hub.pools().map(|pool| self.pool_view(pool, now)).collect(),
+            forgotten: self.hub.forgotten.clone(),
             clients,
             servers: self.roles.servers().filter_map(|s| self.server_view(s)).collect(),
             templates: self.hub.pools().flat_map(templates).collect(),
@@ -56,7 +57,7 @@ impl Engine {
     }
 
     fn server_view(&self, server: &Server) -> Option<ServerView> {
-        let pool = self.hub.pools().find(|pool| pool.shared.id == server.pool)?;
+        let pool = self.hub.peek_pool(server.pool)?;
         let client = server.client().and_then(|conn| match self.roles.get(conn) {
             Role::Client(client) => Some(client.serial),
             Role::Server(_) | Role::Cancel(_) | Role::Free => None,
@@ -90,7 +91,7 @@ impl Engine {
 fn client_view(hub: &Hub, roles: &Roles, client: &Client) -> Option<ClientView> {
     let (database, user) = match &client.phase {
         Phase::Ready(_) => {
-            let pool = hub.pools().find(|pool| pool.shared.id == client.pool)?;
+            let pool = hub.peek_pool(client.pool)?;
             (pool.shared.database.clone(), pool.shared.user.clone())
         }
         Phase::Console(authenticated, name) => ((*name).into(), authenticated.user().into()),

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use refrain_engine::snapshot::{ClientState, PoolView, ServerState, Snapshot};
-use refrain_engine::stats::{BUCKETS, Histogram};
+use refrain_engine::stats::{BUCKETS, Counters, Histogram};
 use refrain_lite::CacheStats;
 
 use crate::embedded::PoolOf;
@@ -29,7 +29,7 @@ const BOUNDS: std::ops::RangeInclusive<usize> = 6..=BUCKETS - 2;
 /// A number told of each pool: its name, what it means, and how it is found.
 type Gauge = (&'static str, &'static str, fn(&PoolView) -> f64);
 /// The same for times.
-type Times = (&'static str, &'static str, fn(&PoolView) -> &Histogram);
+type Times = (&'static str, &'static str, fn(&Counters) -> &Histogram);
 
 /// Everything there is to tell now.
 pub(crate) fn text(state: &State) -> String {
@@ -112,26 +112,27 @@ fn pools(text: &mut Text, snapshots: &[Snapshot]) {
     }
     counted(text, "refrain_clients", "Clients, by what they do.", clients(snapshots));
     counted(text, "refrain_servers", "Servers, by what they do.", servers(snapshots));
-    for (at, (counter, _)) in refrain_engine::stats::Counters::default().rows().enumerate() {
+    let counters = sum::counters(snapshots);
+    for (at, (counter, _)) in Counters::default().rows().enumerate() {
         let name = format!("refrain_{counter}_total");
         text.family(&name, "counter", &format!("{}.", counter.replace('_', " ")));
-        for (key, pool) in &pools {
-            let value = pool.counters.rows().nth(at).map_or(0, |(_, value)| value);
+        for (key, counters) in &counters {
+            let value = counters.rows().nth(at).map_or(0, |(_, value)| value);
             text.sample(&name, &labels(key), value);
         }
     }
     let histograms: [Times; 3] = [
-        ("transaction", "Time from lending a server to its return.", |pool| {
-            &pool.counters.xact_time
+        ("transaction", "Time from lending a server to its return.", |counters| {
+            &counters.xact_time
         }),
-        ("query", "Time from a request to its ReadyForQuery.", |pool| &pool.counters.query_time),
-        ("wait", "Time clients waited for a server.", |pool| &pool.counters.wait_time),
+        ("query", "Time from a request to its ReadyForQuery.", |counters| &counters.query_time),
+        ("wait", "Time clients waited for a server.", |counters| &counters.wait_time),
     ];
     for (name, help, histogram) in histograms {
         let name = format!("refrain_{name}_seconds");
         text.family(&name, "histogram", help);
-        for (key, pool) in &pools {
-            text.histogram(&name, &labels(key), histogram(pool));
+        for (key, counters) in &counters {
+            text.histogram(&name, &labels(key), histogram(counters));
         }
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use refrain_engine::snapshot::{PoolView, Snapshot};
+use refrain_engine::stats::Counters;
 
 /// Names a pool: database and user.
 pub(crate) type Key = (Arc<str>, Arc<str>);
@@ -19,6 +20,23 @@ pub(crate) fn pools(snapshots: &[Snapshot]) -> BTreeMap<Key, PoolView> {
         }
     }
     pools
+}
+
+/// The database that stands for those whose pools were forgotten, where what was done is shown: sums over all never fall.
+pub(crate) const FORGOTTEN: &str = "(forgotten)";
+
+/// What was done for pools that were forgotten; `None` where there are none.
+pub(crate) fn forgotten(snapshots: &[Snapshot]) -> Option<Counters> {
+    let mut sum = Counters::default();
+    snapshots.iter().for_each(|core| sum.add(&core.forgotten));
+    (sum.pools_forgotten > 0).then_some(sum)
+}
+
+/// What was done, by pool; for forgotten pools together.
+pub(crate) fn counters(snapshots: &[Snapshot]) -> Vec<(Key, Counters)> {
+    let forgotten = forgotten(snapshots).map(|sum| ((FORGOTTEN.into(), "".into()), sum));
+    let pools = pools(snapshots).into_iter().map(|(key, pool)| (key, pool.counters));
+    pools.chain(forgotten).collect()
 }
 
 fn add(sum: &mut PoolView, part: &PoolView) {

@@ -129,6 +129,7 @@ mod tests {
         Snapshot {
             core: Core(number),
             now: Now(0),
+            forgotten: refrain_engine::stats::Counters::default(),
             pools: Vec::new(),
             clients: Vec::new(),
             servers: Vec::new(),

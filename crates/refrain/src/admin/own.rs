@@ -4,11 +4,13 @@ use std::process;
 
 use refrain_config::ConfigRow;
 use refrain_engine::snapshot::StatementView;
+use refrain_engine::stats::Counters;
 
 use super::PATIENCE;
 use super::pgbouncer::COMPATIBLE_WITH;
 use super::table::{Listing, Pair, bigint, int, text};
 use super::view::Pool;
+use crate::sum::{self, Key};
 
 /// Every statement that is shared, the most used first.
 pub(super) const STATEMENTS: Listing<StatementView> = Listing {
@@ -85,13 +87,13 @@ pub(super) const COUNTERS: Listing<Counter> = Listing {
         text("counter", |row| row.name.to_owned()),
         bigint("value", |row| row.value),
     ],
-    rows: |view| view.pools().iter().flat_map(counters_of).collect(),
+    rows: |view| sum::counters(&view.snapshots).iter().flat_map(counters_of).collect(),
 };
 
-fn counters_of(pool: &Pool) -> impl Iterator<Item = Counter> {
-    pool.sum.counters.rows().map(|(name, value)| Counter {
-        database: pool.sum.database.to_string(),
-        user: pool.sum.user.to_string(),
+fn counters_of(((database, user), sum): &(Key, Counters)) -> impl Iterator<Item = Counter> {
+    sum.rows().map(|(name, value)| Counter {
+        database: database.to_string(),
+        user: user.to_string(),
         name,
         value,
     })

@@ -96,6 +96,9 @@ impl<'a> View<'a> {
             let sum: &mut Figures = totals.entry(Arc::clone(&pool.database)).or_default();
             averages::add(sum, &averages::figures(&pool.counters));
         }
+        if let Some(counters) = sum::forgotten(&self.snapshots) {
+            totals.insert(sum::FORGOTTEN.into(), averages::figures(&counters));
+        }
         totals
     }
 

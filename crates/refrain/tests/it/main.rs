@@ -42,6 +42,7 @@ mod statements;
 mod syncs;
 mod embedded;
 mod files;
+mod forgotten;
 mod autoprepare_rules;
 mod autoprepare_stale;
 mod autoprepare_errors;
