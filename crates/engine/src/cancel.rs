@@ -104,7 +104,7 @@ impl Step<'_> {
         let Some(server) = self.engine.roles.server(run.server).filter(|s| s.pid == run.pid) else {
             return;
         };
-        server.cancels -= 1;
+        server.cancels = server.cancels.checked_sub(1).expect("a cancel that ends was begun");
         if server.cancels == 0 && matches!(server.custody, Custody::Cancelling) {
             server.custody = Custody::Resetting;
             self.free(run.server);

@@ -83,6 +83,7 @@ mod console;
 mod control;
 mod tick;
 mod view;
+mod check;
 
 pub use engine::Engine;
 pub use event::{Action, Event};

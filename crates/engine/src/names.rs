@@ -104,7 +104,8 @@ impl Names {
     pub(crate) fn remove(&mut self, name: &[u8]) -> Option<ClientStatement> {
         let map = self.map.as_mut()?;
         let (key, statement) = map.swap_remove_entry(name)?;
-        self.bytes -= Self::cost(&key, &statement);
+        let bytes = Self::cost(&key, &statement);
+        self.bytes = self.bytes.checked_sub(bytes).expect("its bytes were counted");
         if map.is_empty() {
             self.map = None;
         }
@@ -138,6 +139,12 @@ impl Names {
     /// Bytes that the client answers for: its names, and the texts it refers to.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// Whether the bytes are those of the statements that are there.
+    pub(crate) fn adds_up(&self) -> bool {
+        let there = self.map.iter().flat_map(|map| map.iter());
+        self.bytes == there.map(|(name, statement)| Self::cost(name, statement)).sum::<usize>()
     }
 
     fn cost(name: &Name, statement: &ClientStatement) -> usize {

@@ -147,6 +147,16 @@ impl Pool {
         self.waiting.push_back(client);
     }
 
+    /// All that are idle.
+    pub(crate) fn idle(&self) -> &[Conn] {
+        &self.idle
+    }
+
+    /// All clients that wait, the first first.
+    pub(crate) fn all_waiting(&self) -> impl Iterator<Item = Conn> {
+        self.waiting.iter().copied()
+    }
+
     /// The client that has waited longest.
     pub(crate) fn next_waiting(&mut self) -> Option<Conn> {
         self.waiting.pop_front()

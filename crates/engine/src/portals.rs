@@ -50,7 +50,8 @@ impl Portals {
             return;
         }
         if let Some((name, old)) = self.named.remove_entry(name) {
-            self.bytes -= Self::cost(&name, &old.local);
+            let bytes = Self::cost(&name, &old.local);
+            self.bytes = self.bytes.checked_sub(bytes).expect("its bytes were counted");
         }
         if let Some(local) = portal {
             self.bytes += Self::cost(name, &local);
@@ -76,13 +77,20 @@ impl Portals {
             let bytes = &mut self.bytes;
             self.named.retain(|name, portal| {
                 let stays = !is_over(portal.segment);
-                *bytes -= if stays { 0 } else { Self::cost(name, &portal.local) };
+                let gone = if stays { 0 } else { Self::cost(name, &portal.local) };
+                *bytes = bytes.checked_sub(gone).expect("its bytes were counted");
                 stays
             });
             if self.named.is_empty() {
                 self.named = HashMap::new(); // an idle client owns no map
             }
         }
+    }
+
+    /// Whether the bytes are those of the portals that are there.
+    pub(crate) fn adds_up(&self) -> bool {
+        let there = self.named.iter().map(|(name, portal)| Self::cost(name, &portal.local));
+        self.bytes == there.sum::<usize>()
     }
 
     /// Bytes that the client answers for: the name, and the text it keeps in memory.

@@ -209,7 +209,7 @@ impl Ports {
             self.recycle_pending(conn);
             if matches!(self.port(conn).state, State::Closing(_)) {
                 self.port(conn).state = State::Free;
-                self.closing -= 1;
+                self.closing = self.closing.checked_sub(1).expect("what closes was to be closed");
                 self.free.push(conn);
                 return Some(Output::Close { conn });
             }

@@ -310,7 +310,8 @@ impl Step<'_> {
     /// Forgets a client, and closes its connection: at once where the peer has gone.
     pub(crate) fn remove_client(&mut self, conn: Conn, gone: bool) {
         let Role::Client(client) = self.engine.roles.take(conn) else { return };
-        self.engine.clients -= 1;
+        let clients = self.engine.clients.checked_sub(1);
+        self.engine.clients = clients.expect("no more clients leave than came");
         self.engine.hub.shared.lobby.go(client.counted, &client.peer, client.serial);
         if let Some(pool) = self.engine.hub.find_pool(client.pool) {
             let shared = pool.shared.clone();

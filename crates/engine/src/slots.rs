@@ -168,7 +168,7 @@ impl Slots {
     /// Takes a slot out.
     pub(crate) fn remove(&mut self, id: u64) -> Option<Slot> {
         let slot = self.named.remove(&id)?;
-        self.bytes -= slot.bytes();
+        self.bytes = self.bytes.checked_sub(slot.bytes()).expect("its bytes were counted");
         if slot.auto {
             self.autos -= 1;
             self.auto_bytes -= estimate(slot.bytes());
@@ -234,6 +234,13 @@ impl Slots {
     /// How many have a name.
     pub(crate) fn len(&self) -> usize {
         self.named.len()
+    }
+
+    /// Whether the counts are those of the slots that are there.
+    pub(crate) fn adds_up(&self) -> bool {
+        let all = || self.named.iter().map(|(_, slot)| slot);
+        self.bytes == all().map(Slot::bytes).sum::<usize>()
+            && self.autos == all().filter(|slot| slot.auto).count()
     }
 
     /// Bytes of their texts.

@@ -104,6 +104,7 @@ impl Counts {
     /// Says how many there were.
     fn drop(&self, holders: u64) -> u64 {
         let before = self.holders.fetch_sub(holders, Relaxed);
+        assert!(before >= holders, "no more leave a statement than came");
         if before == holders
             && let Some(idle) = &self.idle
         {

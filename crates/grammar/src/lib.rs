@@ -52,7 +52,7 @@ pub use rules::{Effect, RULES, Rule};
 use pg_query::Error;
 use refrain_sql::template::{Grammar, Span, Verdict};
 
-use crate::rules::{DEPTH, SELF, SYNTAX};
+use crate::rules::{DEPTH, OPERATORS, SELF, SYNTAX};
 use crate::slots::Slots;
 use crate::walk::Walk;
 
@@ -72,6 +72,9 @@ impl Grammar for PgGrammar {
 fn judge(text: &str, spans: &[Span]) -> Result<Verdict, &'static Rule> {
     if names::looks_at_itself(text.as_bytes()) {
         return Err(&SELF);
+    }
+    if names::has_long_run(text.as_bytes()) {
+        return Err(&OPERATORS);
     }
     let parsed = pg_query::parse(text, 0).map_err(|error| refusal(&error))?;
     let [statement] = &*parsed.protobuf.stmts else { return Err(&SYNTAX) };

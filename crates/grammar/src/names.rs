@@ -186,3 +186,61 @@ pub(crate) fn looks_at_itself(text: &[u8]) -> bool {
         REFLECTING.iter().any(|known| name.eq_ignore_ascii_case(known))
     })
 }
+
+/// Operator characters in a row that are given to the grammar, at most. Its scanner reads all of them for each operator or
+/// comment that begins among them (`xcstart` and `operator` in scan.l), and then all but that again.
+const RUN_MAX: usize = 256;
+
+/// Whether so many operator characters stand in a row that the grammar would take the square of their number.
+pub(crate) fn has_long_run(text: &[u8]) -> bool {
+    let mut run = 0;
+    for token in Lexer::new(text, false) {
+        let written = token.of(text);
+        let counts = match token.kind {
+            TokenKind::Operator | TokenKind::BlockComment => true,
+            TokenKind::Unterminated => written.starts_with(b"/*"),
+            _ => false,
+        };
+        if !counts {
+            run = 0;
+            continue;
+        }
+        for byte in written {
+            run = if b"~!@#^&|`?+-*/%<>=".contains(byte) { run + 1 } else { 0 };
+            if run > RUN_MAX {
+                return true;
+            }
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bytes that the server's scanner reads of a text's operators and comments: at each that begins, all of the run.
+    fn steps(text: &[u8]) -> usize {
+        let is_operator = |byte: &u8| b"~!@#^&|`?+-*/%<>=".contains(byte);
+        (0..text.len()).map(|at| text[at..].iter().take_while(|b| is_operator(b)).count()).sum()
+    }
+
+    #[test]
+    fn what_is_given_to_the_grammar_takes_a_bounded_number_of_steps_for_each_byte() {
+        let size = 4_000;
+        let quadratic = ["/*", "/**/", "+", "/**/+", "-/**/", "<>"];
+        for part in quadratic {
+            let text = format!("SELECT 1 {}", part.repeat(size / part.len()));
+            assert!(steps(text.as_bytes()) > 1000 * size, "{part}");
+            assert!(has_long_run(text.as_bytes()), "{part}");
+        }
+        let linear = ["/* ", "/* */ ", "+ ", "'++' ", "-1 ", "\"/*/*\" "];
+        for part in linear {
+            let text = format!("SELECT 1 {}", part.repeat(size / part.len()));
+            assert!(steps(text.as_bytes()) <= RUN_MAX * text.len(), "{part}");
+            assert!(!has_long_run(text.as_bytes()), "{part}");
+        }
+        let long = format!("SELECT '{}', \"{0}\" -- {0}", "+".repeat(size));
+        assert!(!has_long_run(long.as_bytes()), "strings, names and line comments are read once");
+    }
+}

@@ -61,6 +61,12 @@ rules! {
         ["SELECT FROM WHERE 1", "SELECT 'a' 'b'"];
     DEPTH Never "depth": "expressions are nested too deep to be looked at",
         ["SELECT a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a"];
+    OPERATORS Never "operators": "so many operator characters in a row are read by the grammar in the square of their number",
+        ["SELECT 1 \
+         /**//**//**//**//**//**//**//**//**//**//**//**//**//**//**//**//**//**//**//**/\
+         /**//**//**//**//**//**//**//**//**//**//**//**//**//**//**//**//**//**//**//**/\
+         /**//**//**//**//**//**//**//**//**//**//**//**//**//**//**//**//**//**//**//**/\
+         /**//**//**//**//**//**//**//**//**//**//**//**//**//**//**//**//**//**//**//**/"];
     UTILITY Never "utility": "only SELECT, VALUES, TABLE, INSERT, UPDATE, DELETE and MERGE have a plan to keep",
         ["WITH x AS (SELECT 1) SELECT 2 INTO t", "SELECT 1 INTO TEMP t"];
     CURRENT_OF Never "current-of": "WHERE CURRENT OF is about a cursor of the session",

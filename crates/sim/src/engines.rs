@@ -15,12 +15,22 @@ use crate::world::{Happening, World};
 /// client that waited.
 const SLACK: usize = 192 * 1024;
 
+/// Events of a world after each of which the engine's tables are looked at.
+const CHECKED_EVENTS: u64 = 1_000;
+/// Beyond, every so many.
+const CHECKED_EVERY: u64 = 8;
+
 impl World {
     /// An engine takes an event in. Its output is collected now, or at a later turn.
     pub(crate) fn step(&mut self, core: usize, event: Event<'_>) {
         let now = self.clock();
         let seat = &mut self.seats[core];
         seat.engine.step(now, event, &mut seat.ports);
+        if self.plant == Some(Plant::Miscount) && self.seats[core].engine.client_count() > 0 {
+            let planted = self.strikes() && self.seats[core].engine.miscount();
+            self.planted = planted;
+        }
+        self.check_tables(core);
         if self.rng.chance(self.plan.rates.lazy) && !self.is_calm {
             if !self.seats[core].turning {
                 self.seats[core].turning = true;
@@ -29,6 +39,16 @@ impl World {
             }
         } else {
             self.collect(core);
+        }
+    }
+
+    /// Rules out: tables of an engine that contradict each other. In a long world not every step is looked at.
+    fn check_tables(&mut self, core: usize) {
+        if self.events > CHECKED_EVENTS && !self.events.is_multiple_of(CHECKED_EVERY) {
+            return;
+        }
+        if let Err(what) = self.seats[core].engine.check() {
+            self.violate("tables", || format!("core {core}: {what}"));
         }
     }
 

@@ -49,12 +49,14 @@ pub enum Plant {
     LeakClient,
     /// What one core tells another is lost.
     LoseMessage,
+    /// An engine counts one server more than it has.
+    Miscount,
     /// Something is not a function of the seed.
     HiddenChance,
 }
 
 /// All of them, by name.
-pub const PLANTS: [(&str, Plant); 19] = [
+pub const PLANTS: [(&str, Plant); 20] = [
     ("misroute", Plant::Misroute),
     ("extra-parse-complete", Plant::ExtraParseComplete),
     ("drop-ready", Plant::DropReady),
@@ -73,6 +75,7 @@ pub const PLANTS: [(&str, Plant); 19] = [
     ("leak-server", Plant::LeakServer),
     ("leak-client", Plant::LeakClient),
     ("lose-message", Plant::LoseMessage),
+    ("miscount", Plant::Miscount),
     ("hidden-chance", Plant::HiddenChance),
 ];
 
