@@ -80,7 +80,8 @@ fn built(program: fn() -> Result<PathBuf>) -> Result<Command> {
     Ok(Command::new(program()?))
 }
 
-fn java(program: &str) -> Result<Command> {
+/// A program in Java, with pgjdbc.
+pub(crate) fn java(program: &str) -> Result<Command> {
     let archives = provision::java()?.join("*");
     let mut command = Command::new("java");
     command.arg("-cp").arg(archives);

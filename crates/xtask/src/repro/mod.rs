@@ -15,6 +15,7 @@ mod house;
 mod metrics;
 mod partitions;
 mod skew;
+mod stale;
 
 use std::path::PathBuf;
 
@@ -59,6 +60,11 @@ const REPROS: &[Repro] = &[
         about: "D1: metrics are asked for when there is no descriptor left, or by those who say nothing; \
                 the process goes on and answers",
         run: metrics::run,
+    },
+    Repro {
+        name: "stale",
+        about: "A1: a column's type changes under 30 connections of pgjdbc; no read may be wrong",
+        run: stale::run,
     },
 ];
 
