@@ -25,7 +25,7 @@ pub struct Mask {
 }
 
 /// All rules, in the order they are applied.
-pub const MASKS: [Mask; 8] = [
+pub const MASKS: [Mask; 9] = [
     Mask {
         name: "table-oid",
         reason: "the two databases give their tables different OIDs (RowDescription)",
@@ -87,6 +87,16 @@ pub const MASKS: [Mask; 8] = [
         apply: |frame, _| {
             if frame.has_fields() && frame.field(b'C') == b"25P01" {
                 hide_place(frame);
+            }
+        },
+    },
+    Mask {
+        name: "stale-line",
+        reason: "a statement of other columns than the client's is refused as PostgreSQL refuses it, but for the line of \
+                 its code (E67)",
+        apply: |frame, _| {
+            if frame.has_fields() && frame.field(b'R') == b"RevalidateCachedQuery" {
+                rewrite(frame, |code, value| (code != b'L').then_some(value));
             }
         },
     },

@@ -5,14 +5,13 @@
 
 use std::rc::Rc;
 
-use refrain_sql::Kind;
 use refrain_wire::front::Bind;
-use refrain_wire::tag::front;
 use refrain_wire::write;
 
+use crate::fits::{Fit, Use};
 use crate::ledger::{Entry, Fate, Owed, Purpose, Refusal};
 use crate::message::Message;
-use crate::names::Name;
+use crate::names::{Name, mark};
 use crate::slots::Unnamed;
 use crate::talk::{Called, Stop, Talk};
 use crate::texts::Local;
@@ -32,7 +31,8 @@ impl Talk<'_> {
         let Some(local) = self.find(bind.statement)? else {
             return Ok(self.bind_unknown(message, &bind));
         };
-        if self.is_stale(bind.statement, &local)? {
+        let fit = self.fit(bind.statement, &local, Use::Bind)?;
+        if fit == Fit::Stale {
             return Ok(self.refuse_bind(message, &bind, local.statement.id, Refusal::Stale));
         }
         let portal = local.statement.acts().then(|| local.clone());
@@ -40,7 +40,8 @@ impl Talk<'_> {
             return Ok(self.refuse_bind(message, &bind, local.statement.id, Refusal::Portals));
         }
         self.suspect(&local.statement.scan);
-        let called = self.called(bind.statement, &local);
+        let called = self.called(bind.statement, &local, fit);
+        self.server.bound = if called == Called::Unnamed { mark(bind.portal) } else { 0 };
         self.send_bind(message, &bind, &local, called);
         let entry = Entry::new(Owed::Bind, Fate::Forward).about(local.statement.id);
         self.owe(entry.called(bind.statement));
@@ -61,20 +62,14 @@ impl Talk<'_> {
 
     /// What the server calls a statement that is used, and that the client calls `name`.
     #[inline]
-    fn called(&mut self, name: &[u8], local: &Rc<Local>) -> Called {
-        if !name.is_empty() || self.is_foreign(local) {
-            return self.ensure(local);
-        }
+    fn called(&mut self, name: &[u8], local: &Rc<Local>, fit: Fit) -> Called {
         local.count_use();
-        // The client's unnamed statement stays one: it is planned and forgotten as such (E19).
-        if self.unnamed_is(local) {
-            self.count_hit();
-        } else {
-            self.server.misses += 1;
-            self.pool().counters.prepare_misses += 1;
-            self.send_parse_unnamed(local, Fate::Swallow(Purpose::Prepare));
+        let Fit::Has(called) = fit else { return self.prepare_for(name, local) };
+        if called == Called::Unnamed && !name.is_empty() {
+            local.used();
         }
-        Called::Unnamed
+        self.count_hit();
+        called
     }
 
     /// Sends the Bind with the name the server knows; all behind the names as it is.
@@ -150,28 +145,19 @@ impl Talk<'_> {
             self.owe(Entry::new(Owed::DescribeStatement, Fate::Forward));
             return Ok(message.bytes.len());
         };
-        let called = self.called_described(name, &local);
-        let mut known = std::mem::take(&mut self.hub.scratch);
-        known.clear();
-        if let Called::Named(generation) = called {
-            local.statement.write_name(&mut known, generation);
+        let fit = self.fit(name, &local, Use::Describe)?;
+        if fit == Fit::Stale {
+            return Ok(self.refuse(message, Owed::DescribeStatement, Refusal::Stale));
         }
-        write::describe_statement(self.ports.out(self.server.conn), &known);
-        self.hub.scratch = known;
+        let called = match fit {
+            Fit::Has(called) => called,
+            Fit::Lacks | Fit::Stale => self.prepare_for(name, &local),
+        };
+        local.count_use();
+        self.describe_copy(called, &local.statement);
         let entry = Entry::new(Owed::DescribeStatement, Fate::Forward).about(local.statement.id);
-        self.owe(entry.called(name));
+        self.asks(called, entry.called(name));
         Ok(message.bytes.len())
-    }
-
-    /// Describe is no use: a statement that is only looked at is not worth a name yet.
-    fn called_described(&mut self, name: &[u8], local: &Rc<Local>) -> Called {
-        if name.is_empty() {
-            return self.called(name, local);
-        }
-        if self.server.slots.peek(local.statement.id).is_none() && self.unnamed_is(local) {
-            return Called::Unnamed;
-        }
-        self.ensure(local)
     }
 
     /// Close of a statement: the server keeps it for others.
@@ -226,72 +212,6 @@ impl Talk<'_> {
             true => Err(Stop::Gate),
             false => Ok(()),
         }
-    }
-
-    /// Whether the client was told a shape that the statement has no more (E67). Asks the server where that
-    /// is not known, and waits.
-    #[inline]
-    fn is_stale(&mut self, name: &[u8], local: &Rc<Local>) -> Result<bool, Stop> {
-        self.age(name, local);
-        let current = local.statement.generation();
-        let failed = self.server.ledger.has_failed();
-        let found = match name.is_empty() {
-            true => self.client.unnamed.as_mut(),
-            false => self.client.names.get(name),
-        };
-        let Some(statement) = found else { return Ok(false) };
-        // A failed transaction refuses the Bind whatever its shape.
-        if statement.generation == current || failed {
-            return Ok(false);
-        }
-        // What EXECUTE returns is settled at its Parse, and never looked at again.
-        let settled = matches!(local.statement.scan.kind, Kind::Execute(_));
-        let Some(told) = statement.shape.filter(|_| !settled) else {
-            statement.generation = current;
-            return Ok(false);
-        };
-        match local.statement.shape().filter(|shape| shape.generation == current) {
-            Some(shape) if shape.hash == told.hash => {
-                statement.generation = current;
-                Ok(false)
-            }
-            Some(_) => Ok(true),
-            None => Err(self.ask_shape(local)),
-        }
-    }
-
-    /// Begins a new generation of a statement that this server would get anew, if the schema changed since the client
-    /// was told its shape: the shape may be another by now (E67).
-    fn age(&mut self, name: &[u8], local: &Rc<Local>) {
-        let epoch = self.pool().shared.epoch();
-        let statement = &local.statement;
-        let has = self.server.slots.peek(statement.id).is_some();
-        if statement.epoch() >= epoch || has {
-            return;
-        }
-        let known = match name.is_empty() {
-            true => self.client.unnamed.as_mut(),
-            false => self.client.names.get(name),
-        };
-        let told = known.is_some_and(|statement| statement.shape.is_some());
-        if told && statement.begin_generation(statement.generation(), epoch) {
-            self.pool().counters.generations += 1;
-        }
-    }
-
-    /// Prepares the current generation, asks for its shape, and has the client wait for the answer.
-    fn ask_shape(&mut self, local: &Rc<Local>) -> Stop {
-        let id = local.statement.id;
-        let asked = self.server.ledger.asks_shape(id);
-        if !asked {
-            self.ensure_named(local);
-            let mut name = Vec::new();
-            local.statement.write_name(&mut name, local.statement.generation());
-            write::describe_statement(self.out(), &name);
-            self.owe_us(Owed::DescribeStatement, Purpose::Shape, id);
-            write::bare(self.out(), front::FLUSH);
-        }
-        Stop::Gate
     }
 
     /// A Bind that is to fail: made to fail on the server, so that the transaction fails with it.

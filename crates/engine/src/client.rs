@@ -295,6 +295,16 @@ impl Client {
         }
     }
 
+    /// Its statements with this ID, under all their names.
+    pub(crate) fn all_of(
+        &mut self,
+        id: u64,
+    ) -> impl Iterator<Item = (&[u8], &mut ClientStatement)> {
+        let unnamed = self.unnamed.iter_mut().map(|statement| (&b""[..], statement));
+        let unnamed = unnamed.filter(move |(_, unnamed)| unnamed.held.local().statement.id == id);
+        unnamed.chain(self.names.all_of(id))
+    }
+
     /// What ends with a transaction ends, as far as it belongs to segments that are over.
     #[inline]
     pub(crate) fn transaction_ends(&mut self, is_over: impl Fn(Segment) -> bool) {

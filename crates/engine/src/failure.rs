@@ -17,7 +17,7 @@ use crate::client::Pins;
 use crate::ledger::{Entry, Failed, Fate, Owed, Purpose, Refusal, Syncs};
 use crate::names::{ClientStatement, Name};
 use crate::reply::Halt;
-use crate::statement::{STALE_ROUTINE, is_stale};
+use crate::statement::{STALE_FILE, STALE_ROUTINE, is_stale};
 use crate::talk::Talk;
 use crate::undo::{ClientUndo, Reverted};
 use crate::words::Words;
@@ -332,6 +332,7 @@ impl Talk<'_> {
                     field::MESSAGE => message,
                     field::ROUTINE if routine.is_empty() => continue,
                     field::ROUTINE => routine,
+                    field::FILE if why == Refusal::Stale => STALE_FILE,
                     field::FILE | field::LINE | field::POSITION => continue,
                     _ => value,
                 };

@@ -419,16 +419,15 @@ impl Ledger {
         self.entries.iter().any(|entry| entry.owed == Owed::Sync && entry.fate == ours)
     }
 
-    /// Whether the shape of this statement has been asked for.
-    pub(crate) fn asks_shape(&self, statement: u64) -> bool {
-        let asks = |e: &Entry| e.fate == Fate::Swallow(Purpose::Shape) && e.statement == statement;
-        self.entries.iter().any(asks)
-    }
-
     /// Whether the server has this slot for certain.
     #[inline]
     pub(crate) fn is_sure(&self, slot: &crate::slots::Slot) -> bool {
         !slot.doubtful && !self.is_unsettled(slot.segment)
+    }
+
+    /// The entry that was added last.
+    pub(crate) fn back(&self) -> Option<&Entry> {
+        self.entries.back()
     }
 
     /// The oldest entry.

@@ -19,6 +19,7 @@ pub mod stats;
 mod inbox;
 
 // Statements and settings.
+mod columns;
 pub mod statement;
 pub mod registry;
 mod settings;
@@ -61,6 +62,7 @@ mod words;
 mod aside;
 mod look;
 mod prepare;
+mod fits;
 mod bind;
 mod autoprepare;
 mod admission;

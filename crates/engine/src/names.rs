@@ -9,8 +9,9 @@ use std::rc::Rc;
 use indexmap::IndexMap;
 use smallvec::SmallVec;
 
+use crate::columns::Columns;
 use crate::registry::Seed;
-use crate::statement::{Generation, Shape};
+use crate::statement::Generation;
 use crate::texts::Local;
 
 /// A statement's name; those of drivers fit without an allocation (`S_12`, `__asyncpg_stmt_3__`).
@@ -58,8 +59,10 @@ pub(crate) struct ClientStatement {
     pub(crate) held: Held,
     /// The generation that was current when the client prepared it, or was last shown to be the same.
     pub(crate) generation: Generation,
-    /// What the client was told by Describe; it decodes rows by that.
-    pub(crate) shape: Option<Shape>,
+    /// What its Parse found that it returns.
+    pub(crate) columns: Columns,
+    /// A hash of the types of parameters that the client was told by Describe; zero for none.
+    pub(crate) parameters: u64,
 }
 
 impl ClientStatement {
@@ -131,6 +134,16 @@ impl Names {
         Some((name.as_slice(), statement))
     }
 
+    /// The statements with this ID, under all their names.
+    pub(crate) fn all_of(
+        &mut self,
+        id: u64,
+    ) -> impl Iterator<Item = (&[u8], &mut ClientStatement)> {
+        let all = self.map.iter_mut().flat_map(|map| map.iter_mut());
+        let all = all.map(|(name, statement)| (name.as_slice(), statement));
+        all.filter(move |(_, statement)| statement.held.local().statement.id == id)
+    }
+
     /// How many there are.
     pub(crate) fn len(&self) -> usize {
         self.map.as_ref().map_or(0, |map| map.len())
@@ -167,7 +180,7 @@ mod tests {
         let registry = Registry::new(1, Seed::default());
         let held =
             Held::new(Texts::default().intern(&registry, identity, &crate::settings::nothing()));
-        ClientStatement { held, generation: 0, shape: None }
+        ClientStatement { held, generation: 0, columns: Columns::Fixed, parameters: 0 }
     }
 
     #[test]

@@ -163,12 +163,14 @@ pub(crate) struct Entry {
     pub(crate) statement: u64,
     /// What the client called it, see [`crate::names::mark`].
     pub(crate) name: u32,
+    /// Of a Describe: how many entries before it stands the Parse whose copy it describes; zero where that is not told.
+    pub(crate) behind: u32,
 }
 
 impl Entry {
     /// An entry about no statement.
     pub(crate) fn new(owed: Owed, fate: Fate) -> Self {
-        Self { owed, fate, traits: Traits::default(), statement: 0, name: 0 }
+        Self { owed, fate, traits: Traits::default(), statement: 0, name: 0, behind: 0 }
     }
 
     /// The same, about a statement.

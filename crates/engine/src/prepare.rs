@@ -20,19 +20,20 @@ use refrain_wire::front::Parse;
 use refrain_wire::write;
 
 use crate::client::Pins;
+use crate::columns::{Columns, Found};
 use crate::ledger::{Entry, Fate, Made, Owed, Purpose, Refusal};
 use crate::message::Message;
 use crate::names::{ClientStatement, Held, Name};
 use crate::settings::{self, Standing};
 use crate::slots::{Served, Slot, Unnamed};
-use crate::statement::{Identity, reads_constants};
+use crate::statement::{Identity, Statement, reads_constants};
 use crate::talk::{Called, Stop, Talk};
 use crate::texts::Local;
 use crate::undo::{ClientUndo, ServerUndo};
 
 impl Talk<'_> {
-    /// Parse.
-    pub(crate) fn parse(&mut self, message: &Message<'_>) -> Result<usize, Stop> {
+    /// Parse. `next` is what has come behind it.
+    pub(crate) fn parse(&mut self, message: &Message<'_>, next: &[u8]) -> Result<usize, Stop> {
         let most = self.pool().settings.options.max_client_statement_bytes;
         if !self.client.managed || message.header.body as usize > most {
             return Ok(self.parse_unkept(message));
@@ -45,7 +46,7 @@ impl Talk<'_> {
             }
         }
         if parse.name.is_empty() {
-            return self.parse_unnamed(message, &parse);
+            return self.parse_unnamed(message, &parse, next);
         }
         if self.client.names.contains(parse.name) {
             return self.parse_again(message, &parse);
@@ -60,7 +61,8 @@ impl Talk<'_> {
         }
         let local = self.intern(parse.tail);
         self.gate_in_doubt(&local)?;
-        let seq = if self.parse_is_known(&local)? {
+        let known = self.parse_is_known(&local)?;
+        let seq = if known {
             self.server.ledger.extend(&mut self.client.changed);
             self.pool().counters.parses_answered += 1;
             self.make_up(Owed::Parse, Made::Parse)
@@ -68,10 +70,17 @@ impl Talk<'_> {
             self.server.ledger.extend(&mut self.client.parsed);
             self.send_parse(&local, Fate::Forward)
         };
+        let called = match known || local.is_worth_a_name() {
+            true => Called::Named(local.statement.generation()),
+            false => Called::Unnamed,
+        };
         let name = Name::from_slice(parse.name);
         self.undoable(seq, ClientUndo::Named(name.clone()));
-        let statement = self.client_statement(local);
+        let statement = self.client_statement(local.clone(), called);
         self.client.names.insert(name, statement);
+        if !known {
+            self.ask_behind_parse(called, &local.statement, parse.name, next);
+        }
         Ok(message.bytes.len())
     }
 
@@ -90,7 +99,12 @@ impl Talk<'_> {
         self.pass(message)
     }
 
-    fn parse_unnamed(&mut self, message: &Message<'_>, parse: &Parse<'_>) -> Result<usize, Stop> {
+    fn parse_unnamed(
+        &mut self,
+        message: &Message<'_>,
+        parse: &Parse<'_>,
+        next: &[u8],
+    ) -> Result<usize, Stop> {
         self.pool().counters.client_parses += 1;
         let local = self.intern(parse.tail);
         let ledger = &self.server.ledger;
@@ -103,9 +117,12 @@ impl Talk<'_> {
             self.send_parse_unnamed(&local, Fate::Forward)
         };
         self.client.unnamed_changed = self.server.ledger.segment();
-        let statement = self.client_statement(local);
+        let statement = self.client_statement(local.clone(), Called::Unnamed);
         let old = self.client.unnamed.replace(statement);
         self.undoable(seq, ClientUndo::Unnamed(old));
+        if !known {
+            self.ask_behind_parse(Called::Unnamed, &local.statement, b"", next);
+        }
         Ok(message.bytes.len())
     }
 
@@ -174,9 +191,25 @@ impl Talk<'_> {
         local
     }
 
-    pub(crate) fn client_statement(&self, local: Rc<Local>) -> ClientStatement {
-        let generation = local.statement.generation();
-        ClientStatement { held: Held::new(local), generation, shape: None }
+    /// A client's statement that has what the Parse of this copy found.
+    fn client_statement(&self, local: Rc<Local>, called: Called) -> ClientStatement {
+        let (slots, generation) = (&self.server.slots, local.statement.generation());
+        let found = match called {
+            Called::Unnamed => slots.unnamed.found,
+            Called::Named(_) => {
+                slots.peek(local.statement.id).map(|slot| slot.found).unwrap_or_default()
+            }
+        };
+        let columns = found.columns;
+        ClientStatement { held: Held::new(local), generation, columns, parameters: 0 }
+    }
+
+    /// What a Parse that is sent next finds.
+    fn found(&self, statement: &Statement) -> Found {
+        let (server, parse) = (self.server.serial, self.server.ledger.next_seq());
+        let settled = !statement.returns;
+        let columns = if settled { Columns::Fixed } else { Columns::Of { server, parse } };
+        Found { columns, ..Found::default() }
     }
 
     /// Whether a Parse of this statement can be answered here.
@@ -238,10 +271,12 @@ impl Talk<'_> {
         write::parse(self.ports.out(self.server.conn), &name, &statement.tail);
         self.hub.scratch = name;
         self.pool().counters.server_parses += 1;
+        let found = self.found(statement);
         let seq = self.owe(Entry::new(Owed::Parse, fate).about(id));
         let segment = self.server.ledger.segment();
         let served = Served::new(statement.clone());
-        self.server.slots.insert(Slot { served, generation, segment, doubtful: false, auto });
+        let slot = Slot { served, generation, segment, doubtful: false, auto, found };
+        self.server.slots.insert(slot);
         self.undoable_there(seq, ServerUndo::Prepared(id));
         seq
     }
@@ -250,11 +285,13 @@ impl Talk<'_> {
         let statement = &local.statement;
         write::parse(self.ports.out(self.server.conn), b"", &statement.tail);
         self.pool().counters.server_parses += 1;
+        let found = self.found(statement);
         let seq = self.owe(Entry::new(Owed::Parse, fate).about(statement.id));
         let unnamed = Unnamed {
             id: statement.id,
             generation: statement.generation(),
             segment: self.server.ledger.segment(),
+            found,
         };
         let old = std::mem::replace(&mut self.server.slots.unnamed, unnamed);
         self.undoable_there(seq, ServerUndo::Unnamed(old));
@@ -288,40 +325,21 @@ impl Talk<'_> {
         self.undoable_there(seq, ServerUndo::Evicted(old));
     }
 
-    /// Sees that the server has the statement, and says what it is called there.
-    #[inline]
-    pub(crate) fn ensure(&mut self, local: &Rc<Local>) -> Called {
-        let statement = &local.statement;
-        local.count_use();
-        if let Some(generation) = self.server.has(statement) {
-            self.count_hit();
-            return Called::Named(generation);
-        }
-        let held = self.server.slots.peek(statement.id).is_some();
-        // A Parse amid a segment counts as a command there: a portal before it that is not done would be done.
-        let goes_on = self.server.ledger.is_open() || !local.is_worth_a_name();
-        if !held && goes_on && self.unnamed_is(local) {
-            local.used();
-            self.count_hit();
-            return Called::Unnamed;
-        }
-        self.prepare(local)
-    }
-
     pub(crate) fn count_hit(&mut self) {
         self.server.hits += 1;
         self.pool().counters.prepare_hits += 1;
     }
 
-    /// Sends the statement that the server lacks.
-    fn prepare(&mut self, local: &Rc<Local>) -> Called {
+    /// Sends the statement that the server lacks, and that the client calls `name`.
+    pub(crate) fn prepare_for(&mut self, name: &[u8], local: &Rc<Local>) -> Called {
         self.server.misses += 1;
         self.pool().counters.prepare_misses += 1;
         let fate = Fate::Swallow(Purpose::Prepare);
         if self.is_foreign(local) {
             return self.prepare_foreign(local);
         }
-        if local.used() {
+        // The client's unnamed statement stays one: it is planned and forgotten as such (E19).
+        if !name.is_empty() && local.used() {
             self.send_parse_named(local, fate);
             Called::Named(local.statement.generation())
         } else {

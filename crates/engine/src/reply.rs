@@ -17,7 +17,6 @@ use crate::client::Pins;
 use crate::inbox::Rest;
 use crate::ledger::{Entry, Fate, Owed, Purpose, Settled, Surprise};
 use crate::settings::SETTINGS_BYTES_MAX;
-use crate::statement::Shape;
 use crate::talk::{Talk, write_made};
 use crate::words::Words;
 
@@ -313,38 +312,14 @@ impl Talk<'_> {
                 if settled.entry.fate == Fate::Swallow(Purpose::Admit) {
                     self.asked_columns(&settled.entry, tag, body);
                 } else {
-                    self.described(&settled.entry, body);
+                    self.described(&settled.entry, settled.seq, body);
                 }
+            }
+            (back::ROW_DESCRIPTION | back::NO_DATA, Owed::DescribePortal) => {
+                self.described(&settled.entry, settled.seq, body);
             }
             _ => {}
         }
-    }
-
-    /// A Describe of a statement has been answered: the client will decode rows by this.
-    fn described(&mut self, entry: &Entry, columns: &[u8]) {
-        if entry.statement == 0 {
-            return;
-        }
-        let mut rows = std::mem::take(&mut self.hub.scratch);
-        rows.clear();
-        read::row_shape(&mut rows, columns);
-        let columns = self.hub.shared.registry.hash_bytes(&rows);
-        self.hub.scratch = rows;
-        let hash = self.server.described ^ columns.rotate_left(1);
-        let id = entry.statement;
-        let slot = self.server.slots.peek(id).map(|slot| slot.generation);
-        let unnamed = self.server.slots.unnamed;
-        let Some(generation) = slot.or((unnamed.id == id).then_some(unnamed.generation)) else {
-            return;
-        };
-        let shape = Shape { generation, hash };
-        if entry.fate == Fate::Forward {
-            self.for_client_statement(id, |statement| {
-                statement.shape = Some(shape);
-                statement.generation = generation;
-            });
-        }
-        self.for_client_statement(id, |s| s.held.local().statement.learn_shape(shape));
     }
 
     /// A setting was reported. The client is told where it knows another value.

@@ -63,7 +63,7 @@ impl Talk<'_> {
             return Err(Stop::More);
         }
         let Some(message) = Message::read(input)? else { return Err(Stop::More) };
-        let used = self.deal_with(&message)?;
+        let used = self.deal_with(&message, &input[message.bytes.len()..])?;
         // What is not passed on ends here, and so does what has not come of it.
         if !message.complete && self.client.inbox.rest == 0 {
             self.client.inbox.expect(message.missing(), Rest::Nowhere);
@@ -72,7 +72,7 @@ impl Talk<'_> {
     }
 
     #[inline]
-    fn deal_with(&mut self, message: &Message<'_>) -> Result<usize, Stop> {
+    fn deal_with(&mut self, message: &Message<'_>, next: &[u8]) -> Result<usize, Stop> {
         if self.client.skipping {
             return self.skip(message);
         }
@@ -85,7 +85,7 @@ impl Talk<'_> {
                     false if self.server.ledger.len() >= LEDGER_MAX => {
                         Err(Stop::End(Cause::ClientProtocol))
                     }
-                    false => self.dispatch(message),
+                    false => self.dispatch(message, next),
                 };
             }
             Copying::Counting => return Err(Stop::Gate),
@@ -94,7 +94,7 @@ impl Talk<'_> {
         if self.server.ledger.len() >= LEDGER_MAX || self.is_barred() || self.is_to_wait() {
             return Err(Stop::Gate);
         }
-        self.dispatch(message)
+        self.dispatch(message, next)
     }
 
     /// Says so in its words. The message is not passed on: a cancel request may have ended the COPY meanwhile.
@@ -106,14 +106,14 @@ impl Talk<'_> {
     }
 
     #[inline]
-    fn dispatch(&mut self, message: &Message<'_>) -> Result<usize, Stop> {
+    fn dispatch(&mut self, message: &Message<'_>, next: &[u8]) -> Result<usize, Stop> {
         match message.header.tag {
             front::BIND => self.bind(message),
             front::EXECUTE => self.execute(message),
             front::SYNC => self.sync(message),
             front::QUERY => self.query(message),
             front::DESCRIBE => self.describe(message),
-            front::PARSE => self.parse(message),
+            front::PARSE => self.parse(message, next),
             front::CLOSE => self.close(message),
             // PostgreSQL refuses one with a body, but not amid a COPY: what it would owe is not known. Likewise Sync.
             front::FLUSH if message.header.body > 0 => Err(Stop::End(Cause::ClientProtocol)),
@@ -250,7 +250,11 @@ impl Talk<'_> {
     fn describe(&mut self, message: &Message<'_>) -> Result<usize, Stop> {
         match Target::read(message.whole(NAME_BYTES_MAX + 2)?)? {
             Target::Statement(name) => self.describe_statement(message, name),
-            Target::Portal(_) | Target::Unknown => {
+            Target::Portal(name) => {
+                self.describe_portal(name);
+                Ok(self.pass(message))
+            }
+            Target::Unknown => {
                 self.owe(Entry::new(Owed::DescribePortal, Fate::Forward));
                 Ok(self.pass(message))
             }

@@ -8,12 +8,13 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use crate::auth::Login;
+use crate::columns::Found;
 use crate::ids::{Conn, PoolId, Segment};
 use crate::inbox::Inbox;
 use crate::ledger::{Failed, Ledger, Seq};
 use crate::run::{Admission, Run};
 use crate::settings::{self, Edit, Profile, SETTINGS_BYTES_MAX, Told, Welcome};
-use crate::slots::{Slots, Unnamed};
+use crate::slots::{Slot, Slots, Unnamed};
 use crate::statement::{Generation, Statement};
 use crate::time::Now;
 use crate::undo::{Reverted, ServerUndo, Undos};
@@ -91,6 +92,8 @@ pub(crate) struct Server {
     pub(crate) paused: bool,
     /// The hash of the parameter types that a Describe has said; its columns are to come.
     pub(crate) described: u64,
+    /// A mark of the portal that was bound last; zero where not from its unnamed statement.
+    pub(crate) bound: u32,
     /// The segment whose error is not told: that of the segment before it was.
     pub(crate) hush: Segment,
     /// A text that is being run, where it was looked at.
@@ -155,6 +158,7 @@ impl Server {
             close_needed: false,
             paused: false,
             described: 0,
+            bound: 0,
             hush: 0,
             run: None,
             text: Vec::new(),
@@ -228,9 +232,25 @@ impl Server {
     /// The generation of a statement that it has for certain, if that is the current one. Counts as a use of it.
     #[inline]
     pub(crate) fn has(&mut self, statement: &Statement) -> Option<Generation> {
+        self.slot(statement).map(|slot| slot.generation)
+    }
+
+    /// The same: all of it.
+    #[inline]
+    pub(crate) fn slot(&mut self, statement: &Statement) -> Option<&Slot> {
         let slot = self.slots.touch(statement.id)?;
         let current = slot.generation == statement.generation() && self.ledger.is_sure(slot);
-        current.then_some(slot.generation)
+        current.then_some(&*slot)
+    }
+
+    /// What the copy of a statement has that was asked about by ledger entry `seq`, and its generation.
+    pub(crate) fn asked_by(&mut self, id: u64, seq: Seq) -> Option<(Generation, &mut Found)> {
+        let unnamed = &mut self.slots.unnamed;
+        if unnamed.id == id && unnamed.found.asked == seq {
+            return Some((unnamed.generation, &mut self.slots.unnamed.found));
+        }
+        let slot = self.slots.peek_mut(id).filter(|slot| slot.found.asked == seq)?;
+        Some((slot.generation, &mut slot.found))
     }
 
     /// The client it is lent to.

@@ -265,10 +265,12 @@ impl Step<'_> {
         if !room || !local.is_accepted(pool.shared.epoch()) {
             return false;
         }
+        let Some(columns) = local.columns() else { return false };
         pool.counters.client_parses += 1;
         pool.counters.parses_answered += 1;
         let generation = local.statement.generation();
-        let statement = ClientStatement { held: Held::new(local), generation, shape: None };
+        let held = Held::new(local);
+        let statement = ClientStatement { held, generation, columns, parameters: 0 };
         client.names.insert(Name::from_slice(parse.name), statement);
         write::bare(self.ports.out(conn), back::PARSE_COMPLETE);
         true

@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use hashlink::LruCache;
 
+use crate::columns::{Columns, Found};
 use crate::ids::Segment;
 use crate::statement::{Generation, Statement};
 
@@ -59,6 +60,8 @@ pub(crate) struct Slot {
     pub(crate) doubtful: bool,
     /// Whether it is there for simple queries.
     pub(crate) auto: bool,
+    /// What its Parse found.
+    pub(crate) found: Found,
 }
 
 impl Slot {
@@ -76,11 +79,18 @@ pub(crate) struct Unnamed {
     pub(crate) generation: Generation,
     /// The server's segment that parsed it.
     pub(crate) segment: Segment,
+    /// What its Parse found.
+    pub(crate) found: Found,
 }
 
 impl Unnamed {
     /// No unnamed statement, or one that cannot be known, since a segment that is over.
-    pub(crate) const NONE: Self = Self { id: 0, generation: 0, segment: 0 };
+    pub(crate) const NONE: Self = Self {
+        id: 0,
+        generation: 0,
+        segment: 0,
+        found: Found { columns: Columns::Fixed, parameters: 0, asked: 0 },
+    };
 }
 
 impl Unnamed {
@@ -152,6 +162,11 @@ impl Slots {
     /// The slot of a statement, its place in the order kept.
     pub(crate) fn peek(&self, id: u64) -> Option<&Slot> {
         self.named.peek(&id)
+    }
+
+    /// The same, to note something of it.
+    pub(crate) fn peek_mut(&mut self, id: u64) -> Option<&mut Slot> {
+        self.named.peek_mut(&id)
     }
 
     /// Adds a slot, used last.
@@ -264,7 +279,8 @@ mod tests {
     fn slot(id: u64) -> Slot {
         let identity = Identity { pool: PoolId(0), env: EnvId(0), tail: b"0123456789" };
         let served = Served::new(Arc::new(Statement::new(id, identity, b"_")));
-        Slot { served, generation: 0, segment: 0, doubtful: false, auto: false }
+        let found = Found::default();
+        Slot { served, generation: 0, segment: 0, doubtful: false, auto: false, found }
     }
 
     fn evict(slots: &mut Slots, count_max: u32, bytes_max: usize) -> Option<u64> {

@@ -12,12 +12,13 @@
 //! prepared; a copy of an older one is treated as absent, so stale plans heal one by one, in stream,
 //! without a storm.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
 
 use refrain_sql::{Kind, Scan, Traits};
 use refrain_wire::back::{Fields, field};
 
+use crate::columns;
 use crate::ids::{EnvId, PoolId};
 
 /// Counts how often a statement was begun anew after a change of schema.
@@ -47,6 +48,8 @@ pub struct Statement {
     pub tail: Box<[u8]>,
     /// What the text may do to a session.
     pub scan: Scan,
+    /// Whether what it returns may change with the schema.
+    pub returns: bool,
     /// The internal name of generation zero.
     name: Box<[u8]>,
     generation: AtomicU32,
@@ -54,8 +57,6 @@ pub struct Statement {
     epoch: AtomicU64,
     /// What is planned from it unasked is of this count of upheavals.
     upheavals: AtomicU64,
-    /// What Describe said of a generation.
-    shape: Mutex<Option<Shape>>,
     counts: Counts,
 }
 
@@ -67,15 +68,8 @@ const READERS: &[&str] = &[
 
 /// The function of PostgreSQL that finds a plan's result changed; its name is never translated.
 pub(crate) const STALE_ROUTINE: &[u8] = b"RevalidateCachedQuery";
-
-/// What Describe said: a hash of the parameter types and columns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
-    /// Of which generation.
-    pub generation: Generation,
-    /// Seeded hash of the bodies of ParameterDescription and RowDescription.
-    pub hash: u64,
-}
+/// Where that stands.
+pub(crate) const STALE_FILE: &[u8] = b"plancache.c";
 
 /// Changed on prepare and close only, on a cache line of its own: it must not take the immutable part
 /// away from the cores that only read.
@@ -126,11 +120,11 @@ impl Statement {
             env: identity.env,
             tail: identity.tail.into(),
             scan: refrain_sql::scan(text),
+            returns: columns::may_change(text),
             name: name.into(),
             generation: AtomicU32::new(0),
             epoch: AtomicU64::new(0),
             upheavals: AtomicU64::new(0),
-            shape: Mutex::new(None),
             counts: Counts::default(),
         }
     }
@@ -218,23 +212,6 @@ impl Statement {
     /// The schema epoch in which the current generation began.
     pub fn epoch(&self) -> u64 {
         self.epoch.load(Relaxed)
-    }
-
-    /// Remembers what Describe said of `shape.generation`; an older generation's word is not taken.
-    pub fn learn_shape(&self, shape: Shape) {
-        let mut known = self.lock_shape();
-        if known.is_none_or(|known| known.generation <= shape.generation) {
-            *known = Some(shape);
-        }
-    }
-
-    /// What Describe said last.
-    pub fn shape(&self) -> Option<Shape> {
-        *self.lock_shape()
-    }
-
-    fn lock_shape(&self) -> std::sync::MutexGuard<'_, Option<Shape>> {
-        self.shape.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     /// Adds `by` clients of one core, and as many uses.
@@ -348,14 +325,6 @@ mod tests {
         assert!(statement.begin_generation(0, 5));
         assert!(!statement.begin_generation(0, 6));
         assert_eq!((statement.generation(), statement.epoch()), (1, 6));
-    }
-
-    #[test]
-    fn the_newest_generation_decides_the_shape() {
-        let statement = statement();
-        statement.learn_shape(Shape { generation: 1, hash: 7 });
-        statement.learn_shape(Shape { generation: 0, hash: 9 });
-        assert_eq!(statement.shape(), Some(Shape { generation: 1, hash: 7 }));
     }
 
     #[test]

@@ -11,9 +11,10 @@ use std::sync::Arc;
 
 use hashbrown::HashTable;
 
+use crate::columns::Columns;
 use crate::registry::Registry;
 use crate::settings::Profile;
-use crate::statement::{Identity, Statement};
+use crate::statement::{Generation, Identity, Statement};
 
 /// A statement as one core has it. What client maps hold.
 #[derive(Debug)]
@@ -27,6 +28,8 @@ pub(crate) struct Local {
     uses: Cell<u32>,
     /// One more than the generation that a server has accepted last; zero for none.
     accepted: Cell<u32>,
+    /// What a generation of it returns, as a server said last.
+    columns: Cell<(Generation, Columns)>,
     /// Uses at this core, as far as they matter: one-shot statements are not given a name.
     seen: Cell<u8>,
 }
@@ -43,6 +46,7 @@ impl Local {
             clients: Cell::new(0),
             uses: Cell::new(0),
             accepted: Cell::new(0),
+            columns: Cell::new((0, Columns::Of { server: 0, parse: 0 })),
             seen: Cell::new(seen),
         }
     }
@@ -69,6 +73,22 @@ impl Local {
     /// Whether a server has accepted the statement, and the schema is still that of `epoch`.
     pub(crate) fn is_accepted(&self, epoch: u64) -> bool {
         self.accepted.get() == self.statement.generation() + 1 && self.statement.epoch() >= epoch
+    }
+
+    /// A server has said what a generation of it returns. Says whether that is not what was said of it before.
+    pub(crate) fn learn_columns(&self, generation: Generation, columns: Columns) -> bool {
+        let (before, known) = self.columns.replace((generation, columns));
+        before == generation && known.agree(columns) == Some(false)
+    }
+
+    /// What the current generation returns, if that is known.
+    pub(crate) fn columns(&self) -> Option<Columns> {
+        let (generation, columns) = self.columns.get();
+        match columns {
+            _ if !self.statement.returns => Some(Columns::Fixed),
+            Columns::Known(_) if generation == self.statement.generation() => Some(columns),
+            Columns::Known(_) | Columns::Of { .. } | Columns::Fixed => None,
+        }
     }
 
     /// Counts a use for the statistics.

@@ -151,7 +151,8 @@ impl Oracle {
         while self.expected.is_empty() {
             let asked = self.asked.take();
             let Some((tag, body)) = asked.or_else(|| self.intruder()) else { return };
-            let hits = hit && self.session.is_interruptible(tag);
+            let hits =
+                hit && (self.session.is_interruptible(tag) || self.session.ends_in_vain(tag));
             if hits {
                 hit = false;
                 self.cancels -= 1;

@@ -241,6 +241,12 @@ impl Session {
         works && !self.skipping && self.copying.is_none()
     }
 
+    /// Whether a cancel request may show first in the answer to this message: one that hit what the proxy had asked
+    /// before it has failed the transaction that ends here.
+    pub fn ends_in_vain(&self, tag: u8) -> bool {
+        tag == front::SYNC && !self.skipping && self.copying.is_none()
+    }
+
     /// Deals with a message; `interrupted` if a cancel request hits it.
     pub fn handle(&mut self, tag: u8, body: &[u8], interrupted: bool) {
         if self.ended {
@@ -286,7 +292,7 @@ impl Session {
             }
             front::SYNC => {
                 self.skipping = false;
-                self.finish(Ok(()));
+                self.finish(hit);
                 return;
             }
             front::FLUSH => {

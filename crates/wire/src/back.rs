@@ -120,9 +120,18 @@ pub fn columns(body: &[u8]) -> impl Iterator<Item = Option<&[u8]>> {
     })
 }
 
-/// Appends what a RowDescription says of how rows are to be read: of each column the name, the type and its modifier.
-/// The table it comes from and the format are left out. Of anything else, nothing.
-pub fn row_shape(out: &mut Vec<u8>, body: &[u8]) {
+/// What of a RowDescription counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RowShape {
+    /// Of each column the name and the type.
+    Types,
+    /// The type's modifier as well.
+    Modifiers,
+}
+
+/// Appends what a RowDescription says of how rows are to be read: of each column the name, the type and perhaps its
+/// modifier. The table it comes from and the format are left out. Of anything else, nothing.
+pub fn row_shape(out: &mut Vec<u8>, body: &[u8], what: RowShape) {
     let mut rest = body.get(2..).unwrap_or(&[]);
     while let Some((name, after)) = split_string(rest) {
         // Table (4), column (2), type (4), size (2), modifier (4), format (2).
@@ -130,7 +139,9 @@ pub fn row_shape(out: &mut Vec<u8>, body: &[u8]) {
         out.extend_from_slice(name);
         out.push(0);
         out.extend_from_slice(&column[6..10]);
-        out.extend_from_slice(&column[12..16]);
+        if what == RowShape::Modifiers {
+            out.extend_from_slice(&column[12..16]);
+        }
         rest = after;
     }
 }
@@ -252,11 +263,24 @@ mod tests {
                 0, 0, 0, table, 0, 1, 0, 0, 0, kind, 0, 4, 255, 255, 255, 255, 0, format,
             ]);
             let mut shape = Vec::new();
-            row_shape(&mut shape, &body);
+            row_shape(&mut shape, &body, RowShape::Modifiers);
             shape
         };
         assert_eq!(column(1, 23, 0), column(2, 23, 1));
         assert_ne!(column(1, 23, 0), column(1, 20, 0));
+    }
+
+    #[test]
+    fn a_modifier_counts_where_it_is_asked_for() {
+        let shape = |modifier: u8, what| {
+            let mut body = b"\0\x01id\0".to_vec();
+            body.extend_from_slice(&[0, 0, 0, 1, 0, 1, 0, 0, 4, 19, 0, 4, 0, 0, 0, modifier, 0, 0]);
+            let mut shape = Vec::new();
+            row_shape(&mut shape, &body, what);
+            shape
+        };
+        assert_eq!(shape(5, RowShape::Types), shape(6, RowShape::Types));
+        assert_ne!(shape(5, RowShape::Modifiers), shape(6, RowShape::Modifiers));
     }
 
     #[test]

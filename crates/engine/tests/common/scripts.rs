@@ -29,6 +29,9 @@ pub(crate) struct Script {
 const TEXT: &[u8] = b"SELECT abalance FROM pgbench_accounts WHERE aid = $1;";
 const OTHER_TEXT: &[u8] = b"SELECT bbalance FROM pgbench_branches WHERE bid = $1;";
 
+const WRITE: &[u8] = b"UPDATE pgbench_accounts SET abalance = 0 WHERE aid = $1;";
+const OTHER_WRITE: &[u8] = b"UPDATE pgbench_branches SET bbalance = 0 WHERE bid = $1;";
+
 /// All scripts.
 pub(crate) fn scripts() -> Vec<Script> {
     vec![
@@ -39,7 +42,14 @@ pub(crate) fn scripts() -> Vec<Script> {
             options: "max_server_statements = 1",
             before: [one(prepare(b"a", TEXT)), one(prepare(b"b", OTHER_TEXT))].concat(),
             transactions: 2,
+            lean: false, // what the client says is kept until its columns are known
             ..plain("prepared miss", [one(run(b"a")), one(run(b"b"))].concat())
+        },
+        Script {
+            options: "max_server_statements = 1",
+            before: [one(prepare(b"a", WRITE)), one(prepare(b"b", OTHER_WRITE))].concat(),
+            transactions: 2,
+            ..plain("prepared miss of a write", [one(run(b"a")), one(run(b"b"))].concat())
         },
         Script {
             before: one(prepare(b"kept", TEXT)),

@@ -3,18 +3,11 @@
 //! A script listed here runs all the same, and has to fail: once it passes, its row has to go.
 
 /// Name of a script, with `@15` or `@18` if it fails with that version only; what differs, and why it stays so.
-const KNOWN_FAILURES: &[(&str, &str)] = &[
-    (
-        "e67_a_new_shape_is_not_shown_unannounced",
-        "rows of the new shape, in place of 0A000, where another server has no stale plan, and the \
-         schema was changed behind the program's back",
-    ),
-    (
-        "e38_query_without_sync@18",
-        "PostgreSQL 18 answers the next command of such a session with XX000; here another server \
+const KNOWN_FAILURES: &[(&str, &str)] = &[(
+    "e38_query_without_sync@18",
+    "PostgreSQL 18 answers the next command of such a session with XX000; here another server \
          answers it",
-    ),
-];
+)];
 
 /// Whether this script is known to fail.
 pub(crate) fn is_listed(name: &str) -> bool {

@@ -1,0 +1,341 @@
+//! Whether the copy of a statement that a server has, or gets, is the one that the client prepared.
+//!
+//! It is where it returns the same columns ([`crate::columns`]). Behind the Parse of a copy stands a Describe of ours, so
+//! that mostly this is known when it is asked. Where a server lacks a statement that the client prepared before, its
+//! columns have to be seen before it runs there, and the client waits for them: once for each statement and server, since
+//! a server keeps what it has. Never where the server has it, nor where the client's own Parse is on its way.
+
+use std::rc::Rc;
+
+use refrain_wire::back::{RowShape, row_shape};
+use refrain_wire::front::{Bind, Target};
+use refrain_wire::tag::front;
+use refrain_wire::write;
+
+use crate::columns::{Columns, Found, Shape};
+use crate::ledger::{Entry, Fate, Owed, Purpose, Seq};
+use crate::message::Message;
+use crate::names::{ClientStatement, mark};
+use crate::statement::Statement;
+use crate::talk::{Called, Stop, Talk};
+use crate::texts::Local;
+use crate::undo::{ClientUndo, ServerUndo};
+
+/// A copy for a client's use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fit {
+    /// The server has it, under this name.
+    Has(Called),
+    /// The server has to be given one, and that will fit.
+    Lacks,
+    /// It returns other columns than the client's Parse found.
+    Stale,
+}
+
+/// What a statement is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Use {
+    Bind,
+    Describe,
+}
+
+impl Talk<'_> {
+    /// Whether the server has a copy of a statement that is the one the client prepared under `name` (E67). Where that
+    /// is not known it is asked, and the client waits.
+    #[inline]
+    pub(crate) fn fit(&mut self, name: &[u8], local: &Rc<Local>, to: Use) -> Result<Fit, Stop> {
+        let copy = self.copy(name, local, to);
+        let Some(own) = self.own(name) else { return Ok(Fit::Lacks) };
+        if let Some((called, found)) = copy
+            && found.columns == own.columns
+            && (own.parameters == 0
+                || found.parameters == own.parameters
+                || found.parameters == 0 && own.generation == local.statement.generation())
+        {
+            return Ok(Fit::Has(called));
+        }
+        self.fit_slowly(name, local, copy)
+    }
+
+    /// What the client has under a name.
+    #[inline]
+    fn own(&mut self, name: &[u8]) -> Option<&mut ClientStatement> {
+        match name.is_empty() {
+            true => self.client.unnamed.as_mut(),
+            false => self.client.names.get(name),
+        }
+    }
+
+    /// The copy that the server has for a use of a statement.
+    #[inline]
+    fn copy(&mut self, name: &[u8], local: &Rc<Local>, to: Use) -> Option<(Called, Found)> {
+        let statement = &local.statement;
+        if !name.is_empty() || self.is_foreign(local) {
+            if let Some(slot) = self.server.slot(statement) {
+                return Some((Called::Named(slot.generation), slot.found));
+            }
+            // A Parse amid a segment counts as a command there: a portal before it that is not done would be done.
+            // And Describe is no use: a statement that is only looked at is not worth a name yet.
+            let looks = to == Use::Describe;
+            let goes_on = looks || self.server.ledger.is_open() || !local.is_worth_a_name();
+            if !goes_on || self.server.slots.peek(statement.id).is_some() {
+                return None;
+            }
+        }
+        self.unnamed_is(local).then_some((Called::Unnamed, self.server.slots.unnamed.found))
+    }
+
+    /// The same where it takes a closer look.
+    fn fit_slowly(
+        &mut self,
+        name: &[u8],
+        local: &Rc<Local>,
+        copy: Option<(Called, Found)>,
+    ) -> Result<Fit, Stop> {
+        let current = local.statement.generation();
+        let failed = self.server.ledger.has_failed();
+        let Some(own) = self.own(name) else { return Ok(Fit::Lacks) };
+        let (columns, parameters, generation) = (own.columns, own.parameters, own.generation);
+        let Some((called, found)) = copy else {
+            // A failed transaction refuses it whatever it returns. What the client's own Parse has just found is found
+            // again: nothing has run since.
+            let told = parameters != 0 && generation != current;
+            let known = matches!(columns, Columns::Known(_)) || told;
+            return if failed || !known {
+                Ok(Fit::Lacks)
+            } else {
+                Err(self.await_copy(name, local))
+            };
+        };
+        // A copy that nobody described has no parameters that are known: the client's Parse may have named them all.
+        let other = parameters != 0 && found.parameters != 0 && parameters != found.parameters;
+        let blind = parameters != 0 && found.parameters == 0 && generation != current;
+        match columns.agree(found.columns) {
+            _ if failed => Ok(Fit::Has(called)),
+            Some(true) if blind => Err(self.await_found(called, &local.statement, found)),
+            Some(true) if !other => {
+                self.takes(name, found);
+                Ok(Fit::Has(called))
+            }
+            Some(_) => {
+                self.differs(local, generation);
+                Ok(Fit::Stale)
+            }
+            None if matches!(columns, Columns::Of { .. }) => {
+                // Neither the client nor anybody else has seen what its Parse found.
+                self.takes(name, found);
+                Ok(Fit::Has(called))
+            }
+            None => Err(self.await_found(called, &local.statement, found)),
+        }
+    }
+
+    /// The client has this copy of a statement from now on.
+    fn takes(&mut self, name: &[u8], found: Found) {
+        let Some(own) = self.own(name) else { return };
+        own.generation = own.held.local().statement.generation();
+        let unseen = matches!(own.columns, Columns::Of { .. });
+        if unseen {
+            own.columns = found.columns;
+        }
+    }
+
+    /// Two copies of one generation differ: the schema has changed unseen, and others may have the older one.
+    fn differs(&mut self, local: &Local, generation: u32) {
+        let epoch = self.pool().shared.epoch();
+        if local.statement.generation() == generation
+            && local.statement.begin_generation(generation, epoch)
+        {
+            self.pool().counters.generations += 1;
+        }
+    }
+
+    /// Gives the server a copy, asks what it returns, and has the client wait for the answer.
+    fn await_copy(&mut self, name: &[u8], local: &Rc<Local>) -> Stop {
+        let (id, current) = (local.statement.id, local.statement.generation());
+        let ledger = &self.server.ledger;
+        let slots = &self.server.slots;
+        let unsettled = slots.peek(id).is_some_and(|slot| {
+            slot.generation == current && !slot.doubtful && ledger.is_unsettled(slot.segment)
+        });
+        let unnamed = slots.unnamed;
+        let unnamed = unnamed.id == id
+            && unnamed.generation == current
+            && ledger.is_unsettled(unnamed.segment);
+        // What an earlier segment has prepared is not prepared again, but waited for.
+        if unsettled || unnamed && name.is_empty() {
+            return Stop::Gate;
+        }
+        let called = self.prepare_for(name, local);
+        self.ask_columns(called, &local.statement);
+        Stop::Gate
+    }
+
+    /// Asks what a copy returns that the server has, and has the client wait for the answer.
+    fn await_found(&mut self, called: Called, statement: &Statement, found: Found) -> Stop {
+        if found.asked == 0 || !self.server.ledger.owes(found.asked) {
+            self.ask_columns(called, statement);
+        }
+        Stop::Gate
+    }
+
+    /// Asks what a copy returns.
+    pub(crate) fn ask_columns(&mut self, called: Called, statement: &Statement) {
+        self.describe_copy(called, statement);
+        let entry = Entry::new(Owed::DescribeStatement, Fate::Swallow(Purpose::Shape));
+        self.asks(called, entry.about(statement.id));
+    }
+
+    /// Writes a Describe of a copy.
+    pub(crate) fn describe_copy(&mut self, called: Called, statement: &Statement) {
+        let mut known = std::mem::take(&mut self.hub.scratch);
+        known.clear();
+        if let Called::Named(generation) = called {
+            statement.write_name(&mut known, generation);
+        }
+        write::describe_statement(self.ports.out(self.server.conn), &known);
+        self.hub.scratch = known;
+    }
+
+    /// Adds the ledger entry of a Describe that will say what a copy returns.
+    pub(crate) fn asks(&mut self, called: Called, entry: Entry) {
+        let seq = self.server.ledger.next_seq();
+        let slots = &mut self.server.slots;
+        let found = match called {
+            Called::Unnamed => Some(&mut slots.unnamed.found),
+            Called::Named(_) => slots.peek_mut(entry.statement).map(|slot| &mut slot.found),
+        };
+        let parse = found.and_then(|found| {
+            found.asked = seq;
+            found.columns.parse()
+        });
+        let behind = parse.and_then(|parse| u32::try_from(seq - parse).ok());
+        self.owe(Entry { behind: behind.unwrap_or(0), ..entry });
+    }
+
+    /// A Parse of the client's was sent on: asks what it found, unless the client is about to ask itself.
+    pub(crate) fn ask_behind_parse(
+        &mut self,
+        called: Called,
+        statement: &Statement,
+        name: &[u8],
+        next: &[u8],
+    ) {
+        if statement.returns && !tells(name, next) {
+            self.ask_columns(called, statement);
+        }
+    }
+
+    /// Describe of the portal that was bound just before, from the unnamed statement: it tells what that returns.
+    pub(crate) fn describe_portal(&mut self, portal: &[u8]) {
+        let unnamed = self.server.slots.unnamed;
+        let bound = self.server.ledger.back().is_some_and(|last| {
+            last.owed == Owed::Bind && last.statement == unnamed.id && unnamed.id != 0
+        });
+        let entry = Entry::new(Owed::DescribePortal, Fate::Forward);
+        let unknown = unnamed.found.asked == 0 && unnamed.found.columns.parse().is_some();
+        if bound && unknown && self.server.bound == mark(portal) {
+            self.asks(Called::Unnamed, entry.about(unnamed.id));
+        } else {
+            self.owe(entry);
+        }
+    }
+
+    /// A Describe has been answered: what the copy returns is known, and what every client statement returns that has
+    /// it from the same Parse.
+    pub(crate) fn described(&mut self, entry: &Entry, seq: Seq, body: &[u8]) {
+        if entry.statement == 0 {
+            return;
+        }
+        let id = entry.statement;
+        let whole = entry.owed == Owed::DescribeStatement;
+        let types = self.hash_columns(body, RowShape::Types);
+        let modified = if whole { self.hash_columns(body, RowShape::Modifiers) | 1 } else { 0 };
+        let columns = Columns::Known(Shape { types, whole: modified });
+        let parameters = if whole { self.server.described | 1 } else { 0 };
+        if entry.behind > 0 {
+            let (server, parse) = (self.server.serial, seq - u64::from(entry.behind));
+            self.found_columns(id, Columns::Of { server, parse }, columns);
+        }
+        let Some((generation, found)) = self.server.asked_by(id, seq).filter(|_| whole) else {
+            return;
+        };
+        // PostgreSQL would have refused; SQLite's statements are told anew.
+        found.columns = if found.columns == Columns::Fixed { found.columns } else { columns };
+        found.parameters = parameters;
+        let columns = found.columns;
+        let mut local = None;
+        for (name, own) in self.client.all_of(id) {
+            local.get_or_insert_with(|| own.held.local().clone());
+            if entry.fate == Fate::Forward && mark(name) == entry.name {
+                own.columns = columns;
+                (own.parameters, own.generation) = (parameters, generation);
+            }
+        }
+        // What a transaction makes of the schema may be taken back.
+        if let Some(local) = local.filter(|_| !self.server.defines)
+            && local.learn_columns(generation, columns)
+        {
+            self.differs(&local, generation);
+        }
+    }
+
+    /// What a Parse found is known: for the copy that it made, and for whatever else has come of it.
+    fn found_columns(&mut self, id: u64, before: Columns, columns: Columns) {
+        let known = |now: &mut Columns| {
+            if *now == before {
+                *now = columns;
+            }
+        };
+        known(&mut self.server.slots.unnamed.found.columns);
+        if let Some(slot) = self.server.slots.peek_mut(id) {
+            known(&mut slot.found.columns);
+        }
+        self.server.undos.retain(|undo| {
+            match undo {
+                ServerUndo::Evicted(slot) => known(&mut slot.found.columns),
+                ServerUndo::Unnamed(old) => known(&mut old.found.columns),
+                ServerUndo::Prepared(_) => {}
+            }
+            true
+        });
+        self.client.all_of(id).for_each(|(_, own)| known(&mut own.columns));
+        self.client.undos.retain(|undo| {
+            match undo {
+                ClientUndo::Closed(_, old) | ClientUndo::Unnamed(Some(old)) => {
+                    known(&mut old.columns);
+                }
+                ClientUndo::Named(_) | ClientUndo::Unnamed(None) => {}
+            }
+            true
+        });
+    }
+
+    fn hash_columns(&mut self, body: &[u8], what: RowShape) -> u64 {
+        let mut rows = std::mem::take(&mut self.hub.scratch);
+        rows.clear();
+        row_shape(&mut rows, body, what);
+        let hash = self.hub.shared.registry.hash_bytes(&rows);
+        self.hub.scratch = rows;
+        hash
+    }
+}
+
+/// Whether what a client says behind its Parse of `name` tells what that returns: Describe, or for the unnamed statement
+/// also Bind and Describe of that portal. Only what has arrived is looked at.
+fn tells(name: &[u8], next: &[u8]) -> bool {
+    let whole = |input| Message::read(input).ok().flatten().filter(|message| message.complete);
+    let target = |message: &Message<'_>| message.header.tag == front::DESCRIBE;
+    let Some(first) = whole(next) else { return false };
+    if target(&first) {
+        return Target::read(first.body()) == Ok(Target::Statement(name));
+    }
+    if first.header.tag != front::BIND || !name.is_empty() {
+        return false;
+    }
+    let Ok(Some(Bind { portal, statement: b"" })) = Bind::read(first.body(), true) else {
+        return false;
+    };
+    let second = whole(&next[first.bytes.len()..]).filter(target);
+    second.is_some_and(|second| Target::read(second.body()) == Ok(Target::Portal(portal)))
+}
