@@ -1,8 +1,4 @@
-//! Simple queries as prepared statements: what servers say.
-//!
-//! Before a template is used, a server outside any transaction prepares one of its texts twice, as it was sent and
-//! with parameters, and describes both. Only if the columns are the same to the byte is the statement used. That is
-//! a segment of our own, of which the client sees nothing.
+//! Simple queries as prepared statements: what servers say of a run.
 //!
 //! A text that was run as a statement and failed before its values were bound has done nothing. Outside a transaction
 //! it is then run as it was sent, so that the client sees the very error, or none. Within one the error stands, and
@@ -15,138 +11,15 @@ use refrain_wire::write;
 
 use crate::guard::Turn;
 use crate::ledger::{Entry, Fate, Owed, Purpose};
-use crate::run::{Admission, Finding, Run, is_passing};
-use crate::settings;
+use crate::run::Run;
 use crate::statement::is_stale;
 use crate::talk::Talk;
-use crate::template::{Place, Refused, Stage};
+use crate::template::Refused;
 
-/// Type `interval`.
-const INTERVAL: u32 = 1186;
 /// Reruns that succeed after which a variant is refused.
 const RERUNS_MAX: u32 = 3;
 
 impl Talk<'_> {
-    /// Asks the server about a template by one of its texts, in a segment of its own.
-    pub(crate) fn ask(&mut self, place: Place, plan: &Plan, text: &[u8], spans: &[Span]) {
-        let local = self.intern(&tail(plan, text, spans));
-        let statement = local.statement.clone();
-        let (shared, now) = (self.pool().shared.clone(), self.now);
-        let epoch = shared.upheavals();
-        let Some(variant) = self.pool().templates.at(place) else { return };
-        // What servers have of it may be older than what is to be found out now.
-        let aged = matches!(variant.stage, Stage::Ready { epoch: known, .. } if known == epoch);
-        if statement.follow(epoch) || aged {
-            statement.begin_generation(statement.generation(), shared.epoch());
-        }
-        variant.stage = Stage::Asked { since: now, local: local.clone() };
-        self.describe_as_sent(text);
-        if !plan.writes.is_empty() {
-            self.run_aside(&rewritten(&plan.writes), Purpose::Admit);
-        }
-        let asks = Fate::Swallow(Purpose::Admit);
-        if self.server.has(&statement).is_none() {
-            self.send_parse_auto(&local, asks);
-        }
-        let mut name = Vec::new();
-        statement.write_name(&mut name, statement.generation());
-        write::describe_statement(self.out(), &name);
-        self.owe(Entry::new(Owed::DescribeStatement, asks).about(statement.id));
-        self.end_segment(Purpose::Admit);
-        let admission = Admission {
-            place,
-            epoch,
-            writes: !plan.writes.is_empty(),
-            columns: None,
-            same: false,
-            finding: Finding::Fit,
-        };
-        self.server.admission = Some(Box::new(admission));
-    }
-
-    /// Has the server describe a text as it was sent, under a name that is gone when it has.
-    fn describe_as_sent(&mut self, text: &[u8]) {
-        let name = self.hub.shared.registry.aside();
-        let out = self.ports.out(self.server.conn);
-        write::close_statement(out, &name);
-        write::parse(out, &name, &[text, &[0; 3]].concat());
-        write::describe_statement(out, &name);
-        write::close_statement(out, &name);
-        for owed in [Owed::Close, Owed::Parse, Owed::DescribeStatement, Owed::Close] {
-            self.owe_us(owed, Purpose::Admit, 0);
-        }
-    }
-
-    /// The parameters of a statement that is asked about.
-    pub(crate) fn asked_parameters(&mut self, entry: &Entry, body: &[u8]) {
-        let Some(admission) = &mut self.server.admission else { return };
-        let interval = |oid: &[u8; 4]| u32::from_be_bytes(*oid) == INTERVAL;
-        let types = body.get(2..).unwrap_or_default();
-        if entry.statement != 0 && admission.writes && types.as_chunks().0.iter().any(interval) {
-            admission.finding = Finding::Refused(Refused::Interval);
-        }
-    }
-
-    /// What a text writes to is no plain table.
-    pub(crate) fn asked_row(&mut self) {
-        if let Some(admission) = &mut self.server.admission {
-            admission.finding = Finding::Refused(Refused::Rewritten);
-        }
-    }
-
-    /// The columns of a text or a statement that is asked about.
-    pub(crate) fn asked_columns(&mut self, entry: &Entry, tag: u8, body: &[u8]) {
-        let hash = self.hub.shared.registry.hash_bytes(body) ^ u64::from(tag);
-        let Some(admission) = &mut self.server.admission else { return };
-        if entry.statement == 0 {
-            admission.columns = Some(hash);
-        } else {
-            admission.same = admission.columns == Some(hash);
-        }
-    }
-
-    /// The server refuses a text or a statement that is asked about.
-    pub(crate) fn asked_in_vain(&mut self, entry: &Entry, fields: &Fields<'_>) {
-        let Some(admission) = &mut self.server.admission else { return };
-        // What the text is refused for as it was sent is not the template's fault.
-        let passes = entry.statement == 0 || is_passing(fields);
-        let sqlstate = fields.sqlstate().first_chunk().copied().unwrap_or_default();
-        admission.finding = match passes {
-            true => Finding::Unknown,
-            false => Finding::Refused(Refused::Server(sqlstate)),
-        };
-        debug_assert!(entry.fate == Fate::Swallow(Purpose::Admit), "it was asked");
-    }
-
-    /// The server has said all.
-    pub(crate) fn asked(&mut self) {
-        let now = self.now;
-        let Some(admission) = self.server.admission.take() else { return };
-        let Admission { place, epoch, same, finding, .. } = *admission;
-        let finding = match finding {
-            Finding::Fit if !same => Finding::Refused(Refused::Shape),
-            finding => finding,
-        };
-        let pool = self.hub.pool(self.server.pool);
-        let bounds = pool.bounds();
-        if let Some(variant) = pool.templates.at(place)
-            && let Stage::Asked { local, .. } = &variant.stage
-        {
-            match finding {
-                Finding::Fit => {
-                    variant.stage = Stage::Ready { local: local.clone(), epoch, since: now };
-                }
-                Finding::Refused(why) => variant.stage = Stage::Never { why, epoch, since: now },
-                Finding::Unknown => variant.recount(&bounds),
-            }
-        }
-        match finding {
-            Finding::Fit => pool.counters.auto_admissions += 1,
-            Finding::Unknown | Finding::Refused(_) => pool.counters.auto_refusals += 1,
-        }
-        pool.wake();
-    }
-
     /// The server has bound the values of a run.
     pub(crate) fn run_is_bound(&mut self) {
         if let Some(run) = &mut self.server.run {
@@ -178,17 +51,51 @@ impl Talk<'_> {
         Some(std::mem::take(&mut run.held))
     }
 
+    /// Keeps a notice back that came before the values of a run were bound. It names no parameter then: the text has none.
+    pub(crate) fn holds_notice(&mut self, body: &[u8]) -> bool {
+        let own = |run: &&mut Run| run.turn == Turn::Prepared && !run.bound;
+        let Some(run) = self.server.run.as_mut().filter(own) else { return false };
+        write::message(&mut run.notices, back::NOTICE_RESPONSE, |out| {
+            for (code, value) in Fields(body).iter() {
+                let value = match parameter(value).filter(|_| code == field::CONTEXT) {
+                    Some((_, b"")) => continue,
+                    Some((_, before)) => before,
+                    None => value,
+                };
+                out.push(code);
+                write::string(out, value);
+            }
+            out.push(0);
+        });
+        true
+    }
+
+    /// The notices that were kept back.
+    #[inline]
+    pub(crate) fn held_notices(&mut self) -> Option<Vec<u8>> {
+        let run = self.server.run.as_mut().filter(|run| !run.notices.is_empty())?;
+        Some(std::mem::take(&mut run.notices))
+    }
+
     /// An error came for what was run in the place of a text. Says whether the text is run as it was sent instead.
     pub(crate) fn runs_again(&mut self, entry: &Entry, fields: &Fields<'_>) -> bool {
-        let stale = is_stale(fields);
+        let Some(run) = &self.server.run else { return false };
+        let (own, alone) = (run.turn == Turn::Prepared && !run.bound, run.alone);
+        let repeated = run.may_be_repeated(fields);
+        // A value that names something that is not there would be refused in the text as well.
+        let of_value = fields.get(field::CONTEXT).is_some_and(|it| parameter(it).is_some());
+        let lost = is_stale(fields) || fields.sqlstate() == b"26000";
+        if own && lost && !of_value {
+            // Whatever else was planned before the change may be refused next: none of it is run any more.
+            self.pool().shared.upheaval();
+            self.pool().counters.auto_failures_in_transaction += u64::from(!alone);
+        }
+        let notices = self.held_notices().filter(|_| !repeated).unwrap_or_default();
+        self.ports.out(self.client.conn).extend_from_slice(&notices);
         let Some(run) = &mut self.server.run else { return false };
-        if !run.may_be_repeated(fields) {
+        if !repeated {
             run.failed = true;
             run.held.clear();
-            // A value that names something that is not there would be refused in the text as well.
-            let of_value = fields.get(field::CONTEXT).is_some_and(|it| parameter(it).is_some());
-            let ours = run.turn == Turn::Prepared && !run.alone && stale && !of_value;
-            self.pool().counters.auto_failures_in_transaction += u64::from(ours);
             return false;
         }
         debug_assert!(entry.fate == Fate::Swallow(Purpose::Autoprepare), "nothing is bound");
@@ -239,7 +146,7 @@ impl Talk<'_> {
         let Some(run) = self.server.run.as_ref().filter(|run| run.turn == Turn::Prepared) else {
             return fields;
         };
-        let (text, utf8) = (&run.text, self.client.current().reads.is_utf8);
+        let (text, utf8) = (&run.text, self.client.current().reads.encoding.is_utf8());
         let plan = self
             .hub
             .peek_pool(self.server.pool)
@@ -257,31 +164,6 @@ impl Talk<'_> {
     }
 }
 
-/// The query that has a row for each of these tables that is none, or has rules.
-fn rewritten(tables: &[String]) -> Vec<u8> {
-    let mut text = b"SELECT FROM pg_catalog.pg_class WHERE oid IN (".to_vec();
-    for (index, table) in tables.iter().enumerate() {
-        if index > 0 {
-            text.push(b',');
-        }
-        settings::write_literal(&mut text, table.as_bytes());
-        text.extend_from_slice(b"::pg_catalog.regclass");
-    }
-    text.extend_from_slice(b") AND (relhasrules OR relkind NOT IN ('r','p','f'))");
-    text
-}
-
-/// What a Parse of the statement says behind its name.
-fn tail(plan: &Plan, text: &[u8], spans: &[Span]) -> Vec<u8> {
-    let mut tail = Vec::new();
-    plan.render(text, spans, &mut tail);
-    tail.push(0);
-    let oids: Vec<_> = plan.bound(spans).map(|bound| bound.oid).collect();
-    tail.extend_from_slice(&u16::try_from(oids.len()).unwrap_or(u16::MAX).to_be_bytes());
-    oids.iter().for_each(|oid| tail.extend_from_slice(&oid.to_be_bytes()));
-    tail
-}
-
 /// The fields of an error about a statement, as they would be about the text. `bind` says that it came for the values:
 /// then PostgreSQL names the parameter at the end of the context, and of a text would point at the literal; but not where
 /// a constraint of a domain is violated, which of a text is found only when it runs.
@@ -293,9 +175,11 @@ fn as_sent(
     spans: &[Span],
     utf8: bool,
 ) -> Vec<(u8, Vec<u8>)> {
-    let constraint =
-        |(code, value): &(u8, Vec<u8>)| *code == field::SQLSTATE && value.starts_with(b"23");
-    let points = !fields.iter().any(constraint);
+    // Bytes that are no characters are found as the text is read, before it is looked at.
+    let pointless = |(code, value): &(u8, Vec<u8>)| {
+        *code == field::SQLSTATE && (value.starts_with(b"23") || value == b"22021")
+    };
+    let points = !fields.iter().any(pointless);
     let mut made = Vec::with_capacity(fields.len());
     for (code, value) in fields {
         match code {
@@ -333,9 +217,12 @@ fn parameter(context: &[u8]) -> Option<(usize, &[u8])> {
     None
 }
 
-/// The number behind `$`, if it ends a line or a value follows.
+/// The number behind `$`, if it ends a line or a value follows. A list of all parameters has a colon before it.
 fn named(line: &[u8]) -> Option<usize> {
     let at = line.iter().position(|&byte| byte == b'$')? + 1;
+    if line[..at].ends_with(b": $") {
+        return None;
+    }
     let digits = line[at..].iter().take_while(|byte| byte.is_ascii_digit()).count();
     let (number, behind) = line[at..].split_at(digits);
     let ends = behind.is_empty() || behind.starts_with(b" = ");
@@ -353,5 +240,6 @@ mod tests {
         let last = b"JSON data, line 1: {a...\nunnamed portal parameter $1 = '{a: \n1'";
         assert_eq!(parameter(last), Some((1, &b"JSON data, line 1: {a..."[..])));
         assert_eq!(parameter(b"SQL function \"f\" statement 1"), None);
+        assert_eq!(parameter(b"unnamed portal with parameters: $1 = '5', $2 = 'x'"), None);
     }
 }

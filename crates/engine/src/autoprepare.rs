@@ -7,6 +7,9 @@
 //!
 //! Only a text that stands alone is looked at: nothing is owed for what came before, the transaction has not failed,
 //! it is known under which settings it is read, and it leaves nothing behind in the session.
+//!
+//! Nothing is prepared here. A text whose statement the server has is run so; any other is run as it was sent, and
+//! what it lacked is noted for when the server is free: see [`crate::jobs`].
 
 use std::rc::Rc;
 
@@ -17,6 +20,7 @@ use refrain_wire::tag::front;
 use refrain_wire::write;
 
 use crate::event::{Action, Case};
+use crate::job::Wish;
 use crate::ledger::{Entry, Fate, Owed, Purpose};
 use crate::message::Message;
 use crate::run::Run;
@@ -28,6 +32,8 @@ use crate::texts::Local;
 
 /// What a text may do to its session and be prepared all the same.
 const HARMLESS: Traits = Traits::SEQUENCE_STATE;
+/// Statements that a server is to get when it is free; more are wished for another time.
+const WISHES_MAX: usize = 16;
 
 impl Talk<'_> {
     /// Runs a simple query as a prepared statement, if that is known to be right; `None` for any other.
@@ -50,22 +56,7 @@ impl Talk<'_> {
         text: &[u8],
         scan: &Scan,
     ) -> Result<Option<usize>, Stop> {
-        if self.server.admission.is_some() && self.pool().bounds().is_eager() {
-            return Err(self.wait_for_news());
-        }
-        if !self.stands_alone(message) {
-            return Ok(None);
-        }
-        let free = self.server.ledger.status() == Status::Idle;
-        // What a session has of its own, a temporary table for one, says nothing of another client's text.
-        let ours = self.client.pins.is_empty();
-        if free && ours && !matches!(self.client.standing, Standing::Unsure(..)) {
-            self.ask_what_is_due();
-        }
-        if self.server.admission.is_some()
-            || !is_plain(scan)
-            || !self.client.current().reads.is_plain()
-        {
+        if !self.stands_alone(message) || !is_plain(scan) || !self.is_read_plainly() {
             return Ok(None);
         }
         let mut spans = std::mem::take(&mut self.hub.spans);
@@ -90,6 +81,18 @@ impl Talk<'_> {
             && self.server.run.is_none()
     }
 
+    /// Whether the bytes of a text are what they look like, and mean in its transaction what they mean in the session:
+    /// there are no settings that end with the transaction, and nobody is about to change the schema under it.
+    fn is_read_plainly(&mut self) -> bool {
+        let plain = self.client.current().reads.is_plain(self.server.encoding);
+        if !plain || self.client.sets_locally {
+            return false;
+        }
+        let free = self.server.ledger.status() == Status::Idle;
+        free || !matches!(self.client.standing, Standing::Asked(..))
+            && !self.pool().shared.is_being_defined()
+    }
+
     /// Does with a text what its template says.
     fn advised(
         &mut self,
@@ -103,11 +106,12 @@ impl Talk<'_> {
             return Ok(None);
         }
         let free = self.server.ledger.status() == Status::Idle;
-        let (env, now) = (self.client.env(), self.now);
-        let pool = self.pool();
+        let (own, now) = (self.is_like_any(), self.now);
+        let pool = self.hub.pool(self.server.pool);
+        let profile = self.client.current();
         let bounds = pool.bounds();
         let epoch = pool.shared.upheavals();
-        let sight = Sight { text, spans, key, env, epoch, now, free };
+        let sight = Sight { text, spans, key, profile, epoch, now, free, own };
         match pool.templates.look(&sight, &bounds) {
             Advice::Pass => Ok(None),
             Advice::Wait => Err(self.wait_for_news()),
@@ -121,13 +125,12 @@ impl Talk<'_> {
                 self.ports.act(Action::Judge(Box::new(case)));
                 if bounds.is_eager() { Err(self.wait_for_news()) } else { Ok(None) }
             }
-            Advice::Admit(place, plan) => {
-                self.ask(place, &plan, text, spans);
-                if bounds.is_eager() { Err(self.wait_for_news()) } else { Ok(None) }
-            }
+            Advice::Due if self.waits_for_job(&bounds) => Err(self.wait_for_job()),
+            Advice::Due => Ok(None),
             Advice::Run(place, plan, local) => {
                 let run = Prepared { place, plan: &plan, local: &local, bounds: &bounds };
-                Ok(self.run(&run, text, spans, traits).then_some(message.bytes.len()))
+                let done = self.run(&run, text, spans, traits)?;
+                Ok(done.then_some(message.bytes.len()))
             }
         }
     }
@@ -144,6 +147,13 @@ impl Talk<'_> {
         Err(Stop::Gate)
     }
 
+    /// Whether the client's texts mean what they mean to any other with its settings. What a session has of its own, a
+    /// temporary table for one, says nothing of another client's text.
+    fn is_like_any(&self) -> bool {
+        let told = matches!(self.client.standing, Standing::Told);
+        told && !self.client.probe && self.client.pins.is_empty()
+    }
+
     /// Has the client wait until a template has come further.
     fn wait_for_news(&mut self) -> Stop {
         let conn = self.client.conn;
@@ -151,63 +161,78 @@ impl Talk<'_> {
         Stop::Gate
     }
 
+    /// Whether the client is to wait until a job is done, and may: outside of any transaction.
+    fn waits_for_job(&mut self, bounds: &Bounds) -> bool {
+        let now = self.now;
+        bounds.is_eager()
+            && self.server.ledger.status() == Status::Idle
+            && self.is_like_any()
+            && !self.pool().templates.rests(now)
+    }
+
+    /// Has the client wait for a job, which its own server does once it has been put right.
+    fn wait_for_job(&mut self) -> Stop {
+        if self.server.ledger.quiescent().is_some() { Stop::Job } else { Stop::Gate }
+    }
+
     /// Takes note of how a text does that is run as it was sent.
     fn watch(&mut self, place: Place) {
         self.server.run = Some(Run::watched(place));
     }
 
-    /// Asks a server about a text that was first seen within a transaction.
-    fn ask_what_is_due(&mut self) {
-        let env = self.client.env();
-        if let Some(due) = self.pool().templates.take_due(env) {
-            self.ask(due.place, &due.plan, &due.text, &due.spans);
-        }
-    }
-
-    /// Runs a statement. Says whether it did: the server may not be worth the statement, or a value not be readable.
-    fn run(&mut self, run: &Prepared<'_>, text: &[u8], spans: &[Span], traits: Traits) -> bool {
-        let statement = &run.local.statement;
+    /// Runs a statement. Says whether it did: the server may lack the statement, or a value not be readable.
+    fn run(
+        &mut self,
+        run: &Prepared<'_>,
+        text: &[u8],
+        spans: &[Span],
+        traits: Traits,
+    ) -> Result<bool, Stop> {
         let alone = self.server.ledger.status() == Status::Idle;
-        let had = self.server.has(statement).is_some();
-        if !had && !self.may_have(run, alone) {
-            self.watch(run.place.without_choice());
-            return false;
+        let statement = &run.local.statement;
+        if self.server.has(statement).is_none() {
+            return self.lacks(run).map(|()| false);
         }
         let mut values = std::mem::take(&mut self.hub.scratch);
         values.clear();
-        let utf8 = self.client.current().reads.is_utf8;
+        let utf8 = self.client.current().reads.encoding.is_utf8();
         let bindable = write_values(run.plan, text, spans, utf8, &mut values);
         if bindable {
-            if had {
-                self.count_hit()
-            } else {
-                self.have(run.local)
-            }
+            self.count_hit();
             self.send_run(run.local, &values, alone, traits);
             let mut kept = std::mem::take(&mut self.server.text);
             kept.clear();
             kept.extend_from_slice(text);
-            let writes = !run.plan.writes.is_empty();
+            let writes = !run.plan.mentions.writes.is_empty();
             let planned = self.server.slots.is_planned(statement.id);
             let place = if planned { run.place.on_new_server() } else { run.place };
             self.server.run = Some(Run::prepared(place, alone, writes, kept));
         }
         self.hub.scratch = values;
-        bindable
+        Ok(bindable)
     }
 
-    /// Whether a server that has not got a statement is to get it. Within a transaction it must not fail.
-    fn may_have(&mut self, run: &Prepared<'_>, alone: bool) -> bool {
-        let servers = run.local.statement.counts().1;
-        let certain = alone || self.client.pins.is_empty();
-        certain && self.pool().templates.is_worth_a_server(run.place, servers, run.bounds)
-    }
-
-    /// Sends a statement that the server lacks.
-    fn have(&mut self, local: &Rc<Local>) {
+    /// The server lacks the statement: it gets it once no client holds it, if it is worth that.
+    #[cold]
+    fn lacks(&mut self, run: &Prepared<'_>) -> Result<(), Stop> {
+        let statement = &run.local.statement;
+        let servers = statement.counts().1;
+        let worth = self.pool().templates.is_worth_a_server(run.place, servers, run.bounds);
+        if worth && self.is_like_any() {
+            let wished = self.server.wishes.iter().any(|wish| wish.statement.id == statement.id);
+            if !wished && self.server.wishes.len() < WISHES_MAX {
+                let profile = run.local.profile.clone();
+                let statement = statement.clone();
+                self.server.wishes.push(Wish { place: run.place, statement, profile });
+            }
+            if self.waits_for_job(run.bounds) {
+                return Err(self.wait_for_job());
+            }
+        }
         self.server.misses += 1;
         self.pool().counters.prepare_misses += 1;
-        self.send_parse_auto(local, Fate::Swallow(Purpose::Autoprepare));
+        self.watch(run.place.without_choice());
+        Ok(())
     }
 
     /// Sends the messages that run a statement.

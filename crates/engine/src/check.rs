@@ -132,8 +132,9 @@ fn check_server(roles: &Roles, server: &Server) -> Result<(), String> {
     let conn = server.conn;
     holds!(server.told.is_none(), "{conn:?}: settings that no profile has");
     holds!(server.slots.adds_up(), "{conn:?}: bytes of its statements");
-    match server.custody {
+    match &server.custody {
         Custody::Lent(client) => {
+            let client = *client;
             let Role::Client(client) = roles.get(client) else {
                 return Err(format!("{conn:?} is lent to {client:?}, which is no client"));
             };
@@ -148,6 +149,15 @@ fn check_server(roles: &Roles, server: &Server) -> Result<(), String> {
             );
             holds!(server.inbox.rest == 0, "{conn:?} is idle amid a message");
             holds!(!server.paused, "{conn:?} is idle and not read");
+        }
+        Custody::Job(job) => {
+            holds!(!server.ledger.is_empty(), "{conn:?} does a job, and owes nothing");
+            let Some(client) = job.back else { return Ok(()) };
+            let Role::Client(client) = roles.get(client) else {
+                return Err(format!("{conn:?} goes back to {client:?}, which is no client"));
+            };
+            holds!(client.link == Some(conn), "{conn:?} goes back to a client that has another");
+            holds!(client.blocked == Blocked::Job, "{:?} does not wait for its job", client.conn);
         }
         Custody::Cancelling => {
             holds!(server.cancels > 0, "{conn:?} is held back, and no cancel is under way");

@@ -66,6 +66,8 @@ pub(crate) enum Blocked {
     Waiting,
     /// What it says next depends on replies still to come.
     Gate,
+    /// Its server does a job of ours.
+    Job,
 }
 
 /// State of a client that cannot be moved to another server: why it keeps the one it has.
@@ -211,6 +213,8 @@ pub(crate) struct Client {
     pub(crate) standing: Standing,
     /// Whether it may have changed settings since a transaction of its was over.
     pub(crate) sets: bool,
+    /// Whether it may have made settings for its transaction only.
+    pub(crate) sets_locally: bool,
     /// Its prepared statements.
     pub(crate) names: Names,
     /// What to take back of its statements if the server refuses.
@@ -276,6 +280,7 @@ impl Client {
             startup: None,
             standing: Standing::Told,
             sets: false,
+            sets_locally: false,
             names: Names::default(),
             undos: Undos::default(),
             unnamed: None,

@@ -68,6 +68,7 @@ impl Talk<'_> {
             _ if traits.contains(Traits::DDL) => self.upheaval(),
             _ => {}
         }
+        self.client.sets_locally |= traits.contains(Traits::LOCAL);
         let may = [
             (Traits::TEMP, Pins::TEMP, matches!(tag, Tag::Ddl | Tag::Select | Tag::Other)),
             (Traits::ADVISORY, Pins::ADVISORY, true),

@@ -78,8 +78,8 @@ impl Talk<'_> {
         if self.hushes(failed) {
             return Ok(false);
         }
-        let before = [Fate::Swallow(Purpose::Admit), Fate::Swallow(Purpose::PutRight)];
-        if !before.contains(&failed.entry.fate) && self.runs_again(&failed.entry, fields) {
+        let before = failed.entry.fate == Fate::Swallow(Purpose::PutRight);
+        if !before && self.runs_again(&failed.entry, fields) {
             return Ok(false);
         }
         self.leaves(&failed.entry);
@@ -118,7 +118,6 @@ impl Talk<'_> {
             Fate::Swallow(Purpose::Restore) => {}
             Fate::Swallow(Purpose::Reset | Purpose::Rollback) => self.server.close_needed = true,
             Fate::Swallow(Purpose::Shape) if failed.until == failed.seq => {}
-            Fate::Swallow(Purpose::Admit) => self.asked_in_vain(&failed.entry, fields),
             Fate::Refuse(why) => return Ok(self.tell_refusal(why, words)),
             Fate::Forward
             | Fate::Held

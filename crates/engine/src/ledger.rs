@@ -353,6 +353,11 @@ impl Ledger {
         self.copying
     }
 
+    /// Whether a text that may do this is owed for.
+    pub(crate) fn intersects(&self, traits: Traits) -> bool {
+        self.entries.iter().any(|entry| entry.traits.intersects(traits))
+    }
+
     /// Whether nothing is owed.
     pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty()

@@ -12,7 +12,7 @@ use crate::event::{Action, Level};
 use crate::fault::Cause;
 use crate::hub::note;
 use crate::ids::{Conn, Core, PoolId};
-use crate::ledger::{Copying, Entry, Fate, Owed, Purpose, Span};
+use crate::ledger::{Copying, Entry, Fate, Owed, Purpose, Quiescent, Span};
 use crate::roles::Role;
 use crate::server::{Custody, Parcel, Server};
 use crate::shared::{Admission, Message};
@@ -59,6 +59,7 @@ impl Step<'_> {
         let mut talk = self.talk(conn, server);
         talk.server.custody = Custody::Lent(conn);
         talk.server.since = talk.now;
+        talk.server.worked = false;
         talk.client.link = Some(server);
         talk.client.changed = Span::default();
         talk.client.parsed = Span::default();
@@ -101,6 +102,9 @@ impl Step<'_> {
             self.talk(client, server).look();
         } else if partial || pinned || mode == PoolMode::Session {
             self.count_transaction(server);
+            if mode == PoolMode::Session && !partial && !pinned {
+                self.lend_between(client, server);
+            }
         } else if probe {
             self.talk(client, server).probe();
         } else {
@@ -139,6 +143,11 @@ impl Step<'_> {
     pub(crate) fn take_back(&mut self, server: Conn, client: &Client) {
         let mode = self.engine.hub.pool(client.pool).settings.options.pool_mode;
         let Some(s) = self.engine.roles.server(server) else { return };
+        if let Custody::Job(job) = &mut s.custody {
+            job.back = None;
+            s.dirty |= mode == PoolMode::Session;
+            return;
+        }
         s.custody = Custody::Resetting;
         s.since = self.now;
         // What is still owed may leave something behind whose completion nobody looks at.
@@ -176,7 +185,7 @@ impl Step<'_> {
     /// A server without a client owes nothing: ends what was left open, removes what was left behind, or frees it.
     pub(crate) fn make_fit(&mut self, server: Conn) {
         let Some(s) = self.engine.roles.server(server) else { return };
-        (s.run, s.admission) = (None, None);
+        s.run = None;
         let unfit = s.ledger.status() != Status::Idle || s.dirty;
         if unfit && self.engine.hub.vacates(s.pool, self.now) {
             return self.close_server(server);
@@ -215,6 +224,18 @@ impl Step<'_> {
         if s.close_needed || s.expires < now || unwanted {
             return self.close_server(server);
         }
+        // Whoever waits has it before a second job.
+        let may_work = !leaves && !(s.worked && pool.is_wanted());
+        if may_work && self.has_job(server) && self.begin_job(server, None) {
+            return;
+        }
+        self.hand_out(server, proof);
+    }
+
+    fn hand_out(&mut self, server: Conn, proof: Quiescent) {
+        let now = self.now;
+        let Some(s) = self.engine.roles.server(server) else { return };
+        let pool = self.engine.hub.pool(s.pool);
         s.custody = Custody::Idle;
         s.since = now;
         let first = pool.first_waiting();
@@ -273,6 +294,7 @@ impl Step<'_> {
         pool.servers = pool.servers.checked_sub(1).expect("no more servers go than came");
         pool.counters.handovers += 1;
         server.custody = Custody::Resetting;
+        server.wishes.clear();
         self.ports.act(Action::HandOver { conn, to, parcel: Box::new(Parcel(*server)) });
     }
 
@@ -375,6 +397,9 @@ impl Step<'_> {
             pool.shared.server_dies();
         }
         pool.remove_idle(server.conn);
+        if let Custody::Job(job) = &server.custody {
+            crate::jobs::lost(pool, job);
+        }
         let (shared, own) = (pool.shared.clone(), self.engine.hub.core);
         for (pool, core) in self.engine.hub.shared.server_gone(&shared) {
             if core == own {
@@ -392,16 +417,14 @@ impl Step<'_> {
         let pool = self.engine.hub.pool(server.pool);
         let detail = format!("{}, process {}: {why}", pool.settings.host, server.pid);
         note(self.ports, Level::Info, Cause::ServerGone.key(), pool, detail);
-        match server.custody {
-            Custody::Connecting | Custody::Login(_) => self.connect_failed(conn, why),
-            Custody::Lent(client) => {
-                let cut = self.is_cut(client);
-                self.drop_server(conn, true);
-                self.server_failed_client(client, Cause::ServerGone, cut);
-            }
-            Custody::Idle | Custody::Resetting | Custody::Cancelling => {
-                self.drop_server(conn, true)
-            }
+        if matches!(server.custody, Custody::Connecting | Custody::Login(_)) {
+            return self.connect_failed(conn, why);
+        }
+        let client = server.client();
+        let cut = client.is_some_and(|client| self.is_cut(client));
+        self.drop_server(conn, true);
+        if let Some(client) = client {
+            self.server_failed_client(client, Cause::ServerGone, cut);
         }
     }
 

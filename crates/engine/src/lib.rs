@@ -22,6 +22,7 @@ mod inbox;
 mod columns;
 pub mod statement;
 pub mod registry;
+mod encoding;
 mod settings;
 mod profiles;
 mod texts;
@@ -32,12 +33,15 @@ mod slots;
 mod guard;
 mod template;
 mod templates;
+mod catalog;
 mod run;
 
 // What is owed, and what to take back.
 mod owed;
 mod ledger;
 mod undo;
+mod schema;
+mod job;
 
 // Who takes part.
 mod server;
@@ -74,6 +78,7 @@ mod failure;
 
 // One step, by subject.
 mod engine;
+mod jobs;
 mod lending;
 mod serving;
 mod server_login;

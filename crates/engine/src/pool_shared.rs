@@ -7,6 +7,7 @@ use refrain_config::{Host, Options, PoolOptions, Server};
 
 use crate::auth::{Password, Salted, Secret};
 use crate::ids::PoolId;
+use crate::schema::{Defining, Schema};
 use crate::settings::Welcome;
 
 /// Catalogs of which the newest objects are asked for.
@@ -23,9 +24,9 @@ pub struct PoolShared {
     pub user: Arc<str>,
     /// Counts changes of schema that passed through here.
     epoch: AtomicU64,
-    /// Counts all that may have changed the schema, by whichever pool of the same database there, or has and is committed only
+    /// All that may have changed the schema, by whichever pool of the same database there, or has and is committed only
     /// now. For what is planned unasked; a client's own statements go by the epoch.
-    upheavals: Arc<AtomicU64>,
+    schema: Arc<Schema>,
     /// Counts changes of functions and triggers that passed through here, or may have.
     code: AtomicU64,
     /// The newest objects of the database that were seen, by catalog.
@@ -76,7 +77,7 @@ impl PoolShared {
         id: PoolId,
         (database, user): (Arc<str>, Arc<str>),
         settings: Arc<PoolSettings>,
-        upheavals: Arc<AtomicU64>,
+        schema: Arc<Schema>,
     ) -> Self {
         let login = ServerLogin { secret: configured(&settings.server), salted: None };
         Self {
@@ -84,7 +85,7 @@ impl PoolShared {
             database,
             user,
             epoch: AtomicU64::new(0),
-            upheavals,
+            schema,
             code: AtomicU64::new(0),
             newest: Default::default(),
             era: AtomicU32::new(0),
@@ -170,7 +171,7 @@ impl PoolShared {
 
     /// The schema may have changed.
     pub fn upheaval(&self) {
-        self.upheavals.fetch_add(1, Relaxed);
+        self.schema.upheaval();
     }
 
     /// What functions and triggers do may have changed.
@@ -197,7 +198,18 @@ impl PoolShared {
 
     /// Counts all that may have changed the schema.
     pub fn upheavals(&self) -> u64 {
-        self.upheavals.load(Relaxed)
+        self.schema.upheavals()
+    }
+
+    /// Something is sent that may change the schema.
+    pub(crate) fn begin_defining(&self) -> Defining {
+        Defining::begin(&self.schema)
+    }
+
+    /// Whether something is under way that may change the schema.
+    #[inline]
+    pub(crate) fn is_being_defined(&self) -> bool {
+        self.schema.is_being_defined()
     }
 
     /// Which servers are of now: those connected since they were last to be connected anew.

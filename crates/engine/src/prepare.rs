@@ -246,23 +246,10 @@ impl Talk<'_> {
 
     fn send_parse_named(&mut self, local: &Rc<Local>, fate: Fate) -> u64 {
         self.make_room(local.statement.id, local.statement.tail.len());
-        self.send_parse_there(local, fate, false)
+        self.send_parse_there(local, fate)
     }
 
-    /// The same for a statement that is there for simple queries: those have a bound of their own.
-    pub(crate) fn send_parse_auto(&mut self, local: &Rc<Local>, fate: Fate) {
-        let (id, bytes) = (local.statement.id, local.statement.tail.len());
-        self.make_room(id, bytes);
-        let options = &self.hub.pool(self.server.pool).settings.options;
-        let (count, memory) = (options.autoprepare_limit, options.autoprepare_memory_limit);
-        while let Some(old) = self.server.slots.evict_auto(bytes, count, memory) {
-            self.pool().counters.evictions += 1;
-            self.send_close(old);
-        }
-        self.send_parse_there(local, fate, true);
-    }
-
-    fn send_parse_there(&mut self, local: &Rc<Local>, fate: Fate, auto: bool) -> u64 {
+    fn send_parse_there(&mut self, local: &Rc<Local>, fate: Fate) -> u64 {
         let statement = &local.statement;
         let (id, generation) = (statement.id, statement.generation());
         let mut name = std::mem::take(&mut self.hub.scratch);
@@ -275,7 +262,7 @@ impl Talk<'_> {
         let seq = self.owe(Entry::new(Owed::Parse, fate).about(id));
         let segment = self.server.ledger.segment();
         let served = Served::new(statement.clone());
-        let slot = Slot { served, generation, segment, doubtful: false, auto, found };
+        let slot = Slot { served, generation, segment, doubtful: false, auto: false, found };
         self.server.slots.insert(slot);
         self.undoable_there(seq, ServerUndo::Prepared(id));
         seq

@@ -16,6 +16,7 @@ use refrain_wire::{Header, Malformed};
 use crate::client::Pins;
 use crate::inbox::Rest;
 use crate::ledger::{Entry, Fate, Owed, Purpose, Settled, Surprise};
+use crate::schema::DEFINES;
 use crate::settings::SETTINGS_BYTES_MAX;
 use crate::talk::{Talk, write_made};
 use crate::words::Words;
@@ -103,8 +104,8 @@ impl Talk<'_> {
             return self.message(run, header, body);
         }
         // The rows of what we ask are for us.
-        let asked = [Fate::Swallow(Purpose::Probe), Fate::Swallow(Purpose::Admit)];
-        let ours = self.server.ledger.front().is_some_and(|entry| asked.contains(&entry.fate));
+        let asked = Fate::Swallow(Purpose::Probe);
+        let ours = self.server.ledger.front().is_some_and(|entry| entry.fate == asked);
         let long = length > SETTINGS_BYTES_MAX;
         if streams(header.tag) && !(ours && header.tag == back::DATA_ROW && !long) {
             self.server.overfull |= ours && header.tag == back::DATA_ROW;
@@ -202,15 +203,21 @@ impl Talk<'_> {
             back::DATA_ROW => {
                 self.release(run);
                 let settled = self.server.ledger.settle(header.tag)?;
-                match settled.entry.fate {
-                    Fate::Swallow(Purpose::Probe) => self.probe_row(body),
-                    Fate::Swallow(Purpose::Admit) => self.asked_row(),
-                    _ => {}
+                if settled.entry.fate == Fate::Swallow(Purpose::Probe) {
+                    self.probe_row(body);
                 }
                 self.advance(run, length, fate(&settled.entry, header.tag));
                 Ok(())
             }
+            back::NOTICE_RESPONSE if self.is_binding() && self.holds_notice(body) => {
+                self.advance(run, length, Goes::Nowhere);
+                Ok(())
+            }
             back::NOTICE_RESPONSE | back::NOTIFICATION_RESPONSE => {
+                if header.tag == back::NOTIFICATION_RESPONSE {
+                    // It is sent between transactions: that of a run is over, and nothing can fail any more.
+                    self.release(run);
+                }
                 let goes = self.server.ledger.front().map_or(Goes::On, notices);
                 self.advance(run, length, goes);
                 Ok(())
@@ -231,6 +238,21 @@ impl Talk<'_> {
         }
     }
 
+    /// Whether the values of a run are being bound.
+    fn is_binding(&self) -> bool {
+        let ours = Fate::Swallow(Purpose::Autoprepare);
+        self.server.ledger.front().is_some_and(|e| e.owed == Owed::Bind && e.fate == ours)
+    }
+
+    /// Sends the notices that were held back until it was known that the text is not run again.
+    #[inline]
+    fn release_notices(&mut self, run: &mut Run<'_>) {
+        if let Some(notices) = self.held_notices() {
+            self.flush(run);
+            self.ports.out(self.client.conn).extend_from_slice(&notices);
+        }
+    }
+
     /// A reply that strikes something off, or is part of what will.
     fn settled(
         &mut self,
@@ -241,6 +263,9 @@ impl Talk<'_> {
     ) -> Result<(), Halt> {
         let settled = self.server.ledger.settle(tag)?;
         self.look_into(tag, &settled, body);
+        if tag == back::BIND_COMPLETE {
+            self.release_notices(run);
+        }
         let unsaid = match tag {
             back::NO_DATA => settled.entry.fate == Fate::Rows,
             back::ROW_DESCRIPTION | back::COMMAND_COMPLETE => {
@@ -306,14 +331,9 @@ impl Talk<'_> {
             (back::BIND_COMPLETE, _) => self.run_is_bound(),
             (back::PARAMETER_DESCRIPTION, _) => {
                 self.server.described = self.hub.shared.registry.hash_bytes(body);
-                self.asked_parameters(&settled.entry, body);
             }
             (back::ROW_DESCRIPTION | back::NO_DATA, Owed::DescribeStatement) => {
-                if settled.entry.fate == Fate::Swallow(Purpose::Admit) {
-                    self.asked_columns(&settled.entry, tag, body);
-                } else {
-                    self.described(&settled.entry, settled.seq, body);
-                }
+                self.described(&settled.entry, settled.seq, body);
             }
             (back::ROW_DESCRIPTION | back::NO_DATA, Owed::DescribePortal) => {
                 self.described(&settled.entry, settled.seq, body);
@@ -384,10 +404,17 @@ impl Talk<'_> {
         if status == Status::Idle {
             let ledger = &self.server.ledger;
             self.client.transaction_ends(|segment| ledger.is_over(segment));
+            self.client.sets_locally = false;
         }
         if status == Status::Idle && std::mem::take(&mut self.server.defines) {
             // What was planned meanwhile was planned without it.
             self.pool().shared.upheaval();
+        }
+        if self.server.defining.is_some()
+            && status == Status::Idle
+            && !self.server.ledger.intersects(DEFINES)
+        {
+            self.server.defining = None;
         }
         self.release(run);
         self.settle(settled.seq);
@@ -405,7 +432,6 @@ impl Talk<'_> {
         self.make_up_due(run);
         match settled.entry.fate {
             Fate::Swallow(Purpose::Reset) => self.reset_ends(),
-            Fate::Swallow(Purpose::Admit) => self.asked(),
             Fate::Swallow(_) => {}
             _ if held => {}
             _ => {

@@ -1,9 +1,9 @@
-//! What a server knows of the text that it runs or is asked about.
+//! What a server knows of the text that it runs.
 
 use refrain_wire::back::Fields;
 
 use crate::guard::Turn;
-use crate::template::{Place, Refused};
+use crate::template::Place;
 
 /// A text that is being run, and has been looked at.
 #[derive(Debug)]
@@ -24,6 +24,8 @@ pub(crate) struct Run {
     pub(crate) writes: bool,
     /// Messages that the client gets only if no error follows.
     pub(crate) held: Vec<u8>,
+    /// Notices that came before the values were bound: the client gets them only if the text is not run again.
+    pub(crate) notices: Vec<u8>,
     /// The text; empty where it was run as it was sent.
     pub(crate) text: Vec<u8>,
 }
@@ -46,6 +48,7 @@ impl Run {
             again: None,
             writes,
             held: Vec::new(),
+            notices: Vec::new(),
             text,
         }
     }
@@ -66,31 +69,4 @@ pub(crate) fn is_passing(fields: &Fields<'_>) -> bool {
     // Connection, transaction rollback, resources, object state, operator intervention, system.
     let classes: [&[u8]; 6] = [b"08", b"40", b"53", b"55", b"57", b"58"];
     fields.sqlstate().get(..2).is_some_and(|class| classes.contains(&class))
-}
-
-/// A server is asked about a template.
-#[derive(Debug)]
-pub(crate) struct Admission {
-    pub(crate) place: Place,
-    /// The schema epoch when it was asked.
-    pub(crate) epoch: u64,
-    /// Whether the text writes anything.
-    pub(crate) writes: bool,
-    /// A hash of the columns of the text as it was sent.
-    pub(crate) columns: Option<u64>,
-    /// Whether those of the statement are the same.
-    pub(crate) same: bool,
-    /// What was found out beside that.
-    pub(crate) finding: Finding,
-}
-
-/// What a server said against a template.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Finding {
-    /// Nothing.
-    Fit,
-    /// It could not say: it is asked another time.
-    Unknown,
-    /// The template is refused.
-    Refused(Refused),
 }

@@ -9,10 +9,13 @@ use smallvec::SmallVec;
 
 use crate::auth::Login;
 use crate::columns::Found;
+use crate::encoding::Encoding;
 use crate::ids::{Conn, PoolId, Segment};
 use crate::inbox::Inbox;
+use crate::job::{Job, Wish};
 use crate::ledger::{Failed, Ledger, Seq};
-use crate::run::{Admission, Run};
+use crate::run::Run;
+use crate::schema::Defining;
 use crate::settings::{self, Edit, Profile, SETTINGS_BYTES_MAX, Told, Welcome};
 use crate::slots::{Slot, Slots, Unnamed};
 use crate::statement::{Generation, Statement};
@@ -30,6 +33,8 @@ pub(crate) enum Custody {
     Idle,
     /// A client.
     Lent(Conn),
+    /// A job of ours.
+    Job(Box<Job>),
     /// Nobody: it is being made fit for the next client.
     Resetting,
     /// Nobody: a cancel request is under way that must not hit the next client.
@@ -100,10 +105,16 @@ pub(crate) struct Server {
     pub(crate) run: Option<Run>,
     /// For the next text that is.
     pub(crate) text: Vec<u8>,
-    /// A template about which it is being asked.
-    pub(crate) admission: Option<Box<Admission>>,
+    /// Statements that texts of its clients could have used.
+    pub(crate) wishes: Vec<Wish>,
+    /// Whether it has done a job since a client had it.
+    pub(crate) worked: bool,
+    /// The encoding of its database.
+    pub(crate) encoding: Encoding,
     /// Whether its transaction may have changed the schema.
     pub(crate) defines: bool,
+    /// Held while what was sent to it may change the schema.
+    pub(crate) defining: Option<Defining>,
     /// What a probe has found so far.
     pub(crate) probed: Option<Edit>,
     /// Whether it has found more than is kept.
@@ -162,8 +173,11 @@ impl Server {
             hush: 0,
             run: None,
             text: Vec::new(),
-            admission: None,
+            wishes: Vec::new(),
+            worked: false,
+            encoding: Encoding::default(),
             defines: false,
+            defining: None,
             probed: None,
             overfull: false,
             told: None,
@@ -226,7 +240,11 @@ impl Server {
 
     /// Whether it is logged in and nobody has it.
     pub(crate) fn is_ownerless(&self) -> bool {
-        matches!(self.custody, Custody::Idle | Custody::Resetting | Custody::Cancelling)
+        match &self.custody {
+            Custody::Idle | Custody::Resetting | Custody::Cancelling => true,
+            Custody::Job(job) => job.back.is_none(),
+            Custody::Connecting | Custody::Login(_) | Custody::Lent(_) => false,
+        }
     }
 
     /// The generation of a statement that it has for certain, if that is the current one. Counts as a use of it.
@@ -253,10 +271,11 @@ impl Server {
         Some((slot.generation, &mut slot.found))
     }
 
-    /// The client it is lent to.
+    /// The client it is lent to, or will be again when its job is done.
     pub(crate) fn client(&self) -> Option<Conn> {
-        match self.custody {
-            Custody::Lent(client) => Some(client),
+        match &self.custody {
+            Custody::Lent(client) => Some(*client),
+            Custody::Job(job) => job.back,
             _ => None,
         }
     }

@@ -13,6 +13,7 @@ use crate::ids::Conn;
 use crate::inbox::Rest;
 use crate::ledger::{Copying, Entry, Fate, Owed, Purpose};
 use crate::reply::{Halt, LOOKED_INTO_MAX};
+use crate::schema::DEFINES;
 use crate::server::{Custody, Server};
 use crate::settings::SETTINGS_BYTES_MAX;
 
@@ -83,7 +84,7 @@ impl Step<'_> {
             let (used, more) = match server.custody {
                 Custody::Lent(client) => self.client_replies(client, conn, rest),
                 Custody::Connecting | Custody::Login(_) => self.login_replies(conn, rest),
-                Custody::Idle | Custody::Resetting | Custody::Cancelling => {
+                Custody::Idle | Custody::Job(_) | Custody::Resetting | Custody::Cancelling => {
                     self.idle_reply(conn, rest)
                 }
             };
@@ -201,12 +202,14 @@ impl Step<'_> {
         };
         let length = header.message_bytes();
         if input.len() < length {
+            let asked =
+                matches!(server.custody, Custody::Job(_)) && header.tag != back::NOTICE_RESPONSE;
             let awaited = match header.tag {
                 // Of an error the beginning will do.
                 back::ERROR_RESPONSE => input.len() < LOOKED_INTO_MAX,
                 back::READY_FOR_QUERY => true,
                 back::PARAMETER_STATUS => length <= SETTINGS_BYTES_MAX,
-                _ => false,
+                _ => asked && length <= LOOKED_INTO_MAX,
             };
             if awaited && header.tag == back::READY_FOR_QUERY && length > LOOKED_INTO_MAX {
                 self.server_broken(conn, Cause::ServerProtocol);
@@ -230,10 +233,15 @@ impl Step<'_> {
             Idle::On => {}
             Idle::Open => self.sync_idle(conn),
             Idle::Again => self.run_idle(conn),
+            Idle::Quiet if self.is_at_work(conn) => self.job_ends(conn),
             Idle::Quiet => self.make_fit(conn),
             Idle::Broken(cause) => self.server_broken(conn, cause),
         }
         (there, true)
+    }
+
+    fn is_at_work(&mut self, conn: Conn) -> bool {
+        self.engine.roles.server(conn).is_some_and(|s| matches!(s.custody, Custody::Job(_)))
     }
 
     /// A message of a client that has left has failed, and what ends the skipping after it never came.
@@ -269,7 +277,15 @@ impl Step<'_> {
                 Idle::On
             }
             back::ERROR_RESPONSE => idle_error(server, &Fields(body)),
-            back::READY_FOR_QUERY => idle_ready(server, body),
+            back::READY_FOR_QUERY => {
+                let idle = idle_ready(server, body);
+                let over = server.ledger.status() == Status::Idle;
+                if over && !server.ledger.intersects(DEFINES) && server.defining.is_some() {
+                    self.engine.hub.pool(server.pool).shared.upheaval();
+                    server.defining = None;
+                }
+                idle
+            }
             tag => match server.ledger.settle(tag) {
                 Ok(settled) => {
                     let command = (tag == back::COMMAND_COMPLETE).then(|| read::command_tag(body));
@@ -277,6 +293,10 @@ impl Step<'_> {
                         // The client left; what it did to the schema stays.
                         let pool = self.engine.hub.pool(server.pool);
                         pool.shared.begin_epoch();
+                    }
+                    if let Custody::Job(job) = &mut server.custody {
+                        let registry = &self.engine.hub.shared.registry;
+                        job.hears(registry, &settled.entry, tag, body);
                     }
                     if let Some(run) = &mut server.run {
                         run.bound |= tag == back::BIND_COMPLETE;
@@ -305,6 +325,11 @@ fn idle_error(server: &mut Server, fields: &Fields<'_>) -> Idle {
     server.undo(&failed);
     let ours = Fate::Swallow(Purpose::Reset);
     server.close_needed |= failed.entry.fate == ours;
+    if let Custody::Job(job) = &mut server.custody {
+        job.fails(&failed.entry, fields);
+        // It has settings that nobody knows.
+        server.dirty |= failed.entry.owed == Owed::Query;
+    }
     let again = failed.entry.fate == Fate::Swallow(Purpose::Autoprepare)
         && server.run.as_ref().is_some_and(|run| run.may_be_repeated(fields));
     match failed.open {

@@ -12,6 +12,7 @@ use refrain_wire::tag::back;
 use refrain_wire::{Header, startup, write};
 
 use crate::auth::{Login, NONCE_BYTES, Reply, ServerAsks};
+use crate::encoding::Encoding;
 use crate::engine::Step;
 use crate::event::Level;
 use crate::fault::Cause;
@@ -182,6 +183,8 @@ impl Step<'_> {
         let profile = self.engine.hub.profile(edit);
         server.profile = profile.clone();
         server.base = profile;
+        let encoding = login.welcome.iter().find(|(name, _)| **name == *b"server_encoding");
+        server.encoding = Encoding::named(encoding.map_or(b"", |(_, value)| value));
         let pool = self.engine.hub.pool(id);
         let options = &pool.settings.options;
         if let Some(lifetime) = options.server_lifetime {

@@ -158,6 +158,10 @@ impl Step<'_> {
                     self.gate(conn, server);
                     return at;
                 }
+                Stop::Job => {
+                    self.lend_to_job(conn, server);
+                    return at;
+                }
                 Stop::End(cause) => self.end_client(conn, cause),
             }
         }

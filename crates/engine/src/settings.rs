@@ -15,6 +15,7 @@
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
+use crate::encoding::Encoding;
 use crate::ids::{EnvId, Segment};
 
 /// Bytes of the settings of one session, at most: names, values, and what each costs. A session that sets more keeps its
@@ -45,13 +46,11 @@ const REPORTED: &[&str] = &[
     "timezone",
 ];
 
-/// Settings that cannot change what a text means. All others are taken to.
+/// Settings that cannot change what a text means, nor what is worked out of it as it is planned. All others are taken to.
 const HARMLESS: &[&str] = &[
     "application_name",
-    "bytea_output",
     "client_min_messages",
     "default_transaction_read_only",
-    "extra_float_digits",
     "idle_in_transaction_session_timeout",
     "idle_session_timeout",
     "lock_timeout",
@@ -97,30 +96,22 @@ pub(crate) struct Profile {
 pub(crate) struct Reads {
     /// Whether a backslash escapes in `'…'` (`standard_conforming_strings`).
     pub(crate) backslash: bool,
-    /// Whether a byte below 0x80 may be part of a longer character.
-    pub(crate) is_wide: bool,
-    /// Whether characters are UTF-8's.
-    pub(crate) is_utf8: bool,
+    /// The client's encoding.
+    pub(crate) encoding: Encoding,
 }
-
-/// Encodings of clients in which a byte below 0x80 may be part of a longer character.
-const WIDE: [&str; 8] =
-    ["BIG5", "GBK", "GB18030", "JOHAB", "SJIS", "SHIFT_JIS_2004", "SHIFTJIS", "UHC"];
 
 impl Reads {
     fn under(settings: &Edit) -> Self {
         let encoding = settings.get(b"client_encoding").unwrap_or_default();
-        let is = |name: &str| encoding.eq_ignore_ascii_case(name.as_bytes());
         Self {
             backslash: settings.get(b"standard_conforming_strings") == Some(b"off"),
-            is_wide: WIDE.iter().any(|name| is(name)),
-            is_utf8: ["UTF8", "UTF-8", "UNICODE"].iter().any(|name| is(name)),
+            encoding: Encoding::named(encoding),
         }
     }
 
-    /// Whether a byte is what it looks like, wherever it stands.
-    pub(crate) fn is_plain(self) -> bool {
-        !self.backslash && !self.is_wide
+    /// Whether a byte is what it looks like, wherever it stands, at the client and at a server of this encoding.
+    pub(crate) fn is_plain(self, server: Encoding) -> bool {
+        !self.backslash && self.encoding.is_same(server)
     }
 }
 

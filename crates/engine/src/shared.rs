@@ -17,6 +17,7 @@ use crate::pauses::Pauses;
 use crate::pools::Pools;
 use crate::profiles::Environments;
 use crate::registry::{self, Registry};
+use crate::schema::Schema;
 use crate::snapshot::StatementView;
 use crate::time::Now;
 
@@ -130,7 +131,7 @@ pub struct Shared {
     census: Mutex<Census>,
     pauses: Mutex<Pauses>,
     /// Changes of schema, by the database where they were made.
-    upheavals: Mutex<HashMap<String, Arc<AtomicU64>>>,
+    schemas: Mutex<HashMap<String, Arc<Schema>>>,
     serials: AtomicU64,
     auth_seed: AuthSeed,
 }
@@ -156,7 +157,7 @@ impl Shared {
             exchange: Mutex::default(),
             census: Mutex::default(),
             pauses: Mutex::default(),
-            upheavals: Mutex::default(),
+            schemas: Mutex::default(),
             serials: AtomicU64::new(1),
             auth_seed: AuthSeed::new(auth_seed),
         };
@@ -222,8 +223,8 @@ impl Shared {
             return Some(pool.clone()).filter(|pool| !pool.is_removed());
         }
         let settings = PoolSettings::of(&self.options(), database, user)?;
-        let upheavals = lock(&self.upheavals).entry(settings.place(database)).or_default().clone();
-        pools.add(key.clone(), |id| PoolShared::new(id, key, settings, upheavals))
+        let schema = lock(&self.schemas).entry(settings.place(database)).or_default().clone();
+        pools.add(key.clone(), |id| PoolShared::new(id, key, settings, schema))
     }
 
     /// The pool with this number. It is there as long as it has a server.
@@ -266,7 +267,7 @@ impl Shared {
         let unused = |pool: &&Arc<PoolShared>| Arc::strong_count(pool) == 1;
         let pools: Vec<_> = lock(&self.pools).iter().filter(unused).map(|pool| pool.id).collect();
         pools.into_iter().for_each(|id| self.forget_pool(id));
-        lock(&self.upheavals).retain(|_, upheavals| Arc::strong_count(upheavals) > 1);
+        lock(&self.schemas).retain(|_, schema| Arc::strong_count(schema) > 1);
     }
 
     /// An environment that is nobody else's.

@@ -9,6 +9,7 @@ use crate::ledger::{Entry, Fate, Made, Owed, Purpose, Seq};
 use crate::names::Name;
 use crate::pool::Pool;
 use crate::ports::Ports;
+use crate::schema::DEFINES;
 use crate::server::Server;
 use crate::time::Now;
 use crate::undo::{ClientUndo, ServerUndo};
@@ -31,6 +32,8 @@ pub(crate) enum Stop {
     More,
     /// The next message depends on replies that are still to come.
     Gate,
+    /// It waits for a job, which the client's server does.
+    Job,
     /// The session ends.
     End(Cause),
 }
@@ -64,7 +67,19 @@ impl Talk<'_> {
         if self.server.ledger.is_empty() {
             self.server.asked = self.now;
         }
+        if entry.traits.intersects(DEFINES) {
+            self.begins_to_define();
+        }
         self.server.ledger.push(entry).0
+    }
+
+    /// What is sent may change the schema: from now on, and until its transaction is over.
+    #[cold]
+    fn begins_to_define(&mut self) {
+        if self.server.defining.is_none() {
+            let defining = self.pool().shared.begin_defining();
+            self.server.defining = Some(defining);
+        }
     }
 
     /// Records a message of our own whose reply nobody is to see.

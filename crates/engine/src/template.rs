@@ -71,6 +71,12 @@ pub(crate) enum Refused {
     Interval,
     /// What it writes to is no table, or has rules, whose results a prepared statement does not show.
     Rewritten,
+    /// A parameter is of a domain, whose constraints would be looked at even where no row has the value.
+    Domain,
+    /// A function of the user's would be run once, as it is planned, and not each time.
+    Folded,
+    /// Code that the text comes to may ask for the text that was sent, or for when it was.
+    Reflects,
     /// It was slower prepared: what an execution took on average, and one as it was sent, in microseconds.
     Slower { prepared: u64, simple: u64 },
 }
@@ -84,6 +90,9 @@ impl Refused {
             Self::Shape => "shape".to_owned(),
             Self::Interval => "interval".to_owned(),
             Self::Rewritten => "rules".to_owned(),
+            Self::Domain => "domain".to_owned(),
+            Self::Folded => "folded".to_owned(),
+            Self::Reflects => "reflects".to_owned(),
             Self::Slower { prepared, simple } => {
                 format!("slower: {prepared} us on average, {simple} us as sent")
             }
@@ -109,7 +118,7 @@ pub(crate) enum State {
 pub(crate) enum Stage {
     /// It is counted.
     Counted,
-    /// It waits for a server outside a transaction.
+    /// It waits for a server that no client holds.
     Due,
     /// A server is being asked, since then.
     Asked { since: Now, local: Rc<Local> },

@@ -5,18 +5,20 @@
 //! have to be seen often enough before anything is asked of the grammar or of a server, and both remember why they
 //! were refused.
 //!
-//! Not here: what is sent and what comes back (`autoprepare`, `admission`). Nothing here is shared with other cores;
+//! Not here: what is sent and what comes back (`autoprepare`, `admission`, `jobs`). Nothing here is shared with other cores;
 //! the statements are.
 
 use std::collections::VecDeque;
 use std::hash::BuildHasherDefault;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use hashlink::LruCache;
 use refrain_sql::template::{Exemplar, Key, Plan, Span, Verdict};
 
 use crate::guard::{Draw, Guard, Turn};
 use crate::ids::EnvId;
+use crate::settings::Profile;
 use crate::slots::IdHasher;
 use crate::template::{Bounds, Place, Refused, Stage, State, Template, Variant, is_kept};
 use crate::texts::Local;
@@ -31,10 +33,13 @@ const VARIANTS_MAX: usize = 32;
 const KEPT_MAX: usize = 1024;
 /// Templates that are counted or refused, for each statement that may be prepared.
 const PER_STATEMENT: usize = 4;
-/// Texts that wait for a server outside a transaction.
+/// Texts that wait for a server.
 const DUE_MAX: usize = 64;
 /// After this long, a question that was not answered is asked again, in microseconds.
 const PATIENCE_US: u64 = 5_000_000;
+/// Where something was locked, servers do nothing for us for so long, twice as long each time, in microseconds.
+const REST_MIN_US: u64 = 50_000;
+const REST_MAX_US: u64 = 5_000_000;
 
 /// A text that came as a simple query, and where.
 #[derive(Clone, Copy, Debug)]
@@ -43,12 +48,14 @@ pub(crate) struct Sight<'a> {
     pub(crate) spans: &'a [Span],
     pub(crate) key: Key,
     /// The settings under which it is read.
-    pub(crate) env: EnvId,
+    pub(crate) profile: &'a Arc<Profile>,
     /// The pool's schema epoch.
     pub(crate) epoch: u64,
     pub(crate) now: Now,
     /// Whether it came outside any transaction.
     pub(crate) free: bool,
+    /// Whether what it means to its client, it means to all.
+    pub(crate) own: bool,
 }
 
 /// What to do about a text.
@@ -62,20 +69,36 @@ pub(crate) enum Advice {
     Judge,
     /// It is being judged, or a server is being asked.
     Wait,
-    /// Ask a server about it.
-    Admit(Place, Rc<Plan>),
+    /// Run it as it was sent: it waits for a server to be asked about it.
+    Due,
     /// Run the statement.
     Run(Place, Rc<Plan>, Rc<Local>),
 }
 
-/// A text that was seen often enough, within a transaction.
+/// A text that was seen often enough.
 #[derive(Debug)]
 pub(crate) struct Due {
     pub(crate) place: Place,
     pub(crate) plan: Rc<Plan>,
     pub(crate) text: Box<[u8]>,
     pub(crate) spans: Box<[Span]>,
-    env: EnvId,
+    /// The settings under which it is read.
+    pub(crate) profile: Arc<Profile>,
+    /// Whether servers are to forget what they have of it.
+    pub(crate) anew: bool,
+}
+
+impl Due {
+    /// What a Parse of the statement says behind its name.
+    pub(crate) fn tail(&self) -> Vec<u8> {
+        let mut tail = Vec::new();
+        self.plan.render(&self.text, &self.spans, &mut tail);
+        tail.push(0);
+        let oids: Vec<_> = self.plan.bound(&self.spans).map(|bound| bound.oid).collect();
+        tail.extend_from_slice(&u16::try_from(oids.len()).unwrap_or(u16::MAX).to_be_bytes());
+        oids.iter().for_each(|oid| tail.extend_from_slice(&oid.to_be_bytes()));
+        tail
+    }
 }
 
 /// All templates of a pool.
@@ -86,6 +109,11 @@ pub(crate) struct Templates {
     bytes: usize,
     variants: u64,
     due: VecDeque<Due>,
+    /// Whether a server is being asked.
+    pub(crate) asking: bool,
+    /// Until when no server is, because something was locked; and for how long that was.
+    rests: Now,
+    rest_us: u64,
 }
 
 impl Default for Templates {
@@ -96,6 +124,9 @@ impl Default for Templates {
             bytes: 0,
             variants: 0,
             due: VecDeque::new(),
+            asking: false,
+            rests: Now(0),
+            rest_us: 0,
         }
     }
 }
@@ -184,6 +215,10 @@ impl Templates {
             Stage::Ready { local, epoch, since }
                 if *epoch == sight.epoch && sight.now.since(*since) <= bounds.age_us =>
             {
+                // Other columns tomorrow are no error outside of a transaction.
+                if plan.mentions.starred && !sight.free {
+                    return Advice::Pass;
+                }
                 let (turn, draw) = variant.guard.turn(sight.text);
                 let place = Place { draw, ..place };
                 return match turn {
@@ -202,22 +237,26 @@ impl Templates {
             Stage::Asked { since, .. } if sight.now.since(*since) < PATIENCE_US => {
                 return if bounds.is_eager() { Advice::Wait } else { Advice::Pass };
             }
-            Stage::Due if !sight.free => return Advice::Pass,
+            Stage::Due => return Advice::Due,
             _ => {}
         }
-        if sight.free {
-            return Advice::Admit(place, plan);
+        if !sight.own {
+            return Advice::Pass;
         }
+        // What servers have may be older than what is to be found out now.
+        let aged = matches!(variant.stage, Stage::Ready { epoch, .. } if epoch == sight.epoch);
+        let anew = aged || variant.reruns > 0;
         variant.stage = Stage::Due;
-        self.fall_due(sight, place, plan);
-        Advice::Pass
+        self.fall_due(sight, place, plan, anew);
+        Advice::Due
     }
 
     /// The variant of a text, made if there is none.
     fn variant(&mut self, sight: &Sight<'_>, bounds: &Bounds, plan: &Plan) -> Option<&mut Variant> {
         let template = self.table.get_mut(&sight.key)?;
         let same = |variant: &Variant| {
-            variant.env == sight.env && is_kept(&variant.kept, plan.kept(sight.text, sight.spans))
+            variant.env == sight.profile.env
+                && is_kept(&variant.kept, plan.kept(sight.text, sight.spans))
         };
         match template.variants.iter().position(same) {
             Some(index) => self.table.get_mut(&sight.key)?.variants.get_mut(index),
@@ -255,7 +294,7 @@ impl Templates {
         };
         let variant = Variant {
             id: self.variants,
-            env: sight.env,
+            env: sight.profile.env,
             kept: kept().flat_map(|literal| [literal, &b"\0"[..]].concat()).collect(),
             seen: 0,
             // Those without kept literals were counted as the template.
@@ -270,7 +309,7 @@ impl Templates {
         self.table.get_mut(&sight.key)?.variants.last_mut()
     }
 
-    fn fall_due(&mut self, sight: &Sight<'_>, place: Place, plan: Rc<Plan>) {
+    fn fall_due(&mut self, sight: &Sight<'_>, place: Place, plan: Rc<Plan>, anew: bool) {
         if self.due.len() >= DUE_MAX
             && let Some(oldest) = self.due.pop_front()
             && let Some(variant) = self.at(oldest.place)
@@ -278,16 +317,36 @@ impl Templates {
             variant.stage = Stage::Counted;
         }
         let (text, spans) = (sight.text.into(), sight.spans.into());
-        self.due.push_back(Due { place, plan, text, spans, env: sight.env });
+        let profile = sight.profile.clone();
+        self.due.push_back(Due { place, plan, text, spans, profile, anew });
     }
 
-    /// A text that waits for a server under these settings outside a transaction.
+    /// Whether a server is to be asked something.
     #[inline]
-    pub(crate) fn take_due(&mut self, env: EnvId) -> Option<Due> {
-        if self.due.is_empty() {
+    pub(crate) fn has_due(&self) -> bool {
+        !self.due.is_empty() && !self.asking
+    }
+
+    /// Whether no server is to do anything for us now: what it needs may be locked still.
+    pub(crate) fn rests(&self, now: Now) -> bool {
+        now < self.rests
+    }
+
+    /// A server has done what it was to, or has found something `locked`.
+    pub(crate) fn rest(&mut self, locked: bool, now: Now) {
+        self.rest_us = if locked { (2 * self.rest_us).clamp(REST_MIN_US, REST_MAX_US) } else { 0 };
+        if locked {
+            self.rests = Now(now.0 + self.rest_us);
+        }
+    }
+
+    /// The text that has waited longest for a server, of those under these settings if there are any.
+    pub(crate) fn take_due(&mut self, env: Option<EnvId>) -> Option<Due> {
+        if self.asking {
             return None;
         }
-        while let Some(index) = self.due.iter().position(|due| due.env == env) {
+        let fits = |due: &Due| env.is_none_or(|env| due.profile.env == env);
+        while let Some(index) = self.due.iter().position(fits) {
             let due = self.due.remove(index)?;
             // A server may have been asked about another text of the variant meanwhile.
             if self.at(due.place).is_some_and(|variant| matches!(variant.stage, Stage::Due)) {
@@ -385,7 +444,7 @@ impl Templates {
 mod tests {
     use std::hash::RandomState;
 
-    use refrain_sql::template::{Edit, Reason, Slot, generalise};
+    use refrain_sql::template::{Edit, Mentions, Reason, Slot, generalise};
 
     use super::*;
 
@@ -397,23 +456,26 @@ mod tests {
         seed: RandomState,
         templates: Templates,
         bounds: Bounds,
+        profile: Arc<Profile>,
     }
 
     impl Fixture {
         fn new(bounds: Bounds) -> Self {
-            Self { seed: RandomState::new(), templates: Templates::default(), bounds }
+            let (seed, templates) = (RandomState::new(), Templates::default());
+            Self { seed, templates, bounds, profile: crate::settings::nothing() }
         }
 
         /// What is to be done about a text; where its literals are to be judged, `slot` is what becomes of each.
         fn look(&mut self, text: &str, free: bool, slot: Slot) -> Advice {
             let (text, mut spans) = (text.as_bytes(), Vec::new());
             let key = generalise(text, &self.seed, 100, &mut spans).unwrap();
-            let (env, epoch, now) = (EnvId(1), 1, Now(1));
-            let sight = Sight { text, spans: &spans, key, env, epoch, now, free };
+            let profile = &self.profile;
+            let (epoch, now, own) = (1, Now(1), true);
+            let sight = Sight { text, spans: &spans, key, profile, epoch, now, free, own };
             let advice = self.templates.look(&sight, &self.bounds);
             if matches!(advice, Advice::Judge) {
                 let slots = vec![slot; spans.len()].into();
-                let plan = Plan { slots, frozen: false, writes: Box::default() };
+                let plan = Plan { slots, frozen: false, mentions: Mentions::default() };
                 self.templates.judged(key, text, Verdict::Template(plan));
             }
             advice
@@ -462,7 +524,7 @@ mod tests {
         let advice = it.learn(&literal(KEPT_MAX, 1), true, KEPT);
         assert!(matches!(advice, Advice::Pass));
         let advice = it.learn(&literal(KEPT_MAX / 2, 1), true, KEPT);
-        assert!(matches!(advice, Advice::Admit(..)));
+        assert!(matches!(advice, Advice::Due));
     }
 
     #[test]
@@ -472,11 +534,11 @@ mod tests {
         (0..=DUE_MAX).for_each(|number| {
             it.learn(&text(number), false, BOUND);
         });
-        let due: Vec<_> = std::iter::from_fn(|| it.templates.take_due(EnvId(1))).collect();
+        let due: Vec<_> = std::iter::from_fn(|| it.templates.take_due(None)).collect();
         assert_eq!(due.len(), DUE_MAX);
         assert!(!due.iter().any(|due| *due.text == *text(0).as_bytes()), "the oldest made room");
         it.learn(&text(0), false, BOUND);
-        let again = it.templates.take_due(EnvId(1)).unwrap();
+        let again = it.templates.take_due(None).unwrap();
         assert_eq!(*again.text, *text(0).as_bytes());
     }
 
@@ -484,11 +546,9 @@ mod tests {
     fn a_server_that_was_asked_meanwhile_is_not_asked_again() {
         let mut it = Fixture::new(BOUNDS);
         it.learn("SELECT 1", false, BOUND);
-        let Advice::Admit(place, _) = it.look("SELECT 2", true, BOUND) else {
-            panic!("a server is to be asked")
-        };
+        let place = it.templates.due[0].place;
         let why = Refused::Shape;
         it.templates.refuse(place, why, 1, Now(1));
-        assert!(it.templates.take_due(EnvId(1)).is_none());
+        assert!(it.templates.take_due(None).is_none());
     }
 }

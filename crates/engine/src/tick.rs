@@ -152,13 +152,13 @@ impl Step<'_> {
                     self.close_server(conn);
                 }
             }
-            Custody::Resetting => {
+            Custody::Resetting | Custody::Job(_) if server.is_ownerless() => {
                 if server.since.after(DRAIN_MAX) <= now {
                     self.cancel_server(conn);
                     self.close_server(conn);
                 }
             }
-            Custody::Lent(_) | Custody::Cancelling => {}
+            Custody::Lent(_) | Custody::Job(_) | Custody::Resetting | Custody::Cancelling => {}
         }
     }
 

@@ -71,7 +71,7 @@ impl Engine {
                 Custody::Connecting | Custody::Login(_) => ServerState::Login,
                 Custody::Idle => ServerState::Idle,
                 Custody::Lent(_) => ServerState::Active,
-                Custody::Resetting => ServerState::Resetting,
+                Custody::Resetting | Custody::Job(_) => ServerState::Resetting,
                 Custody::Cancelling => ServerState::Cancelling,
             },
             client,

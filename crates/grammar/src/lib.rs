@@ -50,9 +50,9 @@ pub use explain::{Explained, Explanation, explain};
 pub use rules::{Effect, RULES, Rule};
 
 use pg_query::Error;
-use refrain_sql::template::{Grammar, Span, Verdict};
+use refrain_sql::template::{Grammar, Mentions, Span, Verdict};
 
-use crate::rules::{DEPTH, OPERATORS, SELF, SYNTAX};
+use crate::rules::{CLOCK, DEPTH, OPERATORS, SELF, SYNTAX};
 use crate::slots::Slots;
 use crate::walk::Walk;
 
@@ -76,14 +76,26 @@ fn judge(text: &str, spans: &[Span]) -> Result<Verdict, &'static Rule> {
     if names::has_long_run(text.as_bytes()) {
         return Err(&OPERATORS);
     }
+    if names::looks_at_the_clock(text.as_bytes()) {
+        return Err(&CLOCK);
+    }
     let parsed = pg_query::parse(text, 0).map_err(|error| refusal(&error))?;
     let [statement] = &*parsed.protobuf.stmts else { return Err(&SYNTAX) };
     let slots = Slots::new(text.as_bytes(), spans);
-    let mut walk = Walk { slots, never: None, writes: Vec::new() };
+    let mut walk = Walk::new(slots);
     walk.statement(statement.stmt.as_deref().ok_or(&SYNTAX)?);
     match walk.never {
         Some(rule) => Err(rule),
-        None => Ok(Verdict::Template(walk.slots.plan(walk.writes))),
+        None => {
+            let mentions = Mentions {
+                writes: walk.writes.into(),
+                reads: walk.reads.into(),
+                calls: names::calls(text.as_bytes()).into(),
+                constant_calls: walk.constant_calls.into(),
+                starred: walk.starred,
+            };
+            Ok(Verdict::Template(walk.slots.plan(mentions)))
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Names that mean something to a rule.
 
-use refrain_sql::lex::{Lexer, TokenKind};
+use refrain_sql::lex::{Lexer, Token, TokenKind};
 
 use crate::rules::{EXTRACT, INDEXED, Rule};
 
@@ -144,8 +144,20 @@ const COMPARING: &[&str] =
     &["=", "<>", "<", ">", "<=", ">=", "~~", "!~~", "~~*", "!~~*", "@>", "<@", "&&", "@@"];
 
 /// Names that no text may mention that is to be prepared under another text.
-const REFLECTING: &[&[u8]] =
-    &[b"current_query", b"pg_cursors", b"pg_prepared_statements", b"pg_stat_activity"];
+const REFLECTING: &[&[u8]] = &[
+    b"current_query",
+    b"pg_cursor",
+    b"pg_cursors",
+    b"pg_prepared_statement",
+    b"pg_prepared_statements",
+    b"pg_stat_activity",
+    b"pg_stat_get_activity",
+    b"pg_stat_get_backend_activity",
+];
+
+/// The time at which the server took the last message of a statement in: a query string has one, a statement that is
+/// prepared several, and the transaction begins with the first.
+const CLOCK: &[&[u8]] = &[b"statement_timestamp"];
 
 pub(crate) fn takes_any(function: &str) -> bool {
     ANY.contains(&function)
@@ -176,15 +188,47 @@ pub(crate) fn is_comparing(operator: &str) -> bool {
 
 /// Whether the text mentions, as a name anywhere, what shows statements as the server knows them.
 pub(crate) fn looks_at_itself(text: &[u8]) -> bool {
+    mentions(text, REFLECTING)
+}
+
+/// Whether the text mentions, as a name anywhere, when the server took it in.
+pub(crate) fn looks_at_the_clock(text: &[u8]) -> bool {
+    mentions(text, CLOCK)
+}
+
+fn mentions(text: &[u8], names: &[&[u8]]) -> bool {
     Lexer::new(text, false).any(|token| {
-        let written = token.of(text);
-        let name = match token.kind {
-            TokenKind::Word => written,
-            TokenKind::Quoted => &written[1..written.len() - 1],
-            _ => return false,
-        };
-        REFLECTING.iter().any(|known| name.eq_ignore_ascii_case(known))
+        let name = name(text, token);
+        name.is_some_and(|name| names.iter().any(|known| name.eq_ignore_ascii_case(known)))
     })
+}
+
+/// The name that a token is, without its quotes.
+fn name(text: &[u8], token: Token) -> Option<&[u8]> {
+    let written = token.of(text);
+    match token.kind {
+        TokenKind::Word => Some(written),
+        TokenKind::Quoted => Some(&written[1..written.len() - 1]),
+        _ => None,
+    }
+}
+
+/// All names behind which a parenthesis opens, each once: the functions that a text calls are among them.
+pub(crate) fn calls(text: &[u8]) -> Vec<String> {
+    let mut calls = Vec::new();
+    let mut before = None;
+    for token in Lexer::new(text, false).filter(|token| !token.kind.is_trivia()) {
+        if token.kind == TokenKind::Open {
+            calls.extend(before.take());
+        }
+        before = name(text, token).map(|name| {
+            let name = String::from_utf8_lossy(name);
+            if token.kind == TokenKind::Word { name.to_lowercase() } else { name.into_owned() }
+        });
+    }
+    calls.sort_unstable();
+    calls.dedup();
+    calls
 }
 
 /// Operator characters in a row that are given to the grammar, at most. Its scanner reads all of them for each operator or

@@ -74,6 +74,8 @@ rules! {
     SELF Never "looks-at-itself": "the text asks for its own text, or for what is prepared: the answer would differ",
         ["SELECT current_query(), 1", "SELECT * FROM pg_stat_activity WHERE pid = 1", "TABLE \"pg_cursors\"",
          "SELECT json_object('a': current_query())"];
+    CLOCK Never "clock": "the text asks when the server took it in: a prepared statement is taken in by several messages",
+        ["SELECT now() = statement_timestamp(), 1", "SELECT \"statement_timestamp\"()"];
     CALLED_CLOCK Never "called-time-type": "a call of a date, time or reg* type with one string is a cast, done once",
         ["SELECT date('2020-01-01')", "SELECT a FROM t WHERE oid = regclass('t')", "SELECT pg_catalog.timestamptz('x')"];
 
@@ -119,6 +121,10 @@ rules! {
          "SELECT count('keep'), pg_typeof('keep'), num_nulls(VARIADIC a => 'keep')", "SELECT COLLATION FOR ('keep')"];
     CALLED_TYPE Keep "called-type": "a call of a type with one string is a cast; with a parameter it is another function, or none",
         ["SELECT cidr('keep'), box('keep'), int4(5)", "SELECT pg_catalog.text('keep'), tsquery('keep')"];
+    CASE_CONDITION Keep "case-condition":
+        "a condition without a column is decided as it is planned, and then the result has the type modifier of one branch",
+        ["SELECT CASE WHEN 'keep'::timestamptz < 'keep' THEN c ELSE 'a' END FROM t WHERE b = 1",
+         "SELECT CASE WHEN a > 1 AND NOT (77 = 77 OR b = 'x') THEN c END FROM t", "SELECT CASE 'keep' WHEN 'keep' THEN c END FROM t"];
     GRAMMAR Keep "grammar": "the grammar takes nothing but a literal here, or the place is not looked into",
         ["SELECT a::float(7), b::int[77] FROM t WHERE c = 1", "SELECT - -77, +5, -(77), - 5",
          "SELECT json_value(a, 'keep' PASSING 77 AS x), json_object('keep': 77) FROM t"];

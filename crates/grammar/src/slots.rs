@@ -9,7 +9,7 @@
 use pg_query::protobuf::a_const::Val;
 use pg_query::protobuf::{AConst, TypeName};
 use refrain_sql::lex::{Lexer, Token};
-use refrain_sql::template::{Edit, Plan, Slot, Span};
+use refrain_sql::template::{Edit, Mentions, Plan, Slot, Span};
 
 use crate::rules::{GRAMMAR, Rule};
 
@@ -48,14 +48,19 @@ impl<'a> Slots<'a> {
         self.note(at, Edit::Typed { back: end - start, length: last.end });
     }
 
+    /// How many literals have become parameters.
+    pub(crate) fn parameters(&self) -> usize {
+        self.found.iter().filter(|slot| matches!(slot, Some(Slot::Parameter { .. }))).count()
+    }
+
     /// What becomes of all literals.
-    pub(crate) fn plan(self, writes: Vec<String>) -> Plan {
+    pub(crate) fn plan(self, mentions: Mentions) -> Plan {
         let kept = Slot::Keep(&GRAMMAR.reason);
         let slots: Box<[Slot]> = self.found.iter().map(|slot| slot.unwrap_or(kept)).collect();
         let is_kept_string =
             |(slot, span): (&Slot, &Span)| matches!(slot, Slot::Keep(_)) && span.class.is_string();
         let frozen = slots.iter().zip(self.spans).any(is_kept_string);
-        Plan { slots, frozen, writes: writes.into() }
+        Plan { slots, frozen, mentions }
     }
 
     fn note(&mut self, at: usize, edit: Edit) {

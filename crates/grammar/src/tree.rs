@@ -1,6 +1,6 @@
 //! Questions about nodes of the tree that no rule is in.
 
-use pg_query::protobuf::{AConst, Node, RangeVar, TypeName};
+use pg_query::protobuf::{AConst, Node, RangeVar, SelectStmt, TypeName};
 use pg_query::{NodeEnum, protobuf};
 
 /// The nodes below one of an expression or of a clause that holds nothing but expressions. Of any other node, none:
@@ -92,6 +92,44 @@ pub(crate) fn has_column(node: &Node) -> bool {
         Some(node) => children(node).into_iter().any(has_column),
         None => false,
     }
+}
+
+/// Whether the planner may be able to work an expression out: it names no column and asks no subquery.
+pub(crate) fn is_constant(node: &Node) -> bool {
+    match &node.node {
+        Some(NodeEnum::ColumnRef(_) | NodeEnum::SubLink(_)) => false,
+        Some(node) => children(node).into_iter().all(is_constant),
+        None => true,
+    }
+}
+
+/// What a statement returns.
+pub(crate) fn returns(statement: &Node) -> Vec<&Node> {
+    let returning = match &statement.node {
+        Some(NodeEnum::SelectStmt(it)) => return selects(it),
+        Some(NodeEnum::InsertStmt(it)) => &it.returning_clause,
+        Some(NodeEnum::UpdateStmt(it)) => &it.returning_clause,
+        Some(NodeEnum::DeleteStmt(it)) => &it.returning_clause,
+        Some(NodeEnum::MergeStmt(it)) => &it.returning_clause,
+        _ => &None,
+    };
+    returning.iter().flat_map(|it| &it.exprs).collect()
+}
+
+fn selects(select: &SelectStmt) -> Vec<&Node> {
+    let sides = select.larg.iter().chain(&select.rarg).flat_map(|side| selects(side));
+    select.target_list.iter().chain(sides).collect()
+}
+
+/// Whether what is returned is `*`, of a table or of a row.
+pub(crate) fn is_starred(target: &Node) -> bool {
+    let Some(NodeEnum::ResTarget(target)) = &target.node else { return false };
+    let parts = match target.val.as_deref().and_then(|value| value.node.as_ref()) {
+        Some(NodeEnum::ColumnRef(it)) => &it.fields,
+        Some(NodeEnum::AIndirection(it)) => &it.indirection,
+        _ => return false,
+    };
+    parts.iter().any(|part| matches!(part.node, Some(NodeEnum::AStar(_))))
 }
 
 /// Whether a node computes something.

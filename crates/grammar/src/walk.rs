@@ -10,8 +10,8 @@
 
 use pg_query::NodeEnum;
 use pg_query::protobuf::{
-    AConst, AExpr, AExprKind, FuncCall, InferClause, InsertStmt, JoinExpr, JoinType, Node,
-    RangeTableSample, RangeVar, ReturningClause, SelectStmt, SubLink, TypeCast, TypeName,
+    AConst, AExpr, AExprKind, CaseExpr, FuncCall, InferClause, InsertStmt, JoinExpr, JoinType,
+    Node, RangeTableSample, RangeVar, ReturningClause, SelectStmt, SubLink, TypeCast, TypeName,
     WithClause,
 };
 
@@ -19,8 +19,8 @@ use crate::names::{is_comparing, is_keyed, is_moving_type, is_type, kept_argumen
 use crate::rules::*;
 use crate::slots::Slots;
 use crate::tree::{
-    built_in, children, computes, constant, has_column, is_list, relation_name, row, string,
-    type_name,
+    built_in, children, computes, constant, has_column, is_constant, is_list, is_starred,
+    relation_name, returns, row, string, type_name,
 };
 
 /// Why everything from here on down is kept, if it is.
@@ -46,9 +46,21 @@ pub(crate) struct Walk<'a> {
     pub(crate) never: Option<&'static Rule>,
     /// The tables that it writes to, as SQL names them.
     pub(crate) writes: Vec<String>,
+    /// What it reads from.
+    pub(crate) reads: Vec<String>,
+    /// Functions that are called with constants only.
+    pub(crate) constant_calls: Vec<String>,
+    /// Whether `*` says what it returns.
+    pub(crate) starred: bool,
 }
 
-impl Walk<'_> {
+impl<'a> Walk<'a> {
+    /// Has seen nothing yet.
+    pub(crate) fn new(slots: Slots<'a>) -> Self {
+        let (writes, reads, constant_calls) = Default::default();
+        Walk { slots, never: None, writes, reads, constant_calls, starred: false }
+    }
+
     /// Walks a statement. What is none that has a plan is left alone.
     pub(crate) fn statement(&mut self, node: &Node) {
         match node.node {
@@ -58,7 +70,10 @@ impl Walk<'_> {
                 | NodeEnum::UpdateStmt(_)
                 | NodeEnum::DeleteStmt(_)
                 | NodeEnum::MergeStmt(_),
-            ) => self.node(node, Place(None)),
+            ) => {
+                self.starred = returns(node).into_iter().any(is_starred);
+                self.node(node, Place(None));
+            }
             _ => self.never = Some(&UTILITY),
         }
     }
@@ -101,6 +116,7 @@ impl Walk<'_> {
             }
             NodeEnum::JoinExpr(it) => self.join(it, place),
             NodeEnum::RangeTableSample(it) => self.sample(it, place),
+            NodeEnum::RangeVar(it) => self.reads.push(relation_name(it)),
             NodeEnum::CurrentOfExpr(_) => self.never = Some(&CURRENT_OF),
             NodeEnum::MultiAssignRef(it) => {
                 let source = it.source.as_deref();
@@ -130,6 +146,7 @@ impl Walk<'_> {
                 self.nodes(children(node), place.inside(&XML));
             }
             NodeEnum::WindowDef(_) => self.nodes(children(node), place.inside(&WINDOW)),
+            NodeEnum::CaseExpr(it) => self.case(it, place),
             _ => self.nodes(children(node), place),
         }
     }
@@ -266,7 +283,43 @@ impl Walk<'_> {
         }
     }
 
+    /// A condition that the planner can decide, it decides, and what is left has another type modifier.
+    fn case(&mut self, case: &CaseExpr, place: Place) {
+        let argument = case.arg.as_deref();
+        let decided = argument.is_none_or(is_constant);
+        self.nodes(argument, place.inside_if(decided, &CASE_CONDITION));
+        for branch in &case.args {
+            let Some(NodeEnum::CaseWhen(branch)) = &branch.node else { continue };
+            match branch.expr.as_deref() {
+                Some(condition) if decided => self.condition(condition, place),
+                condition => self.nodes(condition, place),
+            }
+            self.maybe(&branch.result, place);
+        }
+        self.maybe(&case.defresult, place);
+    }
+
+    fn condition(&mut self, condition: &Node, place: Place) {
+        match &condition.node {
+            Some(NodeEnum::BoolExpr(it)) => {
+                it.args.iter().for_each(|part| self.condition(part, place));
+            }
+            _ => self.node(condition, place.inside_if(is_constant(condition), &CASE_CONDITION)),
+        }
+    }
+
     fn call(&mut self, call: &FuncCall, place: Place) {
+        let parameters = self.slots.parameters();
+        self.arguments(call, place);
+        let constant = parameters == self.slots.parameters() && !call.args.iter().any(has_column);
+        if constant
+            && let Some(NodeEnum::String(name)) = call.funcname.last().and_then(|n| n.node.as_ref())
+        {
+            self.constant_calls.push(name.sval.clone());
+        }
+    }
+
+    fn arguments(&mut self, call: &FuncCall, place: Place) {
         let name = built_in(&call.funcname).unwrap_or_default();
         let place = place.inside_if(call.agg_distinct, &AGGREGATE);
         match &*call.args {

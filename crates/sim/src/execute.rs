@@ -59,7 +59,7 @@ impl Session {
     fn columns(&self, statement: &Statement) -> usize {
         match statement {
             Statement::Select(items, _) => items.len(),
-            Statement::Show(_) => 1,
+            Statement::Show(_) | Statement::Objections => 1,
             Statement::Probe(_) => 2,
             Statement::Execute(name, _) => {
                 let inner = self.statements.get(name).and_then(|p| p.statement.as_ref());
@@ -166,6 +166,7 @@ impl Session {
                 Some(value) => Ok(Outcome::Rows(vec![vec![value]])),
                 None => Err(unknown(name)),
             },
+            Statement::Objections => Ok(Outcome::Rows(Vec::new())),
             Statement::Probe(names) => Ok(Outcome::Rows(self.probe(names))),
             Statement::Execute(name, arguments) => self.execute_by_name(name, arguments),
             Statement::Fetch(name) => {
@@ -347,8 +348,8 @@ impl Session {
         let plain = |(name, _): &(&String, &String)| !name.contains('.');
         let listed = self.state.set.iter().filter(plain);
         let mut rows: Vec<Row> = listed.map(|(n, v)| vec![n.clone(), v.clone()]).collect();
-        let reported =
-            REPORTED.iter().map(|(name, _)| *name).filter(|name| *name != "server_version");
+        let reported = REPORTED.iter().map(|(name, _)| *name);
+        let reported = reported.filter(|name| !name.starts_with("server_"));
         let (others, names): (Vec<_>, Vec<_>) =
             names.iter().partition(|name| name.starts_with('='));
         for name in others.into_iter().filter(|name| self.has_left(name)) {

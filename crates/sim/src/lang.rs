@@ -103,6 +103,8 @@ pub enum Statement {
     Insert(Item),
     /// What is no statement.
     Wrong(String),
+    /// What the catalogue has against a text.
+    Objections,
     /// BEGIN.
     Begin,
     /// COMMIT.
@@ -349,6 +351,11 @@ impl Reader<'_> {
     fn select(&mut self) -> Option<Statement> {
         if self.rest.first() == Some(&Token::Word("name".to_owned())) {
             return Some(self.probe());
+        }
+        // What the catalogue has against a text: nothing.
+        if self.rest.first() == Some(&Token::Word("why".to_owned())) {
+            self.rest = &[];
+            return Some(Statement::Objections);
         }
         let mut items = vec![self.item()?];
         while self.sign(',') {

@@ -5,19 +5,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::session::Fault;
 
 /// Settings that are reported, with their defaults.
-pub const REPORTED: [(&str, &str); 8] = [
+pub const REPORTED: [(&str, &str); 9] = [
     ("DateStyle", "ISO, MDY"),
     ("IntervalStyle", "postgres"),
     ("TimeZone", "UTC"),
     ("application_name", ""),
     ("client_encoding", "UTF8"),
     ("default_transaction_read_only", "off"),
+    ("server_encoding", "UTF8"),
     ("server_version", "18.0"),
     ("standard_conforming_strings", "on"),
 ];
 /// Settings that are not, with their defaults.
-const UNREPORTED: [(&str, &str); 4] = [
+const UNREPORTED: [(&str, &str); 5] = [
     ("extra_float_digits", "1"),
+    ("lock_timeout", "0"),
     ("search_path", "\"$user\", public"),
     ("statement_timeout", "0"),
     ("work_mem", "4MB"),
@@ -54,8 +56,8 @@ impl State {
             let message = format!("unrecognized configuration parameter \"{name}\"");
             return Err(Fault::new("42704", message));
         }
-        if name == "server_version" {
-            return Err(Fault::new("55P02", "parameter \"server_version\" cannot be changed"));
+        if matches!(&*name, "server_version" | "server_encoding") {
+            return Err(Fault::new("55P02", format!("parameter \"{name}\" cannot be changed")));
         }
         let Some(value) = value else {
             self.local.remove(&name);

@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use foldhash::fast::RandomState;
-use refrain_sql::template::{Edit, Exemplar, Plan, Slot, Span, generalise};
+use refrain_sql::template::{Edit, Exemplar, Mentions, Plan, Slot, Span, generalise};
 
 fn main() {
     let point = "SELECT abalance FROM pgbench_accounts WHERE aid = 12345678;".to_owned();
@@ -45,8 +45,11 @@ fn measure(name: &str, text: &[u8]) {
     generalise(text, &seed, 1000, &mut spans).expect("a template");
     let exemplar = Exemplar::new(text, &spans);
     let slot = |span: &Span| Slot::Parameter { oid: span.class.oid(false), edit: Edit::None };
-    let plan =
-        Plan { slots: spans.iter().map(slot).collect(), frozen: false, writes: Box::default() };
+    let plan = Plan {
+        slots: spans.iter().map(slot).collect(),
+        frozen: false,
+        mentions: Mentions::default(),
+    };
     let find = best(|| {
         black_box(generalise(black_box(text), &seed, 1000, &mut spans).is_ok());
     });

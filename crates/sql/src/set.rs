@@ -148,15 +148,15 @@ impl<'a> Call<'a> {
 /// What is left of what setting a parameter does if it ends with the transaction.
 fn for_transaction(local: bool, traits: Traits) -> Traits {
     match local {
-        true if traits.contains(Traits::READING) => Traits::READING,
-        true => Traits::NONE,
+        true if traits.contains(Traits::READING) => Traits::READING.union(Traits::LOCAL),
+        true => Traits::LOCAL,
         false => traits,
     }
 }
 
 /// Whether what setting a parameter does outlives the transaction.
 fn outlives(traits: Traits) -> bool {
-    !traits.without(Traits::READING).is_empty()
+    !traits.without(Traits::READING.union(Traits::LOCAL)).is_empty()
 }
 
 /// What stands between the quotes of a string constant, if that is what it means.

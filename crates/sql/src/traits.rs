@@ -72,6 +72,8 @@ traits! {
     ALONE = 22;
     /// Changes, be it for the transaction only, a reported parameter that decides how constants are read.
     READING = 24;
+    /// Sets a parameter for the transaction only.
+    LOCAL = 25;
     /// Waits until nobody is connected to a database; see [`crate::vacated`].
     VACATES = 23;
 }

@@ -3,7 +3,7 @@
 use foldhash::fast::FixedState;
 use refrain_sql::lex::Lexer;
 use refrain_sql::template::{
-    Class, Edit, Exemplar, Key, Plan, REFUSALS, Reason, Slot, Span, generalise, value,
+    Class, Edit, Exemplar, Key, Mentions, Plan, REFUSALS, Reason, Slot, Span, generalise, value,
 };
 
 fn made(text: &[u8]) -> Result<(Key, Vec<Span>), &'static Reason> {
@@ -196,7 +196,7 @@ fn plan(text: &str, what: &str) -> (Plan, Vec<Span>) {
         Slot::Parameter { oid: span.class.oid(what == '-'), edit }
     };
     let slots = spans.iter().zip(what.chars()).map(slot).collect();
-    (Plan { slots, frozen: false, writes: Box::default() }, spans)
+    (Plan { slots, frozen: false, mentions: Mentions::default() }, spans)
 }
 
 const RENDERED: &[(&str, &str, &str)] = &[

@@ -92,7 +92,12 @@ impl Fake {
 
 fn greet(out: &mut Vec<u8>) {
     write::authentication(out, 0, b"");
-    let settings = [("client_encoding", "UTF8"), ("TimeZone", "UTC"), ("server_version", "15.0")];
+    let settings = [
+        ("client_encoding", "UTF8"),
+        ("server_encoding", "UTF8"),
+        ("TimeZone", "UTC"),
+        ("server_version", "15.0"),
+    ];
     for (name, value) in settings {
         write::parameter_status(out, name.as_bytes(), value.as_bytes());
     }

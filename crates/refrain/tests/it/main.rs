@@ -45,6 +45,7 @@ mod files;
 mod forgotten;
 mod autoprepare_rules;
 mod autoprepare_stale;
+mod autoprepare_jobs;
 mod autoprepare_errors;
 mod autoprepare_limits;
 mod coverage;

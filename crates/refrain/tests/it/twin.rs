@@ -28,13 +28,18 @@ pub(crate) fn eager(servers: u32) -> Config {
 impl House {
     /// Both databases as `setup` makes them, and the program.
     pub(crate) fn new(name: &'static str, setup: &str, config: Config) -> Self {
+        Self::encoded(name, "UTF8", setup, config)
+    }
+
+    /// The same in another encoding.
+    pub(crate) fn encoded(name: &'static str, encoding: &str, setup: &str, config: Config) -> Self {
         let postgres = addr(cluster(Version::V15));
         let mut session = Session::open(postgres, "postgres");
         for database in [name.to_owned(), direct(name)] {
             session.run(&format!("drop database if exists {database} with (force)"));
         }
-        let utf8 = "encoding 'UTF8' locale 'C' template template0";
-        session.run(&format!("create database {} {utf8}", direct(name)));
+        let made = format!("encoding '{encoding}' locale 'C' template template0");
+        session.run(&format!("create database {} {made}", direct(name)));
         let mut source = Session::open(postgres, &direct(name));
         source.run(setup);
         source.leave();

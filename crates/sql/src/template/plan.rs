@@ -106,8 +106,23 @@ pub struct Plan {
     /// (`DateStyle`, `IntervalStyle`, `TimeZone`, `search_path`,
     /// `lc_monetary`, `xmloption`) are part of what the statement is. Parameters are read at each Bind.
     pub frozen: bool,
-    /// The tables that it writes to, as SQL names them.
+    /// What else it speaks of.
+    pub mentions: Mentions,
+}
+
+/// What a text of a template speaks of, and what only the server can say more about. All names are as SQL writes them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Mentions {
+    /// The tables that it writes to.
     pub writes: Box<[String]>,
+    /// What it reads from: tables, views, and names of its own WITH.
+    pub reads: Box<[String]>,
+    /// The functions that it calls, without their schemas.
+    pub calls: Box<[String]>,
+    /// Those of them whose arguments have neither a column nor a parameter: they may be run once, as it is planned.
+    pub constant_calls: Box<[String]>,
+    /// Whether `*` says which columns it returns: those a table has are another matter tomorrow.
+    pub starred: bool,
 }
 
 impl Plan {

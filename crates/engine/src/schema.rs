@@ -1,0 +1,75 @@
+//! What is known of changes to the schema of a database.
+//!
+//! A change counts when its completion comes, and again when its transaction ends. In between, and from the moment it
+//! is sent, nobody knows whether the server has made it: for so long it is *being defined*, and within transactions
+//! nothing is run that a change could have refused.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+
+use refrain_sql::Traits;
+
+/// What a text may do that changes the schema, or hides whether it does.
+pub(crate) const DEFINES: Traits = Traits::DDL.union(Traits::PROCEDURAL);
+
+/// Changes to the schema of one database.
+#[derive(Debug, Default)]
+pub(crate) struct Schema {
+    /// Counts all that may have changed it.
+    upheavals: AtomicU64,
+    /// Transactions under way that may change it.
+    defining: AtomicU32,
+}
+
+/// A transaction under way that may change a schema.
+#[derive(Debug)]
+pub(crate) struct Defining(Arc<Schema>);
+
+impl Schema {
+    /// It may be another from now on.
+    pub(crate) fn upheaval(&self) {
+        self.upheavals.fetch_add(1, Relaxed);
+    }
+
+    /// Counts all that may have changed it.
+    #[inline]
+    pub(crate) fn upheavals(&self) -> u64 {
+        self.upheavals.load(Relaxed)
+    }
+
+    /// Whether a transaction is under way that may change it.
+    #[inline]
+    pub(crate) fn is_being_defined(&self) -> bool {
+        self.defining.load(Relaxed) > 0
+    }
+}
+
+impl Defining {
+    /// Something is sent that may change a schema.
+    pub(crate) fn begin(schema: &Arc<Schema>) -> Self {
+        schema.defining.fetch_add(1, Relaxed);
+        Self(schema.clone())
+    }
+}
+
+impl Drop for Defining {
+    fn drop(&mut self) {
+        let before = self.0.defining.fetch_sub(1, Relaxed);
+        assert!(before > 0, "what ends has begun");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_schema_is_being_defined_until_the_last_has_ended() {
+        let schema = Arc::new(Schema::default());
+        let (one, two) = (Defining::begin(&schema), Defining::begin(&schema));
+        drop(one);
+        assert!(schema.is_being_defined());
+        drop(two);
+        assert!(!schema.is_being_defined());
+    }
+}
