@@ -18,6 +18,8 @@ use crate::template::Refused;
 
 /// Reruns that succeed after which a variant is refused.
 const RERUNS_MAX: u32 = 3;
+/// The same of reruns after which all is found out anew, since the schema seems to have changed.
+const CHANGES_MAX: u32 = 20;
 
 impl Talk<'_> {
     /// The server has bound the values of a run.
@@ -85,10 +87,16 @@ impl Talk<'_> {
         // A value that names something that is not there would be refused in the text as well.
         let of_value = fields.get(field::CONTEXT).is_some_and(|it| parameter(it).is_some());
         let lost = is_stale(fields) || fields.sqlstate() == b"26000";
-        if own && lost && !of_value {
-            // Whatever else was planned before the change may be refused next: none of it is run any more.
-            self.pool().shared.upheaval();
-            self.pool().counters.auto_failures_in_transaction += u64::from(!alone);
+        let changed = own && lost && !of_value;
+        let place = run.place;
+        if changed {
+            let pool = self.pool();
+            let again = pool.templates.at(place).map_or(0, |variant| variant.reruns);
+            if again < CHANGES_MAX {
+                // Whatever else was planned before the change may be refused next: none of it is run any more.
+                pool.shared.upheaval();
+            }
+            pool.counters.auto_failures_in_transaction += u64::from(!alone);
         }
         let notices = self.held_notices().filter(|_| !repeated).unwrap_or_default();
         self.ports.out(self.client.conn).extend_from_slice(&notices);
@@ -101,6 +109,7 @@ impl Talk<'_> {
         debug_assert!(entry.fate == Fate::Swallow(Purpose::Autoprepare), "nothing is bound");
         let text = std::mem::take(&mut run.text);
         run.again = fields.sqlstate().first_chunk().copied();
+        run.changed = changed;
         run.turn = Turn::Simple;
         self.server.ledger.swallow_first(Purpose::Autoprepare);
         self.forget_unnamed();
@@ -131,7 +140,8 @@ impl Talk<'_> {
         if let Some(sqlstate) = again {
             // What it failed for as a statement is not the text's fault.
             if let Some(variant) = pool.templates.at(place) {
-                variant.distrust(Refused::Server(sqlstate), RERUNS_MAX, epoch, now);
+                let most = if run.changed { CHANGES_MAX } else { RERUNS_MAX };
+                variant.distrust(Refused::Server(sqlstate), most, epoch, now);
             }
         } else if let Some(why) = pool.templates.ran(place, turn, text, took) {
             pool.templates.refuse(place, why, epoch, now);

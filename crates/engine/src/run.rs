@@ -20,6 +20,8 @@ pub(crate) struct Run {
     pub(crate) failed: bool,
     /// The SQLSTATE of what it failed for as a statement, where it was run again as it was sent.
     pub(crate) again: Option<[u8; 5]>,
+    /// Whether that says that the schema has changed.
+    pub(crate) changed: bool,
     /// Whether it writes: then nothing is said of its columns before it has run.
     pub(crate) writes: bool,
     /// Messages that the client gets only if no error follows.
@@ -46,6 +48,7 @@ impl Run {
             bound: false,
             failed: false,
             again: None,
+            changed: false,
             writes,
             held: Vec::new(),
             notices: Vec::new(),
