@@ -18,7 +18,7 @@ use crate::client::Blocked;
 use crate::columns::{Columns, Found};
 use crate::engine::{Engine, Step};
 use crate::hub::Hub;
-use crate::ids::Conn;
+use crate::ids::{Conn, EnvId};
 use crate::job::{Admission, Finding, Job, Refusal, Wish};
 use crate::ledger::{Entry, Fate, Owed, Purpose};
 use crate::pool::Pool;
@@ -42,15 +42,16 @@ impl Step<'_> {
     /// Gives a server that owes nothing to a job, if there is one for it. `back` is the client whose session it is.
     pub(crate) fn begin_job(&mut self, conn: Conn, back: Option<Conn>) -> bool {
         let Engine { hub, roles, .. } = &mut *self.engine;
+        // A session is under its client's settings, and stays so.
+        let keeps = back.and_then(|client| roles.client(client)).map(|client| client.env());
         let Some(server) = roles.server(conn) else { return false };
         let wishes = std::mem::take(&mut server.wishes);
         let pool = hub.pool(server.pool);
         if !pool.autoprepares() || pool.templates.rests(self.now) {
             return false;
         }
-        let mut desk = Desk { now: self.now, server, hub, ports: self.ports };
-        let keeps = back.is_some();
-        let Some(job) = desk.give(wishes, keeps).or_else(|| desk.ask_what_is_due(keeps)) else {
+        let mut desk = Desk { now: self.now, server, hub, ports: self.ports, keeps };
+        let Some(job) = desk.give(wishes).or_else(|| desk.ask_what_is_due()) else {
             return false;
         };
         server.custody = Custody::Job(Box::new(Job { back, ..job }));
@@ -61,11 +62,18 @@ impl Step<'_> {
     /// A client waits for a job: lends it the client's server.
     pub(crate) fn lend_to_job(&mut self, client: Conn, server: Conn) {
         let begun = self.begin_job(server, Some(client));
+        let now = self.now;
         let Some(c) = self.engine.roles.client(client) else { return };
-        c.blocked = if begun { Blocked::Job } else { Blocked::Gate };
-        if !begun {
-            let pool = c.pool;
-            self.engine.hub.pool(pool).wait_for_news(client);
+        let pool = self.engine.hub.pool(c.pool);
+        if begun {
+            c.blocked = Blocked::Job;
+        } else if pool.templates.asking {
+            c.blocked = Blocked::Gate;
+            pool.wait_for_news(client);
+        } else {
+            // There is nothing that it could wait for.
+            pool.templates.rest(true, now);
+            self.unblock(client);
         }
     }
 
@@ -166,6 +174,8 @@ struct Desk<'a> {
     server: &'a mut Server,
     hub: &'a mut Hub,
     ports: &'a mut Ports,
+    /// The settings that the server has and is to keep, if it is to.
+    keeps: Option<EnvId>,
 }
 
 impl Desk<'_> {
@@ -181,12 +191,12 @@ impl Desk<'_> {
         self.server.ledger.push(entry).0
     }
 
-    /// Gives the server those statements that it lacks; `keeps` says that it stays under the settings it has.
-    fn give(&mut self, wishes: Vec<Wish>, keeps: bool) -> Option<Job> {
+    /// Gives the server those statements that it lacks.
+    fn give(&mut self, wishes: Vec<Wish>) -> Option<Job> {
+        let keeps = self.keeps;
         let lacks = |wish: &Wish, server: &mut Server| {
             let statement = &wish.statement;
-            let fits = !keeps || statement.env == server.profile.env;
-            fits && server.has(statement).is_none()
+            keeps.is_none_or(|env| statement.env == env) && server.has(statement).is_none()
         };
         let lacking = wishes.into_iter().filter(|wish| lacks(wish, self.server));
         let mut wishes: Vec<_> = lacking.collect();
@@ -202,10 +212,10 @@ impl Desk<'_> {
         Some(Job { gives, ..Job::default() })
     }
 
-    /// Asks about the template that has waited longest; with `keeps` of those under the settings that the server has.
-    fn ask_what_is_due(&mut self, keeps: bool) -> Option<Job> {
-        let env = keeps.then_some(self.server.profile.env);
-        let due = self.pool().templates.take_due(env)?;
+    /// Asks about the template that has waited longest.
+    fn ask_what_is_due(&mut self) -> Option<Job> {
+        let keeps = self.keeps;
+        let due = self.pool().templates.take_due(keeps)?;
         let place = due.place;
         let local = self.intern(&due);
         let shared = self.pool().shared.clone();
@@ -272,7 +282,7 @@ impl Desk<'_> {
 
     /// Puts the server's settings right, as far as they change what a text means, and begins a segment.
     fn begin(&mut self, profile: &Arc<Profile>) {
-        if self.server.profile.env != profile.env {
+        if self.keeps.is_none() && self.server.profile.env != profile.env {
             let text = settings::put_right(&self.server.profile, profile);
             write::query(self.out(), &text);
             self.owe(Owed::Query, Purpose::PutRight, 0);
