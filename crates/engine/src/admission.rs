@@ -11,7 +11,7 @@ use refrain_wire::write;
 
 use crate::guard::Turn;
 use crate::ledger::{Entry, Fate, Owed, Purpose};
-use crate::run::Run;
+use crate::run::{Again, Run};
 use crate::statement::is_stale;
 use crate::talk::Talk;
 use crate::template::Refused;
@@ -108,8 +108,8 @@ impl Talk<'_> {
         }
         debug_assert!(entry.fate == Fate::Swallow(Purpose::Autoprepare), "nothing is bound");
         let text = std::mem::take(&mut run.text);
-        run.again = fields.sqlstate().first_chunk().copied();
-        run.changed = changed;
+        let sqlstate = fields.sqlstate().first_chunk().copied();
+        run.again = sqlstate.map(|sqlstate| Again { sqlstate, changed });
         run.turn = Turn::Simple;
         self.server.ledger.swallow_first(Purpose::Autoprepare);
         self.forget_unnamed();
@@ -137,10 +137,10 @@ impl Talk<'_> {
         let now = self.now;
         let pool = self.hub.pool(self.server.pool);
         let epoch = pool.shared.upheavals();
-        if let Some(sqlstate) = again {
+        if let Some(Again { sqlstate, changed }) = again {
             // What it failed for as a statement is not the text's fault.
             if let Some(variant) = pool.templates.at(place) {
-                let most = if run.changed { CHANGES_MAX } else { RERUNS_MAX };
+                let most = if changed { CHANGES_MAX } else { RERUNS_MAX };
                 variant.distrust(Refused::Server(sqlstate), most, epoch, now);
             }
         } else if let Some(why) = pool.templates.ran(place, turn, text, took) {

@@ -51,7 +51,7 @@ impl Encoding {
     pub(crate) fn named(name: &[u8]) -> Self {
         let plain: Vec<u8> = name.iter().filter(|b| b.is_ascii_alphanumeric()).copied().collect();
         let is = |known: &&str| plain.eq_ignore_ascii_case(known.as_bytes());
-        let row = NAMES.iter().position(|names| names.iter().any(|known| is(&known)));
+        let row = NAMES.iter().position(|names| names.iter().any(is));
         Self(row.and_then(|row| u8::try_from(row).ok()))
     }
 

@@ -225,8 +225,8 @@ impl Step<'_> {
             return self.close_server(server);
         }
         // Whoever waits has it before a second job.
-        let may_work = !leaves && !(s.worked && pool.is_wanted());
-        if may_work && self.has_job(server) && self.begin_job(server, None) {
+        let busy = leaves || s.worked && pool.is_wanted();
+        if !busy && self.has_job(server) && self.begin_job(server, None) {
             return;
         }
         self.hand_out(server, proof);

@@ -18,10 +18,8 @@ pub(crate) struct Run {
     pub(crate) bound: bool,
     /// Whether an error came.
     pub(crate) failed: bool,
-    /// The SQLSTATE of what it failed for as a statement, where it was run again as it was sent.
-    pub(crate) again: Option<[u8; 5]>,
-    /// Whether that says that the schema has changed.
-    pub(crate) changed: bool,
+    /// What it failed for as a statement, where it was run again as it was sent.
+    pub(crate) again: Option<Again>,
     /// Whether it writes: then nothing is said of its columns before it has run.
     pub(crate) writes: bool,
     /// Messages that the client gets only if no error follows.
@@ -30,6 +28,14 @@ pub(crate) struct Run {
     pub(crate) notices: Vec<u8>,
     /// The text; empty where it was run as it was sent.
     pub(crate) text: Vec<u8>,
+}
+
+/// Why a text was run again as it was sent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Again {
+    pub(crate) sqlstate: [u8; 5],
+    /// Whether that says that the schema has changed.
+    pub(crate) changed: bool,
 }
 
 impl Run {
@@ -48,7 +54,6 @@ impl Run {
             bound: false,
             failed: false,
             again: None,
-            changed: false,
             writes,
             held: Vec::new(),
             notices: Vec::new(),
