@@ -151,7 +151,7 @@ impl Talk<'_> {
     /// temporary table for one, says nothing of another client's text.
     fn is_like_any(&self) -> bool {
         let told = matches!(self.client.standing, Standing::Told);
-        told && !self.client.probe && self.client.pins.is_empty()
+        told && !self.client.probe && !self.client.suspicion.looks && self.client.pins.is_empty()
     }
 
     /// Has the client wait until a template has come further.
