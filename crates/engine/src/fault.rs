@@ -141,6 +141,19 @@ impl Cause {
         self.row().key
     }
 
+    /// Why, in words, of the cause with this key; for the log.
+    pub fn words(key: &str) -> Option<&'static str> {
+        let row = TABLE.iter().find(|row| row.key == key)?;
+        Some(match row.cause {
+            Self::Terminated => "it said goodbye",
+            Self::ClientGone => "its connection broke",
+            Self::Killed => "an operator ended its session",
+            Self::Removed => "its user or its database is not configured any more",
+            Self::Shutdown => "the program ends",
+            _ => row.message,
+        })
+    }
+
     /// What the client is told, or `None` where it is told nothing.
     pub fn report(self) -> Option<Report<'static>> {
         let Row { sqlstate, message, .. } = *self.row();

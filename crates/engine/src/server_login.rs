@@ -235,7 +235,7 @@ impl Step<'_> {
         let none_left = pool.servers == pool.connecting;
         self.forget_server(&server);
         if none_left {
-            self.fail_waiting(id, cause, words);
+            self.fail_waiting(id, cause, why, words);
         }
         let unused = self.engine.hub.find_pool(id).is_some_and(|pool| pool.is_unused());
         if gone && unused {
@@ -244,14 +244,20 @@ impl Step<'_> {
     }
 
     /// Tells everybody who waits for a server of this pool that there is none.
-    fn fail_waiting(&mut self, id: crate::ids::PoolId, cause: Cause, words: Option<&[u8]>) {
+    fn fail_waiting(
+        &mut self,
+        id: crate::ids::PoolId,
+        cause: Cause,
+        why: &str,
+        words: Option<&[u8]>,
+    ) {
         let pool = self.engine.hub.pool(id);
         let mut clients = std::mem::take(&mut pool.entering);
         while let Some(client) = pool.next_waiting() {
             clients.push(client);
         }
         for client in clients {
-            self.note_client(client, Level::Warn, cause, String::new());
+            self.note_client(client, Level::Warn, cause, why.to_owned());
             let out = self.ports.out(client);
             match words {
                 Some(words) => {

@@ -42,11 +42,11 @@ impl Histogram {
 }
 
 macro_rules! counters {
-    ($($(#[$doc:meta])* $name:ident,)*) => {
+    ($(#[doc = $doc:literal] $name:ident,)*) => {
         /// What was done for one pool at one core, since the start.
         #[derive(Clone, Debug, Default)]
         pub struct Counters {
-            $($(#[$doc])* pub $name: u64,)*
+            $(#[doc = $doc] pub $name: u64,)*
             /// How long transactions took, from lending the server to its return.
             pub xact_time: Histogram,
             /// How long queries took, from the request to its ReadyForQuery.
@@ -59,6 +59,11 @@ macro_rules! counters {
             /// Name and value of each plain counter.
             pub fn rows(&self) -> impl Iterator<Item = (&'static str, u64)> {
                 [$((stringify!($name), self.$name),)*].into_iter()
+            }
+
+            /// What each of them counts, in the same order.
+            pub fn meanings() -> impl Iterator<Item = &'static str> {
+                [$($doc.trim_ascii(),)*].into_iter()
             }
 
             /// Adds another's counts.

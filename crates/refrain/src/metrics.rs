@@ -112,10 +112,10 @@ fn pools(text: &mut Text, snapshots: &[Snapshot]) {
     }
     counted(text, "refrain_clients", "Clients, by what they do.", clients(snapshots));
     counted(text, "refrain_servers", "Servers, by what they do.", servers(snapshots));
-    let counters = sum::counters(snapshots);
-    for (at, (counter, _)) in Counters::default().rows().enumerate() {
+    let (counters, meanings) = (sum::counters(snapshots), Counters::meanings());
+    for (at, ((counter, _), help)) in Counters::default().rows().zip(meanings).enumerate() {
         let name = format!("refrain_{counter}_total");
-        text.family(&name, "counter", &format!("{}.", counter.replace('_', " ")));
+        text.family(&name, "counter", help);
         for (key, counters) in &counters {
             let value = counters.rows().nth(at).map_or(0, |(_, value)| value);
             text.sample(&name, &labels(key), value);

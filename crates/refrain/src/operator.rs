@@ -205,7 +205,9 @@ impl Operator {
     fn drain(&mut self) {
         let timeout = self.state.options().general.shutdown_timeout;
         let clients = self.loads.total();
-        tracing::info!(cause = "shutdown", clients, ?timeout, "waiting for transactions to end");
+        let most =
+            timeout.map_or_else(String::new, |most| format!(" for {} s", most.as_secs_f64()));
+        tracing::info!(cause = "shutdown", clients, "waiting for transactions to end{most}");
         self.refuse_clients();
         self.state.post.command(&Command::Drain);
         self.stage = Stage::Draining(timeout.map(|timeout| Instant::now() + timeout));

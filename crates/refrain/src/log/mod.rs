@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 
 use refrain_config::{LogFormat, LogLevel};
 use refrain_engine::event::{Level, Note};
+use refrain_engine::fault::Cause;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tracing::level_filters::LevelFilter;
 use tracing::{Event, Subscriber};
@@ -26,6 +27,8 @@ use tracing_subscriber::{Registry, reload};
 
 use crate::scene;
 
+/// What an engine says of a client that it lets in.
+const LOGGED_IN: &str = "logged in";
 /// Lines that may wait to be written.
 const QUEUE_LINES_MAX: usize = 8192;
 /// How long the end of the process waits for the last lines.
@@ -123,7 +126,7 @@ fn say_at_once(words: &str) {
 
 /// Logs what an engine has to say.
 pub(crate) fn note(note: &Note) {
-    let words = if note.detail.is_empty() { note.cause } else { &note.detail };
+    let words = sentence(note);
     macro_rules! line {
         ($level:ident) => {
             tracing::$level!(
@@ -141,6 +144,21 @@ pub(crate) fn note(note: &Note) {
         Level::Warn => line!(warn),
         Level::Info => line!(info),
         Level::Debug => line!(debug),
+    }
+}
+
+/// What happened to whom, and why.
+fn sentence(note: &Note) -> String {
+    let why = Cause::words(note.cause).unwrap_or(note.cause);
+    let detail = match note.detail.as_str() {
+        LOGGED_IN => return "client logged in".to_owned(),
+        "" => String::new(),
+        detail => format!(" ({detail})"),
+    };
+    match note.client {
+        Some(_) if note.detail == why => format!("client disconnected: {why}"),
+        Some(_) => format!("client disconnected: {why}{detail}"),
+        None => format!("{why}{detail}"),
     }
 }
 

@@ -156,6 +156,12 @@ fn a_server_that_is_down_at_the_start() {
     let params = [("user", "postgres"), ("database", "postgres")];
     let refused = Session::login(proxy.addr(), &params).unwrap_err();
     assert!(refused.code().starts_with("08"), "{}", refused.words());
+    let sentence = "client disconnected: could not connect to server (";
+    eventually("why is logged", || {
+        let log = proxy.log();
+        let mut lines = log.lines().filter(|line| line.contains(sentence));
+        lines.any(|line| line.contains("Connection refused"))
+    });
     cluster.resume().unwrap();
     eventually("it is served", || {
         Session::login(proxy.addr(), &params)
