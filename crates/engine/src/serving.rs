@@ -11,6 +11,7 @@ use crate::event::{Action, Level};
 use crate::fault::Cause;
 use crate::ids::Conn;
 use crate::inbox::Rest;
+use crate::ledger::Copying;
 use crate::names::{ClientStatement, Held, Name};
 use crate::roles::Role;
 use crate::statement::Identity;
@@ -196,8 +197,9 @@ impl Step<'_> {
         client.blocked = Blocked::Gate;
         let Some(s) = self.engine.roles.server(server) else { return };
         let asked = s.ledger.next_seq();
-        // What a Sync or Query ends comes by itself.
-        if s.ledger.is_open() && std::mem::replace(&mut s.flushed, asked) != asked {
+        // What a Sync or Query ends comes by itself, but not where a COPY swallows the Sync.
+        let kept = s.ledger.is_open() || s.ledger.copying() == Copying::In;
+        if kept && std::mem::replace(&mut s.flushed, asked) != asked {
             write::bare(self.ports.out(server), front::FLUSH);
         }
     }

@@ -99,6 +99,37 @@ fn two_copies_of_a_query_have_an_end_each() {
 }
 
 #[test]
+fn nobody_waits_for_what_postgresql_keeps_behind_a_copy() {
+    let database = database("syncs_kept");
+    let direct = &mut Session::open(addr(cluster(Version::V15)), database);
+    direct.run(SETUP);
+    let proxy = Config::over(cluster(Version::V15)).start();
+    // The COPY swallows the Sync: its end is told with the next flush. Meanwhile the unnamed statement is unsettled.
+    let copy = [
+        parse("", "copy t from stdin"),
+        bind("", &[]),
+        execute(),
+        data("1\n"),
+        Msg::Sync,
+        Msg::CopyDone,
+    ];
+    let more = [bind("", &[]), Msg::Sync, query("select 'end'")];
+    let told = |session: &mut Session| {
+        session.send(&copy);
+        let mut frames = Vec::new();
+        while !words(&frames).ends_with('G') {
+            frames.extend(session.answer());
+        }
+        session.send(&more);
+        while !words(&frames).contains("D(end)") {
+            frames.extend(session.answer());
+        }
+        words(&frames)
+    };
+    assert_eq!(told(&mut proxy.open(database)), told(direct));
+}
+
+#[test]
 fn a_flush_with_a_body_ends_its_own_session_only() {
     let database = database("syncs_flush");
     let proxy = Config::over(cluster(Version::V15)).start();
