@@ -190,8 +190,8 @@ table! {
 
     /// Memory of a server that its autoprepared statements may take.
     ///
-    /// What PostgreSQL needs for a plan is not known here. A statement is taken to need 8 KiB, and 32 bytes for
-    /// each of its text.
+    /// What PostgreSQL needs for a plan is not known here. A statement is taken to need 8 KiB, 32 bytes for each of its
+    /// text, and 4 KiB and 256 bytes a column for each partition of the tables that it names.
     autoprepare_memory_limit: usize = "16MiB" ["64KiB" to "16GiB"],
         Reload, takes ["1GiB"], not ["1KiB", "unlimited"];
 

@@ -21,8 +21,12 @@ const TOLD: &str = "'current_query|statement_timestamp|pg_stat_(get_)?activity|\
 /// The first OID that is not the system's own.
 const FIRST_OWN: &str = "16384";
 
-/// The query about a statement that the server has under this name.
-pub(crate) fn question(mentions: &Mentions, name: &[u8]) -> Vec<u8> {
+/// What begins a row that says what a plan takes of memory for partitions.
+const PLAN: &str = "plan ";
+
+/// The query about a statement that the server has under this name; `routes` says that rows which it writes find their
+/// partitions as it runs.
+pub(crate) fn question(mentions: &Mentions, name: &[u8], routes: bool) -> Vec<u8> {
     let mut text =
         b"SELECT why FROM (SELECT 'domain' AS why FROM pg_catalog.pg_prepared_statements p,\
         pg_catalog.unnest(p.parameter_types) AS u(t),pg_catalog.pg_type y \
@@ -42,6 +46,7 @@ pub(crate) fn question(mentions: &Mentions, name: &[u8]) -> Vec<u8> {
         text.push(b')');
     }
     reflects(&mut text, mentions);
+    partitions(&mut text, mentions, routes);
     text.extend_from_slice(b") AS x");
     text
 }
@@ -55,6 +60,36 @@ pub(crate) fn objection(why: &[u8]) -> Option<Refused> {
         b"rules" => Some(Refused::Rewritten),
         _ => None,
     }
+}
+
+/// What a row of the answer says of the memory that a plan takes for partitions, in bytes.
+pub(crate) fn plan_bytes(why: &[u8]) -> Option<usize> {
+    std::str::from_utf8(why).ok()?.strip_prefix(PLAN)?.parse().ok()
+}
+
+/// What a plan takes for partitions and other children of what the text names: a plan for all values has all of them.
+/// See [`crate::statement::Statement::memory`].
+fn partitions(text: &mut Vec<u8>, mentions: &Mentions, routes: bool) {
+    let writes = if routes { &[][..] } else { &mentions.writes };
+    if writes.is_empty() && mentions.reads.is_empty() {
+        return;
+    }
+    text.extend_from_slice(b" UNION ALL SELECT '");
+    text.extend_from_slice(PLAN.as_bytes());
+    text.extend_from_slice(
+        b"'||pg_catalog.sum(4096+256*c.relnatts) FROM pg_catalog.pg_class c WHERE c.oid IN \
+        (WITH RECURSIVE t(o) AS (SELECT inhrelid FROM pg_catalog.pg_inherits WHERE inhparent IN (",
+    );
+    for (index, name) in writes.iter().chain(&mentions.reads).enumerate() {
+        text.extend_from_slice(if index == 0 { b"" } else { b"," });
+        text.extend_from_slice(b"pg_catalog.to_regclass(");
+        write_literal(text, name.as_bytes());
+        text.push(b')');
+    }
+    text.extend_from_slice(
+        b") UNION SELECT i.inhrelid FROM t,pg_catalog.pg_inherits i WHERE i.inhparent=t.o) \
+        SELECT o FROM t)",
+    );
 }
 
 /// What is written to is a table without rules, and its columns' defaults do not tell.
@@ -142,7 +177,7 @@ mod tests {
     use super::*;
 
     fn asked(mentions: &Mentions) -> String {
-        String::from_utf8(question(mentions, b"_r1")).unwrap()
+        String::from_utf8(question(mentions, b"_r1", false)).unwrap()
     }
 
     #[test]
@@ -150,6 +185,15 @@ mod tests {
         let text = asked(&Mentions::default());
         assert!(text.contains("p.name='_r1'"), "{text}");
         assert!(!text.contains("pg_proc") && !text.contains("pg_class"), "{text}");
+    }
+
+    #[test]
+    fn an_insert_has_no_partitions_in_its_plan() {
+        let mentions = Mentions { writes: ["w".to_owned()].into(), ..Mentions::default() };
+        let text = |routes| String::from_utf8(question(&mentions, b"_r1", routes)).unwrap();
+        assert!(text(false).contains("pg_inherits") && !text(true).contains("pg_inherits"));
+        assert_eq!(plan_bytes(b"plan 1024"), Some(1024));
+        assert_eq!((plan_bytes(b"domain"), plan_bytes(b"")), (None, None));
     }
 
     #[test]

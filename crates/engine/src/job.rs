@@ -64,6 +64,8 @@ pub(crate) struct Admission {
     pub(crate) columns: Option<u64>,
     /// Whether those of the statement are the same.
     pub(crate) same: bool,
+    /// What a plan takes of the server's memory for partitions, in bytes.
+    pub(crate) partitions: usize,
     /// What the server said against it.
     pub(crate) refused: Option<Refused>,
 }
@@ -99,6 +101,7 @@ impl Job {
             (back::DATA_ROW, _) => {
                 let why = read::columns(body).next().flatten().unwrap_or_default();
                 admission.refused = catalog::objection(why).or(admission.refused);
+                admission.partitions = catalog::plan_bytes(why).unwrap_or(admission.partitions);
             }
             _ => {}
         }

@@ -11,6 +11,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
+use refrain_sql::Kind;
 use refrain_wire::write;
 
 use crate::catalog;
@@ -106,6 +107,9 @@ impl Step<'_> {
         (server.since, server.worked) = (now, true);
         let pool = hub.pool(server.pool);
         conclude(pool, &job, now);
+        if job.admission.is_some() {
+            server.slots.weigh_anew();
+        }
         pool.wake();
         let woken = pool.take_woken();
         match job.back {
@@ -156,6 +160,13 @@ fn conclude_admission(pool: &mut Pool, admission: &Admission, refusal: Option<Re
     {
         match finding {
             Finding::Fit => {
+                local.statement.found_partitions(admission.partitions);
+                if local.statement.memory() > bounds.bytes {
+                    let why = Refused::Memory;
+                    variant.stage = Stage::Never { why, epoch, since: now };
+                    pool.counters.auto_refusals += 1;
+                    return;
+                }
                 variant.stage = Stage::Ready { local: local.clone(), epoch, since: now };
             }
             Finding::Refused(why) => variant.stage = Stage::Never { why, epoch, since: now },
@@ -237,7 +248,9 @@ impl Desk<'_> {
         statement.write_name(&mut name, statement.generation());
         write::describe_statement(self.out(), &name);
         self.owe(Owed::DescribeStatement, Purpose::Admit, statement.id);
-        self.aside(&catalog::question(&due.plan.mentions, &name), Purpose::Admit);
+        let routes = statement.scan.kind == Kind::Insert;
+        let question = catalog::question(&due.plan.mentions, &name, routes);
+        self.aside(&question, Purpose::Admit);
         self.end();
         let admission = Admission {
             place,
@@ -245,6 +258,7 @@ impl Desk<'_> {
             writes: !due.plan.mentions.writes.is_empty(),
             columns: None,
             same: false,
+            partitions: 0,
             refused: None,
         };
         Some(Job { admission: Some(admission), ..Job::default() })
@@ -340,7 +354,7 @@ impl Desk<'_> {
             .server
             .slots
             .evict(bytes, count, most)
-            .or_else(|| self.server.slots.evict_auto(bytes, autos, memory))
+            .or_else(|| self.server.slots.evict_auto(statement.memory(), autos, memory))
         {
             self.pool().counters.evictions += 1;
             self.close(old);

@@ -26,13 +26,16 @@ pub(crate) struct Served {
     statement: Arc<Statement>,
     /// How often it was run there for simple queries; no more than [`PLANNED`] are counted.
     runs: u8,
+    /// What it counts as of the server's memory, in bytes.
+    memory: usize,
 }
 
 impl Served {
     /// Counts the server in.
     pub(crate) fn new(statement: Arc<Statement>) -> Self {
         statement.add_server();
-        Self { statement, runs: 0 }
+        let memory = statement.memory();
+        Self { statement, runs: 0, memory }
     }
 
     /// The statement.
@@ -175,7 +178,7 @@ impl Slots {
         self.bytes += slot.bytes();
         if slot.auto {
             self.autos += 1;
-            self.auto_bytes += estimate(slot.bytes());
+            self.auto_bytes += slot.served.memory;
         }
         self.named.insert(slot.served.statement().id, slot);
     }
@@ -186,7 +189,7 @@ impl Slots {
         self.bytes = self.bytes.checked_sub(slot.bytes()).expect("its bytes were counted");
         if slot.auto {
             self.autos -= 1;
-            self.auto_bytes -= estimate(slot.bytes());
+            self.auto_bytes -= slot.served.memory;
         }
         Some(slot)
     }
@@ -201,17 +204,25 @@ impl Slots {
     /// The same among those that are there for simple queries. `memory_max` is what the server may need for them.
     pub(crate) fn evict_auto(
         &mut self,
-        bytes: usize,
+        memory: usize,
         count_max: u32,
         memory_max: usize,
     ) -> Option<Slot> {
-        let full =
-            self.autos >= count_max as usize || self.auto_bytes + estimate(bytes) > memory_max;
+        let full = self.autos >= count_max as usize || self.auto_bytes + memory > memory_max;
         if !full {
             return None;
         }
         let oldest = self.named.iter().find(|(_, slot)| slot.auto).map(|(id, _)| *id)?;
         self.remove(oldest)
+    }
+
+    /// More is known of the memory that statements take.
+    pub(crate) fn weigh_anew(&mut self) {
+        self.auto_bytes = 0;
+        for (_, slot) in self.named.iter_mut().filter(|(_, slot)| slot.auto) {
+            slot.served.memory = slot.served.statement.memory();
+            self.auto_bytes += slot.served.memory;
+        }
     }
 
     /// A statement is run for a simple query. Says whether it is planned for its values in any case.
@@ -264,12 +275,6 @@ impl Slots {
     }
 }
 
-/// Memory that a server is taken to need for the plan of a text of so many bytes: measured are 12 KiB for a lookup, 80 for
-/// a join of four tables, 330 for an INSERT of a hundred rows.
-const fn estimate(bytes: usize) -> usize {
-    8 * 1024 + 32 * bytes
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -296,6 +301,24 @@ mod tests {
         assert_eq!(evict(&mut slots, 3, 1000), Some(2));
         assert_eq!(evict(&mut slots, 3, 25), Some(3));
         assert_eq!((slots.len(), slots.bytes()), (1, 10));
+    }
+
+    #[test]
+    fn what_a_plan_has_of_partitions_takes_room() {
+        let mut slots = Slots::default();
+        for id in 1..=3 {
+            slots.insert(Slot { auto: true, ..slot(id) });
+        }
+        let small = slot(4).served.statement.memory();
+        assert!(slots.evict_auto(small, 10, 4 * small).is_none());
+        slots.peek(3).unwrap().served.statement().found_partitions(small);
+        slots.weigh_anew();
+        let first = slots.evict_auto(small, 10, 4 * small).map(|slot| slot.served.statement().id);
+        assert_eq!(first, Some(1));
+        assert!(slots.evict_auto(small, 10, 4 * small).is_none(), "there is room now");
+        slots.remove(2);
+        slots.remove(3);
+        assert_eq!((slots.autos, slots.auto_bytes), (0, 0));
     }
 
     #[test]

@@ -77,6 +77,8 @@ pub(crate) enum Refused {
     Folded,
     /// Code that the text comes to may ask for the text that was sent, or for when it was.
     Reflects,
+    /// Its plan takes more of a server's memory than all statements may.
+    Memory,
     /// It was slower prepared: what an execution took on average, and one as it was sent, in microseconds.
     Slower { prepared: u64, simple: u64 },
 }
@@ -93,6 +95,7 @@ impl Refused {
             Self::Domain => "domain".to_owned(),
             Self::Folded => "folded".to_owned(),
             Self::Reflects => "reflects".to_owned(),
+            Self::Memory => "memory".to_owned(),
             Self::Slower { prepared, simple } => {
                 format!("slower: {prepared} us on average, {simple} us as sent")
             }

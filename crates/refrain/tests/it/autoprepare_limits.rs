@@ -296,3 +296,51 @@ fn statements_are_prepared_anew_when_they_are_old() {
         reply.error().is_none()
     });
 }
+
+/// A table of so many partitions, of which a plan for all values has all.
+fn partitioned(partitions: u32) -> String {
+    format!(
+        "create table p (r int, id int, v text) partition by list (r);
+        do $$ begin for n in 1..{partitions} loop
+            execute format('create table p%s partition of p for values in (%s)', n, n);
+        end loop; end $$; insert into p select r, r, r from generate_series(1, {partitions}) r"
+    )
+}
+
+/// Runs ten statements on such a table as often as a server has to before it has a plan to keep.
+fn ten_of_partitions(house: &House) {
+    let mut pair = house.pair();
+    for number in 0..70 {
+        let (template, r) = (number % 10, number / 10 + 1);
+        pair.same(&format!("select v as v{template} from p where r = {r} and id = {r}"));
+    }
+}
+
+#[test]
+fn a_plan_with_many_partitions_takes_much_of_the_limit() {
+    let config = eager(1).pool("autoprepare_memory_limit", "\"2MiB\"");
+    let house = House::new("auto_partitions", &partitioned(100), config);
+    ten_of_partitions(&house);
+    let mut session = house.proxy.open("auto_partitions");
+    let kib = "select sum(total_bytes)::int / 1024 from pg_backend_memory_contexts \
+        where name = 'CachedPlan'";
+    let kib: u64 = session.value(kib).parse().unwrap();
+    // Each takes half a MiB.
+    assert!(kib <= 3 * 1024, "{kib} KiB for {} statements", prepared(&mut session));
+    assert!((3..=5).contains(&prepared(&mut session)), "{}", prepared(&mut session));
+    assert!(house.hits() >= 70, "{}", house.hits());
+}
+
+#[test]
+fn a_plan_that_takes_more_than_the_limit_is_not_kept() {
+    let config = eager(1).pool("autoprepare_memory_limit", "\"256KiB\"");
+    let house = House::new("auto_huge", &partitioned(100), config);
+    ten_of_partitions(&house);
+    assert_eq!(house.hits(), 0);
+    let row = template(&house, "from p where").unwrap();
+    assert_eq!((&*row["state"], &*row["reason"]), ("refused", "memory"));
+    // Rows that are written find their partitions as the statement runs.
+    let mut pair = house.pair();
+    (1..=8).for_each(|r| drop(pair.same(&format!("insert into p values ({r}, {r}, 'x')"))));
+    assert_eq!(house.hits(), 8);
+}
