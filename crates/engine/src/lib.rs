@@ -24,6 +24,7 @@ pub mod statement;
 pub mod registry;
 mod encoding;
 mod settings;
+mod told;
 mod profiles;
 mod texts;
 mod names;
@@ -74,6 +75,7 @@ mod query;
 mod request;
 mod effects;
 mod reply;
+mod reports;
 mod failure;
 
 // One step, by subject.

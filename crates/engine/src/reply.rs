@@ -5,7 +5,8 @@
 //! through without ever being whole here.
 //!
 //! A reply that no entry names ends the server: a guess would be another client's row. Notices,
-//! notifications and reports of settings may come at any time and strike nothing off.
+//! notifications and reports of settings may come at any time and strike nothing off; what reports do is in
+//! [`crate::reports`].
 
 use refrain_sql::{Tag, Traits};
 use refrain_wire::back::{self as read, Status};
@@ -56,7 +57,7 @@ impl From<Malformed> for Halt {
 
 /// What becomes of a message as it came.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Goes {
+pub(crate) enum Goes {
     On,
     Nowhere,
 }
@@ -350,50 +351,6 @@ impl Talk<'_> {
         Ok(())
     }
 
-    /// A setting was reported, with a value unless that is too long to be looked at.
-    fn reported(&mut self, name: &[u8], value: Option<&[u8]>) -> Result<Goes, Halt> {
-        let passes = [Fate::Swallow(Purpose::Environment), Fate::Swallow(Purpose::Return)];
-        let passing = |e: &Entry| passes.contains(&e.fate);
-        if self.server.ledger.front().is_some_and(passing) {
-            return Ok(Goes::Nowhere);
-        }
-        if !crate::settings::is_settable(name) {
-            return Ok(Goes::On);
-        }
-        let held = self.is_held(name);
-        let has = &self.server.profile;
-        let heard = &self.client.profile;
-        let told = self.server.told.get_or_insert_default();
-        let news = !held && !told.is_known(heard, name, value);
-        if !told.note(has, Some(&**heard).filter(|_| news), name, value) {
-            return Err(Halt::Broken);
-        }
-        Ok(if news { Goes::On } else { Goes::Nowhere })
-    }
-
-    /// Profiles are made of what was reported. Not of each report: a server may send any number.
-    #[inline]
-    fn take_told(&mut self) {
-        let Some(told) = self.server.told.take() else { return };
-        if let Some(edit) = told.of_server(&self.server.profile) {
-            self.server.profile = self.hub.profile(edit);
-        }
-        if let Some(edit) = told.of_client(&self.client.profile) {
-            self.client.profile = self.hub.profile(edit);
-        }
-        if told.has_lost() {
-            self.keeps_settings();
-        }
-    }
-
-    /// Whether the client hears of this setting only once its RESET has been put right.
-    fn is_held(&self, name: &[u8]) -> bool {
-        let held = [Fate::Held, Fate::Swallow(Purpose::Restore)];
-        let first = self.server.ledger.front();
-        first.is_some_and(|entry| held.contains(&entry.fate) || restores(entry))
-            && self.client.startup.as_ref().is_some_and(|startup| startup.get(name).is_some())
-    }
-
     /// The server waits for the next request.
     #[inline]
     fn ready(&mut self, run: &mut Run<'_>, length: usize, body: &[u8]) -> Result<(), Halt> {
@@ -447,21 +404,6 @@ impl Talk<'_> {
         Err(Halt::Ready)
     }
 
-    /// A row of the probe: a setting that was set in the session, and its value.
-    fn probe_row(&mut self, body: &[u8]) {
-        let mut columns = read::columns(body);
-        if let (Some(Some(name)), Some(Some(value))) = (columns.next(), columns.next()) {
-            if let Some(what) = name.strip_prefix(b"=") {
-                return self.look_row(what, value);
-            }
-            let probed = self.server.probed.get_or_insert_default();
-            match probed.has_room(None, name, value) {
-                true => probed.set(name, value),
-                false => self.server.overfull = true,
-            }
-        }
-    }
-
     fn reset_ends(&mut self) {
         self.server.slots.clear();
         self.server.dirty = false;
@@ -506,7 +448,7 @@ fn rest_of(goes: Goes) -> Rest {
 }
 
 /// Whether it ends what was put behind a RESET.
-fn restores(entry: &Entry) -> bool {
+pub(crate) fn restores(entry: &Entry) -> bool {
     entry.owed == Owed::Sync && entry.traits.contains(Traits::RESET)
 }
 

@@ -16,10 +16,11 @@ use crate::job::{Job, Wish};
 use crate::ledger::{Failed, Ledger, Seq};
 use crate::run::Run;
 use crate::schema::Defining;
-use crate::settings::{self, Edit, Profile, SETTINGS_BYTES_MAX, Told, Welcome};
+use crate::settings::{self, Edit, Profile, SETTINGS_BYTES_MAX, Welcome};
 use crate::slots::{Slot, Slots, Unnamed};
 use crate::statement::{Generation, Statement};
 use crate::time::Now;
+use crate::told::Told;
 use crate::undo::{Reverted, ServerUndo, Undos};
 
 /// Who has a server.

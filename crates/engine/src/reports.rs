@@ -1,0 +1,69 @@
+//! What a server says of its settings: reports that come by themselves, and rows of the probe.
+
+use refrain_wire::back as read;
+
+use crate::ledger::{Entry, Fate, Purpose};
+use crate::reply::{Goes, Halt, restores};
+use crate::settings::is_settable;
+use crate::talk::Talk;
+
+impl Talk<'_> {
+    /// A setting was reported, with a value unless that is too long to be looked at.
+    pub(crate) fn reported(&mut self, name: &[u8], value: Option<&[u8]>) -> Result<Goes, Halt> {
+        let passes = [Fate::Swallow(Purpose::Environment), Fate::Swallow(Purpose::Return)];
+        let passing = |e: &Entry| passes.contains(&e.fate);
+        if self.server.ledger.front().is_some_and(passing) {
+            return Ok(Goes::Nowhere);
+        }
+        if !is_settable(name) {
+            return Ok(Goes::On);
+        }
+        let held = self.is_held(name);
+        let has = &self.server.profile;
+        let heard = &self.client.profile;
+        let told = self.server.told.get_or_insert_default();
+        let news = !held && !told.is_known(heard, name, value);
+        if !told.note(has, Some(&**heard).filter(|_| news), name, value) {
+            return Err(Halt::Broken);
+        }
+        Ok(if news { Goes::On } else { Goes::Nowhere })
+    }
+
+    /// Profiles are made of what was reported. Not of each report: a server may send any number.
+    #[inline]
+    pub(crate) fn take_told(&mut self) {
+        let Some(told) = self.server.told.take() else { return };
+        if let Some(edit) = told.of_server(&self.server.profile) {
+            self.server.profile = self.hub.profile(edit);
+        }
+        if let Some(edit) = told.of_client(&self.client.profile) {
+            self.client.profile = self.hub.profile(edit);
+        }
+        if told.has_lost() {
+            self.keeps_settings();
+        }
+    }
+
+    /// Whether the client hears of this setting only once its RESET has been put right.
+    fn is_held(&self, name: &[u8]) -> bool {
+        let held = [Fate::Held, Fate::Swallow(Purpose::Restore)];
+        let first = self.server.ledger.front();
+        first.is_some_and(|entry| held.contains(&entry.fate) || restores(entry))
+            && self.client.startup.as_ref().is_some_and(|startup| startup.get(name).is_some())
+    }
+
+    /// A row of the probe: a setting that was set in the session, and its value.
+    pub(crate) fn probe_row(&mut self, body: &[u8]) {
+        let mut columns = read::columns(body);
+        if let (Some(Some(name)), Some(Some(value))) = (columns.next(), columns.next()) {
+            if let Some(what) = name.strip_prefix(b"=") {
+                return self.look_row(what, value);
+            }
+            let probed = self.server.probed.get_or_insert_default();
+            match probed.has_room(None, name, value) {
+                true => probed.set(name, value),
+                false => self.server.overfull = true,
+            }
+        }
+    }
+}
