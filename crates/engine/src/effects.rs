@@ -69,6 +69,7 @@ impl Talk<'_> {
             _ => {}
         }
         self.client.sets_locally |= traits.contains(Traits::LOCAL);
+        self.server.renews |= traits.contains(Traits::DEFAULTS);
         let may = [
             (Traits::TEMP, Pins::TEMP, matches!(tag, Tag::Ddl | Tag::Select | Tag::Other)),
             (Traits::ADVISORY, Pins::ADVISORY, true),
@@ -86,6 +87,12 @@ impl Talk<'_> {
         if pins.is_empty() && !self.client.pins.is_empty() {
             self.pool().counters.pins += 1;
         }
+    }
+
+    /// What sessions begin with has changed: servers at the same place are connected anew as they come free.
+    pub(crate) fn renew(&mut self) {
+        let host = self.pool().settings.host.clone();
+        self.hub.shared.renew(&host.to_string());
     }
 
     /// What was run may have changed the schema, unseen.

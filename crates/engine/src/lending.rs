@@ -221,7 +221,7 @@ impl Step<'_> {
         let leaves = self.engine.hub.draining || self.engine.hub.vacates(s.pool, now);
         let pool = self.engine.hub.pool(s.pool);
         let unwanted = pool.paused || pool.removed || leaves && !pool.is_wanted();
-        if s.close_needed || s.expires < now || unwanted {
+        if s.close_needed || s.era != pool.shared.era() || s.expires < now || unwanted {
             return self.close_server(server);
         }
         // Whoever waits has it before a second job.

@@ -373,6 +373,9 @@ impl Talk<'_> {
         {
             self.server.defining = None;
         }
+        if status == Status::Idle && std::mem::take(&mut self.server.renews) {
+            self.renew();
+        }
         self.release(run);
         self.settle(settled.seq);
         let behind = settled.entry.fate == Fate::Held;

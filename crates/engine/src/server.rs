@@ -122,6 +122,8 @@ pub(crate) struct Server {
     pub(crate) overfull: bool,
     /// Settings it has reported that its profile does not have yet.
     pub(crate) told: Option<Box<Told>>,
+    /// Whether its transaction may have changed what sessions begin with.
+    pub(crate) renews: bool,
     /// Its pool's [`crate::shared::PoolShared::era`] when it was connected.
     pub(crate) era: u32,
     /// When it was connected.
@@ -182,6 +184,7 @@ impl Server {
             probed: None,
             overfull: false,
             told: None,
+            renews: false,
             era: 0,
             connected: now,
             since: now,

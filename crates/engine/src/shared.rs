@@ -203,6 +203,15 @@ impl Shared {
         }
     }
 
+    /// Has servers at a place connected anew, as they come free.
+    pub(crate) fn renew(&self, host: &str) {
+        for pool in lock(&self.pools).iter() {
+            if pool.settings().host.to_string() == host {
+                pool.begin_era();
+            }
+        }
+    }
+
     /// A number that was never given before.
     pub fn serial(&self) -> u64 {
         self.serials.fetch_add(1, Relaxed)

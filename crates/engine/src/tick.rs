@@ -143,7 +143,8 @@ impl Step<'_> {
                 }
             }
             Custody::Idle => {
-                let old = server.expires <= now || server.close_needed;
+                let renewed = server.era != pool.shared.era();
+                let old = server.expires <= now || server.close_needed || renewed;
                 let unused =
                     options.server_idle_timeout.is_some_and(|s| server.since.after(s) <= now);
                 let spare = || shared.servers(server.pool) > options.min_pool_size;

@@ -104,6 +104,7 @@ const BEFORE_TEMP: &[&str] = &["or", "replace", "global", "local"];
 const BEFORE_TABLE: &[&str] = &["global", "local", "temp", "temporary", "unlogged"];
 const BLOCK: &[&str] = &["work", "transaction"];
 const DATABASE: &[&str] = &["database"];
+const ROLE_SET: &[Step] = &[Word(&["role", "user"]), Find(&[&["set", "reset"]])];
 
 /// Objects that no result has its shape from. Making, changing or dropping one leaves every prepared statement valid.
 pub(crate) const SHAPELESS: &[&str] = &[
@@ -156,6 +157,8 @@ pub(crate) static RULES: &[Rule] = &[
     rule("abort", &[], M::TransactionEnd, T::NONE, "ends the block"),
     also("alter", &[Word(&["system"])], M::Other, T::ALONE, "not in a transaction block"),
     also("alter", &[Word(DATABASE), Name, Word(&["rename", "set"]), Word(&["to", "tablespace"])], M::Other, T::VACATES, "nobody may be connected to it"),
+    also("alter", ROLE_SET, M::Other, T::DEFAULTS, "sessions of the role begin with other settings"),
+    also("alter", &[Word(DATABASE), Name, Word(&["set", "reset"])], M::Other, T::DEFAULTS, "sessions of the database begin with other settings"),
     rule("alter", &[Word(SHAPELESS)], M::Other, T::NONE, "no result has its shape from it"),
     rule("alter", &[], M::Other, T::DDL, "a prepared statement may return other columns now"),
     rule("begin", &[], M::Begin, T::BEGINS, "begins a block"),

@@ -74,6 +74,8 @@ traits! {
     READING = 24;
     /// Sets a parameter for the transaction only.
     LOCAL = 25;
+    /// Changes what sessions of a role or database begin with.
+    DEFAULTS = 26;
     /// Waits until nobody is connected to a database; see [`crate::vacated`].
     VACATES = 23;
 }

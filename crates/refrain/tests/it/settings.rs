@@ -1,7 +1,7 @@
 //! What a client SETs follows it to every server, and nobody else.
 
 use crate::session::Session;
-use crate::world::{Config, Proxy, Version, addr, cluster, database};
+use crate::world::{Config, Proxy, Version, addr, cluster, database, eventually};
 
 fn over_15(database: &'static str) -> (Proxy, &'static str) {
     (Config::over(cluster(Version::V15)).pool("pool_size", "2").start(), database)
@@ -95,4 +95,16 @@ fn what_is_reported_is_what_is_so() {
         one.run("select 1");
         assert_eq!(one.params, direct.params, "{sql}");
     }
+}
+
+/// What sessions of a database or role begin with, those through the pool have soon.
+#[test]
+fn what_sessions_begin_with_changes() {
+    let (proxy, database) = over_15(database("set_begin"));
+    let mut one = proxy.open(database);
+    assert_eq!(one.value("show work_mem"), "4MB");
+    one.run(&format!("alter database {database} set work_mem = '9MB'"));
+    eventually("servers are new", || one.value("show work_mem") == "9MB");
+    one.run(&format!("alter role postgres in database {database} set work_mem = '11MB'"));
+    eventually("servers are new", || one.value("show work_mem") == "11MB");
 }
