@@ -3,18 +3,18 @@
 //! A part that fails does not stop those after it. The last line printed is `N passed, N failed`
 //! over all parts.
 
-use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 use crate::command::{self, Tally};
 use crate::drivers::{DRIVERS, Driver, SQLITE_DRIVERS};
+use crate::fuzz;
 use crate::postgres::{Cluster, Version};
 use crate::provision;
 use crate::proxy::{self, Refrain};
-use crate::workspace;
+use crate::workspace::{self, QUICK, built};
 
 /// One part of the suite.
 struct Part {
@@ -126,8 +126,10 @@ fn differ() -> Result<Tally> {
 
 /// What clients and servers should not say.
 fn fuzz() -> Result<Tally> {
-    let mut fuzz = Command::new(std::env::current_exe()?);
-    check(fuzz.args(["fuzz", "--messages", "200000", "--no-fakes"]))
+    match fuzz::run(&fuzz::Arguments::short())? {
+        true => Ok(Tally { passed: 1, failed: 0 }),
+        false => bail!("the fuzzer has found something"),
+    }
 }
 
 fn through_proxy(version: Version) -> Result<Tally> {
@@ -176,24 +178,4 @@ fn every_driver<'a>(drivers: impl Iterator<Item = &'a Driver>, port: u16) -> Tal
 fn check(command: &mut Command) -> Result<Tally> {
     command::run(command)?;
     Ok(Tally { passed: 1, failed: 0 })
-}
-
-/// What has cargo optimise, without the release build's long link.
-const QUICK: [&str; 8] = [
-    "--profile",
-    "quick",
-    "--config",
-    "profile.quick.inherits='release'",
-    "--config",
-    "profile.quick.lto=false",
-    "--config",
-    "profile.quick.codegen-units=16",
-];
-
-/// A program of the workspace, optimised but without the release build's long link.
-pub fn built(package: &str, name: &str) -> Result<PathBuf> {
-    let mut cargo = workspace::cargo();
-    cargo.args(["build", "--quiet", "--locked", "--package", package, "--bin", name]);
-    command::run(cargo.args(QUICK))?;
-    Ok(workspace::target().join("quick").join(name))
 }

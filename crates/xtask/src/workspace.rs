@@ -26,6 +26,26 @@ pub fn cargo() -> Command {
     cargo
 }
 
+/// What has cargo optimise, without the release build's long link.
+pub const QUICK: [&str; 8] = [
+    "--profile",
+    "quick",
+    "--config",
+    "profile.quick.inherits='release'",
+    "--config",
+    "profile.quick.lto=false",
+    "--config",
+    "profile.quick.codegen-units=16",
+];
+
+/// A program of the workspace, optimised but without the release build's long link.
+pub fn built(package: &str, name: &str) -> Result<PathBuf> {
+    let mut cargo = cargo();
+    cargo.args(["build", "--quiet", "--locked", "--package", package, "--bin", name]);
+    command::run(cargo.args(QUICK))?;
+    Ok(target().join("quick").join(name))
+}
+
 /// Folder of one crate, by the name it has under `crates/`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Crate {

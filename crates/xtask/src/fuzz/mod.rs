@@ -29,7 +29,7 @@ use clap::Args;
 use crate::bench::process;
 use crate::postgres::{Cluster, Version};
 use crate::proxy::Refrain;
-use crate::suite::built;
+use crate::workspace::built;
 
 use self::canary::sing;
 use self::hostile::{Story, Target};
@@ -65,6 +65,21 @@ pub struct Arguments {
     /// Against PostgreSQL 18 rather than 15.
     #[arg(long)]
     pub new: bool,
+}
+
+impl Arguments {
+    /// As much as every run of the suite can wait for.
+    pub fn short() -> Self {
+        Self {
+            messages: 200_000,
+            seed: 1,
+            clients: 6,
+            servers: 4,
+            autoprepare: false,
+            no_fakes: true,
+            new: false,
+        }
+    }
 }
 
 /// Runs it; whether all was well.

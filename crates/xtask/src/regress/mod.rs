@@ -25,7 +25,7 @@ use clap::Args;
 use crate::postgres::{Cluster, Version, free_port};
 use crate::provision::{self, Regression};
 use crate::proxy::{self, Refrain};
-use crate::suite;
+use crate::workspace;
 
 use self::compare::{Difference, differences};
 
@@ -66,7 +66,7 @@ impl Arguments {
 /// Runs the suites both ways; whether nothing differs that may not.
 pub fn run(arguments: &Arguments) -> Result<bool> {
     let regression = provision::regression()?;
-    let program = suite::built("refrain", "refrain")?;
+    let program = workspace::built("refrain", "refrain")?;
     let straight = straight(&regression, arguments, "direct")?;
     let proxied = proxied(&regression, &program, arguments)?;
     let autoprepare = arguments.autoprepare;
