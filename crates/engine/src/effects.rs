@@ -48,6 +48,8 @@ impl Talk<'_> {
             Tag::Rollback => {
                 self.client.unpins = Pins::default();
                 self.server.ledger.recovers();
+                // What it took back says nothing of what the same calls leave another time.
+                self.client.suspicion.calls.clear();
             }
             Tag::DeallocateAll => self.deallocated_all(),
             Tag::DiscardAll => {

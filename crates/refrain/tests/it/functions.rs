@@ -159,6 +159,26 @@ fn done_by_extended_messages() {
     assert_eq!(one.value("select current_user"), "pg_monitor");
 }
 
+/// A rollback takes back what a function has left: that nothing is found behind it says nothing of the next time.
+#[test]
+fn what_is_rolled_back_does_not_make_a_function_known() {
+    let database = database("functions_undone");
+    let proxy = Config::over(cluster(Version::V15)).start();
+    let mut one = proxy.open(database);
+    one.run(&FUNCTION.replace('%', "perform set_config('my.tenant', 'one', false)"));
+    one.run("select 1");
+    for _ in 0..5 {
+        one.run("begin");
+        one.run("select f()");
+        one.run("rollback");
+        one.run("begin; select f(); savepoint s; rollback to s; rollback");
+    }
+    one.run("select f()");
+    let mut two = proxy.open(database);
+    assert_eq!(two.value("select coalesce(current_setting('my.tenant', true), '')"), "");
+    assert_eq!(one.value("select current_setting('my.tenant')"), "one");
+}
+
 #[test]
 fn what_leaves_nothing_is_soon_not_asked_about() {
     let database = database("functions_known");
