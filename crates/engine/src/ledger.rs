@@ -495,7 +495,7 @@ impl Ledger {
 mod tests {
     use super::*;
 
-    fn owing(owed: &[Owed]) -> Ledger {
+    pub(super) fn owing(owed: &[Owed]) -> Ledger {
         let mut ledger = Ledger::default();
         for &owed in owed {
             ledger.push(Entry::new(owed, Fate::Forward));
@@ -503,7 +503,7 @@ mod tests {
         ledger
     }
 
-    fn owed(ledger: &Ledger) -> Vec<Owed> {
+    pub(super) fn owed(ledger: &Ledger) -> Vec<Owed> {
         ledger.entries.iter().map(|entry| entry.owed).collect()
     }
 

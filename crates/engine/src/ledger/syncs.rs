@@ -86,18 +86,7 @@ impl Ledger {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn owing(owed: &[Owed]) -> Ledger {
-        let mut ledger = Ledger::default();
-        for &owed in owed {
-            ledger.push(Entry::new(owed, Fate::Forward));
-        }
-        ledger
-    }
-
-    fn owed(ledger: &Ledger) -> Vec<Owed> {
-        ledger.entries.iter().map(|entry| entry.owed).collect()
-    }
+    use crate::ledger::tests::{owed, owing};
 
     #[test]
     fn copy_swallows_the_syncs_before_its_end() {

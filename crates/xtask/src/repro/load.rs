@@ -8,8 +8,8 @@ use anyhow::{Result, anyhow};
 
 use crate::bench::session::{Answer, Session};
 
-use super::dice::Dice;
 use super::figures::{Figures, Outcome};
+use crate::soak::dice::Dice;
 
 /// A client that hears nothing for so long has lost its session.
 const PATIENCE: Duration = Duration::from_secs(30);

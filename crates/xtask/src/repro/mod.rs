@@ -7,7 +7,6 @@
 //!
 //! A reproduction is a file here and a row of [`REPROS`].
 
-mod dice;
 mod figures;
 mod verdict;
 mod load;

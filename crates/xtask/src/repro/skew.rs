@@ -4,11 +4,11 @@
 use anyhow::Result;
 
 use super::Plan;
-use super::dice::Dice;
 use super::figures::Outcome;
 use super::house::House;
 use super::load::outcome;
 use super::verdict::Verdict;
+use crate::soak::dice::Dice;
 
 use crate::bench::session::Session;
 

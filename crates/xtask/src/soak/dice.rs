@@ -1,4 +1,4 @@
-//! Random choices of one client, from a seed.
+//! Random choices, from a seed.
 
 /// A generator of random numbers (splitmix64).
 #[derive(Debug)]
@@ -35,6 +35,11 @@ impl Dice {
     /// True once in `times`.
     pub(crate) fn once_in(&mut self, times: u64) -> bool {
         self.below(times) == 0
+    }
+
+    /// True in so many of a hundred.
+    pub(crate) fn percent(&mut self, percent: u64) -> bool {
+        self.below(100) < percent
     }
 
     /// Rows to ask for: mostly few, now and then more than fits into a buffer.
