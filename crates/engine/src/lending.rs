@@ -310,7 +310,7 @@ impl Step<'_> {
         let shared = hub.shared.pool_of(id).expect("a pool that has a server is not forgotten");
         let pool = hub.open_pool(&shared, self.now);
         pool.servers += 1;
-        pool.hungry = false;
+        pool.ask_due = true;
         server.close_needed |= server.era != pool.shared.era();
         self.engine.roles.set(conn, Role::Server(Box::new(server)));
         // What came from it on the way.
@@ -329,7 +329,8 @@ impl Step<'_> {
             return;
         }
         let elsewhere = shared.servers(id) > pool.servers;
-        if elsewhere && !pool.hungry {
+        if elsewhere && (pool.ask_due || !pool.hungry) {
+            pool.ask_due = false;
             pool.hungry = true;
             for other in self.engine.hub.others() {
                 let message = Message::Hungry { pool: id, core, since: now };

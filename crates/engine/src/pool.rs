@@ -48,8 +48,10 @@ pub(crate) struct Pool {
     pub(crate) paused: bool,
     /// Whether its user or its database is not configured any more, as of the last reload.
     pub(crate) removed: bool,
-    /// Whether the other cores were told that clients wait here.
+    /// Whether other cores may know that clients wait here: until they are told that none does.
     pub(crate) hungry: bool,
+    /// Whether they are told again, where clients wait still.
+    pub(crate) ask_due: bool,
     /// Cores that asked for a server, and since when their first client waits.
     pub(crate) asking: Vec<(Core, Now)>,
     /// When the next attempt to connect may be made.
@@ -85,6 +87,7 @@ impl Pool {
             connecting: 0,
             paused,
             hungry: false,
+            ask_due: false,
             asking: Vec::new(),
             retry: Now(0),
             templates: Templates::default(),

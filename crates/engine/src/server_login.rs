@@ -237,10 +237,21 @@ impl Step<'_> {
         if none_left {
             self.fail_waiting(id, cause, why, words);
         }
-        let unused = self.engine.hub.find_pool(id).is_some_and(|pool| pool.is_unused());
-        if gone && unused {
-            self.engine.hub.close_pool(id);
+        if gone {
+            self.forget_soon(id);
         }
+    }
+
+    /// Closes a pool whose database or user does not exist: now, or with the first tick at which nobody has it.
+    fn forget_soon(&mut self, id: crate::ids::PoolId) {
+        let now = self.now;
+        let Some(pool) = self.engine.hub.find_pool(id) else { return };
+        if pool.is_unused() {
+            return self.engine.hub.close_pool(id);
+        }
+        // Another core waits for a word of ours, or a client came meanwhile. There is no server to spare a
+        // further attempt, so the pool is not kept for the time until the next.
+        pool.retry = now;
     }
 
     /// Tells everybody who waits for a server of this pool that there is none.

@@ -50,6 +50,8 @@ pub struct PoolView {
     pub paused: bool,
     /// Clients waiting for a server.
     pub waiting: u32,
+    /// Other cores on which clients wait, as far as this core was told.
+    pub asking: u32,
     /// How long the first of them has waited, in microseconds.
     pub max_wait_us: u64,
     /// What was done.

@@ -30,9 +30,10 @@ const SWEEP_US: u64 = 10_000_000;
 impl Engine {
     /// When [`crate::Event::Tick`] is to be stepped at the latest; `None` while there is nothing to look at.
     pub fn next_tick(&self, ports: &Ports) -> Option<Now> {
-        let serves = |p: &Pool| p.servers > 0 || p.settings.options.min_pool_size > 0;
+        // A pool whose last client has left hungry still has to tell the other cores that it wants no server.
+        let has_work = |p: &Pool| p.servers > 0 || p.hungry || p.settings.options.min_pool_size > 0;
         let next = self.ticked.after(TICK);
-        if self.clients > 0 || ports.are_closing() || self.hub.pools().any(serves) {
+        if self.clients > 0 || ports.are_closing() || self.hub.pools().any(has_work) {
             return Some(next);
         }
         // A pool that nobody has is looked at once more, when it is to be forgotten.
@@ -190,8 +191,7 @@ impl Step<'_> {
         let woken = pool.take_woken();
         self.look_again(woken);
         // A core that did not know the pool yet, or has had a server since, is asked again.
-        let pool = self.engine.hub.pool(id);
-        pool.hungry &= pool.waiting() == 0 && pool.entering.is_empty();
+        self.engine.hub.pool(id).ask_due = true;
         self.grow(id);
         let (shared, core) = (self.engine.hub.shared.clone(), self.engine.hub.core);
         let pool = self.engine.hub.pool(id);

@@ -51,6 +51,7 @@ impl Engine {
             server_database: pool.server_database().into(),
             paused: pool.paused,
             waiting: u32::try_from(pool.waiting() + pool.entering.len()).unwrap_or(u32::MAX),
+            asking: u32::try_from(pool.asking.len()).unwrap_or(u32::MAX),
             max_wait_us,
             counters: pool.counters.clone(),
         }

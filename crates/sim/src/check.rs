@@ -57,6 +57,7 @@ impl World {
         self.run_for(30_000_000);
         self.check_servers();
         self.check_clean();
+        self.check_asking();
         if !self.faults.drained {
             self.order(&Command::Reconnect(None));
             self.run_for(2_000_000);
@@ -118,6 +119,20 @@ impl World {
             let open = self.links[backend.link.0].conn.is_some() && backend.is_serving();
             if open && !left.is_empty() {
                 self.violate("lending", || format!("idle server {number} has {left}"));
+            }
+        }
+    }
+
+    /// A core that waits for nothing any more has told the others so: a pool is not forgotten while one asks for it.
+    fn check_asking(&mut self) {
+        let now = self.clock();
+        for core in 0..self.seats.len() {
+            let pools = self.seats[core].engine.snapshot(now).pools;
+            if let Some(pool) = pools.iter().find(|pool| pool.asking > 0) {
+                let (user, asking) = (&pool.user, pool.asking);
+                self.violate("leaks", || {
+                    format!("core {core} believes that {asking} cores wait for {user}'s servers")
+                });
             }
         }
     }

@@ -64,7 +64,7 @@ impl World {
         self.watch_buffers(core);
         let seat = &mut self.seats[core];
         if let Some(at) = seat.engine.next_tick(&seat.ports)
-            && seat.tick.is_none()
+            && seat.tick.is_none_or(|planned| at.0 < planned)
         {
             seat.tick = Some(at.0);
             let delay = at.0.saturating_sub(self.now);
@@ -83,8 +83,11 @@ impl World {
         }
     }
 
-    /// Time passes.
+    /// Time passes. A tick that an earlier one has taken the place of is nothing.
     pub(crate) fn tick(&mut self, core: usize) {
+        if self.seats[core].tick.is_none_or(|planned| planned > self.now) {
+            return;
+        }
         self.seats[core].tick = None;
         self.step(core, Event::Tick);
         self.collect(core);
