@@ -142,7 +142,7 @@ table! {
     /// Whether prepared statements work across servers.
     ///
     /// When they do, a server that has not seen a client's statement is told of it first. When not, statements
-    /// belong to the server they were prepared on, as without a pooler.
+    /// belong to the server they were prepared on, as without a pooler. What they do to a session is its client's alone either way.
     prepared_statements: bool = "true",
         NewConnections, takes ["false"], not ["yes", "1"];
 
@@ -219,8 +219,9 @@ table! {
     /// When a server is asked what functions, triggers, procedures and `DO` have left in its session.
     ///
     /// What is left (a role, settings, temporary tables, advisory locks and the like) is treated as if the text had said it.
-    /// `on`: until a text that calls the same functions and writes to the same tables was found to leave nothing, three
-    /// times, and now and then after that. `strict`: behind every transaction, for functions that do so but rarely.
+    /// `on`: until a text that calls the same functions and writes to the same tables has run to its end and was found to
+    /// leave nothing, three times, and now and then after that. `strict`: behind every transaction, for functions that do
+    /// so but rarely.
     /// `off`: behind `DO`, and for settings only. PostgreSQL only.
     track_functions: TrackFunctions = "on",
         Reload, takes ["off", "strict"], not ["true", "always"];

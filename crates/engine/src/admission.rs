@@ -115,6 +115,7 @@ impl Talk<'_> {
         self.forget_unnamed();
         write::query(self.out(), &text);
         self.owe(Entry::new(Owed::Query, Fate::Forward));
+        self.client.suspicion.evidence.send_again();
         self.server.text = text;
         self.pool().counters.auto_fallbacks += 1;
         true

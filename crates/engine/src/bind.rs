@@ -25,8 +25,7 @@ impl Talk<'_> {
         };
         self.pool().counters.binds += 1;
         if !self.client.managed {
-            self.owe(Entry::new(Owed::Bind, Fate::Forward));
-            return Ok(self.pass(message));
+            return self.bind_unmanaged(message, &bind);
         }
         let Some(local) = self.find(bind.statement)? else {
             return Ok(self.bind_unknown(message, &bind));
@@ -39,7 +38,8 @@ impl Talk<'_> {
         if portal.is_some() && !self.has_room_for(bind.portal, &local)? {
             return Ok(self.refuse_bind(message, &bind, local.statement.id, Refusal::Portals));
         }
-        self.suspect(&local.statement.scan);
+        let calls = self.suspect(&local.statement.scan);
+        self.client.suspicion.evidence.bind(bind.portal, calls);
         let called = self.called(bind.statement, &local, fit);
         self.server.bound = if called == Called::Unnamed { mark(bind.portal) } else { 0 };
         self.send_bind(message, &bind, &local, called);
@@ -51,7 +51,7 @@ impl Talk<'_> {
 
     /// Whether the client may have this portal besides those it has. Some of these may be gone, which shows when the
     /// transactions before are answered.
-    fn has_room_for(&mut self, portal: &[u8], local: &Local) -> Result<bool, Stop> {
+    pub(crate) fn has_room_for(&mut self, portal: &[u8], local: &Local) -> Result<bool, Stop> {
         let options = &self.hub.pool(self.server.pool).settings.options;
         let bounds = (options.max_client_statements as usize, options.max_client_statement_bytes);
         match self.client.portals.has_room(portal, local, bounds) {
@@ -193,6 +193,10 @@ impl Talk<'_> {
     /// name: it is given one of this name just before, so that it is PostgreSQL that runs the portal, counts it as a
     /// statement of its transaction, and refuses it (E49).
     pub(crate) fn deallocate_portal(&mut self, name: Name) -> Result<(), Stop> {
+        if !self.client.managed {
+            self.close_unmanaged(&name);
+            return Ok(());
+        }
         self.gate_until_settled()?;
         if self.server.ledger.has_failed() {
             return Ok(());

@@ -70,10 +70,11 @@ impl Calls {
         (self.code, self.since) = (code, now);
     }
 
-    /// A session was looked at behind these calls. Of several, nobody knows which has left what was found.
-    pub(crate) fn found(&mut self, calls: &[u64], anything: bool) {
+    /// A session was looked at behind these calls, each with whether it has run. Of several, nobody knows which has left
+    /// what was found; nothing is learned of one that did not run.
+    pub(crate) fn found(&mut self, calls: &[(u64, bool)], anything: bool) {
         let loud = anything && calls.len() == 1;
-        for calls in calls {
+        for (calls, _) in calls.iter().filter(|(_, ran)| anything || *ran) {
             if self.known.len() >= KEPT_MAX {
                 self.known.clear();
             }
@@ -125,13 +126,13 @@ mod tests {
         let mut calls = Calls::default();
         for _ in 0..3 {
             assert_eq!(calls.repute(7, 0, Now(1)), Repute::Unknown);
-            calls.found(&[7], false);
+            calls.found(&[(7, true)], false);
         }
         assert_eq!(calls.repute(7, 0, Now(1)), Repute::Harmless);
         assert_eq!(calls.repute(8, 0, Now(1)), Repute::Unknown);
         // Now and then once more.
         assert_eq!(calls.repute(7, 0, Now(MEMORY_US + 2)), Repute::Unknown);
-        calls.found(&[7], false);
+        calls.found(&[(7, true)], false);
         assert_eq!(calls.repute(7, 0, Now(MEMORY_US + 3)), Repute::Harmless);
         // Other code under the same name.
         assert_eq!(calls.repute(7, 1, Now(MEMORY_US + 4)), Repute::Unknown);
@@ -140,16 +141,29 @@ mod tests {
     #[test]
     fn what_leaves_something_is_never_harmless() {
         let mut calls = Calls::default();
-        calls.found(&[7], true);
+        calls.found(&[(7, true)], true);
         assert_eq!(calls.repute(7, 0, Now(1)), Repute::Loud);
-        calls.found(&[7], false);
+        calls.found(&[(7, true)], false);
         assert_eq!(calls.repute(7, 0, Now(1)), Repute::Loud, "it may do so again");
     }
 
     #[test]
     fn of_several_nobody_knows_which_it_was() {
         let mut calls = Calls::default();
-        calls.found(&[7, 8], true);
+        calls.found(&[(7, true), (8, true)], true);
         assert_eq!(calls.repute(7, 0, Now(1)), Repute::Unknown);
+    }
+
+    #[test]
+    fn of_what_did_not_run_nothing_is_learned() {
+        let mut calls = Calls::default();
+        (0..9).for_each(|_| calls.found(&[(7, false)], false));
+        assert_eq!(calls.repute(7, 0, Now(1)), Repute::Unknown);
+        calls.found(&[(7, false)], true);
+        assert_eq!(
+            calls.repute(7, 0, Now(1)),
+            Repute::Loud,
+            "it may have failed, and have left a lock"
+        );
     }
 }

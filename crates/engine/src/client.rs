@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use crate::auth::{Authenticated, Proving};
+use crate::evidence::Evidence;
 use crate::ids::{ClientSerial, Conn, EnvId, Peer, PoolId, Segment};
 use crate::inbox::Inbox;
 use crate::ledger::{Seq, Span};
@@ -146,8 +147,8 @@ pub(crate) struct Suspicion {
     pub(crate) asked: bool,
     /// Whether that has failed once.
     pub(crate) failed: bool,
-    /// What is called; see [`refrain_sql::Scan::calls`].
-    pub(crate) calls: Vec<u64>,
+    /// What is called, and whether it ran.
+    pub(crate) evidence: Evidence,
     /// What is called by what was prepared by SQL; zero for nothing.
     pub(crate) prepared: u64,
     /// What was found.

@@ -7,14 +7,17 @@ use refrain_sql::{Tag, Traits};
 use refrain_wire::back as read;
 
 use crate::client::Pins;
-use crate::ledger::Entry;
+use crate::evidence;
+use crate::ledger::{Entry, Seq};
 use crate::talk::Talk;
 
 impl Talk<'_> {
     /// A command has run to its end: what it did to the session is done.
     #[inline]
-    pub(crate) fn completed(&mut self, entry: &Entry, body: &[u8]) {
+    pub(crate) fn completed(&mut self, entry: &Entry, seq: Seq, body: &[u8]) {
         let tag = refrain_sql::tag(read::command_tag(body));
+        let evidence = &mut self.client.suspicion.evidence;
+        evidence.completed(seq, || evidence::has_run(read::command_tag(body)));
         if tag == Tag::Ddl && refrain_sql::changes_code(read::command_tag(body)) {
             self.pool().shared.change_code();
         }
@@ -49,7 +52,7 @@ impl Talk<'_> {
                 self.client.unpins = Pins::default();
                 self.server.ledger.recovers();
                 // What it took back says nothing of what the same calls leave another time.
-                self.client.suspicion.calls.clear();
+                self.client.suspicion.evidence.undo();
             }
             Tag::DeallocateAll => self.deallocated_all(),
             Tag::DiscardAll => {

@@ -76,6 +76,7 @@ impl Talk<'_> {
         }
         self.client.skipping |= failed.open;
         if self.hushes(failed) {
+            self.client.suspicion.evidence.undo();
             return Ok(false);
         }
         let before = failed.entry.fate == Fate::Swallow(Purpose::PutRight);
@@ -85,7 +86,7 @@ impl Talk<'_> {
         self.leaves(&failed.entry);
         if !self.client.suspicion.asked {
             // What failed says nothing of what it would have left.
-            self.client.suspicion.calls.clear();
+            self.client.suspicion.evidence.undo();
         }
         self.learn(&failed.entry, fields);
         self.learn_end(&failed.entry, fields, name.as_ref());

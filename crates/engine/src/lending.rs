@@ -65,6 +65,9 @@ impl Step<'_> {
         talk.client.parsed = Span::default();
         talk.client.unnamed_changed = 0;
         talk.client.barrier = None;
+        if !talk.client.managed {
+            talk.forget_statements();
+        }
         talk.pool().counters.server_assignments += 1;
         if !std::sync::Arc::ptr_eq(&talk.server.profile, &talk.client.profile) {
             talk.put_right();

@@ -41,6 +41,7 @@ mod run;
 mod owed;
 mod ledger;
 mod undo;
+mod evidence;
 mod schema;
 mod job;
 
@@ -68,6 +69,7 @@ mod aside;
 mod look;
 mod prepare;
 mod fits;
+mod unmanaged;
 mod bind;
 mod autoprepare;
 mod admission;

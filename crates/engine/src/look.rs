@@ -21,8 +21,6 @@ use crate::pool_shared::CATALOGS;
 use crate::settings::{self, Profile, write_literal};
 use crate::talk::Talk;
 
-/// Calls of one transaction that are told apart.
-const CALLS_MAX: usize = 64;
 /// Parameters that functions set by names of their own, of which is asked.
 const PARAMETERS_MAX: usize = 256;
 /// Bytes of the name of one.
@@ -78,28 +76,27 @@ const PARAMETERS: &str = r" UNION ALL SELECT DISTINCT '=parameter',pg_catalog.lo
 
 impl Talk<'_> {
     /// A text is sent that may run code of users': unless that is known to be harmless, the session is looked at when its
-    /// transaction is over.
+    /// transaction is over. Gives the number under which that is learned, where there is something to learn.
     #[inline]
-    pub(crate) fn suspect(&mut self, scan: &Scan) {
+    pub(crate) fn suspect(&mut self, scan: &Scan) -> Option<u64> {
         let tracks = self.pool().tracks();
         let runs = scan.calls != 0
             || scan.traits.intersects(Traits::PROCEDURAL | Traits::PREPARE)
             || matches!(scan.kind, Kind::Execute(_) | Kind::CreateAsExecute(_));
         match tracks {
-            TrackFunctions::Off => {}
             TrackFunctions::On if runs => self.suspect_call(scan),
-            TrackFunctions::On => {}
+            TrackFunctions::Off | TrackFunctions::On => None,
             TrackFunctions::Strict => self.suspect_strictly(scan),
         }
     }
 
-    fn suspect_call(&mut self, scan: &Scan) {
+    fn suspect_call(&mut self, scan: &Scan) -> Option<u64> {
         let suspicion = &mut self.client.suspicion;
         let mut calls = scan.calls;
         if scan.traits.contains(Traits::PREPARE) {
             suspicion.prepared = suspicion.prepared.rotate_left(9) ^ calls;
             suspicion.looks |= calls != 0 && scan.kind == Kind::Many;
-            return;
+            return None;
         }
         if matches!(scan.kind, Kind::Execute(_) | Kind::CreateAsExecute(_)) {
             calls ^= suspicion.prepared;
@@ -107,48 +104,45 @@ impl Talk<'_> {
         let hidden = scan.traits.contains(Traits::PROCEDURAL);
         match self.repute(calls) {
             // Of a text that says nothing, DO for one, nothing can be known.
-            Repute::Harmless if !hidden || self.is_harmless(scan) => return,
-            _ if calls == 0 && !hidden => return,
+            Repute::Harmless if !hidden || self.is_harmless(scan) => return None,
+            _ if calls == 0 && !hidden => return None,
             Repute::Loud => self.hide_settings(),
             Repute::Harmless | Repute::Unknown => {}
         }
         // Of what it renames, nothing newer tells.
         self.server.defines |= hidden;
-        self.look_later(calls);
+        self.look_later(calls)
     }
 
-    fn suspect_strictly(&mut self, scan: &Scan) {
+    fn suspect_strictly(&mut self, scan: &Scan) -> Option<u64> {
         let own = matches!(
             scan.kind,
             Kind::Empty | Kind::Begin | Kind::TransactionEnd | Kind::Chain | Kind::Deallocate(_)
         );
-        if !own {
-            self.suspect_call(scan);
-            self.client.suspicion.looks = true;
+        if own {
+            return None;
         }
+        self.client.suspicion.looks = true;
+        self.suspect_call(scan)
     }
 
     /// A function is called by its OID, with which `body` begins.
-    pub(crate) fn suspect_function(&mut self, body: &[u8]) {
+    pub(crate) fn suspect_function(&mut self, body: &[u8]) -> Option<u64> {
         if self.pool().tracks() == TrackFunctions::Off {
-            return;
+            return None;
         }
         let oid = body.first_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes));
         let calls = u64::from(oid) ^ BY_OID;
-        if self.repute(calls) != Repute::Harmless {
-            self.look_later(calls);
+        if self.repute(calls) == Repute::Harmless {
+            return None;
         }
+        self.look_later(calls)
     }
 
-    fn look_later(&mut self, calls: u64) {
+    fn look_later(&mut self, calls: u64) -> Option<u64> {
+        self.client.suspicion.looks = true;
         let vague = calls == 0 || calls == VAGUE;
-        let calls = self.here(calls);
-        let suspicion = &mut self.client.suspicion;
-        suspicion.looks = true;
-        let known = vague || suspicion.calls.contains(&calls);
-        if !known && suspicion.calls.len() < CALLS_MAX {
-            suspicion.calls.push(calls);
-        }
+        (!vague).then(|| self.here(calls))
     }
 
     #[inline]
@@ -230,7 +224,7 @@ impl Talk<'_> {
         suspicion.looks |= learns && !parameters.is_empty();
         let calls = match suspicion.looks {
             true => Vec::new(),
-            false => std::mem::take(&mut suspicion.calls),
+            false => suspicion.evidence.take(),
         };
         suspicion.failed = false;
         // What a function has set by a name of its own is asked for from now on, whoever sets anything.
@@ -266,7 +260,7 @@ impl Talk<'_> {
         suspicion.failed = again;
         suspicion.parameters.clear();
         if !again {
-            suspicion.calls.clear();
+            suspicion.evidence.take();
         }
         again || goes
     }

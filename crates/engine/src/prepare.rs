@@ -34,8 +34,11 @@ use crate::undo::{ClientUndo, ServerUndo};
 impl Talk<'_> {
     /// Parse. `next` is what has come behind it.
     pub(crate) fn parse(&mut self, message: &Message<'_>, next: &[u8]) -> Result<usize, Stop> {
+        if !self.client.managed {
+            return self.parse_unmanaged(message);
+        }
         let most = self.pool().settings.options.max_client_statement_bytes;
-        if !self.client.managed || message.header.body as usize > most {
+        if message.header.body as usize > most {
             return Ok(self.parse_unkept(message));
         }
         let parse = Parse::read(message.whole(most)?)?;
@@ -85,7 +88,7 @@ impl Talk<'_> {
     }
 
     /// A Parse that is passed on as it is: statements are not managed, or it is too large to be kept.
-    fn parse_unkept(&mut self, message: &Message<'_>) -> usize {
+    pub(crate) fn parse_unkept(&mut self, message: &Message<'_>) -> usize {
         if self.client.managed {
             // The statement exists on this server alone.
             self.client.pins.add(Pins::PREPARED);
@@ -150,7 +153,7 @@ impl Talk<'_> {
         Ok(())
     }
 
-    fn is_over_quota(&mut self, bytes: usize) -> bool {
+    pub(crate) fn is_over_quota(&mut self, bytes: usize) -> bool {
         let (count, used) = (self.client.names.len(), self.client.names.bytes());
         let options = &self.pool().settings.options;
         count >= options.max_client_statements as usize

@@ -35,12 +35,18 @@ impl Talk<'_> {
         {
             return Ok(used);
         }
+        if !self.client.managed {
+            self.query_unmanaged(text, &scan);
+        }
         if scan.traits.contains(Traits::PREPARE) && self.refuses_prepare() {
             return Ok(self.refuse(message, Owed::Query, Refusal::Prepare));
         }
+        let first_entry = self.server.ledger.next_seq();
         let autoprepared = self.autoprepare(message, text, &scan)?;
-        self.suspect(&scan);
+        let calls = self.suspect(&scan);
         if let Some(used) = autoprepared {
+            let sent = first_entry..self.server.ledger.next_seq();
+            self.client.suspicion.evidence.send(calls, sent);
             return Ok(used);
         }
         // Of a text of which only the beginning has come it is not known what it goes back to.
@@ -51,6 +57,7 @@ impl Talk<'_> {
         self.ends_early();
         let fate = if first.is_some() { Fate::Held } else { Fate::Forward };
         let seq = self.owe(Entry::new(Owed::Query, fate).with(scan.traits));
+        self.client.suspicion.evidence.send(calls, seq..seq + 1);
         self.bar(seq, scan.traits, scan.statements, first);
         let used = self.pass(message);
         Ok(used)
@@ -222,7 +229,7 @@ impl Talk<'_> {
         folded: &[u8],
     ) -> usize {
         let open = self.server.ledger.is_open();
-        self.suspect(&local.statement.scan);
+        let calls = self.suspect(&local.statement.scan);
         self.ensure_named(local);
         if self.server.ledger.is_open() && !open {
             self.end_segment(Purpose::Prepare);
@@ -236,12 +243,13 @@ impl Talk<'_> {
         for part in [&body[..name.start], &called, &body[name.end..]] {
             self.out().extend_from_slice(part);
         }
-        self.owe(
+        let seq = self.owe(
             Entry::new(Owed::Query, Fate::Forward)
                 .with(traits | local.statement.scan.traits)
                 .about(local.statement.id)
                 .called(folded),
         );
+        self.client.suspicion.evidence.send(calls, seq..seq + 1);
         self.pass_missing(message)
     }
 

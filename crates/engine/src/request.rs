@@ -120,7 +120,9 @@ impl Talk<'_> {
             front::FLUSH => Ok(self.pass(message)),
             front::FUNCTION_CALL => {
                 self.ends_early();
-                self.suspect_function(message.body());
+                let calls = self.suspect_function(message.body());
+                let seq = self.server.ledger.next_seq();
+                self.client.suspicion.evidence.send(calls, seq..seq + 1);
                 self.owe(Entry::new(Owed::FunctionCall, Fate::Forward));
                 Ok(self.pass(message))
             }
@@ -212,6 +214,8 @@ impl Talk<'_> {
 
     fn execute(&mut self, message: &Message<'_>) -> Result<usize, Stop> {
         let portal = read::execute_portal(message.whole(NAME_BYTES_MAX + 5)?)?;
+        let seq = self.server.ledger.next_seq();
+        self.client.suspicion.evidence.execute(portal, seq);
         let Some(local) = self.client.portals.get(portal).cloned() else {
             self.owe(Entry::new(Owed::Execute, Fate::Forward));
             return Ok(self.pass(message));
@@ -264,7 +268,12 @@ impl Talk<'_> {
     fn close(&mut self, message: &Message<'_>) -> Result<usize, Stop> {
         match Target::read(message.whole(NAME_BYTES_MAX + 2)?)? {
             Target::Statement(name) if self.client.managed => self.close_statement(message, name),
-            Target::Statement(_) | Target::Portal(_) | Target::Unknown => {
+            Target::Statement(name) => {
+                self.close_unmanaged(name);
+                self.owe(Entry::new(Owed::Close, Fate::Forward));
+                Ok(self.pass(message))
+            }
+            Target::Portal(_) | Target::Unknown => {
                 self.owe(Entry::new(Owed::Close, Fate::Forward));
                 Ok(self.pass(message))
             }

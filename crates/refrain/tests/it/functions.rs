@@ -73,10 +73,19 @@ const WAYS: &[(&str, &str)] = &[
     (TRIGGER, "update t set a = 2"),
     (TRIGGER, "delete from t"),
     (TRIGGER, "truncate t"),
+    (DEFAULT, "insert into t (b) values (1)"),
+    (CHECK, "insert into t values (1)"),
+    (RULE, "insert into t values (1)"),
 ];
 
 const FUNCTION: &str =
     "create function f() returns int language plpgsql as $f$ begin %; return 1; end $f$";
+const DEFAULT: &str = "create function f() returns int language plpgsql as $f$ begin %; return 1; end $f$; \
+    create table t (a int default f(), b int)";
+const CHECK: &str = "create function f() returns int language plpgsql as $f$ begin %; return 1; end $f$; \
+    create table t (a int check (f() > 0))";
+const RULE: &str = "create function f() returns int language plpgsql as $f$ begin %; return 1; end $f$; \
+    create table t (a int); create rule also as on insert to t do also select f()";
 const TRIGGER: &str = "create table t (a int); \
     create function f() returns trigger language plpgsql as $f$ begin %; return null; end $f$; \
     create trigger x after insert or update or delete or truncate on t for each statement execute function f()";
@@ -144,6 +153,9 @@ ways! {
     done_by_a_trigger_of_update = 11;
     done_by_a_trigger_of_delete = 12;
     done_by_a_trigger_of_truncate = 13;
+    done_by_a_default = 14;
+    done_by_a_check = 15;
+    done_by_a_rule = 16;
 }
 
 #[test]

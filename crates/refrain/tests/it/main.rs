@@ -29,6 +29,8 @@ mod trust;
 mod settings;
 mod pins;
 mod functions;
+mod looks;
+mod unmanaged;
 mod modes;
 mod bulk;
 mod timeouts;

@@ -1,0 +1,178 @@
+//! Which calls of users' code have run to their end: for those alone a look that finds nothing speaks ([`crate::look`]).
+//!
+//! A text that was sent need not have run what it names. A portal may be bound and not executed, or executed for its first
+//! rows only; a command may find no row to call anything for; what ran may be rolled back, and what it left with it. So
+//! the calls of a text are noted with the entries of the ledger that it made, and count once a command of these has
+//! completed with rows, or with a tag that has no count. An error or a rollback takes that from all of them.
+//!
+//! What a tag cannot say: whether a function was called for each row that came, since CASE, AND, OR and COALESCE may have
+//! left it out, and PostgreSQL does not call a strict function for a null.
+
+use std::ops::Range;
+
+use crate::names::Name;
+use crate::owed::Seq;
+
+/// Calls and portals of one transaction that are told apart.
+const CALLS_MAX: usize = 64;
+
+/// What became of the calls of a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    /// Nothing yet.
+    Open,
+    /// Its commands have run.
+    Ran,
+    /// One has not, or was taken back.
+    Vain,
+}
+
+/// The calls of a text, by their number.
+#[derive(Debug)]
+struct Called {
+    calls: u64,
+    /// What was sent for it.
+    entries: Range<Seq>,
+    outcome: Outcome,
+}
+
+/// What one client has called in its transaction.
+#[derive(Debug, Default)]
+pub(crate) struct Evidence {
+    called: Vec<Called>,
+    /// Portals that would make calls if they were executed.
+    bound: Vec<(Name, u64)>,
+}
+
+impl Evidence {
+    /// A portal is bound whose execution would make these calls, if any.
+    #[inline]
+    pub(crate) fn bind(&mut self, portal: &[u8], calls: Option<u64>) {
+        if calls.is_some() || !self.bound.is_empty() {
+            self.rebind(portal, calls);
+        }
+    }
+
+    #[cold]
+    fn rebind(&mut self, portal: &[u8], calls: Option<u64>) {
+        self.bound.retain(|(name, _)| name.as_slice() != portal);
+        if let Some(calls) = calls.filter(|_| self.bound.len() < CALLS_MAX) {
+            self.bound.push((Name::from_slice(portal), calls));
+        }
+    }
+
+    /// Ledger entry `seq` is the Execute of a portal.
+    #[inline]
+    pub(crate) fn execute(&mut self, portal: &[u8], seq: Seq) {
+        if !self.bound.is_empty() {
+            let bound = self.bound.iter().find(|(name, _)| name.as_slice() == portal);
+            let calls = bound.map(|(_, calls)| *calls);
+            self.send(calls, seq..seq + 1);
+        }
+    }
+
+    /// A text was sent as these ledger entries, and makes these calls.
+    pub(crate) fn send(&mut self, calls: Option<u64>, entries: Range<Seq>) {
+        let Some(calls) = calls.filter(|_| self.called.len() < CALLS_MAX) else { return };
+        let known = |called: &Called| called.calls == calls && called.outcome == Outcome::Ran;
+        if !self.called.iter().any(known) {
+            self.called.push(Called { calls, entries, outcome: Outcome::Open });
+        }
+    }
+
+    /// What was sent last was sent again, as the entry behind it.
+    pub(crate) fn send_again(&mut self) {
+        if let Some(last) = self.called.last_mut() {
+            last.entries.end += 1;
+        }
+    }
+
+    /// A command of this entry has completed; `ran` says whether it has called what it names.
+    #[inline]
+    pub(crate) fn completed(&mut self, seq: Seq, ran: impl Fn() -> bool) {
+        for called in &mut self.called {
+            if called.entries.contains(&seq) {
+                let vain = called.outcome == Outcome::Vain || !ran();
+                called.outcome = if vain { Outcome::Vain } else { Outcome::Ran };
+            }
+        }
+    }
+
+    /// What ran was taken back, or failed.
+    #[inline]
+    pub(crate) fn undo(&mut self) {
+        self.called.iter_mut().for_each(|called| called.outcome = Outcome::Vain);
+    }
+
+    /// Takes out all calls that may have left something, each once, and whether it has run.
+    pub(crate) fn take(&mut self) -> Vec<(u64, bool)> {
+        self.bound.clear();
+        let mut calls: Vec<(u64, bool)> = Vec::new();
+        for called in self.called.drain(..) {
+            let ran = called.outcome == Outcome::Ran;
+            match calls.iter_mut().find(|(calls, _)| *calls == called.calls) {
+                Some((_, known)) => *known |= ran,
+                None => calls.push((called.calls, ran)),
+            }
+        }
+        calls
+    }
+}
+
+/// Whether a command that ended with this tag has called what its text names: it was not merely explained, and there were
+/// rows to call it for.
+pub(crate) fn has_run(tag: &[u8]) -> bool {
+    tag != b"EXPLAIN" && tag.rsplit(|byte| *byte == b' ').next() != Some(b"0")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_run_has_rows() {
+        for tag in ["SELECT 1", "INSERT 0 10", "CALL", "DO", "BEGIN", "COPY 3", "TRUNCATE TABLE"] {
+            assert!(has_run(tag.as_bytes()), "{tag}");
+        }
+        for tag in ["SELECT 0", "INSERT 0 0", "UPDATE 0", "EXPLAIN"] {
+            assert!(!has_run(tag.as_bytes()), "{tag}");
+        }
+    }
+
+    #[test]
+    fn a_portal_counts_once_it_is_executed() {
+        let mut evidence = Evidence::default();
+        evidence.bind(b"a", Some(7));
+        evidence.bind(b"b", Some(8));
+        evidence.execute(b"a", 4);
+        evidence.bind(b"b", None);
+        evidence.execute(b"b", 5);
+        evidence.completed(4, || true);
+        evidence.completed(5, || true);
+        assert_eq!(evidence.take(), [(7, true)]);
+        evidence.execute(b"a", 6);
+        assert_eq!(evidence.take(), [], "its transaction is over");
+    }
+
+    #[test]
+    fn every_command_of_a_text_has_to_run() {
+        let mut evidence = Evidence::default();
+        evidence.send(Some(7), 1..2);
+        evidence.send(Some(8), 2..3);
+        evidence.completed(1, || true);
+        evidence.completed(1, || false);
+        evidence.completed(1, || true);
+        evidence.completed(2, || true);
+        assert_eq!(evidence.take(), [(7, false), (8, true)]);
+    }
+
+    #[test]
+    fn what_is_taken_back_did_not_run() {
+        let mut evidence = Evidence::default();
+        evidence.send(Some(7), 1..2);
+        evidence.completed(1, || true);
+        evidence.undo();
+        evidence.completed(1, || true);
+        assert_eq!(evidence.take(), [(7, false)]);
+    }
+}
