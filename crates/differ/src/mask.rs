@@ -25,7 +25,7 @@ pub struct Mask {
 }
 
 /// All rules, in the order they are applied.
-pub const MASKS: [Mask; 9] = [
+pub const MASKS: [Mask; 10] = [
     Mask {
         name: "table-oid",
         reason: "the two databases give their tables different OIDs (RowDescription)",
@@ -100,7 +100,32 @@ pub const MASKS: [Mask; 9] = [
             }
         },
     },
+    Mask {
+        name: "function-signature",
+        reason: "PL/pgSQL names a function in a context with its schema if that was not in the search_path of the \
+                 call for which the session compiled it, whatever is called later (plpgsql_compile, format_procedure)",
+        apply: |frame, _| {
+            if frame.has_fields() {
+                rewrite(frame, |code, value| {
+                    Some(if code == b'W' { unqualified(&value) } else { value })
+                });
+            }
+        },
+    },
 ];
+
+/// A context without the schemas of the PL/pgSQL functions that it names.
+fn unqualified(context: &str) -> String {
+    let lines = context.split('\n').map(|line| {
+        let Some((before, after)) = line.split_once("PL/pgSQL function ") else {
+            return line.to_owned();
+        };
+        let Some((name, rest)) = after.split_once('(') else { return line.to_owned() };
+        let name = name.rsplit('.').next().unwrap_or(name);
+        format!("{before}PL/pgSQL function {name}({rest}")
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
 
 /// Drops file, line and routine.
 fn hide_place(frame: &mut Frame) {
@@ -246,6 +271,18 @@ mod tests {
         assert_eq!(same(&error("26000", "a"), &error("26000", "b"), b'B'), None);
         let used = same(&error("25P02", "a"), &error("25P02", "b"), b'B');
         assert_eq!(used.map(names), Some(vec!["aborted-place"]));
+    }
+
+    #[test]
+    fn the_schema_of_a_function_in_a_context_may_be_missing_and_no_more() {
+        let error = |context: &str| Frame::new(b'E', format!("C25006\0W{context}\0\0").as_bytes());
+        let direct = error("SQL statement \"x.y()\"\nPL/pgSQL function c1.ddl(integer) line 6");
+        let proxied = error("SQL statement \"x.y()\"\nPL/pgSQL function ddl(integer) line 6");
+        assert_eq!(same(&direct, &proxied, b'Q').map(names), Some(vec!["function-signature"]));
+        let other = error("SQL statement \"y()\"\nPL/pgSQL function ddl(integer) line 6");
+        assert_eq!(same(&direct, &other, b'Q'), None);
+        let other = error("SQL statement \"x.y()\"\nPL/pgSQL function ddl(integer) line 7");
+        assert_eq!(same(&direct, &other, b'Q'), None);
     }
 
     #[test]
