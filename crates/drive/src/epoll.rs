@@ -209,6 +209,7 @@ impl Epoll {
             Life::Open if connection.paused && connection.error != 0 => {
                 connection.end(token, None, sink);
             }
+            Life::HalfOpen if connection.error != 0 => connection.end(token, None, sink),
             Life::Open if connection.paused || !connection.readable => {}
             Life::Open => self.receive(key, sink),
             Life::Leaving if connection.sending.is_empty() => self.give_up(key, sink),
@@ -219,6 +220,10 @@ impl Epoll {
     fn receive(&mut self, key: Key, sink: Sink<'_>) {
         let Some((token, connection)) = self.table.get(key) else { return };
         match sys::receive(connection.fd.as_fd(), &mut self.received) {
+            Ok(0) if connection.error == 0 => {
+                connection.life = Life::HalfOpen;
+                sink(Event::Closed { token, error: None });
+            }
             Ok(0) => connection.end(token, None, sink),
             Ok(count) => {
                 connection.readable = connection.over || count == self.received.len();
@@ -330,7 +335,7 @@ impl Driver for Epoll {
         let Some(key) = self.table.key(token) else { return Some(emptied(buffer)) };
         let Some((_, connection)) = self.table.get(key) else { return Some(emptied(buffer)) };
         debug_assert!(connection.sending.is_empty(), "one send at a time");
-        if connection.life != Life::Open || connection.error != 0 {
+        if !connection.life.may_send() || connection.error != 0 {
             return Some(emptied(buffer));
         }
         if !connection.sending.is_empty() {
@@ -388,7 +393,7 @@ impl Driver for Epoll {
     fn detach(&mut self, token: Token) {
         if let Some(key) = self.table.key(token)
             && let Some((_, connection)) = self.table.get(key)
-            && matches!(connection.life, Life::Open | Life::Ended)
+            && matches!(connection.life, Life::Open | Life::HalfOpen | Life::Ended)
         {
             connection.life = Life::Leaving;
             self.queue(key);

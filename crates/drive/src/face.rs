@@ -52,11 +52,12 @@ pub enum Event<'a> {
         /// A buffer for reuse, empty.
         buffer: Vec<u8>,
     },
-    /// The peer is gone; nothing more will be received or sent. The caller still has to call `close`.
+    /// Nothing more will be received. The caller still has to call `close`.
     Closed {
         /// The connection.
         token: Token,
-        /// `None` if the peer ended the stream in order.
+        /// `None` if the peer ended the stream in order: it may go on reading, and what is sent still goes out. If that
+        /// fails, the event comes once more, with the error. Otherwise the peer is gone, and nothing more will be sent.
         error: Option<io::Error>,
     },
     /// The answer to `detach`. The token is free.

@@ -115,6 +115,8 @@ pub(crate) enum Life {
     Connecting,
     /// In use.
     Open,
+    /// The peer has ended its stream in order, and `Closed` was delivered; it may still be sent to.
+    HalfOpen,
     /// `Closed` or `Failed` was delivered; the caller still has to close it.
     Ended,
     /// To be given up by `detach` when its last bytes are out.
@@ -123,6 +125,13 @@ pub(crate) enum Life {
     Lingering,
     /// Closed as well, and its time is up: gone when the kernel holds nothing for it.
     Expired,
+}
+
+impl Life {
+    /// Whether the caller may send.
+    pub(crate) fn may_send(self) -> bool {
+        matches!(self, Life::Open | Life::HalfOpen)
+    }
 }
 
 #[cfg(test)]

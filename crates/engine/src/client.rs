@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::auth::{Authenticated, Proving};
 use crate::evidence::Evidence;
 use crate::ids::{ClientSerial, Conn, EnvId, Peer, PoolId, Segment};
-use crate::inbox::Inbox;
+use crate::inbox::{Inbox, Rest};
 use crate::ledger::{Seq, Span};
 use crate::lobby::Counted;
 use crate::names::{ClientStatement, Name, Names};
@@ -194,6 +194,8 @@ pub(crate) struct Client {
     pub(crate) blocked: Blocked,
     /// Whether reading its connection is paused.
     pub(crate) paused: bool,
+    /// When it ended its stream: it is answered what it had asked for, and goes.
+    pub(crate) ended: Option<Now>,
     /// Whether an error makes the server, and so the proxy, ignore it up to its next Sync.
     pub(crate) skipping: bool,
     /// Whether its query string waits for a statement that is being prepared amid an open segment.
@@ -271,6 +273,7 @@ impl Client {
             inbox: Inbox::default(),
             blocked: Blocked::No,
             paused: false,
+            ended: None,
             skipping: false,
             ahead: false,
             managed: true,
@@ -309,6 +312,11 @@ impl Client {
         let unnamed = self.unnamed.iter_mut().map(|statement| (&b""[..], statement));
         let unnamed = unnamed.filter(move |(_, unnamed)| unnamed.held.local().statement.id == id);
         unnamed.chain(self.names.all_of(id))
+    }
+
+    /// Whether a server has the beginning of a message of which the rest has not come.
+    pub(crate) fn is_half_sent(&self) -> bool {
+        self.inbox.rest > 0 && self.inbox.rest_goes == Rest::On
     }
 
     /// What ends with a transaction ends, as far as it belongs to segments that are over.

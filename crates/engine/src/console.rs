@@ -101,6 +101,7 @@ impl Step<'_> {
         }
         if let Some(client) = self.engine.roles.client(conn) {
             client.inbox.put_back(all, at);
+            self.leave_if_ended(conn);
             match self.ports.queued(conn) > UNREAD_BYTES_MAX {
                 true => self.stop_reading(conn),
                 false => self.regulate(conn),

@@ -20,6 +20,9 @@ use crate::shared::Shared;
 use crate::talk::Talk;
 use crate::time::Now;
 
+/// What the log says of a peer that has ended its stream.
+pub(crate) const END_OF_STREAM: &str = "end of stream";
+
 /// One core's engine.
 #[derive(Debug)]
 pub struct Engine {
@@ -63,7 +66,7 @@ impl Engine {
             Event::Accepted { conn, peer } => step.accepted(conn, peer),
             Event::Connected { conn } => step.connected(conn),
             Event::Failed { conn, why } => step.failed(conn, why),
-            Event::Closed { conn, why } => step.closed(conn, why.unwrap_or("end of stream")),
+            Event::Closed { conn, why } => step.closed(conn, why),
             Event::Arrived { conn, parcel } => step.arrived(conn, *parcel),
             Event::Tick => step.tick(),
             Event::Message(message) => step.message(message),
@@ -126,12 +129,17 @@ impl Step<'_> {
         }
     }
 
-    fn closed(&mut self, conn: Conn, why: &str) {
+    fn closed(&mut self, conn: Conn, why: Option<&str>) {
         match self.engine.roles.get(conn) {
-            Role::Client(_) => self.client_gone(conn, why),
-            Role::Server(_) => self.server_gone(conn, why),
+            Role::Client(_) => match why {
+                Some(why) => self.client_gone(conn, why),
+                None => self.client_ends(conn),
+            },
+            Role::Server(_) => self.server_gone(conn, why.unwrap_or(END_OF_STREAM)),
             Role::Cancel(_) => self.cancel_over(conn),
-            Role::Free => self.ports.give_up(conn),
+            Role::Free if why.is_some() => self.ports.give_up(conn),
+            // It may still read its last replies.
+            Role::Free => {}
         }
     }
 

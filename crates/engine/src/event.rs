@@ -46,7 +46,8 @@ pub enum Event<'a> {
         /// Its number.
         conn: Conn,
     },
-    /// The peer has gone. The engine closes `conn` in answer.
+    /// The peer has gone, or has ended its stream and may go on reading. The engine closes `conn` in answer, at the latest when
+    /// the peer has what it asked for.
     Closed {
         /// Its number.
         conn: Conn,

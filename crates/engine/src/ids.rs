@@ -45,6 +45,20 @@ impl PoolId {
     }
 }
 
+/// Bits of a process ID that say which connection of a core; those above say which core.
+const CONN_BITS: u32 = 20;
+
+/// The process ID that a client is told.
+pub(crate) fn pid_of(core: Core, conn: Conn) -> u32 {
+    (u32::from(core.0) << CONN_BITS) | (conn.0 + 1)
+}
+
+/// The core and connection that a process ID of ours names.
+pub(crate) fn whose(pid: u32) -> Option<(Core, Conn)> {
+    let conn = (pid & ((1 << CONN_BITS) - 1)).checked_sub(1)?;
+    Some((Core(u16::try_from(pid >> CONN_BITS).ok()?), Conn(conn)))
+}
+
 /// Interned settings that decide what a text means; see [`crate::settings`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct EnvId(pub u64);
@@ -52,3 +66,15 @@ pub struct EnvId(pub u64);
 /// Numbers the segments that one server is sent, from one; zero is none. A segment ends with a Sync, Query or
 /// FunctionCall.
 pub(crate) type Segment = u64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_id_says_whose_it_is() {
+        let pid = pid_of(Core(3), Conn(7));
+        assert_eq!(whose(pid), Some((Core(3), Conn(7))));
+        assert_eq!(whose(3 << CONN_BITS), None);
+    }
+}

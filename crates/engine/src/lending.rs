@@ -159,10 +159,9 @@ impl Step<'_> {
             || !client.pins.is_empty()
             || !s.ledger.is_empty();
         s.dirty |= mode == PoolMode::Session || left;
-        let half_sent = client.inbox.rest > 0 && client.inbox.rest_goes == crate::inbox::Rest::On;
         let removed = self.engine.hub.pool(client.pool).removed;
         let leaves = removed || self.engine.hub.vacates(client.pool, self.now);
-        if half_sent || s.ledger.copying() != Copying::No || leaves {
+        if client.is_half_sent() || s.ledger.copying() != Copying::No || leaves {
             return self.close_server(server);
         }
         if std::mem::take(&mut s.paused) {

@@ -85,6 +85,7 @@ mod engine;
 mod jobs;
 mod lending;
 mod serving;
+mod farewell;
 mod server_login;
 mod server_input;
 mod opening;

@@ -17,7 +17,7 @@ use crate::client::{Client, Entrant, Phase};
 use crate::engine::Step;
 use crate::event::Level;
 use crate::fault::Cause;
-use crate::ids::{Conn, PoolId};
+use crate::ids::{Conn, PoolId, pid_of};
 use crate::lobby::Counted;
 use crate::opening::CONSOLES;
 use crate::settings::{Edit, Setting};
@@ -25,8 +25,6 @@ use crate::shared::{Crowded, PoolShared};
 
 /// The largest message at the login: PostgreSQL's `PG_MAX_AUTH_TOKEN_LENGTH`.
 const AUTH_BYTES_MAX: u32 = 65_535;
-/// Bits of a process ID that say which connection of a core; those above say which core.
-const CONN_BITS: u32 = 20;
 
 impl Step<'_> {
     /// What a client says before it is let in.
@@ -323,8 +321,7 @@ impl Step<'_> {
         }
         let bytes = if client.minor >= 2 { 32 } else { 4 };
         client.key = key[..bytes].into();
-        let pid = (u32::from(core.0) << CONN_BITS) | (conn.0 + 1);
-        write::backend_key(out, pid, &client.key);
+        write::backend_key(out, pid_of(core, conn), &client.key);
         write::ready(out, Status::Idle);
         client.phase = Phase::Ready(authenticated);
         client.requested = self.now;
@@ -334,12 +331,6 @@ impl Step<'_> {
     }
 }
 
-/// The core and connection that a process ID of ours names.
-pub(crate) fn whose(pid: u32) -> Option<(crate::ids::Core, Conn)> {
-    let conn = (pid & ((1 << CONN_BITS) - 1)).checked_sub(1)?;
-    Some((crate::ids::Core(u16::try_from(pid >> CONN_BITS).ok()?), Conn(conn)))
-}
-
 /// Whether no server needs to look at these settings: an application's name in plain ASCII is as it is.
 fn is_plain(settings: &[Setting]) -> bool {
     settings.iter().all(|(name, value)| {
@@ -347,16 +338,4 @@ fn is_plain(settings: &[Setting]) -> bool {
             && value.len() < 64
             && value.iter().all(|b| (b' '..=b'~').contains(b))
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_process_id_says_whose_it_is() {
-        let pid = (3 << CONN_BITS) | 8;
-        assert_eq!(whose(pid), Some((crate::ids::Core(3), Conn(7))));
-        assert_eq!(whose(3 << CONN_BITS), None);
-    }
 }

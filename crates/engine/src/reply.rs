@@ -15,6 +15,7 @@ use refrain_wire::tag::back;
 use refrain_wire::{Header, Malformed};
 
 use crate::client::Pins;
+use crate::ids::pid_of;
 use crate::inbox::Rest;
 use crate::ledger::{Entry, Fate, Owed, Purpose, Settled, Surprise};
 use crate::schema::DEFINES;
@@ -25,6 +26,9 @@ use crate::words::Words;
 /// Bytes of a message that is looked into, at most. PostgreSQL bounds none of these. Errors and settings come near: of
 /// those the beginning is looked into.
 pub(crate) const LOOKED_INTO_MAX: usize = 1024 * 1024;
+
+/// The beginning of a notification: its header, and the process that has sent it.
+const SENDER_BYTES: usize = refrain_wire::frame::HEADER_BYTES + size_of::<u32>();
 
 /// Why the reading of a server's messages stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -185,13 +189,15 @@ impl Talk<'_> {
             self.release(run);
         }
         let goes = match header.tag {
-            back::NOTICE_RESPONSE | back::NOTIFICATION_RESPONSE => {
-                self.server.ledger.front().map_or(Goes::On, notices)
-            }
+            tag @ (back::NOTICE_RESPONSE | back::NOTIFICATION_RESPONSE) => self.unasked(tag),
             tag => fate(&self.server.ledger.settle(tag)?.entry, tag),
         };
+        let missing = header.message_bytes() - (run.input.len() - run.at);
+        if header.tag == back::NOTIFICATION_RESPONSE && goes == Goes::On {
+            self.name_sender(run)?;
+        }
         let there = run.input.len() - run.at;
-        self.server.inbox.expect(header.message_bytes() - there, rest_of(goes));
+        self.server.inbox.expect(missing, rest_of(goes));
         self.advance(run, there, goes);
         Err(Halt::More)
     }
@@ -219,8 +225,12 @@ impl Talk<'_> {
                     // It is sent between transactions: that of a run is over, and nothing can fail any more.
                     self.release(run);
                 }
-                let goes = self.server.ledger.front().map_or(Goes::On, notices);
-                self.advance(run, length, goes);
+                let goes = self.unasked(header.tag);
+                let end = run.at + length;
+                if header.tag == back::NOTIFICATION_RESPONSE && goes == Goes::On {
+                    self.name_sender(run)?;
+                }
+                self.advance(run, end - run.at, goes);
                 Ok(())
             }
             back::PARAMETER_STATUS => self.setting(run, length, body),
@@ -228,6 +238,30 @@ impl Talk<'_> {
             back::READY_FOR_QUERY => self.ready(run, length, body),
             tag => self.settled(run, tag, length, body),
         }
+    }
+
+    /// What becomes of a notice or a notification.
+    fn unasked(&self, tag: u8) -> Goes {
+        self.server.ledger.front().map_or(Goes::On, |entry| unasked(entry, tag))
+    }
+
+    /// A notification that the session has sent itself names the process that the client was told it is. Its
+    /// beginning is dealt with then.
+    fn name_sender(&mut self, run: &mut Run<'_>) -> Result<(), Halt> {
+        let Some(begun) = run.input[run.at..].first_chunk::<SENDER_BYTES>() else {
+            return Err(Halt::More);
+        };
+        let (head, pid) = begun.split_at(refrain_wire::frame::HEADER_BYTES);
+        if *pid != self.server.pid.to_be_bytes() {
+            return Ok(());
+        }
+        self.flush(run);
+        let own = pid_of(self.hub.core, self.client.conn).to_be_bytes();
+        let out = self.ports.out(self.client.conn);
+        out.extend_from_slice(head);
+        out.extend_from_slice(&own);
+        self.advance(run, SENDER_BYTES, Goes::Nowhere);
+        Ok(())
     }
 
     /// Sends what was held back until it was known that no error follows.
@@ -417,21 +451,6 @@ impl Talk<'_> {
         self.server.dirty = false;
         self.server.profile = self.server.base.clone();
     }
-
-    /// Changes a statement of the client's, under whatever name.
-    pub(crate) fn for_client_statement(
-        &mut self,
-        id: u64,
-        change: impl FnOnce(&mut crate::names::ClientStatement),
-    ) {
-        if let Some(unnamed) = &mut self.client.unnamed
-            && unnamed.held.local().statement.id == id
-        {
-            change(unnamed);
-        } else if let Some((_, statement)) = self.client.names.by_id(id) {
-            change(statement);
-        }
-    }
 }
 
 /// Whether a message is passed on in pieces, unseen.
@@ -466,10 +485,14 @@ fn fate(entry: &Entry, tag: u8) -> Goes {
     if entry.fate.is_for_client() && !ours { Goes::On } else { Goes::Nowhere }
 }
 
-/// What becomes of a notice that comes for an entry: what is said while a text is run is for the client.
-fn notices(entry: &Entry) -> Goes {
+/// What becomes of a notice or a notification that comes for an entry. What is said while a text is run is for the client. A
+/// notification answers nothing: whatever the server is asked just then, it is for the client, who has listened; but not before the server
+/// has the client's settings.
+fn unasked(entry: &Entry, tag: u8) -> Goes {
     match entry.fate {
         Fate::Swallow(Purpose::Autoprepare) => Goes::On,
-        _ => fate(entry, back::NOTICE_RESPONSE),
+        Fate::Swallow(Purpose::PutRight) => Goes::Nowhere,
+        _ if tag == back::NOTIFICATION_RESPONSE => Goes::On,
+        _ => fate(entry, tag),
     }
 }

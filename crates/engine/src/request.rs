@@ -115,7 +115,7 @@ impl Talk<'_> {
             front::DESCRIBE => self.describe(message),
             front::PARSE => self.parse(message, next),
             front::CLOSE => self.close(message),
-            // PostgreSQL refuses one with a body, but not amid a COPY: what it would owe is not known. Likewise Sync.
+            // PostgreSQL refuses one with a body, but not amid a COPY: what it would owe is not known.
             front::FLUSH if message.header.body > 0 => Err(Stop::End(Cause::ClientProtocol)),
             front::FLUSH => Ok(self.pass(message)),
             front::FUNCTION_CALL => {
@@ -205,7 +205,10 @@ impl Talk<'_> {
 
     #[inline]
     fn sync(&mut self, message: &Message<'_>) -> Result<usize, Stop> {
-        if message.header.body > 0 {
+        // PostgreSQL refuses one with a body, but not amid a COPY: whether there is one has to be known.
+        if message.header.body > 0 && !self.server.ledger.is_empty() {
+            return Err(Stop::Gate);
+        } else if message.header.body > 0 && self.server.ledger.copying() != Copying::No {
             return Err(Stop::End(Cause::ClientProtocol));
         }
         self.owe(Entry::new(Owed::Sync, Fate::Forward));
@@ -306,6 +309,7 @@ impl Talk<'_> {
 
 /// Whether a message may not come while the server waits for data: PostgreSQL ends the session over it.
 fn intrudes(message: &Message<'_>) -> bool {
-    use front::{BIND, CLOSE, DESCRIBE, EXECUTE, FUNCTION_CALL, PARSE, QUERY};
-    [BIND, CLOSE, DESCRIBE, EXECUTE, FUNCTION_CALL, PARSE, QUERY].contains(&message.header.tag)
+    use front::{BIND, CLOSE, DESCRIBE, EXECUTE, FUNCTION_CALL, PARSE, QUERY, TERMINATE};
+    let all = [BIND, CLOSE, DESCRIBE, EXECUTE, FUNCTION_CALL, PARSE, QUERY, TERMINATE];
+    all.contains(&message.header.tag)
 }

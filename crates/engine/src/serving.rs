@@ -61,7 +61,7 @@ impl Step<'_> {
         if client.blocked != Blocked::No {
             return self.hold(conn, bytes);
         }
-        if client.inbox.held() == 0 && bytes.is_empty() {
+        if client.inbox.held() == 0 && bytes.is_empty() && client.ended.is_none() {
             return self.regulate(conn);
         }
         if client.inbox.held() == 0 {
@@ -132,7 +132,10 @@ impl Step<'_> {
                 }
                 match self.serve_alone(conn, &input[at..]) {
                     Wants::Used(used) => at += used,
-                    Wants::More => return at,
+                    Wants::More => {
+                        self.leave_if_ended(conn);
+                        return at;
+                    }
                     Wants::End(cause) => self.end_client(conn, cause),
                     Wants::Server if self.lend(conn) => {}
                     Wants::Server => return at,
@@ -141,6 +144,7 @@ impl Step<'_> {
             };
             let mut talk = self.talk(conn, server);
             let (used, stop) = talk.requests(&input[at..]);
+            let answers = talk.server.ledger.will_answer();
             at += used;
             if talk.hub.vacating.has_news() {
                 self.vacate_everywhere();
@@ -153,6 +157,7 @@ impl Step<'_> {
                         self.after_ready(conn, server);
                     }
                     self.push_back_on_client(conn, server);
+                    self.leave_if_ended(conn);
                     return at;
                 }
                 Stop::Gate => {
@@ -161,6 +166,11 @@ impl Step<'_> {
                 }
                 Stop::Job => {
                     self.lend_to_job(conn, server);
+                    return at;
+                }
+                // What it asked for before that is answered first.
+                Stop::End(_) if answers => {
+                    self.gate(conn, server);
                     return at;
                 }
                 Stop::End(cause) => self.end_client(conn, cause),
@@ -192,7 +202,7 @@ impl Step<'_> {
 
     /// What the client says next depends on replies: it is read on when one has come. The server is asked
     /// for what it may be keeping back.
-    fn gate(&mut self, conn: Conn, server: Conn) {
+    pub(crate) fn gate(&mut self, conn: Conn, server: Conn) {
         let Some(client) = self.engine.roles.client(conn) else { return };
         client.blocked = Blocked::Gate;
         let Some(s) = self.engine.roles.server(server) else { return };
@@ -218,7 +228,8 @@ impl Step<'_> {
         let length = header.message_bytes();
         match header.tag {
             front::TERMINATE => Wants::End(Cause::Terminated),
-            front::SYNC if input.len() >= length => {
+            // One with a body is for a server to refuse.
+            front::SYNC if input.len() >= length && header.body == 0 => {
                 write::ready(self.ports.out(conn), Status::Idle);
                 Wants::Used(length)
             }
@@ -299,7 +310,7 @@ impl Step<'_> {
     /// The same; in the middle of a message nothing can be said.
     pub(crate) fn end_client_saying(&mut self, conn: Conn, cause: Cause, says: bool) {
         let level = match cause {
-            Cause::Terminated | Cause::Shutdown => Level::Debug,
+            Cause::Terminated | Cause::ClientGone | Cause::Shutdown => Level::Debug,
             _ => Level::Warn,
         };
         self.note_client(conn, level, cause, String::new());

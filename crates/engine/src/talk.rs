@@ -6,7 +6,7 @@ use crate::client::Client;
 use crate::fault::Cause;
 use crate::hub::Hub;
 use crate::ledger::{Entry, Fate, Made, Owed, Purpose, Seq};
-use crate::names::Name;
+use crate::names::{ClientStatement, Name};
 use crate::pool::Pool;
 use crate::ports::Ports;
 use crate::schema::DEFINES;
@@ -119,6 +119,21 @@ impl Talk<'_> {
     pub(crate) fn settle(&mut self, seq: Seq) {
         self.client.undos.settle(seq);
         self.server.undos.settle(seq);
+    }
+
+    /// Changes a statement of the client's, under whatever name.
+    pub(crate) fn for_client_statement(
+        &mut self,
+        id: u64,
+        change: impl FnOnce(&mut ClientStatement),
+    ) {
+        if let Some(unnamed) = &mut self.client.unnamed
+            && unnamed.held.local().statement.id == id
+        {
+            change(unnamed);
+        } else if let Some((_, statement)) = self.client.names.by_id(id) {
+            change(statement);
+        }
     }
 
     /// The name the client gave to an entry's statement, for words that PostgreSQL says about it.

@@ -22,7 +22,7 @@ use refrain_wire::back::Status;
 
 /// Time between two looks.
 const TICK: Duration = Duration::from_millis(100);
-/// Time a server may take to finish for a client that has left.
+/// Time a server may take to finish for a client that has left, or has ended its stream and seems to have.
 const DRAIN_MAX: Duration = Duration::from_secs(5);
 /// Time between two sweeps of the statements a core knows.
 const SWEEP_US: u64 = 10_000_000;
@@ -98,7 +98,7 @@ impl Step<'_> {
             }
         };
         if let Some(cause) = cause {
-            if cause == Cause::QueryTimeout
+            if matches!(cause, Cause::QueryTimeout | Cause::ClientGone)
                 && let Some(server) = self.engine.roles.client(conn).and_then(|c| c.link)
             {
                 self.cancel_server(server);
@@ -226,6 +226,9 @@ fn overdue(
     now: Now,
 ) -> Option<Cause> {
     let due = |since: Now, span: Option<Duration>| span.is_some_and(|s| since.after(s) <= now);
+    if due(client.ended.unwrap_or(now), client.ended.map(|_| DRAIN_MAX)) {
+        return Some(Cause::ClientGone);
+    }
     let waits = client.blocked == Blocked::Waiting || matches!(client.phase, Phase::Entering(..));
     if waits {
         let since = client.waiting.max(client.connected);

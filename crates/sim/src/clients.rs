@@ -60,6 +60,8 @@ pub(crate) struct Client {
     settings: Vec<(String, String)>,
     /// Whether it has been told why its session ends.
     told: bool,
+    /// Whether it has said goodbye, and goes on reading.
+    goodbye: bool,
     sessions: usize,
 }
 
@@ -105,6 +107,7 @@ impl Client {
             user: format!("u{}", rng.index(plan.users)),
             settings,
             told: false,
+            goodbye: false,
             sessions: rng.index(plan.sessions),
             rng: rng.fork(7),
         }
@@ -269,8 +272,16 @@ impl World {
         let leaves = client.stage == Stage::Leaves;
         // In the middle of a message nothing can be said.
         let faults = &self.faults;
-        let cut = !client.input.is_empty()
-            && (faults.servers > 0 || faults.kills > 0 || faults.drained || faults.logins > 0);
+        let failed = faults.servers > 0 || faults.kills > 0 || faults.drained || faults.logins > 0;
+        let cut = !client.input.is_empty() && failed;
+        if client.goodbye && !failed && !client.told && !client.oracle.is_settled() {
+            let awaits = client.oracle.awaits();
+            return self.violate("endings", || {
+                format!(
+                    "client {number} has said goodbye, and was not answered before: it {awaits}"
+                )
+            });
+        }
         if !leaves && !cut && !client.told && !client.oracle.has_ended() {
             let awaits = client.oracle.awaits();
             return self.violate("endings", || {
@@ -386,6 +397,8 @@ impl World {
         let goodbye = self.clients[number].rng.chance(700);
         if goodbye {
             let goodbye = Say::default().terminate().0.clone();
+            self.clients[number].oracle.hear(&goodbye);
+            self.clients[number].goodbye = true;
             self.client_says(number, &goodbye);
         } else {
             self.client_goes(number);

@@ -110,7 +110,7 @@ impl World {
         }
         if let Some(conn) = link.conn {
             let core = link.core;
-            self.step(core, Event::Closed { conn, why: None });
+            self.step(core, Event::Closed { conn, why: Some("reset") });
         }
     }
 

@@ -223,7 +223,7 @@ impl Session {
     pub fn is_silent(&self, tag: u8) -> bool {
         let copy = matches!(tag, front::COPY_DATA | front::COPY_DONE | front::COPY_FAIL);
         match tag {
-            front::TERMINATE => true,
+            front::TERMINATE => self.copying.is_none(),
             front::SYNC | front::FLUSH if self.copying.is_some() => true,
             front::COPY_DATA => true,
             front::SYNC => false,
@@ -252,7 +252,7 @@ impl Session {
         if self.ended {
             return;
         }
-        if tag == front::TERMINATE {
+        if tag == front::TERMINATE && self.copying.is_none() {
             self.ended = true;
         } else if self.copying.is_some() {
             self.copy(tag, body);

@@ -127,9 +127,19 @@ impl Connection {
         self.aside = None;
     }
 
+    /// The peer has ended its stream. Unless a send has failed before, it may still be sent to.
+    pub(super) fn end_of_stream(&mut self, token: Token, sink: Sink<'_>) {
+        if self.life == Life::Open && self.error == 0 {
+            self.life = Life::HalfOpen;
+            sink(Event::Closed { token, error: None });
+        } else {
+            self.end(token, None, sink);
+        }
+    }
+
     /// Delivers the end, once. An error in sending came first, and is the one to be told.
     pub(super) fn end(&mut self, token: Token, error: Option<io::Error>, sink: Sink<'_>) {
-        if self.life == Life::Open {
+        if self.life.may_send() {
             self.life = Life::Ended;
             let sent = (self.error != 0).then(|| io::Error::from_raw_os_error(self.error));
             sink(Event::Closed { token, error: sent.or(error) });

@@ -186,7 +186,7 @@ impl Uring {
                 connection.receive = Receive::Nothing;
             }
             match (usize::try_from(answer.result), answer.buffer) {
-                (Ok(0), _) => connection.end(token, None, sink),
+                (Ok(0), _) => connection.end_of_stream(token, sink),
                 (Ok(count), Some(buffer)) => {
                     if matches!(connection.life, Life::Open | Life::Leaving) {
                         sink(Event::Received { token, bytes: self.buffers.filled(buffer, count) });
@@ -352,7 +352,7 @@ impl Driver for Uring {
         let key = self.table.key(token);
         let found = key.and_then(|key| self.table.get(key).map(|(_, found)| (key, found)));
         let Some((key, connection)) = found else { return Some(connection::emptied(buffer)) };
-        if connection.life != Life::Open || connection.error != 0 || buffer.is_empty() {
+        if !connection.life.may_send() || connection.error != 0 || buffer.is_empty() {
             return Some(connection::emptied(buffer));
         }
         match connection.send {
@@ -409,7 +409,7 @@ impl Driver for Uring {
     fn detach(&mut self, token: Token) {
         if let Some(key) = self.table.key(token)
             && let Some((_, connection)) = self.table.get(key)
-            && matches!(connection.life, Life::Open | Life::Ended)
+            && matches!(connection.life, Life::Open | Life::HalfOpen | Life::Ended)
         {
             connection.life = Life::Leaving;
             self.stop_receiving(key);

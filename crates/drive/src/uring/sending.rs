@@ -90,7 +90,7 @@ impl Uring {
             return self.send_slowly(key);
         }
         let owed = mem::take(&mut connection.owed);
-        if owed && matches!(connection.life, Life::Open | Life::Leaving) {
+        if owed && (connection.life.may_send() || connection.life == Life::Leaving) {
             sink(Event::Sent { token, buffer });
         } else {
             self.spare.put(buffer);
@@ -103,9 +103,9 @@ impl Uring {
     fn send_failed(&mut self, key: Key, error: i32, sink: Sink<'_>) {
         let Some((token, connection)) = self.table.get(key) else { return };
         connection.forget_sends();
-        if connection.life == Life::Open {
+        if connection.life.may_send() {
             connection.error = error;
-            if connection.wanted {
+            if connection.wanted && connection.life == Life::Open {
                 sys::stop_receiving(connection.fd.as_fd());
             } else {
                 connection.end(token, None, sink);

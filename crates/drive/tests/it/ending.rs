@@ -28,10 +28,42 @@ on_both! {
         driven.assert_silent(Token(0));
     }
 
-    fn a_half_closed_peer_is_closed(driven) {
-        let peer = driven.pair(Token(0));
+    fn a_half_closed_peer_still_reads(driven) {
+        let mut peer = driven.pair(Token(0));
         peer.shutdown(Shutdown::Write).unwrap();
         assert!(driven.closed(Token(0)).is_none());
+        driven.send(Token(0), &pattern(0, 1000));
+        driven.kernel.close(Token(0));
+        driven.calm_down();
+        let mut read = Vec::new();
+        peer.read_to_end(&mut read).unwrap();
+        assert_eq!(read, pattern(0, 1000));
+    }
+
+    fn a_half_closed_peer_that_is_slow_is_waited_for(driven) {
+        let mut peer = driven.pair(Token(0));
+        peer.shutdown(Shutdown::Write).unwrap();
+        assert!(driven.closed(Token(0)).is_none());
+        driven.kernel.send(Token(0), pattern(0, 20_000_000));
+        driven.turn_beside(move || {
+            let mut read = vec![0; 20_000_000];
+            peer.read_exact(&mut read).unwrap();
+            assert!(read == pattern(0, 20_000_000));
+        });
+    }
+
+    fn a_peer_that_is_gone_behind_its_end_is_noticed_by_sending(driven) {
+        let peer = driven.pair(Token(0));
+        drop(peer);
+        assert!(driven.closed(Token(0)).is_none());
+        // The first is answered by a reset.
+        driven.kernel.send(Token(0), vec![1; 10]);
+        driven.calm_down();
+        driven.kernel.send(Token(0), vec![1; 10]);
+        assert!(driven.closed(Token(0)).is_some());
+        assert_eq!(driven.kernel.send(Token(0), vec![1; 10]), Some(vec![]));
+        driven.kernel.close(Token(0));
+        driven.assert_silent(Token(0));
     }
 
     fn a_reset_is_an_error(driven) {

@@ -42,6 +42,8 @@ mod log;
 mod start;
 mod statements;
 mod syncs;
+mod last_words;
+mod notifications;
 mod embedded;
 mod files;
 mod forgotten;

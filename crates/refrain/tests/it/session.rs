@@ -181,6 +181,11 @@ impl Session {
         let _ = self.stream.shutdown(Shutdown::Both);
     }
 
+    /// Says nothing more, and goes on reading.
+    pub(crate) fn end_writing(&self) {
+        self.stream.shutdown(Shutdown::Write).unwrap();
+    }
+
     /// Another handle of the same connection, to write to while this one reads.
     pub(crate) fn second(&self) -> TcpStream {
         self.stream.try_clone().unwrap()

@@ -139,3 +139,33 @@ fn a_flush_with_a_body_ends_its_own_session_only() {
     assert_eq!(proxy.open(database).value("select 2"), "2");
     assert_eq!(proxy.counter("server_surprises"), 0);
 }
+
+#[test]
+fn a_sync_with_a_body_is_refused_as_by_postgresql() {
+    let database = database("syncs_body");
+    let direct = &mut Session::open(addr(cluster(Version::V15)), database);
+    let proxy = Config::over(cluster(Version::V15)).start();
+    let client = &mut proxy.open(database);
+    let sync = || Msg::Raw(b'S', b"x".to_vec());
+    let run = |sql: &str| [parse("", sql), bind("", &[]), execute()].to_vec();
+    let end = || query("select 'end'");
+    let cases = [
+        vec![sync(), end()],
+        vec![sync(), Msg::Sync, end()],
+        [run("select 1"), vec![sync(), end()]].concat(),
+        [run("select 1/0"), vec![sync(), end()]].concat(),
+        vec![query("begin"), sync(), query("rollback"), end()],
+    ];
+    for msgs in cases {
+        let mut told = |session: &mut Session| {
+            session.send(&msgs);
+            let mut frames = Vec::new();
+            while !words(&frames).ends_with("D(end) C(SELECT 1) Z(I)") {
+                frames.push(session.answer().expect("the session goes on"));
+            }
+            words(&frames)
+        };
+        assert_eq!(told(client), told(direct), "{msgs:?}");
+    }
+    assert_eq!(proxy.counter("server_surprises"), 0);
+}

@@ -1,0 +1,70 @@
+//! Clients that have ended their stream: they are answered what they had asked for, and go.
+//!
+//! A client that has gone for good looks like one that has only ended its half of the connection and goes on reading. So
+//! PostgreSQL runs what it was sent before, and so does this side (`docs/decisions/0033-last-words.md`); who has not
+//! been answered after some seconds is taken to have gone ([`crate::tick`]).
+
+use refrain_wire::write::{self, Report};
+
+use crate::client::{Blocked, Phase};
+use crate::engine::{END_OF_STREAM, Step};
+use crate::event::Level;
+use crate::fault::Cause;
+use crate::ids::Conn;
+
+/// What PostgreSQL says where a client's stream ends amid a COPY from it.
+const NO_DATA: Report<'_> = Report {
+    severity: "ERROR",
+    sqlstate: "08006",
+    message: "unexpected EOF on client connection with an open transaction",
+    hint: "",
+};
+
+impl Step<'_> {
+    /// A client has ended its stream.
+    pub(crate) fn client_ends(&mut self, conn: Conn) {
+        let now = self.now;
+        let Some(client) = self.engine.roles.client(conn) else { return };
+        if !matches!(client.phase, Phase::Ready(_) | Phase::Console(..)) {
+            return self.client_gone(conn, END_OF_STREAM);
+        }
+        client.ended = Some(now);
+        self.engine.runnable.push_back(conn);
+    }
+
+    /// A client that has ended its stream, and has nothing more to be read, leaves when it has been answered.
+    pub(crate) fn leave_if_ended(&mut self, conn: Conn) {
+        let Some(client) = self.engine.roles.client(conn) else { return };
+        if client.ended.is_none() || client.blocked != Blocked::No {
+            return;
+        }
+        let (link, half_sent) = (client.link, client.is_half_sent());
+        if let Some(server) = link.and_then(|server| self.engine.roles.server(server)) {
+            let (there, ledger) = (server.conn, &server.ledger);
+            if half_sent {
+                // The rest of its last message never comes, and nothing can be said behind the beginning.
+                if ledger.will_answer_before_last()
+                    && let Some(client) = self.engine.roles.client(conn)
+                {
+                    client.blocked = Blocked::Gate;
+                    return;
+                }
+            } else if ledger.will_answer() {
+                return self.gate(conn, there);
+            }
+            self.tell_no_data(conn, there);
+        }
+        self.note_client(conn, Level::Debug, Cause::ClientGone, END_OF_STREAM.to_owned());
+        self.remove_client(conn, false);
+    }
+
+    /// Tells a client whose stream ends amid its COPY what PostgreSQL says of that.
+    fn tell_no_data(&mut self, conn: Conn, server: Conn) {
+        let Some(server) = self.engine.roles.server(server) else { return };
+        if server.ledger.awaits_data() && !self.is_cut(conn) {
+            let reports = [Some(NO_DATA), Cause::Synchronization.report()];
+            let out = self.ports.out(conn);
+            reports.iter().flatten().for_each(|report| write::error(out, report));
+        }
+    }
+}
