@@ -453,17 +453,6 @@ impl Ledger {
         span.first.max(self.ended + 1) <= span.last.min(self.sent - 1)
     }
 
-    /// Whether replies are to come though nobody says more.
-    pub(crate) fn will_answer(&self) -> bool {
-        !self.entries.is_empty() && !self.awaits_data()
-    }
-
-    /// The same where the last message was cut, and nothing can be put behind it: what ends a segment is told by itself.
-    pub(crate) fn will_answer_before_last(&self) -> bool {
-        let before = self.entries.len().saturating_sub(1);
-        !self.awaits_data() && self.entries.iter().take(before).any(|e| e.owed.ends_segment())
-    }
-
     /// Whether a segment before the current one is not over.
     pub(crate) fn has_unsettled(&self) -> bool {
         self.sent != self.ended.wrapping_add(1)

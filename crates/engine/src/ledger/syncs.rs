@@ -71,6 +71,17 @@ impl Ledger {
         self.copying == Copying::In && !self.entries.iter().any(|e| e.owed == Owed::CopyEnd)
     }
 
+    /// Whether replies are to come though nobody says more.
+    pub(crate) fn will_answer(&self) -> bool {
+        !self.entries.is_empty() && !self.awaits_data()
+    }
+
+    /// The same where the last message was cut, and nothing can be put behind it: what ends a segment is told by itself.
+    pub(crate) fn will_answer_before_last(&self) -> bool {
+        let before = self.entries.len().saturating_sub(1);
+        !self.awaits_data() && self.entries.iter().take(before).any(|e| e.owed.ends_segment())
+    }
+
     /// The message behind the oldest entry that the server would read as part of a COPY, did it see it: it is answered
     /// here.
     pub(crate) fn made_amid_copy(&self) -> Option<Made> {
