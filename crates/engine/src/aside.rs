@@ -9,7 +9,7 @@ use refrain_wire::back::Status;
 use refrain_wire::tag::front;
 use refrain_wire::write;
 
-use crate::client::Pins;
+use crate::client::{Phase, Pins};
 use crate::ledger::{Entry, Fate, Owed, Purpose, Seq};
 use crate::names::Name;
 use crate::settings::{self, Edit, Since, Standing};
@@ -24,7 +24,14 @@ const PROBE_NAME_BYTES_MAX: usize = 128;
 impl Talk<'_> {
     /// Makes the settings of a server that was just lent those of its client.
     pub(crate) fn put_right(&mut self) {
-        let text = settings::put_right(&self.server.profile, &self.client.profile);
+        let (has, wants) = (&self.server.profile, &self.client.profile);
+        let text = if matches!(self.client.phase, Phase::Checking(..)) {
+            let (text, asked) = settings::put_first(has, &self.server.base, wants);
+            self.server.probed = Some(asked);
+            text
+        } else {
+            settings::put_right(has, wants)
+        };
         write::query(self.out(), &text);
         self.owe_us(Owed::Query, Purpose::PutRight, 0);
         self.server.slots.unnamed = Unnamed::NONE;

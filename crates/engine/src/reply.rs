@@ -109,8 +109,8 @@ impl Talk<'_> {
             return self.message(run, header, body);
         }
         // The rows of what we ask are for us.
-        let asked = Fate::Swallow(Purpose::Probe);
-        let ours = self.server.ledger.front().is_some_and(|entry| entry.fate == asked);
+        let asked = [Fate::Swallow(Purpose::Probe), Fate::Swallow(Purpose::PutRight)];
+        let ours = self.server.ledger.front().is_some_and(|entry| asked.contains(&entry.fate));
         let long = length > SETTINGS_BYTES_MAX;
         if streams(header.tag) && !(ours && header.tag == back::DATA_ROW && !long) {
             self.server.overfull |= ours && header.tag == back::DATA_ROW;
@@ -210,8 +210,10 @@ impl Talk<'_> {
             back::DATA_ROW => {
                 self.release(run);
                 let settled = self.server.ledger.settle(header.tag)?;
-                if settled.entry.fate == Fate::Swallow(Purpose::Probe) {
-                    self.probe_row(body);
+                match settled.entry.fate {
+                    Fate::Swallow(Purpose::Probe) => self.probe_row(body),
+                    Fate::Swallow(Purpose::PutRight) => self.put_right_row(body),
+                    _ => {}
                 }
                 self.advance(run, length, fate(&settled.entry, header.tag));
                 Ok(())

@@ -52,6 +52,20 @@ impl Talk<'_> {
             && self.client.startup.as_ref().is_some_and(|startup| startup.get(name).is_some())
     }
 
+    /// What the server has made of settings that it is to look at. It reports those only that have changed, and by other names
+    /// some are as they were.
+    pub(crate) fn put_right_row(&mut self, body: &[u8]) {
+        let Some(asked) = self.server.probed.take() else { return };
+        let mut edit = self.server.profile.edit();
+        let before = read::columns(body).count().saturating_sub(asked.iter().count());
+        for ((name, _), value) in asked.iter().zip(read::columns(body).skip(before)) {
+            if let Some(value) = value {
+                edit.set(name, value);
+            }
+        }
+        self.server.profile = self.hub.profile(edit);
+    }
+
     /// A row of the probe: a setting that was set in the session, and its value.
     pub(crate) fn probe_row(&mut self, body: &[u8]) {
         let mut columns = read::columns(body);

@@ -116,7 +116,7 @@ pub(crate) struct Server {
     pub(crate) defines: bool,
     /// Held while what was sent to it may change the schema.
     pub(crate) defining: Option<Defining>,
-    /// What a probe has found so far.
+    /// What a probe has found so far, or the settings of a client's login that the server is to look at.
     pub(crate) probed: Option<Edit>,
     /// Whether it has found more than is kept.
     pub(crate) overfull: bool,

@@ -353,11 +353,34 @@ pub(crate) fn put_right(has: &Profile, wants: &Profile) -> Vec<u8> {
     set_configs(has, wants, b",false)")
 }
 
+/// The query that puts the settings of a login to a server with settings `has`, and which these are: its last columns. They are
+/// put to it as it was at its own login, since some say something of what is there already (`DateStyle=sql`).
+pub(crate) fn put_first(has: &Profile, base: &Profile, wants: &Profile) -> (Vec<u8>, Edit) {
+    let asked = wants.settings.iter().filter(|(name, value)| base.get(name) != Some(value));
+    let asked = Edit(asked.cloned().collect());
+    let calls = differences(has, base).chain(asked.iter().map(|(n, v)| (n, Some(v))));
+    (write_calls(calls, b",false)"), asked)
+}
+
 fn set_configs(has: &Profile, wants: &Profile, end: &[u8]) -> Vec<u8> {
-    let mut text = b"SELECT ".to_vec();
+    write_calls(differences(has, wants), end)
+}
+
+/// The settings to change, with their values; `None` for the server's own.
+fn differences<'a>(
+    has: &'a Profile,
+    wants: &'a Profile,
+) -> impl Iterator<Item = (&'a [u8], Option<&'a [u8]>)> {
     let changed = wants.iter().filter(|(name, value)| has.get(name) != Some(value));
     let gone = has.iter().filter(|(name, _)| wants.get(name).is_none());
-    let calls = changed.map(|(n, v)| (n, Some(v))).chain(gone.map(|(n, _)| (n, None)));
+    changed.map(|(n, v)| (n, Some(v))).chain(gone.map(|(n, _)| (n, None)))
+}
+
+fn write_calls<'a>(
+    calls: impl Iterator<Item = (&'a [u8], Option<&'a [u8]>)>,
+    end: &[u8],
+) -> Vec<u8> {
+    let mut text = b"SELECT ".to_vec();
     for (index, (name, value)) in calls.enumerate() {
         if index > 0 {
             text.push(b',');

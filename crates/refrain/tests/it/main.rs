@@ -43,6 +43,7 @@ mod start;
 mod statements;
 mod syncs;
 mod last_words;
+mod canonical;
 mod notifications;
 mod embedded;
 mod files;
