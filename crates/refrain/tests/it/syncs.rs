@@ -157,7 +157,7 @@ fn a_sync_with_a_body_is_refused_as_by_postgresql() {
         vec![query("begin"), sync(), query("rollback"), end()],
     ];
     for msgs in cases {
-        let mut told = |session: &mut Session| {
+        let told = |session: &mut Session| {
             session.send(&msgs);
             let mut frames = Vec::new();
             while !words(&frames).ends_with("D(end) C(SELECT 1) Z(I)") {
