@@ -66,12 +66,12 @@ impl Step<'_> {
             return;
         }
         s.cancels += 1;
-        let (pid, key) = (s.pid, s.key.clone());
+        let (serial, pid, key) = (s.serial, s.pid, s.key.clone());
         let pool = self.engine.hub.pool(s.pool);
         pool.counters.cancels += 1;
         let host = pool.settings.host.clone();
         let conn = self.ports.open();
-        let run = CancelRun { server, pid, key, since: self.now };
+        let run = CancelRun { server, serial, pid, key, since: self.now };
         self.engine.roles.set(conn, Role::Cancel(Box::new(run)));
         self.ports.act(Action::Connect { conn, host });
     }
@@ -86,8 +86,8 @@ impl Step<'_> {
     /// A cancel request has been under way for too long: it may hit at any time, so the server cannot go on.
     pub(crate) fn cancel_late(&mut self, conn: Conn) {
         let Role::Cancel(run) = self.engine.roles.get(conn) else { return };
-        let (server, pid) = (run.server, run.pid);
-        if let Some(s) = self.engine.roles.server(server).filter(|s| s.pid == pid) {
+        let (server, serial) = (run.server, run.serial);
+        if let Some(s) = self.engine.roles.server(server).filter(|s| s.serial == serial) {
             s.close_needed = true;
         }
         self.cancel_over(conn);
@@ -100,9 +100,8 @@ impl Step<'_> {
         }
         let Role::Cancel(run) = self.engine.roles.take(conn) else { return };
         self.ports.abandon(conn);
-        let Some(server) = self.engine.roles.server(run.server).filter(|s| s.pid == run.pid) else {
-            return;
-        };
+        let server = self.engine.roles.server(run.server);
+        let Some(server) = server.filter(|server| server.serial == run.serial) else { return };
         server.cancels = server.cancels.checked_sub(1).expect("a cancel that ends was begun");
         if server.cancels == 0 && matches!(server.custody, Custody::Cancelling) {
             server.custody = Custody::Resetting;

@@ -38,7 +38,7 @@ impl Engine {
     /// What does not.
     pub fn check(&self) -> Result<(), String> {
         let mut pools: HashMap<PoolId, Census> = HashMap::new();
-        let mut cancels: HashMap<(Conn, u32), u32> = HashMap::new();
+        let mut cancels: HashMap<(Conn, u64), u32> = HashMap::new();
         let mut clients = 0;
         holds!(self.runnable.is_empty(), "clients are left that can be read on");
         for conn in self.roles.conns() {
@@ -54,13 +54,13 @@ impl Engine {
                     check_server(&self.roles, server)?;
                     count_server(pools.entry(server.pool).or_default(), server);
                 }
-                Role::Cancel(run) => *cancels.entry((run.server, run.pid)).or_default() += 1,
+                Role::Cancel(run) => *cancels.entry((run.server, run.serial)).or_default() += 1,
                 Role::Free => {}
             }
         }
         holds!(self.clients == clients, "{clients} clients, {} are counted", self.clients);
         for server in self.roles.servers() {
-            let under_way = cancels.remove(&(server.conn, server.pid)).unwrap_or(0);
+            let under_way = cancels.remove(&(server.conn, server.serial)).unwrap_or(0);
             holds!(
                 server.cancels == under_way,
                 "{} cancel requests to {:?} are counted, {under_way} are under way",

@@ -24,6 +24,8 @@ pub(crate) enum Role {
 pub(crate) struct CancelRun {
     /// The server whose statement is to be cancelled, which is not lent out meanwhile.
     pub(crate) server: Conn,
+    /// Its number: the connection's may be another server's by now, and process IDs are the servers' to choose.
+    pub(crate) serial: u64,
     /// What BackendKeyData said.
     pub(crate) pid: u32,
     /// What BackendKeyData said.

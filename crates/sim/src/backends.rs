@@ -101,7 +101,7 @@ impl World {
             stage: Stage::Opening,
             input: Frames::default(),
             session,
-            pid: 1000 + u32::try_from(number).unwrap_or(0),
+            pid: 1000 + u32::try_from(number).unwrap_or(0) % self.plan.pids,
             key,
             user: String::new(),
             current: None,

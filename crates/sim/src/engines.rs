@@ -165,8 +165,7 @@ impl World {
         if self.plant != Some(Plant::CancelNeighbour) || !is_cancel {
             return bytes;
         }
-        let pid = bytes[8..12].to_vec();
-        let other = self.backends.iter().find(|b| b.is_busy() && b.pid.to_be_bytes() != pid[..]);
+        let other = self.backends.iter().find(|b| b.is_busy() && b.key != bytes[12..]);
         let Some(other) = other else { return bytes };
         let mut changed = Vec::new();
         refrain_wire::startup::write_cancel(&mut changed, other.pid, &other.key);

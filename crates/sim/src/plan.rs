@@ -86,6 +86,8 @@ pub struct Plan {
     pub drains: bool,
     /// Clients that may wait, if not all.
     pub max_waiting: bool,
+    /// Different process IDs that servers name: what is behind the proxy may be a pooler that gives them as it likes.
+    pub pids: u32,
 }
 
 /// Time from when faults stop in which all clients must have finished, in microseconds.
@@ -141,6 +143,7 @@ impl Plan {
             rates,
             startup_settings,
             drains: rng.chance(100),
+            pids: *rng.pick(&[1, 2, u32::MAX, u32::MAX]),
             max_waiting,
         }
     }

@@ -36,7 +36,9 @@ pub(super) fn findings(
     let mut bad = Vec::new();
     if tally.wrong.count() > 0 {
         bad.push(format!("{} wrong, the first:", tally.wrong.count()));
-        bad.extend(tally.wrong.words());
+        let (words, log) = (tally.wrong.words(), proxy.log());
+        bad.extend(words.iter().flat_map(|words| said_of(words, &log)).map(str::to_owned));
+        bad.extend(words);
     }
     if !proxy.is_running() {
         bad.push(format!("the program has ended:\n{}", proxy.log()));
@@ -54,6 +56,14 @@ pub(super) fn findings(
         bad.push("nobody looked at the memory".to_owned());
     }
     bad
+}
+
+/// The lines of the log about a client that something is wrong with.
+fn said_of<'a>(wrong: &str, log: &'a str) -> Vec<&'a str> {
+    let port = wrong.split_once("at port ").and_then(|(_, rest)| rest.split_once(':'));
+    let Some((port, _)) = port else { return Vec::new() };
+    let peer = format!("peer=127.0.0.1:{port}");
+    log.lines().filter(|line| line.split_whitespace().any(|word| word == peer)).collect()
 }
 
 /// Clients and servers that are still there though nobody is, if any, when they had time to go.

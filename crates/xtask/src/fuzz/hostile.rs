@@ -61,7 +61,8 @@ pub(super) fn run(target: Target<'_>, seed: u64, tally: &Tally, mut look: impl F
         let mut story = Story::default();
         let mut port = 0;
         if let Err(error) = session(target, &mut dice, tally, &mut story, &mut port) {
-            tally.wrong.add(format!("client of {}: {error:#}\n{story}", target.database));
+            let database = target.database;
+            tally.wrong.add(format!("client of {database} at port {port}: {error:#}\n{story}"));
         }
         look(port, &story);
     }

@@ -11,8 +11,8 @@ use super::canary::{PATIENCE, SONG};
 
 /// Time without a byte after which a session has nothing more to say, as far as one cares.
 const QUIET: Duration = Duration::from_millis(15);
-/// A message of the proxy's that is larger is none.
-const MESSAGE_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// A message of this length or more is none: PostgreSQL has at most a gibibyte, and a false server may announce that.
+const MESSAGE_BYTES_MAX: usize = 0x4000_0000;
 /// The last messages received that are kept, for a report and for what is asked at the end.
 const LAST_BYTES_MAX: usize = 256 * 1024;
 
