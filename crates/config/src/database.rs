@@ -179,9 +179,9 @@ table! {
     /// Bytes of an SQLite database that are read as memory, without a system call; 0 for none.
     ///
     /// It costs no memory of the process. A disk that fails while such a byte is read, or another program that makes the
-    /// file shorter, ends the process; without it the client would be told.
-    sqlite_mmap_size: usize = "256MiB" ["0B" to "2GiB"],
-        NewConnections, takes ["0B", "1GiB"], not ["1TiB", "all"];
+    /// file shorter, ends the process with all else that it serves; without it that client is told, and nobody else hears of it.
+    sqlite_mmap_size: usize = "0B" ["0B" to "2GiB"],
+        NewConnections, takes ["256MiB", "1GiB"], not ["1TiB", "all"];
 
     /// Threads for reads of an SQLite database that take long.
     sqlite_readers: u16 = "2" ["1" to "1024"],

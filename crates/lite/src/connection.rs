@@ -17,6 +17,7 @@ use crate::guard::{Guard, Trust};
 use crate::interrupt::{Interrupter, Job};
 use crate::limits::{Limits, Meter, PACE};
 use crate::options::{CacheOptions, OpenOptions};
+use crate::place::Log;
 use crate::statement::{Parked, Run, Statement, Step};
 use crate::stats::{CacheStats, StatementStats};
 use crate::text::Text;
@@ -48,6 +49,7 @@ pub struct Database {
 /// A connection to a database, for one thread at a time.
 pub struct Connection {
     number: u64,
+    log: Log,
     core: Core,
 }
 
@@ -75,6 +77,11 @@ impl Database {
         Database { path: path.as_ref().to_owned(), options }
     }
 
+    /// Where the file is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// How many statements each connection keeps at most.
     pub fn cache_size(&self) -> usize {
         self.options.cache.size
@@ -82,9 +89,18 @@ impl Database {
 
     /// Opens a connection. The file is made if it is not there, and its journal is a WAL.
     pub fn connect(&self) -> Result<Connection, Error> {
+        self.open(OpenFlags::SQLITE_OPEN_CREATE)
+    }
+
+    /// Opens a connection to a file that must be there.
+    pub(crate) fn connect_again(&self) -> Result<Connection, Error> {
+        self.open(OpenFlags::empty())
+    }
+
+    fn open(&self, create: OpenFlags) -> Result<Connection, Error> {
         let access = match self.options.read_only {
             true => OpenFlags::SQLITE_OPEN_READ_ONLY,
-            false => OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE,
+            false => OpenFlags::SQLITE_OPEN_READ_WRITE | create,
         };
         let flags = access | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         ffi::configure();
@@ -100,7 +116,8 @@ impl Database {
             judge.judge(&context)
         }))?;
         let core = Core::new(handle, Cache::new(self.options.cache), guard, meter)?;
-        Ok(Connection { number: NUMBERS.fetch_add(1, Ordering::Relaxed), core })
+        let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
+        Ok(Connection { number, log: Log::of(&self.path), core })
     }
 
     fn configure(&self, handle: &Handle) -> Result<(), Error> {
@@ -231,6 +248,16 @@ impl Connection {
     /// Says for whom the connection works until the result is dropped: see [`Interrupter`].
     pub fn job(&self, token: u64) -> Job<'_> {
         self.core.interrupter.begin(token)
+    }
+
+    /// Whether the file and its log are still those under their names. A system call for each.
+    pub fn is_in_place(&self) -> bool {
+        !self.core.handle.has_moved() && self.log.is_in_place()
+    }
+
+    /// Copies all of the WAL into the file and empties it, or fails.
+    pub(crate) fn empty_wal(&self) -> Result<(), Error> {
+        self.core.handle.checkpoint(sqlite::SQLITE_CHECKPOINT_TRUNCATE).map(drop)
     }
 
     /// Copies what it can from the WAL into the file, without waiting for anybody: how many pages

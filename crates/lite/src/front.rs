@@ -33,6 +33,10 @@ mod control;
 
 mod queue;
 
+mod watch;
+
+mod operator;
+
 mod threads;
 
 mod context;
@@ -61,4 +65,5 @@ mod session;
 
 pub use backend::{Backend, ConnectionView, Pool, PoolView};
 pub use control::{CancelHandle, Waker};
+pub use operator::Teller;
 pub use session::{Progress, Session};

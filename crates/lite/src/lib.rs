@@ -54,6 +54,8 @@ mod guard;
 
 mod limits;
 
+mod place;
+
 mod interrupt;
 
 mod cache;
@@ -68,7 +70,9 @@ mod front;
 
 pub use connection::{Connection, Database, Prepared, Split};
 pub use error::{Error, Interruption};
-pub use front::{Backend, CancelHandle, ConnectionView, Pool, PoolView, Progress, Session, Waker};
+pub use front::{
+    Backend, CancelHandle, ConnectionView, Pool, PoolView, Progress, Session, Teller, Waker,
+};
 pub use interrupt::{Interrupter, Job};
 pub use limits::Limits;
 pub use options::{Admit, CacheOptions, OpenOptions, Synchronous};

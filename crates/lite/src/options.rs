@@ -12,7 +12,7 @@ pub struct OpenOptions {
     /// Whether the file can be read only.
     pub read_only: bool,
     /// How many bytes of the file are read as memory, without a system call; 0 for none. A disk that fails while such a
-    /// byte is read ends the process.
+    /// byte is read ends the process, and so does another program that makes the file shorter.
     pub mmap_size: usize,
     /// Which statements are kept.
     pub cache: CacheOptions,
@@ -57,7 +57,7 @@ impl Default for OpenOptions {
             busy_timeout: Duration::from_secs(5),
             synchronous: Synchronous::default(),
             read_only: false,
-            mmap_size: 256 * 1024 * 1024,
+            mmap_size: 0,
             cache: CacheOptions::default(),
         }
     }

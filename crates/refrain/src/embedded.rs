@@ -32,8 +32,15 @@ const NAMELESS: &str = "refrain";
 /// served by.
 #[derive(Default)]
 pub(crate) struct Files {
+    served: Mutex<Known>,
+}
+
+#[derive(Default)]
+struct Known {
     /// By their true places.
-    served: Mutex<HashMap<PathBuf, Served>>,
+    files: HashMap<PathBuf, Served>,
+    /// The true places of names that were served once: what is gone by now is not made again.
+    places: HashMap<PathBuf, PathBuf>,
 }
 
 struct Served {
@@ -61,8 +68,13 @@ impl Files {
     /// # Errors
     /// Why it cannot be opened.
     pub(crate) fn open(&self, file: &Arc<Sqlite>, core: Core) -> Result<Arc<Pool>, String> {
-        let mut served = self.served();
-        let served = match served.entry(place(file)?) {
+        let mut known = self.served();
+        let Known { files, places } = &mut *known;
+        let place = match places.entry(file.path.clone()) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert(place(file)?),
+        };
+        let served = match files.entry(place.clone()) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(new) => new.insert(serve(file)?),
         };
@@ -72,7 +84,7 @@ impl Files {
     /// All pools of all files, as they are now.
     pub(crate) fn pools(&self) -> Vec<PoolOf> {
         let served = self.served();
-        let opened = served.values().flat_map(|served| &served.pools);
+        let opened = served.files.values().flat_map(|served| &served.pools);
         let look = |Opened { file, core, pool }: &Opened| PoolOf {
             path: file.path.display().to_string(),
             core: *core,
@@ -83,7 +95,7 @@ impl Files {
         found
     }
 
-    fn served(&self) -> MutexGuard<'_, HashMap<PathBuf, Served>> {
+    fn served(&self) -> MutexGuard<'_, Known> {
         self.served.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -105,7 +117,7 @@ impl Served {
 
 impl fmt::Debug for Files {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.served().keys()).finish()
+        f.debug_list().entries(self.served().files.keys()).finish()
     }
 }
 
@@ -131,7 +143,12 @@ fn database(file: &Sqlite) -> Database {
 
 fn serve(file: &Sqlite) -> Result<Served, String> {
     try_open(file)?;
-    let backend = Backend::new(NAMELESS, file.readers.into()).map_err(|error| error.to_string())?;
+    let path = file.path.display().to_string();
+    let teller = move |sqlstate: &'static str, words: &str| {
+        tracing::error!(cause = "sqlite", path = &*path, sqlstate, "{words}");
+    };
+    let backend = Backend::telling(NAMELESS, file.readers.into(), Arc::new(teller));
+    let backend = backend.map_err(|error| error.to_string())?;
     Ok(Served { backend, pools: Vec::new() })
 }
 

@@ -124,6 +124,22 @@ impl Handle {
         self.check(code).map(|()| (frames, copied))
     }
 
+    /// Whether the name of the file leads elsewhere by now, or nowhere.
+    pub(crate) fn has_moved(&self) -> bool {
+        let mut moved: c_int = 0;
+        // SAFETY: a null name means the main database; the operation writes one integer. A database in memory has no
+        // file and refuses, and leaves the integer as it is.
+        unsafe {
+            sqlite::sqlite3_file_control(
+                self.raw(),
+                ptr::null(),
+                sqlite::SQLITE_FCNTL_HAS_MOVED,
+                (&raw mut moved).cast(),
+            )
+        };
+        moved != 0
+    }
+
     /// Closes the file, after all statements.
     pub(crate) fn close(self) -> Result<(), Error> {
         self.connection.close().map_err(|(_, error)| error.into())

@@ -6,22 +6,29 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use crate::connection::{Connection, Database};
-use crate::error::Error;
 use crate::front::control::{CancelHandle, Control, Waker};
+use crate::front::failure::Failure;
 use crate::front::functions;
+use crate::front::operator::{Operator, Teller};
 use crate::front::queue::Queue;
 use crate::front::rest::Rest;
 use crate::front::settings::VERSION;
 use crate::front::threads::{Lane, Threads};
 use crate::front::turn::Turn;
+use crate::front::watch::{self, Look, Watch};
 use crate::stats::{CacheStats, StatementStats};
 
 /// Connections that a pool keeps without work for them.
 const IDLE_MAX: usize = 16;
 
+/// How often it is tried to empty the log of a file that is gone.
+const RESCUE_EVERY: Duration = Duration::from_millis(200);
+
 /// A database file that is served in this process. There must be one a file: it has the line of those who write.
 pub struct Backend {
     name: String,
+    operator: Operator,
+    pub(crate) watch: Watch,
     pub(crate) queue: Arc<Queue>,
     pub(crate) threads: Threads,
     sessions: Mutex<HashMap<u32, Member>>,
@@ -41,8 +48,18 @@ impl Backend {
     /// # Errors
     /// The system gives no threads.
     pub fn new(name: &str, readers: usize) -> std::io::Result<Arc<Self>> {
+        Self::telling(name, readers, Arc::new(|_, _| {}))
+    }
+
+    /// The same; `teller` is called, from any thread, with what an operator should know.
+    ///
+    /// # Errors
+    /// The system gives no threads.
+    pub fn telling(name: &str, readers: usize, teller: Teller) -> std::io::Result<Arc<Self>> {
         Ok(Arc::new(Self {
             name: name.to_owned(),
+            operator: Operator::new(teller),
+            watch: Watch::new(),
             queue: Arc::default(),
             threads: Threads::start(readers)?,
             sessions: Mutex::default(),
@@ -182,17 +199,104 @@ impl Pool {
     }
 
     /// The connection that was given back last, or a new one.
-    pub(crate) fn take(&self) -> Result<Box<Connection>, Error> {
+    pub(crate) fn take(self: &Arc<Self>) -> Result<Box<Connection>, Failure> {
         let idle = self.idle().pop();
-        match idle {
-            Some(connection) => Ok(connection),
-            None => {
-                let connection = Box::new(self.database.connect()?);
-                functions::define(&connection)?;
-                self.books().open.insert(connection.number(), CacheStats::default());
-                Ok(connection)
+        let connection = match idle {
+            Some(connection) => connection,
+            None => Box::new(self.connect()?),
+        };
+        if self.backend.watch.is_due()
+            && let Err(gone) = self.check(&connection)
+        {
+            self.put(connection);
+            return Err(gone);
+        }
+        Ok(connection)
+    }
+
+    /// Opens a connection. A file that was served already is not made again, and another in its place is not opened.
+    fn connect(self: &Arc<Self>) -> Result<Connection, Failure> {
+        let connection = self.open()?;
+        functions::define(&connection).map_err(|error| Failure::of_sqlite(&error, b""))?;
+        self.books().open.insert(connection.number(), CacheStats::default());
+        Ok(connection)
+    }
+
+    fn open(self: &Arc<Self>) -> Result<Connection, Failure> {
+        let (watch, path) = (&self.backend.watch, self.database.path());
+        if !watch.leads_there(path) {
+            if watch.lose() {
+                self.lost();
+            }
+            return Err(watch::gone(path));
+        }
+        let opened = match watch.is_new() {
+            true => self.database.connect(),
+            false => self.database.connect_again(),
+        };
+        let connection = opened.map_err(|error| Failure::of_sqlite(&error, b""))?;
+        watch.opened(path);
+        Ok(connection)
+    }
+
+    /// Checks that the file is in its place.
+    ///
+    /// # Errors
+    /// 58P01: it is not.
+    pub(crate) fn check(self: &Arc<Self>, connection: &Connection) -> Result<(), Failure> {
+        let path = self.database.path();
+        match self.backend.watch.look(connection) {
+            Look::Here => return Ok(()),
+            Look::Lost => self.lost(),
+            Look::Gone => {}
+            Look::Back => {
+                self.backend.operator.tell("58P01", "the file is in its place again");
+                return Ok(());
             }
         }
+        Err(watch::gone(path))
+    }
+
+    /// The same behind a commit.
+    ///
+    /// # Errors
+    /// 58030: what was committed is not in the file that is there.
+    pub(crate) fn check_commit(self: &Arc<Self>, connection: &Connection) -> Result<(), Failure> {
+        self.check(connection).map_err(|_| watch::committed_to_nothing(self.database.path()))
+    }
+
+    /// The file is gone: says so, and has the log emptied into the file it belongs to.
+    fn lost(self: &Arc<Self>) {
+        let words = "the file was moved, replaced or deleted: it is not served until it is back";
+        self.backend.operator.tell("58P01", words);
+        self.rescue_at(Instant::now());
+    }
+
+    fn rescue_at(self: &Arc<Self>, moment: Instant) {
+        let pool = Arc::downgrade(self);
+        let rescue = move || {
+            let Some(pool) = pool.upgrade() else { return };
+            let threads = pool.backend.clone();
+            threads.threads.send(Lane::Read, Box::new(move || pool.rescue()));
+        };
+        self.backend.threads.wake_at(moment, Arc::new(rescue));
+    }
+
+    fn rescue(self: &Arc<Self>) {
+        let idle = self.idle().pop();
+        let emptied = idle.is_some_and(|connection| {
+            let emptied = connection.empty_wal();
+            self.put(connection);
+            emptied.is_ok()
+        });
+        if !emptied && self.backend.watch.is_gone() {
+            self.rescue_at(Instant::now() + RESCUE_EVERY);
+        }
+    }
+
+    /// A client is told of an error, and the operator if it is theirs as well.
+    pub(crate) fn failed(&self, failure: &Failure) {
+        self.backend.operator.hears_of(failure, Instant::now());
     }
 
     /// Takes a connection back, with no transaction and no run on it.
@@ -213,8 +317,8 @@ impl Pool {
     }
 
     /// A session reads on the core's loop, and no transaction of its own is open.
-    pub(crate) fn reads(&self) {
-        self.turn().reads(|| self.database.connect());
+    pub(crate) fn reads(self: &Arc<Self>) {
+        self.turn().reads(|| self.open());
     }
 
     /// The turn of the core's loop is over: nothing reads there until the next. Whoever runs sessions in turns, each

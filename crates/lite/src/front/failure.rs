@@ -30,6 +30,9 @@ pub(crate) mod state {
     pub(crate) const NO_OBJECT: &str = "42704";
     pub(crate) const LOCK_NOT_AVAILABLE: &str = "55P03";
     pub(crate) const CANCELLED: &str = "57014";
+    pub(crate) const IO_ERROR: &str = "58030";
+    pub(crate) const CORRUPT: &str = "XX001";
+    pub(crate) const UNDEFINED_FILE: &str = "58P01";
 }
 
 /// What a statement is told whose time is over; a function that waits says it itself.
@@ -84,7 +87,12 @@ impl Failure {
             Some(_) => "canceling statement due to user request".into(),
             None => Cow::Owned(error.message.clone()),
         };
-        let failure = Self::new(error.sqlstate(), message);
+        let mut failure = Self::new(error.sqlstate(), message);
+        if failure.sqlstate == state::CORRUPT {
+            failure = failure.hint(
+                "a page is damaged, or another program changed the file: restore it from a backup",
+            );
+        }
         error.offset.map_or(failure.clone(), |offset| failure.at(text, offset))
     }
 
@@ -128,6 +136,12 @@ impl Failure {
             }
             out.push(0);
         });
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::of_sqlite(&error, b"")
     }
 }
 

@@ -138,7 +138,7 @@ impl Machine {
     }
 
     /// Where its connections come from.
-    pub(crate) fn pool(&self) -> &Pool {
+    pub(crate) fn pool(&self) -> &Arc<Pool> {
         &self.pool
     }
 
@@ -229,6 +229,7 @@ impl Machine {
 
     /// An error: of a simple query, which ends with it, or of an extended message.
     fn failed(&mut self, failure: &Failure, out: &mut Vec<u8>) {
+        self.pool.failed(failure);
         failure.write(out, "ERROR");
         self.rows = None;
         self.copy = None;
@@ -258,11 +259,28 @@ impl Machine {
         self.skipping = false;
         self.let_go();
         if let Err(failure) = self.end_implicit() {
+            self.pool.failed(&failure);
             failure.write(out, "ERROR");
             self.end_failed();
         }
         self.ready(out);
         Ok(())
+    }
+
+    /// Commits what is open; says whether it was kept. What was written must have gone to the file that is served.
+    ///
+    /// # Errors
+    /// What SQLite has against it, or the file is gone; the transaction is over then.
+    fn commit_open(&mut self) -> Result<bool, Failure> {
+        let connection = self.connection.as_deref();
+        let writer = connection.filter(|_| self.permit.is_some() && self.transaction.is_open());
+        if let Some(Err(gone)) = writer.map(|writer| self.pool.check(writer)) {
+            self.transaction.rollback(connection);
+            return Err(gone);
+        }
+        let kept = self.transaction.commit(connection)?;
+        writer.filter(|_| kept).map_or(Ok(()), |writer| self.pool.check_commit(writer))?;
+        Ok(kept)
     }
 
     /// Ends what is not between BEGIN and COMMIT.
@@ -274,11 +292,11 @@ impl Machine {
         if let Some(connection) = &self.connection {
             connection.discard_parked();
         }
-        let committed = self.transaction.commit(self.connection.as_deref());
+        let committed = self.commit_open();
         self.context.settings().transaction_ended(committed.is_ok());
         self.context.forget_now();
         self.settle();
-        committed.map(drop).map_err(|error| Failure::of_sqlite(&error, b""))
+        committed.map(drop)
     }
 
     /// Gives back what is not needed outside of a transaction.
@@ -340,7 +358,7 @@ impl Machine {
         if let Some(connection) = self.connection.take() {
             return Ok(connection);
         }
-        let connection = self.pool.take().map_err(|error| Failure::of_sqlite(&error, b""))?;
+        let connection = self.pool.take()?;
         self.context.control.works_on(Some(connection.interrupter()));
         Ok(connection)
     }

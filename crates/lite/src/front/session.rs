@@ -203,27 +203,33 @@ impl Session {
         patience: Patience,
         out: &mut Vec<u8>,
     ) -> Progress {
-        let ends = if self.control.take_cancelled() {
-            let message = "canceling statement due to user request";
-            Some(Failure::new(state::CANCELLED, message))
-        } else {
-            (Instant::now() >= patience.until).then(|| patience.ends.clone())
-        };
-        if let Some(failure) = ends {
-            drop(ticket);
-            machine.refused = Some(failure);
-            return self.run_input(machine, out);
-        }
-        match ticket.redeem() {
+        let ticket = match ticket.redeem() {
             Ok(permit) => {
                 machine.permit = Some(permit);
-                self.send_away(machine)
+                return self.send_away(machine);
             }
-            Err(ticket) => {
+            Err(ticket) => ticket,
+        };
+        match self.gives_up(&patience) {
+            Some(failure) => {
+                drop(ticket);
+                machine.refused = Some(failure);
+                self.run_input(machine, out)
+            }
+            None => {
                 self.stage = Stage::InLine(machine, ticket, patience);
                 Progress::Waiting
             }
         }
+    }
+
+    /// Why a session that waits is not to wait any longer.
+    fn gives_up(&self, patience: &Patience) -> Option<Failure> {
+        if self.control.take_cancelled() {
+            let message = "canceling statement due to user request";
+            return Some(Failure::new(state::CANCELLED, message));
+        }
+        (Instant::now() >= patience.until).then(|| patience.ends.clone())
     }
 
     /// Has a thread go on with the input.

@@ -40,7 +40,10 @@ struct Keeper {
 
 impl Turn {
     /// Somebody reads.
-    pub(super) fn reads(&mut self, connect: impl FnOnce() -> Result<Connection, Error>) {
+    pub(super) fn reads<E: From<Error>>(
+        &mut self,
+        connect: impl FnOnce() -> Result<Connection, E>,
+    ) {
         self.reads = match self.reads {
             Reads::Unknown => return,
             Reads::None => Reads::One,
@@ -61,7 +64,10 @@ impl Turn {
         }
     }
 
-    fn hold(&mut self, connect: impl FnOnce() -> Result<Connection, Error>) -> Result<(), Error> {
+    fn hold<E: From<Error>>(
+        &mut self,
+        connect: impl FnOnce() -> Result<Connection, E>,
+    ) -> Result<(), E> {
         if self.keeper.is_none() {
             let connection = connect()?;
             let options = CacheOptions { size: 1, admit: Admit::Always, max_sql: TEXT.len() };

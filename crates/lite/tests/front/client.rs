@@ -52,6 +52,15 @@ impl Drop for Place {
     }
 }
 
+/// Waits until something is so.
+pub(crate) fn eventually(what: &str, mut is: impl FnMut() -> bool) {
+    let begun = std::time::Instant::now();
+    while !is() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
 /// A client and its session.
 pub(crate) struct Client {
     pub(crate) session: Session,

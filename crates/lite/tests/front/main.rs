@@ -6,6 +6,7 @@ mod client;
 mod compiles;
 mod killed;
 mod messages;
+mod moved;
 mod pieces;
 mod rest;
 mod transactions;

@@ -34,7 +34,8 @@ fn what_was_written_is_copied_into_the_file() {
     // Once a reader has left whose snapshot is older, too.
     let mut reader = place.client();
     reader.query("BEGIN; SELECT * FROM t");
-    client.query("BEGIN; INSERT INTO t VALUES (2); COMMIT");
+    let written = client.query("BEGIN; INSERT INTO t VALUES (2); COMMIT");
+    assert_eq!(written, ["BEGIN", "INSERT 0 1", "COMMIT", "ready I"]);
     reader.query("COMMIT");
     wait_until_copied(&place);
     assert_eq!(client.query("SELECT count(*) AS n FROM t")[1], "row 2");

@@ -238,3 +238,42 @@ fn bulk_writes_end_and_who_leaves_amid_one_lets_others_write() {
     assert_eq!(other.ready().words(), "C(INSERT 0 1) Z(I)");
     assert_eq!(other.value("select count(*) from bulk"), "20001");
 }
+
+#[test]
+fn a_file_that_is_gone_is_not_made_again_and_is_told_in_the_log() {
+    let folder = Folder::new("gone");
+    let path = folder.path().join("it.db");
+    let proxy = Config::embedded().server("path", &format!("{path:?}")).start();
+    monsters(&proxy);
+    fs::remove_file(&path).unwrap();
+    let mut session = proxy.open("app");
+    assert_eq!(session.query("insert into monster (name) values ('ghost')").code(), "58P01");
+    assert_eq!(proxy.open("other").query("select count(*) from monster").code(), "58P01");
+    assert!(!path.exists(), "no file is made in its place");
+    eventually("the log says so", || {
+        let log = proxy.log();
+        log.contains("moved, replaced or deleted") && log.contains("it.db")
+    });
+    assert_eq!(session.query("select 1").code(), "58P01");
+}
+
+#[test]
+fn a_damaged_page_is_told_in_the_log() {
+    let folder = Folder::new("damaged");
+    let path = folder.path().join("it.db");
+    let proxy = Config::embedded().server("path", &format!("{path:?}")).start();
+    let mut session = proxy.open("app");
+    session.run("create table t (word text)");
+    session.run(
+        "with recursive n(i) as (select 1 union all select i + 1 from n where i < 20000) \
+         insert into t select printf('%01000d', i) from n",
+    );
+    eventually("it is in the file", || {
+        fs::metadata(&path).is_ok_and(|file| file.len() > 20_000_000)
+    });
+    let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
+    file.set_len(8192).unwrap();
+    assert_eq!(session.query("select sum(length(word)) from t").code(), "XX001");
+    eventually("the log says so", || proxy.log().contains("sqlstate=XX001"));
+    assert_eq!(session.query("select 1").words(), "T D(1) C(SELECT 1) Z(I)");
+}

@@ -116,12 +116,12 @@ impl Machine {
         if self.permit.is_some() && self.place == Place::Loop {
             return Err(Stop::Needs(super::Need::Writer));
         }
-        let committed = self.transaction.commit(self.connection.as_deref());
+        let committed = self.commit_open();
         self.ended(matches!(committed, Ok(true)), chain);
         match committed {
             Ok(true) => Ok("COMMIT"),
             Ok(false) => Ok("ROLLBACK"),
-            Err(error) => Err(Failure::of_sqlite(&error, b"").into()),
+            Err(failure) => Err(failure.into()),
         }
     }
 

@@ -204,6 +204,9 @@ impl Machine {
         out: &mut Vec<u8>,
     ) -> Outcome {
         let Progress { plan, shape, sent, .. } = progress;
+        if plan.writes {
+            self.wrote(connection, shape)?;
+        }
         let changes = if shape.columns.is_empty() { connection.changes() } else { *sent };
         match &plan.whose {
             Whose::Copy(_) => {
@@ -218,9 +221,6 @@ impl Machine {
             }
             Whose::Query => shape.tag.write(out, *sent, changes),
         }
-        if plan.writes {
-            self.wrote(connection, shape);
-        }
         if let Whose::Query | Whose::Copy(_) = plan.whose
             && let Some(simple) = &mut self.simple
         {
@@ -230,13 +230,16 @@ impl Machine {
     }
 
     /// A statement that writes has run: the right to write goes on unless a transaction holds it.
-    fn wrote(&mut self, connection: &Connection, shape: &Shape) {
+    fn wrote(&mut self, connection: &Connection, shape: &Shape) -> Outcome {
         if !self.transaction.is_open() {
+            let written = self.pool.check_commit(connection);
             self.stop_writing();
+            written?;
         }
         if matches!(shape.tag, Tag::Plain(_)) {
             self.owns = has_temporary(connection);
         }
+        Ok(())
     }
 }
 

@@ -99,6 +99,7 @@ impl Machine {
             return Err(Stop::Needs(super::Need::Writer));
         }
         if let Err(failure) = self.end_implicit() {
+            self.pool.failed(&failure);
             failure.write(out, "ERROR");
             self.end_failed();
         }
@@ -134,6 +135,7 @@ impl Machine {
     pub(super) fn open(&mut self, connection: &Connection, writes: bool, last: bool) -> Outcome {
         if writes {
             self.may_write()?;
+            self.pool.check(connection)?;
         }
         let block = self.transaction.is_block();
         if block || (writes && !last) {

@@ -1,0 +1,124 @@
+//! A file that another program moves, replaces, deletes or makes shorter while it is served.
+
+use std::fs;
+use std::path::PathBuf;
+
+use crate::client::{Client, Place};
+
+/// A name beside a database's own.
+fn beside(place: &Place, end: &str) -> PathBuf {
+    format!("{}{end}", place.path.display()).into()
+}
+
+/// A served file with a table and a row in it.
+fn served() -> (Place, Client) {
+    let place = Place::new();
+    let mut client = place.client();
+    client.query("CREATE TABLE t (id INTEGER PRIMARY KEY, word TEXT)");
+    assert_eq!(client.query("INSERT INTO t VALUES (1, 'kept')"), ["INSERT 0 1", "ready I"]);
+    (place, client)
+}
+
+/// What a file holds, asked for without the server.
+fn words(path: &PathBuf) -> Vec<String> {
+    let other = rusqlite::Connection::open(path).unwrap();
+    assert_eq!(
+        other.query_row("PRAGMA integrity_check", [], |row| row.get::<_, String>(0)).unwrap(),
+        "ok"
+    );
+    let mut all = other.prepare("SELECT word FROM t ORDER BY id").unwrap();
+    all.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+}
+
+const GONE: [&str; 2] = ["error 58P01", "ready I"];
+
+#[test]
+fn a_file_that_was_moved_takes_no_commit_and_is_served_again_when_it_is_back() {
+    let (place, mut client) = served();
+    let away = beside(&place, "-away");
+    fs::rename(&place.path, &away).unwrap();
+    assert_eq!(client.query("INSERT INTO t VALUES (2, 'lost')"), GONE);
+    assert_eq!(place.client().query("INSERT INTO t VALUES (2, 'lost')"), GONE);
+    assert_eq!(client.query("SELECT word FROM t"), GONE);
+    assert!(!place.path.exists(), "no file is made in its place");
+    fs::rename(&away, &place.path).unwrap();
+    assert_eq!(client.query("INSERT INTO t VALUES (2, 'back')"), ["INSERT 0 1", "ready I"]);
+    assert_eq!(client.query("SELECT word FROM t")[1..3], ["row kept", "row back"]);
+}
+
+#[test]
+fn a_file_that_is_deleted_amid_a_transaction_ends_it() {
+    let (place, mut client) = served();
+    client.query("BEGIN; INSERT INTO t VALUES (2, 'lost')");
+    fs::remove_file(&place.path).unwrap();
+    assert_eq!(client.query("COMMIT"), GONE);
+    assert_eq!(client.query("SELECT word FROM t"), GONE);
+    assert!(!place.path.exists(), "no file is made in its place");
+}
+
+#[test]
+fn a_log_that_is_deleted_takes_no_commit() {
+    let (place, mut client) = served();
+    fs::remove_file(beside(&place, "-wal")).unwrap();
+    assert_eq!(client.query("INSERT INTO t VALUES (2, 'lost')"), GONE);
+}
+
+#[test]
+fn a_backup_that_was_put_in_its_place_stays_as_it_is() {
+    let (place, mut client) = served();
+    let backup = beside(&place, "-backup");
+    {
+        let other = rusqlite::Connection::open(&place.path).unwrap();
+        other.execute("VACUUM INTO ?1", [backup.to_str().unwrap()]).unwrap();
+    }
+    for id in 2..200 {
+        client.query(&format!("INSERT INTO t VALUES ({id}, 'later')"));
+    }
+    fs::rename(&backup, &place.path).unwrap();
+    assert_eq!(client.query("INSERT INTO t VALUES (1000, 'lost')"), GONE);
+    assert_eq!(place.client().query("SELECT word FROM t"), GONE);
+    let path = place.path.clone();
+    let emptied = || fs::metadata(beside(&place, "-wal")).is_ok_and(|wal| wal.len() == 0);
+    crate::client::eventually("what was written goes to the file it was written for", emptied);
+    assert_eq!(words(&path), ["kept"]);
+}
+
+#[test]
+fn a_file_that_was_made_shorter_ends_its_own_statements_and_nothing_else() {
+    let (place, mut client) = served();
+    let filler = "x".repeat(1000);
+    client.query(&format!(
+        "WITH RECURSIVE n(i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < 20000) \
+         INSERT INTO t SELECT i, '{filler}' FROM n"
+    ));
+    rusqlite::Connection::open(&place.path)
+        .unwrap()
+        .query_row("PRAGMA wal_checkpoint", [], |_| Ok(()))
+        .unwrap();
+    let file = fs::OpenOptions::new().write(true).open(&place.path).unwrap();
+    file.set_len(8192).unwrap();
+    let answers = client.query("SELECT sum(length(word)) FROM t");
+    assert_eq!(answers[answers.len() - 2..], ["error XX001", "ready I"]);
+    let (_other, mut other) = served();
+    assert_eq!(other.query("SELECT word FROM t")[1], "row kept");
+}
+
+#[test]
+fn another_program_that_comes_and_goes_takes_nothing_away() {
+    let place = Place::new();
+    let mut client = place.client();
+    let comes_and_goes = |sql: &str| {
+        let other = rusqlite::Connection::open(&place.path).unwrap();
+        other.execute_batch(sql).unwrap();
+    };
+    assert_eq!(client.query("SELECT 1")[1], "row 1");
+    comes_and_goes("PRAGMA journal_mode = WAL; CREATE TABLE t (id INTEGER)");
+    for number in 0..20 {
+        let mut client = place.client();
+        comes_and_goes("INSERT INTO t VALUES (0)");
+        let write = format!("BEGIN; SELECT 1 AS a; INSERT INTO t VALUES ({number}); COMMIT");
+        assert_eq!(client.query(&write).last().unwrap(), "ready I");
+        comes_and_goes("PRAGMA wal_checkpoint(TRUNCATE)");
+        assert_eq!(client.query("INSERT INTO t VALUES (1)")[0], "INSERT 0 1");
+    }
+}
