@@ -9,6 +9,7 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
+use crate::evidence::Outcome;
 use crate::names::Name;
 use crate::time::Now;
 
@@ -70,11 +71,12 @@ impl Calls {
         (self.code, self.since) = (code, now);
     }
 
-    /// A session was looked at behind these calls, each with whether it has run. Of several, nobody knows which has left
-    /// what was found; nothing is learned of one that did not run.
-    pub(crate) fn found(&mut self, calls: &[(u64, bool)], anything: bool) {
+    /// A session was looked at behind these calls, each with what became of it. Of several, nobody knows which has left
+    /// what was found; nothing is learned of one that did not run. `code` says whether there are functions of users' at all.
+    pub(crate) fn found(&mut self, calls: &[(u64, Outcome)], code: bool, anything: bool) {
         let loud = anything && calls.len() == 1;
-        for (calls, _) in calls.iter().filter(|(_, ran)| anything || *ran) {
+        let most = if code { Outcome::Ran } else { Outcome::Empty };
+        for (calls, _) in calls.iter().filter(|(_, outcome)| anything || *outcome <= most) {
             if self.known.len() >= KEPT_MAX {
                 self.known.clear();
             }
@@ -120,19 +122,20 @@ impl Hasher for AsItIs {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use Outcome::{Empty, Ran, Vain};
 
     #[test]
     fn what_leaves_nothing_is_asked_about_three_times() {
         let mut calls = Calls::default();
         for _ in 0..3 {
             assert_eq!(calls.repute(7, 0, Now(1)), Repute::Unknown);
-            calls.found(&[(7, true)], false);
+            calls.found(&[(7, Ran)], true, false);
         }
         assert_eq!(calls.repute(7, 0, Now(1)), Repute::Harmless);
         assert_eq!(calls.repute(8, 0, Now(1)), Repute::Unknown);
         // Now and then once more.
         assert_eq!(calls.repute(7, 0, Now(MEMORY_US + 2)), Repute::Unknown);
-        calls.found(&[(7, true)], false);
+        calls.found(&[(7, Ran)], true, false);
         assert_eq!(calls.repute(7, 0, Now(MEMORY_US + 3)), Repute::Harmless);
         // Other code under the same name.
         assert_eq!(calls.repute(7, 1, Now(MEMORY_US + 4)), Repute::Unknown);
@@ -141,25 +144,28 @@ mod tests {
     #[test]
     fn what_leaves_something_is_never_harmless() {
         let mut calls = Calls::default();
-        calls.found(&[(7, true)], true);
+        calls.found(&[(7, Ran)], true, true);
         assert_eq!(calls.repute(7, 0, Now(1)), Repute::Loud);
-        calls.found(&[(7, true)], false);
+        calls.found(&[(7, Ran)], true, false);
         assert_eq!(calls.repute(7, 0, Now(1)), Repute::Loud, "it may do so again");
     }
 
     #[test]
     fn of_several_nobody_knows_which_it_was() {
         let mut calls = Calls::default();
-        calls.found(&[(7, true), (8, true)], true);
+        calls.found(&[(7, Ran), (8, Ran)], true, true);
         assert_eq!(calls.repute(7, 0, Now(1)), Repute::Unknown);
     }
 
     #[test]
     fn of_what_did_not_run_nothing_is_learned() {
         let mut calls = Calls::default();
-        (0..9).for_each(|_| calls.found(&[(7, false)], false));
+        (0..9).for_each(|_| calls.found(&[(7, Vain)], false, false));
+        (0..9).for_each(|_| calls.found(&[(7, Empty)], true, false));
         assert_eq!(calls.repute(7, 0, Now(1)), Repute::Unknown);
-        calls.found(&[(7, false)], true);
+        (0..3).for_each(|_| calls.found(&[(8, Empty)], false, false));
+        assert_eq!(calls.repute(8, 0, Now(1)), Repute::Harmless, "there is nothing to call");
+        calls.found(&[(7, Vain)], true, true);
         assert_eq!(
             calls.repute(7, 0, Now(1)),
             Repute::Loud,

@@ -153,6 +153,8 @@ pub(crate) struct Suspicion {
     pub(crate) prepared: u64,
     /// What was found.
     pub(crate) found: Pins,
+    /// Whether the database has functions of users'.
+    pub(crate) code: bool,
     /// Names of parameters that were found in the texts of functions.
     pub(crate) parameters: Vec<Name>,
 }

@@ -7,7 +7,7 @@ use refrain_sql::{Tag, Traits};
 use refrain_wire::back as read;
 
 use crate::client::Pins;
-use crate::evidence;
+use crate::evidence::{self, Outcome};
 use crate::ledger::{Entry, Seq};
 use crate::talk::Talk;
 
@@ -17,7 +17,7 @@ impl Talk<'_> {
     pub(crate) fn completed(&mut self, entry: &Entry, seq: Seq, body: &[u8]) {
         let tag = refrain_sql::tag(read::command_tag(body));
         let evidence = &mut self.client.suspicion.evidence;
-        evidence.completed(seq, || evidence::has_run(read::command_tag(body)));
+        evidence.completed(seq, || evidence::outcome(read::command_tag(body)));
         if tag == Tag::Ddl && refrain_sql::changes_code(read::command_tag(body)) {
             self.pool().shared.change_code();
         }
@@ -25,6 +25,14 @@ impl Talk<'_> {
         if !(plain && entry.traits.is_empty()) && entry.fate.is_for_client() {
             self.completed_specially(tag, entry.traits);
         }
+    }
+
+    /// A function has answered.
+    pub(crate) fn function_called(&mut self, seq: Seq, body: &[u8]) {
+        // PostgreSQL does not call a strict function for a null, and answers null.
+        let null = body.first_chunk() == Some(&[0xff; 4]);
+        let outcome = if null { Outcome::Vain } else { Outcome::Ran };
+        self.client.suspicion.evidence.completed(seq, || outcome);
     }
 
     pub(crate) fn completed_specially(&mut self, tag: Tag, traits: Traits) {

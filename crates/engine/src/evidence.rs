@@ -2,8 +2,9 @@
 //!
 //! A text that was sent need not have run what it names. A portal may be bound and not executed, or executed for its first
 //! rows only; a command may find no row to call anything for; what ran may be rolled back, and what it left with it. So
-//! the calls of a text are noted with the entries of the ledger that it made, and count once a command of these has
-//! completed with rows, or with a tag that has no count. An error or a rollback takes that from all of them.
+//! the calls of a text are noted with the entries of the ledger that it made, and count once its commands have
+//! completed with rows, or with tags that have no count. An error or a rollback takes that from all of them. Where there is
+//! no code of users' in the whole database, a command without rows has left as little as any.
 //!
 //! What a tag cannot say: whether a function was called for each row that came, since CASE, AND, OR and COALESCE may have
 //! left it out, and PostgreSQL does not call a strict function for a null.
@@ -16,14 +17,14 @@ use crate::owed::Seq;
 /// Calls and portals of one transaction that are told apart.
 const CALLS_MAX: usize = 64;
 
-/// What became of the calls of a text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Outcome {
-    /// Nothing yet.
-    Open,
-    /// Its commands have run.
+/// What became of the calls of a text, the worst last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Outcome {
+    /// All its commands have run.
     Ran,
-    /// One has not, or was taken back.
+    /// One has found no rows.
+    Empty,
+    /// None has completed, one was merely explained, or they were taken back.
     Vain,
 }
 
@@ -33,7 +34,7 @@ struct Called {
     calls: u64,
     /// What was sent for it.
     entries: Range<Seq>,
-    outcome: Outcome,
+    outcome: Option<Outcome>,
 }
 
 /// What one client has called in its transaction.
@@ -74,9 +75,9 @@ impl Evidence {
     /// A text was sent as these ledger entries, and makes these calls.
     pub(crate) fn send(&mut self, calls: Option<u64>, entries: Range<Seq>) {
         let Some(calls) = calls.filter(|_| self.called.len() < CALLS_MAX) else { return };
-        let known = |called: &Called| called.calls == calls && called.outcome == Outcome::Ran;
+        let known = |called: &Called| called.calls == calls && called.outcome == Some(Outcome::Ran);
         if !self.called.iter().any(known) {
-            self.called.push(Called { calls, entries, outcome: Outcome::Open });
+            self.called.push(Called { calls, entries, outcome: None });
         }
     }
 
@@ -87,13 +88,12 @@ impl Evidence {
         }
     }
 
-    /// A command of this entry has completed; `ran` says whether it has called what it names.
+    /// A command of this entry has completed.
     #[inline]
-    pub(crate) fn completed(&mut self, seq: Seq, ran: impl Fn() -> bool) {
+    pub(crate) fn completed(&mut self, seq: Seq, outcome: impl Fn() -> Outcome) {
         for called in &mut self.called {
             if called.entries.contains(&seq) {
-                let vain = called.outcome == Outcome::Vain || !ran();
-                called.outcome = if vain { Outcome::Vain } else { Outcome::Ran };
+                called.outcome = called.outcome.max(Some(outcome()));
             }
         }
     }
@@ -101,18 +101,18 @@ impl Evidence {
     /// What ran was taken back, or failed.
     #[inline]
     pub(crate) fn undo(&mut self) {
-        self.called.iter_mut().for_each(|called| called.outcome = Outcome::Vain);
+        self.called.iter_mut().for_each(|called| called.outcome = Some(Outcome::Vain));
     }
 
-    /// Takes out all calls that may have left something, each once, and whether it has run.
-    pub(crate) fn take(&mut self) -> Vec<(u64, bool)> {
+    /// Takes out all calls that may have left something, each once, with the best that became of it.
+    pub(crate) fn take(&mut self) -> Vec<(u64, Outcome)> {
         self.bound.clear();
-        let mut calls: Vec<(u64, bool)> = Vec::new();
+        let mut calls: Vec<(u64, Outcome)> = Vec::new();
         for called in self.called.drain(..) {
-            let ran = called.outcome == Outcome::Ran;
+            let outcome = called.outcome.unwrap_or(Outcome::Vain);
             match calls.iter_mut().find(|(calls, _)| *calls == called.calls) {
-                Some((_, known)) => *known |= ran,
-                None => calls.push((called.calls, ran)),
+                Some((_, known)) => *known = outcome.min(*known),
+                None => calls.push((called.calls, outcome)),
             }
         }
         calls
@@ -121,22 +121,29 @@ impl Evidence {
 
 /// Whether a command that ended with this tag has called what its text names: it was not merely explained, and there were
 /// rows to call it for.
-pub(crate) fn has_run(tag: &[u8]) -> bool {
-    tag != b"EXPLAIN" && tag.rsplit(|byte| *byte == b' ').next() != Some(b"0")
+pub(crate) fn outcome(tag: &[u8]) -> Outcome {
+    match tag.rsplit(|byte| *byte == b' ').next() {
+        Some(b"EXPLAIN") => Outcome::Vain,
+        Some(b"0") => Outcome::Empty,
+        _ => Outcome::Ran,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    use Outcome::{Empty, Ran, Vain};
+
     #[test]
     fn what_has_run_has_rows() {
         for tag in ["SELECT 1", "INSERT 0 10", "CALL", "DO", "BEGIN", "COPY 3", "TRUNCATE TABLE"] {
-            assert!(has_run(tag.as_bytes()), "{tag}");
+            assert_eq!(outcome(tag.as_bytes()), Ran, "{tag}");
         }
-        for tag in ["SELECT 0", "INSERT 0 0", "UPDATE 0", "EXPLAIN"] {
-            assert!(!has_run(tag.as_bytes()), "{tag}");
+        for tag in ["SELECT 0", "INSERT 0 0", "UPDATE 0"] {
+            assert_eq!(outcome(tag.as_bytes()), Empty, "{tag}");
         }
+        assert_eq!(outcome(b"EXPLAIN"), Vain);
     }
 
     #[test]
@@ -147,9 +154,9 @@ mod tests {
         evidence.execute(b"a", 4);
         evidence.bind(b"b", None);
         evidence.execute(b"b", 5);
-        evidence.completed(4, || true);
-        evidence.completed(5, || true);
-        assert_eq!(evidence.take(), [(7, true)]);
+        evidence.completed(4, || Ran);
+        evidence.completed(5, || Ran);
+        assert_eq!(evidence.take(), [(7, Ran)]);
         evidence.execute(b"a", 6);
         assert_eq!(evidence.take(), [], "its transaction is over");
     }
@@ -159,20 +166,21 @@ mod tests {
         let mut evidence = Evidence::default();
         evidence.send(Some(7), 1..2);
         evidence.send(Some(8), 2..3);
-        evidence.completed(1, || true);
-        evidence.completed(1, || false);
-        evidence.completed(1, || true);
-        evidence.completed(2, || true);
-        assert_eq!(evidence.take(), [(7, false), (8, true)]);
+        evidence.send(Some(9), 3..4);
+        evidence.completed(1, || Ran);
+        evidence.completed(1, || Empty);
+        evidence.completed(1, || Ran);
+        evidence.completed(2, || Ran);
+        assert_eq!(evidence.take(), [(7, Empty), (8, Ran), (9, Vain)]);
     }
 
     #[test]
     fn what_is_taken_back_did_not_run() {
         let mut evidence = Evidence::default();
         evidence.send(Some(7), 1..2);
-        evidence.completed(1, || true);
+        evidence.completed(1, || Ran);
         evidence.undo();
-        evidence.completed(1, || true);
-        assert_eq!(evidence.take(), [(7, false)]);
+        evidence.completed(1, || Ran);
+        assert_eq!(evidence.take(), [(7, Vain)]);
     }
 }

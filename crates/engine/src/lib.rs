@@ -28,7 +28,6 @@ mod told;
 mod profiles;
 mod texts;
 mod names;
-mod calls;
 mod portals;
 mod slots;
 mod guard;
@@ -42,6 +41,7 @@ mod owed;
 mod ledger;
 mod undo;
 mod evidence;
+mod calls;
 mod schema;
 mod job;
 

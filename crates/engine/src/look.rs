@@ -59,6 +59,11 @@ const LEFT: &[(&str, Pins, &str)] = &[
     ),
 ];
 
+/// Where functions stand among these.
+const FUNCTIONS: usize = 1;
+/// The first OID that does not come with PostgreSQL.
+const FIRST_OWN_OID: u32 = 16_384;
+
 /// The newest objects of each of [`CATALOGS`], those of a session alone left out.
 const NEWEST: &str = " UNION ALL SELECT '=newest',pg_catalog.concat_ws(' ',\
     (SELECT pg_catalog.max(oid) FROM pg_catalog.pg_class WHERE relpersistence<>'t'),\
@@ -203,6 +208,7 @@ impl Talk<'_> {
                 *newest =
                     std::str::from_utf8(number).ok().and_then(|n| n.parse().ok()).unwrap_or(0);
             }
+            suspicion.code = newest[FUNCTIONS] >= FIRST_OWN_OID;
             self.pool().shared.see(newest);
         } else if suspicion.parameters.len() < PARAMETERS_MAX && value.len() <= PARAMETER_BYTES_MAX
         {
@@ -227,6 +233,7 @@ impl Talk<'_> {
             false => suspicion.evidence.take(),
         };
         suspicion.failed = false;
+        let code = suspicion.code;
         // What a function has set by a name of its own is asked for from now on, whoever sets anything.
         let profile = self.client.profile.clone();
         let own = profile.iter().map(|(name, _)| name).filter(|name| name.contains(&b'.'));
@@ -238,7 +245,7 @@ impl Talk<'_> {
             pool.calls.learn_parameters(parameters);
         }
         if !said || !news.is_empty() {
-            pool.calls.found(&calls, changed || !news.is_empty());
+            pool.calls.found(&calls, code, changed || !news.is_empty());
         }
         if !news.is_empty() {
             pool.counters.pins += u64::from(self.client.pins.is_empty());

@@ -357,11 +357,7 @@ impl Talk<'_> {
     fn look_into(&mut self, tag: u8, settled: &Settled, body: &[u8]) {
         match (tag, settled.entry.owed) {
             (back::COMMAND_COMPLETE, _) => self.completed(&settled.entry, settled.seq, body),
-            (back::FUNCTION_CALL_RESPONSE, _) => {
-                // PostgreSQL does not call a strict function for a null, and answers null.
-                let ran = body.first_chunk() != Some(&[0xff; 4]);
-                self.client.suspicion.evidence.completed(settled.seq, || ran);
-            }
+            (back::FUNCTION_CALL_RESPONSE, _) => self.function_called(settled.seq, body),
             // What its rows so far have done is done.
             (back::PORTAL_SUSPENDED, _) if !settled.entry.traits.is_empty() => {
                 self.completed_specially(Tag::Select, settled.entry.traits);
