@@ -4,43 +4,39 @@
 //! planner expects of both, and the planner may be wrong. Here the time is compared that executions took, all of them, in
 //! three ways:
 //!
-//! - Now and then one goes as it was sent, and another, drawn likewise, prepared ([`pairs`]). Where it is not clear that
-//!   prepared ones are faster, all are drawn: half of them go either way until it is clear.
-//! - What prepared executions take beyond the average of those as they were sent is added up. Beyond a small part of all
-//!   time spent, that is a debt: all are drawn until the debt is worked off, or it is clear that they are slower.
+//! - Now and then one goes as it was sent, and another, drawn likewise, prepared ([`pairs`]).
+//! - What prepared executions lose altogether is added up: their longest, all of them, beside those of texts as they
+//!   were sent ([`losses`]).
 //! - A text that takes many times the average is compared with itself ([`suspects`]).
 //!
-//! To be wrong about a statement that is faster prepared costs what half of its executions would have saved; to be wrong
-//! about one that is slower, a dozen of its slowest, or a small part of the time.
+//! Nearly all executions go prepared as long as nothing speaks against it. Where something does, all are drawn, and half go
+//! either way: for a doubt until a small part of all executions is used up, for evidence until it is settled. A machine that
+//! is busy raises doubts all the time, and what is no worse prepared is not to pay for that.
+//!
+//! To be wrong about a statement that is faster prepared costs what one in a hundred of its executions would have saved; to
+//! be wrong about one that is slower, some dozen of its slowest, or a small part of the time.
 
+mod losses;
 mod pairs;
 mod suspects;
 
+use self::losses::Losses;
 use self::pairs::Pairs;
 use self::suspects::Suspects;
 
 /// Prepared executions before any is drawn.
 const FIRST: u64 = 64;
 /// Executions from one that is drawn to the next, on average.
-const SPACE_MIN: u32 = 32;
-/// The same where it has been clear for long which way is faster.
-const SPACE_MAX: u32 = 512;
-/// One in so many is drawn where it seems which way is faster, but is not clear.
-const LEANING: u64 = 2;
-/// Pairs after which draws are twice as far apart.
-const SPACE_PAIRS: u32 = 64;
+const SPACE: u32 = 128;
+/// Executions that go as they were sent for nothing but a doubt: so many, more where much may be lost, and one in so many
+/// of all.
+const DOUBT_MIN: u64 = 256;
+const DOUBT_MUCH: u64 = 1536;
+const DOUBT_SHARE: u64 = 128;
 /// Prepared executions after which one goes as it was sent, if none has: without any there is nothing to compare with.
 const BLIND_MAX: u64 = 16;
-/// Pairs after which earlier ones count half: where it is clear which way is faster, that may change; where it is not,
-/// it may hang on one execution in thousands.
-const PAIRS_CLEAR: u32 = 1 << 12;
-const PAIRS_OPEN: u32 = 1 << 16;
-/// Executions as they were sent, and prepared, after which earlier ones count half.
+/// Executions as they were sent after which earlier ones count half.
 const SIMPLE_MAX: u64 = 256;
-const PREPARED_MAX: u64 = 1 << 16;
-/// What may be lost before it is a debt: as many averages, and one part in so many of the time spent.
-const LOSS_AVERAGES: f64 = 64.0;
-const LOSS_SHARE: f64 = 64.0;
 /// Executions on servers that are new to the statement, which cost more than those that follow, before they are compared
 /// like all others; then they are if they are the greater part.
 const NEW_MAX: u64 = 512;
@@ -95,22 +91,32 @@ impl Sum {
     }
 }
 
+/// What speaks against preparing a statement.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum Against {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// Something that may be chance.
+    Doubt,
+    /// Something that is hardly chance.
+    Evidence,
+    /// Something that is no chance.
+    Proof,
+}
+
 /// What executions of a statement took.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Guard {
     simple: Sum,
-    prepared: Sum,
     pairs: Pairs,
+    losses: Losses,
     suspects: Suspects,
-    /// Whether all are drawn.
-    open: bool,
-    /// What prepared executions lost before all were drawn, in microseconds.
-    debt: f64,
-    /// What they took beyond the average of others since it was last not so.
-    loss: f64,
-    /// Executions before the next that is drawn, and from each to the next.
+    against: Against,
+    /// Executions that went as they were sent for a doubt.
+    doubted: u64,
+    /// Executions before the next that is drawn.
     left: u32,
-    space: u32,
     /// The next that is drawn goes this way.
     other: Option<Turn>,
     /// Prepared executions on servers that were new to the statement.
@@ -127,7 +133,8 @@ impl Guard {
     /// Forgets which way was faster; what was counted stays, and the average of those that went as they were sent.
     pub(crate) fn begin_anew(&mut self) {
         let Self { simple, tossed, hits, saved_us, .. } = *self;
-        *self = Self { simple, tossed, hits, saved_us, ..Self::default() };
+        let doubted = hits / DOUBT_SHARE;
+        *self = Self { simple, doubted, tossed, hits, saved_us, ..Self::default() };
     }
 
     /// Which way the next execution goes, that of this text.
@@ -139,23 +146,38 @@ impl Guard {
                 return (turn, Draw::Text(hash));
             }
         }
-        if !self.open && self.left > 0 {
+        let all = self.draws_all();
+        if !all && self.left > 0 {
             self.left -= 1;
             return (Turn::Prepared, Draw::None);
         }
-        if !self.open && self.hits < FIRST {
+        if !all && self.hits < FIRST {
             let blind = self.simple.count == 0 && self.hits >= BLIND_MAX;
             return (if blind { Turn::Simple } else { Turn::Prepared }, Draw::None);
         }
-        if self.open
-            && let Some(turn) = self.pairs.leaning(self.debt)
-            && !self.toss().is_multiple_of(LEANING)
-        {
-            return (turn, Draw::None);
+        let turn = self.draw();
+        if all {
+            self.doubted += u64::from(turn == Turn::Simple);
+        } else {
+            self.left = SPACE / 2 + self.toss() as u32 % SPACE;
         }
-        let space = self.space.max(SPACE_MIN);
-        self.left = space / 2 + self.toss() as u32 % space;
-        (self.draw(), Draw::Chance)
+        (turn, Draw::Chance)
+    }
+
+    /// Whether all executions are drawn.
+    fn draws_all(&self) -> bool {
+        match self.against {
+            Against::Nothing => self.hits >= FIRST && self.pairs.are_few() && self.may_doubt(),
+            Against::Doubt => self.may_doubt(),
+            Against::Evidence | Against::Proof => true,
+        }
+    }
+
+    /// Whether more may go as they were sent for nothing but a doubt.
+    fn may_doubt(&self) -> bool {
+        let much = self.losses.may_be_much() || self.pairs.may_be_much();
+        let least = if much { DOUBT_MUCH } else { DOUBT_MIN };
+        self.doubted < least + self.hits / DOUBT_SHARE
     }
 
     /// The way of one that is drawn: the first of two is left to a coin, the second goes the other way.
@@ -189,74 +211,45 @@ impl Guard {
             self.hits += 1;
             self.saved_us += usual.map_or(0, |usual| usual as i64 - us as i64);
         }
+        let long = (SUSPECT * usual.unwrap_or(us as f64)).max(1.0);
         if let Draw::Text(hash) = draw {
-            if let Some(lost) = self.suspects.took(hash, turn, us) {
-                self.forgive(lost);
+            if let Some(lost) = self.suspects.took(hash, turn, us, long) {
+                self.losses.forgive(lost, long);
             }
             return false;
         }
         match turn {
-            Turn::Simple => self.simple.add(us, SIMPLE_MAX),
-            Turn::Prepared => {
-                self.prepared.add(us, PREPARED_MAX);
-                if let Some(usual) = usual {
-                    self.weigh(text, draw, us, usual);
-                }
+            Turn::Simple => {
+                self.simple.add(us, SIMPLE_MAX);
+                self.losses.simple(us as f64, long);
             }
+            Turn::Prepared if usual.is_some() => {
+                let new = matches!(draw, Draw::New(_));
+                if us as f64 > long && !new && text.len() <= TEXT_MAX {
+                    self.suspects.suspect(suspects::hash(text), us);
+                }
+                self.losses.prepared(us as f64, long, self.pairs.difference());
+            }
+            Turn::Prepared => return false,
         }
-        let counts = match draw {
+        let pair = if self.compares(draw) { self.pairs.add(turn, us) } else { None };
+        if let Some((simple, prepared)) = pair {
+            self.losses.pair(simple, prepared, self.pairs.difference(), long);
+        }
+        self.against = self.losses.against().max(self.pairs.against());
+        pair.is_some() && self.against == Against::Proof
+    }
+
+    /// Whether an execution that went its way for this is compared with one of the other way.
+    fn compares(&mut self, draw: Draw) -> bool {
+        match draw {
             Draw::None | Draw::Text(_) => false,
             Draw::Chance => true,
             Draw::New(drawn) => {
                 self.new += 1;
                 drawn && self.new > NEW_MAX.max(self.hits / 2)
             }
-        };
-        let most = if self.open { PAIRS_OPEN } else { PAIRS_CLEAR };
-        counts && self.pairs.add(turn, us, usual.unwrap_or(us as f64), most) && self.judge()
-    }
-
-    /// What prepared executions may lose before all are drawn, if one usually takes so long.
-    fn bearable(&self, usual: f64) -> f64 {
-        LOSS_AVERAGES * usual + self.prepared.us as f64 / LOSS_SHARE
-    }
-
-    /// Looks at a prepared execution beside what is usual for those as they were sent.
-    #[inline]
-    fn weigh(&mut self, text: &[u8], draw: Draw, us: u64, usual: f64) {
-        let (us, new) = (us as f64, matches!(draw, Draw::New(_)));
-        if us > SUSPECT * usual && !new && text.len() <= TEXT_MAX {
-            self.suspects.suspect(suspects::hash(text), us as u64);
         }
-        if self.open {
-            return;
-        }
-        self.loss = (self.loss + us - usual).max(0.0);
-        if self.loss > self.bearable(usual) {
-            self.pairs = Pairs::default();
-            (self.open, self.debt, self.loss) = (true, self.loss, 0.0);
-        }
-    }
-
-    /// What a text took is no reason any more to think ill of the others.
-    fn forgive(&mut self, lost: u64) {
-        self.loss = (self.loss - lost as f64).max(0.0);
-        self.debt = (self.debt - lost as f64).max(0.0);
-    }
-
-    /// There is another pair. Says whether the statement is better not prepared.
-    fn judge(&mut self) -> bool {
-        if self.pairs.is_worse() {
-            return true;
-        }
-        if self.open && self.pairs.is_better(self.debt) {
-            (self.open, self.debt, self.space) = (false, 0.0, SPACE_MIN);
-        } else if !self.open && self.pairs.is_unclear() {
-            self.open = true;
-        } else if !self.open && self.pairs.count().is_multiple_of(SPACE_PAIRS) {
-            self.space = (2 * self.space).clamp(SPACE_MIN, SPACE_MAX);
-        }
-        false
     }
 
     /// What a prepared execution took on average, and one as it was sent, of those that were compared.

@@ -7,21 +7,29 @@
 //! Shao, "Self-Normalized Processes", 2009). A difference that is far larger than all others counts once by this
 //! measure; a dozen like it, all on one side, are beyond doubt.
 //!
-//! Differences are added up as they are, and once more cut off at some times what an execution takes. By those a small and
-//! steady loss is seen earlier; but they decide only if the whole sum agrees.
+//! Differences are added up as they are, and once more cut off at what an execution typically takes. By those a small and
+//! steady loss is seen earlier, however busy the machine is; but they decide only if the whole sum agrees.
 
-use super::Turn;
+use super::{Against, Turn};
 
-/// Roots of the sum of squares beyond which it is no chance that prepared executions are slower.
-const WORSE: f64 = 3.5;
-/// The same for faster ones: to be wrong costs less, since all are watched.
-const BETTER: f64 = 2.0;
-/// What is less than that is not known to be faster any more.
-const UNCLEAR: f64 = 1.0;
+/// Roots of the sum of squares beyond which it is no chance that prepared executions are slower, beyond which it is hardly
+/// chance, and beyond which it may be none: of the differences as they are, and of those that are cut off.
+const PROOF: f64 = 4.0;
+const EVIDENCE: f64 = 2.5;
+const DOUBT: f64 = 1.5;
+/// Pairs that are made one behind the other when a statement is new. Differences as they are count from then on: all that is
+/// under way at first may be about one text, which nobody suspects before it is through.
+const PAIRS_FIRST: u32 = 128;
 /// Pairs of which fewer say nothing.
 const PAIRS_MIN: u32 = 8;
-/// Times that an execution usually takes, beyond which a difference is cut off.
-const CUT: f64 = 4.0;
+/// Pairs after which earlier ones count half.
+const PAIRS_MAX: u32 = 1 << 13;
+/// A loss that is a smaller part of what an execution typically takes is borne without proof.
+const SMALL: f64 = 32.0;
+/// One that is a larger part is worth to be known of.
+const MUCH: f64 = 20.0;
+/// The part of what an execution typically takes by which that changes for each that takes more, or less.
+const STEP: f64 = 1.0 / 16.0;
 /// Executions one way that wait for one the other way. More come of failures only.
 const WAITING_MAX: usize = 16;
 
@@ -38,9 +46,9 @@ impl Sum {
         self.squares += difference * difference;
     }
 
-    /// The sum, in roots of the sum of squares; `more` is added to it.
-    fn roots(self, more: f64) -> f64 {
-        (self.of + more) / self.squares.sqrt().max(f64::MIN_POSITIVE)
+    /// The sum, in roots of the sum of squares.
+    fn roots(self) -> f64 {
+        self.of / self.squares.sqrt().max(f64::MIN_POSITIVE)
     }
 }
 
@@ -53,15 +61,22 @@ pub(super) struct Pairs {
     count: u32,
     whole: Sum,
     cut: Sum,
+    /// What an execution typically takes: half of them take more.
+    typical: f64,
     /// Times that went into the pairs.
     simple_us: f64,
     prepared_us: f64,
 }
 
 impl Pairs {
-    /// An execution whose way was left to chance took so long; one usually takes `usual`. Beyond `most` pairs those there are
-    /// count half. Says whether it makes another.
-    pub(super) fn add(&mut self, turn: Turn, us: u64, usual: f64, most: u32) -> bool {
+    /// An execution whose way was left to chance took so long. Says whether it makes another pair.
+    pub(super) fn add(&mut self, turn: Turn, us: u64) -> Option<(f64, f64)> {
+        let (time, typical) = (us as f64, self.typical);
+        self.typical = match typical {
+            0.0 => time.max(1.0),
+            _ if time > typical => typical * (1.0 + STEP),
+            _ => typical / (1.0 + STEP),
+        };
         if self.waiting.is_empty() {
             self.way = Some(turn);
         }
@@ -70,23 +85,24 @@ impl Pairs {
                 self.waiting.remove(0);
             }
             self.waiting.push(us);
-            return false;
+            return None;
         }
         let other = self.waiting.remove(0) as f64;
         let (simple, prepared) = match turn {
-            Turn::Simple => (us as f64, other),
-            Turn::Prepared => (other, us as f64),
+            Turn::Simple => (time, other),
+            Turn::Prepared => (other, time),
         };
-        if self.count >= most {
+        if self.count >= PAIRS_MAX {
             self.halve();
         }
-        let most = CUT * usual.max(1.0);
         self.count += 1;
-        self.whole.add(prepared - simple);
-        self.cut.add((prepared - simple).clamp(-most, most));
+        if self.count > PAIRS_FIRST {
+            self.whole.add(prepared - simple);
+        }
+        self.cut.add((prepared - simple).clamp(-self.typical, self.typical));
         self.simple_us += simple;
         self.prepared_us += prepared;
-        true
+        Some((simple, prepared))
     }
 
     fn halve(&mut self) {
@@ -97,33 +113,37 @@ impl Pairs {
         sums.into_iter().chain(others).chain(times).for_each(|sum| *sum /= 2.0);
     }
 
-    /// How many there are.
-    pub(super) fn count(&self) -> u32 {
-        self.count
+    /// Whether the first of them are still to be made.
+    pub(super) fn are_few(&self) -> bool {
+        self.count < PAIRS_FIRST
     }
 
-    /// Whether prepared executions are slower.
-    pub(super) fn is_worse(&self) -> bool {
-        let cut = self.cut.roots(0.0) >= WORSE && self.whole.of > 0.0;
-        self.count >= PAIRS_MIN && (cut || self.whole.roots(0.0) >= WORSE)
+    /// What a prepared execution takes more than another, typically, in microseconds.
+    pub(super) fn difference(&self) -> f64 {
+        self.cut.of / f64::from(self.count.max(1))
     }
 
-    /// Whether prepared executions are faster, by more than `debt` that they have lost before.
-    pub(super) fn is_better(&self, debt: f64) -> bool {
-        let clear = self.cut.roots(0.0) <= -BETTER;
-        self.count >= PAIRS_MIN && clear && self.whole.of + debt <= 0.0
+    /// Whether so much may be lost that it is worth to know.
+    pub(super) fn may_be_much(&self) -> bool {
+        self.difference() * MUCH > self.typical
     }
 
-    /// Which way seems to be faster, if prepared executions have lost `debt` before.
-    pub(super) fn leaning(&self, debt: f64) -> Option<Turn> {
-        let worse = self.whole.of + debt > 0.0;
-        let turn = if worse { Turn::Simple } else { Turn::Prepared };
-        (self.count >= PAIRS_MIN).then_some(turn)
-    }
-
-    /// Whether it cannot be said any more that prepared executions are faster.
-    pub(super) fn is_unclear(&self) -> bool {
-        self.count >= PAIRS_MIN && self.cut.roots(0.0) > -UNCLEAR
+    /// What they say against prepared executions.
+    pub(super) fn against(&self) -> Against {
+        if self.count < PAIRS_MIN {
+            return Against::Nothing;
+        }
+        let (cut, whole) = (self.cut.roots(), self.whole.roots());
+        let small = self.difference() * SMALL < self.typical;
+        if cut >= PROOF && whole >= 0.0 || whole >= PROOF {
+            Against::Proof
+        } else if cut >= EVIDENCE && !small || whole >= EVIDENCE {
+            Against::Evidence
+        } else if cut >= DOUBT && !small || whole >= DOUBT {
+            Against::Doubt
+        } else {
+            Against::Nothing
+        }
     }
 
     /// What a prepared execution took on average, and one of a text as it was sent.

@@ -21,6 +21,8 @@ const AGAIN: u64 = 128;
 /// What is known of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
+    /// It was slow once: it is to be slow again before that is looked into.
+    Noted,
     /// It is run in turns.
     Tried,
     /// It is slow prepared.
@@ -47,7 +49,7 @@ impl Suspect {
     fn new(text: u64, us: u64) -> Self {
         Self {
             text,
-            verdict: Verdict::Tried,
+            verdict: Verdict::Noted,
             begun: 0,
             begun_prepared: 0,
             simple: (0, 0),
@@ -78,7 +80,8 @@ impl Suspects {
         }
         if self.0.len() >= TEXTS_MAX {
             let other = |verdict| self.0.iter().position(|it| it.verdict == verdict);
-            let Some(oldest) = other(Verdict::Tried).or_else(|| other(Verdict::Fine)) else {
+            let order = [Verdict::Noted, Verdict::Fine, Verdict::Tried];
+            let Some(oldest) = order.into_iter().find_map(other) else {
                 return; // all are slow: the times of the others tell
             };
             self.0.remove(oldest);
@@ -92,6 +95,7 @@ impl Suspects {
         let suspect = self.0.get_mut(place)?;
         match suspect.verdict {
             Verdict::Fine => None,
+            Verdict::Noted => Some(Turn::Prepared),
             Verdict::Slow => Some(Turn::Simple),
             Verdict::Tried if suspect.begun >= PATIENCE => {
                 self.0.remove(place);
@@ -108,8 +112,13 @@ impl Suspects {
 
     /// A text whose way was decided here took so long. Once it is known which way is faster, says what it took when it was
     /// suspected: either this will not be again, or it was not the plan.
-    pub(super) fn took(&mut self, text: u64, turn: Turn, us: u64) -> Option<u64> {
+    pub(super) fn took(&mut self, text: u64, turn: Turn, us: u64, long: f64) -> Option<u64> {
         let suspect = self.0.iter_mut().find(|it| it.text == text)?;
+        if suspect.verdict == Verdict::Noted {
+            let slow = us as f64 > long;
+            suspect.verdict = if slow { Verdict::Tried } else { Verdict::Fine };
+            return (!slow).then_some(suspect.took_us);
+        }
         let (runs, sum) = match turn {
             Turn::Simple => &mut suspect.simple,
             Turn::Prepared => &mut suspect.prepared,
@@ -117,7 +126,7 @@ impl Suspects {
         *runs += 1;
         *sum += us;
         match suspect.verdict {
-            Verdict::Fine => None,
+            Verdict::Fine | Verdict::Noted => None,
             Verdict::Slow => {
                 if suspect.simple.1 > AGAIN * suspect.prepared.1 {
                     *suspect = Suspect::new(text, 0);

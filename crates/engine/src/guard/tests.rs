@@ -8,6 +8,8 @@ const RUNS: usize = 200_000;
 const SEEDS: u64 = 2;
 /// Executions before a statement is prepared.
 const SEEN: usize = 5;
+/// Executions after which it is known of most statements that they are no slower prepared.
+const EARLY: usize = 500;
 /// Clients, and servers.
 const CLIENTS: usize = 20;
 /// Executions on each server that are planned for their values.
@@ -39,9 +41,9 @@ impl Dice {
         0.7 + 0.3 * -self.part().max(1e-9).ln()
     }
 
-    /// Microseconds that the machine adds, since it does other things as well: one in fifty has to wait its turn.
-    fn delay(&mut self) -> f64 {
-        if self.once_in(50) { 4_000.0 * self.part() } else { 0.0 }
+    /// So much or more, with a tail: a tenth of all is ten to the `power`th times as much.
+    fn tail(&mut self, least: f64, power: f64, most: f64) -> f64 {
+        (least * self.part().max(1e-9).powf(-power)).min(most)
     }
 }
 
@@ -55,6 +57,33 @@ struct Cost {
 
 /// The text that comes `index`th, and its cost in microseconds.
 type Shape = fn(&mut Dice, usize) -> Cost;
+
+/// Microseconds that the machine adds at a time, since it does other things as well.
+type Noise = fn(&mut Dice, u64) -> f64;
+
+/// One in fifty has to wait its turn.
+fn quiet(dice: &mut Dice, _: u64) -> f64 {
+    if dice.once_in(50) { 4_000.0 * dice.part() } else { 0.0 }
+}
+
+/// Others want the processors as well: as it was measured where two of them had three programs to run besides.
+fn busy(dice: &mut Dice, _: u64) -> f64 {
+    match dice.next() % 10_000 {
+        0 => 400_000.0 * dice.part(),
+        1..1_000 => dice.tail(450.0, 1.2, 40_000.0),
+        _ => 0.0,
+    }
+}
+
+/// All stands still at times: whatever runs then takes until that is over.
+fn halting(_: &mut Dice, now: u64) -> f64 {
+    if now % 60_000 < 12_000 { (12_000 - now % 60_000) as f64 } else { 0.0 }
+}
+
+/// Once in a long time something takes very long.
+fn hitching(dice: &mut Dice, _: u64) -> f64 {
+    if dice.once_in(1_000) { 20_000.0 } else { 0.0 }
+}
 
 fn cost(text: u64, simple: f64, prepared: f64) -> Cost {
     Cost { text, simple, prepared }
@@ -99,6 +128,12 @@ fn slow_both_ways(dice: &mut Dice, times: u64) -> Cost {
     }
 }
 
+/// What a text costs is of any size, and a third of it is spared.
+fn of_all_sizes(dice: &mut Dice, _: usize) -> Cost {
+    let size = dice.tail(50.0, 0.8, 1e6);
+    cost(dice.next(), 1.5 * size, size)
+}
+
 /// A fast one behind each slow one, both faster prepared.
 fn in_turns(dice: &mut Dice, index: usize) -> Cost {
     if index.is_multiple_of(2) { lookup(dice) } else { cost(7, 900.0, 850.0) }
@@ -113,6 +148,7 @@ fn grows_skewed(dice: &mut Dice, index: usize) -> Cost {
 struct Outcome {
     took: Vec<f64>,
     hits: u64,
+    later_hits: u64,
     given_up: bool,
 }
 
@@ -124,6 +160,11 @@ impl Outcome {
     fn p99(&mut self) -> f64 {
         let place = self.took.len() * 99 / 100;
         *self.took.select_nth_unstable_by(place, f64::total_cmp).1
+    }
+
+    /// The part of all but the first that ran prepared.
+    fn later_part(&self) -> f64 {
+        self.later_hits as f64 / (self.took.len() - EARLY) as f64
     }
 
     /// The part that ran prepared.
@@ -150,9 +191,9 @@ struct UnderWay {
 
 /// Has clients send texts, each when its last was answered. What each text costs, and what the machine adds to that, does
 /// not depend on the way.
-fn run(seed: u64, shape: Shape, mut way: Way) -> Outcome {
+fn run(seed: u64, shape: Shape, noise: Noise, mut way: Way) -> Outcome {
     let mut dice = Dice(seed);
-    let mut out = Outcome { took: Vec::new(), hits: 0, given_up: false };
+    let mut out = Outcome { took: Vec::new(), hits: 0, later_hits: 0, given_up: false };
     let mut under_way: Vec<UnderWay> = Vec::new();
     let mut runs = [0; CLIENTS];
     let mut now = 0;
@@ -173,7 +214,7 @@ fn run(seed: u64, shape: Shape, mut way: Way) -> Outcome {
         let Cost { text, simple, mut prepared } = shape(&mut dice, index);
         // Load comes and goes, the same for all.
         let load = if index / 20_000 % 2 == 0 { 1.0 } else { 1.6 };
-        let (spread, delay) = (dice.spread() * load, dice.delay() * load);
+        let (spread, delay) = (dice.spread() * load, noise(&mut dice, now) * load);
         let (turn, mut draw) = match &mut way {
             Way::Always(turn) => (*turn, Draw::None),
             Way::Guarded(_) if index < SEEN || out.given_up => (Turn::Simple, Draw::None),
@@ -187,18 +228,19 @@ fn run(seed: u64, shape: Shape, mut way: Way) -> Outcome {
         let us = delay + spread * if turn == Turn::Simple { simple } else { prepared };
         out.took.push(us);
         out.hits += u64::from(turn == Turn::Prepared);
+        out.later_hits += u64::from(turn == Turn::Prepared && index >= EARLY);
         let us = us as u64;
         under_way.push(UnderWay { ends: now + us, server, turn, draw, text, us });
     }
     out
 }
 
-fn guarded(seed: u64, shape: Shape) -> Outcome {
-    run(seed, shape, Way::Guarded(Box::default()))
+fn guarded(seed: u64, shape: Shape, noise: Noise) -> Outcome {
+    run(seed, shape, noise, Way::Guarded(Box::default()))
 }
 
-fn always(turn: Turn, seed: u64, shape: Shape) -> Outcome {
-    run(seed, shape, Way::Always(turn))
+fn always(turn: Turn, seed: u64, shape: Shape, noise: Noise) -> Outcome {
+    run(seed, shape, noise, Way::Always(turn))
 }
 
 /// Shapes in which the plan that is kept is worse for some values or for all, and the least part of executions that go
@@ -232,11 +274,25 @@ const BETTER: [(&str, Shape, f64); 7] = [
     ("in turns", in_turns, 1.06),
 ];
 
+/// Shapes in which it is better or as good for all values: nearly all go prepared, however the machine does.
+const BENIGN: [(&str, Shape); 6] = [
+    ("lookup", |dice, _| lookup(dice)),
+    ("join", |dice, _| cost(dice.next(), 240.0, 40.0)),
+    ("a tenth", |dice, _| cost(dice.next(), 110.0, 100.0)),
+    ("alike", |dice, _| cost(dice.next(), 100.0, 100.0)),
+    ("few texts", |dice, _| cost(dice.next() % 100, 80.0, 50.0)),
+    ("of all sizes", of_all_sizes),
+];
+
+const NOISES: [(&str, Noise); 4] =
+    [("quiet", quiet), ("busy", busy), ("halting", halting), ("hitching", hitching)];
+
 #[test]
 fn nothing_is_slower_than_as_it_was_sent() {
     for (name, shape, least) in WORSE {
         for seed in 0..SEEDS {
-            let (mut on, mut off) = (guarded(seed, shape), always(Turn::Simple, seed, shape));
+            let mut on = guarded(seed, shape, quiet);
+            let mut off = always(Turn::Simple, seed, shape, quiet);
             let (mean, p99) = (on.mean() / off.mean(), on.p99() / off.p99());
             assert!(mean <= 1.05 && p99 <= 1.2, "{name}, seed {seed}: mean {mean}, p99 {p99}");
             assert!(on.part() >= least, "{name}, seed {seed}: {} prepared", on.part());
@@ -245,9 +301,42 @@ fn nothing_is_slower_than_as_it_was_sent() {
 }
 
 #[test]
+fn nor_where_the_machine_is_busy() {
+    // What is slower for values of which no two are alike is found there as well, but later.
+    let found = WORSE
+        .iter()
+        .filter(|(name, ..)| !["unlike", "wide", "grows"].iter().any(|late| name.contains(late)));
+    for (name, shape, _) in found {
+        for (noisy, noise) in NOISES {
+            let mut on = guarded(1, *shape, noise);
+            let mut off = always(Turn::Simple, 1, *shape, noise);
+            let (mean, p99) = (on.mean() / off.mean(), on.p99() / off.p99());
+            assert!(mean <= 1.05 && p99 <= 1.2, "{name}, {noisy}: mean {mean}, p99 {p99}");
+        }
+    }
+}
+
+#[test]
+fn nearly_all_of_what_is_no_slower_is_prepared() {
+    for (noisy, noise) in NOISES {
+        let mut parts = Vec::new();
+        for (name, shape) in BENIGN {
+            for seed in 0..SEEDS {
+                let on = guarded(seed, shape, noise);
+                let part = on.later_part();
+                assert!(!on.given_up && part >= 0.95, "{name}, {noisy}, seed {seed}: {part}");
+                parts.push(part);
+            }
+        }
+        let mean = parts.iter().sum::<f64>() / parts.len() as f64;
+        assert!(mean >= 0.98, "{noisy}: {mean}");
+    }
+}
+
+#[test]
 fn what_is_always_slower_is_given_up() {
     for (name, shape, _) in WORSE.iter().filter(|(name, ..)| name.starts_with("partitions")) {
-        let on = guarded(1, *shape);
+        let on = guarded(1, *shape, quiet);
         assert!(on.given_up && on.part() < 0.05, "{name}: {} {}", on.given_up, on.part());
     }
 }
@@ -256,7 +345,8 @@ fn what_is_always_slower_is_given_up() {
 fn what_is_faster_stays_prepared() {
     for (name, shape, most) in BETTER {
         for seed in 0..SEEDS {
-            let (on, prepared) = (guarded(seed, shape), always(Turn::Prepared, seed, shape));
+            let on = guarded(seed, shape, quiet);
+            let prepared = always(Turn::Prepared, seed, shape, quiet);
             let mean = on.mean() / prepared.mean();
             assert!(!on.given_up && mean <= most, "{name}, seed {seed}: mean {mean}");
         }
@@ -291,7 +381,7 @@ fn a_text_that_was_slow_is_compared_with_itself() {
         let own = ways.iter().filter(|(first, _)| *first == (text == slow));
         own.map(|(_, turn)| if *turn == Turn::Simple { 's' } else { 'p' }).collect()
     };
-    assert_eq!(of(slow), "pspsps");
+    assert_eq!(of(slow), "ppspsp");
     assert!(of(as_slow).ends_with('p') && guard.slow_texts() == 1, "{}", of(as_slow));
 }
 
