@@ -23,6 +23,8 @@ pub mod ledger;
 pub mod guard;
 pub mod mask;
 pub mod conn;
+pub mod late;
+pub mod passes;
 pub mod features;
 pub mod generate;
 

@@ -3,10 +3,11 @@
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, reason = "a command-line tool reports on standard output")]
 
-use refrain_differ::client::{Difference, PASSES, Stop, Tally};
+use refrain_differ::client::{Difference, Stop, Tally};
 use refrain_differ::episode::{Outcome, generate};
 use refrain_differ::mask::MASKS;
 use refrain_differ::options::{Options, help};
+use refrain_differ::passes::PASSES;
 use refrain_differ::plan::Step;
 use refrain_differ::reply::Frame;
 use refrain_differ::rng::Rng;

@@ -56,6 +56,7 @@ const OWN: &str = "
     insert into {s}.t3 values (1, 'one');
     create table {s}.w (id int primary key, v text, n numeric(8, 2) default 1, d date, v5 varchar(5),
                         s shr.small, w shr.word, m shr.mood, a int[], j jsonb);
+    create table {s}.k (id serial primary key, s smallint, v varchar(3), n numeric(5, 2), b int, l shr.mood, f real);
     insert into {s}.w (id, v) select g, 'v' || g from generate_series(0, 5) g;
     create function {s}.ddl(int) returns text language plpgsql set client_min_messages = error
         as $f$begin

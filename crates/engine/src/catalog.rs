@@ -47,6 +47,9 @@ pub(crate) fn question(mentions: &Mentions, name: &[u8], routes: bool) -> Vec<u8
     }
     reflects(&mut text, mentions);
     partitions(&mut text, mentions, routes);
+    if routes {
+        columns(&mut text, mentions);
+    }
     text.extend_from_slice(b") AS x");
     text
 }
@@ -89,6 +92,32 @@ fn partitions(text: &mut Vec<u8>, mentions: &Mentions, routes: bool) {
     text.extend_from_slice(
         b") UNION SELECT i.inhrelid FROM t,pg_catalog.pg_inherits i WHERE i.inhparent=t.o) \
         SELECT o FROM t)",
+    );
+}
+
+/// The columns of a table in which a sequence gives values: see [`crate::stored`]. Of enums, ranges and arrays nothing is
+/// asked but that a value can be bound, as of `bool`.
+fn columns(text: &mut Vec<u8>, mentions: &Mentions) {
+    let Some(table) = mentions.writes.first() else { return };
+    if mentions.stores.is_empty() && !mentions.computes {
+        return;
+    }
+    text.extend_from_slice(
+        b" UNION ALL SELECT 'column '||pg_catalog.row_number() OVER (ORDER BY a.attnum)||' '||CASE \
+        WHEN y.typtype IN ('e','r','m') OR y.typcategory='A' AND a.atttypmod<0 THEN 16 \
+        ELSE a.atttypid END||' '||a.atttypmod||' '||a.attname FROM pg_catalog.pg_attribute a,\
+        pg_catalog.pg_type y WHERE y.oid=a.atttypid AND a.attnum>0 AND NOT a.attisdropped \
+        AND a.attrelid=",
+    );
+    write_literal(text, table.as_bytes());
+    text.extend_from_slice(b"::pg_catalog.regclass");
+    if mentions.calls.iter().any(|name| name == "nextval") {
+        return;
+    }
+    text.extend_from_slice(
+        b" AND (EXISTS (SELECT FROM pg_catalog.pg_attribute i WHERE i.attrelid=a.attrelid \
+        AND i.attidentity<>'' AND NOT i.attisdropped) OR EXISTS (SELECT FROM pg_catalog.pg_attrdef d \
+        WHERE d.adrelid=a.attrelid AND d.adbin::text~':funcid 1574 '))",
     );
 }
 

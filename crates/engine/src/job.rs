@@ -15,6 +15,7 @@ use crate::registry::Registry;
 use crate::run::is_passing;
 use crate::settings::Profile;
 use crate::statement::Statement;
+use crate::stored::Column;
 use crate::template::{Place, Refused};
 
 /// Type `interval`.
@@ -66,6 +67,8 @@ pub(crate) struct Admission {
     pub(crate) same: bool,
     /// What a plan takes of the server's memory for partitions, in bytes.
     pub(crate) partitions: usize,
+    /// The columns of the table, if a sequence gives its rows values.
+    pub(crate) table: Vec<Column>,
     /// What the server said against it.
     pub(crate) refused: Option<Refused>,
 }
@@ -101,6 +104,7 @@ impl Job {
             (back::DATA_ROW, _) => {
                 let why = read::columns(body).next().flatten().unwrap_or_default();
                 admission.refused = catalog::objection(why).or(admission.refused);
+                admission.table.extend(Column::read(why));
                 admission.partitions = catalog::plan_bytes(why).unwrap_or(admission.partitions);
             }
             _ => {}

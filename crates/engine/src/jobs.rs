@@ -28,6 +28,7 @@ use crate::server::{Custody, Server};
 use crate::settings::{self, Profile, Standing};
 use crate::slots::{Served, Slot, Unnamed};
 use crate::statement::{Identity, Statement};
+use crate::stored;
 use crate::template::{Refused, Stage};
 use crate::templates::Due;
 use crate::texts::Local;
@@ -155,6 +156,10 @@ fn conclude_admission(pool: &mut Pool, admission: &Admission, refusal: Option<Re
     let bounds = pool.bounds();
     let finding = admission.finding(refusal);
     let epoch = admission.epoch;
+    let stored = pool
+        .templates
+        .plan(admission.place.key)
+        .and_then(|plan| stored::stored(&plan.mentions, &admission.table));
     if let Some(variant) = pool.templates.at(admission.place)
         && let Stage::Asked { local, .. } = &variant.stage
     {
@@ -167,7 +172,13 @@ fn conclude_admission(pool: &mut Pool, admission: &Admission, refusal: Option<Re
                     pool.counters.auto_refusals += 1;
                     return;
                 }
-                variant.stage = Stage::Ready { local: local.clone(), epoch, since: now };
+                variant.stage = match stored {
+                    Some(stored) => {
+                        let (local, stored) = (local.clone(), stored.into());
+                        Stage::Ready { local, stored, epoch, since: now }
+                    }
+                    None => Stage::Never { why: Refused::Sequence, epoch, since: now },
+                };
             }
             Finding::Refused(why) => variant.stage = Stage::Never { why, epoch, since: now },
             Finding::Unknown => variant.recount(&bounds),
@@ -259,6 +270,7 @@ impl Desk<'_> {
             columns: None,
             same: false,
             partitions: 0,
+            table: Vec::new(),
             refused: None,
         };
         Some(Job { admission: Some(admission), ..Job::default() })

@@ -31,6 +31,7 @@ mod names;
 mod portals;
 mod slots;
 mod guard;
+mod stored;
 mod template;
 mod templates;
 mod catalog;

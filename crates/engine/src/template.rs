@@ -6,6 +6,7 @@ use refrain_sql::template::{Exemplar, Key, Plan, Reason};
 
 use crate::guard::{Draw, Guard};
 use crate::ids::EnvId;
+use crate::stored::Stored;
 use crate::texts::Local;
 use crate::time::Now;
 
@@ -77,6 +78,8 @@ pub(crate) enum Refused {
     Folded,
     /// Code that the text comes to may ask for the text that was sent, or for when it was.
     Reflects,
+    /// A sequence would give a value before it is known whether a constant fits.
+    Sequence,
     /// Its plan takes more of a server's memory than all statements may.
     Memory,
     /// It was slower prepared: what an execution took on average, and one as it was sent, in microseconds.
@@ -95,6 +98,7 @@ impl Refused {
             Self::Domain => "domain".to_owned(),
             Self::Folded => "folded".to_owned(),
             Self::Reflects => "reflects".to_owned(),
+            Self::Sequence => "sequence".to_owned(),
             Self::Memory => "memory".to_owned(),
             Self::Slower { prepared, simple } => {
                 format!("slower: {prepared} us on average, {simple} us as sent")
@@ -126,7 +130,7 @@ pub(crate) enum Stage {
     /// A server is being asked, since then.
     Asked { since: Now, local: Rc<Local> },
     /// It is prepared where it is used.
-    Ready { local: Rc<Local>, epoch: u64, since: Now },
+    Ready { local: Rc<Local>, stored: Rc<[Stored]>, epoch: u64, since: Now },
     /// It is run as it is sent, until the schema changes or it is looked at anew.
     Never { why: Refused, epoch: u64, since: Now },
 }

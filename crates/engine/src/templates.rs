@@ -212,12 +212,15 @@ impl Templates {
         let Some(variant) = self.variant(sight, bounds, &plan) else { return Advice::Pass };
         let place = Place { key: sight.key, variant: variant.id, draw: Draw::None };
         match &variant.stage {
-            Stage::Ready { local, epoch, since }
+            Stage::Ready { local, stored, epoch, since }
                 if *epoch == sight.epoch && sight.now.since(*since) <= bounds.age_us =>
             {
                 // Other columns tomorrow are no error outside of a transaction.
                 if plan.mentions.starred && !sight.free {
                     return Advice::Pass;
+                }
+                if !stored.iter().all(|it| it.fits(sight.text, sight.spans)) {
+                    return Advice::Watch(place);
                 }
                 let (turn, draw) = variant.guard.turn(sight.text);
                 let place = Place { draw, ..place };

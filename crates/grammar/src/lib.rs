@@ -42,6 +42,8 @@ mod slots;
 
 mod tree;
 
+mod stores;
+
 mod walk;
 
 mod explain;
@@ -93,6 +95,8 @@ fn judge(text: &str, spans: &[Span]) -> Result<Verdict, &'static Rule> {
                 calls: names::calls(text.as_bytes()).into(),
                 constant_calls: walk.constant_calls.into(),
                 starred: walk.starred,
+                stores: walk.stores.into(),
+                computes: walk.computes,
             };
             Ok(Verdict::Template(walk.slots.plan(mentions)))
         }

@@ -48,6 +48,12 @@ impl<'a> Slots<'a> {
         self.note(at, Edit::Typed { back: end - start, length: last.end });
     }
 
+    /// Which literal a constant is, if it became a parameter.
+    pub(crate) fn parameter_at(&self, constant: &AConst) -> Option<usize> {
+        let (at, _) = self.find(constant)?;
+        matches!(self.found[at], Some(Slot::Parameter { .. })).then_some(at)
+    }
+
     /// How many literals have become parameters.
     pub(crate) fn parameters(&self) -> usize {
         self.found.iter().filter(|slot| matches!(slot, Some(Slot::Parameter { .. }))).count()

@@ -14,10 +14,12 @@ use pg_query::protobuf::{
     Node, RangeTableSample, RangeVar, ReturningClause, SelectStmt, SubLink, TypeCast, TypeName,
     WithClause,
 };
+use refrain_sql::template::Store;
 
 use crate::names::{is_comparing, is_keyed, is_moving_type, is_type, kept_argument, takes_any};
 use crate::rules::*;
 use crate::slots::Slots;
+use crate::stores::stores;
 use crate::tree::{
     built_in, children, computes, constant, has_column, is_constant, is_list, is_starred,
     relation_name, returns, row, string, type_name,
@@ -52,13 +54,18 @@ pub(crate) struct Walk<'a> {
     pub(crate) constant_calls: Vec<String>,
     /// Whether `*` says what it returns.
     pub(crate) starred: bool,
+    /// Literals that an INSERT stores as they are.
+    pub(crate) stores: Vec<Store>,
+    /// Whether it has others.
+    pub(crate) computes: bool,
 }
 
 impl<'a> Walk<'a> {
     /// Has seen nothing yet.
     pub(crate) fn new(slots: Slots<'a>) -> Self {
         let (writes, reads, constant_calls) = Default::default();
-        Walk { slots, never: None, writes, reads, constant_calls, starred: false }
+        let (starred, stores, computes) = Default::default();
+        Walk { slots, never: None, writes, reads, constant_calls, starred, stores, computes }
     }
 
     /// Walks a statement. What is none that has a plan is left alone.
@@ -73,6 +80,9 @@ impl<'a> Walk<'a> {
             ) => {
                 self.starred = returns(node).into_iter().any(is_starred);
                 self.node(node, Place(None));
+                if let Some(NodeEnum::InsertStmt(it)) = &node.node {
+                    (self.stores, self.computes) = stores(it, &self.slots);
+                }
             }
             _ => self.never = Some(&UTILITY),
         }

@@ -30,7 +30,7 @@ mod plan;
 mod exemplar;
 
 pub use exemplar::Exemplar;
-pub use plan::{Bound, Edit, Grammar, Mentions, Plan, Slot, Verdict};
+pub use plan::{Bound, Edit, Grammar, Mentions, Plan, Slot, Store, StoredIn, Verdict};
 pub use reason::{REFUSALS, Reason};
 pub use value::{Undecodable, value};
 

@@ -322,6 +322,11 @@ fn write(rng: &mut Rng) -> String {
         "insert into {own}.w (id, v) values ({i}, {t}) on conflict (id) do update \
          set v = excluded.v || {t}, n = {own}.w.n + {n} returning id, v, n",
         "insert into {own}.w (id, v5) values ({i}, {t}) returning *",
+        "insert into {own}.k (s, v) values ({i}, {t})",
+        "insert into {own}.k (v, n, b) values ({t}, {n}, {i}), ({t}, {n}, {i})",
+        "insert into {own}.k (v, l, f) values ({t}, {l}, {n}) returning id, v",
+        "insert into {own}.k (s) select {i} where {c} > 0",
+        "select last_value, is_called from {own}.k_id_seq where last_value > {c}",
         "insert into {own}.w (id, s, m) values ({i}, {i}, {l})",
         "insert into {own}.w (id, w) select {i}, {t} where {i} > {i}",
         "insert into {own}.w (id, d, j) values ({i}, {d}, {js}) on conflict (id) do nothing",

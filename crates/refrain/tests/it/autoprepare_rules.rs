@@ -24,6 +24,7 @@ const SETUP: &str = "
         (array['sad', 'ok', 'happy'])[1 + i % 3]::mood, ('10.0.0.' || i)::inet, ('\\x0' || i % 10)::bytea
         from generate_series(1, 20) i;
     create table w (id serial primary key, a int, b text default 'none', c int[], j jsonb, check (a < 1000));
+    create table plain (a int, b text);
     create table upsert (a int, b int, c text);
     create unique index on upsert (a) where b > 0;
     create unique index on upsert ((b + 1));

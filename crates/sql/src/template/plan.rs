@@ -123,6 +123,28 @@ pub struct Mentions {
     pub constant_calls: Box<[String]>,
     /// Whether `*` says which columns it returns: those a table has are another matter tomorrow.
     pub starred: bool,
+    /// Of an INSERT, the literals that become parameters and are stored as they are written.
+    pub stores: Box<[Store]>,
+    /// Of an INSERT, whether any other literal becomes a parameter.
+    pub computes: bool,
+}
+
+/// A literal that is stored in a column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Store {
+    /// Which literal of the text.
+    pub literal: usize,
+    /// The column.
+    pub column: StoredIn,
+}
+
+/// The column that a value is stored in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StoredIn {
+    /// By its name.
+    Named(String),
+    /// By its place among those of the table, from 1 on.
+    At(usize),
 }
 
 impl Plan {

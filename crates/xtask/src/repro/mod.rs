@@ -13,6 +13,7 @@ mod load;
 mod house;
 mod metrics;
 mod partitions;
+mod ddl;
 mod skew;
 mod stale;
 
@@ -53,6 +54,16 @@ const REPROS: &[Repro] = &[
         name: "partitions",
         about: "C1: lookups in a table of 200 list partitions; may not be slower for autoprepare",
         run: partitions::run,
+    },
+    Repro {
+        name: "ddl-outside",
+        about: "B1: columns come and go straight at the server; no transaction may fail for autoprepare",
+        run: ddl::outside,
+    },
+    Repro {
+        name: "ddl-through",
+        about: "B2: a table is rewritten and changed by the same way; no transaction may fail for autoprepare",
+        run: ddl::through,
     },
     Repro {
         name: "metrics",

@@ -20,6 +20,12 @@ select count(*) from pg_cursors where name = 'x'
 select 1 as a1234567890123456789012345678901234567890123456789012345678901234567890
 select 2 as a1234567890123456789012345678901234567890123456789012345678901234567890
 
+insert into w (a, b) select id, 'copied' from t where id < 3 order by id
+insert into w (a, b) select id, 'again' from t where id < 2 order by id
+
+insert into w (a, b) values (7, 'r') returning id, a + 1
+insert into w (a, b) values (8, 's') returning id, a + 2
+
 insert into ruled values (1)
 insert into ruled values (2)
 

@@ -41,11 +41,11 @@ insert into w (a, b) values (-3, 'it''s'), (4, E'a\nb')
 insert into w (a, b, c) values (1, $$one$$, '{1,2}')
 insert into w (a, b, c) values (2, $$o'ne$$, '{}')
 
-insert into w (a, b) select id, 'copied' from t where id < 3 order by id
-insert into w (a, b) select id, 'again' from t where id < 2 order by id
+insert into plain (a, b) select id, 'copied' from t where id < 3 order by id
+insert into plain (a, b) select id, 'again' from t where id < 2 order by id
 
-insert into w (a, b) values (7, 'r') returning id, a + 1, b || '!', 'said'
-insert into w (a, b) values (8, 's') returning id, a + 2, b || '?', 'told'
+insert into plain (a, b) values (7, 'r') returning a + 1, b || '!', 'said'
+insert into plain (a, b) values (8, 's') returning a + 2, b || '?', 'told'
 
 insert into w (a, b) values (7, default), (1, 'b')
 insert into w (a, b) values (8, default), (2, 'c')

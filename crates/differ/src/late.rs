@@ -1,0 +1,64 @@
+//! What a plan for all values finds later than one for a constant, and what it does not find.
+//!
+//! PostgreSQL computes what is constant as it plans a text. A statement whose constants are parameters is planned once, and finds an error in
+//! one as it runs: behind the description of its columns, behind rows that came first, or, where no row needs the value, not
+//! at all. `docs/autoprepare.md` says so. Nothing else is let pass: the error is the same one, and where none comes, no row
+//! has come either, or the text has a branch that need not be taken.
+
+use crate::reply::Frame;
+
+/// Words of a text by which a value may not be needed though there are rows.
+const BRANCHES: [&str; 9] =
+    [" and ", " or ", "case ", "coalesce", "filter", "limit", "exists", "left join", "(select"];
+
+/// Whether an error may come late: one in a value, of a simple query.
+#[must_use]
+pub fn may_be_late(error: &Frame, answers: u8) -> bool {
+    let of_value = error.field(b'C').starts_with(b"22")
+        || error.field(b'M').starts_with(b"cannot convert infinity");
+    error.tag == b'E' && answers == b'Q' && of_value
+}
+
+/// Whether a frame comes before an error that is late, or in its place.
+#[must_use]
+pub fn is_before(frame: &Frame) -> bool {
+    matches!(frame.tag, b'T' | b'D' | b'C')
+}
+
+/// Whether a query may succeed that fails in a constant directly: its replies are these.
+#[must_use]
+pub fn is_needless(text: &[u8], replies: &[Frame]) -> bool {
+    let rows = replies.iter().any(|frame| frame.tag == b'D');
+    let touched = replies.iter().any(|frame| frame.tag == b'C' && !ends_in_none(&frame.body));
+    let text = String::from_utf8_lossy(text).to_lowercase();
+    !rows && !touched || BRANCHES.iter().any(|word| text.contains(word))
+}
+
+/// Whether a command says that it did something to no row.
+fn ends_in_none(tag: &[u8]) -> bool {
+    tag.strip_suffix(b"\0").unwrap_or(tag).ends_with(b" 0")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_that_no_row_needs() {
+        let none = [Frame::new(b'T', b"\0\0"), Frame::new(b'C', b"SELECT 0\0")];
+        let one =
+            [Frame::new(b'T', b"\0\0"), Frame::new(b'D', b"\0\0"), Frame::new(b'C', b"SELECT 1\0")];
+        let updated = [Frame::new(b'C', b"UPDATE 10\0")];
+        assert!(is_needless(b"select 'x'::int from t", &none));
+        assert!(!is_needless(b"select 'x'::int from t", &one));
+        assert!(!is_needless(b"update t set a = 'x'::int", &updated));
+        assert!(is_needless(b"select CASE when a then 'x'::int end from t", &one));
+    }
+
+    #[test]
+    fn only_errors_in_values_are_late() {
+        let error = |code: &str| Frame::new(b'E', format!("C{code}\0Mno\0\0").as_bytes());
+        assert!(may_be_late(&error("22003"), b'Q') && !may_be_late(&error("22003"), b'B'));
+        assert!(!may_be_late(&error("42601"), b'Q') && !may_be_late(&error("0A000"), b'Q'));
+    }
+}
