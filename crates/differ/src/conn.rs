@@ -110,11 +110,16 @@ impl Conn {
         self.stream.set_read_timeout(Some(limit)).ok();
     }
 
-    /// Sends what is to end the session: Terminate if `polite`, else only the end of the stream.
-    pub fn end(&mut self, polite: bool) {
+    /// Sends what is to end the session, in one write with `last` before it: Terminate if `polite`, else only the end of
+    /// the stream.
+    pub fn end(&mut self, last: &[msg::Msg], polite: bool) {
+        let mut bytes = Vec::new();
+        last.iter().for_each(|msg| msg.encode(&mut bytes));
         if polite {
-            self.stream.write_all(b"X\0\0\0\x04").ok();
-        } else {
+            bytes.extend_from_slice(b"X\0\0\0\x04");
+        }
+        self.stream.write_all(&bytes).ok();
+        if !polite {
             self.stream.shutdown(Shutdown::Write).ok();
         }
     }

@@ -30,6 +30,7 @@ impl Talk<'_> {
         let Some(local) = self.find(bind.statement)? else {
             return Ok(self.bind_unknown(message, &bind));
         };
+        self.lend_name(&local.statement)?;
         let fit = self.fit(bind.statement, &local, Use::Bind)?;
         if fit == Fit::Stale {
             return Ok(self.refuse_bind(message, &bind, local.statement.id, Refusal::Stale));
@@ -120,7 +121,7 @@ impl Talk<'_> {
     }
 
     /// A name that cannot be one of ours, the client's own where it is not (E9).
-    fn not_ours(&self, name: &[u8]) -> Name {
+    pub(crate) fn not_ours(&self, name: &[u8]) -> Name {
         let mut safe = Name::from_slice(name);
         if name.starts_with(self.hub.shared.registry.prefix()) {
             safe[0] = b'-';
@@ -146,6 +147,9 @@ impl Talk<'_> {
             return Ok(message.bytes.len());
         };
         let fit = self.fit(name, &local, Use::Describe)?;
+        if fit == Fit::Lacks && self.describe_in_vain(&local)? {
+            return Ok(message.bytes.len());
+        }
         if fit == Fit::Stale {
             return Ok(self.refuse(message, Owed::DescribeStatement, Refusal::Stale));
         }
@@ -175,7 +179,7 @@ impl Talk<'_> {
             self.undoable(seq, ClientUndo::Unnamed(old));
             return Ok(used);
         }
-        let Some(old) = self.client.names.remove(name) else {
+        let Some(mut old) = self.client.names.remove(name) else {
             // Perhaps one that the client prepared by SQL.
             let safe = self.not_ours(name);
             write::close_statement(self.out(), &safe);
@@ -184,9 +188,15 @@ impl Talk<'_> {
         };
         self.server.ledger.extend(&mut self.client.changed);
         let seq = self.server.ledger.next_seq();
-        let used = self.closed(message);
+        if std::mem::take(&mut old.lent) == 0 {
+            self.closed(message);
+        } else {
+            // The server was lent it by this name.
+            self.owe(Entry::new(Owed::Close, Fate::Forward));
+            self.pass(message);
+        }
         self.undoable(seq, ClientUndo::Closed(Name::from_slice(name), old));
-        Ok(used)
+        Ok(message.bytes.len())
     }
 
     /// A portal is about to be executed whose statement deallocates one of the client's. The server has that under another
@@ -201,7 +211,8 @@ impl Talk<'_> {
         if self.server.ledger.has_failed() {
             return Ok(());
         }
-        let Some(old) = self.client.names.remove(&name) else { return Ok(()) };
+        let Some(mut old) = self.client.names.remove(&name) else { return Ok(()) };
+        old.lent = 0;
         self.take_name(&name);
         self.server.ledger.extend(&mut self.client.changed);
         let seq = self.server.ledger.next_seq();

@@ -170,6 +170,11 @@ impl Talk<'_> {
                         self.client.names.insert(name, old);
                     }
                 }
+                ClientUndo::Lent(name) => {
+                    if let Some(own) = self.client.names.get(&name) {
+                        own.lent = 0;
+                    }
+                }
                 // PostgreSQL drops the old unnamed statement before it looks at the new one.
                 ClientUndo::Unnamed(old) => before = Some(old.filter(|_| !own)),
             }
@@ -181,7 +186,7 @@ impl Talk<'_> {
         if !never.is_empty() {
             self.client.undos.retain(|undo| match undo {
                 ClientUndo::Closed(name, _) => !never.contains(name),
-                ClientUndo::Named(_) | ClientUndo::Unnamed(_) => true,
+                ClientUndo::Named(_) | ClientUndo::Unnamed(_) | ClientUndo::Lent(_) => true,
             });
         }
         self.server.undo(failed);

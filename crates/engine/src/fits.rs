@@ -9,11 +9,11 @@ use std::rc::Rc;
 
 use refrain_wire::back::{RowShape, row_shape};
 use refrain_wire::front::{Bind, Target};
-use refrain_wire::tag::front;
+use refrain_wire::tag::{back, front};
 use refrain_wire::write;
 
 use crate::columns::{Columns, Found, Shape};
-use crate::ledger::{Entry, Fate, Owed, Purpose, Seq};
+use crate::ledger::{Entry, Fate, Made, Owed, Purpose, Seq};
 use crate::message::Message;
 use crate::names::{ClientStatement, mark};
 use crate::statement::Statement;
@@ -213,17 +213,38 @@ impl Talk<'_> {
         self.owe(Entry { behind: behind.unwrap_or(0), ..entry });
     }
 
-    /// A Parse of the client's was sent on: asks what it found, unless the client is about to ask itself.
+    /// A Parse of the client's was sent on: asks what it found, unless the client is about to ask itself. What never changes
+    /// is asked for once, for [`Self::describe_in_vain`].
     pub(crate) fn ask_behind_parse(
         &mut self,
         called: Called,
-        statement: &Statement,
+        local: &Local,
         name: &[u8],
         next: &[u8],
     ) {
-        if statement.returns && !tells(name, next) {
+        let statement = &local.statement;
+        let once = !name.is_empty() && !statement.names && !local.is_described();
+        if (statement.returns || once) && !tells(name, next) {
             self.ask_columns(called, statement);
         }
+    }
+
+    /// Describe in a failed transaction, of a statement that the server lacks. PostgreSQL answers it where no rows are
+    /// returned: with the parameters, which take no look at the catalogue. The server cannot even be given the statement.
+    /// Says whether it was answered.
+    pub(crate) fn describe_in_vain(&mut self, local: &Local) -> Result<bool, Stop> {
+        let Some(parameters) = local.parameters() else { return Ok(false) };
+        let ledger = &self.server.ledger;
+        if !ledger.has_failed() {
+            let unsure = ledger.may_have_failed() && !ledger.is_empty();
+            return if unsure { Err(Stop::Gate) } else { Ok(false) };
+        }
+        // Nothing is owed: its turn is now.
+        let out = self.ports.out(self.client.conn);
+        write::message(out, back::PARAMETER_DESCRIPTION, |out| out.extend_from_slice(&parameters));
+        self.make_up(Owed::DescribeStatement, Made::NoRows);
+        local.count_use();
+        Ok(true)
     }
 
     /// Describe of the portal that was bound just before, from the unnamed statement: it tells what that returns.
@@ -241,6 +262,13 @@ impl Talk<'_> {
         }
     }
 
+    /// The first half of what a Describe says.
+    pub(crate) fn parameters_described(&mut self, body: &[u8]) {
+        self.server.described = self.hub.shared.registry.hash_bytes(body);
+        self.server.parameters.clear();
+        self.server.parameters.extend_from_slice(body);
+    }
+
     /// A Describe has been answered: what the copy returns is known, and what every client statement returns that has
     /// it from the same Parse.
     pub(crate) fn described(&mut self, entry: &Entry, seq: Seq, body: &[u8]) {
@@ -249,6 +277,9 @@ impl Talk<'_> {
         }
         let id = entry.statement;
         let whole = entry.owed == Owed::DescribeStatement;
+        if let Some((_, own)) = self.client.all_of(id).next().filter(|_| whole) {
+            own.held.local().learn_description(&self.server.parameters, !body.is_empty());
+        }
         let types = self.hash_columns(body, RowShape::Types);
         let modified = if whole { self.hash_columns(body, RowShape::Modifiers) | 1 } else { 0 };
         let columns = Columns::Known(Shape { types, whole: modified });
@@ -305,7 +336,7 @@ impl Talk<'_> {
                 ClientUndo::Closed(_, old) | ClientUndo::Unnamed(Some(old)) => {
                     known(&mut old.columns);
                 }
-                ClientUndo::Named(_) | ClientUndo::Unnamed(None) => {}
+                ClientUndo::Named(_) | ClientUndo::Unnamed(None) | ClientUndo::Lent(_) => {}
             }
             true
         });

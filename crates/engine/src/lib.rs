@@ -70,6 +70,7 @@ mod aside;
 mod look;
 mod prepare;
 mod fits;
+mod named;
 mod unmanaged;
 mod bind;
 mod autoprepare;

@@ -10,6 +10,7 @@ use indexmap::IndexMap;
 use smallvec::SmallVec;
 
 use crate::columns::Columns;
+use crate::ids::Segment;
 use crate::registry::Seed;
 use crate::statement::Generation;
 use crate::texts::Local;
@@ -63,6 +64,8 @@ pub(crate) struct ClientStatement {
     pub(crate) columns: Columns,
     /// A hash of the types of parameters that the client was told by Describe; zero for none.
     pub(crate) parameters: u64,
+    /// The server's segment in which that was lent it under the client's name as well; zero for none.
+    pub(crate) lent: Segment,
 }
 
 impl ClientStatement {
@@ -180,7 +183,7 @@ mod tests {
         let registry = Registry::new(1, Seed::default());
         let held =
             Held::new(Texts::default().intern(&registry, identity, &crate::settings::nothing()));
-        ClientStatement { held, generation: 0, columns: Columns::Fixed, parameters: 0 }
+        ClientStatement { held, generation: 0, columns: Columns::Fixed, parameters: 0, lent: 0 }
     }
 
     #[test]

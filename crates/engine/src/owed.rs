@@ -137,6 +137,8 @@ pub(crate) enum Made {
     Deallocate,
     /// CommandComplete `DEALLOCATE ALL`.
     DeallocateAll,
+    /// NoData.
+    NoRows,
 }
 
 impl Made {
@@ -146,6 +148,7 @@ impl Made {
             Self::Parse => front::PARSE,
             Self::Close => front::CLOSE,
             Self::Deallocate | Self::DeallocateAll => front::QUERY,
+            Self::NoRows => front::DESCRIBE,
         }
     }
 }

@@ -62,7 +62,7 @@ impl Talk<'_> {
         if self.is_over_quota(parse.tail.len()) {
             return Ok(self.refuse(message, Owed::Parse, Refusal::Quota));
         }
-        let local = self.intern(parse.tail);
+        let local = self.intern_parse(parse.tail)?;
         self.gate_in_doubt(&local)?;
         let known = self.parse_is_known(&local)?;
         let seq = if known {
@@ -82,7 +82,7 @@ impl Talk<'_> {
         let statement = self.client_statement(local.clone(), called);
         self.client.names.insert(name, statement);
         if !known {
-            self.ask_behind_parse(called, &local.statement, parse.name, next);
+            self.ask_behind_parse(called, &local, parse.name, next);
         }
         Ok(message.bytes.len())
     }
@@ -109,7 +109,7 @@ impl Talk<'_> {
         next: &[u8],
     ) -> Result<usize, Stop> {
         self.pool().counters.client_parses += 1;
-        let local = self.intern(parse.tail);
+        let local = self.intern_parse(parse.tail)?;
         let ledger = &self.server.ledger;
         let fails = ledger.status() == Status::Failed || ledger.may_have_failed();
         let known = !fails && self.unnamed_is(&local);
@@ -124,7 +124,7 @@ impl Talk<'_> {
         let old = self.client.unnamed.replace(statement);
         self.undoable(seq, ClientUndo::Unnamed(old));
         if !known {
-            self.ask_behind_parse(Called::Unnamed, &local.statement, b"", next);
+            self.ask_behind_parse(Called::Unnamed, &local, b"", next);
         }
         Ok(message.bytes.len())
     }
@@ -204,7 +204,7 @@ impl Talk<'_> {
             }
         };
         let columns = found.columns;
-        ClientStatement { held: Held::new(local), generation, columns, parameters: 0 }
+        ClientStatement { held: Held::new(local), generation, columns, parameters: 0, lent: 0 }
     }
 
     /// What a Parse that is sent next finds.

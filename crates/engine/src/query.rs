@@ -122,7 +122,17 @@ impl Talk<'_> {
             return Ok(None);
         }
         let open = self.server.ledger.is_open();
-        if matches!(scan.kind, Kind::Deallocate(_)) && !open {
+        let deallocates = matches!(scan.kind, Kind::Deallocate(_));
+        let lent = self.client.names.get(&folded).is_some_and(|own| own.lent != 0);
+        if deallocates && lent {
+            // The server has it by this name as well.
+            self.forget_unnamed();
+            self.ends_early();
+            let seq = self.owe(Entry::new(Owed::Query, Fate::Forward).with(scan.traits));
+            self.close_name(&folded, seq);
+            return Ok(Some(self.pass(message)));
+        }
+        if deallocates && !open {
             if self.server.ledger.status() == Status::Idle {
                 self.client.names.remove(&folded);
                 return Ok(Some(self.answer(message, Made::Deallocate)));
@@ -265,7 +275,8 @@ impl Talk<'_> {
 
     /// A statement of the client's is gone, unless the message fails.
     fn close_name(&mut self, name: &Name, seq: Seq) {
-        if let Some(old) = self.client.names.remove(name) {
+        if let Some(mut old) = self.client.names.remove(name) {
+            old.lent = 0;
             self.server.ledger.extend(&mut self.client.changed);
             self.undoable(seq, ClientUndo::Closed(name.clone(), old));
         }

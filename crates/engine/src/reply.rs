@@ -367,9 +367,7 @@ impl Talk<'_> {
                 self.for_client_statement(id, |statement| statement.held.local().accept());
             }
             (back::BIND_COMPLETE, _) => self.run_is_bound(),
-            (back::PARAMETER_DESCRIPTION, _) => {
-                self.server.described = self.hub.shared.registry.hash_bytes(body);
-            }
+            (back::PARAMETER_DESCRIPTION, _) => self.parameters_described(body),
             (back::ROW_DESCRIPTION | back::NO_DATA, Owed::DescribeStatement) => {
                 self.described(&settled.entry, settled.seq, body);
             }

@@ -236,9 +236,11 @@ impl Talk<'_> {
         if let Kind::Deallocate(name) = scan.kind {
             self.deallocate_portal(Name::from_slice(&name.fold(text)))?;
         }
+        let named = self.lend_name(statement)?;
         self.note_settings(text, scan);
         self.note_vacated(text, scan);
-        let seq = self.owe(Entry::new(Owed::Execute, Fate::Forward).with(scan.traits));
+        let traits = scan.traits | named;
+        let seq = self.owe(Entry::new(Owed::Execute, Fate::Forward).with(traits));
         self.bar(seq, scan.traits, 1, None);
         let used = self.pass(message);
         match self.first_settings(text, scan) {

@@ -98,6 +98,8 @@ pub(crate) struct Server {
     pub(crate) paused: bool,
     /// The hash of the parameter types that a Describe has said; its columns are to come.
     pub(crate) described: u64,
+    /// The same as they came.
+    pub(crate) parameters: Vec<u8>,
     /// A mark of the portal that was bound last; zero where not from its unnamed statement.
     pub(crate) bound: u32,
     /// The segment whose error is not told: that of the segment before it was.
@@ -172,6 +174,7 @@ impl Server {
             close_needed: false,
             paused: false,
             described: 0,
+            parameters: Vec::new(),
             bound: 0,
             hush: 0,
             run: None,

@@ -287,7 +287,7 @@ impl Step<'_> {
         pool.counters.parses_answered += 1;
         let generation = local.statement.generation();
         let held = Held::new(local);
-        let statement = ClientStatement { held, generation, columns, parameters: 0 };
+        let statement = ClientStatement { held, generation, columns, parameters: 0, lent: 0 };
         client.names.insert(Name::from_slice(parse.name), statement);
         write::bare(self.ports.out(conn), back::PARSE_COMPLETE);
         true

@@ -15,6 +15,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
+use refrain_sql::lex::Lexer;
 use refrain_sql::{Kind, Scan, Traits};
 use refrain_wire::back::{Fields, field};
 
@@ -50,6 +51,8 @@ pub struct Statement {
     pub scan: Scan,
     /// Whether what it returns may change with the schema.
     pub returns: bool,
+    /// Whether it names what the session has (EXECUTE, FETCH), by which it is settled what it returns.
+    pub names: bool,
     /// The internal name of generation zero.
     name: Box<[u8]>,
     generation: AtomicU32,
@@ -116,12 +119,14 @@ impl Statement {
         let mut name = prefix.to_vec();
         base36(&mut name, id);
         let text = identity.tail.split(|&b| b == 0).next().unwrap_or(&[]);
+        let scan = refrain_sql::scan(text);
         Self {
             id,
             pool: identity.pool,
             env: identity.env,
             tail: identity.tail.into(),
-            scan: refrain_sql::scan(text),
+            names: names(text, &scan),
+            scan,
             returns: columns::may_change(text),
             name: name.into(),
             generation: AtomicU32::new(0),
@@ -166,7 +171,7 @@ impl Statement {
     #[inline]
     pub fn acts(&self) -> bool {
         let ends = matches!(self.scan.kind, Kind::TransactionEnd | Kind::Chain | Kind::Other);
-        ends || !self.scan.traits.is_empty()
+        ends || self.names || !self.scan.traits.is_empty()
     }
 
     /// Whether constants in the text may be read when it is parsed; see [`reads_constants`].
@@ -265,6 +270,14 @@ impl Statement {
     }
 }
 
+/// Whether a text names what the session has, and is settled by that as it is parsed.
+fn names(text: &[u8], scan: &Scan) -> bool {
+    let executes =
+        matches!(scan.kind, Kind::Execute(_) | Kind::ExplainExecute(_) | Kind::CreateAsExecute(_));
+    let first = || Lexer::new(text, false).significant();
+    executes || first().is_some_and(|word| word.of(text).eq_ignore_ascii_case(b"fetch"))
+}
+
 /// Whether constants in a text may be read when it is parsed, so that the settings of then count (E57). Commands have
 /// none that are, and some of them must stand alone.
 pub fn reads_constants(text: &[u8], traits: Traits) -> bool {
@@ -340,6 +353,17 @@ mod tests {
         assert!(statement.begin_generation(0, 5));
         assert!(!statement.begin_generation(0, 6));
         assert_eq!((statement.generation(), statement.epoch()), (1, 6));
+    }
+
+    #[test]
+    fn what_names_what_the_session_has() {
+        let named = |text: &str| names(text.as_bytes(), &refrain_sql::scan(text.as_bytes()));
+        for text in ["execute q", "/* c */ FETCH 1 FROM c", "explain execute q(1)"] {
+            assert!(named(text), "{text}");
+        }
+        for text in ["", "select 'fetch'", "select 1 fetch first row only", "explain select 1"] {
+            assert!(!named(text), "{text}");
+        }
     }
 
     #[test]

@@ -147,7 +147,7 @@ impl Talk<'_> {
                 ClientUndo::Closed(name, statement) => {
                     statement.is(id, name, mark).then_some(&**name)
                 }
-                ClientUndo::Named(_) | ClientUndo::Unnamed(_) => None,
+                ClientUndo::Named(_) | ClientUndo::Unnamed(_) | ClientUndo::Lent(_) => None,
             })
         };
         let name = self.client.names.marked(id, mark).or_else(closed);
@@ -162,5 +162,6 @@ pub(crate) fn write_made(out: &mut Vec<u8>, made: Made) {
         Made::Close => write::bare(out, back::CLOSE_COMPLETE),
         Made::Deallocate => write::command_complete(out, b"DEALLOCATE"),
         Made::DeallocateAll => write::command_complete(out, b"DEALLOCATE ALL"),
+        Made::NoRows => write::bare(out, back::NO_DATA),
     }
 }

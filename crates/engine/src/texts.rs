@@ -5,7 +5,7 @@
 //! the first comes and when the last has gone, so that a storm of clients that prepare the same
 //! statements does not move a cache line between cores.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -15,6 +15,21 @@ use crate::columns::Columns;
 use crate::registry::Registry;
 use crate::settings::Profile;
 use crate::statement::{Generation, Identity, Statement};
+
+/// Bytes of a ParameterDescription that is kept.
+const PARAMETERS_MAX: usize = 4096;
+
+/// What servers have said of a statement.
+#[derive(Debug, Default)]
+enum Described {
+    /// Nobody has asked.
+    #[default]
+    Not,
+    /// It returns no rows, and has these parameters.
+    NoRows(Box<[u8]>),
+    /// It returns rows, or has very many parameters.
+    Otherwise,
+}
 
 /// A statement as one core has it. What client maps hold.
 #[derive(Debug)]
@@ -30,6 +45,8 @@ pub(crate) struct Local {
     accepted: Cell<u32>,
     /// What a generation of it returns, as a server said last.
     columns: Cell<(Generation, Columns)>,
+    /// What its Describe says whatever becomes of the schema.
+    described: RefCell<Described>,
     /// Uses at this core, as far as they matter: one-shot statements are not given a name.
     seen: Cell<u8>,
 }
@@ -47,6 +64,7 @@ impl Local {
             uses: Cell::new(0),
             accepted: Cell::new(0),
             columns: Cell::new((0, Columns::Of { server: 0, parse: 0 })),
+            described: RefCell::default(),
             seen: Cell::new(seen),
         }
     }
@@ -88,6 +106,30 @@ impl Local {
             _ if !self.statement.returns => Some(Columns::Fixed),
             Columns::Known(_) if generation == self.statement.generation() => Some(columns),
             Columns::Known(_) | Columns::Of { .. } | Columns::Fixed => None,
+        }
+    }
+
+    /// A server has described it: with this ParameterDescription, and whether it returns rows.
+    pub(crate) fn learn_description(&self, parameters: &[u8], rows: bool) {
+        let known = !rows && (2..=PARAMETERS_MAX).contains(&parameters.len());
+        let mut described = self.described.borrow_mut();
+        match &*described {
+            Described::NoRows(old) if known && **old == *parameters => {}
+            _ if known => *described = Described::NoRows(parameters.into()),
+            _ => *described = Described::Otherwise,
+        }
+    }
+
+    /// Whether a server has described it.
+    pub(crate) fn is_described(&self) -> bool {
+        !matches!(*self.described.borrow(), Described::Not)
+    }
+
+    /// The body of its ParameterDescription, if it is known to return no rows.
+    pub(crate) fn parameters(&self) -> Option<Box<[u8]>> {
+        match &*self.described.borrow() {
+            Described::NoRows(parameters) => Some(parameters.clone()),
+            Described::Not | Described::Otherwise => None,
         }
     }
 

@@ -21,6 +21,8 @@ pub(crate) enum ClientUndo {
     Closed(Name, ClientStatement),
     /// The unnamed statement was another one before.
     Unnamed(Option<ClientStatement>),
+    /// The server was lent the statement of this name.
+    Lent(Name),
 }
 
 /// A change to a server's set, with what is needed to take it back.

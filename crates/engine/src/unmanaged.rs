@@ -138,5 +138,5 @@ impl Talk<'_> {
 fn known(local: Rc<Local>) -> ClientStatement {
     let generation = local.statement.generation();
     let held = Held::new(local);
-    ClientStatement { held, generation, columns: Columns::Fixed, parameters: 0 }
+    ClientStatement { held, generation, columns: Columns::Fixed, parameters: 0, lent: 0 }
 }
