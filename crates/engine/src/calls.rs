@@ -90,13 +90,16 @@ impl Calls {
         }
     }
 
-    /// Parameters that functions set by names of their own, where that has been asked.
-    pub(crate) fn parameters(&self) -> Option<&[Name]> {
-        self.parameters.as_deref()
+    /// Parameters that functions set by names of their own, where a server was asked under this count of changes of code.
+    pub(crate) fn parameters(&self, code: u64) -> Option<&[Name]> {
+        self.parameters.as_deref().filter(|_| self.code == code)
     }
 
-    /// A server has said which.
-    pub(crate) fn learn_parameters(&mut self, names: Vec<Name>) {
+    /// Learns which, as a server has said that was asked when there had been `code` changes of code.
+    pub(crate) fn learn_parameters(&mut self, names: Vec<Name>, code: u64, now: Now) {
+        if self.code != code {
+            self.doubt(code, now);
+        }
         self.parameters = Some(names);
     }
 }
@@ -148,6 +151,16 @@ mod tests {
         assert_eq!(calls.repute(7, 0, Now(1)), Repute::Loud);
         calls.found(&[(7, Ran)], true, false);
         assert_eq!(calls.repute(7, 0, Now(1)), Repute::Loud, "it may do so again");
+    }
+
+    #[test]
+    fn names_are_of_the_code_that_was_searched_for_them() {
+        let mut calls = Calls::default();
+        calls.learn_parameters(vec![Name::from_slice(b"my.tenant")], 0, Now(1));
+        assert_eq!(calls.parameters(0).map(<[Name]>::len), Some(1));
+        assert_eq!(calls.parameters(1), None, "other code may have others");
+        calls.learn_parameters(Vec::new(), 1, Now(2));
+        assert_eq!(calls.parameters(1).map(<[Name]>::len), Some(0));
     }
 
     #[test]

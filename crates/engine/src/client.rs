@@ -143,8 +143,8 @@ impl Pins {
 pub(crate) struct Suspicion {
     /// Whether the session is to be looked at once the transaction is over.
     pub(crate) looks: bool,
-    /// Whether it is being looked at.
-    pub(crate) asked: bool,
+    /// What the session is being asked, if it is being looked at.
+    pub(crate) asked: Option<Looking>,
     /// Whether that has failed once.
     pub(crate) failed: bool,
     /// What is called, and whether it ran.
@@ -157,6 +157,15 @@ pub(crate) struct Suspicion {
     pub(crate) code: bool,
     /// Names of parameters that were found in the texts of functions.
     pub(crate) parameters: Vec<Name>,
+}
+
+/// What a look at a session asks beside what it always does.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Looking {
+    /// How often code had changed when it was sent.
+    pub(crate) code: u64,
+    /// Whether it searches the texts of functions for names of parameters.
+    pub(crate) names: bool,
 }
 
 /// A message that drops all statements if it succeeds.

@@ -84,7 +84,7 @@ impl Talk<'_> {
             return Ok(false);
         }
         self.leaves(&failed.entry);
-        if !self.client.suspicion.asked {
+        if self.client.suspicion.asked.is_none() {
             // What failed says nothing of what it would have left.
             self.client.suspicion.evidence.undo();
         }

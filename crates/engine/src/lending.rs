@@ -84,7 +84,7 @@ impl Step<'_> {
         let Some(c) = self.engine.roles.client(client) else { return };
         let (pinned, partial) = (!c.pins.is_empty(), c.inbox.rest > 0);
         let probe = c.probe || c.standing.is_hidden();
-        let (looks, asked) = (c.suspicion.looks, c.suspicion.asked);
+        let (looks, asked) = (c.suspicion.looks, c.suspicion.asked.is_some());
         let checking = matches!(c.phase, Phase::Checking(..));
         let pool = self.engine.hub.pool(c.pool);
         let (mode, removed) = (pool.settings.options.pool_mode, pool.removed);

@@ -14,7 +14,7 @@ use refrain_sql::{Kind, Scan, Traits, VAGUE};
 use refrain_wire::back::Fields;
 
 use crate::calls::Repute;
-use crate::client::Pins;
+use crate::client::{Looking, Pins};
 use crate::ledger::Purpose;
 use crate::names::Name;
 use crate::pool_shared::CATALOGS;
@@ -184,13 +184,16 @@ impl Talk<'_> {
         let user = pool.settings.server.user.as_deref().unwrap_or(&pool.shared.user);
         write_literal(&mut text, user.as_bytes());
         text.extend_from_slice(NEWEST.as_bytes());
-        match pool.calls.parameters() {
+        let code = pool.shared.code();
+        let known = pool.calls.parameters(code);
+        match known {
             None => text.extend_from_slice(PARAMETERS.as_bytes()),
             Some(names) => names.iter().for_each(|name| ask_parameter(&mut text, name)),
         }
-        pool.counters.looks += 1;
         let suspicion = &mut self.client.suspicion;
-        (suspicion.looks, suspicion.asked) = (false, true);
+        suspicion.asked = Some(Looking { code, names: known.is_none() });
+        suspicion.looks = false;
+        pool.counters.looks += 1;
         suspicion.found = Pins::default();
         self.server.probed = None;
         self.run_alone(&text, Purpose::Probe);
@@ -218,16 +221,17 @@ impl Talk<'_> {
 
     /// The answer is there. `before` is what the client's settings were taken to be.
     pub(crate) fn looked(&mut self, before: &Arc<Profile>) {
+        let now = self.now;
         let suspicion = &mut self.client.suspicion;
-        if !std::mem::take(&mut suspicion.asked) {
-            return;
-        }
+        let Some(asked) = suspicion.asked.take() else { return };
         let mut news = suspicion.found;
         news.remove(self.client.pins);
         let parameters = std::mem::take(&mut suspicion.parameters);
-        // What these are set to is asked at once, and what was called is judged then.
-        let learns = self.hub.pool(self.server.pool).calls.parameters().is_none();
-        suspicion.looks |= learns && !parameters.is_empty();
+        // What these are set to is asked at once, and what was called is judged then. Where functions have changed since
+        // this was asked, there may be other names by now.
+        let is_current = asked.code == self.hub.pool(self.server.pool).shared.code();
+        let learns = is_current && asked.names;
+        suspicion.looks |= !is_current || learns && !parameters.is_empty();
         let calls = match suspicion.looks {
             true => Vec::new(),
             false => suspicion.evidence.take(),
@@ -242,7 +246,7 @@ impl Talk<'_> {
         let changed = !said && !Arc::ptr_eq(before, &self.client.profile);
         let pool = self.hub.pool(self.server.pool);
         if learns {
-            pool.calls.learn_parameters(parameters);
+            pool.calls.learn_parameters(parameters, asked.code, now);
         }
         if !said || !news.is_empty() {
             pool.calls.found(&calls, code, changed || !news.is_empty());
@@ -256,13 +260,13 @@ impl Talk<'_> {
     /// A look has failed. Says whether that need not be known: it is repeated, once, if it was merely interrupted.
     pub(crate) fn looks_again(&mut self, fields: &Fields<'_>) -> bool {
         let suspicion = &mut self.client.suspicion;
-        if !suspicion.asked {
+        if suspicion.asked.is_none() {
             return false;
         }
         let again = !suspicion.failed && fields.sqlstate().starts_with(b"57");
         // One that goes, with what is left in it, may fail for what it goes for (E38).
         let goes = self.server.close_needed && self.client.pins.is_empty();
-        suspicion.asked = false;
+        suspicion.asked = None;
         suspicion.looks |= again;
         suspicion.failed = again;
         suspicion.parameters.clear();

@@ -152,7 +152,8 @@ impl Talk<'_> {
     /// may have other settings than the client's.
     #[inline]
     fn is_to_wait(&self) -> bool {
-        self.client.suspicion.asked || self.server.run.as_ref().is_some_and(|run| run.holds())
+        self.client.suspicion.asked.is_some()
+            || self.server.run.as_ref().is_some_and(|run| run.holds())
     }
 
     /// Has the client wait behind a message that may drop all statements, or behind whose success `restores` are to
