@@ -304,6 +304,9 @@ impl Client {
             };
             proxied.push(frame.clone());
         }
+        if frame.tag == b'E' && late::is_another(&now.frame, &frame, now.answers) {
+            return Err(Stop::Passed);
+        }
         if frame.tag == b'E' {
             return Ok(frame);
         }

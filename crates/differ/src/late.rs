@@ -2,14 +2,26 @@
 //!
 //! PostgreSQL computes what is constant as it plans a text. A statement whose constants are parameters is planned once, and finds an error in
 //! one as it runs: behind the description of its columns, behind rows that came first, or, where no row needs the value, not
-//! at all. `docs/autoprepare.md` says so. Nothing else is let pass: the error is the same one, and where none comes, no row
+//! at all; of two errors the other may come first. `docs/autoprepare.md` says so. Nothing else is let pass: where no error comes, no row
 //! has come either, or the text has a branch that need not be taken.
 
 use crate::reply::Frame;
 
 /// Words of a text by which a value may not be needed though there are rows.
-const BRANCHES: [&str; 9] =
-    [" and ", " or ", "case ", "coalesce", "filter", "limit", "exists", "left join", "(select"];
+const BRANCHES: [&str; 12] = [
+    " and ",
+    " or ",
+    "case ",
+    "coalesce",
+    "filter",
+    "limit",
+    "exists",
+    "left join",
+    "(select",
+    " union ",
+    " except ",
+    " intersect ",
+];
 
 /// Whether an error may come late: one in a value, of a simple query.
 #[must_use]
@@ -23,6 +35,12 @@ pub fn may_be_late(error: &Frame, answers: u8) -> bool {
 #[must_use]
 pub fn is_before(frame: &Frame) -> bool {
     matches!(frame.tag, b'T' | b'D' | b'C')
+}
+
+/// Whether another error in a value comes first: which of two does is up to the plan.
+#[must_use]
+pub fn is_another(direct: &Frame, proxied: &Frame, answers: u8) -> bool {
+    may_be_late(proxied, answers) && direct.field(b'C') != proxied.field(b'C')
 }
 
 /// Whether a query may succeed that fails in a constant directly: its replies are these.

@@ -32,6 +32,7 @@ const PARTS: &[Part] = &[
     Part { name: "grammar", run: grammar, drives: false },
     Part { name: "sim", run: sim, drives: false },
     Part { name: "differ", run: differ, drives: false },
+    Part { name: "queries", run: queries, drives: false },
     Part { name: "fuzz", run: fuzz, drives: false },
     Part { name: "drivers-sqlite", run: with_sqlite, drives: true },
     Part { name: "drivers-15", run: || through_proxy(Version::V15), drives: true },
@@ -120,6 +121,23 @@ fn differ() -> Result<Tally> {
         differ.args(["--proxy", &format!("127.0.0.1:{}", proxy.port())]);
         differ.args(["--direct", &format!("{}:{}", cluster.host(), cluster.port())]);
         tally += check(differ.args(["--segments", "10000"]))?;
+    }
+    Ok(tally)
+}
+
+/// Random queries with changed literals, all of them prepared from their first time on.
+fn queries() -> Result<Tally> {
+    let (program, differ) = (built("refrain", "refrain")?, built("refrain-differ", "differ")?);
+    let mut tally = Tally::default();
+    for version in [Version::V15, Version::V18] {
+        let cluster = Cluster::start(version, &[])?;
+        let eager = "[pool]\nautoprepare = \"on\"\nautoprepare_threshold = 1\n";
+        let config = proxy::over(&cluster, "transaction", 2).replacen("[pool]\n", eager, 1);
+        let proxy = Refrain::start_as(&program, &config)?;
+        let mut differ = Command::new(&differ);
+        differ.args(["--proxy", &format!("127.0.0.1:{}", proxy.port()), "--queries"]);
+        differ.args(["--direct", &format!("{}:{}", cluster.host(), cluster.port())]);
+        tally += check(differ.args(["--segments", "5000"]))?;
     }
     Ok(tally)
 }
