@@ -88,6 +88,8 @@ pub(crate) struct Ledger {
     entries: VecDeque<Entry>,
     /// Number of the oldest entry.
     head: Seq,
+    /// The last entry that ends the data of a COPY.
+    copy_end: Seq,
     copying: Copying,
     status: Status,
     /// Whether extended messages were sent behind the last Sync: their transaction is open.
@@ -110,6 +112,7 @@ impl Default for Ledger {
         Self {
             entries: VecDeque::new(),
             head: 0,
+            copy_end: 0,
             copying: Copying::No,
             status: Status::Idle,
             open: false,

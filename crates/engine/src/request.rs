@@ -89,6 +89,7 @@ impl Talk<'_> {
                 };
             }
             Copying::Counting => return Err(Stop::Gate),
+            _ if self.server.ledger.ends_copy() && intrudes(message) => return Err(Stop::Gate),
             _ => {}
         }
         if self.server.ledger.len() >= LEDGER_MAX || self.is_barred() || self.is_to_wait() {
@@ -286,11 +287,11 @@ impl Talk<'_> {
         }
     }
 
-    /// CopyDone and CopyFail owe nothing, but mark the end of the stream for the Syncs around it.
+    /// CopyDone and CopyFail.
     fn copy_end(&mut self, message: &Message<'_>) -> usize {
         let ledger = &self.server.ledger;
         if !ledger.is_empty() || ledger.copying() != Copying::No {
-            self.server.ledger.push(Entry::new(Owed::CopyEnd, Fate::Forward));
+            self.server.ledger.push_copy_end();
         }
         self.pass(message)
     }

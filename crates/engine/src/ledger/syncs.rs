@@ -66,6 +66,18 @@ impl Ledger {
         counted
     }
 
+    /// The client says that it has no more data. That owes nothing, but marks the end of the stream for the Syncs around it.
+    pub(crate) fn push_copy_end(&mut self) {
+        self.copy_end = self.push(Entry::new(Owed::CopyEnd, Fate::Forward)).0;
+    }
+
+    /// Whether the data of a COPY has been ended of which it is not known yet what became. If it fails, nothing may stand
+    /// behind its Syncs: how many of them count is asked of the server, or told by the replies that come.
+    #[inline]
+    pub(crate) fn ends_copy(&self) -> bool {
+        self.copy_end > self.head
+    }
+
     /// Whether the server waits for the client's data, and the client has not said that it has no more.
     pub(crate) fn awaits_data(&self) -> bool {
         self.copying == Copying::In && !self.entries.iter().any(|e| e.owed == Owed::CopyEnd)

@@ -67,6 +67,26 @@ fn each_sync_is_answered_that_a_copy_has_not_swallowed() {
             vec![query("copy t from stdin"), Msg::Sync, data("x\n"), Msg::CopyDone, end.clone()],
             vec![],
         ),
+        // Behind its end comes what is answered without the server, and what is not.
+        (
+            [
+                vec![parse("s1", "select 1"), Msg::Sync],
+                copy("copy t from stdin", vec![Msg::Sync, data("x\n"), Msg::CopyDone, Msg::Sync]),
+                vec![Msg::CloseStatement(b"s1".to_vec()), Msg::Sync, end.clone()],
+            ]
+            .concat(),
+            vec![],
+        ),
+        (
+            [
+                vec![parse("s1", "select 1"), Msg::Sync],
+                copy("copy v from stdin", vec![Msg::Sync, data("1\n"), Msg::CopyDone]),
+                vec![parse("s2", "select 1"), Msg::Sync, Msg::CloseStatement(b"s1".to_vec())],
+                vec![Msg::CloseStatement(b"s2".to_vec()), Msg::Sync, end.clone()],
+            ]
+            .concat(),
+            vec![],
+        ),
         (vec![query("begin"), query("copy v from stdin"), Msg::Sync], vec![query("rollback"), end]),
     ];
     for (first, then) in cases {
