@@ -176,6 +176,12 @@ table! {
     sqlite_lock_timeout: Duration = "5s" ["1ms" to "1h"],
         NewConnections, takes ["30s"], not ["never", "5"];
 
+    /// Longest text, blob or row in an SQLite database.
+    ///
+    /// A client's message may be twice as long, as texts of bytes are. A statement may hold several such values at once.
+    sqlite_max_length: usize = "300MiB" ["1MiB" to "900MiB"],
+        NewConnections, takes ["16MiB"], not ["0B", "1GiB", "unlimited"];
+
     /// Bytes of an SQLite database that are read as memory, without a system call; 0 for none.
     ///
     /// It costs no memory of the process. A disk that fails while such a byte is read, or another program that makes the
@@ -183,7 +189,9 @@ table! {
     sqlite_mmap_size: usize = "0B" ["0B" to "2GiB"],
         NewConnections, takes ["256MiB", "1GiB"], not ["1TiB", "all"];
 
-    /// Threads for reads of an SQLite database that take long.
+    /// Threads that are kept for reads of an SQLite database that take long.
+    ///
+    /// There are more, up to 64, while all of these are busy.
     sqlite_readers: u16 = "2" ["1" to "1024"],
         NewConnections, takes ["8"], not ["0", "cores"];
 
@@ -229,6 +237,7 @@ impl DatabaseKeys {
             sqlite_synchronous: file.synchronous,
             sqlite_busy_timeout: file.busy_timeout,
             sqlite_lock_timeout: file.lock_timeout,
+            sqlite_max_length: file.max_length,
             sqlite_mmap_size: file.mmap_size,
             sqlite_readers: file.readers,
             ..self
@@ -274,6 +283,7 @@ impl DatabaseKeys {
             busy_timeout: self.sqlite_busy_timeout,
             lock_timeout: self.sqlite_lock_timeout,
             readers: self.sqlite_readers,
+            max_length: self.sqlite_max_length,
             mmap_size: self.sqlite_mmap_size,
             stmt_cache_size: self.stmt_cache_size,
             stmt_cache_admit: self.stmt_cache_admit,

@@ -40,6 +40,8 @@ pub struct Sqlite {
     pub lock_timeout: Duration,
     /// Threads for reads that take long.
     pub readers: u16,
+    /// The longest text, blob or row.
+    pub max_length: usize,
     /// Bytes of the file that are read as memory.
     pub mmap_size: usize,
     /// Statements kept by each connection.

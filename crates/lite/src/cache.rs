@@ -36,6 +36,8 @@ pub(crate) struct Facts {
     pub(crate) keep: bool,
     /// Whether it ended with an error after which it is not to be trusted.
     pub(crate) spoiled: bool,
+    /// Whether a single step of it may take long.
+    pub(crate) costly: bool,
     /// What the schema probe had counted when it was compiled.
     pub(crate) epoch: u64,
     /// How often we compiled it anew ourselves, and SQLite before that.
@@ -67,6 +69,7 @@ impl Facts {
             hash,
             keep,
             spoiled: false,
+            costly: false,
             epoch,
             recompiled: 0,
             reprepares: 0,

@@ -1,5 +1,6 @@
 //! Opening a database, and what a connection can do.
 
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -50,6 +51,9 @@ pub struct Database {
 pub struct Connection {
     number: u64,
     log: Log,
+    /// The longest value that it takes, and that it takes just now.
+    longest: i32,
+    length: Cell<i32>,
     core: Core,
 }
 
@@ -82,6 +86,11 @@ impl Database {
         &self.path
     }
 
+    /// The longest text, blob or row that its connections take.
+    pub fn longest(&self) -> usize {
+        self.options.max_length
+    }
+
     /// How many statements each connection keeps at most.
     pub fn cache_size(&self) -> usize {
         self.options.cache.size
@@ -104,9 +113,10 @@ impl Database {
         };
         let flags = access | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         ffi::configure();
-        let mut handle = Handle::new(rusqlite::Connection::open_with_flags(&self.path, flags)?);
+        let (guard, meter) = (Guard::new(), Meter::new(self.options.busy_timeout));
+        let opened = rusqlite::Connection::open_with_flags(&self.path, flags)?;
+        let mut handle = Handle::new(opened, meter.clone())?;
         self.configure(&handle)?;
-        let (guard, meter) = (Guard::new(), Meter::new());
         // Hooks last: each expires all statements, and there are none yet.
         let connection = handle.connection_mut();
         let looks = meter.clone();
@@ -117,7 +127,12 @@ impl Database {
         }))?;
         let core = Core::new(handle, Cache::new(self.options.cache), guard, meter)?;
         let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
-        Ok(Connection { number, log: Log::of(&self.path), core })
+        let (longest, log) = (self.longest_value(), Log::of(&self.path));
+        Ok(Connection { number, log, longest, length: Cell::new(longest), core })
+    }
+
+    fn longest_value(&self) -> i32 {
+        i32::try_from(self.options.max_length).unwrap_or(i32::MAX)
     }
 
     fn configure(&self, handle: &Handle) -> Result<(), Error> {
@@ -127,7 +142,7 @@ impl Database {
         }
         handle.name_main()?;
         connection.set_limit(Limit::SQLITE_LIMIT_VARIABLE_NUMBER, PARAMETERS_MAX)?;
-        connection.busy_timeout(self.options.busy_timeout)?;
+        connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, self.longest_value())?;
         connection.pragma_update(None, "synchronous", self.options.synchronous.word())?;
         let mmap_size = i64::try_from(self.options.mmap_size).unwrap_or(i64::MAX);
         connection.pragma_update(None, "mmap_size", mmap_size)?;
@@ -238,6 +253,18 @@ impl Connection {
     /// How long statements may run from now on.
     pub fn set_limits(&self, limits: Limits) {
         self.core.meter.set(limits);
+        let length = limits.length.and_then(|length| i32::try_from(length).ok());
+        let length = length.map_or(self.longest, |length| length.min(self.longest));
+        if self.length.replace(length) != length {
+            // Fails for a limit that does not exist, and this one does.
+            let _ = self.core.handle.connection().set_limit(Limit::SQLITE_LIMIT_LENGTH, length);
+        }
+    }
+
+    /// Whether a text was not compiled since this was last asked because it needs more steps or longer values than it may
+    /// have just now.
+    pub(crate) fn take_outgrown(&self) -> bool {
+        self.core.outgrown.take()
     }
 
     /// What stops this connection from other threads.
@@ -285,6 +312,7 @@ impl Connection {
         F: Fn(&Context<'_>) -> rusqlite::Result<T> + Send + 'static,
         T: SqlFnOutput,
     {
+        self.core.guard.give(name);
         let connection = self.core.handle.connection();
         Ok(connection.create_scalar_function(name, arguments, flags, function)?)
     }

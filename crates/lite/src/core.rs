@@ -5,9 +5,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
+use rusqlite::ffi as sqlite;
+
 use crate::cache::{Cache, Facts, Kept};
-use crate::error::Error;
-use crate::ffi::{Handle, Idle, Live};
+use crate::error::{Error, Interruption};
+use crate::ffi::{Compiled, Handle, Idle, Live};
 use crate::guard::Guard;
 use crate::interrupt::Interrupter;
 use crate::limits::Meter;
@@ -33,6 +35,8 @@ pub(crate) struct Core {
     epoch: Cell<u64>,
     /// Whether statements that write are refused.
     pub(crate) read_only: Cell<bool>,
+    /// Whether a text was not compiled for want of steps or length.
+    pub(crate) outgrown: Cell<bool>,
     pub(crate) guard: Arc<Guard>,
     pub(crate) meter: Arc<Meter>,
     pub(crate) interrupter: Interrupter,
@@ -47,13 +51,15 @@ impl Core {
         meter: Arc<Meter>,
     ) -> Result<Core, Error> {
         let probe = handle.prepare(PROBE, true)?.idle;
-        let interrupter = Interrupter::new(handle.connection().get_interrupt_handle());
+        let interrupter =
+            Interrupter::new(handle.connection().get_interrupt_handle(), meter.clone());
         Ok(Core {
             cache: RefCell::new(cache),
             suspended: RefCell::default(),
             probe: RefCell::new(probe),
             epoch: Cell::new(0),
             read_only: Cell::new(false),
+            outgrown: Cell::new(false),
             guard,
             meter,
             interrupter,
@@ -88,14 +94,28 @@ impl Core {
         }
         let begun = Instant::now();
         let persistent = self.cache.borrow().was_seen(text.hash());
-        let compiled = self.handle.prepare(text.sql(), persistent)?;
+        let compiled = self.compile(text.sql(), persistent)?;
         let Some(idle) = compiled.idle else { return Ok((None, compiled.length)) };
         let whole = compiled.length == text.sql().len();
         let own = if whole { *text } else { Text::new(idle.sql()) };
         let hash = own.hash();
         let mut facts = Box::new(Facts::new(hash, false, self.epoch(), begun));
         facts.keep = self.cache.borrow_mut().compiled(&own, facts.prepare);
+        facts.costly = self.guard.take_costly();
         Ok((Some(Kept { idle, facts }), compiled.length))
+    }
+
+    fn compile(&self, sql: &str, persistent: bool) -> Result<Compiled, Error> {
+        self.guard.take_costly();
+        self.handle.prepare(sql, persistent).map_err(|mut error| {
+            if error.primary_code() == sqlite::SQLITE_INTERRUPT {
+                let reason = self.meter.take_reason().unwrap_or(Interruption::Cancel);
+                error.interruption = Some(reason);
+            }
+            let too_long = error.primary_code() == sqlite::SQLITE_TOOBIG;
+            self.outgrown.set(too_long || error.interruption == Some(Interruption::Steps));
+            error
+        })
     }
 
     /// A kept statement that is all of a text, or its beginning up to a semicolon.
@@ -119,8 +139,9 @@ impl Core {
             return Ok(false);
         }
         let begun = Instant::now();
-        let anew = self.handle.prepare(kept.idle.sql(), kept.facts.keep)?;
+        let anew = self.compile(kept.idle.sql(), kept.facts.keep)?;
         let facts = &mut kept.facts;
+        facts.costly = self.guard.take_costly();
         facts.recompiled += 1 + u64::from(kept.idle.reprepares());
         facts.reprepares = 0;
         facts.epoch = epoch;

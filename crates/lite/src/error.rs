@@ -103,6 +103,17 @@ impl Error {
         self
     }
 
+    /// The same of a statement that was stopped.
+    pub(crate) fn stopped_by(mut self, interruption: Interruption) -> Error {
+        self.interruption = Some(interruption);
+        self.with_state("57014")
+    }
+
+    /// Whether a text, blob or row was longer than allowed.
+    pub(crate) fn is_too_long(&self) -> bool {
+        self.primary_code() == sqlite::SQLITE_TOOBIG
+    }
+
     /// The result code without its extension.
     pub fn primary_code(&self) -> i32 {
         self.code & 0xff

@@ -4,8 +4,8 @@
 //! the process can, and so does `VACUUM INTO`, which attaches what it writes. SQLite asks the
 //! [`Guard`] for each thing a statement does while it compiles it.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 
@@ -56,6 +56,125 @@ const PRAGMAS: &[(&str, Use)] = &[
     ("wal_checkpoint", Use::Argument),
 ];
 
+/// SQLite's functions whose time grows with the length of their arguments and no faster, and which read no table.
+/// Sorted. What a connection was given besides is of this kind as well, unless it is in [`COSTLY`].
+const CHEAP: &[&str] = &[
+    "->",
+    "->>",
+    "abs",
+    "acos",
+    "acosh",
+    "asin",
+    "asinh",
+    "atan",
+    "atan2",
+    "atanh",
+    "avg",
+    "ceil",
+    "ceiling",
+    "changes",
+    "char",
+    "coalesce",
+    "concat",
+    "concat_ws",
+    "cos",
+    "cosh",
+    "cume_dist",
+    "current_date",
+    "current_time",
+    "current_timestamp",
+    "date",
+    "datetime",
+    "degrees",
+    "dense_rank",
+    "exp",
+    "first_value",
+    "floor",
+    "format",
+    "group_concat",
+    "hex",
+    "if",
+    "ifnull",
+    "iif",
+    "json",
+    "json_array",
+    "json_array_length",
+    "json_extract",
+    "json_object",
+    "json_quote",
+    "json_type",
+    "json_valid",
+    "julianday",
+    "lag",
+    "last_insert_rowid",
+    "last_value",
+    "lead",
+    "length",
+    "likelihood",
+    "likely",
+    "ln",
+    "log",
+    "log10",
+    "log2",
+    "lower",
+    "max",
+    "min",
+    "mod",
+    "nth_value",
+    "ntile",
+    "nullif",
+    "octet_length",
+    "percent_rank",
+    "pi",
+    "pow",
+    "power",
+    "printf",
+    "quote",
+    "radians",
+    "random",
+    "rank",
+    "round",
+    "row_number",
+    "sign",
+    "sin",
+    "sinh",
+    "sqlite_version",
+    "sqrt",
+    "strftime",
+    "string_agg",
+    "substr",
+    "substring",
+    "subtype",
+    "sum",
+    "tan",
+    "tanh",
+    "time",
+    "timediff",
+    "total",
+    "total_changes",
+    "trunc",
+    "typeof",
+    "unhex",
+    "unicode",
+    "unixepoch",
+    "unlikely",
+    "upper",
+    "zeroblob",
+];
+
+/// Functions of ours whose time grows faster.
+const COSTLY: &[&str] = &["regexp"];
+
+/// Tables that are read by reading all of the file.
+const COSTLY_TABLES: &[&str] = &[
+    "dbstat",
+    "pragma_foreign_key_check",
+    "pragma_integrity_check",
+    "pragma_optimize",
+    "pragma_quick_check",
+    "pragma_wal_checkpoint",
+];
+
 /// Functions that reach outside of the database.
 const FUNCTIONS: &[&str] = &["load_extension", "fts3_tokenizer"];
 
@@ -74,11 +193,16 @@ pub(crate) enum Trust {
 /// The answer to SQLite's questions; shared with the callback.
 pub(crate) struct Guard {
     trust: AtomicU8,
+    /// Whether something was compiled, since this was last asked, of which a single step may take long.
+    costly: AtomicBool,
+    /// Functions that the connection was given.
+    given: Mutex<Vec<String>>,
 }
 
 impl Guard {
     pub(crate) fn new() -> Arc<Guard> {
-        Arc::new(Guard { trust: AtomicU8::new(Trust::Client as u8) })
+        let (costly, given) = (AtomicBool::new(false), Mutex::default());
+        Arc::new(Guard { trust: AtomicU8::new(Trust::Client as u8), costly, given })
     }
 
     /// Trusts statements differently until the result is dropped.
@@ -101,8 +225,40 @@ impl Guard {
         self.trust.compare_exchange(old, new, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
+    /// The connection was given a function.
+    pub(crate) fn give(&self, function: &str) {
+        if !is_in(COSTLY, function) {
+            self.given().push(function.to_owned());
+        }
+    }
+
+    fn given(&self) -> MutexGuard<'_, Vec<String>> {
+        self.given.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether something was compiled since this was last asked of which a single step may take long. All other steps are
+    /// short, and steps are counted.
+    pub(crate) fn take_costly(&self) -> bool {
+        self.costly.swap(false, Ordering::Relaxed)
+    }
+
+    fn is_costly(&self, action: &AuthAction<'_>) -> bool {
+        match action {
+            AuthAction::Function { function_name: name } => {
+                CHEAP.binary_search(name).is_err()
+                    && !self.given().iter().any(|given| given == name)
+            }
+            AuthAction::Pragma { .. } => true,
+            AuthAction::Read { table_name, .. } => is_in(COSTLY_TABLES, table_name),
+            _ => false,
+        }
+    }
+
     /// Whether a statement may do this.
     pub(crate) fn judge(&self, context: &AuthContext<'_>) -> Authorization {
+        if self.is_costly(&context.action) {
+            self.costly.store(true, Ordering::Relaxed);
+        }
         let trust = self.trust.load(Ordering::Relaxed);
         let allowed = match context.action {
             _ if trust == Trust::Full as u8 => true,
@@ -138,4 +294,14 @@ fn is_in(list: &[&str], name: &str) -> bool {
 fn may_use(name: &str, with_argument: bool) -> bool {
     let row = PRAGMAS.iter().find(|row| row.0.eq_ignore_ascii_case(name));
     row.is_some_and(|row| row.1 == Use::Argument || !with_argument)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_found_by_halves() {
+        assert!(CHEAP.is_sorted());
+    }
 }

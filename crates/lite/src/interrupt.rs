@@ -7,6 +7,8 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::limits::Meter;
+
 /// Interrupts a connection's current job, from any thread. Clones stop the same connection.
 #[derive(Clone)]
 pub struct Interrupter {
@@ -17,6 +19,8 @@ struct Shared {
     /// For whom the connection works.
     job: Mutex<Option<u64>>,
     handle: rusqlite::InterruptHandle,
+    /// What a statement asks that waits for a lock.
+    meter: Arc<Meter>,
 }
 
 /// Work for somebody, from [`crate::Connection::job`] on until this is dropped.
@@ -26,13 +30,16 @@ pub struct Job<'c> {
 }
 
 impl Interrupter {
-    pub(crate) fn new(handle: rusqlite::InterruptHandle) -> Interrupter {
-        Interrupter { shared: Arc::new(Shared { job: Mutex::new(None), handle }) }
+    pub(crate) fn new(handle: rusqlite::InterruptHandle, meter: Arc<Meter>) -> Interrupter {
+        Interrupter { shared: Arc::new(Shared { job: Mutex::new(None), handle, meter }) }
     }
 
     /// Says that what the connection does from now on is for `token`.
     pub(crate) fn begin(&self, token: u64) -> Job<'_> {
-        *self.lock() = Some(token);
+        let mut job = self.lock();
+        *job = Some(token);
+        self.shared.meter.set_cancelled(false);
+        drop(job);
         Job { interrupter: self }
     }
 
@@ -44,6 +51,7 @@ impl Interrupter {
         let job = self.lock();
         let is_current = *job == Some(token);
         if is_current {
+            self.shared.meter.set_cancelled(true);
             self.shared.handle.interrupt();
         }
         is_current

@@ -42,6 +42,8 @@ mod error;
 
 mod marks;
 
+mod limits;
+
 mod ffi;
 
 mod text;
@@ -51,8 +53,6 @@ mod options;
 mod stats;
 
 mod guard;
-
-mod limits;
 
 mod place;
 

@@ -4,9 +4,9 @@
 //! statement that runs where many clients are served gets few steps: what needs more is stopped
 //! before anything was sent, and run again where it may take its time.
 
-use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::error::Interruption;
 
@@ -25,7 +25,15 @@ pub struct Limits {
     pub steps: Option<u32>,
     /// The moment at which a statement is stopped.
     pub deadline: Option<Instant>,
+    /// The longest text, blob or row, in bytes, where it is less than the connection was opened with.
+    pub length: Option<usize>,
+    /// How long it waits for a lock of another process, where it is not as long as the connection was opened with.
+    pub lock: Option<Duration>,
 }
+
+/// How long a statement sleeps before it asks for a lock again, the last for ever: a cancel is heard in between.
+const NAPS: &[Duration] =
+    &[Duration::from_millis(1), Duration::from_millis(2), Duration::from_millis(5)];
 
 /// The limits as the callback sees them. Only the thread with the connection uses them.
 pub(crate) struct Meter {
@@ -35,17 +43,65 @@ pub(crate) struct Meter {
     deadline: AtomicU64,
     /// Why the callback stopped a statement: see [`REASONS`].
     reason: AtomicU8,
+    /// How long to wait for a lock of another process, in nanoseconds, and since when it is waited for.
+    lock: AtomicU64,
+    lock_default: u64,
+    waiting: AtomicU64,
+    /// Whether somebody asked for the end of the job. Set by other threads.
+    cancelled: AtomicBool,
 }
 
 /// What [`Meter::reason`] says.
-const REASONS: [Option<Interruption>; 3] =
-    [None, Some(Interruption::Steps), Some(Interruption::Deadline)];
+const REASONS: [Option<Interruption>; 4] =
+    [None, Some(Interruption::Steps), Some(Interruption::Deadline), Some(Interruption::Cancel)];
+const STEPS: u8 = 1;
+const DEADLINE: u8 = 2;
+const CANCEL: u8 = 3;
 
 impl Meter {
-    pub(crate) fn new() -> Arc<Meter> {
-        let steps = AtomicI64::new(i64::MAX);
-        let (deadline, reason) = (AtomicU64::new(NEVER), AtomicU8::new(0));
-        Arc::new(Meter { steps, deadline, reason })
+    /// Limits nothing; a statement waits for `lock` while another process has what it needs.
+    pub(crate) fn new(lock: Duration) -> Arc<Meter> {
+        let lock = u64::try_from(lock.as_nanos()).unwrap_or(NEVER);
+        Arc::new(Meter {
+            steps: AtomicI64::new(i64::MAX),
+            deadline: AtomicU64::new(NEVER),
+            reason: AtomicU8::new(0),
+            lock: AtomicU64::new(lock),
+            lock_default: lock,
+            waiting: AtomicU64::new(0),
+            cancelled: AtomicBool::new(false),
+        })
+    }
+
+    /// A job begins, or somebody asks for its end.
+    pub(crate) fn set_cancelled(&self, cancelled: bool) {
+        self.cancelled.store(cancelled, Ordering::Relaxed);
+    }
+
+    /// Called each time that another process has a lock: waits a moment, or says that it is enough.
+    ///
+    /// Where many clients are served nobody waits: what is stopped there is run again where it may.
+    pub(crate) fn wait_for_lock(&self, asked: usize) -> bool {
+        let now = nanoseconds(Instant::now());
+        if asked == 0 {
+            self.waiting.store(now, Ordering::Relaxed);
+        }
+        let late = self.deadline.load(Ordering::Relaxed) <= now;
+        let reason = match () {
+            () if self.steps.load(Ordering::Relaxed) != i64::MAX => STEPS,
+            () if self.cancelled.load(Ordering::Relaxed) => CANCEL,
+            () if late => DEADLINE,
+            () => 0,
+        };
+        self.reason.store(reason, Ordering::Relaxed);
+        let since = now.saturating_sub(self.waiting.load(Ordering::Relaxed));
+        let left = self.lock.load(Ordering::Relaxed).saturating_sub(since);
+        if reason != 0 || left == 0 {
+            return false;
+        }
+        let nap = NAPS.get(asked).or(NAPS.last()).copied().unwrap_or_default();
+        std::thread::sleep(nap.min(Duration::from_nanos(left)));
+        true
     }
 
     pub(crate) fn set(&self, limits: Limits) {
@@ -53,6 +109,8 @@ impl Meter {
         let deadline = limits.deadline.map_or(NEVER, nanoseconds);
         self.steps.store(steps, Ordering::Relaxed);
         self.deadline.store(deadline, Ordering::Relaxed);
+        let lock = limits.lock.map(|lock| u64::try_from(lock.as_nanos()).unwrap_or(NEVER));
+        self.lock.store(lock.unwrap_or(self.lock_default), Ordering::Relaxed);
     }
 
     /// Called every [`PACE`] instructions: whether to stop.
@@ -63,17 +121,21 @@ impl Meter {
         }
         let deadline = self.deadline.load(Ordering::Relaxed);
         let late = deadline != NEVER && nanoseconds(Instant::now()) >= deadline;
-        let reason = if late { 2 } else { u8::from(left <= i64::from(PACE)) };
+        let reason = match left <= i64::from(PACE) {
+            _ if late => DEADLINE,
+            true => STEPS,
+            false => 0,
+        };
         if reason != 0 {
             self.reason.store(reason, Ordering::Relaxed);
         }
         reason != 0
     }
 
-    /// Why a statement that was interrupted was: by this callback, or by somebody else.
-    pub(crate) fn take_reason(&self) -> Interruption {
+    /// Why a statement was stopped here, if it was.
+    pub(crate) fn take_reason(&self) -> Option<Interruption> {
         let reason = self.reason.swap(0, Ordering::Relaxed);
-        REASONS.get(usize::from(reason)).copied().flatten().unwrap_or(Interruption::Cancel)
+        REASONS.get(usize::from(reason)).copied().flatten()
     }
 }
 

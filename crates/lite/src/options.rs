@@ -7,6 +7,8 @@ use std::time::Duration;
 pub struct OpenOptions {
     /// How long SQLite waits for a lock that another process holds.
     pub busy_timeout: Duration,
+    /// The longest text, blob or row, in bytes. A statement may hold several.
+    pub max_length: usize,
     /// How far a commit is on disk when it is acknowledged.
     pub synchronous: Synchronous,
     /// Whether the file can be read only.
@@ -55,6 +57,7 @@ impl Default for OpenOptions {
     fn default() -> Self {
         OpenOptions {
             busy_timeout: Duration::from_secs(5),
+            max_length: 300 * 1024 * 1024,
             synchronous: Synchronous::default(),
             read_only: false,
             mmap_size: 0,

@@ -14,7 +14,7 @@ use rusqlite::ffi as sqlite;
 
 use crate::cache::{Facts, Kept, Memo};
 use crate::core::{Core, Suspended};
-use crate::error::Error;
+use crate::error::{Error, Interruption};
 use crate::ffi::{Live, Raw};
 use crate::text::first_word;
 use crate::value::{Type, Value};
@@ -117,6 +117,11 @@ macro_rules! description {
         /// Database, table and column, if the column is a table's.
         pub fn column_origin(&self, column: usize) -> Option<(&str, &str, &str)> {
             self.raw().column_origin(column)
+        }
+
+        /// Whether a single step of it may take long, so that its steps say nothing of its time.
+        pub fn is_costly(&self) -> bool {
+            self.facts().costly
         }
 
         /// A number that moves whenever the statement was compiled anew: what was described
@@ -233,9 +238,14 @@ impl<'c, 'b> Run<'c, 'b> {
             }
             Ok(false) => Ok(Step::Done),
             Err(mut error) => {
-                if error.primary_code() == sqlite::SQLITE_INTERRUPT {
-                    error.interruption = Some(self.core.meter.take_reason());
-                }
+                let reason = self.core.meter.take_reason();
+                error = match (error.primary_code(), reason) {
+                    (sqlite::SQLITE_INTERRUPT, reason) => {
+                        error.stopped_by(reason.unwrap_or(Interruption::Cancel))
+                    }
+                    (sqlite::SQLITE_BUSY, Some(reason)) => error.stopped_by(reason),
+                    _ => error,
+                };
                 facts.spoiled = error.spoils();
                 Err(error)
             }

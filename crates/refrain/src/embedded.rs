@@ -161,6 +161,7 @@ fn open_options(file: &Sqlite) -> OpenOptions {
             Synchronous::Off => Durability::Off,
         },
         read_only: false,
+        max_length: file.max_length,
         mmap_size: file.mmap_size,
         cache: CacheOptions {
             size: file.stmt_cache_size as usize,

@@ -1,14 +1,15 @@
 //! A connection, as far as rusqlite does not have it.
 
-use std::ffi::{CStr, c_char, c_int};
+use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr;
-use std::sync::Once;
+use std::sync::{Arc, Once};
 
 use rusqlite::ffi as sqlite;
 
 use super::live::Idle;
 use super::raw::{Raw, error_of};
 use crate::error::Error;
+use crate::limits::Meter;
 
 /// The name of the database beside `main`, as PostgreSQL's clients expect it.
 const MAIN_NAME: &CStr = c"public";
@@ -29,6 +30,15 @@ pub(crate) fn configure() {
 /// An open connection.
 pub(crate) struct Handle {
     connection: rusqlite::Connection,
+    /// What the connection asks when another process has a lock: it points there. Dropped behind it.
+    meter: Arc<Meter>,
+}
+
+/// What SQLite calls when another process has a lock.
+unsafe extern "C" fn wait_for_lock(meter: *mut c_void, asked: c_int) -> c_int {
+    // SAFETY: the pointer is that of `Handle::new`, whose meter is there as long as the connection.
+    let meter = unsafe { &*meter.cast::<Meter>() };
+    c_int::from(meter.wait_for_lock(usize::try_from(asked).unwrap_or(0)))
 }
 
 /// What a text was compiled into.
@@ -41,8 +51,17 @@ pub(crate) struct Compiled {
 
 impl Handle {
     /// Takes over a connection, which must have been opened without mutexes or with.
-    pub(crate) fn new(connection: rusqlite::Connection) -> Handle {
-        Handle { connection }
+    pub(crate) fn new(
+        connection: rusqlite::Connection,
+        meter: Arc<Meter>,
+    ) -> Result<Handle, Error> {
+        let handle = Handle { connection, meter };
+        let meter = Arc::as_ptr(&handle.meter).cast_mut().cast();
+        // SAFETY: the callback takes this pointer, and nothing is written through it but atomics.
+        let code =
+            unsafe { sqlite::sqlite3_busy_handler(handle.raw(), Some(wait_for_lock), meter) };
+        handle.check(code)?;
+        Ok(handle)
     }
 
     /// The connection, for what rusqlite does safely.

@@ -16,6 +16,6 @@ mod raw;
 mod live;
 mod handle;
 
-pub(crate) use handle::{Handle, configure};
+pub(crate) use handle::{Compiled, Handle, configure};
 pub(crate) use live::{Idle, Live};
 pub(crate) use raw::Raw;

@@ -21,6 +21,8 @@ use crate::stats::{CacheStats, StatementStats};
 /// Connections that a pool keeps without work for them.
 const IDLE_MAX: usize = 16;
 
+/// What a message may hold beside its longest value.
+const MESSAGE_BESIDES: usize = 64 * 1024;
 /// How often it is tried to empty the log of a file that is gone.
 const RESCUE_EVERY: Duration = Duration::from_millis(200);
 
@@ -184,6 +186,11 @@ impl Pool {
         })
     }
 
+    /// The longest message of a client: a text of bytes is twice as long as they are.
+    pub(crate) fn longest_message(&self) -> usize {
+        self.database.longest().saturating_mul(2).saturating_add(MESSAGE_BESIDES)
+    }
+
     /// How long a session stands in line to write.
     pub(crate) fn lock_timeout(&self) -> Duration {
         self.lock_timeout
@@ -212,6 +219,11 @@ impl Pool {
             return Err(gone);
         }
         Ok(connection)
+    }
+
+    /// Whether a connection is at hand.
+    pub(crate) fn has_idle(&self) -> bool {
+        !self.idle().is_empty()
     }
 
     /// Opens a connection. A file that was served already is not made again, and another in its place is not opened.

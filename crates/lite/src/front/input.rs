@@ -46,11 +46,11 @@ impl Input {
         self.bytes().is_empty()
     }
 
-    /// Whether the first message is there in full, or never will be. Before that nothing can be done, on whatever
-    /// thread.
-    pub(crate) fn may_go_on(&self) -> bool {
+    /// Whether the first message is there in full, or never will be: it may be `longest` bytes long. Before that nothing
+    /// can be done, on whatever thread.
+    pub(crate) fn may_go_on(&self, longest: usize) -> bool {
         match Header::parse(self.bytes()) {
-            Ok(Some(header)) => self.bytes().len() >= header.message_bytes(),
+            Ok(Some(header)) => self.bytes().len() >= header.message_bytes().min(longest),
             Ok(None) => false,
             Err(_) => true,
         }
@@ -66,12 +66,21 @@ mod tests {
         let message = b"d\0\0\0\x06ab";
         let mut input = Input::default();
         for (index, byte) in message.iter().enumerate() {
-            assert!(!input.may_go_on(), "after {index} bytes");
+            assert!(!input.may_go_on(usize::MAX), "after {index} bytes");
             input.append(&[*byte]);
         }
-        assert!(input.may_go_on());
+        assert!(input.may_go_on(usize::MAX));
         input.consume(message.len());
-        assert!(input.is_empty() && !input.may_go_on());
+        assert!(input.is_empty() && !input.may_go_on(usize::MAX));
+    }
+
+    #[test]
+    fn a_message_that_is_too_long_is_not_waited_for() {
+        let mut input = Input::default();
+        input.append(b"d\x10\0\0\0");
+        assert!(!input.may_go_on(1000));
+        input.append(&[0; 1000]);
+        assert!(input.may_go_on(1000));
     }
 
     #[test]
@@ -89,6 +98,6 @@ mod tests {
     fn a_length_that_cannot_be_is_told_at_once() {
         let mut input = Input::default();
         input.append(b"d\xff\xff\xff\xff");
-        assert!(input.may_go_on());
+        assert!(input.may_go_on(usize::MAX));
     }
 }

@@ -8,6 +8,7 @@
 //! is kept in `rows`, `simple`, `copy` or a portal; outside of a transaction, a session at rest has no connection and
 //! no right to write.
 
+mod bounds;
 mod rows;
 mod own;
 mod copying;
@@ -23,7 +24,6 @@ use refrain_wire::tag::front;
 use refrain_wire::write;
 
 use crate::connection::Connection;
-use crate::error::{Error, Interruption};
 use crate::front::backend::{Backend, Pool};
 use crate::front::context::Context;
 use crate::front::copy::CopyIn;
@@ -31,18 +31,11 @@ use crate::front::failure::{Failure, state};
 use crate::front::prepared::{Portal, Prepared};
 use crate::front::queue::Permit;
 use crate::front::transaction::Transaction;
-use crate::limits::Limits;
 use crate::statement::Parked;
 
+use bounds::{MESSAGE_ON_LOOP, OUTPUT_ON_THREAD};
 use rows::Rows;
 use simple::Simple;
-
-/// Instructions of SQLite's machine that a statement may take on the loop: about a millisecond.
-const STEPS_ON_LOOP: u32 = 100_000;
-/// Output beyond which a statement leaves the loop.
-const OUTPUT_ON_LOOP: usize = 64 * 1024;
-/// Output beyond which a statement on a thread waits for the client.
-const OUTPUT_ON_THREAD: usize = 256 * 1024;
 
 /// What a client gave names. The hasher is a fast one: whoever finds names that collide slows themselves down.
 type Named<T> = HashMap<Vec<u8>, T, foldhash::fast::RandomState>;
@@ -99,6 +92,10 @@ pub(crate) struct Machine {
     pub(crate) permit: Option<Permit>,
     /// Why the right to write did not come.
     pub(crate) refused: Option<Failure>,
+    /// Why no thread is waited for any longer.
+    pub(crate) given_up: Option<Failure>,
+    /// When the statement began that is under way, if its time is limited.
+    began: Option<Instant>,
     transaction: Transaction,
     statements: Named<Arc<Prepared>>,
     portals: Named<Portal>,
@@ -124,6 +121,8 @@ impl Machine {
             owns: false,
             permit: None,
             refused: None,
+            given_up: None,
+            began: None,
             transaction: Transaction::default(),
             statements: Named::default(),
             portals: Named::default(),
@@ -160,7 +159,7 @@ impl Machine {
     }
 
     fn work(&mut self, input: &[u8], out: &mut Vec<u8>) -> (usize, Need) {
-        let mut used = 0;
+        let mut used = self.give_up(input, out);
         loop {
             match self.go_on(out) {
                 Ok(()) => {}
@@ -168,7 +167,7 @@ impl Machine {
                 Err(Stop::Failed(failure)) => self.failed(&failure, out),
             }
             let rest = input.get(used..).unwrap_or_default();
-            let (header, body) = match message(rest) {
+            let (header, body) = match message(rest, self.pool.longest_message()) {
                 Ok(Some(message)) => message,
                 Ok(None) => return (used, Need::Input),
                 Err(failure) => {
@@ -176,25 +175,58 @@ impl Machine {
                     return (used, Need::Nothing);
                 }
             };
+            if self.place == Place::Loop && header.message_bytes() > MESSAGE_ON_LOOP {
+                self.begins();
+                return (used, Need::Thread);
+            }
             let behind = rest.get(header.message_bytes()..).unwrap_or_default();
+            let mark = out.len();
             match self.message(header.tag, body, behind, out) {
                 Ok(()) => {}
-                Err(Stop::Needs(need)) => return (used, need),
+                Err(Stop::Needs(need)) => {
+                    if matches!(need, Need::Thread | Need::Writer) {
+                        // It is handled again elsewhere, from its beginning.
+                        out.truncate(mark);
+                    }
+                    return (used, need);
+                }
                 Err(Stop::Failed(failure)) => self.failed(&failure, out),
             }
             used += header.message_bytes();
+            if self.rows.is_none() && self.simple.is_none() {
+                self.began = None;
+            }
         }
+    }
+
+    /// Ends what a thread was waited for in vain: what is under way, or else the next message. How many bytes that was.
+    fn give_up(&mut self, input: &[u8], out: &mut Vec<u8>) -> usize {
+        let Some(failure) = self.given_up.take() else { return 0 };
+        self.began = None;
+        if self.rows.is_some() || self.simple.is_some() {
+            self.failed(&failure, out);
+            return 0;
+        }
+        let Ok(Some((header, _))) = message(input, usize::MAX) else { return 0 };
+        self.failed(&failure, out);
+        if header.tag == front::QUERY {
+            self.skipping = false;
+            self.ready(out);
+        }
+        header.message_bytes()
     }
 
     /// Goes on with what an earlier message began.
     fn go_on(&mut self, out: &mut Vec<u8>) -> Outcome {
-        if self.rows.is_some() {
-            self.more_rows(out)?;
+        loop {
+            if self.rows.is_some() {
+                self.more_rows(out)?;
+            } else if self.simple.is_some() && self.copy.is_none() {
+                self.more_simple(out)?;
+            } else {
+                return Ok(());
+            }
         }
-        if self.simple.is_some() && self.copy.is_none() {
-            self.more_simple(out)?;
-        }
-        Ok(())
     }
 
     fn message(&mut self, tag: u8, body: &[u8], behind: &[u8], out: &mut Vec<u8>) -> Outcome {
@@ -229,6 +261,7 @@ impl Machine {
 
     /// An error: of a simple query, which ends with it, or of an extended message.
     fn failed(&mut self, failure: &Failure, out: &mut Vec<u8>) {
+        self.began = None;
         self.pool.failed(failure);
         failure.write(out, "ERROR");
         self.rows = None;
@@ -354,9 +387,13 @@ impl Machine {
     }
 
     /// Takes a connection for the session, if it has none.
-    fn connect(&mut self) -> Result<Box<Connection>, Failure> {
+    fn connect(&mut self) -> Result<Box<Connection>, Stop> {
         if let Some(connection) = self.connection.take() {
             return Ok(connection);
+        }
+        // Opening a file may wait for others, and takes as long as ten reads.
+        if self.place == Place::Loop && !self.pool.has_idle() {
+            return Err(Stop::Needs(Need::Thread));
         }
         let connection = self.pool.take()?;
         self.context.control.works_on(Some(connection.interrupter()));
@@ -368,27 +405,12 @@ impl Machine {
         &mut self,
         work: impl FnOnce(&mut Self, &Connection) -> Result<R, Stop>,
     ) -> Result<R, Stop> {
+        self.begins();
         let connection = self.connect()?;
+        self.limit(&connection);
         let done = work(self, &connection);
         self.connection = Some(connection);
         done
-    }
-
-    /// Says how long the next statement may run, here.
-    fn limit(&self, connection: &Connection) {
-        let steps = (self.place == Place::Loop).then_some(STEPS_ON_LOOP);
-        let timeout = self.context.settings().duration("statement_timeout");
-        let deadline = timeout.map(|timeout| Instant::now() + timeout);
-        connection.set_limits(Limits { steps, deadline });
-    }
-
-    /// What an error of SQLite's comes to: a statement that takes too long for the loop is run again elsewhere.
-    fn stop(&self, error: &Error, text: &[u8]) -> Stop {
-        let long = error.interruption == Some(Interruption::Steps);
-        if self.context.take_wants_thread() || long {
-            return Stop::Needs(Need::Thread);
-        }
-        Stop::Failed(Failure::of_sqlite(error, text))
     }
 
     /// Makes sure that the session may write, here.
@@ -404,14 +426,6 @@ impl Machine {
             return Ok(());
         }
         Err(Stop::Needs(Need::Writer))
-    }
-
-    /// Output at which a statement pauses.
-    fn output_max(&self) -> usize {
-        match self.place {
-            Place::Loop => OUTPUT_ON_LOOP,
-            Place::Thread => OUTPUT_ON_THREAD,
-        }
     }
 }
 
@@ -430,9 +444,13 @@ impl Drop for Machine {
 }
 
 /// The first message of some bytes, if it is all there.
-fn message(bytes: &[u8]) -> Result<Option<(Header, &[u8])>, Failure> {
+fn message(bytes: &[u8], longest: usize) -> Result<Option<(Header, &[u8])>, Failure> {
     let header = Header::parse(bytes).map_err(|bad| Failure::protocol(bad.to_string()))?;
     let Some(header) = header else { return Ok(None) };
+    if header.message_bytes() > longest {
+        let message = format!("a message of {} bytes is too long", header.message_bytes());
+        return Err(Failure::new("54000", message).hint("sqlite_max_length bounds it"));
+    }
     let body = bytes.get(HEADER_BYTES..header.message_bytes());
     Ok(body.map(|body| (header, body)))
 }

@@ -17,7 +17,7 @@ use crate::front::control::{CancelHandle, Control, Waker};
 use crate::front::failure::{Failure, TIMEOUT, state};
 use crate::front::input::Input;
 use crate::front::machine::{Machine, Need, Place};
-use crate::front::queue::Ticket;
+use crate::front::queue::{Permit, Ticket};
 use crate::front::settings::Settings;
 use crate::front::threads::Lane;
 
@@ -59,14 +59,30 @@ enum Stage {
     InLine(Box<Machine>, Ticket, Patience),
     /// Here, with output to be sent before it goes on.
     Full(Box<Machine>),
-    /// On a thread.
-    Away,
+    /// On a thread, or in line for one.
+    Away(Errand),
     Over,
+}
+
+/// Work for a thread: taken by the thread, or back by a session that waits no longer.
+#[derive(Clone)]
+struct Errand(Arc<Mutex<Option<Work>>>);
+
+type Work = (Box<Machine>, Input);
+
+impl Errand {
+    fn take(&self) -> Option<Work> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    fn put(&self, work: Work) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(work);
+    }
 }
 
 /// How long a session stands in line.
 struct Patience {
-    until: Instant,
+    until: Option<Instant>,
     /// What it is told then.
     ends: Failure,
 }
@@ -116,10 +132,9 @@ impl Session {
     pub fn resume(&mut self, out: &mut Vec<u8>) -> Progress {
         match std::mem::replace(&mut self.stage, Stage::Over) {
             Stage::Full(machine) => return self.send_away(machine),
-            Stage::Away => {
-                self.stage = Stage::Away;
+            Stage::Away(errand) => {
                 let back = slot(&self.slot).take();
-                let Some(back) = back else { return Progress::Waiting };
+                let Some(back) = back else { return self.wait_for_thread(errand, out) };
                 self.take_back(back, out);
             }
             stage => self.stage = stage,
@@ -130,7 +145,7 @@ impl Session {
     fn go_on(&mut self, out: &mut Vec<u8>) -> Progress {
         match std::mem::replace(&mut self.stage, Stage::Over) {
             Stage::Opening => self.open(out),
-            Stage::Here(machine) if !self.input.may_go_on() => {
+            Stage::Here(machine) if !self.input.may_go_on(self.pool.longest_message()) => {
                 self.stage = Stage::Here(machine);
                 Progress::Idle
             }
@@ -140,8 +155,8 @@ impl Session {
                 self.stage = stage;
                 Progress::More
             }
-            Stage::Away => {
-                self.stage = Stage::Away;
+            stage @ Stage::Away(_) => {
+                self.stage = stage;
                 Progress::Waiting
             }
             Stage::Over => Progress::Closed,
@@ -161,7 +176,7 @@ impl Session {
 
     /// Runs the machine on the input, here unless it writes.
     fn run_input(&mut self, mut machine: Box<Machine>, out: &mut Vec<u8>) -> Progress {
-        if machine.permit.is_some() && self.input.may_go_on() {
+        if machine.permit.is_some() && self.input.may_go_on(self.pool.longest_message()) {
             return self.send_away(machine);
         }
         let (used, need) = machine.run(self.input.bytes(), out, Place::Loop);
@@ -190,8 +205,14 @@ impl Session {
     fn stand_in_line(&mut self, machine: Box<Machine>, out: &mut Vec<u8>) -> Progress {
         let backend = machine.backend().clone();
         let ticket = backend.queue.join(self.control.waker());
+        let ticket = match ticket.redeem() {
+            Ok(permit) => return self.may_write(machine, permit),
+            Err(ticket) => ticket,
+        };
         let patience = patience(&machine);
-        backend.threads.wake_at(patience.until, self.control.waker());
+        if let Some(until) = patience.until {
+            backend.threads.wake_at(until, self.control.waker());
+        }
         self.turn(machine, ticket, patience, out)
     }
 
@@ -204,10 +225,7 @@ impl Session {
         out: &mut Vec<u8>,
     ) -> Progress {
         let ticket = match ticket.redeem() {
-            Ok(permit) => {
-                machine.permit = Some(permit);
-                return self.send_away(machine);
-            }
+            Ok(permit) => return self.may_write(machine, permit),
             Err(ticket) => ticket,
         };
         match self.gives_up(&patience) {
@@ -229,34 +247,64 @@ impl Session {
             let message = "canceling statement due to user request";
             return Some(Failure::new(state::CANCELLED, message));
         }
-        (Instant::now() >= patience.until).then(|| patience.ends.clone())
+        let late = patience.until.is_some_and(|until| Instant::now() >= until);
+        late.then(|| patience.ends.clone())
+    }
+
+    fn may_write(&mut self, mut machine: Box<Machine>, permit: Permit) -> Progress {
+        machine.permit = Some(permit);
+        self.send_away(machine)
     }
 
     /// Has a thread go on with the input.
-    fn send_away(&mut self, mut machine: Box<Machine>) -> Progress {
-        self.stage = Stage::Away;
+    fn send_away(&mut self, machine: Box<Machine>) -> Progress {
         let lane = if machine.permit.is_some() { Lane::Write } else { Lane::Read };
-        let mut rest = std::mem::take(&mut self.input);
-        let (slot, control) = (self.slot.clone(), self.control.clone());
         let backend = machine.backend().clone();
-        backend.threads.send(
-            lane,
-            Box::new(move || {
-                let mut out = Vec::new();
-                let (used, need) = machine.run(rest.bytes(), &mut out, Place::Thread);
-                rest.consume(used);
-                *self::slot(&slot) = Some(Back { machine, rest, out, need });
-                control.wake();
-            }),
-        );
+        if let Some(until) = machine.deadline().filter(|_| lane == Lane::Read) {
+            backend.threads.wake_at(until, self.control.waker());
+        }
+        let errand = Errand(Arc::default());
+        errand.put((machine, std::mem::take(&mut self.input)));
+        let (slot, control, work) = (self.slot.clone(), self.control.clone(), errand.clone());
+        self.stage = Stage::Away(errand);
+        let task = move || {
+            let Some((mut machine, mut rest)) = work.take() else { return };
+            let mut out = Vec::new();
+            let (used, need) = machine.run(rest.bytes(), &mut out, Place::Thread);
+            rest.consume(used);
+            *self::slot(&slot) = Some(Back { machine, rest, out, need });
+            control.wake();
+        };
+        backend.threads.send(lane, Box::new(task));
         Progress::Waiting
+    }
+
+    /// Waits for a thread, unless none has come in time.
+    fn wait_for_thread(&mut self, errand: Errand, out: &mut Vec<u8>) -> Progress {
+        let waits = errand.take();
+        self.stage = Stage::Away(errand.clone());
+        let Some((mut machine, rest)) = waits else { return Progress::Waiting };
+        let patience =
+            Patience { until: machine.deadline(), ends: Failure::new(state::CANCELLED, TIMEOUT) };
+        let Some(failure) = self.gives_up(&patience) else {
+            errand.put((machine, rest));
+            return Progress::Waiting;
+        };
+        machine.given_up = Some(failure);
+        self.take_rest(rest);
+        self.run_input(machine, out)
+    }
+
+    /// Puts what a thread has not handled before what came meanwhile.
+    fn take_rest(&mut self, mut rest: Input) {
+        rest.append(self.input.bytes());
+        self.input = rest;
     }
 
     /// Takes the machine back from a thread.
     fn take_back(&mut self, back: Back, out: &mut Vec<u8>) {
-        let Back { machine, mut rest, out: made, need } = back;
-        rest.append(self.input.bytes());
-        self.input = rest;
+        let Back { machine, rest, out: made, need } = back;
+        self.take_rest(rest);
         if out.is_empty() {
             *out = made
         } else {
@@ -367,7 +415,10 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        // What runs elsewhere ends soon, and its result is dropped.
+        // What waits for a thread does not begin; what runs there ends soon, and its result is dropped.
+        if let Stage::Away(errand) = &self.stage {
+            drop(errand.take());
+        }
         self.cancel_handle().cancel();
         self.pool.backend.leave(self.pid);
     }
@@ -382,11 +433,13 @@ fn patience(machine: &Machine) -> Patience {
     let settings = machine.context.settings();
     let line = settings.duration("lock_timeout").unwrap_or(machine.pool().lock_timeout());
     let message = "canceling statement due to lock timeout";
-    let mut limit = (line, Failure::new(state::LOCK_NOT_AVAILABLE, message));
-    if let Some(statement) = settings.duration("statement_timeout").filter(|time| *time < line) {
-        limit = (statement, Failure::new(state::CANCELLED, TIMEOUT));
+    let until = Instant::now().checked_add(line);
+    drop(settings);
+    if let Some(statement) = machine.deadline().filter(|end| until.is_none_or(|until| *end < until))
+    {
+        return Patience { until: Some(statement), ends: Failure::new(state::CANCELLED, TIMEOUT) };
     }
-    Patience { until: Instant::now() + limit.0, ends: limit.1 }
+    Patience { until, ends: Failure::new(state::LOCK_NOT_AVAILABLE, message) }
 }
 
 /// The settings in `-c name=value` and `--name=value`.

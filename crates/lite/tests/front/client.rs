@@ -173,6 +173,11 @@ impl Client {
     /// Sends, waits until all is answered, and says what came.
     pub(crate) fn answers(&mut self) -> Vec<String> {
         let progress = self.send();
+        self.wait(progress)
+    }
+
+    /// Waits until all is answered, and says what came.
+    pub(crate) fn wait(&mut self, progress: Progress) -> Vec<String> {
         self.go_on_from(progress);
         let out = std::mem::take(&mut self.out);
         let mut rest = &out[..];

@@ -9,5 +9,6 @@ mod messages;
 mod moved;
 mod pieces;
 mod rest;
+mod slow;
 mod transactions;
 mod types;

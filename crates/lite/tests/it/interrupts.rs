@@ -18,7 +18,8 @@ fn endless(connection: &Connection) -> Error {
 #[test]
 fn steps_and_moments_are_limits() {
     let connection = memory(4);
-    let limits = |steps, deadline| connection.set_limits(Limits { steps, deadline });
+    let limits =
+        |steps, deadline| connection.set_limits(Limits { steps, deadline, ..Limits::default() });
     limits(Some(5_000), None);
     assert_eq!(endless(&connection).interruption, Some(Interruption::Steps));
     limits(None, Some(Instant::now() + Duration::from_millis(5)));
@@ -31,7 +32,7 @@ fn steps_and_moments_are_limits() {
 fn short_statements_pass_any_number_of_times_under_a_limit() {
     let connection = memory(4);
     for _ in 0..1000 {
-        connection.set_limits(Limits { steps: Some(1000), deadline: None });
+        connection.set_limits(Limits { steps: Some(1000), deadline: None, ..Limits::default() });
         assert_eq!(rows(&connection, "SELECT 1", &[]), ["1"]);
     }
 }
@@ -87,7 +88,7 @@ fn a_late_interrupt_does_not_hit_the_next_job() {
 fn a_stopped_write_ends_its_transaction() {
     let connection = memory(4);
     run(&connection, "CREATE TABLE t (a); BEGIN; INSERT INTO t VALUES (1)");
-    connection.set_limits(Limits { steps: Some(5_000), deadline: None });
+    connection.set_limits(Limits { steps: Some(5_000), deadline: None, ..Limits::default() });
     assert_eq!(endless(&connection).sqlstate(), "57014");
     assert!(connection.in_transaction(), "a stopped read does not");
     let write = ENDLESS.replace("SELECT count(*) FROM n", "INSERT INTO t SELECT i FROM n");

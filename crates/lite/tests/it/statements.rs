@@ -59,7 +59,7 @@ fn an_interrupt_is_no_reason_to_drop() {
     for _ in 0..2 {
         assert_eq!(rows(&connection, sql, &[10.into()]), ["10"]);
     }
-    connection.set_limits(Limits { steps: Some(10_000), deadline: None });
+    connection.set_limits(Limits { steps: Some(10_000), deadline: None, ..Limits::default() });
     assert_eq!(connection.execute(sql, &[1_000_000.into()]).unwrap_err().sqlstate(), "57014");
     assert_eq!(rows(&connection, sql, &[10.into()]), ["10"]);
     connection.set_limits(Limits::default());

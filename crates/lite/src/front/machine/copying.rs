@@ -87,7 +87,6 @@ impl Machine {
         let rows = copy.take(data, last)?;
         let (insert, types) = (copy.insert.clone(), copy.types.clone());
         self.with(|machine, connection| {
-            machine.limit(connection);
             let text = crate::Text::new(&insert);
             for row in &rows {
                 insert_row(connection, text, &types, row).map_err(|error| match error {

@@ -66,7 +66,8 @@ impl Machine {
         self.transaction.check()?;
         let source = Source::read(client.as_bytes());
         self.with(|machine, connection| {
-            let compiled = compile(connection, &source, client, 0)?;
+            let compiled = compile(connection, &source, client, 0)
+                .map_err(|failure| machine.not_compiled(connection, failure))?;
             only_one(client.get(compiled.length..).unwrap_or_default())?;
             let length = compiled.length;
             let Some(statement) = compiled.statement else {
@@ -394,7 +395,7 @@ impl Machine {
 
 /// Whether the next message runs a portal.
 fn runs_next(behind: &[u8], name: &[u8]) -> bool {
-    let Ok(Some((next, body))) = super::message(behind) else { return false };
+    let Ok(Some((next, body))) = super::message(behind, usize::MAX) else { return false };
     next.tag == front::EXECUTE && split_string(body).is_some_and(|(portal, _)| portal == name)
 }
 

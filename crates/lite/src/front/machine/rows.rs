@@ -11,7 +11,7 @@ use crate::front::prepared::Stage;
 use crate::front::shape::{Described, Formats, Shape, Tag, data_row, description, row_description};
 use crate::statement::{Parked, Run, Step};
 
-use super::{Machine, Need, Outcome, Place, Stop};
+use super::{Machine, Need, OUTPUT_ON_THREAD, Outcome, Place, Stop};
 
 /// A statement in the midst of its rows, put aside.
 pub(super) struct Rows {
@@ -80,7 +80,9 @@ impl Machine {
         plan: Plan,
         out: &mut Vec<u8>,
     ) -> Outcome {
-        self.limit(connection);
+        if run.is_costly() && self.place == Place::Loop {
+            return Err(Stop::Needs(Need::Thread));
+        }
         let fresh = plan.before == 0;
         let job = connection.job(self.context.control.token);
         let first = if fresh {
@@ -117,10 +119,12 @@ impl Machine {
         if self.place == Place::Loop {
             return Err(Stop::Needs(Need::Thread));
         }
+        if out.len() > OUTPUT_ON_THREAD {
+            return Err(Stop::Needs(Need::Room));
+        }
         self.with(|machine, connection| {
             let Some(rows) = machine.rows.take() else { return Ok(()) };
             let Some(run) = connection.resume(rows.parked) else { return Ok(()) };
-            machine.limit(connection);
             let Rows { plan, shape, sent, .. } = rows;
             let progress = Progress { plan, shape, sent, has_row: false, done: false };
             machine.pump(connection, run, progress, out)
@@ -155,9 +159,8 @@ impl Machine {
             Came::Full => {
                 let Progress { plan, shape, sent, .. } = progress;
                 self.rows = Some(Rows { parked: run.park(), plan, shape, sent });
-                let on_loop = self.place == Place::Loop;
                 // The message that began this is not to be handled again.
-                if on_loop { Ok(()) } else { Err(Stop::Needs(Need::Room)) }
+                Ok(())
             }
         }
     }
@@ -226,6 +229,7 @@ impl Machine {
         {
             simple.advance();
         }
+        self.began = None;
         Ok(())
     }
 

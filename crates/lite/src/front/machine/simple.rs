@@ -87,7 +87,7 @@ impl Machine {
                 self.with(|machine, connection| machine.statement(connection, out))?;
             }
             if self.rows.is_some() || self.copy.is_some() {
-                return if self.copy.is_some() { Ok(()) } else { self.go_on(out) };
+                return Ok(());
             }
         }
         let Some(simple) = self.simple.take() else { return Ok(()) };
@@ -110,7 +110,11 @@ impl Machine {
     /// Compiles and runs the next statement.
     fn statement(&mut self, connection: &Connection, out: &mut Vec<u8>) -> Outcome {
         let Some(simple) = &mut self.simple else { return Ok(()) };
-        let compiled = compile(connection, &simple.source, &simple.client, simple.at)?;
+        let compiled = compile(connection, &simple.source, &simple.client, simple.at);
+        let compiled = match compiled {
+            Ok(compiled) => compiled,
+            Err(failure) => return Err(self.not_compiled(connection, failure)),
+        };
         simple.end = simple.at + compiled.length;
         let Some(statement) = compiled.statement else {
             simple.at = simple.end;

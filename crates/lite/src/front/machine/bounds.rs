@@ -1,0 +1,73 @@
+//! How long a statement may take, here, and what becomes of one that takes longer.
+
+use std::time::Instant;
+
+use crate::connection::Connection;
+use crate::error::{Error, Interruption};
+use crate::front::failure::Failure;
+use crate::limits::Limits;
+
+use super::{Machine, Need, Place, Stop};
+
+/// Instructions of SQLite's machine that a statement may take on the loop: about a millisecond.
+const STEPS_ON_LOOP: u32 = 100_000;
+/// The longest text, blob or row that a statement may meet on the loop.
+const LENGTH_ON_LOOP: usize = 128 * 1024;
+/// The longest message that is read on the loop.
+pub(super) const MESSAGE_ON_LOOP: usize = 64 * 1024;
+/// Output beyond which a statement leaves the loop.
+const OUTPUT_ON_LOOP: usize = 64 * 1024;
+/// Output beyond which a statement on a thread waits for the client.
+pub(super) const OUTPUT_ON_THREAD: usize = 256 * 1024;
+
+impl Machine {
+    /// Says how long the next statement may run, here.
+    pub(super) fn limit(&self, connection: &Connection) {
+        let on_loop = self.place == Place::Loop;
+        let steps = on_loop.then_some(STEPS_ON_LOOP);
+        let length = on_loop.then_some(LENGTH_ON_LOOP);
+        // On the loop nobody waits for a lock.
+        let lock = (!on_loop).then(|| self.context.settings().duration("lock_timeout")).flatten();
+        connection.set_limits(Limits { steps, deadline: self.deadline(), length, lock });
+    }
+
+    /// A statement begins, unless one is under way.
+    pub(super) fn begins(&mut self) {
+        if self.began.is_none() && self.context.settings().duration("statement_timeout").is_some() {
+            self.began = Some(Instant::now());
+        }
+    }
+
+    /// When the statement under way is to end.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        let began = self.began?;
+        let timeout = self.context.settings().duration("statement_timeout")?;
+        began.checked_add(timeout)
+    }
+
+    /// What an error of SQLite's comes to: a statement that takes too much for the loop is run again elsewhere.
+    pub(super) fn stop(&self, error: &Error, text: &[u8]) -> Stop {
+        let long = error.interruption == Some(Interruption::Steps);
+        let large = self.place == Place::Loop && error.is_too_long();
+        if self.context.take_wants_thread() || long || large {
+            return Stop::Needs(Need::Thread);
+        }
+        Stop::Failed(Failure::of_sqlite(error, text))
+    }
+
+    /// The same of an error that a text was compiled into.
+    pub(super) fn not_compiled(&self, connection: &Connection, failure: Failure) -> Stop {
+        if connection.take_outgrown() && self.place == Place::Loop {
+            return Stop::Needs(Need::Thread);
+        }
+        Stop::Failed(failure)
+    }
+
+    /// Output at which a statement pauses.
+    pub(super) fn output_max(&self) -> usize {
+        match self.place {
+            Place::Loop => OUTPUT_ON_LOOP,
+            Place::Thread => OUTPUT_ON_THREAD,
+        }
+    }
+}
