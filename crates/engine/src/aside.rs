@@ -9,11 +9,10 @@ use refrain_wire::back::Status;
 use refrain_wire::tag::front;
 use refrain_wire::write;
 
-use crate::client::{Phase, Pins};
+use crate::client::Pins;
 use crate::ledger::{Entry, Fate, Owed, Purpose, Seq};
 use crate::names::Name;
 use crate::settings::{self, Edit, Since, Standing};
-use crate::slots::Unnamed;
 use crate::talk::{Stop, Talk};
 
 /// Settings of a client's own making that are asked for by name; one that makes more keeps its server.
@@ -21,24 +20,10 @@ const PROBE_NAMES_MAX: usize = 256;
 /// Bytes of such a name.
 const PROBE_NAME_BYTES_MAX: usize = 128;
 
-impl Talk<'_> {
-    /// Makes the settings of a server that was just lent those of its client.
-    pub(crate) fn put_right(&mut self) {
-        let (has, wants) = (&self.server.profile, &self.client.profile);
-        let text = if matches!(self.client.phase, Phase::Checking(..)) {
-            let (text, asked) = settings::put_first(has, &self.server.base, wants);
-            self.server.probed = Some(asked);
-            text
-        } else {
-            settings::put_right(has, wants)
-        };
-        write::query(self.out(), &text);
-        self.owe_us(Owed::Query, Purpose::PutRight, 0);
-        self.server.slots.unnamed = Unnamed::NONE;
-        self.server.profile = self.client.profile.clone();
-        self.pool().counters.put_right += 1;
-    }
+/// May set what PostgreSQL reports, for the session.
+const SETS: Traits = Traits::SET.union(Traits::SET_REPORTED).union(Traits::PROCEDURAL);
 
+impl Talk<'_> {
     /// Runs a query of ours where the client's messages stand.
     pub(crate) fn run_aside(&mut self, text: &[u8], purpose: Purpose) {
         let name = self.hub.shared.registry.aside();
@@ -86,8 +71,9 @@ impl Talk<'_> {
     /// Asks the server what settings the client has made.
     pub(crate) fn probe(&mut self) {
         let names = self.client.probe_names.iter().map(|name| name.as_slice());
-        let text = settings::probe(&self.server.base, names);
-        (self.server.probed, self.server.overfull) = (None, false);
+        let text = settings::probe(&self.server.defaults.profile, names);
+        (self.server.probed, self.server.unset) = (None, Edit::default());
+        self.server.overfull = false;
         self.run_alone(&text, Purpose::Probe);
     }
 
@@ -165,6 +151,10 @@ impl Talk<'_> {
 
     /// Remembers that a text may change settings, or take a change back.
     pub(crate) fn note_settings(&mut self, text: &[u8], scan: &Scan) {
+        if scan.traits.intersects(SETS) {
+            self.server.stuck = true;
+            self.claim(text, scan.traits);
+        }
         let hides = scan.traits.contains(Traits::SET)
             || scan.traits.contains(Traits::PROCEDURAL) && !self.is_harmless(scan);
         let goes_back = self.client.sets && may_go_back(text, scan.kind);
@@ -262,16 +252,20 @@ impl Talk<'_> {
         }
         let settled = since.is_none_or(|since| ledger.answers(since.segment));
         let before = self.client.profile.clone();
-        for (name, _) in self.server.base.iter() {
-            if let Some(value) = self.client.profile.get(name) {
-                edit.set(name, value);
-            }
+        // What is reported is known better.
+        let mut has = edit.clone();
+        for (name, _) in self.server.defaults.profile.iter() {
+            let (server, client) = (self.server.profile.get(name), self.client.profile.get(name));
+            server.into_iter().for_each(|value| has.set(name, value));
+            client.into_iter().for_each(|value| edit.set(name, value));
         }
-        self.server.profile = self.hub.profile(edit.clone());
+        self.server.profile = self.hub.profile(has);
         if let Some(startup) = &self.client.startup {
             edit.fill(startup);
         }
         self.client.profile = self.hub.profile(edit);
+        let unset = std::mem::take(&mut self.server.unset);
+        self.learn_defaults(unset.iter());
         self.looked(&before);
         self.client.probe = false;
         // What was said after it was asked may have changed them again.

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use crate::auth::{Authenticated, Proving};
+use crate::defaults::{Claims, Defaults};
 use crate::evidence::Evidence;
 use crate::ids::{ClientSerial, Conn, EnvId, Peer, PoolId, Segment};
 use crate::inbox::{Inbox, Rest};
@@ -221,6 +222,10 @@ pub(crate) struct Client {
     pub(crate) key: Box<[u8]>,
     /// The settings it expects.
     pub(crate) profile: Arc<Profile>,
+    /// Those of them that servers give any session, as of when it was told.
+    pub(crate) defaults: Defaults,
+    /// What it has set to these very values.
+    pub(crate) claims: Option<Box<Claims>>,
     /// Those of its startup packet, to go back to.
     pub(crate) startup: Option<Box<Edit>>,
     /// What is known of the settings under which its next text is read.
@@ -292,6 +297,8 @@ impl Client {
             cancel_wanted: false,
             key: Box::default(),
             profile: nothing.clone(),
+            defaults: Defaults { profile: nothing.clone(), since: now },
+            claims: None,
             startup: None,
             standing: Standing::Told,
             sets: false,
@@ -328,6 +335,12 @@ impl Client {
     /// Whether a server has the beginning of a message of which the rest has not come.
     pub(crate) fn is_half_sent(&self) -> bool {
         self.inbox.rest > 0 && self.inbox.rest_goes == Rest::On
+    }
+
+    /// Whether a setting is its own, whatever its value.
+    pub(crate) fn owns(&self, name: &[u8]) -> bool {
+        self.startup.as_ref().is_some_and(|startup| startup.get(name).is_some())
+            || self.claims.as_ref().is_some_and(|claims| claims.has(name))
     }
 
     /// What ends with a transaction ends, as far as it belongs to segments that are over.

@@ -61,6 +61,7 @@ impl Talk<'_> {
                 self.server.ledger.recovers();
                 // What it took back says nothing of what the same calls leave another time.
                 self.client.suspicion.evidence.undo();
+                self.client.claims.iter_mut().for_each(|claims| claims.undo());
             }
             Tag::DeallocateAll => self.deallocated_all(),
             Tag::DiscardAll => {
@@ -140,6 +141,7 @@ impl Talk<'_> {
     fn discarded_all(&mut self) {
         self.deallocated_all();
         self.client.pins = Pins::default();
+        self.client.claims = None;
         self.client.probe = true;
         self.server.dirty = false;
     }

@@ -84,6 +84,7 @@ impl Talk<'_> {
             return Ok(false);
         }
         self.leaves(&failed.entry);
+        self.client.claims.iter_mut().for_each(|claims| claims.undo());
         if self.client.suspicion.asked.is_none() {
             // What failed says nothing of what it would have left.
             self.client.suspicion.evidence.undo();

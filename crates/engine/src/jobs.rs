@@ -17,6 +17,7 @@ use refrain_wire::write;
 use crate::catalog;
 use crate::client::Blocked;
 use crate::columns::{Columns, Found};
+use crate::defaults;
 use crate::engine::{Engine, Step};
 use crate::hub::Hub;
 use crate::ids::{Conn, EnvId};
@@ -25,7 +26,7 @@ use crate::ledger::{Entry, Fate, Owed, Purpose};
 use crate::pool::Pool;
 use crate::ports::Ports;
 use crate::server::{Custody, Server};
-use crate::settings::{self, Profile, Standing};
+use crate::settings::{Profile, Standing};
 use crate::slots::{Served, Slot, Unnamed};
 use crate::statement::{Identity, Statement};
 use crate::stored;
@@ -116,6 +117,8 @@ impl Step<'_> {
         match job.back {
             Some(client) => {
                 server.custody = Custody::Lent(client);
+                // What the server has reported meanwhile, the client has not heard.
+                self.talk(client, conn).put_right_if_need_be();
                 self.unblock(client);
             }
             None => self.make_fit(conn),
@@ -309,11 +312,14 @@ impl Desk<'_> {
     /// Puts the server's settings right, as far as they change what a text means, and begins a segment.
     fn begin(&mut self, profile: &Arc<Profile>) {
         if self.keeps.is_none() && self.server.profile.env != profile.env {
-            let text = settings::put_right(&self.server.profile, profile);
+            let (has, defaults) = (&self.server.profile, &self.server.defaults);
+            let text = defaults::put_right(has, profile, defaults, |_| false);
+            let (text, _) = text.expect("environments differ by a setting");
             write::query(self.out(), &text);
             self.owe(Owed::Query, Purpose::PutRight, 0);
             self.server.slots.unnamed = Unnamed::NONE;
             self.server.profile = profile.clone();
+            self.server.stuck = true;
             self.pool().counters.put_right += 1;
         }
         self.aside(LOCK_TIMEOUT, Purpose::PutRight);

@@ -69,9 +69,7 @@ impl Step<'_> {
             talk.forget_statements();
         }
         talk.pool().counters.server_assignments += 1;
-        if !std::sync::Arc::ptr_eq(&talk.server.profile, &talk.client.profile) {
-            talk.put_right();
-        }
+        talk.put_right_if_need_be();
     }
 
     /// The server has answered all of a request: it may be free now.
@@ -159,6 +157,7 @@ impl Step<'_> {
             || !client.pins.is_empty()
             || !s.ledger.is_empty();
         s.dirty |= mode == PoolMode::Session || left;
+        s.stuck |= !s.ledger.is_empty();
         let removed = self.engine.hub.pool(client.pool).removed;
         let leaves = removed || self.engine.hub.vacates(client.pool, self.now);
         if client.is_half_sent() || s.ledger.copying() != Copying::No || leaves {
@@ -306,7 +305,7 @@ impl Step<'_> {
         server.conn = conn;
         let hub = &mut self.engine.hub;
         server.profile = hub.profile(server.profile.edit());
-        server.base = hub.profile(server.base.edit());
+        server.defaults.profile = hub.profile(server.defaults.profile.edit());
         let id = server.pool;
         // Nobody may be here for it any more.
         let shared = hub.shared.pool_of(id).expect("a pool that has a server is not forgotten");

@@ -14,6 +14,7 @@ use crate::auth::{
     AuthRequest, Authenticated, Method, NONCE_BYTES, Proving, Refusal, Step as Proof,
 };
 use crate::client::{Client, Entrant, Phase};
+use crate::defaults::Defaults;
 use crate::engine::Step;
 use crate::event::Level;
 use crate::fault::Cause;
@@ -240,6 +241,7 @@ impl Step<'_> {
         for (name, value) in welcome.iter().filter(|(n, _)| crate::settings::is_settable(n)) {
             edit.set(name, value);
         }
+        let default = edit.clone();
         if !entrant.settings.is_empty() {
             let mut startup = Edit::default();
             for (name, value) in &entrant.settings {
@@ -251,8 +253,11 @@ impl Step<'_> {
         let plain = is_plain(&entrant.settings);
         let id = client.pool;
         let wants = self.engine.hub.profile(edit);
+        let defaults = self.engine.hub.profile(default);
         let proven = self.engine.hub.pool(id).proven(&wants);
+        let now = self.now;
         let Some(client) = self.engine.roles.client(conn) else { return };
+        client.defaults = Defaults { profile: defaults, since: now };
         client.profile = proven.clone().unwrap_or(wants);
         if plain || proven.is_some() {
             return self.welcome(conn, &entrant, authenticated);

@@ -18,7 +18,7 @@ use crate::client::{Looking, Pins};
 use crate::ledger::Purpose;
 use crate::names::Name;
 use crate::pool_shared::CATALOGS;
-use crate::settings::{self, Profile, write_literal};
+use crate::settings::{self, Edit, Profile, write_literal};
 use crate::talk::Talk;
 
 /// Parameters that functions set by names of their own, of which is asked.
@@ -174,7 +174,7 @@ impl Talk<'_> {
     /// Asks the server what is left in its session.
     pub(crate) fn look(&mut self) {
         let names = self.client.probe_names.iter().map(|name| name.as_slice());
-        let mut text = settings::probe(&self.server.base, names);
+        let mut text = settings::probe(&self.server.defaults.profile, names);
         for (name, _, there) in LEFT {
             let row = format!(" UNION ALL SELECT '={name}','' WHERE {there}");
             text.extend_from_slice(row.as_bytes());
@@ -195,7 +195,7 @@ impl Talk<'_> {
         suspicion.looks = false;
         pool.counters.looks += 1;
         suspicion.found = Pins::default();
-        self.server.probed = None;
+        (self.server.probed, self.server.unset) = (None, Edit::default());
         self.run_alone(&text, Purpose::Probe);
     }
 

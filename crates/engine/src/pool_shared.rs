@@ -8,10 +8,14 @@ use refrain_config::{Host, Options, PoolOptions, Server};
 use crate::auth::{Password, Salted, Secret};
 use crate::ids::PoolId;
 use crate::schema::{Defining, Schema};
-use crate::settings::Welcome;
+use crate::settings::{Profile, Welcome};
 
 /// Catalogs of which the newest objects are asked for.
 pub(crate) const CATALOGS: usize = 6;
+
+/// Kinds of settings that servers of a pool give their sessions: where there are more, as at servers that differ, nobody is
+/// connected anew for one more.
+const MET_MAX: usize = 16;
 
 /// One user of one database, over all cores.
 #[derive(Debug)]
@@ -40,6 +44,8 @@ pub struct PoolShared {
     settings: RwLock<Arc<PoolSettings>>,
     /// What the first server said at its login: ParameterStatus, in order.
     welcome: Mutex<Option<Arc<Welcome>>>,
+    /// What settings servers were seen to give their sessions, by number.
+    met: Mutex<Vec<u64>>,
     login: Mutex<ServerLogin>,
 }
 
@@ -93,6 +99,7 @@ impl PoolShared {
             live: AtomicU32::new(0),
             settings: RwLock::new(settings),
             welcome: Mutex::new(None),
+            met: Mutex::default(),
             login: Mutex::new(login),
         }
     }
@@ -135,6 +142,28 @@ impl PoolShared {
             *known = Some(Arc::new(said));
         }
         news
+    }
+
+    /// Servers say these of their settings by now.
+    pub(crate) fn amend_welcome<'a>(&self, said: impl Iterator<Item = (&'a [u8], &'a [u8])>) {
+        let mut known = lock(&self.welcome);
+        let Some(welcome) = known.as_mut() else { return };
+        let welcome = Arc::make_mut(welcome);
+        for (name, value) in said {
+            let found = welcome.iter_mut().find(|(known, _)| known.eq_ignore_ascii_case(name));
+            found.into_iter().for_each(|(_, known)| *known = value.into());
+        }
+    }
+
+    /// A server gives its sessions these settings. Says whether it is the first to, and others give others.
+    pub(crate) fn meet(&self, defaults: &Profile) -> bool {
+        let number = defaults.number();
+        let mut met = lock(&self.met);
+        if met.contains(&number) || met.len() >= MET_MAX {
+            return false;
+        }
+        met.push(number);
+        met.len() > 1
     }
 
     /// What servers said is of the past: the database is not there any more.

@@ -210,12 +210,12 @@ impl Talk<'_> {
             back::DATA_ROW => {
                 self.release(run);
                 let settled = self.server.ledger.settle(header.tag)?;
+                self.advance(run, length, fate(&settled.entry, header.tag));
                 match settled.entry.fate {
                     Fate::Swallow(Purpose::Probe) => self.probe_row(body),
                     Fate::Swallow(Purpose::PutRight) => self.put_right_row(body),
                     _ => {}
                 }
-                self.advance(run, length, fate(&settled.entry, header.tag));
                 Ok(())
             }
             back::NOTICE_RESPONSE if self.is_binding() && self.holds_notice(body) => {
@@ -397,6 +397,9 @@ impl Talk<'_> {
             let ledger = &self.server.ledger;
             self.client.transaction_ends(|segment| ledger.is_over(segment));
             self.client.sets_locally = false;
+            if let Some(claims) = &mut self.client.claims {
+                claims.settle();
+            }
         }
         if status == Status::Idle && std::mem::take(&mut self.server.defines) {
             // What was planned meanwhile was planned without it.
@@ -445,7 +448,8 @@ impl Talk<'_> {
     fn reset_ends(&mut self) {
         self.server.slots.clear();
         self.server.dirty = false;
-        self.server.profile = self.server.base.clone();
+        self.server.profile = self.server.defaults.profile.clone();
+        self.server.stuck = true;
     }
 }
 

@@ -4,7 +4,7 @@ use refrain_wire::back as read;
 
 use crate::ledger::{Entry, Fate, Purpose};
 use crate::reply::{Goes, Halt, restores};
-use crate::settings::is_settable;
+use crate::settings::{UNSET, is_settable};
 use crate::talk::Talk;
 
 impl Talk<'_> {
@@ -18,7 +18,8 @@ impl Talk<'_> {
         if !is_settable(name) {
             return Ok(Goes::On);
         }
-        let held = self.is_held(name);
+        // What is its own another session's default does not change.
+        let held = self.is_held(name) || self.client.owns(name) && !self.explains_settings();
         let has = &self.server.profile;
         let heard = &self.client.profile;
         let told = self.server.told.get_or_insert_default();
@@ -33,6 +34,7 @@ impl Talk<'_> {
     #[inline]
     pub(crate) fn take_told(&mut self) {
         let Some(told) = self.server.told.take() else { return };
+        self.suspect_defaults(told.by_server());
         if let Some(edit) = told.of_server(&self.server.profile) {
             self.server.profile = self.hub.profile(edit);
         }
@@ -55,6 +57,7 @@ impl Talk<'_> {
     /// What the server has made of settings that it is to look at. It reports those only that have changed, and by other names
     /// some are as they were.
     pub(crate) fn put_right_row(&mut self, body: &[u8]) {
+        self.was_reset(body);
         let Some(asked) = self.server.probed.take() else { return };
         let mut edit = self.server.profile.edit();
         let before = read::columns(body).count().saturating_sub(asked.iter().count());
@@ -72,6 +75,14 @@ impl Talk<'_> {
         if let (Some(Some(name)), Some(Some(value))) = (columns.next(), columns.next()) {
             if let Some(what) = name.strip_prefix(b"=") {
                 return self.look_row(what, value);
+            }
+            let unset = name.strip_suffix(UNSET);
+            let name = unset.unwrap_or(name);
+            let default = self.server.defaults.get(name);
+            // A function may have set what it was before.
+            self.server.stuck |= unset.is_none() && default == Some(value);
+            if unset.is_some() && default.is_some() {
+                self.server.unset.set(name, value);
             }
             let probed = self.server.probed.get_or_insert_default();
             match probed.has_room(None, name, value) {

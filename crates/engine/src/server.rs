@@ -9,6 +9,7 @@ use smallvec::SmallVec;
 
 use crate::auth::Login;
 use crate::columns::Found;
+use crate::defaults::{Defaults, Resets};
 use crate::encoding::Encoding;
 use crate::ids::{Conn, PoolId, Segment};
 use crate::inbox::Inbox;
@@ -80,8 +81,12 @@ pub(crate) struct Server {
     pub(crate) inbox: Inbox,
     /// Its settings, as they will be when it has read all that was sent.
     pub(crate) profile: Arc<Profile>,
-    /// Its settings at its login.
-    pub(crate) base: Arc<Profile>,
+    /// What it gives its session, of the settings that it reports.
+    pub(crate) defaults: Defaults,
+    /// Whether one of these may have been set to the very value that it is by default: a change of that would pass it by.
+    pub(crate) stuck: bool,
+    /// What it was asked to reset.
+    pub(crate) resets: Resets,
     /// The number of the first ledger entry that no Flush has asked for.
     pub(crate) flushed: Seq,
     /// Its process ID there.
@@ -120,6 +125,8 @@ pub(crate) struct Server {
     pub(crate) defining: Option<Defining>,
     /// What a probe has found so far, or the settings of a client's login that the server is to look at.
     pub(crate) probed: Option<Edit>,
+    /// What of it has its default.
+    pub(crate) unset: Edit,
     /// Whether it has found more than is kept.
     pub(crate) overfull: bool,
     /// Settings it has reported that its profile does not have yet.
@@ -165,7 +172,9 @@ impl Server {
             slots: Slots::default(),
             inbox: Inbox::default(),
             profile: nothing.clone(),
-            base: nothing.clone(),
+            defaults: Defaults { profile: nothing.clone(), since: now },
+            stuck: false,
+            resets: Resets::new(),
             flushed: 0,
             pid: 0,
             key: Box::default(),
@@ -185,6 +194,7 @@ impl Server {
             defines: false,
             defining: None,
             probed: None,
+            unset: Edit::default(),
             overfull: false,
             told: None,
             renews: false,

@@ -353,7 +353,9 @@ fn idle_ready(server: &mut Server, body: &[u8]) -> Idle {
     if settled.entry.fate == Fate::Swallow(Purpose::Reset) {
         server.slots.clear();
         server.dirty = false;
-        server.profile = server.base.clone();
+        // What it gives now may be other than it was: that is seen when it is put right.
+        server.profile = server.defaults.profile.clone();
+        server.stuck = true;
     }
     if server.ledger.is_empty() { Idle::Quiet } else { Idle::On }
 }

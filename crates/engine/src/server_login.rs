@@ -12,6 +12,7 @@ use refrain_wire::tag::back;
 use refrain_wire::{Header, startup, write};
 
 use crate::auth::{Login, NONCE_BYTES, Reply, ServerAsks};
+use crate::defaults::Defaults;
 use crate::encoding::Encoding;
 use crate::engine::Step;
 use crate::event::Level;
@@ -182,7 +183,7 @@ impl Step<'_> {
         settable.for_each(|(name, value)| edit.set(name, value));
         let profile = self.engine.hub.profile(edit);
         server.profile = profile.clone();
-        server.base = profile;
+        server.defaults = Defaults { profile: profile.clone(), since: self.now };
         let encoding = login.welcome.iter().find(|(name, _)| **name == *b"server_encoding");
         server.encoding = Encoding::named(encoding.map_or(b"", |(_, value)| value));
         let pool = self.engine.hub.pool(id);
@@ -195,6 +196,11 @@ impl Step<'_> {
         pool.connecting = pool.connecting.checked_sub(1).expect("it was being connected");
         pool.counters.server_logins += 1;
         let news = pool.shared.learn_welcome(login.welcome);
+        if pool.shared.meet(&profile) {
+            // What sessions begin with has changed: those that began before are connected anew as they come free.
+            pool.shared.begin_era();
+            server.era = pool.shared.era();
+        }
         if pool.shared.server_lives() || news {
             for core in self.engine.hub.others() {
                 let message = crate::shared::Message::Welcome { pool: id };

@@ -59,7 +59,7 @@ const HARMLESS: &[&str] = &[
 ];
 
 /// Whether a setting cannot change what a text means.
-fn is_harmless(name: &[u8]) -> bool {
+pub(crate) fn is_harmless(name: &[u8]) -> bool {
     HARMLESS.iter().any(|harmless| harmless.as_bytes() == name)
 }
 
@@ -144,6 +144,13 @@ impl Profile {
     /// The part by which constants are read: all that a statement keeps of them.
     pub(crate) fn reading(self: &Arc<Self>) -> &Arc<Self> {
         self.reading.as_ref().unwrap_or(self)
+    }
+
+    /// A number for it, the same on all cores.
+    pub(crate) fn number(&self) -> u64 {
+        let mut hasher = std::hash::DefaultHasher::new();
+        self.hash(&mut hasher);
+        hasher.finish()
     }
 
     /// Bytes that it takes.
@@ -345,25 +352,7 @@ pub(crate) fn reading(has: &Profile, wants: &Profile) -> Vec<u8> {
         let settings = profile.settings.iter().filter(|(name, _)| READING.contains(&&**name));
         Edit(settings.cloned().collect()).into_profile(None, None)
     };
-    set_configs(&only(has), &only(wants), b",true)")
-}
-
-/// The query that makes a server with settings `has` one with settings `wants`.
-pub(crate) fn put_right(has: &Profile, wants: &Profile) -> Vec<u8> {
-    set_configs(has, wants, b",false)")
-}
-
-/// The query that puts the settings of a login to a server with settings `has`, and which these are: its last columns. They are
-/// put to it as it was at its own login, since some say something of what is there already (`DateStyle=sql`).
-pub(crate) fn put_first(has: &Profile, base: &Profile, wants: &Profile) -> (Vec<u8>, Edit) {
-    let asked = wants.settings.iter().filter(|(name, value)| base.get(name) != Some(value));
-    let asked = Edit(asked.cloned().collect());
-    let calls = differences(has, base).chain(asked.iter().map(|(n, v)| (n, Some(v))));
-    (write_calls(calls, b",false)"), asked)
-}
-
-fn set_configs(has: &Profile, wants: &Profile, end: &[u8]) -> Vec<u8> {
-    write_calls(differences(has, wants), end)
+    write_calls(differences(&only(has), &only(wants)), b",true)")
 }
 
 /// The settings to change, with their values; `None` for the server's own.
@@ -376,7 +365,8 @@ fn differences<'a>(
     changed.map(|(n, v)| (n, Some(v))).chain(gone.map(|(n, _)| (n, None)))
 }
 
-fn write_calls<'a>(
+/// A query of `set_config` calls, each with this end; `None` stands for the server's own value.
+pub(crate) fn write_calls<'a>(
     calls: impl Iterator<Item = (&'a [u8], Option<&'a [u8]>)>,
     end: &[u8],
 ) -> Vec<u8> {
@@ -417,10 +407,14 @@ pub(crate) fn restore(startup: &Edit) -> Vec<u8> {
     text
 }
 
-/// The query that asks a session for all that was set in it, and for the settings of `reported` in any case.
-/// `names` are settings that `pg_settings` does not list.
+/// What stands behind the name of a setting that has its default.
+pub(crate) const UNSET: &[u8] = b"=";
+
+/// The query that asks a session for all that was set in it, and for the settings of `reported` in any case, with [`UNSET`]
+/// behind the name where these were not set. `names` are settings that `pg_settings` does not list.
 pub(crate) fn probe<'a>(reported: &Profile, names: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
-    let mut text = b"SELECT name,pg_catalog.current_setting(name) FROM pg_catalog.pg_settings \
+    let mut text = b"SELECT name||CASE source WHEN 'session' THEN '' ELSE '=' END,\
+        pg_catalog.current_setting(name) FROM pg_catalog.pg_settings \
         WHERE source='session' AND name NOT IN \
         ('transaction_deferrable','transaction_isolation','transaction_read_only') \
         OR pg_catalog.lower(name) IN (''"
@@ -455,36 +449,6 @@ pub(crate) fn write_literal(out: &mut Vec<u8>, value: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn profile(settings: &[(&str, &str)]) -> Arc<Profile> {
-        let mut edit = Edit::default();
-        settings.iter().for_each(|(n, v)| edit.set(n.as_bytes(), v.as_bytes()));
-        Arc::new(edit.into_profile(None, None))
-    }
-
-    fn put_right(has: &[(&str, &str)], wants: &[(&str, &str)]) -> String {
-        let text = super::put_right(&profile(has), &profile(wants));
-        String::from_utf8_lossy(&text).into_owned()
-    }
-
-    #[test]
-    fn only_what_differs_is_put_right() {
-        let sql = put_right(
-            &[("TimeZone", "UTC"), ("work_mem", "4MB"), ("DateStyle", "ISO")],
-            &[("timezone", "Europe/Berlin"), ("datestyle", "ISO")],
-        );
-        assert_eq!(
-            sql,
-            "SELECT pg_catalog.set_config('timezone','Europe/Berlin',false),\
-             pg_catalog.set_config('work_mem',NULL,false)"
-        );
-    }
-
-    #[test]
-    fn literals_mean_themselves() {
-        let sql = put_right(&[], &[("application_name", r"it's a \ b")]);
-        assert!(sql.contains(r"('application_name', E'it''s a \\ b',false)"), "{sql}");
-    }
 
     #[test]
     fn what_cannot_change_a_meaning_is_not_in_the_environment() {

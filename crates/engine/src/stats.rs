@@ -116,6 +116,8 @@ counters! {
     lost_statements,
     /// Clients that a state of theirs tied to their server.
     pins,
+    /// Changes of what a server gives its sessions to begin with, seen in a session that was there before.
+    defaults_learned,
     /// Servers whose settings were put right before use.
     put_right,
     /// Servers reset because a client left state behind.

@@ -73,6 +73,11 @@ impl Told {
         self.over(&self.server, has)
     }
 
+    /// What it has reported.
+    pub(crate) fn by_server(&self) -> &Edit {
+        &self.server
+    }
+
     /// The client's settings with what it was told.
     pub(crate) fn of_client(&self, heard: &Profile) -> Option<Edit> {
         self.over(&self.client, heard)

@@ -350,12 +350,16 @@ impl Session {
         let mut rows: Vec<Row> = listed.map(|(n, v)| vec![n.clone(), v.clone()]).collect();
         let reported = REPORTED.iter().map(|(name, _)| *name);
         let reported = reported.filter(|name| !name.starts_with("server_"));
+        for name in reported {
+            let unset = if self.state.is_set(name) { "" } else { "=" };
+            rows.push(vec![format!("{name}{unset}"), self.setting(name)]);
+        }
         let (others, names): (Vec<_>, Vec<_>) =
             names.iter().partition(|name| name.starts_with('='));
         for name in others.into_iter().filter(|name| self.has_left(name)) {
             rows.push(vec![name.clone(), String::new()]);
         }
-        for name in reported.chain(names.into_iter().map(String::as_str)) {
+        for name in names {
             if let Some(value) = self.state.value(&self.base, name) {
                 rows.push(vec![name.to_owned(), value]);
             }

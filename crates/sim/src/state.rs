@@ -48,6 +48,12 @@ impl State {
         own.cloned().or_else(|| default_of(&name).map(str::to_owned))
     }
 
+    /// Whether a setting was set, be it for the transaction.
+    pub fn is_set(&self, name: &str) -> bool {
+        let name = name.to_ascii_lowercase();
+        self.set.contains_key(&name) || self.local.contains_key(&name)
+    }
+
     /// SET or `set_config`.
     pub fn assign(&mut self, name: &str, value: Option<&str>, local: bool) -> Result<(), Fault> {
         let name = name.to_ascii_lowercase();

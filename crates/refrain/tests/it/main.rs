@@ -30,6 +30,7 @@ mod settings;
 mod pins;
 mod functions;
 mod looks;
+mod defaults;
 mod unmanaged;
 mod modes;
 mod bulk;
