@@ -48,7 +48,11 @@ mod walk;
 
 mod explain;
 
+mod parse;
+
 pub use explain::{Explained, Explanation, explain};
+pub use parse::{Fault, statement};
+pub use pg_query::{NodeEnum, protobuf};
 pub use rules::{Effect, RULES, Rule};
 
 use pg_query::Error;

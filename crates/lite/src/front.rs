@@ -13,6 +13,8 @@ mod failure;
 
 mod calendar;
 
+mod json;
+
 mod decode;
 
 mod encode;
@@ -23,9 +25,15 @@ mod infer;
 
 mod tokens;
 
+mod dialect;
+
 mod command;
 
 mod catalog;
+
+mod attributes;
+
+mod meaning;
 
 mod settings;
 
@@ -42,6 +50,8 @@ mod threads;
 mod context;
 
 mod functions;
+
+mod compute;
 
 mod turn;
 

@@ -17,6 +17,7 @@ pub mod drivers;
 pub mod bench;
 pub mod soak;
 pub mod regress;
+pub mod dialect;
 pub mod repro;
 pub mod fuzz;
 pub mod suite;

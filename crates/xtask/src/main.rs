@@ -8,7 +8,9 @@ use anyhow::Result;
 use clap::{Parser, Subcommand};
 
 use xtask::postgres::Version;
-use xtask::{bench, command, docs, fuzz, provision, regress, repro, soak, suite, tidy, workspace};
+use xtask::{
+    bench, command, dialect, docs, fuzz, provision, regress, repro, soak, suite, tidy, workspace,
+};
 
 /// Chores of the Refrain workspace.
 #[derive(Parser)]
@@ -54,6 +56,8 @@ enum Chore {
     Fuzz(fuzz::Arguments),
     /// Run PostgreSQL's own regression suites, straight and through the proxy, and compare.
     Regress(regress::Arguments),
+    /// Run the statements of PostgreSQL's regression suite there and in SQLite behind the proxy, and compare the answers.
+    Dialect(dialect::Arguments),
     /// Do again what was once reported to be wrong, and say whether it still is.
     Repro(repro::Arguments),
     /// Check the rules of the house and print the size of each crate.
@@ -87,6 +91,7 @@ fn run(chore: Chore) -> Result<bool> {
         Chore::Soak(arguments) => return soak::run(&arguments),
         Chore::Fuzz(arguments) => return fuzz::run(&arguments),
         Chore::Regress(arguments) => return regress::run(&arguments),
+        Chore::Dialect(arguments) => return dialect::run(&arguments),
         Chore::Repro(arguments) => return repro::run(&arguments),
         Chore::Tidy => tidy::run()?,
         Chore::Docs => docs::write()?,

@@ -6,9 +6,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use crate::connection::{Connection, Database};
+use crate::front::compute;
 use crate::front::control::{CancelHandle, Control, Waker};
 use crate::front::failure::Failure;
 use crate::front::functions;
+use crate::front::meaning::Meanings;
 use crate::front::operator::{Operator, Teller};
 use crate::front::queue::Queue;
 use crate::front::rest::Rest;
@@ -138,6 +140,7 @@ pub struct Pool {
     books: Mutex<Books>,
     turn: Mutex<Turn>,
     rest: Rest,
+    pub(crate) meanings: Meanings,
 }
 
 /// What is known of a pool's connections, those in use included.
@@ -183,6 +186,7 @@ impl Pool {
             books: Mutex::default(),
             turn: Mutex::default(),
             rest: Rest::default(),
+            meanings: Meanings::default(),
         })
     }
 
@@ -229,7 +233,8 @@ impl Pool {
     /// Opens a connection. A file that was served already is not made again, and another in its place is not opened.
     fn connect(self: &Arc<Self>) -> Result<Connection, Failure> {
         let connection = self.open()?;
-        functions::define(&connection).map_err(|error| Failure::of_sqlite(&error, b""))?;
+        let defined = functions::define(&connection).and_then(|()| compute::define(&connection));
+        defined.map_err(|error| Failure::of_sqlite(&error, b""))?;
         self.books().open.insert(connection.number(), CacheStats::default());
         Ok(connection)
     }

@@ -75,12 +75,25 @@ const UNSUPPORTED: &[&str] = &[
     "truncate",
 ];
 
+const LEAVE_OUT: &str =
+    "leave it out, or do it in the application: docs/sqlite.md says what is supported";
+
 /// What to do instead of some of them.
 const INSTEAD: &[(&str, &str)] = &[
     ("truncate", "write DELETE FROM"),
     ("prepare", "prepare statements through the protocol, as drivers do"),
     ("merge", "write INSERT … ON CONFLICT"),
     ("lock", "one transaction writes at a time"),
+    ("declare", "read with a row limit through the protocol, as drivers do"),
+    ("fetch", "read with a row limit through the protocol, as drivers do"),
+    ("listen", "ask again from time to time: there are no notifications"),
+    ("notify", "write to a table that others read: there are no notifications"),
+    ("grant", "there are no roles: who may log in, may do everything"),
+    ("revoke", "there are no roles: who may log in, may do everything"),
+    ("do", "run the statements from the application"),
+    ("call", "run the statements from the application"),
+    ("comment", "write a comment into the statement that makes the table: -- …"),
+    ("refresh", "make a table, and INSERT … SELECT"),
 ];
 
 /// Forms of SET that have words of their own.
@@ -132,7 +145,7 @@ fn of_word(word: &str, tokens: &mut Tokens<'_>) -> Result<Option<Command>, Failu
         let instead = INSTEAD.iter().find(|(known, _)| *known == word);
         let failure =
             Failure::unsupported(format!("{} is not supported", word.to_ascii_uppercase()));
-        return Err(failure.hint(instead.map_or("", |(_, hint)| *hint)));
+        return Err(failure.hint(instead.map_or(LEAVE_OUT, |(_, hint)| *hint)));
     }
     let read: fn(&mut Tokens<'_>) -> Option<Command> = match word {
         "begin" => |tokens| begin(tokens, false),

@@ -9,6 +9,7 @@ use std::borrow::Cow;
 
 use crate::front::calendar;
 use crate::front::failure::{Failure, state};
+use crate::front::json;
 use crate::front::types::Type;
 use crate::value::Value;
 
@@ -51,7 +52,7 @@ pub(crate) fn text(bytes: &[u8], is: Type) -> Result<Given<'_>, Failure> {
             let number = trimmed.parse().map_err(|_| integer_trouble(is, trimmed))?;
             Given::Integer(in_range(number, is)?)
         }
-        Type::Float4 | Type::Float8 => Given::Real(trimmed.parse().map_err(|_| bad())?),
+        Type::Float4 | Type::Float8 => float(trimmed, is)?,
         Type::Numeric => numeric(trimmed)?,
         Type::Bytea => Given::Blob(Cow::Owned(bytea(bytes).ok_or_else(bad)?)),
         Type::Date => owned(calendar::read_date(bytes).and_then(calendar::date_text), is, text)?,
@@ -62,15 +63,25 @@ pub(crate) fn text(bytes: &[u8], is: Type) -> Result<Given<'_>, Failure> {
             owned(micros.and_then(|micros| calendar::timestamp_text(micros, zoned)), is, text)?
         }
         Type::Uuid => owned(uuid(trimmed).map(|bytes| uuid_text(&bytes)), is, text)?,
-        Type::Json
-        | Type::Jsonb
-        | Type::Text
-        | Type::Varchar
-        | Type::Bpchar
-        | Type::Name
-        | Type::Char
-        | Type::Unknown => Given::Text(Cow::Borrowed(bytes)),
+        Type::Json => {
+            json::check(text)?;
+            Given::Text(Cow::Borrowed(bytes))
+        }
+        Type::Jsonb => Given::Text(Cow::Owned(json::normal(text)?.into_bytes())),
+        Type::Name => Given::Text(Cow::Borrowed(truncated(text).as_bytes())),
+        Type::Text | Type::Varchar | Type::Bpchar | Type::Char | Type::Void | Type::Unknown => {
+            Given::Text(Cow::Borrowed(bytes))
+        }
     })
+}
+
+/// What of a text a `name` keeps: 63 bytes.
+fn truncated(text: &str) -> &str {
+    let mut end = text.len().min(63);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
 }
 
 /// A value in the binary format: what `send` functions of PostgreSQL write.
@@ -87,8 +98,8 @@ pub(crate) fn binary(bytes: &[u8], is: Type) -> Result<Given<'_>, Failure> {
         Type::Int4 => Given::Integer(i64::from(i32::from_be_bytes(fixed(bytes, bad)?))),
         Type::Oid => Given::Integer(i64::from(u32::from_be_bytes(fixed(bytes, bad)?))),
         Type::Int8 => Given::Integer(i64::from_be_bytes(fixed(bytes, bad)?)),
-        Type::Float4 => Given::Real(f64::from(f32::from_be_bytes(fixed(bytes, bad)?))),
-        Type::Float8 => Given::Real(f64::from_be_bytes(fixed(bytes, bad)?)),
+        Type::Float4 => no_nan_in(f64::from(f32::from_be_bytes(fixed(bytes, bad)?)))?,
+        Type::Float8 => no_nan_in(f64::from_be_bytes(fixed(bytes, bad)?))?,
         Type::Numeric => numeric(&numeric_text(bytes).ok_or_else(bad)?)?,
         Type::Bytea => Given::Blob(Cow::Borrowed(bytes)),
         Type::Date => {
@@ -111,6 +122,7 @@ pub(crate) fn binary(bytes: &[u8], is: Type) -> Result<Given<'_>, Failure> {
         | Type::Bpchar
         | Type::Name
         | Type::Char
+        | Type::Void
         | Type::Unknown => text(bytes, is)?,
     })
 }
@@ -119,11 +131,53 @@ fn fixed<const N: usize>(bytes: &[u8], bad: impl FnOnce() -> Failure) -> Result<
     bytes.try_into().map_err(|_| bad())
 }
 
+/// SQLite keeps no number that is none.
+pub(crate) fn no_nan() -> Failure {
+    Failure::unsupported("NaN is not supported").hint("SQLite would keep NULL in its place")
+}
+
+fn no_nan_in(number: f64) -> Result<Given<'static>, Failure> {
+    if number.is_nan() { Err(no_nan()) } else { Ok(Given::Real(number)) }
+}
+
+fn float(text: &str, is: Type) -> Result<Given<'static>, Failure> {
+    let number: f64 = text.parse().map_err(|_| invalid(is, text))?;
+    let number = if is == Type::Float4 { f64::from(number as f32) } else { number };
+    let digits = text.split(['e', 'E']).next().unwrap_or_default();
+    let vanished = number == 0.0 && digits.bytes().any(|byte| matches!(byte, b'1'..=b'9'));
+    if vanished || number.is_infinite() && !text.to_ascii_lowercase().contains("inf") {
+        return Err(Failure::new(
+            state::TOO_LARGE_NUMBER,
+            format!("\"{text}\" is out of range for type {}", is.name()),
+        ));
+    }
+    no_nan_in(number)
+}
+
+/// Whether a text is a date or a time as it is written here, so that a number in it is wrong and not its form.
+fn has_form(text: &str) -> bool {
+    let plain = text.trim();
+    let digits = plain.split(|letter: char| !letter.is_ascii_digit());
+    let letters = plain.bytes().all(|byte| byte.is_ascii_digit() || b"-:. T+Z".contains(&byte));
+    let lengths: Vec<usize> = digits.map(str::len).collect();
+    letters && matches!(lengths[..], [4, 1..=2, 1..=2, ..] | [1..=2, 2] | [1..=2, 2, 2, ..])
+}
+
 fn invalid(is: Type, text: &str) -> Failure {
-    let sqlstate = match is {
-        Type::Date | Type::Time | Type::Timestamp | Type::Timestamptz => state::BAD_DATETIME,
-        _ => state::BAD_TEXT,
-    };
+    if matches!(is, Type::Date | Type::Time | Type::Timestamp | Type::Timestamptz) {
+        let failure = match has_form(text) {
+            true => {
+                Failure::new("22008", format!("date/time field value out of range: \"{text}\""))
+            }
+            false => {
+                let message = format!("invalid input syntax for type {}: \"{text}\"", is.name());
+                Failure::new(state::BAD_DATETIME, message)
+            }
+        };
+        return failure
+            .hint("dates and times are written as in ISO 8601: 2024-02-29 12:34:56.789+02");
+    }
+    let sqlstate = state::BAD_TEXT;
     Failure::new(sqlstate, format!("invalid input syntax for type {}: \"{text}\"", is.name()))
 }
 
@@ -141,7 +195,8 @@ fn integer_trouble(is: Type, text: &str) -> Failure {
     invalid(is, text)
 }
 
-fn out_of_range(is: Type, text: &str) -> Failure {
+/// 22003, in the words of PostgreSQL's integers.
+pub(crate) fn out_of_range(is: Type, text: &str) -> Failure {
     let message = format!("value \"{text}\" is out of range for type {}", is.name());
     Failure::new(state::TOO_LARGE_NUMBER, message)
 }
@@ -272,7 +327,15 @@ fn hex(digits: &[u8]) -> Option<Vec<u8>> {
 /// Reads a UUID, with or without braces and hyphens.
 pub(crate) fn uuid(text: &str) -> Option<[u8; 16]> {
     let inside = text.strip_prefix('{').and_then(|text| text.strip_suffix('}')).unwrap_or(text);
-    let digits: Vec<u8> = inside.bytes().filter(|byte| *byte != b'-').collect();
+    let mut digits: Vec<u8> = Vec::with_capacity(32);
+    for byte in inside.bytes() {
+        match byte {
+            // Behind any four digits, as in `uuid_in`.
+            b'-' if digits.len().is_multiple_of(4) && (1..32).contains(&digits.len()) => {}
+            b'-' => return None,
+            digit => digits.push(digit),
+        }
+    }
     hex(&digits)?.try_into().ok()
 }
 
@@ -312,7 +375,8 @@ mod tests {
         assert_eq!(text(b"12.00", Type::Numeric), Ok(Given::Integer(12)));
         assert_eq!(text(b"\\x00fF", Type::Bytea), Ok(Given::Blob(vec![0, 255].into())));
         assert_eq!(text(b"a\\\\\\001", Type::Bytea), Ok(Given::Blob(b"a\\\x01".into())));
-        assert_eq!(text(b"2024-13-01", Type::Date).unwrap_err().sqlstate, "22007");
+        assert_eq!(text(b"2024-13-01", Type::Date).unwrap_err().sqlstate, "22008");
+        assert_eq!(text(b"someday", Type::Date).unwrap_err().sqlstate, "22007");
         assert_eq!(
             as_text(text(b"2024-01-02T03:04Z", Type::Timestamptz)),
             "2024-01-02 03:04:00+00"

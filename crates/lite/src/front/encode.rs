@@ -50,6 +50,14 @@ impl Unfit {
             is.name(),
             class(value)
         );
+        if let (Value::Integer(number), true) = (value, is.is_integer()) {
+            let message = format!(
+                "value \"{number}\" of column \"{column}\" in row {row} is out of range for type {}",
+                is.name()
+            );
+            let hint = format!("cast it to a larger type: {column}::bigint");
+            return Failure::new(state::TOO_LARGE_NUMBER, message).hint(hint);
+        }
         let hint =
             format!("SQLite keeps any value in any column; CAST({column} AS …) gives it one type");
         Failure::new(state::BAD_TEXT, message).hint(hint)
@@ -126,6 +134,8 @@ pub(crate) fn text(out: &mut Vec<u8>, value: &Value<'_>, is: Type) -> Result<(),
         Type::Float8 => float_text(out, float(value)?, false),
         Type::Numeric => match value {
             Value::Integer(number) => print(out, format_args!("{number}")),
+            // A number that is not computed with is its digits.
+            Value::Text(_) => out.extend_from_slice(string(value)?.as_bytes()),
             _ => print(out, format_args!("{}", float(value)?)),
         },
         Type::Bytea => {

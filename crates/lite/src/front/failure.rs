@@ -28,12 +28,46 @@ pub(crate) mod state {
     pub(crate) const DUPLICATE_STATEMENT: &str = "42P05";
     pub(crate) const SYNTAX: &str = "42601";
     pub(crate) const NO_OBJECT: &str = "42704";
+    pub(crate) const WRONG_TYPE: &str = "42804";
     pub(crate) const LOCK_NOT_AVAILABLE: &str = "55P03";
     pub(crate) const CANCELLED: &str = "57014";
     pub(crate) const IO_ERROR: &str = "58030";
     pub(crate) const CORRUPT: &str = "XX001";
     pub(crate) const UNDEFINED_FILE: &str = "58P01";
 }
+
+/// What stands before each part of an error that a function raises and SQLite carries.
+const CARRIED: char = '\u{2}';
+
+/// The SQLSTATEs that functions raise.
+const RAISED: &[&str] = &[
+    "0A000", "21000", "22001", "22003", "22007", "22008", "22011", "22012", "2201W", "2201X",
+    "22021", "22023", "22P02", "23502", "54000", "58000",
+];
+
+/// What to do about an error of SQLite's, by words of it.
+const SQLITE_HINTS: &[(&str, &str)] = &[
+    ("because it is a view", "write to the table that it reads"),
+    ("no such table: pg_", "of PostgreSQL's catalog only what psql and drivers ask is here"),
+    (
+        "no such table: information_schema",
+        "ask SQLite: SELECT name, type FROM sqlite_schema, PRAGMA table_info(t)",
+    ),
+    (
+        "syntax error",
+        "this was taken for SQLite's own words; docs/sqlite.md says what is PostgreSQL's",
+    ),
+    (
+        "ON CONFLICT clause does not match",
+        "name the columns of one UNIQUE or PRIMARY KEY, each once",
+    ),
+    ("non-deterministic", "a partial index cannot have LIKE: compare with = < > or IN"),
+    ("after drop column", "DROP INDEX first"),
+    ("no other columns exist", "DROP TABLE, or add another column first"),
+    ("pg_catalog", "of PostgreSQL's catalog only what psql and drivers ask is here"),
+    ("error in view", "DROP VIEW first, and make it anew behind"),
+    ("circular reference", "WITH RECURSIVE takes UNION ALL, the reference on its right side"),
+];
 
 /// What a statement is told whose time is over; a function that waits says it itself.
 pub(crate) const TIMEOUT: &str = "canceling statement due to statement timeout";
@@ -77,21 +111,40 @@ impl Failure {
         self
     }
 
+    /// The same as a text, to be carried through SQLite by a function that raises it.
+    pub(crate) fn carried(&self) -> String {
+        format!("{CARRIED}{}{CARRIED}{}{CARRIED}{}", self.sqlstate, self.message, self.hint)
+    }
+
+    /// What a function of ours raised, if an error of SQLite's carries it.
+    fn raised(message: &str) -> Option<Self> {
+        let mut parts = message.split(CARRIED).skip(1);
+        let (sqlstate, message, hint) = (parts.next()?, parts.next()?, parts.next()?);
+        let sqlstate = RAISED.iter().find(|known| **known == sqlstate).copied().unwrap_or("XX000");
+        Some(Self::new(sqlstate, message.to_owned()).hint(hint.to_owned()))
+    }
+
     /// What SQLite says went wrong with `text`; as long as the client's, so places are the same.
     pub(crate) fn of_sqlite(error: &Error, text: &[u8]) -> Self {
         if error.message.ends_with(TIMEOUT) {
             return Self::new(state::CANCELLED, TIMEOUT);
+        }
+        if let Some(raised) = Self::raised(&error.message) {
+            return raised;
         }
         let message = match error.interruption {
             Some(Interruption::Deadline) => TIMEOUT.into(),
             Some(_) => "canceling statement due to user request".into(),
             None => Cow::Owned(error.message.clone()),
         };
+        let hint = SQLITE_HINTS.iter().find(|(words, _)| error.message.contains(words));
         let mut failure = Self::new(error.sqlstate(), message);
         if failure.sqlstate == state::CORRUPT {
             failure = failure.hint(
                 "a page is damaged, or another program changed the file: restore it from a backup",
             );
+        } else if let Some((_, hint)) = hint {
+            failure = failure.hint(*hint);
         }
         error.offset.map_or(failure.clone(), |offset| failure.at(text, offset))
     }

@@ -11,8 +11,10 @@
 mod bounds;
 mod rows;
 mod own;
+mod compiling;
 mod copying;
 mod simple;
+mod told;
 mod extended;
 
 use std::collections::HashMap;
@@ -70,6 +72,8 @@ pub(super) enum Stop {
     Failed(Failure),
     /// It goes on elsewhere or later.
     Needs(Need),
+    /// It was translated for a schema that is gone, and has done nothing.
+    Stale,
 }
 
 impl From<Failure> for Stop {
@@ -88,6 +92,8 @@ pub(crate) struct Machine {
     connection: Option<Box<Connection>>,
     /// Whether the connection has something of this session only, such as a temporary table.
     owns: bool,
+    /// Whether the transaction has changed the schema, which others do not see.
+    changed_schema: bool,
     /// The right to write.
     pub(crate) permit: Option<Permit>,
     /// Why the right to write did not come.
@@ -119,6 +125,7 @@ impl Machine {
             context,
             connection: None,
             owns: false,
+            changed_schema: false,
             permit: None,
             refused: None,
             given_up: None,
@@ -165,6 +172,7 @@ impl Machine {
                 Ok(()) => {}
                 Err(Stop::Needs(need)) => return (used, need),
                 Err(Stop::Failed(failure)) => self.failed(&failure, out),
+                Err(Stop::Stale) => self.failed(&Failure::stale_plan(), out),
             }
             let rest = input.get(used..).unwrap_or_default();
             let (header, body) = match message(rest, self.pool.longest_message()) {
@@ -191,6 +199,7 @@ impl Machine {
                     return (used, need);
                 }
                 Err(Stop::Failed(failure)) => self.failed(&failure, out),
+                Err(Stop::Stale) => self.failed(&Failure::stale_plan(), out),
             }
             used += header.message_bytes();
             if self.rows.is_none() && self.simple.is_none() {
@@ -336,6 +345,7 @@ impl Machine {
     fn settle(&mut self) {
         if !self.transaction.is_open() {
             self.stop_writing();
+            self.changed_schema = false;
         }
         if self.transaction.is_open() || self.owns || !self.portals.is_empty() {
             return;
@@ -375,6 +385,11 @@ impl Machine {
         }
         self.transaction.default_read_only = settings.is_on("default_transaction_read_only");
         self.told = now;
+    }
+
+    /// Whether it may see another schema than other sessions do.
+    fn sees_alone(&self) -> bool {
+        self.owns || self.changed_schema
     }
 
     /// Closes the connection, which nobody else may have: with it goes what is this session's own.

@@ -6,11 +6,13 @@ use refrain_wire::frame::split_string;
 use refrain_wire::tag::back;
 use refrain_wire::write;
 
+use crate::connection::Connection;
 use crate::front::command::Command;
 use crate::front::decode::{self, Given};
 use crate::front::encode::Format;
 use crate::front::failure::Failure;
-use crate::front::shape::{Formats, Shape, count};
+use crate::front::meaning::Meaning;
+use crate::front::shape::{Described, Formats, Shape, count};
 use crate::front::types::Type;
 use crate::statement::Parked;
 
@@ -34,6 +36,10 @@ pub(crate) struct Prepared {
     pub(crate) client: Arc<str>,
     pub(crate) parameters: Vec<Parameter>,
     pub(crate) does: Does,
+    /// What the text means, where it is PostgreSQL's.
+    pub(crate) meaning: Option<Arc<Meaning>>,
+    /// The types that the client said its parameters have.
+    pub(crate) oids: Vec<u32>,
     /// The shape that the client was told, or that the first run had.
     described: Mutex<Option<Arc<Shape>>>,
 }
@@ -51,18 +57,26 @@ pub(crate) enum Does {
 
 impl Prepared {
     /// A statement that SQLite runs as `sql`.
-    pub(crate) fn run(sql: String, client: &str, parameters: Vec<Parameter>) -> Arc<Self> {
-        Self::new(sql, client, parameters, Does::Sql)
+    pub(crate) fn run(
+        sql: String,
+        client: &str,
+        parameters: Vec<Parameter>,
+        meaning: Option<Arc<Meaning>>,
+        oids: &[u32],
+    ) -> Arc<Self> {
+        let plain = Self::new(sql, client, parameters, Does::Sql);
+        Arc::new(Self { meaning, oids: oids.to_vec(), ..plain })
     }
 
     /// A statement that is answered here.
     pub(crate) fn answered(client: &str, does: Does) -> Arc<Self> {
-        Self::new(String::new(), client, Vec::new(), does)
+        Arc::new(Self::new(String::new(), client, Vec::new(), does))
     }
 
-    fn new(sql: String, client: &str, parameters: Vec<Parameter>, does: Does) -> Arc<Self> {
+    fn new(sql: String, client: &str, parameters: Vec<Parameter>, does: Does) -> Self {
         let (hash, client) = (crate::Text::new(&sql).hash(), client.into());
-        Arc::new(Self { sql, hash, client, parameters, does, described: Mutex::default() })
+        let (meaning, oids) = (None, Vec::new());
+        Self { sql, hash, client, parameters, does, meaning, oids, described: Mutex::default() }
     }
 
     /// The text, for the cache.
@@ -73,6 +87,15 @@ impl Prepared {
     /// The client is told this shape.
     pub(crate) fn describe(&self, shape: Arc<Shape>) {
         *self.described.lock().unwrap_or_else(PoisonError::into_inner) = Some(shape);
+    }
+
+    /// The shape of this statement, compiled or running.
+    pub(crate) fn shape(
+        &self,
+        statement: &mut impl Described,
+        connection: &Connection,
+    ) -> Arc<Shape> {
+        statement.shape(connection, self.client.as_bytes(), self.meaning.as_deref())
     }
 
     /// Whether the shape is known to the client.

@@ -12,6 +12,7 @@ use crate::front::catalog;
 use crate::front::encode::{self, Format, Unfit};
 use crate::front::failure::Failure;
 use crate::front::infer::{Inferred, Schema};
+use crate::front::meaning::Meaning;
 use crate::front::types::Type;
 use crate::statement::{Run, Statement, Step};
 
@@ -37,6 +38,8 @@ pub(crate) enum Tag {
 pub(crate) struct Shape {
     pub(crate) columns: Vec<Column>,
     pub(crate) tag: Tag,
+    /// Whether the statement is one for a schema that is gone: it is to be translated anew.
+    pub(crate) stale: bool,
 }
 
 /// How the columns of a result are asked for, or parameters are sent (Bind).
@@ -68,15 +71,29 @@ impl Formats {
 /// A statement in any state, as far as it can be described.
 pub(crate) trait Described {
     /// Its shape; `client` is the text that the client sent for it.
-    fn shape(&mut self, connection: &Connection, client: &[u8]) -> Arc<Shape>;
+    /// `meaning` is what was made of that, if it is PostgreSQL's.
+    fn shape(
+        &mut self,
+        connection: &Connection,
+        client: &[u8],
+        meaning: Option<&Meaning>,
+    ) -> Arc<Shape>;
 }
 
 macro_rules! described {
     ($($is:ty),*) => {$(
         impl Described for $is {
-            fn shape(&mut self, connection: &Connection, client: &[u8]) -> Arc<Shape> {
+            fn shape(
+                &mut self,
+                connection: &Connection,
+                client: &[u8],
+                meaning: Option<&Meaning>,
+            ) -> Arc<Shape> {
                 self.memo(|statement| {
                     let count = statement.column_count();
+                    if let Some(meaning) = meaning {
+                        return meant(meaning, connection, client, count);
+                    }
                     let declared = |column| statement.column_decltype(column);
                     let plain = (0..count).all(|column| declared(column).is_some());
                     let inferred = match plain {
@@ -90,11 +107,20 @@ macro_rules! described {
                             None => inferred.result(column, count).unwrap_or(Type::Text),
                         },
                     };
-                    Shape { columns: (0..count).map(column).collect(), tag: Tag::read(client) }
+                    let columns = (0..count).map(column).collect();
+                    Shape { columns, tag: Tag::read(client), stale: false }
                 })
             }
         }
     )*};
+}
+
+/// The shape of a statement that was translated.
+fn meant(meaning: &Meaning, connection: &Connection, client: &[u8], count: usize) -> Shape {
+    let column = |(name, is): &(String, Type)| Column { name: name.clone(), is: *is };
+    let columns: Vec<Column> = meaning.columns.iter().map(column).collect();
+    let stale = columns.len() != count || meaning.is_stale(connection);
+    Shape { columns, tag: Tag::read(client), stale }
 }
 
 described!(Statement<'_>, Run<'_, 'static>);
@@ -132,13 +158,15 @@ impl Tag {
         let mut words = Words { text, lexer: Lexer::new(text, false) };
         let first = words.next().unwrap_or_default();
         match first.as_str() {
-            "SELECT" | "VALUES" => Self::Rows("SELECT"),
+            "SELECT" | "VALUES" | "TABLE" | "UNION" | "INTERSECT" | "EXCEPT" => {
+                Self::Rows("SELECT")
+            }
             "INSERT" | "REPLACE" => Self::Changes("INSERT 0"),
             "UPDATE" => Self::Changes("UPDATE"),
             "DELETE" => Self::Changes("DELETE"),
             "WITH" => words.behind_with(),
             "CREATE" | "DROP" | "ALTER" => {
-                let skipped = ["TEMP", "TEMPORARY", "UNIQUE", "VIRTUAL"];
+                let skipped = ["TEMP", "TEMPORARY", "UNIQUE", "VIRTUAL", "UNLOGGED", "RECURSIVE"];
                 let object = words.find(|word| !skipped.contains(&word.as_str()));
                 Self::Plain(format!("{first} {}", object.unwrap_or_default()))
             }

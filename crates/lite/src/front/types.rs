@@ -1,8 +1,7 @@
 //! The types of PostgreSQL that are spoken here, and which of them a declared type of SQLite is.
 //!
 //! A statement's columns have one static type each, the same in every answer about it: what the
-//! column was declared as, else what its expression says, else text. SQLite's integers have 64 bits
-//! whatever the declaration says, so every declaration with INT in it is `int8`.
+//! column was declared as, else what its expression says, else text.
 
 /// A type of PostgreSQL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -29,6 +28,7 @@ pub(crate) enum Type {
     Numeric,
     Uuid,
     Jsonb,
+    Void,
 }
 
 /// A row of [`TYPES`].
@@ -70,6 +70,7 @@ const TYPES: &[Row] = &[
     row(Type::Numeric, 1700, -1, &["numeric", "numeric", "decimal"]),
     row(Type::Uuid, 2950, 16, &["uuid"]),
     row(Type::Jsonb, 3802, -1, &["jsonb"]),
+    row(Type::Void, 2278, 4, &["void"]),
 ];
 
 /// What a word in a declared type makes of it; the first that fits counts, and the longer stand
@@ -79,15 +80,28 @@ const DECLARED: &[(&str, Type)] = &[
     ("TIMESTAMP WITH TIME ZONE", Type::Timestamptz),
     ("TIMESTAMP", Type::Timestamp),
     ("DATETIME", Type::Timestamp),
-    ("INT", Type::Int8),
-    ("SERIAL", Type::Int8),
+    ("JSONB", Type::Jsonb),
+    ("JSON", Type::Json),
+    ("NAME", Type::Name),
+    ("BIGINT", Type::Int8),
+    ("BIG INT", Type::Int8),
+    ("INT8", Type::Int8),
+    ("BIGSERIAL", Type::Int8),
+    ("SMALLINT", Type::Int2),
+    ("INT2", Type::Int2),
+    ("SMALLSERIAL", Type::Int2),
+    ("INT", Type::Int4),
+    ("SERIAL", Type::Int4),
     ("BOOL", Type::Bool),
+    ("FLOAT4", Type::Float4),
     ("REAL", Type::Float8),
     ("FLOA", Type::Float8),
     ("DOUB", Type::Float8),
     ("NUMERIC", Type::Float8),
     ("DECIMAL", Type::Float8),
-    ("CHAR", Type::Text),
+    ("VARCHAR", Type::Varchar),
+    ("VARYING", Type::Varchar),
+    ("CHAR", Type::Bpchar),
     ("CLOB", Type::Text),
     ("TEXT", Type::Text),
     ("BLOB", Type::Bytea),
@@ -95,10 +109,7 @@ const DECLARED: &[(&str, Type)] = &[
     ("DATE", Type::Date),
     ("TIME", Type::Time),
     ("UUID", Type::Uuid),
-    ("JSONB", Type::Jsonb),
-    ("JSON", Type::Json),
     ("OID", Type::Oid),
-    ("NAME", Type::Name),
 ];
 
 impl Type {
@@ -116,6 +127,44 @@ impl Type {
     pub(crate) fn named(name: &str) -> Option<Self> {
         let known = |row: &&Row| row.names.iter().any(|known| known.eq_ignore_ascii_case(name));
         TYPES.iter().find(known).map(|row| row.is)
+    }
+
+    /// The type of this name as a cast or a column has it, as the grammar hands it over.
+    pub(crate) fn catalog_named(name: &str) -> Option<Self> {
+        let serial = name.contains("serial") || name.starts_with("reg");
+        Self::named(name).filter(|_| !serial && name == name.to_ascii_lowercase())
+    }
+
+    /// `pg_type.typname`.
+    pub(crate) fn catalog_name(self) -> &'static str {
+        self.row().names.first().map_or("", |name| name.trim_matches('"'))
+    }
+
+    /// What a column of it is declared as in a file of SQLite's: [`Type::declared`] reads it back, and SQLite keeps its values
+    /// as they are.
+    pub(crate) fn declaration(self, limit: Option<u32>) -> String {
+        let word = match self {
+            Self::Bool => "BOOLEAN",
+            Self::Bytea => "BYTEA",
+            Self::Int8 => "BIGINT",
+            Self::Int2 => "SMALLINT",
+            Self::Int4 => "INTEGER",
+            Self::Oid => "OID",
+            Self::Json => "JSON TEXT",
+            Self::Jsonb => "JSONB TEXT",
+            Self::Float4 => "FLOAT4",
+            Self::Float8 => "DOUBLE PRECISION",
+            Self::Bpchar => "CHAR",
+            Self::Varchar => "VARCHAR",
+            Self::Date => "DATE",
+            Self::Time => "TIME",
+            Self::Timestamp => "TIMESTAMP",
+            Self::Timestamptz => "TIMESTAMPTZ",
+            Self::Uuid => "UUID",
+            Self::Name => "NAME TEXT",
+            Self::Text | Self::Char | Self::Unknown | Self::Numeric | Self::Void => "TEXT",
+        };
+        limit.map_or(word.to_owned(), |limit| format!("{word}({limit})"))
     }
 
     /// What a column declared so is.
@@ -185,9 +234,9 @@ mod tests {
     #[test]
     fn declarations_as_people_write_them() {
         for (declared, is) in [
-            ("INTEGER", Type::Int8),
+            ("INTEGER", Type::Int4),
             ("bigserial", Type::Int8),
-            ("varchar(20)", Type::Text),
+            ("varchar(20)", Type::Varchar),
             ("boolean", Type::Bool),
             ("double precision", Type::Float8),
             ("DECIMAL(10,2)", Type::Float8),

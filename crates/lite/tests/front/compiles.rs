@@ -4,6 +4,8 @@ use refrain_lite::{CacheOptions, CacheStats, OpenOptions};
 
 use crate::client::{Client, Place};
 
+/// What SQLite gets of a query in order.
+const SORTED: &str = "AS \"id\" FROM \"t\" ORDER BY 1 /*g*/";
 const LOOKUP: &str = "SELECT name FROM t WHERE id = $1";
 /// What an execution that describes its portal is answered.
 const ANSWERS: [&str; 5] = ["bound", "columns name:25", "row a", "SELECT 1", "ready I"];
@@ -138,7 +140,7 @@ fn a_description_is_of_the_file_as_it_is() {
     }
     other.query("DROP TABLE t");
     client.bind(("", "s"), 0, &[], 0).describe("P").execute("", 0);
-    assert_eq!(client.sync(), ["bound", "error 42P01", "ready I"]);
+    assert_eq!(client.sync(), ["error 42P01", "ready I"]);
 }
 
 #[test]
@@ -150,7 +152,7 @@ fn a_run_that_moves_to_a_thread_is_described_once() {
     for from in ["0", "1"] {
         client.parse("", text, &[20]).bind(("", ""), 0, &[Some(from.as_bytes())], 0);
         client.describe("P").execute("", 0);
-        let expected = ["parsed", "bound", "columns most:25", "row 50000", "SELECT 1", "ready I"];
+        let expected = ["parsed", "bound", "columns most:23", "row 50000", "SELECT 1", "ready I"];
         assert_eq!(client.sync(), expected);
     }
 }
@@ -164,7 +166,7 @@ fn what_writes_is_described_by_what_it_wrote() {
         client.parse("", insert, &[]).bind(("", ""), 0, &[Some(b"7"), Some(b"g")], 0);
         client.describe("P").execute("", 0);
         let expected =
-            ["parsed", "bound", "columns id:20 name:25", "row 7|g", "INSERT 0 1", "ready I"];
+            ["parsed", "bound", "columns id:23 name:25", "row 7|g", "INSERT 0 1", "ready I"];
         assert_eq!(client.sync(), expected);
     });
     assert_eq!(once, 1);
@@ -196,7 +198,7 @@ fn a_portal_in_the_midst_of_its_rows_and_the_same_text_again() {
     let mut kept = 0;
     place.pool.inspect(|connection| {
         let statements = connection.statement_stats();
-        kept += statements.iter().filter(|statement| statement.sql == text).count();
+        kept += statements.iter().filter(|kept| kept.sql.ends_with(SORTED)).count();
     });
     assert_eq!(kept, 1);
 }

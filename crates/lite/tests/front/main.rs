@@ -4,6 +4,7 @@
 
 mod client;
 mod compiles;
+mod dialect;
 mod killed;
 mod messages;
 mod moved;

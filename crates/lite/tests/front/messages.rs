@@ -20,10 +20,10 @@ fn a_prepared_statement_is_described_bound_and_run() {
     let mut client = table(&place);
     client.parse("s", "SELECT id, name FROM t WHERE id = $1", &[]).describe("Ss");
     let described = client.sync();
-    assert_eq!(described, ["parsed", "parameters [20]", "columns id:20 name:25", "ready I"]);
+    assert_eq!(described, ["parsed", "parameters [23]", "columns id:23 name:25", "ready I"]);
     client.bind(("", "s"), 0, &[Some(b"2")], 0).execute("", 0);
     assert_eq!(client.sync(), ["bound", "row 2|b", "SELECT 1", "ready I"]);
-    client.bind(("", "s"), 1, &[Some(&3i64.to_be_bytes())], 0).execute("", 0);
+    client.bind(("", "s"), 1, &[Some(&3i32.to_be_bytes())], 0).execute("", 0);
     assert_eq!(client.sync(), ["bound", "row 3|c", "SELECT 1", "ready I"]);
 }
 
@@ -62,7 +62,7 @@ fn after_an_error_everything_is_skipped_until_sync() {
     client.parse("", "SELECT nosuch", &[]).bind(("", ""), 0, &[], 0).execute("", 0);
     assert_eq!(client.sync(), ["parsed", "bound", "INSERT 0 1", "error 42703", "ready I"]);
     let count = client.query("SELECT count(*) FROM t");
-    assert_eq!(count, ["columns count(*):20", "row 3", "SELECT 1", "ready I"], "one transaction");
+    assert_eq!(count, ["columns count:20", "row 3", "SELECT 1", "ready I"], "one transaction");
     client.bind(("", "nosuch"), 0, &[], 0);
     assert_eq!(client.sync(), ["error 26000", "ready I"]);
     client.parse("", "SELECT $1, $2", &[]).bind(("", ""), 0, &[Some(b"1")], 0);
@@ -79,7 +79,7 @@ fn a_query_behind_an_error_is_skipped_as_well() {
     client.say(front::QUERY, b"INSERT INTO t VALUES (9, 'z')\0").say(front::FUNCTION_CALL, b"");
     assert_eq!(client.sync(), ["error 42703", "ready I"]);
     let none = client.query("SELECT id FROM t WHERE id = 9");
-    assert_eq!(none, ["columns id:20", "SELECT 0", "ready I"]);
+    assert_eq!(none, ["columns id:23", "SELECT 0", "ready I"]);
 }
 
 #[test]
@@ -101,12 +101,12 @@ fn several_statements_are_one_transaction() {
         client.query("INSERT INTO t VALUES (5, 'e'); INSERT INTO t VALUES (6, 'a'); SELECT 1");
     assert_eq!(failed, ["INSERT 0 1", "error 23505", "ready I"]);
     let none = client.query("SELECT id FROM t WHERE id > 4");
-    assert_eq!(none, ["columns id:20", "SELECT 0", "ready I"]);
+    assert_eq!(none, ["columns id:23", "SELECT 0", "ready I"]);
     assert_eq!(client.query(" -- nothing\n ;"), ["empty", "ready I"]);
     let begun = client.query("INSERT INTO t VALUES (5, 'e'); BEGIN; SELECT 1 AS x; COMMIT");
     assert_eq!(
         begun,
-        ["INSERT 0 1", "BEGIN", "columns x:20", "row 1", "SELECT 1", "COMMIT", "ready I"]
+        ["INSERT 0 1", "BEGIN", "columns x:23", "row 1", "SELECT 1", "COMMIT", "ready I"]
     );
 }
 
@@ -155,8 +155,8 @@ fn a_described_shape_that_changed_is_an_error() {
     client.bind(("", "s2"), 0, &[Some(b"1")], 0).execute("", 0);
     let right = [
         "parsed",
-        "parameters [20]",
-        "columns id:20 name:25 more:20",
+        "parameters [23]",
+        "columns id:23 name:25 more:23",
         "bound",
         "row 1|a|null",
         "SELECT 1",
@@ -165,7 +165,7 @@ fn a_described_shape_that_changed_is_an_error() {
     assert_eq!(client.sync(), right);
     other.query("ALTER TABLE t RENAME COLUMN name TO title");
     let renamed = client.query("SELECT * FROM t WHERE id = 1");
-    assert_eq!(renamed[0], "columns id:20 title:25 more:20");
+    assert_eq!(renamed[0], "columns id:23 title:25 more:23");
     other.query("DROP TABLE t; CREATE TABLE t (a BLOB)");
     assert_eq!(client.query("SELECT * FROM t"), ["columns a:17", "SELECT 0", "ready I"]);
 }

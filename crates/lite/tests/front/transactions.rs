@@ -87,8 +87,8 @@ fn a_cancel_ends_what_runs_and_nothing_else() {
         handle.cancel();
         client.session.cancel_handle().cancel();
     }
-    assert_eq!(other.query("SELECT 1 AS x"), ["columns x:20", "row 1", "SELECT 1", "ready I"]);
-    assert_eq!(client.query("SELECT 2 AS x"), ["columns x:20", "row 2", "SELECT 1", "ready I"]);
+    assert_eq!(other.query("SELECT 1 AS x"), ["columns x:23", "row 1", "SELECT 1", "ready I"]);
+    assert_eq!(client.query("SELECT 2 AS x"), ["columns x:23", "row 2", "SELECT 1", "ready I"]);
 }
 
 #[test]

@@ -56,7 +56,7 @@ fn without_arguments_it_is_a_database() {
     assert_eq!(run(&first, "\\dt"), "public|t|table|postgres");
     assert!(run(&first, "\\d").contains("public|t|table|"));
     let described = run(&first, "\\d t");
-    assert!(described.contains("id|bigint") && described.contains("name|text"), "{described}");
+    assert!(described.contains("id|integer") && described.contains("name|text"), "{described}");
     for words in ["psql -h 127.0.0.1 -p", "/metrics", "refrain postgres://", "SHOW POOLS"] {
         eventually(&format!("{words:?} is said"), || first.log().contains(words));
     }
@@ -200,14 +200,15 @@ fn the_statement_cache_is_seen() {
     let caches = proxy.show("stmt_cache");
     assert_eq!(caches.len(), 1, "{caches:?}");
     let number = |name: &str| caches[0][name].parse::<u64>().unwrap();
-    assert_eq!((number("size"), number("hits"), number("reprepares")), (50, 8, 0));
+    // One hit is of our own: both statements were translated by the columns of the table.
+    assert_eq!((number("size"), number("hits"), number("reprepares")), (50, 9, 0));
     assert!(number("entries") >= 1 && number("bytes") > 0 && number("first_uses") >= 1);
     assert!(caches[0]["hit_rate"].starts_with("0."));
     let texts = proxy.show("stmt_cache_texts");
-    let row = texts.iter().find(|row| row["text"] == lookup).unwrap();
+    let row = texts.iter().find(|row| row["text"].contains("\"monster\".\"id\" = 2")).unwrap();
     assert_eq!((row["hits"].as_str(), row["path"].as_str()), ("8", "it.db"));
     let scraped = scrape(port);
-    assert!(scraped.contains("\nrefrain_stmt_cache_hits_total{path=\"it.db\"} 8\n"), "{scraped}");
+    assert!(scraped.contains("\nrefrain_stmt_cache_hits_total{path=\"it.db\"} 9\n"), "{scraped}");
 }
 
 #[test]

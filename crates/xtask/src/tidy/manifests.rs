@@ -19,7 +19,7 @@ const ROOMS: &[Room] = &[
     Room { name: "grammar", uses: &["sql"], tests_use: &[] },
     Room { name: "config", uses: &[], tests_use: &[] },
     Room { name: "engine", uses: &["wire", "sql", "config"], tests_use: &[] },
-    Room { name: "lite", uses: &["wire", "sql", "config"], tests_use: &["xtask"] },
+    Room { name: "lite", uses: &["wire", "sql", "grammar", "config"], tests_use: &["xtask"] },
     Room { name: "drive", uses: &[], tests_use: &[] },
     Room {
         name: "refrain",

@@ -50,7 +50,7 @@ impl Reader<'_> {
             1 => self.logic(&["and"], 2),
             2 if self.take_word(&["not"]) => {
                 self.expression(2);
-                Guess::Is(Type::Int8)
+                Guess::Is(Type::Bool)
             }
             2 => self.comparison(),
             3 => self.arithmetic(BITS, 4),
@@ -67,12 +67,12 @@ impl Reader<'_> {
         let mut guess = self.expression(next);
         while self.take_word(words) {
             self.expression(next);
-            guess = Guess::Is(Type::Int8);
+            guess = Guess::Is(Type::Bool);
         }
         guess
     }
 
-    /// Comparisons yield 0 or 1, whatever is compared.
+    /// Comparisons yield a truth, whatever is compared.
     pub(super) fn comparison(&mut self) -> Guess {
         let mut left = self.expression(3);
         loop {
@@ -111,7 +111,7 @@ impl Reader<'_> {
                     return left;
                 }
             }
-            left = Guess::Is(Type::Int8);
+            left = Guess::Is(Type::Bool);
         }
     }
 

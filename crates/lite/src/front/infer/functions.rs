@@ -111,7 +111,7 @@ impl Reader<'_> {
         if self.take_word(&["null"]) {
             Guess::Nothing
         } else if self.take_word(&["true", "false"]) {
-            Guess::Is(Type::Int8)
+            Guess::Is(Type::Bool)
         } else if self.take_word(&["current_timestamp"]) {
             Guess::Is(Type::Timestamptz)
         } else if self.take_word(&["current_date"]) {
@@ -126,7 +126,7 @@ impl Reader<'_> {
             self.at += 2;
             self.body();
             self.take(TokenKind::Close);
-            Guess::Is(Type::Int8)
+            Guess::Is(Type::Bool)
         } else if self.kind(1) == Some(TokenKind::Open) {
             self.function()
         } else {

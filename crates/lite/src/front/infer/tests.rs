@@ -23,6 +23,7 @@ fn result(text: &str) -> Option<Type> {
     Inferred::read(text.as_bytes(), &Tables).result(0, 1)
 }
 
+const BOOL: Option<Type> = Some(Type::Bool);
 const INT: Option<Type> = Some(Type::Int8);
 const TEXT: Option<Type> = Some(Type::Text);
 const FLOAT: Option<Type> = Some(Type::Float8);
@@ -69,13 +70,13 @@ fn expressions_have_types() {
         ("select max(name) from t", TEXT),
         ("select id + 1 from t", INT),
         ("select id * 1.5 from t", FLOAT),
-        ("select id > 3 from t", INT),
-        ("select not exists (select 1)", INT),
+        ("select id > 3 from t", BOOL),
+        ("select not exists (select 1)", BOOL),
         ("select 'x'", TEXT),
         ("select -1", INT),
         ("select 1.5", FLOAT),
         ("select x'00'", Some(Type::Bytea)),
-        ("select cast(name as integer) from t", INT),
+        ("select cast(name as bigint) from t", INT),
         ("select coalesce(null, id) from t", INT),
         ("select (select score from t)", FLOAT),
         ("select lower(name) from t", TEXT),

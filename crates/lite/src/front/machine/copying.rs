@@ -5,14 +5,17 @@ use refrain_wire::write;
 
 use crate::Value;
 use crate::connection::Connection;
+use crate::front::attributes::Attributes;
 use crate::front::copy::{Copy, CopyIn, Fields, Style, quoted};
 use crate::front::decode;
+use crate::front::dialect::{Attribute, Catalog, Given, missing};
 use crate::front::failure::{Failure, state};
-use crate::front::infer::Schema;
-use crate::front::shape::{Formats, Tables};
+use crate::front::shape::Formats;
+use crate::front::text::Source;
 use crate::front::types::Type;
 use crate::statement::Step;
 
+use super::compiling::{Whole, compile, significant};
 use super::rows::{Plan, Whose};
 use super::{Machine, Outcome};
 
@@ -40,8 +43,15 @@ impl Machine {
         style: Style,
         out: &mut Vec<u8>,
     ) -> Outcome {
-        let trouble = |error| Failure::of_sqlite(&error, b"");
-        let statement = connection.statement(query).map_err(trouble)?;
+        let source = Source::read(query.as_bytes());
+        let whole = Whole { source: &source, client: query, given: &[] };
+        let (meanings, alone) = (&self.pool.meanings, self.sees_alone());
+        let compiled = compile(connection, meanings, alone, &whole, 0)?;
+        let syntax = || Failure::new(state::SYNTAX, "syntax error in COPY");
+        let (statement, meaning) = (compiled.statement.ok_or_else(syntax)?, compiled.meaning);
+        if significant(query.get(compiled.length..).unwrap_or_default()).is_some() {
+            return Err(syntax().into());
+        }
         if !statement.readonly() {
             return Err(
                 Failure::unsupported("COPY of a statement that writes is not supported").into()
@@ -49,8 +59,8 @@ impl Machine {
         }
         self.open(connection, false, false)?;
         let (whose, formats) = (Whose::Copy(style), Formats::default());
-        let plan =
-            Plan { whose, client: query.into(), formats, limit: 0, before: 0, writes: false };
+        let (client, limit, before) = (query.into(), 0, 0);
+        let plan = Plan { whose, client, meaning, formats, limit, before, writes: false };
         self.start_rows(connection, statement.start(), plan, out)
     }
 
@@ -132,20 +142,28 @@ fn insert(
     table: &str,
     columns: &[String],
 ) -> Result<(String, Vec<Type>), Failure> {
-    let known = Tables(connection).columns(table);
-    if known.is_empty() {
-        return Err(Failure::new("42P01", format!("no such table: {table}")));
-    }
-    let type_of = |name: &String| {
-        let found = known.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
-        let missing = || Failure::new("42703", format!("no such column: {name}"));
-        found.map(|(_, is)| is.unwrap_or(Type::Text)).ok_or_else(missing)
+    let Some(known) = Attributes(connection).table(None, table) else {
+        return Err(Failure::new("42P01", format!("relation \"{table}\" does not exist")));
     };
-    let all: Vec<String> = known.iter().map(|(name, _)| name.clone()).collect();
-    let columns = if columns.is_empty() { &all[..] } else { columns };
-    let types = columns.iter().map(type_of).collect::<Result<Vec<_>, _>>()?;
-    let names: Vec<_> = columns.iter().map(|name| quoted(name)).collect();
-    let places: Vec<_> = (1..=columns.len()).map(|number| format!("?{number}")).collect();
+    let find = |name: &String| {
+        let found = known.iter().find(|known| known.name.eq_ignore_ascii_case(name));
+        let message = format!("column \"{name}\" of relation \"{table}\" does not exist");
+        found.ok_or_else(|| Failure::new("42703", message))
+    };
+    let into: Vec<&Attribute> = match columns {
+        [] => known.iter().filter(|attribute| !attribute.computed).collect(),
+        columns => columns.iter().map(find).collect::<Result<_, _>>()?,
+    };
+    let is_given = |key: &&Attribute| into.iter().any(|given| given.name == key.name);
+    let mut keys = known.iter().filter(|attribute| attribute.given == Given::Key);
+    if let Some(key) = keys.find(|key| !is_given(key)) {
+        return Err(missing(table, &key.name));
+    }
+    let types = into.iter().map(|attribute| attribute.is).collect();
+    let names: Vec<_> = into.iter().map(|attribute| quoted(&attribute.name)).collect();
+    let places =
+        into.iter().enumerate().map(|(index, attribute)| attribute.place(index + 1, table));
+    let places: Vec<_> = places.collect();
     let (table, names, places) = (quoted(table), names.join(", "), places.join(", "));
     Ok((format!("INSERT INTO {table} ({names}) VALUES ({places})"), types))
 }

@@ -12,16 +12,16 @@ use crate::connection::Connection;
 use crate::error::Error;
 use crate::front::command::Command;
 use crate::front::failure::{Failure, state};
-use crate::front::infer::Inferred;
-use crate::front::prepared::{Does, Parameter, Portal, Prepared, Stage, Values};
-use crate::front::shape::{Described, Formats, Shape, Tables, description};
+use crate::front::meaning::given;
+use crate::front::prepared::{Does, Portal, Prepared, Stage, Values};
+use crate::front::shape::{Formats, Shape, description};
 use crate::front::text::Source;
-use crate::front::types::Type;
 use crate::statement::{Run, Statement};
 
+use super::compiling::{Whole, compile, significant, utf8};
 use super::own::no_statement;
 use super::rows::{Plan, Whose};
-use super::simple::{compile, significant, utf8};
+use super::told::{parameters, told};
 use super::{Machine, Need, Outcome, Place, Stop};
 
 /// Statements that a session may have prepared.
@@ -66,20 +66,27 @@ impl Machine {
         self.transaction.check()?;
         let source = Source::read(client.as_bytes());
         self.with(|machine, connection| {
-            let compiled = compile(connection, &source, client, 0)
+            let given = given(oids);
+            let whole = Whole { source: &source, client, given: &given };
+            let (meanings, alone) = (&machine.pool.meanings, machine.sees_alone());
+            let compiled = compile(connection, meanings, alone, &whole, start)
                 .map_err(|failure| machine.not_compiled(connection, failure))?;
-            only_one(client.get(compiled.length..).unwrap_or_default())?;
-            let length = compiled.length;
+            let end = start + compiled.length;
+            only_one(client.get(end..).unwrap_or_default())?;
             let Some(statement) = compiled.statement else {
                 return Ok(Prepared::answered(client, Does::Nothing));
             };
             check_names(&statement)?;
-            let parameters = parameters(connection, client, statement.parameter_count(), oids);
+            let meaning = compiled.meaning;
+            let parameters = match &meaning {
+                Some(meaning) => told(&meaning.parameters, oids),
+                None => parameters(connection, client, statement.parameter_count(), oids),
+            };
             let sql = match compiled.rewritten {
                 Some(rewritten) => rewritten,
-                None => utf8(source.bytes.get(..length).unwrap_or_default())?.to_owned(),
+                None => utf8(source.bytes.get(start..end).unwrap_or_default())?.to_owned(),
             };
-            let prepared = Prepared::run(sql, client, parameters);
+            let prepared = Prepared::run(sql, client, parameters, meaning, oids);
             machine.hold(&prepared, statement);
             Ok(prepared)
         })
@@ -103,12 +110,22 @@ impl Machine {
         let values = Values::read(body)?;
         values.check(&prepared, names.statement)?;
         self.drop_portal(names.portal);
+        let mut prepared = prepared;
         let parked = match prepared.does {
             Does::Sql => {
-                let run = |machine: &mut Self, connection: &Connection| {
-                    Ok(machine.bound(connection, &prepared, &values)?.park())
+                let run = |machine: &mut Self, prepared: &Arc<Prepared>| {
+                    machine.with(|machine, connection| {
+                        Ok(machine.bound(connection, prepared, &values)?.park())
+                    })
                 };
-                Some(self.with(run)?)
+                let bound = match run(self, &prepared) {
+                    Err(Stop::Stale) if !prepared.is_described() => {
+                        prepared = self.anew(&prepared)?;
+                        run(self, &prepared)
+                    }
+                    bound => bound,
+                };
+                Some(bound?)
             }
             _ => None,
         };
@@ -147,12 +164,19 @@ impl Machine {
             Does::Command(command) => description(out, &command.columns(), &formats),
             Does::Sql => {
                 self.transaction.check()?;
-                let shape = self.with(|machine, connection| {
-                    let mut statement = machine.fresh(connection, prepared)?;
-                    let shape = statement.shape(connection, prepared.client.as_bytes());
-                    machine.hold(prepared, statement);
-                    Ok(shape)
-                })?;
+                let mut prepared = prepared.clone();
+                let shape = loop {
+                    let shape = self.with(|machine, connection| {
+                        let mut statement = machine.fresh(connection, &prepared)?;
+                        let shape = prepared.shape(&mut statement, connection);
+                        machine.hold(&prepared, statement);
+                        Ok(shape)
+                    })?;
+                    if !shape.stale {
+                        break shape;
+                    }
+                    prepared = self.anew(&prepared)?;
+                };
                 description(out, &shape.columns, &formats);
                 prepared.describe(shape);
             }
@@ -166,8 +190,8 @@ impl Machine {
         let Some(portal) = self.portals.get_mut(name) else {
             return Err(no_portal(name).into());
         };
-        let (prepared, formats) = (portal.prepared.clone(), portal.formats.clone());
-        match &prepared.does {
+        let (mut prepared, formats) = (portal.prepared.clone(), portal.formats.clone());
+        match &prepared.clone().does {
             Does::Nothing => description(out, &[], &formats),
             Does::Command(command) => description(out, &command.columns(), &formats),
             Does::Sql => {
@@ -176,9 +200,16 @@ impl Machine {
                     portal.owes_description = true;
                     return Ok(());
                 }
-                let stage = std::mem::replace(&mut portal.stage, Stage::Done);
-                let (shape, stage) =
-                    self.with(|machine, connection| machine.look_at(connection, &prepared, stage))?;
+                let mut stage = std::mem::replace(&mut portal.stage, Stage::Done);
+                let (shape, stage) = loop {
+                    let (shape, after) = self.with(|machine, connection| {
+                        machine.look_at(connection, &prepared, stage)
+                    })?;
+                    if !shape.stale {
+                        break (shape, after);
+                    }
+                    (prepared, stage) = (self.anew(&prepared)?, Stage::Bound(None));
+                };
                 if let Some(portal) = self.portals.get_mut(name) {
                     portal.stage = stage;
                 }
@@ -196,7 +227,6 @@ impl Machine {
         prepared: &Arc<Prepared>,
         stage: Stage,
     ) -> Result<(Arc<Shape>, Stage), Stop> {
-        let client = prepared.client.as_bytes();
         let (parked, sent, otherwise) = match stage {
             Stage::Bound(parked) => (parked, 0, Stage::Bound(None)),
             Stage::Suspended(parked, sent) => (Some(parked), sent, Stage::Done),
@@ -206,10 +236,25 @@ impl Machine {
         if let Some(mut run) = run
             && (sent > 0 || run.is_current().map_err(|error| trouble(&error, prepared))?)
         {
-            let shape = run.shape(connection, client);
+            let shape = prepared.shape(&mut run, connection);
             return Ok((shape, Stage::paused(run.park(), sent)));
         }
-        Ok((self.fresh(connection, prepared)?.shape(connection, client), otherwise))
+        let mut statement = self.fresh(connection, prepared)?;
+        Ok((prepared.shape(&mut statement, connection), otherwise))
+    }
+
+    /// The same statement translated for the schema that is there now, in the place of the old one everywhere.
+    fn anew(&mut self, prepared: &Arc<Prepared>) -> Result<Arc<Prepared>, Stop> {
+        if let Some(meaning) = &prepared.meaning {
+            self.pool.meanings.forget(meaning);
+        }
+        let made = self.prepare(&prepared.client, &prepared.oids)?;
+        let is_old = |known: &Arc<Prepared>| Arc::ptr_eq(known, prepared);
+        let statements = self.statements.values_mut().filter(|known| is_old(known));
+        statements.for_each(|known| *known = made.clone());
+        let portals = self.portals.values_mut().filter(|portal| is_old(&portal.prepared));
+        portals.for_each(|portal| portal.prepared = made.clone());
+        Ok(made)
     }
 
     pub(super) fn execute(&mut self, body: &[u8], behind: &[u8], out: &mut Vec<u8>) -> Outcome {
@@ -229,10 +274,24 @@ impl Machine {
                     .ok()
                     .flatten()
                     .is_some_and(|next| next.tag == front::SYNC);
-                let name = name.to_vec();
-                return self.with(|machine, connection| {
-                    machine.run_portal(connection, name, limit, last, out)
-                });
+                let (name, owed) = (name.to_vec(), portal.owes_description);
+                let run = |machine: &mut Self, out: &mut Vec<u8>| {
+                    let name = name.clone();
+                    machine.with(|machine, connection| {
+                        machine.run_portal(connection, name, limit, last, out)
+                    })
+                };
+                return match run(self, out) {
+                    // What nobody was told of may be another by now.
+                    Err(Stop::Stale) if owed || !prepared.is_described() => {
+                        self.anew(&prepared)?;
+                        if let Some(portal) = self.portals.get_mut(&name) {
+                            portal.stage = Stage::Bound(None);
+                        }
+                        run(self, out)
+                    }
+                    done => done,
+                };
             }
         }
         Ok(())
@@ -257,7 +316,7 @@ impl Machine {
         let is_done = matches!(stage, Stage::Done);
         let (mut run, before) = self.take_up(connection, &prepared, &name, stage)?;
         if is_done {
-            run.shape(connection, prepared.client.as_bytes()).tag.write(out, 0, 0);
+            prepared.shape(&mut run, connection).tag.write(out, 0, 0);
             return Ok(());
         }
         let writes = !run.readonly();
@@ -267,9 +326,9 @@ impl Machine {
             }
             return Err(stop);
         }
-        let client = prepared.client.clone();
+        let (client, meaning) = (prepared.client.clone(), prepared.meaning.clone());
         let whose = Whose::Portal(name.clone());
-        let plan = Plan { whose, client, formats, limit, before, writes };
+        let plan = Plan { whose, client, meaning, formats, limit, before, writes };
         let started = self.start_rows(connection, run, plan, out);
         if matches!(started, Err(Stop::Needs(Need::Thread)))
             && let Some(portal) = self.portals.get_mut(&name)
@@ -363,11 +422,18 @@ impl Machine {
         connection: &'c Connection,
         prepared: &Arc<Prepared>,
         values: &Values<'_>,
-    ) -> Result<Run<'c, 'static>, Failure> {
+    ) -> Result<Run<'c, 'static>, Stop> {
         let mut statement = self.compiled(connection, prepared)?;
-        if !statement.readonly() && statement.column_count() > 0 && prepared.is_described() {
+        let described = statement.column_count() > 0 && prepared.is_described();
+        if !statement.readonly() && (described || prepared.meaning.is_some()) {
             statement.refresh().map_err(|error| trouble(&error, prepared))?;
-            prepared.check(&statement.shape(connection, prepared.client.as_bytes()))?;
+            let shape = prepared.shape(&mut statement, connection);
+            if shape.stale {
+                return Err(Stop::Stale);
+            }
+            if described {
+                prepared.check(&shape)?;
+            }
         }
         let mut run = statement.start();
         let bound = run.parameter_count();
@@ -401,29 +467,6 @@ fn runs_next(behind: &[u8], name: &[u8]) -> bool {
 
 fn trouble(error: &Error, prepared: &Prepared) -> Failure {
     Failure::of_sqlite(error, prepared.client.as_bytes())
-}
-
-/// The parameters: what the client says, else what the text says, else text.
-fn parameters(connection: &Connection, client: &str, count: usize, oids: &[u32]) -> Vec<Parameter> {
-    let inferred = match count {
-        0 => Inferred::default(),
-        _ => Inferred::read(client.as_bytes(), &Tables(connection)),
-    };
-    let count = count.max(oids.len());
-    let parameter = |index: usize| {
-        let said = oids.get(index).copied().filter(|oid| *oid != 0 && *oid != Type::Unknown.oid());
-        let inferred = inferred.parameters.get(index).copied().flatten();
-        let sent = said.map(|oid| Type::of_oid(oid).unwrap_or(Type::Text));
-        let oid = said.unwrap_or_else(|| inferred.unwrap_or(Type::Text).oid());
-        // A text is read as what the text casts or compares it to.
-        let is = match (sent, inferred) {
-            (Some(sent), Some(inferred)) if sent.is_text() => inferred,
-            (Some(sent), _) => sent,
-            (None, inferred) => inferred.unwrap_or(Type::Text),
-        };
-        Parameter { oid, is }
-    };
-    (0..count).map(parameter).collect()
 }
 
 /// SQLite must have read all parameters as numbers.

@@ -7,6 +7,7 @@ use refrain_wire::write;
 
 use crate::connection::Connection;
 use crate::front::copy;
+use crate::front::meaning::Meaning;
 use crate::front::prepared::Stage;
 use crate::front::shape::{Described, Formats, Shape, Tag, data_row, description, row_description};
 use crate::statement::{Parked, Run, Step};
@@ -27,6 +28,8 @@ pub(super) struct Plan {
     pub(super) whose: Whose,
     /// What the client sent for the statement.
     pub(super) client: Arc<str>,
+    /// What that means, where it is PostgreSQL's.
+    pub(super) meaning: Option<Arc<Meaning>>,
     pub(super) formats: Formats,
     /// How many rows may be sent now; 0 is all.
     pub(super) limit: u64,
@@ -91,7 +94,13 @@ impl Machine {
             Step::Row
         };
         drop(job);
-        let shape = run.shape(connection, plan.client.as_bytes());
+        let shape = run.shape(connection, plan.client.as_bytes(), plan.meaning.as_deref());
+        if shape.stale {
+            if let Some(meaning) = &plan.meaning {
+                self.pool.meanings.forget(meaning);
+            }
+            return Err(Stop::Stale);
+        }
         match &plan.whose {
             Whose::Query if !shape.columns.is_empty() => {
                 row_description(out, &shape.columns, &plan.formats);
@@ -242,6 +251,7 @@ impl Machine {
         }
         if matches!(shape.tag, Tag::Plain(_)) {
             self.owns = has_temporary(connection);
+            self.changed_schema |= self.transaction.is_open();
         }
         Ok(())
     }

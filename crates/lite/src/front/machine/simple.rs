@@ -2,19 +2,17 @@
 
 use std::sync::Arc;
 
-use refrain_sql::lex::{Lexer, TokenKind};
 use refrain_wire::front::query_text;
 use refrain_wire::tag::back;
 use refrain_wire::write;
 
 use crate::connection::Connection;
-use crate::front::catalog;
 use crate::front::command::Command;
 use crate::front::failure::Failure;
-use crate::front::shape::Formats;
+use crate::front::shape::{Described, Formats};
 use crate::front::text::Source;
-use crate::statement::Statement;
 
+use super::compiling::{Whole, compile, significant, utf8};
 use super::rows::{Plan, Whose};
 use super::{Machine, Outcome, Place, Stop};
 
@@ -84,7 +82,11 @@ impl Machine {
                 }
             } else {
                 self.transaction.check()?;
-                self.with(|machine, connection| machine.statement(connection, out))?;
+                match self.with(|machine, connection| machine.statement(connection, out)) {
+                    // It is translated anew for the schema that is there now.
+                    Err(Stop::Stale) => continue,
+                    done => done?,
+                }
             }
             if self.rows.is_some() || self.copy.is_some() {
                 return Ok(());
@@ -109,17 +111,20 @@ impl Machine {
 
     /// Compiles and runs the next statement.
     fn statement(&mut self, connection: &Connection, out: &mut Vec<u8>) -> Outcome {
+        let alone = self.sees_alone();
         let Some(simple) = &mut self.simple else { return Ok(()) };
-        let compiled = compile(connection, &simple.source, &simple.client, simple.at);
-        let compiled = match compiled {
+        let whole = Whole { source: &simple.source, client: &simple.client, given: &[] };
+        let meanings = &self.pool.meanings;
+        let compiled = match compile(connection, meanings, alone, &whole, simple.at) {
             Ok(compiled) => compiled,
             Err(failure) => return Err(self.not_compiled(connection, failure)),
         };
         simple.end = simple.at + compiled.length;
-        let Some(statement) = compiled.statement else {
+        let Some(mut statement) = compiled.statement else {
             simple.at = simple.end;
             return Ok(());
         };
+        let meaning = compiled.meaning;
         if statement.parameter_count() > 0 {
             let failure = Failure::new("42P02", "there is no parameter $1");
             return Err(failure.hint("parameters need the extended protocol").into());
@@ -129,8 +134,16 @@ impl Machine {
         let last = significant(behind).is_none();
         let writes = !statement.readonly();
         self.open(connection, writes, last)?;
+        if writes && let Some(meaning) = &meaning {
+            statement.refresh().map_err(|error| self.stop(&error, b""))?;
+            if statement.shape(connection, client.as_bytes(), Some(meaning)).stale {
+                self.pool.meanings.forget(meaning);
+                return Err(Stop::Stale);
+            }
+        }
         let formats = Formats::default();
-        let plan = Plan { whose: Whose::Query, client, formats, limit: 0, before: 0, writes };
+        let (whose, limit, before) = (Whose::Query, 0, 0);
+        let plan = Plan { whose, client, meaning, formats, limit, before, writes };
         self.start_rows(connection, statement.start(), plan, out)
     }
 
@@ -150,65 +163,4 @@ impl Machine {
         }
         Ok(())
     }
-}
-
-/// The first statement of a text, compiled.
-pub(super) struct Compiled<'c> {
-    /// None if there is nothing but blanks and comments.
-    pub(super) statement: Option<Statement<'c>>,
-    pub(super) length: usize,
-    /// What was compiled, where it is not the client's text.
-    pub(super) rewritten: Option<String>,
-}
-
-/// Compiles the statement that begins at `at` in `client`. What does not compile and speaks of PostgreSQL's
-/// catalog is tried again with stand-ins for that.
-pub(super) fn compile<'c>(
-    connection: &'c Connection,
-    source: &Source,
-    client: &str,
-    at: usize,
-) -> Result<Compiled<'c>, Failure> {
-    let sql = utf8(source.bytes.get(at..).unwrap_or_default())?;
-    let mut error = match connection.prepare(sql) {
-        Ok(prepared) => {
-            if let Some(trouble) = source.trouble(at, at + prepared.length) {
-                return Err(trouble.clone());
-            }
-            let (statement, length) = (prepared.statement, prepared.length);
-            return Ok(Compiled { statement, length, rewritten: None });
-        }
-        Err(error) => error,
-    };
-    if let Some((rewritten, length)) = catalog::rewrite(client.get(at..).unwrap_or_default()) {
-        let empty = || catalog::nothing(client.get(at..).unwrap_or_default());
-        let tries = std::iter::once(rewritten).chain(std::iter::once_with(empty).flatten());
-        for sql in tries {
-            if let Ok(prepared) = connection.prepare(&*sql) {
-                let statement = prepared.statement;
-                return Ok(Compiled { statement, length, rewritten: Some(sql) });
-            }
-        }
-    }
-    error.offset = error.offset.map(|offset| at + offset);
-    let end = error.offset.map_or(client.len(), |offset| offset + 1);
-    let trouble = source.trouble(at, end).cloned();
-    Err(trouble.unwrap_or_else(|| Failure::of_sqlite(&error, client.as_bytes())))
-}
-
-/// Where the first statement begins that is not empty.
-pub(super) fn significant(text: &str) -> Option<usize> {
-    let mut lexer = Lexer::new(text.as_bytes(), false);
-    loop {
-        let token = lexer.significant()?;
-        if token.kind != TokenKind::Semicolon {
-            return Some(token.start as usize);
-        }
-    }
-}
-
-/// A text of the client's.
-pub(super) fn utf8(bytes: &[u8]) -> Result<&str, Failure> {
-    std::str::from_utf8(bytes)
-        .map_err(|_| Failure::new("22021", "invalid byte sequence for encoding \"UTF8\""))
 }

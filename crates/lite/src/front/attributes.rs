@@ -1,0 +1,142 @@
+//! The tables of a file, as the dialect asks for them.
+
+use crate::connection::Connection;
+use crate::front::dialect::{Attribute, Catalog, Given, KeyMark, view_types};
+use crate::front::types::Type;
+use crate::statement::Step;
+use crate::value::Value;
+
+/// The columns of a table, whether each is NOT NULL, its place in the key, its default, and whether it is computed.
+const COLUMNS: &str = "SELECT name, type, \"notnull\", pk, dflt_value IS NOT NULL, hidden FROM pragma_table_xinfo(?1, ?2) \
+                       WHERE hidden <> 1";
+
+/// What made a table or a view.
+const SQL: &str = "SELECT sql FROM sqlite_schema WHERE name = ?1 COLLATE NOCASE AND type IN ('table', 'view') \
+                   UNION ALL SELECT sql FROM sqlite_temp_schema WHERE name = ?1 COLLATE NOCASE AND type IN ('table', 'view')";
+
+const TAKEN: &str = "SELECT 1 FROM sqlite_schema WHERE name = ?1 COLLATE NOCASE \
+                     UNION ALL SELECT 1 FROM sqlite_temp_schema WHERE name = ?1 COLLATE NOCASE";
+
+/// What was translated has all names in quotes.
+const DEPENDENT: &str = "SELECT name FROM sqlite_schema WHERE name <> ?1 AND (type = 'view' AND instr(sql, '\"' || ?1 || '\"') \
+                         OR type = 'table' AND instr(sql, 'REFERENCES \"' || ?1 || '\"'))";
+
+/// The number that SQLite gives the schema of the main file.
+const VERSION: &str = "SELECT schema_version FROM pragma_schema_version";
+
+/// The tables that a connection sees.
+pub(crate) struct Attributes<'a>(pub(crate) &'a Connection);
+
+/// A row of [`COLUMNS`].
+struct Row {
+    name: String,
+    declared: String,
+    not_null: bool,
+    key: i64,
+    has_default: bool,
+    hidden: i64,
+}
+
+impl Attributes<'_> {
+    fn rows(&self, schema: Option<&str>, table: &str) -> Result<Vec<Row>, crate::Error> {
+        let mut run = self.0.statement(COLUMNS)?.start();
+        run.bind(1, Value::from(table))?;
+        run.bind(2, schema.map_or(Value::Null, Value::from))?;
+        let mut rows = Vec::new();
+        while run.step()? == Step::Row {
+            let text = |column| match run.column(column) {
+                Value::Text(text) => String::from_utf8_lossy(text).into_owned(),
+                _ => String::new(),
+            };
+            let number = |column| match run.column(column) {
+                Value::Integer(number) => number,
+                _ => 0,
+            };
+            rows.push(Row {
+                name: text(0),
+                declared: text(1),
+                not_null: number(2) != 0,
+                key: number(3),
+                has_default: number(4) != 0,
+                hidden: number(5),
+            });
+        }
+        Ok(rows)
+    }
+
+    /// The first column of the first row.
+    fn first(&self, text: &str, value: &str) -> Option<String> {
+        let mut run = self.0.statement(text).ok()?.start();
+        run.bind(1, Value::from(value)).ok()?;
+        match run.step() {
+            Ok(Step::Row) => match run.column(0) {
+                Value::Text(text) => Some(String::from_utf8_lossy(text).into_owned()),
+                _ => Some(String::new()),
+            },
+            _ => None,
+        }
+    }
+
+    /// A number that moves with every change of the main file's schema; `None` if it cannot be told.
+    pub(crate) fn version(&self) -> Option<i64> {
+        let mut run = self.0.statement(VERSION).ok()?.start();
+        match run.step() {
+            Ok(Step::Row) => match run.column(0) {
+                Value::Integer(number) => Some(number),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+}
+
+/// The number in the parentheses of a declared type.
+fn limit(declared: &str) -> Option<u32> {
+    let (_, rest) = declared.split_once('(')?;
+    rest.split_once(')')?.0.trim().parse().ok()
+}
+
+impl Catalog for Attributes<'_> {
+    fn table(&self, schema: Option<&str>, table: &str) -> Option<Vec<Attribute>> {
+        let rows = self.rows(schema, table).unwrap_or_default();
+        if rows.is_empty() {
+            return None;
+        }
+        let keys = rows.iter().filter(|row| row.key > 0).count();
+        let is_row_number =
+            |row: &Row| keys == 1 && row.key == 1 && row.declared.eq_ignore_ascii_case("INTEGER");
+        let untyped = rows.iter().all(|row| row.key == 0 && !row.not_null);
+        let sql = match untyped || rows.iter().any(is_row_number) {
+            true => self.first(SQL, table).unwrap_or_default(),
+            false => String::new(),
+        };
+        let mark = KeyMark::read(&sql);
+        let types = view_types(&sql);
+        let attribute = |(index, row): (usize, Row)| {
+            let mark = mark.filter(|_| is_row_number(&row));
+            let is = Type::declared(&row.declared);
+            let limited = matches!(is, Type::Varchar | Type::Bpchar);
+            let limit = limit(&row.declared).filter(|_| limited);
+            let (is, limit) = types.get(index).copied().unwrap_or((is, limit));
+            Attribute {
+                is: mark.map_or(is, |mark| mark.is),
+                limit,
+                not_null: row.not_null || is_row_number(&row),
+                key: u32::try_from(row.key).unwrap_or(0),
+                has_default: row.has_default,
+                computed: row.hidden > 1,
+                given: mark.map_or(Given::Statement, |mark| mark.given),
+                name: row.name,
+            }
+        };
+        Some(rows.into_iter().enumerate().map(attribute).collect())
+    }
+
+    fn dependent(&self, name: &str) -> Option<String> {
+        self.first(DEPENDENT, name)
+    }
+
+    fn is_taken(&self, name: &str) -> bool {
+        self.first(TAKEN, name).is_some()
+    }
+}

@@ -1,0 +1,81 @@
+//! UPDATE and DELETE.
+
+use refrain_grammar::protobuf::{DeleteStmt, Node, UpdateStmt};
+
+use crate::front::failure::Failure;
+
+use super::scope::{Scope, Source};
+use super::write::{Into, Written};
+use super::{Translated, Translator, hints};
+
+impl Translator<'_> {
+    pub(super) fn update(&mut self, update: &UpdateStmt) -> Translated<Written> {
+        let with = self.with_clause(update.with_clause.as_ref())?;
+        self.scopes.push(Scope::default());
+        let made = self.update_table(update);
+        self.scopes.pop();
+        if with.is_some() {
+            self.scopes.pop();
+        }
+        let mut made = made?;
+        made.sql = format!("{}{}", with.unwrap_or_default(), made.sql);
+        Ok(made)
+    }
+
+    fn update_table(&mut self, update: &UpdateStmt) -> Translated<Written> {
+        let into = self.target_table(update.relation.as_ref())?;
+        self.see(&into);
+        let mut bare = Vec::new();
+        let from = self.from(&update.from_clause, &mut bare)?;
+        let set = self.assignments(&update.target_list, &into)?;
+        let mut sql = format!("UPDATE {} SET {set}", into.sql());
+        if !from.is_empty() {
+            sql.push_str(&format!(" FROM {from}"));
+        }
+        self.filtered(update.where_clause.as_deref(), &mut sql)?;
+        let columns = self.returning(update.returning_clause.as_ref(), &into, &mut sql)?;
+        Ok(Written { sql, columns })
+    }
+
+    pub(super) fn delete(&mut self, delete: &DeleteStmt) -> Translated<Written> {
+        if !delete.using_clause.is_empty() {
+            return Err(hints::refuse("DELETE … USING").into());
+        }
+        let with = self.with_clause(delete.with_clause.as_ref())?;
+        self.scopes.push(Scope::default());
+        let made = self.delete_from(delete);
+        self.scopes.pop();
+        if with.is_some() {
+            self.scopes.pop();
+        }
+        let mut made = made?;
+        made.sql = format!("{}{}", with.unwrap_or_default(), made.sql);
+        Ok(made)
+    }
+
+    fn delete_from(&mut self, delete: &DeleteStmt) -> Translated<Written> {
+        let into = self.target_table(delete.relation.as_ref())?;
+        self.see(&into);
+        let mut sql = format!("DELETE FROM {}", into.sql());
+        self.filtered(delete.where_clause.as_deref(), &mut sql)?;
+        let columns = self.returning(delete.returning_clause.as_ref(), &into, &mut sql)?;
+        Ok(Written { sql, columns })
+    }
+
+    fn see(&mut self, into: &Into) {
+        if let Some(scope) = self.scopes.last_mut() {
+            scope.sources.push(Source::table(&into.alias, &into.attributes));
+        }
+    }
+
+    fn filtered(&mut self, node: Option<&Node>, sql: &mut String) -> Translated<()> {
+        let Some(node) = node else { return Ok(()) };
+        let condition = self.condition(node, "WHERE")?;
+        if condition.aggregate {
+            let message = "aggregate functions are not allowed in WHERE";
+            return Err(Failure::new("42803", message).into());
+        }
+        sql.push_str(&format!(" WHERE {}", condition.sql));
+        Ok(())
+    }
+}

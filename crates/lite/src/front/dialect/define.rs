@@ -1,0 +1,434 @@
+//! CREATE TABLE.
+//!
+//! What SQLite does not keep of a column's type stands in the name of a constraint: of a key that is SQLite's row
+//! number, which must be declared INTEGER, the type of PostgreSQL and who gives it ([`KeyMark`]).
+
+use refrain_grammar::NodeEnum;
+use refrain_grammar::protobuf::{ColumnDef, ConstrType, Constraint, CreateStmt, Node};
+
+use crate::front::failure::{Failure, state};
+use crate::front::types::Type;
+
+use super::coerce::Wanted;
+use super::expr::no_collation;
+use super::scope::{Attribute, Given, Scope, Source};
+use super::value::{Kind, name};
+use super::{Translated, Translator, hints, strings};
+
+/// Types that are integers with a sequence.
+const SERIALS: &[(&str, Type)] = &[
+    ("serial", Type::Int4),
+    ("serial4", Type::Int4),
+    ("bigserial", Type::Int8),
+    ("serial8", Type::Int8),
+    ("smallserial", Type::Int2),
+    ("serial2", Type::Int2),
+];
+
+/// Names that PostgreSQL has for columns of its own.
+const SYSTEM_COLUMNS: &[&str] = &["cmax", "cmin", "ctid", "tableoid", "xmax", "xmin"];
+
+/// What the name of a constraint says of a key that is SQLite's row number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct KeyMark {
+    pub(crate) is: Type,
+    pub(crate) given: Given,
+}
+
+impl KeyMark {
+    fn words(self) -> String {
+        let given = match self.given {
+            Given::Statement | Given::Key => "",
+            Given::Next => " generated",
+            Given::Always => " generated always",
+        };
+        format!("{}{given}", self.is.catalog_name())
+    }
+
+    /// Reads it from the statement that made the table.
+    pub(crate) fn read(sql: &str) -> Option<Self> {
+        let all = [Type::Int2, Type::Int4, Type::Int8].into_iter().flat_map(|is| {
+            [Given::Key, Given::Next, Given::Always].map(|given| Self { is, given })
+        });
+        all.into_iter().find(|mark| {
+            sql.contains(&format!(" INTEGER CONSTRAINT \"{}\" PRIMARY KEY", mark.words()))
+        })
+    }
+}
+
+/// A column that is being declared.
+pub(super) struct Declared {
+    name: String,
+    is: Type,
+    limit: Option<u32>,
+    /// Its type in SQLite's file.
+    sql: String,
+    /// Whether it is to be numbered.
+    pub(super) given: Given,
+    pub(super) key: bool,
+    /// Whether INTEGER is written, which as a key is SQLite's.
+    integer: bool,
+    /// What follows the type.
+    pub(super) rest: String,
+}
+
+impl Translator<'_> {
+    pub(super) fn create_table(&mut self, create: &CreateStmt) -> Translated<String> {
+        refuse_parts(create)?;
+        let relation = create.relation.as_ref().ok_or_else(hints::unknown)?;
+        let temporary = relation.relpersistence == "t" || relation.schemaname == "pg_temp";
+        if !["", "public", "main", "temp", "pg_temp"].contains(&relation.schemaname.as_str()) {
+            let message = format!("schema \"{}\" does not exist", relation.schemaname);
+            return Err(Failure::new("3F000", message).hint("there is one schema: public").into());
+        }
+        if temporary && ["public", "main"].contains(&relation.schemaname.as_str()) {
+            let message = "cannot create temporary relation in non-temporary schema";
+            return Err(Failure::new("42P16", message).into());
+        }
+        let (mut definitions, mut constraints) = (Vec::new(), Vec::new());
+        for node in &create.table_elts {
+            match node.node.as_ref().ok_or_else(hints::unknown)? {
+                NodeEnum::ColumnDef(column) => definitions.push(&**column),
+                NodeEnum::Constraint(constraint) => constraints.push(&**constraint),
+                other => return Err(hints::node(other).into()),
+            }
+        }
+        let attributes = definitions.iter().map(|column| self.attribute(column));
+        let attributes: Vec<Attribute> = attributes.collect::<Result<_, _>>()?;
+        let mut source = Source::table(&relation.relname, &attributes);
+        source.columns.iter_mut().for_each(|column| column.sql = name(&column.name));
+        self.scopes.push(Scope { sources: vec![source], ..Scope::default() });
+        let made = self.table_parts(&definitions, &constraints);
+        self.scopes.pop();
+        let parts = made?;
+        if parts.is_empty() {
+            return Err(hints::refuse("a table without columns").into());
+        }
+        let words = match (temporary, create.if_not_exists) {
+            (true, true) => "CREATE TEMP TABLE IF NOT EXISTS",
+            (true, false) => "CREATE TEMP TABLE",
+            (false, true) => "CREATE TABLE IF NOT EXISTS",
+            (false, false) => "CREATE TABLE",
+        };
+        Ok(format!("{words} {} ({})", name(&relation.relname), parts.join(", ")))
+    }
+
+    /// What a column is called and of what type, for the checks beside it.
+    pub(super) fn attribute(&self, column: &ColumnDef) -> Translated<Attribute> {
+        let (is, limit, _, given) = self.declared_type(column)?;
+        Ok(Attribute {
+            name: column.colname.clone(),
+            is,
+            limit,
+            not_null: false,
+            key: 0,
+            has_default: false,
+            computed: false,
+            given,
+        })
+    }
+
+    fn table_parts(
+        &mut self,
+        definitions: &[&ColumnDef],
+        constraints: &[&Constraint],
+    ) -> Translated<Vec<String>> {
+        let mut columns = Vec::new();
+        for definition in definitions {
+            columns.push(self.declared(definition)?);
+        }
+        let mut rest = Vec::new();
+        for constraint in constraints {
+            if constraint.contype() == ConstrType::ConstrPrimary {
+                let keys = strings(&constraint.keys);
+                if let [only] = &keys[..]
+                    && let Some(column) = columns.iter_mut().find(|column| column.name == *only)
+                {
+                    column.key = true;
+                    continue;
+                }
+                // In SQLite a key of several columns may be NULL.
+                for column in columns.iter_mut().filter(|column| keys.contains(&column.name)) {
+                    if !column.rest.contains(" NOT NULL") {
+                        column.rest.push_str(" NOT NULL");
+                    }
+                }
+            }
+            rest.push(self.constraint(constraint, None)?);
+        }
+        let computed = |column: &Declared| column.rest.contains(" GENERATED ALWAYS AS ");
+        let generated: Vec<String> = columns
+            .iter()
+            .filter(|column| computed(column))
+            .map(|column| name(&column.name))
+            .collect();
+        let of_another = |column: &&Declared| {
+            computed(column) && generated.iter().any(|other| column.rest.contains(other.as_str()))
+        };
+        if let Some(column) = columns.iter().find(of_another) {
+            let message =
+                format!("cannot use a generated column in the expression of \"{}\"", column.name);
+            return Err(Failure::new("42P17", message).into());
+        }
+        if columns.iter().filter(|column| column.key).count() > 1 {
+            let message = "multiple primary keys for table are not allowed";
+            return Err(Failure::new("42P16", message).into());
+        }
+        let mut parts = columns.into_iter().map(written).collect::<Result<Vec<_>, _>>()?;
+        parts.extend(rest);
+        Ok(parts)
+    }
+
+    /// The type of a column: PostgreSQL's, its length, SQLite's, and who gives its values.
+    fn declared_type(&self, column: &ColumnDef) -> Translated<(Type, Option<u32>, String, Given)> {
+        let type_name = column.type_name.as_ref().ok_or_else(hints::unknown)?;
+        let names = strings(&type_name.names);
+        let written = names.last().map(|name| name.to_ascii_lowercase()).unwrap_or_default();
+        if names.len() == 1
+            && let Some((_, is)) = SERIALS.iter().find(|(serial, _)| *serial == written)
+        {
+            return Ok((*is, None, is.declaration(None), Given::Next));
+        }
+        let plain = type_name.array_bounds.is_empty() && names.len() == 1;
+        if plain && super::SQLITE_TYPES.contains(&written.as_str()) {
+            let sql = written.to_ascii_uppercase();
+            return Ok((Type::declared(&sql), None, sql, Given::Statement));
+        }
+        let (is, limit) = self.type_name(type_name)?;
+        if matches!(is, Type::Numeric | Type::Char | Type::Unknown | Type::Oid) {
+            return Err(
+                hints::refuse(if is == Type::Numeric { "numeric column" } else { "type" }).into()
+            );
+        }
+        Ok((is, limit, is.declaration(limit), Given::Statement))
+    }
+
+    /// Whether the text says INTEGER, in this word.
+    fn says_integer(&self, column: &ColumnDef) -> bool {
+        let start = column.type_name.as_ref().and_then(|name| usize::try_from(name.location).ok());
+        let word = start.and_then(|start| self.text.get(start..start + 7));
+        word.is_some_and(|word| word.eq_ignore_ascii_case("integer"))
+    }
+
+    pub(super) fn declared(&mut self, column: &ColumnDef) -> Translated<Declared> {
+        let (is, limit, sql, given) = self.declared_type(column)?;
+        if let Some(collation) = &column.coll_clause {
+            if !strings(&collation.collname).iter().any(|name| name == "C") {
+                return Err(hints::refuse("COLLATE").into());
+            }
+            if !is.is_text() {
+                return Err(no_collation(is).into());
+            }
+        }
+        if !column.compression.is_empty() || !column.storage_name.is_empty() {
+            return Err(hints::refuse("storage").into());
+        }
+        if SYSTEM_COLUMNS.contains(&column.colname.as_str()) {
+            let message =
+                format!("column name \"{}\" conflicts with a system column name", column.colname);
+            return Err(Failure::new("42701", message).into());
+        }
+        let mut made = Declared {
+            name: column.colname.clone(),
+            is,
+            limit,
+            sql,
+            given,
+            key: false,
+            integer: self.says_integer(column),
+            rest: String::new(),
+        };
+        for node in &column.constraints {
+            let Some(NodeEnum::Constraint(constraint)) = &node.node else {
+                return Err(hints::unknown().into());
+            };
+            match constraint.contype() {
+                ConstrType::ConstrPrimary => made.key = true,
+                ConstrType::ConstrNull => {}
+                ConstrType::ConstrIdentity => {
+                    if !constraint.options.is_empty() {
+                        return Err(hints::refuse("IDENTITY (options)").into());
+                    }
+                    let always = constraint.generated_when == "a";
+                    made.given = if always { Given::Always } else { Given::Next };
+                }
+                _ => {
+                    let words = self.constraint(constraint, Some((is, limit)))?;
+                    made.rest.push_str(&words);
+                }
+            }
+        }
+        Ok(made)
+    }
+
+    /// A constraint of a column, with a blank in front, or of a table.
+    fn constraint(
+        &mut self,
+        it: &Constraint,
+        column: Option<(Type, Option<u32>)>,
+    ) -> Translated<String> {
+        let called = match it.conname.as_str() {
+            "" => String::new(),
+            given => format!("CONSTRAINT {} ", name(given)),
+        };
+        let of_column = column.is_some();
+        let listed = |nodes: &[Node]| {
+            let names: Vec<String> = strings(nodes).iter().map(|column| name(column)).collect();
+            names.join(", ")
+        };
+        let words = match it.contype() {
+            ConstrType::ConstrNotnull if of_column => "NOT NULL".to_owned(),
+            ConstrType::ConstrDefault => {
+                let node = it.raw_expr.as_deref().ok_or_else(hints::unknown)?;
+                let (is, limit) = column.ok_or_else(hints::unknown)?;
+                self.scopes.push(Scope::default());
+                let scopes = std::mem::take(&mut self.scopes);
+                let value = self.expr(node);
+                self.scopes = scopes;
+                self.scopes.pop();
+                let value = value?;
+                if value.aggregate {
+                    let message = "aggregate functions are not allowed in DEFAULT expressions";
+                    return Err(Failure::new("42803", message).into());
+                }
+                let null = value.kind == Kind::Null;
+                let value = self.fit(value, is, limit, Wanted::Assignment)?;
+                if null { "DEFAULT NULL".to_owned() } else { format!("DEFAULT ({})", value.sql) }
+            }
+            ConstrType::ConstrCheck => {
+                let node = it.raw_expr.as_deref().ok_or_else(hints::unknown)?;
+                let value = self.condition(node, "CHECK")?;
+                if it.is_no_inherit || value.aggregate {
+                    return Err(hints::refuse("such a constraint").into());
+                }
+                format!("CHECK ({})", value.sql)
+            }
+            ConstrType::ConstrGenerated => {
+                let node = it.raw_expr.as_deref().ok_or_else(hints::unknown)?;
+                let (is, limit) = column.ok_or_else(hints::unknown)?;
+                let value = self.expr(node)?;
+                let value = self.fit(value, is, limit, Wanted::Assignment)?;
+                format!("GENERATED ALWAYS AS ({}) STORED", value.sql)
+            }
+            ConstrType::ConstrUnique | ConstrType::ConstrPrimary => {
+                let plain = !it.nulls_not_distinct && it.including.is_empty() && !it.deferrable;
+                if !plain || it.without_overlaps || !it.indexname.is_empty() {
+                    return Err(hints::refuse("such a constraint").into());
+                }
+                let word = match it.contype() {
+                    ConstrType::ConstrUnique => "UNIQUE",
+                    _ => "PRIMARY KEY",
+                };
+                if of_column { word.to_owned() } else { format!("{word} ({})", listed(&it.keys)) }
+            }
+            ConstrType::ConstrForeign => {
+                let words = self.foreign_key(it)?;
+                if of_column {
+                    words
+                } else {
+                    format!("FOREIGN KEY ({}) {words}", listed(&it.fk_attrs))
+                }
+            }
+            _ => return Err(hints::refuse("such a constraint").into()),
+        };
+        Ok(format!("{}{called}{words}", if of_column { " " } else { "" }))
+    }
+
+    fn foreign_key(&self, it: &Constraint) -> Translated<String> {
+        let table = it.pktable.as_ref().ok_or_else(hints::unknown)?;
+        let plain = it.initially_valid || !it.skip_validation;
+        if it.fk_matchtype == "f" || !it.fk_del_set_cols.is_empty() || !plain {
+            return Err(hints::refuse("MATCH FULL").into());
+        }
+        let own = self.scopes.last().and_then(|scope| scope.sources.first());
+        if own.is_none_or(|own| own.alias != table.relname) {
+            let (_, attributes) = self.table(table)?;
+            if it.pk_attrs.is_empty() && attributes.iter().all(|attribute| attribute.key == 0) {
+                let message =
+                    format!("there is no primary key for referenced table \"{}\"", table.relname);
+                return Err(Failure::new("42704", message).into());
+            }
+        }
+        let action = |letter: &str| match letter {
+            "r" => Some("RESTRICT"),
+            "c" => Some("CASCADE"),
+            "n" => Some("SET NULL"),
+            "d" => Some("SET DEFAULT"),
+            _ => None,
+        };
+        let mut words = format!("REFERENCES {}", name(&table.relname));
+        let columns: Vec<String> =
+            strings(&it.pk_attrs).iter().map(|column| name(column)).collect();
+        if !columns.is_empty() {
+            words.push_str(&format!(" ({})", columns.join(", ")));
+        }
+        for (event, letter) in [("DELETE", &it.fk_del_action), ("UPDATE", &it.fk_upd_action)] {
+            if let Some(action) = action(letter) {
+                words.push_str(&format!(" ON {event} {action}"));
+            }
+        }
+        if it.deferrable {
+            let when = if it.initdeferred { "DEFERRED" } else { "IMMEDIATE" };
+            words.push_str(&format!(" DEFERRABLE INITIALLY {when}"));
+        }
+        Ok(words)
+    }
+}
+
+/// A column as SQLite has it.
+pub(super) fn written(column: Declared) -> Result<String, Failure> {
+    let Declared { name: called, is, limit, sql, given, key, integer, rest } = column;
+    let called = name(&called);
+    let whole = matches!(is, Type::Int2 | Type::Int4 | Type::Int8);
+    if given != Given::Statement && !(key && whole) {
+        return Err(hints::refuse("a generated column that is no key"));
+    }
+    if given != Given::Statement && rest.contains(" DEFAULT ") {
+        return Err(Failure::new(state::SYNTAX, "a generated column has no default of its own"));
+    }
+    if !key {
+        return Ok(format!("{called} {sql}{rest}"));
+    }
+    if integer && given == Given::Statement && !rest.contains(" DEFAULT ") {
+        return Ok(format!("{called} INTEGER PRIMARY KEY{rest}"));
+    }
+    let rest = rest.replace(" NOT NULL", "");
+    if whole && !rest.contains(" DEFAULT ") {
+        let given = if given == Given::Statement { Given::Key } else { given };
+        let mark = KeyMark { is, given }.words();
+        let generated = if given == Given::Key { "" } else { " AUTOINCREMENT" };
+        return Ok(format!("{called} INTEGER CONSTRAINT \"{mark}\" PRIMARY KEY{generated}{rest}"));
+    }
+    let sql = if whole { is.declaration(limit).replace("INTEGER", "INT") } else { sql };
+    Ok(format!("{called} {sql} NOT NULL PRIMARY KEY{rest}"))
+}
+
+fn refuse_parts(create: &CreateStmt) -> Result<(), Failure> {
+    if !create.inh_relations.is_empty() || create.partspec.is_some() || create.partbound.is_some() {
+        return Err(hints::refuse("INHERITS and PARTITION BY"));
+    }
+    if create.of_typename.is_some() || !create.tablespacename.is_empty() {
+        return Err(hints::refuse("such a table"));
+    }
+    if !create.access_method.is_empty() && create.access_method != "heap" {
+        return Err(hints::refuse("such a table"));
+    }
+    // What is to become of rows at a commit: 1 is nothing.
+    if create.oncommit > 2 {
+        return Err(hints::refuse("ON COMMIT"));
+    }
+    // A hint on where rows lie means nothing here, and pgbench gives one.
+    let fillfactor = |node: &Node| match &node.node {
+        Some(NodeEnum::DefElem(option)) => {
+            let number = option.arg.as_deref().and_then(super::integer);
+            option.defnamespace.is_empty()
+                && option.defname == "fillfactor"
+                && number.is_some_and(|number| (10..=100).contains(&number))
+        }
+        _ => false,
+    };
+    if create.options.len() > 1 || !create.options.iter().all(fillfactor) {
+        return Err(hints::refuse("storage"));
+    }
+    Ok(())
+}

@@ -1,0 +1,35 @@
+//! Translations, word for word, and what they are refused with.
+
+use super::*;
+
+/// Two tables that are always there.
+pub(super) struct Fixed;
+
+impl Catalog for Fixed {
+    fn table(&self, _: Option<&str>, table: &str) -> Option<Vec<Attribute>> {
+        let column = |name: &str, is, key, given| Attribute {
+            name: name.to_owned(),
+            is,
+            limit: None,
+            not_null: key > 0,
+            key,
+            has_default: false,
+            computed: false,
+            given,
+        };
+        let text = |name| column(name, Type::Text, 0, Given::Statement);
+        match table {
+            "t" => Some(vec![column("a", Type::Int4, 1, Given::Key), text("b")]),
+            "u" => Some(vec![column("id", Type::Int8, 1, Given::Next), text("b")]),
+            _ => None,
+        }
+    }
+
+    fn dependent(&self, _: &str) -> Option<String> {
+        None
+    }
+
+    fn is_taken(&self, name: &str) -> bool {
+        name == "t_b_idx"
+    }
+}

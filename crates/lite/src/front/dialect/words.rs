@@ -1,0 +1,164 @@
+//! Words by which a text is SQLite's, and types of PostgreSQL's that are not here.
+
+use refrain_sql::lex::{Lexer, TokenKind};
+
+/// Functions that SQLite has and PostgreSQL has not, or has under the same name with the same meaning for SQLite's values:
+/// who calls one speaks SQLite's dialect.
+pub(super) const SQLITE_FUNCTIONS: &[&str] = &[
+    "changes",
+    "datetime",
+    "group_concat",
+    "hex",
+    "ifnull",
+    "iif",
+    "instr",
+    "json_array",
+    "json_array_insert",
+    "json_error_position",
+    "json_extract",
+    "json_group_array",
+    "json_group_object",
+    "json_insert",
+    "json_patch",
+    "json_pretty",
+    "json_quote",
+    "json_remove",
+    "json_replace",
+    "json_set",
+    "json_tree",
+    "json_type",
+    "json_valid",
+    "julianday",
+    "last_insert_rowid",
+    "likelihood",
+    "likely",
+    "load_extension",
+    "printf",
+    "quote",
+    "randomblob",
+    "sqlite_compileoption_get",
+    "sqlite_compileoption_used",
+    "sqlite_source_id",
+    "sqlite_version",
+    "strftime",
+    "timediff",
+    "total",
+    "total_changes",
+    "typeof",
+    "unhex",
+    "unicode",
+    "unixepoch",
+    "unlikely",
+    "zeroblob",
+    "glob",
+];
+
+/// Names of types that are written for SQLite and that PostgreSQL has not.
+pub(super) const SQLITE_TYPES: &[&str] =
+    &["blob", "clob", "datetime", "double", "mediumint", "nvarchar", "string", "tinyint"];
+
+/// Types that PostgreSQL has and this has not.
+pub(super) const OTHER_TYPES: &[&str] = &[
+    "aclitem",
+    "bit",
+    "box",
+    "cid",
+    "cidr",
+    "circle",
+    "inet",
+    "int2vector",
+    "int4range",
+    "int8range",
+    "interval",
+    "line",
+    "lseg",
+    "macaddr",
+    "macaddr8",
+    "money",
+    "numrange",
+    "oidvector",
+    "path",
+    "pg_lsn",
+    "point",
+    "polygon",
+    "refcursor",
+    "regclass",
+    "regconfig",
+    "regdictionary",
+    "regnamespace",
+    "regoper",
+    "regoperator",
+    "regproc",
+    "regprocedure",
+    "regrole",
+    "regtype",
+    "tid",
+    "timetz",
+    "tsquery",
+    "tsrange",
+    "tstzrange",
+    "tsvector",
+    "txid_snapshot",
+    "varbit",
+    "xid",
+    "xid8",
+    "xml",
+    "daterange",
+    "record",
+    "jsonpath",
+    "void",
+    "unknown",
+    "pg_snapshot",
+];
+
+/// Words that make a text that PostgreSQL does not take one of SQLite's.
+pub(super) const SQLITE_WORDS: &[&str] = &[
+    "abort",
+    "attach",
+    "autoincrement",
+    "detach",
+    "glob",
+    "indexed",
+    "match",
+    "plan",
+    "pragma",
+    "raise",
+    "regexp",
+    "replace",
+    "rowid",
+    "strict",
+    "virtual",
+];
+
+/// Whether a text calls a function that only SQLite has.
+pub(super) fn calls_sqlites(text: &str) -> bool {
+    let mut lexer = Lexer::new(text.as_bytes(), false);
+    let mut before = String::new();
+    while let Some(token) = lexer.significant() {
+        if token.kind == TokenKind::Open && SQLITE_FUNCTIONS.contains(&before.as_str()) {
+            return true;
+        }
+        let word = text.get(token.start as usize..token.end as usize).unwrap_or_default();
+        before = word.to_ascii_lowercase();
+    }
+    false
+}
+
+/// Whether a text that PostgreSQL does not take has a word or a sign of SQLite's.
+pub(super) fn is_sqlites(text: &str) -> bool {
+    let mut lexer = Lexer::new(text.as_bytes(), false);
+    let mut first = None;
+    while let Some(token) = lexer.significant() {
+        let word = text.get(token.start as usize..token.end as usize).unwrap_or_default();
+        let word = word.to_ascii_lowercase();
+        if token.kind == TokenKind::Word && SQLITE_WORDS.contains(&word.as_str()) {
+            return true;
+        }
+        if word.starts_with('`') {
+            return true;
+        }
+        first.get_or_insert(word);
+    }
+    // `CREATE TABLE t (a, b)`, SQLite's triggers, `VACUUM INTO`.
+    first.is_some_and(|first| first == "create" || first == "vacuum")
+}

@@ -1,0 +1,442 @@
+//! INSERT, and what UPDATE and DELETE have in common with it.
+
+use refrain_grammar::NodeEnum;
+use refrain_grammar::protobuf::{
+    InsertStmt, Node, OnConflictAction, OnConflictClause, RangeVar, ReturningClause, SelectStmt,
+    SetOperation,
+};
+
+use crate::front::failure::{Failure, state};
+use crate::front::types::Type;
+
+use super::coerce::Wanted;
+use super::scope::{Attribute, Given, Scope, Source};
+use super::select::{Output, Place, value_of};
+use super::sets::written_rows;
+use super::targets::Target;
+use super::value::{Expr, Kind, name, text_literal};
+use super::{Stop, Translated, Translator, hints, location};
+
+/// A statement that writes, and what it returns.
+pub(super) struct Written {
+    pub(super) sql: String,
+    pub(super) columns: Vec<Output>,
+}
+
+/// The table that is written to.
+pub(super) struct Into {
+    /// As it is called in messages.
+    pub(super) table: String,
+    written: String,
+    pub(super) alias: String,
+    pub(super) attributes: Vec<Attribute>,
+}
+
+impl Into {
+    /// How the table is written, with its alias.
+    pub(super) fn sql(&self) -> String {
+        match self.alias == self.table {
+            true => self.written.clone(),
+            false => format!("{} AS {}", self.written, name(&self.alias)),
+        }
+    }
+
+    fn attribute(&self, wanted: &str) -> Result<&Attribute, Failure> {
+        let found = self.attributes.iter().find(|known| known.name.eq_ignore_ascii_case(wanted));
+        found.ok_or_else(|| {
+            let message =
+                format!("column \"{wanted}\" of relation \"{}\" does not exist", self.table);
+            Failure::new("42703", message)
+        })
+    }
+}
+
+impl Translator<'_> {
+    pub(super) fn target_table(&mut self, relation: Option<&RangeVar>) -> Translated<Into> {
+        let relation = relation.ok_or_else(hints::unknown)?;
+        let (written, attributes) = self.table(relation)?;
+        let alias = relation.alias.as_ref().map(|alias| alias.aliasname.clone());
+        let table = relation.relname.clone();
+        Ok(Into { alias: alias.unwrap_or_else(|| table.clone()), table, written, attributes })
+    }
+
+    /// INSERT; `or` is what SQLite's own form says between INSERT and INTO.
+    pub(super) fn insert(&mut self, insert: &InsertStmt, or: &str) -> Translated<Written> {
+        if insert.r#override() as i32 > 1 {
+            return Err(hints::refuse("OVERRIDING").into());
+        }
+        let with = self.with_clause(insert.with_clause.as_ref())?;
+        let made = self.insert_into(insert, or);
+        if with.is_some() {
+            self.scopes.pop();
+        }
+        let mut made = made?;
+        made.sql = format!("{}{}", with.unwrap_or_default(), made.sql);
+        Ok(made)
+    }
+
+    fn insert_into(&mut self, insert: &InsertStmt, or: &str) -> Translated<Written> {
+        let into = self.target_table(insert.relation.as_ref())?;
+        let mut columns = Vec::new();
+        for node in &insert.cols {
+            let Some(NodeEnum::ResTarget(target)) = &node.node else {
+                return Err(hints::unknown().into());
+            };
+            if !target.indirection.is_empty() {
+                return Err(hints::refuse("row").into());
+            }
+            let found = into.attribute(&target.name);
+            let found =
+                found.map_err(|failure| Stop::from(failure).at(self.text, target.location))?;
+            if columns.iter().any(|known: &Attribute| known.name == found.name) {
+                let message = format!("column \"{}\" specified more than once", found.name);
+                return Err(Failure::new("42701", message).into());
+            }
+            columns.push(found.clone());
+        }
+        let listed = !columns.is_empty();
+        if !listed {
+            columns = into.attributes.clone();
+        }
+        let select = match insert.select_stmt.as_ref().and_then(|node| node.node.as_ref()) {
+            Some(NodeEnum::SelectStmt(select)) => Some(select),
+            _ => None,
+        };
+        let source = match select {
+            None => {
+                columns.clear();
+                "DEFAULT VALUES".to_owned()
+            }
+            Some(select) if is_values(select) => {
+                self.insert_rows(select, &into, &mut columns, listed)?
+            }
+            Some(select) => self.insert_query(select, &into, &mut columns, listed)?,
+        };
+        for attribute in &into.attributes {
+            let given = columns.iter().any(|column| column.name == attribute.name);
+            if attribute.given == Given::Key && !given {
+                return Err(missing(&into.table, &attribute.name).into());
+            }
+        }
+        let names: Vec<String> = columns.iter().map(|column| name(&column.name)).collect();
+        let list =
+            if names.is_empty() { String::new() } else { format!(" ({})", names.join(", ")) };
+        let mut sql = format!("INSERT {or}INTO {}{list} {source}", into.sql());
+        if let Some(conflict) = &insert.on_conflict_clause {
+            sql.push_str(&self.conflict(conflict, &into)?);
+        }
+        let columns = self.returning(insert.returning_clause.as_ref(), &into, &mut sql)?;
+        Ok(Written { sql, columns })
+    }
+
+    fn insert_rows(
+        &mut self,
+        select: &SelectStmt,
+        into: &Into,
+        columns: &mut Vec<Attribute>,
+        listed: bool,
+    ) -> Translated<String> {
+        let mut lists = Vec::new();
+        for list in &select.values_lists {
+            let Some(NodeEnum::List(list)) = &list.node else {
+                return Err(hints::unknown().into());
+            };
+            lists.push(&list.items);
+        }
+        let width = lists.first().map_or(0, |list| list.len());
+        if lists.iter().any(|list| list.len() != width) {
+            let message = "VALUES lists must all be the same length";
+            return Err(Failure::new(state::SYNTAX, message).into());
+        }
+        fitting(width, columns, listed)?;
+        let is_default = |node: &Node| matches!(node.node, Some(NodeEnum::SetToDefault(_)));
+        // SQLite has no DEFAULT among values: a column that is always left to its default is left out.
+        let default: Vec<bool> =
+            (0..width).map(|index| lists.iter().all(|list| is_default(&list[index]))).collect();
+        self.scopes.push(Scope::default());
+        let mut rows = Vec::new();
+        for list in lists {
+            let mut row = Vec::new();
+            for (index, node) in list.iter().enumerate() {
+                if default[index] {
+                    continue;
+                }
+                if is_default(node) {
+                    self.scopes.pop();
+                    return Err(hints::refuse("DEFAULT in some rows").into());
+                }
+                let value = self.expr(node);
+                let value = value.and_then(|value| {
+                    let stored = self.stored(value, &columns[index], &into.table);
+                    stored.map_err(|failure| Stop::from(failure).at(self.text, location(node)))
+                });
+                match value {
+                    Ok(value) => row.push(value),
+                    Err(stop) => {
+                        self.scopes.pop();
+                        return Err(stop);
+                    }
+                }
+            }
+            rows.push(row);
+        }
+        self.scopes.pop();
+        let mut kept = default.iter();
+        columns.retain(|_| !kept.next().copied().unwrap_or(false));
+        if columns.is_empty() {
+            return match rows.len() {
+                1 => Ok("DEFAULT VALUES".to_owned()),
+                _ => Err(hints::refuse("DEFAULT in some rows").into()),
+            };
+        }
+        Ok(written_rows(&rows))
+    }
+
+    fn insert_query(
+        &mut self,
+        select: &SelectStmt,
+        into: &Into,
+        columns: &mut Vec<Attribute>,
+        listed: bool,
+    ) -> Translated<String> {
+        let numbered: Vec<String> =
+            (1..=columns.len().max(64)).map(|number| format!("c{number}")).collect();
+        let query =
+            self.query(select, Place { names: &numbered, open: true, ..Place::default() })?;
+        fitting(query.columns.len(), columns, listed)?;
+        let untyped = query.columns.iter().any(|column| column.is.is_none());
+        let query = match untyped {
+            false => query,
+            true => {
+                // What has no type takes that of its column, what has one keeps it.
+                let types: Vec<Option<Type>> = query
+                    .columns
+                    .iter()
+                    .zip(columns.iter())
+                    .map(|(column, attribute)| Some(column.is.unwrap_or(attribute.is)))
+                    .collect();
+                self.query(select, Place { types: &types, names: &numbered, ..Place::default() })?
+            }
+        };
+        let mut values = Vec::new();
+        for ((column, attribute), called) in query.columns.iter().zip(columns.iter()).zip(&numbered)
+        {
+            let mut value = Expr::typed(name(called), column.is.unwrap_or(Type::Text));
+            value.limit = column.limit;
+            values.push(self.stored(value, attribute, &into.table)?.sql);
+        }
+        Ok(format!("SELECT {} FROM ({}) WHERE 1", values.join(", "), query.sql))
+    }
+
+    /// A value as its column keeps it.
+    fn stored(&mut self, value: Expr, to: &Attribute, table: &str) -> Result<Expr, Failure> {
+        if to.computed || to.given == Given::Always {
+            let message = format!("cannot insert a non-DEFAULT value into column \"{}\"", to.name);
+            return Err(Failure::new("428C9", message)
+                .hint("leave the column out: its values are generated"));
+        }
+        let null = value.kind == Kind::Null;
+        let from = value.type_name();
+        let unfit = value.is().is_some();
+        let constant = matches!(value.kind, Kind::Literal(_))
+            || value.sql.bytes().all(|byte| byte.is_ascii_digit());
+        let made = self.fit(value, to.is, to.limit, Wanted::Assignment);
+        let mut made = made.map_err(|failure| match failure.sqlstate {
+            state::WRONG_TYPE if unfit => {
+                let message = format!(
+                    "column \"{}\" is of type {} but expression is of type {from}",
+                    to.name,
+                    to.is.name()
+                );
+                Failure { message: message.into(), ..failure }
+                    .hint("You will need to rewrite or cast the expression.")
+            }
+            _ => failure,
+        })?;
+        let key = matches!(to.given, Given::Key | Given::Next);
+        if key && null {
+            return Err(missing(table, &to.name));
+        }
+        if key && !constant {
+            let (table, column) = (text_literal(table), text_literal(&to.name));
+            made.sql = format!("refrain_present({}, {table}, {column})", made.sql);
+        }
+        Ok(made)
+    }
+
+    fn conflict(&mut self, conflict: &OnConflictClause, into: &Into) -> Translated<String> {
+        let mut sql = " ON CONFLICT".to_owned();
+        if let Some(infer) = &conflict.infer {
+            if !infer.conname.is_empty() {
+                return Err(hints::refuse("ON CONFLICT ON CONSTRAINT").into());
+            }
+            let mut columns = Vec::new();
+            for node in &infer.index_elems {
+                let Some(NodeEnum::IndexElem(element)) = &node.node else {
+                    return Err(hints::unknown().into());
+                };
+                if element.expr.is_some() || !element.opclass.is_empty() {
+                    return Err(hints::refuse("ON CONFLICT of an expression").into());
+                }
+                columns.push(name(&into.attribute(&element.name)?.name));
+            }
+            sql.push_str(&format!(" ({})", columns.join(", ")));
+            if let Some(node) = &infer.where_clause {
+                self.scopes.push(plain_scope(into));
+                let condition = self.condition(node, "WHERE");
+                self.scopes.pop();
+                sql.push_str(&format!(" WHERE {}", condition?.sql));
+            }
+        }
+        if conflict.action() == OnConflictAction::OnconflictUpdate && conflict.infer.is_none() {
+            let message =
+                "ON CONFLICT DO UPDATE requires inference specification or constraint name";
+            return Err(Failure::new(state::SYNTAX, message)
+                .hint("For example, ON CONFLICT (column_name).")
+                .into());
+        }
+        if conflict.action() == OnConflictAction::OnconflictNothing {
+            sql.push_str(" DO NOTHING");
+            return Ok(sql);
+        }
+        let mut scope = Scope::default();
+        scope.sources.push(Source::table(&into.alias, &into.attributes));
+        scope.sources.push(Source::table("excluded", &into.attributes));
+        // A plain name is the table's.
+        scope.joined = plain_scope(into).sources.remove(0).columns;
+        self.scopes.push(scope);
+        let set = self.assignments(&conflict.target_list, into);
+        let condition = match &conflict.where_clause {
+            Some(node) => self.condition(node, "WHERE").map(Some),
+            None => Ok(None),
+        };
+        self.scopes.pop();
+        sql.push_str(&format!(" DO UPDATE SET {}", set?));
+        if let Some(condition) = condition? {
+            sql.push_str(&format!(" WHERE {}", condition.sql));
+        }
+        Ok(sql)
+    }
+
+    /// What stands behind SET.
+    pub(super) fn assignments(&mut self, nodes: &[Node], into: &Into) -> Translated<String> {
+        let mut words = Vec::new();
+        let mut known: Vec<String> = Vec::new();
+        for node in nodes {
+            let Some(NodeEnum::ResTarget(target)) = &node.node else {
+                return Err(hints::unknown().into());
+            };
+            if !target.indirection.is_empty() {
+                return Err(hints::refuse("row").into());
+            }
+            let attribute = into.attribute(&target.name);
+            let attribute =
+                attribute.map_err(|failure| Stop::from(failure).at(self.text, target.location))?;
+            if known.contains(&attribute.name) {
+                let message = format!("multiple assignments to same column \"{}\"", attribute.name);
+                return Err(Failure::new("42601", message).into());
+            }
+            known.push(attribute.name.clone());
+            let value = value_of(node).ok_or_else(hints::unknown)?;
+            let value = match &value.node {
+                Some(NodeEnum::MultiAssignRef(multi)) => {
+                    let row = multi.source.as_ref().and_then(|source| source.node.as_ref());
+                    let Some(NodeEnum::RowExpr(row)) = row else {
+                        return Err(hints::refuse("SET (…) = (query)").into());
+                    };
+                    let place = usize::try_from(multi.colno - 1).unwrap_or(0);
+                    row.args.get(place).ok_or_else(|| {
+                        let message = "number of columns does not match number of values";
+                        Failure::new(state::SYNTAX, message)
+                    })?
+                }
+                _ => value,
+            };
+            if matches!(value.node, Some(NodeEnum::SetToDefault(_))) {
+                return Err(hints::refuse("SET … = DEFAULT").into());
+            }
+            let made = self.expr(value)?;
+            let stored = self.stored(made, attribute, &into.table);
+            let stored =
+                stored.map_err(|failure| Stop::from(failure).at(self.text, location(value)))?;
+            if stored.aggregate {
+                let message = "aggregate functions are not allowed in UPDATE";
+                return Err(Failure::new("42803", message).into());
+            }
+            words.push(format!("{} = {}", name(&attribute.name), stored.sql));
+        }
+        Ok(words.join(", "))
+    }
+
+    /// RETURNING sees the table alone, by plain names.
+    pub(super) fn returning(
+        &mut self,
+        returning: Option<&ReturningClause>,
+        into: &Into,
+        sql: &mut String,
+    ) -> Translated<Vec<Output>> {
+        let Some(returning) = returning else { return Ok(Vec::new()) };
+        if !returning.options.is_empty() {
+            return Err(hints::refuse("RETURNING WITH").into());
+        }
+        self.scopes.push(plain_scope(into));
+        let targets = self.targets(&returning.exprs, Place::default());
+        self.scopes.pop();
+        let targets = targets?;
+        if targets.iter().any(|target| target.expr.aggregate) {
+            let message = "aggregate functions are not allowed in RETURNING";
+            return Err(Failure::new("42803", message).into());
+        }
+        let listed: Vec<String> = targets
+            .iter()
+            .map(|target| format!("{} AS {}", target.expr.sql, name(&target.name)))
+            .collect();
+        sql.push_str(&format!(" RETURNING {}", listed.join(", ")));
+        let output = |target: Target| Output {
+            name: target.name,
+            is: target.expr.is(),
+            limit: target.expr.limit,
+        };
+        Ok(targets.into_iter().map(output).collect())
+    }
+}
+
+/// A scope in which the columns of a table are written as plain names.
+fn plain_scope(into: &Into) -> Scope {
+    let mut source = Source::table(&into.alias, &into.attributes);
+    source.columns.iter_mut().for_each(|column| column.sql = name(&column.name));
+    Scope { sources: vec![source], ..Scope::default() }
+}
+
+fn is_values(select: &SelectStmt) -> bool {
+    !select.values_lists.is_empty()
+        && select.op() == SetOperation::SetopNone
+        && select.sort_clause.is_empty()
+        && select.limit_count.is_none()
+        && select.limit_offset.is_none()
+        && select.with_clause.is_none()
+}
+
+/// As many columns as there are values; without a list of columns, the first of the table's.
+fn fitting(width: usize, columns: &mut Vec<Attribute>, listed: bool) -> Result<(), Failure> {
+    if width > columns.len() {
+        let message = "INSERT has more expressions than target columns";
+        return Err(Failure::new(state::SYNTAX, message));
+    }
+    if listed && width < columns.len() {
+        let message = "INSERT has more target columns than expressions";
+        return Err(Failure::new(state::SYNTAX, message));
+    }
+    columns.truncate(width);
+    Ok(())
+}
+
+/// 23502 for a key that nobody gives.
+pub(crate) fn missing(table: &str, column: &str) -> Failure {
+    let message = format!(
+        "null value in column \"{column}\" of relation \"{table}\" violates not-null constraint"
+    );
+    Failure::new("23502", message).hint(
+        "a key that is to be generated is declared SERIAL or GENERATED … AS IDENTITY, or AUTOINCREMENT in SQLite's words",
+    )
+}

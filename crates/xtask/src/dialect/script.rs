@@ -1,0 +1,130 @@
+//! A regression script as `psql` splits it: statements, and what only `psql` understands left out.
+
+/// The statements of a script.
+pub(super) fn statements(script: &str) -> Vec<String> {
+    let mut splitter =
+        Splitter { rest: script, statement: String::new(), depth: 0, all: Vec::new() };
+    while let Some(letter) = splitter.rest.chars().next() {
+        splitter.take(letter);
+    }
+    splitter.end();
+    splitter.all
+}
+
+struct Splitter<'a> {
+    rest: &'a str,
+    statement: String,
+    depth: usize,
+    all: Vec<String>,
+}
+
+impl Splitter<'_> {
+    fn take(&mut self, letter: char) {
+        let rest = self.rest;
+        if rest.starts_with("--") {
+            let end = rest.find('\n').unwrap_or(rest.len());
+            self.rest = &rest[end..];
+        } else if rest.starts_with("/*") {
+            let end = comment_end(rest);
+            self.copy(end);
+        } else if letter == '\'' || letter == '"' {
+            let escapes = letter == '\'' && self.statement.ends_with(['E', 'e']);
+            self.copy(quoted_end(rest, letter, escapes));
+        } else if letter == '$' {
+            self.copy(dollar_end(rest).unwrap_or(1));
+        } else if letter == '\\' {
+            self.backslash();
+        } else if letter == ';' && self.depth == 0 {
+            self.rest = &rest[1..];
+            self.end();
+        } else {
+            match letter {
+                '(' => self.depth += 1,
+                ')' => self.depth = self.depth.saturating_sub(1),
+                _ => {}
+            }
+            self.copy(letter.len_utf8());
+        }
+    }
+
+    fn copy(&mut self, length: usize) {
+        let (taken, rest) = self.rest.split_at(length);
+        self.statement.push_str(taken);
+        self.rest = rest;
+    }
+
+    /// A command of `psql`'s: with it goes the statement that it ends, as its output is the command's.
+    fn backslash(&mut self) {
+        let end = self.rest.find('\n').unwrap_or(self.rest.len());
+        self.rest = &self.rest[end..];
+        self.statement.clear();
+        self.depth = 0;
+    }
+
+    /// Takes the statement; the data behind a COPY FROM STDIN go with it.
+    fn end(&mut self) {
+        let statement = std::mem::take(&mut self.statement).trim().to_owned();
+        self.depth = 0;
+        let lower = statement.to_ascii_lowercase();
+        if lower.starts_with("copy") && lower.contains("stdin") {
+            let end = self.rest.find("\n\\.").map_or(self.rest.len(), |end| end + 3);
+            self.rest = &self.rest[end..];
+            return;
+        }
+        // Variables of psql's.
+        let variable = [":'", ":\"", ":{", "\\"].iter().any(|mark| statement.contains(mark));
+        if !statement.is_empty() && (!variable || statement.contains('\'')) {
+            self.all.push(statement);
+        }
+    }
+}
+
+fn comment_end(text: &str) -> usize {
+    let mut depth = 0;
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    while at < bytes.len() {
+        match bytes.get(at..at + 2) {
+            Some(b"/*") => (depth, at) = (depth + 1, at + 2),
+            Some(b"*/") => (depth, at) = (depth - 1, at + 2),
+            _ => at += 1,
+        }
+        if depth == 0 {
+            return at;
+        }
+    }
+    text.len()
+}
+
+fn quoted_end(text: &str, quote: char, escapes: bool) -> usize {
+    let mut letters = text.char_indices().skip(1);
+    while let Some((at, letter)) = letters.next() {
+        if escapes && letter == '\\' {
+            letters.next();
+        } else if letter == quote {
+            return at + 1;
+        }
+    }
+    text.len()
+}
+
+fn dollar_end(text: &str) -> Option<usize> {
+    let tag_end = text[1..].find(|c: char| !c.is_alphanumeric() && c != '_')? + 1;
+    let tag = text.get(..=tag_end).filter(|tag| tag.ends_with('$'))?;
+    if text[1..].starts_with(|c: char| c.is_ascii_digit()) {
+        return None;
+    }
+    let body = text.get(tag.len()..)?;
+    Some(body.find(tag).map_or(text.len(), |end| end + 2 * tag.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scripts_are_split_as_psql_does() {
+        let script = "select ';' ; -- no;\nselect $a$;$a$, (1;2);\n\\d t\ncopy t from stdin;\n1;2\n\\.\nselect E'\\';' \\gset\nx";
+        assert_eq!(statements(script), ["select ';'", "select $a$;$a$, (1;2)", "x"]);
+    }
+}

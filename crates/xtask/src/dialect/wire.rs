@@ -1,0 +1,121 @@
+//! A client of the simple protocol that keeps what a server answers, types and all.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpStream};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+
+/// How long a server may be silent.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A connection.
+pub(super) struct Wire {
+    stream: TcpStream,
+}
+
+/// What a server answered to one statement.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Answer {
+    /// Names and types of the columns.
+    pub(super) columns: Vec<(String, u32)>,
+    pub(super) rows: Vec<Vec<Option<Vec<u8>>>>,
+    pub(super) tag: String,
+    /// SQLSTATE, message and hint of an error.
+    pub(super) error: Option<(String, String, String)>,
+}
+
+impl Wire {
+    pub(super) fn open(port: u16, database: &str) -> Result<Wire> {
+        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        let body = format!("user\0postgres\0database\0{database}\0\0");
+        let length = u32::try_from(body.len() + 8)?;
+        let mut start = length.to_be_bytes().to_vec();
+        start.extend_from_slice(&196_608_u32.to_be_bytes());
+        start.extend_from_slice(body.as_bytes());
+        stream.write_all(&start)?;
+        let mut wire = Wire { stream };
+        let answer = wire.answer()?;
+        match answer.error {
+            None => Ok(wire),
+            Some(error) => bail!("{error:?}"),
+        }
+    }
+
+    /// Runs a text, and takes the answers in up to the next time that the server is ready.
+    pub(super) fn query(&mut self, text: &str) -> Result<Answer> {
+        let mut message = vec![b'Q'];
+        message.extend_from_slice(&u32::try_from(text.len() + 5)?.to_be_bytes());
+        message.extend_from_slice(text.as_bytes());
+        message.push(0);
+        self.stream.write_all(&message)?;
+        self.answer()
+    }
+
+    fn answer(&mut self) -> Result<Answer> {
+        let mut answer = Answer::default();
+        loop {
+            let mut head = [0; 5];
+            self.stream.read_exact(&mut head)?;
+            let length = u32::from_be_bytes([head[1], head[2], head[3], head[4]]) as usize;
+            let mut body = vec![0; length.saturating_sub(4)];
+            self.stream.read_exact(&mut body)?;
+            match head[0] {
+                b'Z' => return Ok(answer),
+                b'T' => answer.columns = columns(&body).context("a RowDescription")?,
+                b'D' => answer.rows.push(row(&body).context("a DataRow")?),
+                b'C' => answer.tag = text(&body),
+                b'E' => answer.error = Some(error(&body)),
+                b'G' => self.stream.write_all(&[b'f', 0, 0, 0, 5, 0])?,
+                _ => {}
+            }
+        }
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+    String::from_utf8_lossy(&bytes[..end]).into_owned()
+}
+
+fn columns(body: &[u8]) -> Option<Vec<(String, u32)>> {
+    let count = u16::from_be_bytes(body.get(..2)?.try_into().ok()?);
+    let mut rest = &body[2..];
+    let mut all = Vec::new();
+    for _ in 0..count {
+        let name = text(rest);
+        rest = rest.get(name.len() + 1..)?;
+        all.push((name, u32::from_be_bytes(rest.get(6..10)?.try_into().ok()?)));
+        rest = rest.get(18..)?;
+    }
+    Some(all)
+}
+
+fn row(body: &[u8]) -> Option<Vec<Option<Vec<u8>>>> {
+    let count = u16::from_be_bytes(body.get(..2)?.try_into().ok()?);
+    let mut rest = &body[2..];
+    let mut all = Vec::new();
+    for _ in 0..count {
+        let length = i32::from_be_bytes(rest.get(..4)?.try_into().ok()?);
+        rest = &rest[4..];
+        match usize::try_from(length) {
+            Err(_) => all.push(None),
+            Ok(length) => {
+                all.push(Some(rest.get(..length)?.to_vec()));
+                rest = &rest[length..];
+            }
+        }
+    }
+    Some(all)
+}
+
+fn error(body: &[u8]) -> (String, String, String) {
+    let field = |letter: u8| {
+        let mut fields = body.split(|byte| *byte == 0);
+        let found = fields.find(|field| field.first() == Some(&letter));
+        found.map(|field| text(&field[1..])).unwrap_or_default()
+    };
+    (field(b'C'), field(b'M'), field(b'H'))
+}
