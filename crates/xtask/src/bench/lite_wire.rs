@@ -92,9 +92,14 @@ fn fill(port: u16) -> Result<()> {
          INSERT INTO pgbench_accounts \
          SELECT i, (i - 1) / 100000 + 1, 0, printf('%84s', '') FROM n"
     );
+    ask(port, &sql)
+}
+
+/// Has psql run statements through the proxy.
+pub(super) fn ask(port: u16, sql: &str) -> Result<()> {
     let url = format!("postgres://postgres@127.0.0.1:{port}/bench");
     let mut psql = Command::new(provision::postgres(Version::V15)?.join("psql"));
-    command::output(psql.args(["-XAtq", "-v", "ON_ERROR_STOP=1", "-d", &url, "-c", &sql])).map(drop)
+    command::output(psql.args(["-XAtq", "-v", "ON_ERROR_STOP=1", "-d", &url, "-c", sql])).map(drop)
 }
 
 fn report(rounds: &[Round]) -> String {
@@ -128,17 +133,17 @@ fn report(rounds: &[Round]) -> String {
 }
 
 /// A folder that goes when this does.
-struct Folder(PathBuf);
+pub(super) struct Folder(PathBuf);
 
 impl Folder {
-    fn new() -> Result<Folder> {
+    pub(super) fn new() -> Result<Folder> {
         let name = format!("refrain-bench-file-{}", std::process::id());
         let folder = Folder(std::env::temp_dir().join(name));
         fs::create_dir_all(folder.path())?;
         Ok(folder)
     }
 
-    fn path(&self) -> &Path {
+    pub(super) fn path(&self) -> &Path {
         &self.0
     }
 }

@@ -16,6 +16,7 @@ mod idle;
 mod instructions;
 mod printed;
 mod lite_wire;
+mod lite_writes;
 mod autoprepare;
 mod publish;
 
@@ -52,6 +53,8 @@ enum What {
     Lite,
     /// What a lookup in SQLite costs behind the protocol, beside PostgreSQL.
     LiteWire,
+    /// What one client that writes to SQLite gets done, beside the library without a server.
+    LiteWrites,
     /// What autoprepare saves, and what it costs where it can save nothing.
     Autoprepare(autoprepare::Plan),
 }
@@ -69,6 +72,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         }
         Some(What::Lite) => ("bench-lite", printed::run(&[("refrain-lite", "statements")])?),
         Some(What::LiteWire) => ("bench-lite-wire", lite_wire::run()?),
+        Some(What::LiteWrites) => ("bench-lite-writes", lite_writes::run()?),
         Some(What::Autoprepare(plan)) => ("bench-autoprepare", plan.run()?),
     };
     println!("{text}");

@@ -148,7 +148,19 @@ impl Pgbench {
         clients: u32,
         until: Until,
     ) -> Result<Outcome> {
-        let mut command = self.timed(port, Mode::Simple, clients, until);
+        self.run_script_in(port, script, Mode::Simple, clients, until)
+    }
+
+    /// The same, sent in any mode.
+    pub(super) fn run_script_in(
+        &self,
+        port: u16,
+        script: &Path,
+        mode: Mode,
+        clients: u32,
+        until: Until,
+    ) -> Result<Outcome> {
+        let mut command = self.timed(port, mode, clients, until);
         Outcome::parse(&command::output(command.arg("-f").arg(script).arg(DATABASE))?)
     }
 

@@ -1,0 +1,153 @@
+//! What one client that writes gets done: with SQLite behind the protocol, beside the library without a server; and one of
+//! a pooled PostgreSQL whose server another core has, where answers come by the same way.
+//!
+//! All take turns in every round, and ratios are those within a round.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use crate::command;
+use crate::postgres::{Cluster, Version};
+use crate::workspace;
+
+use super::facts::without_pgbouncer;
+use super::launch::{self, Contender, Driver, Running, Shape};
+use super::lite_wire::{Folder, ask};
+use super::pgbench::{Load, Mode, Pgbench, Until, Workload};
+use super::report::median;
+use super::rounds::SCALE;
+
+/// Times that everything is measured.
+const ROUNDS: usize = 7;
+/// Seconds of each measurement.
+const SECONDS: u32 = 2;
+/// What is run: one write, and its commit.
+const SCRIPT: &str = "\\set v random(1, 1000000)\nINSERT INTO written (v) VALUES (:v);\n";
+/// What a client may get done of what the library does.
+const BAR: f64 = 0.8;
+
+const DRIVERS: [Driver; 2] = [Driver::Uring, Driver::Epoll];
+const MODES: [Mode; 3] = [Mode::Simple, Mode::Extended, Mode::Prepared];
+
+/// One of what is compared, and what it did in each round.
+struct Line {
+    name: String,
+    rates: Vec<f64>,
+}
+
+/// Measures, and returns the tables in Markdown.
+pub(super) fn run() -> Result<String> {
+    launch::prepare(&[Contender::refrain(Driver::Uring, 1)])?;
+    let library = Library::build()?;
+    let cluster = Cluster::start(Version::V15, &[])?;
+    let pgbench = Pgbench::filled(&cluster, SCALE)?;
+    let script = pgbench.keep_script("write.sql", SCRIPT)?;
+    let folder = Folder::new()?;
+    let mut lines = vec![Line { name: "the library".to_owned(), rates: Vec::new() }];
+    let mut proxies = Vec::new();
+    for driver in DRIVERS {
+        let file = folder.path().join(format!("{}.db", driver.name()));
+        let proxy = Running::start_file(driver, &file, "")?;
+        ask(proxy.port, "CREATE TABLE written (id INTEGER PRIMARY KEY, v INT)")?;
+        for mode in MODES {
+            let name = format!("{}, {}", driver.name(), mode.name());
+            lines.push(Line { name, rates: Vec::new() });
+        }
+        proxies.push(proxy);
+    }
+    let shape = Shape { pool_size: 1, more: "", top: "" };
+    let pooled =
+        DRIVERS.map(|driver| Running::start(Contender::refrain(driver, 2), &cluster, &shape));
+    let pooled = pooled.into_iter().collect::<Result<Vec<_>>>()?;
+    let mut handed =
+        DRIVERS.map(|driver| Line { name: driver.name().to_owned(), rates: Vec::new() });
+    // The first round warms up, and does not count.
+    for round in 0..=ROUNDS {
+        let until = Until::Seconds(SECONDS);
+        let mut rates = vec![library.run(&folder.path().join("library.db"))?];
+        for proxy in &proxies {
+            for mode in MODES {
+                rates.push(pgbench.run_script_in(proxy.port, &script, mode, 1, until)?.tps);
+            }
+        }
+        println!("{rates:?}");
+        let load = Load { workload: Workload::Select, mode: Mode::Prepared, clients: 2 };
+        for (line, proxy) in handed.iter_mut().zip(&pooled) {
+            let tps = pgbench.run(proxy.port, &load, until)?.tps;
+            if round > 0 {
+                line.rates.push(tps);
+            }
+        }
+        if round > 0 {
+            lines.iter_mut().zip(rates).for_each(|(line, rate)| line.rates.push(rate));
+        }
+    }
+    Ok(format!("{}\n{}", without_pgbouncer(&cluster), report(&lines, &handed)))
+}
+
+/// The library without a server, as a program.
+struct Library(std::path::PathBuf);
+
+impl Library {
+    fn build() -> Result<Library> {
+        let mut cargo = workspace::cargo();
+        cargo.args([
+            "build",
+            "--quiet",
+            "--release",
+            "--package",
+            "refrain-lite",
+            "--example",
+            "writes",
+        ]);
+        command::run(&mut cargo)?;
+        Ok(Library(workspace::target().join("release/examples/writes")))
+    }
+
+    /// Writes in a second.
+    fn run(&self, file: &Path) -> Result<f64> {
+        let text = command::output(Command::new(&self.0).arg(file).arg(SECONDS.to_string()))?;
+        text.trim().parse().with_context(|| format!("no number: {text}"))
+    }
+}
+
+fn report(lines: &[Line], handed: &[Line]) -> String {
+    let mut text = format!(
+        "One client, one INSERT with its commit on disk (`pgbench -n -c 1`, one worker), beside one connection of the \
+         library with `synchronous = full`; {ROUNDS} rounds of {SECONDS} s each in turns, medians, ratios those within \
+         a round; bar ≥ {BAR}.\n\n| | writes a second | of the library |\n|---|--:|--:|\n"
+    );
+    let library = lines.first().map_or(&[][..], |line| &line.rates);
+    for Line { name, rates } in lines {
+        let ratios = rates.iter().zip(library).map(|(rate, library)| rate / library).collect();
+        let (rate, ratio) = (median(rates.clone()).unwrap_or(0.0), median(ratios).unwrap_or(0.0));
+        let _ = writeln!(text, "| {name} | {rate:.0} | {ratio:.2} |");
+    }
+    text += "\nTwo clients on two cores and one server of PostgreSQL's for both (`pgbench -n -S -M prepared -c 2`, \
+             `pool_size = 1`, two workers): of each other transaction the server has to come from the other core.\n\n\
+             | | transactions a second |\n|---|--:|\n";
+    for Line { name, rates } in handed {
+        let _ = writeln!(text, "| {name} | {:.0} |", median(rates.clone()).unwrap_or(0.0));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ratios_are_those_of_rounds() {
+        let line =
+            |name: &str, rates: &[f64]| Line { name: name.to_owned(), rates: rates.to_vec() };
+        let lines =
+            [line("the library", &[10.0, 20.0, 40.0]), line("uring, simple", &[9.0, 18.0, 20.0])];
+        let text = report(&lines, &[line("epoll", &[7.0])]);
+        assert!(text.contains("| the library | 20 | 1.00 |"), "{text}");
+        assert!(text.contains("| uring, simple | 18 | 0.90 |"), "{text}");
+        assert!(text.contains("| epoll | 7 |"), "{text}");
+    }
+}
