@@ -124,7 +124,7 @@ async fn main() -> Result<ExitCode> {
     let table = format!("smoke_sqlite_{}", name.replace('-', "_"));
     let mut library = Library::open(&name).await?;
     library.run(&format!("DROP TABLE IF EXISTS {table}")).await?;
-    let columns = "id integer PRIMARY KEY, name text NOT NULL UNIQUE";
+    let columns = "id bigserial PRIMARY KEY, name text NOT NULL UNIQUE";
     library.run(&format!("CREATE TABLE {table} ({columns})")).await?;
     library.run(&format!("INSERT INTO {table} VALUES (1, 'one'), (2, 'two')")).await?;
     let lookup = format!("SELECT name FROM {table} WHERE id = $1");

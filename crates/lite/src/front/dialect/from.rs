@@ -18,6 +18,8 @@ use super::{Stop, Translated, Translator, hints, inner, strings};
 
 /// Schemas whose tables are the file's.
 const PUBLIC: &[&str] = &["", "public", "main"];
+/// What drivers say when they ask for the number of a type, without naming the catalog's schema.
+const DRIVERS_ASK: &[&str] = &["to_regtype", "'hstore'"];
 /// Schemas whose tables are the session's.
 const TEMPORARY: &[&str] = &["temp", "pg_temp"];
 
@@ -96,7 +98,9 @@ impl Translator<'_> {
             return Ok((format!("{prefix}{}", name(&table.relname)), attributes));
         }
         let catalog = ["pg_catalog", "information_schema"].contains(&table.schemaname.as_str());
-        if catalog || table.relname == "pg_settings" {
+        let asked = DRIVERS_ASK.iter().any(|word| self.text.contains(word));
+        let is_types = ["pg_type", "pg_namespace"].contains(&table.relname.as_str());
+        if catalog || table.relname == "pg_settings" || is_types && asked {
             return Err(Stop::Catalog);
         }
         if table.schemaname.is_empty() && table.relname.starts_with("pg_") {
