@@ -20,6 +20,8 @@ const PROBE_NAMES_MAX: usize = 256;
 /// Bytes of such a name.
 const PROBE_NAME_BYTES_MAX: usize = 128;
 
+/// What runs a prepared statement by its name.
+const EXECUTE: &[u8] = b"execute";
 /// May set what PostgreSQL reports, for the session.
 const SETS: Traits = Traits::SET.union(Traits::SET_REPORTED).union(Traits::PROCEDURAL);
 
@@ -151,8 +153,9 @@ impl Talk<'_> {
 
     /// Remembers that a text may change settings, or take a change back.
     pub(crate) fn note_settings(&mut self, text: &[u8], scan: &Scan) {
-        if scan.traits.intersects(SETS) {
-            self.server.stuck = true;
+        let sets = scan.traits.intersects(SETS);
+        self.server.stuck |= sets || runs_prepared(text, scan.kind);
+        if sets {
             self.claim(text, scan.traits);
         }
         let hides = scan.traits.contains(Traits::SET)
@@ -285,6 +288,16 @@ impl Talk<'_> {
         self.client.probe = false;
         let since = Since { segment: self.server.ledger.segment(), reads: false, hidden: true };
         self.client.standing = self.unsure(since);
+    }
+}
+
+/// Whether a text runs by name what was prepared, which may set anything.
+fn runs_prepared(text: &[u8], kind: Kind) -> bool {
+    let names = || text.windows(EXECUTE.len()).any(|word| word.eq_ignore_ascii_case(EXECUTE));
+    match kind {
+        Kind::Execute(_) | Kind::CreateAsExecute(_) => true,
+        Kind::Many => names(),
+        _ => false,
     }
 }
 

@@ -58,6 +58,7 @@ impl Talk<'_> {
         let (local, lent) = (own.held.local().clone(), own.lent);
         let traits = local.statement.scan.traits;
         self.suspect(&local.statement.scan);
+        self.note_settings(local.statement.text(), &local.statement.scan);
         let there = lent != 0 && !self.server.ledger.is_unsettled(lent);
         // A failed transaction refuses whatever it is.
         if !there && !self.server.ledger.has_failed() {

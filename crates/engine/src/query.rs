@@ -147,6 +147,9 @@ impl Talk<'_> {
         let start = span.as_ptr() as usize - text.as_ptr() as usize;
         self.prepare_ahead(&local)?;
         let range = start..start + span.len();
+        if matches!(scan.kind, Kind::Execute(_) | Kind::CreateAsExecute(_)) {
+            self.note_settings(local.statement.text(), &local.statement.scan);
+        }
         let used = self.execute_by_sql(message, range, &local, scan.traits, &folded);
         if matches!(scan.kind, Kind::Deallocate(_)) {
             self.deallocate_there(&folded, local.statement.id);

@@ -18,9 +18,11 @@ impl Talk<'_> {
         if !is_settable(name) {
             return Ok(Goes::On);
         }
-        // What is its own another session's default does not change.
-        let held = self.is_held(name) || self.client.owns(name) && !self.explains_settings();
         let has = &self.server.profile;
+        // What is its own another default does not change, which its server may have had in its place.
+        let by_default = has.get(name) == self.server.defaults.get(name);
+        let follows = by_default && self.client.owns(name) && !self.explains_settings();
+        let held = self.is_held(name) || follows;
         let heard = &self.client.profile;
         let told = self.server.told.get_or_insert_default();
         let news = !held && !told.is_known(heard, name, value);
