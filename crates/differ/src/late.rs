@@ -40,7 +40,8 @@ pub fn is_before(frame: &Frame) -> bool {
 /// Whether another error in a value comes first: which of two does is up to the plan.
 #[must_use]
 pub fn is_another(direct: &Frame, proxied: &Frame, answers: u8) -> bool {
-    may_be_late(proxied, answers) && direct.field(b'C') != proxied.field(b'C')
+    let differs = |field| direct.field(field) != proxied.field(field);
+    may_be_late(proxied, answers) && (differs(b'C') || differs(b'M'))
 }
 
 /// Whether a query may succeed that fails in a constant directly: its replies are these.

@@ -75,10 +75,10 @@ impl Talk<'_> {
         let skippable = self.server.ledger.is_open();
         let segment = self.server.ledger.segment();
         self.client.unnamed_changed = segment;
-        if let Some(old) = self.client.unnamed.take()
-            && skippable
-        {
-            self.client.undos.push(seq, ClientUndo::Unnamed(Some(old)));
+        let old = self.client.unnamed.take();
+        // What a segment before would bring back is dropped as well: that ends here.
+        if skippable || !self.client.undos.is_empty() {
+            self.client.undos.push(seq, ClientUndo::Unnamed(old));
         }
         let none = Unnamed::none_since(segment);
         let old = std::mem::replace(&mut self.server.slots.unnamed, none);

@@ -88,7 +88,6 @@ impl<U> Undos<U> {
     }
 
     /// Whether every change is final.
-    #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
