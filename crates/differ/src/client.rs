@@ -286,6 +286,9 @@ impl Client {
             if error.is_some_and(|it| late::may_be_late(&it.frame, it.answers)) {
                 tally.uses[MASKS.len() + 11] += 1;
                 *at += rows;
+            } else if late::is_beyond_limit(&self.text, &frame, expected[*at].answers) {
+                tally.uses[MASKS.len() + 12] += 1;
+                return Err(Stop::Passed);
             }
             return Ok(frame);
         }

@@ -44,6 +44,13 @@ pub fn is_another(direct: &Frame, proxied: &Frame, answers: u8) -> bool {
     may_be_late(proxied, answers) && (differs(b'C') || differs(b'M'))
 }
 
+/// Whether a query may fail that succeeds directly: a value may be computed for rows beyond those that are asked for.
+#[must_use]
+pub fn is_beyond_limit(text: &[u8], proxied: &Frame, answers: u8) -> bool {
+    may_be_late(proxied, answers)
+        && String::from_utf8_lossy(text).to_lowercase().contains(" limit ")
+}
+
 /// Whether a query may succeed that fails in a constant directly: its replies are these.
 #[must_use]
 pub fn is_needless(text: &[u8], replies: &[Frame]) -> bool {
@@ -78,6 +85,8 @@ mod tests {
     fn only_errors_in_values_are_late() {
         let error = |code: &str| Frame::new(b'E', format!("C{code}\0Mno\0\0").as_bytes());
         assert!(may_be_late(&error("22003"), b'Q') && !may_be_late(&error("22003"), b'B'));
+        assert!(is_beyond_limit(b"select 1 LIMIT 2", &error("22003"), b'Q'));
+        assert!(!is_beyond_limit(b"select 1", &error("22003"), b'Q'));
         assert!(!may_be_late(&error("42601"), b'Q') && !may_be_late(&error("0A000"), b'Q'));
     }
 }

@@ -2,7 +2,7 @@
 
 /// Differences that are let pass without a [`crate::mask::Mask`], because they concern the order of
 /// frames. Most end the episode, since the sessions may have parted.
-pub const PASSES: [(&str, &str); 12] = [
+pub const PASSES: [(&str, &str); 13] = [
     (
         "describe-stale",
         "PostgreSQL sends 't' before the error of a stale statement, a Parse put in \
@@ -58,5 +58,10 @@ pub const PASSES: [(&str, &str); 12] = [
         "rows-before-error",
         "how many rows come before the same error in a value is up to the plan, and one for all values may be another \
         (docs/autoprepare.md)",
+    ),
+    (
+        "beyond-limit",
+        "whether what is selected is computed for rows beyond a LIMIT is up to the plan, and one for all values may be \
+        another (docs/autoprepare.md)",
     ),
 ];
