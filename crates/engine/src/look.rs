@@ -212,10 +212,25 @@ impl Talk<'_> {
                     std::str::from_utf8(number).ok().and_then(|n| n.parse().ok()).unwrap_or(0);
             }
             suspicion.code = newest[FUNCTIONS] >= FIRST_OWN_OID;
-            self.pool().shared.see(newest);
+            self.see(newest);
         } else if suspicion.parameters.len() < PARAMETERS_MAX && value.len() <= PARAMETER_BYTES_MAX
         {
             suspicion.parameters.push(Name::from_slice(value));
+        }
+    }
+
+    /// The newest objects are seen. If they are news, a search for names in the same answer was behind them.
+    fn see(&mut self, newest: [u32; CATALOGS]) {
+        let shared = &self.hub.pool(self.server.pool).shared;
+        let before = shared.code();
+        shared.see(newest);
+        let after = shared.code();
+        if let Some(asked) = &mut self.client.suspicion.asked
+            && asked.names
+            && asked.code == before
+            && after <= before + 1
+        {
+            asked.code = after;
         }
     }
 
