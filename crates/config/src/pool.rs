@@ -91,7 +91,9 @@ table! {
     query_timeout: Option<Duration> = "never" ["1ms" to "30d"],
         Reload, takes ["30s", "1d"], not ["0s", "30"];
 
-    /// Time a client may wait for a server; then it is disconnected, with PgBouncer's code and word: 08P01, `query_wait_timeout`.
+    /// Time a client may wait for a server; then it is disconnected.
+    ///
+    /// It is told PgBouncer's code and word: 08P01, `query_wait_timeout`.
     query_wait_timeout: Option<Duration> = "2min" ["1ms" to "30d"],
         Reload, takes ["30s", "never", "off"], not ["0s", "120"];
 
