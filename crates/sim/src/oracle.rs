@@ -110,11 +110,16 @@ impl Oracle {
     /// A cancel request may hit a query string that has told its columns already.
     fn is_hit_late(&mut self, expected: Option<&Message>, actual: &Message) -> bool {
         let runs = expected.is_some_and(|(tag, _)| *tag == back::DATA_ROW);
+        let fails = expected.is_some_and(|(tag, _)| *tag == back::ERROR_RESPONSE);
         let hit = self.cancels > 0 && is_cancelled(actual.0, &actual.1);
-        if !(runs && hit && self.last.0 == front::QUERY) {
+        if !((runs || fails) && hit && self.last.0 == front::QUERY) {
             return false;
         }
         self.cancels -= 1;
+        if fails {
+            // It is one error in the place of another: what follows is the same.
+            return true;
+        }
         self.expected.clear();
         self.session.interrupt_query();
         self.collect();
