@@ -10,16 +10,12 @@ use super::{Translated, Translator, hints};
 
 impl Translator<'_> {
     pub(super) fn update(&mut self, update: &UpdateStmt) -> Translated<Written> {
-        let with = self.with_clause(update.with_clause.as_ref())?;
-        self.scopes.push(Scope::default());
-        let made = self.update_table(update);
-        self.scopes.pop();
-        if with.is_some() {
-            self.scopes.pop();
-        }
-        let mut made = made?;
-        made.sql = format!("{}{}", with.unwrap_or_default(), made.sql);
-        Ok(made)
+        self.behind_with(update.with_clause.as_ref(), |this| {
+            this.scopes.push(Scope::default());
+            let made = this.update_table(update);
+            this.scopes.pop();
+            made
+        })
     }
 
     fn update_table(&mut self, update: &UpdateStmt) -> Translated<Written> {
@@ -41,16 +37,12 @@ impl Translator<'_> {
         if !delete.using_clause.is_empty() {
             return Err(hints::refuse("DELETE … USING").into());
         }
-        let with = self.with_clause(delete.with_clause.as_ref())?;
-        self.scopes.push(Scope::default());
-        let made = self.delete_from(delete);
-        self.scopes.pop();
-        if with.is_some() {
-            self.scopes.pop();
-        }
-        let mut made = made?;
-        made.sql = format!("{}{}", with.unwrap_or_default(), made.sql);
-        Ok(made)
+        self.behind_with(delete.with_clause.as_ref(), |this| {
+            this.scopes.push(Scope::default());
+            let made = this.delete_from(delete);
+            this.scopes.pop();
+            made
+        })
     }
 
     fn delete_from(&mut self, delete: &DeleteStmt) -> Translated<Written> {

@@ -3,7 +3,7 @@
 use refrain_grammar::NodeEnum;
 use refrain_grammar::protobuf::{
     InsertStmt, Node, OnConflictAction, OnConflictClause, RangeVar, ReturningClause, SelectStmt,
-    SetOperation,
+    SetOperation, WithClause,
 };
 
 use crate::front::failure::{Failure, state};
@@ -65,8 +65,17 @@ impl Translator<'_> {
         if insert.r#override() as i32 > 1 {
             return Err(hints::refuse("OVERRIDING").into());
         }
-        let with = self.with_clause(insert.with_clause.as_ref())?;
-        let made = self.insert_into(insert, or);
+        self.behind_with(insert.with_clause.as_ref(), |this| this.insert_into(insert, or))
+    }
+
+    /// A statement that writes, behind its WITH, whose scope ends with it.
+    pub(super) fn behind_with(
+        &mut self,
+        with: Option<&WithClause>,
+        make: impl FnOnce(&mut Self) -> Translated<Written>,
+    ) -> Translated<Written> {
+        let with = self.with_clause(with)?;
+        let made = make(self);
         if with.is_some() {
             self.scopes.pop();
         }
@@ -75,19 +84,23 @@ impl Translator<'_> {
         Ok(made)
     }
 
+    /// The column that an INSERT or an assignment names.
+    fn target_column<'a>(&self, node: &Node, into: &'a Into) -> Translated<&'a Attribute> {
+        let Some(NodeEnum::ResTarget(target)) = &node.node else {
+            return Err(hints::unknown().into());
+        };
+        if !target.indirection.is_empty() {
+            return Err(hints::refuse("row").into());
+        }
+        let found = into.attribute(&target.name);
+        found.map_err(|failure| Stop::from(failure).at(self.text, target.location))
+    }
+
     fn insert_into(&mut self, insert: &InsertStmt, or: &str) -> Translated<Written> {
         let into = self.target_table(insert.relation.as_ref())?;
         let mut columns = Vec::new();
         for node in &insert.cols {
-            let Some(NodeEnum::ResTarget(target)) = &node.node else {
-                return Err(hints::unknown().into());
-            };
-            if !target.indirection.is_empty() {
-                return Err(hints::refuse("row").into());
-            }
-            let found = into.attribute(&target.name);
-            let found =
-                found.map_err(|failure| Stop::from(failure).at(self.text, target.location))?;
+            let found = self.target_column(node, &into)?;
             if columns.iter().any(|known: &Attribute| known.name == found.name) {
                 let message = format!("column \"{}\" specified more than once", found.name);
                 return Err(Failure::new("42701", message).into());
@@ -323,15 +336,7 @@ impl Translator<'_> {
         let mut words = Vec::new();
         let mut known: Vec<String> = Vec::new();
         for node in nodes {
-            let Some(NodeEnum::ResTarget(target)) = &node.node else {
-                return Err(hints::unknown().into());
-            };
-            if !target.indirection.is_empty() {
-                return Err(hints::refuse("row").into());
-            }
-            let attribute = into.attribute(&target.name);
-            let attribute =
-                attribute.map_err(|failure| Stop::from(failure).at(self.text, target.location))?;
+            let attribute = self.target_column(node, into)?;
             if known.contains(&attribute.name) {
                 let message = format!("multiple assignments to same column \"{}\"", attribute.name);
                 return Err(Failure::new("42601", message).into());
