@@ -1,17 +1,7 @@
 //! Things to come back to after a fixed time.
 
 use std::collections::VecDeque;
-use std::io;
 use std::time::{Duration, Instant};
-
-/// How long a listener rests when the process or the system is out of descriptors or memory. The
-/// connections keep waiting in the kernel; to ask again at once would only burn the processor.
-pub(crate) const REST: Duration = Duration::from_millis(100);
-
-/// Whether an accept failed for want of something that only time brings back.
-pub(crate) fn is_scarcity(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM))
-}
 
 /// A queue of things that are all due the same time after they were put in: the first in is due first.
 /// The clock is not looked at while it is empty, which is nearly always.

@@ -14,8 +14,9 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use crate::address::Address;
-use crate::delay::{Delay, REST, is_scarcity};
-use crate::face::{Driver, Event, Token};
+use crate::delay::Delay;
+use crate::face::{self, Driver, Event, Token};
+use crate::resting::{Resting, is_scarcity};
 use crate::socket::{self, Listener, Socket};
 use crate::sys::{self, Poll};
 use crate::table::{Key, Life, Table};
@@ -49,7 +50,7 @@ pub(crate) struct Epoll {
     ready: Vec<Key>,
     /// Answers to `connect` that were there at once.
     failed: Vec<(Token, io::Error)>,
-    resting: Delay<u32>,
+    resting: Resting,
     lingering: Delay<Key>,
 }
 
@@ -77,7 +78,7 @@ struct Listening {
 }
 
 impl Epoll {
-    pub(crate) fn open(linger: Duration) -> io::Result<Epoll> {
+    pub(crate) fn open(linger: Duration, gate: u32) -> io::Result<Epoll> {
         let epoll = Poll::open()?;
         let waker = Waker::new()?;
         epoll.watch(libc::EPOLL_CTL_ADD, waker.as_fd(), libc::EPOLLIN, WAKE)?;
@@ -91,7 +92,7 @@ impl Epoll {
             received: vec![0; RECEIVE_BYTES].into(),
             ready: Vec::new(),
             failed: Vec::new(),
-            resting: Delay::new(REST),
+            resting: Resting::new(gate),
             lingering: Delay::new(linger),
         })
     }
@@ -259,11 +260,13 @@ impl Epoll {
         };
         for _ in 0..ACCEPTS_A_TURN {
             match listening.socket.accept() {
-                Ok(socket) => {
-                    if let Ok(peer) = socket.peer() {
-                        sink(Event::Accepted { listener: listening.id, socket, peer });
+                Ok(socket) => match self.resting.admit(serial, socket) {
+                    Some(socket) => face::report(listening.id, socket, sink),
+                    None => {
+                        let _ = listening.watch(&self.epoll, libc::EPOLL_CTL_DEL);
+                        return;
                     }
-                }
+                },
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) if is_scarcity(&error) => {
                     let _ = listening.watch(&self.epoll, libc::EPOLL_CTL_DEL);
@@ -284,10 +287,15 @@ impl Epoll {
         self.epoll.wait(&mut self.events, wait)
     }
 
-    fn keep_time(&mut self) {
-        while let Some(serial) = self.resting.take() {
-            let found = self.listeners.iter().find(|found| found.serial == serial);
-            if found.is_some_and(|found| found.watch(&self.epoll, libc::EPOLL_CTL_ADD).is_err()) {
+    fn keep_time(&mut self, sink: Sink<'_>) {
+        while let Some((serial, held)) = self.resting.take() {
+            let Some(found) = self.listeners.iter().find(|found| found.serial == serial) else {
+                continue;
+            };
+            if let Some(socket) = held {
+                face::report(found.id, socket, sink);
+            }
+            if found.watch(&self.epoll, libc::EPOLL_CTL_ADD).is_err() {
                 self.resting.put(serial);
                 break;
             }
@@ -427,7 +435,7 @@ impl Driver for Epoll {
         for (token, error) in self.failed.drain(..) {
             sink(Event::Failed { token, error });
         }
-        self.keep_time();
+        self.keep_time(sink);
         Ok(())
     }
 

@@ -71,6 +71,13 @@ pub enum Event<'a> {
     Woken,
 }
 
+/// Reports a connection that was accepted, unless its peer has gone already.
+pub(crate) fn report(listener: u32, socket: Socket, sink: &mut dyn FnMut(Event<'_>)) {
+    if let Ok(peer) = socket.peer() {
+        sink(Event::Accepted { listener, socket, peer });
+    }
+}
+
 /// One thread's way to the kernel.
 ///
 /// Calls that name a token without a connection do nothing: the connection may have been closed by an
@@ -83,7 +90,8 @@ pub trait Driver {
     /// If the kernel refuses to watch the socket.
     fn listen(&mut self, listener: u32, socket: Listener) -> io::Result<()>;
 
-    /// Stops accepting. A connection that the kernel has already accepted is still delivered.
+    /// Stops accepting. A connection that the kernel has already accepted is still delivered, unless it is held
+    /// ([`crate::Sizing::gate`]): then it is closed.
     fn unlisten(&mut self, listener: u32);
 
     /// Takes on a connected socket and begins to receive.

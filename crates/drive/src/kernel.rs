@@ -36,6 +36,9 @@ pub struct Sizing {
     pub entries: u32,
     /// How long a closed connection may take to be rid of its last bytes, if its peer is slow to read.
     pub linger: Duration,
+    /// The lowest descriptor that is kept from connections that are accepted. One that got such a number all the same
+    /// is held for up to a second, until a lower one is free, and no other is accepted meanwhile.
+    pub gate: u32,
 }
 
 impl Default for Sizing {
@@ -45,6 +48,7 @@ impl Default for Sizing {
             buffer_bytes: 16 << 10,
             entries: 1024,
             linger: Duration::from_secs(5),
+            gate: u32::MAX,
         }
     }
 }
@@ -78,7 +82,10 @@ pub fn open(kind: Kind, sizing: Sizing) -> io::Result<Kernel> {
             Err(error) => Some(format!("io_uring is not usable: {error}")),
         },
     };
-    Ok(Kernel { chosen: Chosen::Epoll(Box::new(Epoll::open(sizing.linger)?)), why: refusal })
+    Ok(Kernel {
+        chosen: Chosen::Epoll(Box::new(Epoll::open(sizing.linger, sizing.gate)?)),
+        why: refusal,
+    })
 }
 
 impl Kernel {

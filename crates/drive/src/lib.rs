@@ -8,7 +8,7 @@
 //!
 //! Two kernels stand behind the one face, and the same tests run over both:
 //!
-//! - `uring`: completions. Many accepts and receives per request, one system call a turn;
+//! - `uring`: completions. Many receives per request, one system call a turn;
 //! - `epoll`: readiness, edge triggered. For old kernels, and for containers that refuse io_uring.
 //!
 //! What always holds:
@@ -32,6 +32,7 @@ mod socket;
 mod waker;
 mod face;
 mod delay;
+mod resting;
 mod table;
 mod epoll;
 mod uring;

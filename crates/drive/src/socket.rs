@@ -42,6 +42,16 @@ impl Socket {
     }
 }
 
+impl Socket {
+    /// The same under the lowest number that is free, if there is one.
+    pub(crate) fn renumbered(self) -> Socket {
+        match self.0.try_clone() {
+            Ok(lowest) => Socket(lowest),
+            Err(_) => self,
+        }
+    }
+}
+
 impl From<TcpStream> for Socket {
     fn from(stream: TcpStream) -> Socket {
         // Neither can fail on an open socket, and without the second it would only be slower.

@@ -143,7 +143,7 @@ pub(crate) struct Door {
 }
 
 impl Door {
-    /// Whether this one is too many; counts it.
+    /// Whether this one is too many, though the driver has held it for a while; counts it.
     pub(crate) fn is_shut(&self, socket: &Socket) -> bool {
         let number = socket.as_fd().as_raw_fd();
         let shut = u32::try_from(number).is_ok_and(|number| number >= self.gate);

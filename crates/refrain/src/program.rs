@@ -87,7 +87,9 @@ impl Program {
 pub fn start(source: Source, options: Options) -> io::Result<Program> {
     let options = Arc::new(options);
     let cores = worker_count(options.general.workers);
-    let kernels = open_kernels(options.general.driver, cores)?;
+    let shares = Shares::of(&options, descriptors::limit());
+    let sizing = Sizing { gate: shares.gate(), ..Sizing::default() };
+    let kernels = open_kernels(options.general.driver, cores, sizing)?;
     // Whoever finds the clients' port open finds this one open as well.
     let metrics = options.general.metrics_listen.map(http::bind).transpose()?;
     let mut listeners = listen::bind(&options.general)?;
@@ -97,7 +99,6 @@ pub fn start(source: Source, options: Options) -> io::Result<Program> {
     let post = Arc::new(Post::new(kernels.iter().map(Driver::waker)));
     let resolver = Resolver::new(Arc::clone(&post));
     let shared = Shared::new(Arc::clone(&options), cores, &mut fill_random);
-    let shares = Shares::of(&options, descriptors::limit());
     shared.lobby.set_room(shares.room());
     let door = Door { shared: Arc::clone(&shared), gate: shares.gate() };
     let loads = Loads::new(usize::from(cores));
@@ -160,13 +161,13 @@ fn worker_count(workers: Workers) -> u16 {
     }
 }
 
-fn open_kernels(choice: DriverChoice, count: u16) -> io::Result<Vec<Kernel>> {
+fn open_kernels(choice: DriverChoice, count: u16, sizing: Sizing) -> io::Result<Vec<Kernel>> {
     let kind = match choice {
         DriverChoice::Auto => Kind::Auto,
         DriverChoice::Uring => Kind::Uring,
         DriverChoice::Epoll => Kind::Epoll,
     };
-    (0..count).map(|_| refrain_drive::open(kind, Sizing::default())).collect()
+    (0..count).map(|_| refrain_drive::open(kind, sizing)).collect()
 }
 
 fn announce(state: &State, kernels: &[Kernel], metrics: Option<SocketAddr>) {

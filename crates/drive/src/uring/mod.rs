@@ -1,7 +1,7 @@
 //! The driver for io_uring: requests and completions.
 //!
-//! One `io_uring_enter` a turn hands over all requests and waits. A receive or an accept is one request
-//! for as long as it goes well, and answered many times.
+//! One `io_uring_enter` a turn hands over all requests and waits. A receive is one request for as long
+//! as it goes well, and answered many times. An accept is one request for each connection: see `accept`.
 //!
 //! Sends are the one thing that is not plain; see `sending`.
 //!
@@ -20,14 +20,16 @@ mod sending;
 use std::io;
 use std::mem;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::ptr;
 use std::time::Duration;
 
 use io_uring::{opcode, types};
 
 use crate::address::Address;
-use crate::delay::{Delay, REST, is_scarcity};
-use crate::face::{Driver, Event, Token};
+use crate::delay::Delay;
+use crate::face::{self, Driver, Event, Token};
 use crate::kernel::Sizing;
+use crate::resting::{Resting, is_scarcity};
 use crate::socket::{self, Listener, Socket};
 use crate::sys;
 use crate::table::{Key, Life, Table};
@@ -62,7 +64,7 @@ pub(crate) struct Uring {
     failed: Vec<(Token, io::Error)>,
     spare: Spare,
     starved: u64,
-    resting: Delay<u32>,
+    resting: Resting,
     lingering: Delay<Key>,
 }
 
@@ -94,7 +96,7 @@ impl Uring {
             failed: Vec::new(),
             spare: Spare::default(),
             starved: 0,
-            resting: Delay::new(REST),
+            resting: Resting::new(sizing.gate),
             lingering: Delay::new(sizing.linger),
         };
         uring.await_wake();
@@ -114,13 +116,19 @@ impl Uring {
         unsafe { self.ring.push(request) };
     }
 
+    /// Asks for one connection. To have the kernel go on by itself would have it accept a whole burst at once, before
+    /// the caller can close any to make room.
     fn accept(&mut self, at: usize) {
         let listening = &mut self.listeners[at];
         listening.accepting = true;
-        let request = opcode::AcceptMulti::new(types::Fd(listening.socket.as_fd().as_raw_fd()))
-            .flags(libc::SOCK_CLOEXEC)
-            .build()
-            .user_data(Operation::Accept.with(u64::from(listening.serial)));
+        let request = opcode::Accept::new(
+            types::Fd(listening.socket.as_fd().as_raw_fd()),
+            ptr::null_mut(),
+            ptr::null_mut(),
+        )
+        .flags(libc::SOCK_CLOEXEC)
+        .build()
+        .user_data(Operation::Accept.with(u64::from(listening.serial)));
         // SAFETY: no memory; the socket is kept until the last completion.
         unsafe { self.ring.push(request) };
     }
@@ -135,21 +143,25 @@ impl Uring {
         let found = self.listeners.iter().position(|found| found.serial == serial);
         let Some(at) = found else { return };
         let listening = &mut self.listeners[at];
-        let scarce = accepted.as_ref().is_err_and(is_scarcity);
-        if let Ok(socket) = accepted
-            && let Ok(peer) = socket.peer()
-        {
-            sink(Event::Accepted { listener: listening.id, socket, peer });
-        }
-        if answer.more {
-            return;
-        }
         listening.accepting = false;
-        if listening.stopped {
+        let rests = match accepted {
+            Ok(socket) => match self.resting.admit(serial, socket) {
+                Some(socket) => {
+                    face::report(listening.id, socket, sink);
+                    false
+                }
+                None => true,
+            },
+            Err(error) if is_scarcity(&error) => {
+                self.resting.put(serial);
+                true
+            }
+            // The peer gave up while it waited, or its network did.
+            Err(_) => false,
+        };
+        if self.listeners[at].stopped {
             self.listeners.swap_remove(at);
-        } else if scarce {
-            self.resting.put(serial);
-        } else {
+        } else if !rests {
             self.accept(at);
         }
     }
@@ -269,9 +281,12 @@ impl Uring {
         }
     }
 
-    fn keep_time(&mut self) {
-        while let Some(serial) = self.resting.take() {
+    fn keep_time(&mut self, sink: Sink<'_>) {
+        while let Some((serial, held)) = self.resting.take() {
             if let Some(at) = self.listeners.iter().position(|found| found.serial == serial) {
+                if let Some(socket) = held {
+                    face::report(self.listeners[at].id, socket, sink);
+                }
                 self.accept(at);
             }
         }
@@ -447,7 +462,7 @@ impl Driver for Uring {
         for (token, error) in self.failed.drain(..) {
             sink(Event::Failed { token, error });
         }
-        self.keep_time();
+        self.keep_time(sink);
         Ok(())
     }
 

@@ -107,7 +107,7 @@ impl Ring {
         let mut probe = Probe::new();
         self.ring.submitter().register_probe(&mut probe)?;
         let needed = [
-            opcode::AcceptMulti::CODE,
+            opcode::Accept::CODE,
             opcode::AsyncCancel::CODE,
             opcode::Connect::CODE,
             opcode::Read::CODE,

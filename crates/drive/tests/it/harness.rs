@@ -127,9 +127,17 @@ impl Driven {
 
     /// Another of the same kind, which gives a closed connection little time.
     pub(crate) fn impatient(&self) -> Driven {
+        self.like(Sizing { linger: Duration::from_millis(20), ..Sizing::default() })
+    }
+
+    /// Another of the same kind, whose clients get descriptors below `gate` only.
+    pub(crate) fn gated(&self, gate: u32) -> Driven {
+        self.like(Sizing { gate, ..Sizing::default() })
+    }
+
+    fn like(&self, sizing: Sizing) -> Driven {
         let kind = if self.kernel.name() == "epoll" { Kind::Epoll } else { Kind::Uring };
-        let linger = Duration::from_millis(20);
-        Driven::sized(kind, Sizing { linger, ..Sizing::default() }).unwrap()
+        Driven::sized(kind, sizing).unwrap()
     }
 
     pub(crate) fn turn(&mut self, wait: Duration) {
@@ -137,10 +145,13 @@ impl Driven {
         self.kernel.turn(Some(wait), &mut |event| seen.push_back(Seen::keep(event))).unwrap();
     }
 
-    /// Turns that do not wait, and enough of them for all that is under way to come.
+    /// Turns until several in a row bring nothing.
     pub(crate) fn calm_down(&mut self) {
-        for _ in 0..5 {
+        let mut quiet = 0;
+        while quiet < 5 {
+            let before = self.seen.len();
             self.turn(Duration::from_millis(5));
+            quiet = if self.seen.len() == before { quiet + 1 } else { 0 };
         }
     }
 

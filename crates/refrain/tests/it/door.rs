@@ -106,6 +106,24 @@ fn descriptors_are_kept_for_servers_the_console_and_metrics() {
     });
 }
 
+/// Those that make way are closed a moment after others have come: meanwhile all descriptors of clients may be taken.
+#[test]
+fn who_comes_behind_a_burst_is_let_in() {
+    for driver in ["uring", "epoll"] {
+        let config = over_15().general("driver", &format!("{driver:?}"));
+        let proxy = config.start_with_descriptors(300);
+        proxy.signal("STOP");
+        let burst: Vec<_> = (0..250).map(|_| silent(&proxy, 2)).collect();
+        let mut last = silent(&proxy, 3);
+        last.write_all(&startup(0x0003_0000, &PARAMS)).unwrap();
+        proxy.signal("CONT");
+        let mut tag = [0];
+        last.read_exact(&mut tag).unwrap();
+        assert_eq!(tag, [b'R'], "{driver}");
+        drop(burst);
+    }
+}
+
 /// The error that comes of these packets: SQLSTATE and message. What is denied is denied in between.
 fn told(addr: SocketAddr, packets: &[&[u8]]) -> Option<(Vec<u8>, Vec<u8>)> {
     let mut stream = TcpStream::connect(addr).unwrap();
