@@ -47,6 +47,8 @@ pub(super) struct Connection {
     pub(super) send: Send,
     /// The caller wants to receive.
     pub(super) wanted: bool,
+    /// Bytes have come in since it was asked for them.
+    pub(super) fed: bool,
     /// The caller waits for [`Event::Sent`].
     pub(super) owed: bool,
     pub(super) aside: Option<Box<Aside>>,
@@ -77,6 +79,7 @@ impl Connection {
             receive: Receive::Nothing,
             send: Send::Nothing,
             wanted: true,
+            fed: false,
             owed: false,
             aside: None,
             out: Vec::new(),

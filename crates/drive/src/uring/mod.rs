@@ -64,6 +64,8 @@ pub(crate) struct Uring {
     failed: Vec<(Token, io::Error)>,
     spare: Spare,
     starved: u64,
+    /// Connections that found no buffer in this turn, and are to ask again.
+    hungry: Vec<Key>,
     resting: Resting,
     lingering: Delay<Key>,
 }
@@ -96,6 +98,7 @@ impl Uring {
             failed: Vec::new(),
             spare: Spare::default(),
             starved: 0,
+            hungry: Vec::new(),
             resting: Resting::new(sizing.gate),
             lingering: Delay::new(sizing.linger),
         };
@@ -174,6 +177,7 @@ impl Uring {
             && connection.receive == Receive::Nothing
         {
             connection.receive = Receive::Asked;
+            connection.fed = false;
             let request = opcode::RecvMulti::new(connection.raw(), GROUP)
                 .build()
                 .user_data(Operation::Receive.of(key));
@@ -200,12 +204,16 @@ impl Uring {
             match (usize::try_from(answer.result), answer.buffer) {
                 (Ok(0), _) => connection.end_of_stream(token, sink),
                 (Ok(count), Some(buffer)) => {
+                    connection.fed = true;
                     if matches!(connection.life, Life::Open | Life::Leaving) {
                         sink(Event::Received { token, bytes: self.buffers.filled(buffer, count) });
                     }
                 }
                 _ => match -answer.result {
-                    libc::ENOBUFS => self.starved += 1,
+                    libc::ENOBUFS => {
+                        self.starved += 1;
+                        self.hungry.push(key);
+                    }
                     // We cancelled it, or it is to be asked for again.
                     libc::ECANCELED | libc::EINTR | libc::EAGAIN => {}
                     error => {
@@ -218,9 +226,28 @@ impl Uring {
             self.buffers.give(buffer);
         }
         if !answer.more {
-            self.receive(key);
+            if answer.result != -libc::ENOBUFS {
+                self.receive(key);
+            }
             self.look_after(key);
         }
+    }
+
+    /// Has those ask again that found no buffer. One that has much to say takes all that there are as soon as it asks: first
+    /// come those that were given none.
+    fn feed(&mut self) {
+        let mut hungry = mem::take(&mut self.hungry);
+        for fed in [false, true] {
+            hungry.retain(|key| {
+                let found = self.table.get(*key).is_some_and(|(_, found)| found.fed == fed);
+                if found {
+                    self.receive(*key);
+                }
+                !found
+            });
+        }
+        hungry.clear();
+        self.hungry = hungry;
     }
 
     fn connected(&mut self, answer: &Completion, sink: Sink<'_>) {
@@ -452,6 +479,7 @@ impl Driver for Uring {
             let Some(answer) = self.ring.next() else { break };
             self.completed(&answer, sink);
         }
+        self.feed();
         self.buffers.starved(self.starved - starved);
         if decided && self.ring.has_told_all() {
             self.settle(sink);

@@ -105,6 +105,36 @@ fn more_buffers_are_used_once_needed() {
     assert!(driven.kernel.starved() > 0);
 }
 
+/// One that has more to say than all buffers hold, again and again: another one's word comes in between.
+#[test]
+fn one_that_says_much_does_not_hold_up_others() {
+    const MUCH: usize = 400_000;
+    let sizing = Sizing { buffers: 16, buffer_bytes: 16, ..Sizing::default() };
+    let Some(mut driven) = Driven::uring_sized(sizing) else { return };
+    let mut peers = pairs(&mut driven, 2);
+    driven.calm_down();
+    let mut quiet = peers.pop().unwrap();
+    let mut talker = peers.pop().unwrap();
+    let talks = std::thread::spawn(move || talker.write_all(&vec![7; MUCH]).map(|()| talker));
+    let mut heard = driven.received(Token(0), 16).len();
+    quiet.write_all(b"x").unwrap();
+    loop {
+        driven.turn(Duration::from_secs(1));
+        let mut of_quiet = false;
+        while let Some(seen) = driven.seen.pop_front() {
+            let Seen::Received(token, bytes) = seen else { panic!("{seen:?}") };
+            of_quiet |= token == Token(1);
+            heard += bytes.len();
+        }
+        if of_quiet {
+            break;
+        }
+    }
+    assert!(heard < MUCH, "it was heard behind all of the other's");
+    driven.received(Token(0), MUCH + 1 - heard);
+    drop(talks.join().unwrap().unwrap());
+}
+
 /// Far less room for requests and completions than there are of them.
 #[test]
 fn small_queues_delay_and_lose_nothing() {
