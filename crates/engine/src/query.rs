@@ -121,25 +121,8 @@ impl Talk<'_> {
         if self.server.ledger.status() == Status::Failed {
             return Ok(None);
         }
-        let open = self.server.ledger.is_open();
-        let deallocates = matches!(scan.kind, Kind::Deallocate(_));
-        let lent = self.client.names.get(&folded).is_some_and(|own| own.lent != 0);
-        if deallocates && lent {
-            // The server has it by this name as well.
-            self.forget_unnamed();
-            self.ends_early();
-            let seq = self.owe(Entry::new(Owed::Query, Fate::Forward).with(scan.traits));
-            self.close_name(&folded, seq);
-            return Ok(Some(self.pass(message)));
-        }
-        if deallocates && !open {
-            if self.server.ledger.status() == Status::Idle {
-                self.client.names.remove(&folded);
-                return Ok(Some(self.answer(message, Made::Deallocate)));
-            }
-            let seq = self.ask_instead(Made::Deallocate, scan.traits);
-            self.close_name(&folded, seq);
-            return Ok(Some(message.bytes.len()));
+        if matches!(scan.kind, Kind::Deallocate(_)) {
+            return Ok(Some(self.deallocate(message, &folded, scan.traits)));
         }
         let found = self.client.names.get(&folded).map(|s| s.held.local().clone());
         let Some(local) = found else { return Ok(None) };
@@ -150,11 +133,27 @@ impl Talk<'_> {
         if matches!(scan.kind, Kind::Execute(_) | Kind::CreateAsExecute(_)) {
             self.note_settings(local.statement.text(), &local.statement.scan);
         }
-        let used = self.execute_by_sql(message, range, &local, scan.traits, &folded);
-        if matches!(scan.kind, Kind::Deallocate(_)) {
-            self.deallocate_there(&folded, local.statement.id);
+        Ok(Some(self.execute_by_sql(message, range, &local, scan.traits, &folded)))
+    }
+
+    /// DEALLOCATE of one of the client's statements. The server keeps it, for others may have it too; but within a block,
+    /// or behind extended messages without a Sync, whose transaction ends with it, the server sees a query.
+    fn deallocate(&mut self, message: &Message<'_>, name: &Name, traits: Traits) -> usize {
+        if self.client.names.get(name).is_some_and(|own| own.lent != 0) {
+            // The server has it by this name as well.
+            self.forget_unnamed();
+            self.ends_early();
+            let seq = self.owe(Entry::new(Owed::Query, Fate::Forward).with(traits));
+            self.close_name(name, seq);
+            return self.pass(message);
         }
-        Ok(Some(used))
+        if self.server.ledger.status() == Status::Idle && !self.server.ledger.is_open() {
+            self.client.names.remove(name);
+            return self.answer(message, Made::Deallocate);
+        }
+        let seq = self.ask_instead(Made::Deallocate, traits);
+        self.close_name(name, seq);
+        message.bytes.len()
     }
 
     /// A client that has statements by SQL as well has them on this server: it must hear of it.
@@ -192,8 +191,8 @@ impl Talk<'_> {
         message.bytes.len()
     }
 
-    /// Has the server run a query in the place of one that it is not to see. Within a block any query string leaves a
-    /// trace: the unnamed portal is gone, and the snapshot is taken.
+    /// Has the server run a query in the place of one that it is not to see. Within a transaction any query string
+    /// leaves a trace: the unnamed portal is gone, the snapshot is taken, and what was run without a Sync is committed.
     fn ask_instead(&mut self, made: Made, traits: Traits) -> Seq {
         self.forget_unnamed();
         write::query(self.out(), b"SELECT ''");
@@ -264,16 +263,6 @@ impl Talk<'_> {
         );
         self.client.suspicion.evidence.send(calls, seq..seq + 1);
         self.pass_missing(message)
-    }
-
-    /// DEALLOCATE behind extended messages without a Sync ends their transaction, so the server has to see
-    /// it: it is sent on, and the statement is gone from server and client.
-    fn deallocate_there(&mut self, name: &Name, id: u64) {
-        let seq = self.server.ledger.next_seq() - 1;
-        if let Some(slot) = self.server.slots.remove(id) {
-            self.undoable_there(seq, ServerUndo::Evicted(slot));
-        }
-        self.close_name(name, seq);
     }
 
     /// A statement of the client's is gone, unless the message fails.
