@@ -33,6 +33,8 @@ mod catalog;
 
 mod attributes;
 
+mod schemas;
+
 mod meaning;
 
 mod settings;

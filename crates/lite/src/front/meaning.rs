@@ -12,6 +12,7 @@ use crate::connection::Connection;
 use crate::front::attributes::Attributes;
 use crate::front::dialect::{Stop, Translation, translate};
 use crate::front::failure::Failure;
+use crate::front::schemas::{Schemas, Tables};
 use crate::front::types::Type;
 
 /// Translations that are kept.
@@ -40,11 +41,14 @@ pub(crate) struct Meaning {
 const SEEN_MAX: usize = 32;
 
 /// The translations of a database file's statements.
-pub(crate) struct Meanings(Mutex<LruCache<String, Arc<Meaning>>>);
+pub(crate) struct Meanings {
+    kept: Mutex<LruCache<String, Arc<Meaning>>>,
+    schemas: Schemas,
+}
 
 impl Default for Meanings {
     fn default() -> Self {
-        Self(Mutex::new(LruCache::new(KEPT_MAX)))
+        Self { kept: Mutex::new(LruCache::new(KEPT_MAX)), schemas: Schemas::default() }
     }
 }
 
@@ -56,7 +60,7 @@ fn key(text: &str, given: &[Option<Type>]) -> String {
 
 impl Meanings {
     fn kept(&self) -> MutexGuard<'_, LruCache<String, Arc<Meaning>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The meaning of a statement, kept or found out; whether it was kept. `alone` says that the session may see another
@@ -72,7 +76,7 @@ impl Meanings {
         alone: bool,
     ) -> Result<(Arc<Meaning>, bool), Stop> {
         if alone {
-            return Ok((Arc::new(Meaning::find(connection, text, given, true)?), false));
+            return Ok((Arc::new(Meaning::find(&Tables::of(connection), text, given)?), false));
         }
         let kept = match given {
             [] => self.kept().get(text).cloned(),
@@ -81,7 +85,8 @@ impl Meanings {
         if let Some(kept) = kept {
             return Ok((kept, true));
         }
-        let made = Arc::new(Meaning::find(connection, text, given, false)?);
+        let tables = Tables::kept(connection, seen(connection, false), &self.schemas);
+        let made = Arc::new(Meaning::find(&tables, text, given)?);
         if text.len() <= TEXT_MAX {
             let key = if given.is_empty() { text.to_owned() } else { key(text, given) };
             self.kept().insert(key, made.clone());
@@ -99,16 +104,10 @@ impl Meanings {
 }
 
 impl Meaning {
-    fn find(
-        connection: &Connection,
-        text: &str,
-        given: &[Option<Type>],
-        alone: bool,
-    ) -> Result<Self, Stop> {
-        let attributes = Attributes(connection);
-        let seen = Mutex::new(seen(connection, alone).into_iter().collect());
-        let version = if alone { None } else { attributes.version() };
-        let Translation { mut sql, columns, parameters } = translate(text, &attributes, given)?;
+    fn find(tables: &Tables<'_>, text: &str, given: &[Option<Type>]) -> Result<Self, Stop> {
+        let seen = Mutex::new(tables.seen().into_iter().collect());
+        let version = tables.version();
+        let Translation { mut sql, columns, parameters } = translate(text, tables, given)?;
         let columns: Vec<_> = columns.into_iter().map(|column| (column.name, column.is)).collect();
         // The types are of the text: two statements that differ in them only are two to the cache.
         if !columns.is_empty() {
@@ -133,7 +132,7 @@ impl Meaning {
             return false;
         }
         drop(known);
-        match Self::find(connection, &self.text, &self.given, true) {
+        match Self::find(&Tables::of(connection), &self.text, &self.given) {
             Ok(now) => now.sql != self.sql || now.parameters != self.parameters,
             Err(_) => true,
         }

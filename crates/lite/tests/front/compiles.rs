@@ -202,3 +202,22 @@ fn a_portal_in_the_midst_of_its_rows_and_the_same_text_again() {
     });
     assert_eq!(kept, 1);
 }
+
+#[test]
+fn tables_are_asked_for_anew_when_the_schema_has_changed() {
+    let place = Place::new();
+    let mut client = place.client();
+    client.query("CREATE TABLE t (v INTEGER)");
+    assert_eq!(client.query("INSERT INTO t VALUES (1)"), ["INSERT 0 1", "ready I"]);
+    let other = rusqlite::Connection::open(&place.path).unwrap();
+    other.execute_batch("DROP TABLE t; CREATE TABLE t (v VARCHAR(3), w INTEGER)").unwrap();
+    assert_eq!(client.query("INSERT INTO t VALUES ('abc', 1)"), ["INSERT 0 1", "ready I"]);
+    assert_eq!(client.query("INSERT INTO t VALUES ('abcd', 1)"), ["error 22001", "ready I"]);
+    let text =
+        "BEGIN; ALTER TABLE t ADD COLUMN x INTEGER; INSERT INTO t VALUES ('a', 1, 2); ROLLBACK";
+    let answers = ["BEGIN", "ALTER TABLE", "INSERT 0 1", "ROLLBACK", "ready I"];
+    assert_eq!(client.query(text), answers);
+    assert_eq!(client.query("INSERT INTO t VALUES ('a', 1, 3)"), ["error 42601", "ready I"]);
+    client.query("ALTER TABLE t ADD COLUMN x INTEGER");
+    assert_eq!(client.query("INSERT INTO t VALUES ('a', 1, 4)"), ["INSERT 0 1", "ready I"]);
+}
