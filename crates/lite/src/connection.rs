@@ -40,6 +40,9 @@ const SETTINGS: &[(DbConfig, bool)] = &[
 /// Parameters a statement may have.
 const PARAMETERS_MAX: i32 = 32_766;
 
+/// Pages of the WAL from which on a commit copies it into the file: SQLite's own choice.
+const WAL_PAGES: i32 = 1000;
+
 /// A database file and how connections to it are opened.
 #[derive(Clone, Debug)]
 pub struct Database {
@@ -54,6 +57,7 @@ pub struct Connection {
     /// The longest value that it takes, and that it takes just now.
     longest: i32,
     length: Cell<i32>,
+    keeps_wal: Cell<bool>,
     core: Core,
 }
 
@@ -128,7 +132,8 @@ impl Database {
         let core = Core::new(handle, Cache::new(self.options.cache), guard, meter)?;
         let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
         let (longest, log) = (self.longest_value(), Log::of(&self.path));
-        Ok(Connection { number, log, longest, length: Cell::new(longest), core })
+        let (length, keeps_wal) = (Cell::new(longest), Cell::new(false));
+        Ok(Connection { number, log, longest, length, keeps_wal, core })
     }
 
     fn longest_value(&self) -> i32 {
@@ -258,6 +263,9 @@ impl Connection {
         if self.length.replace(length) != length {
             // Fails for a limit that does not exist, and this one does.
             let _ = self.core.handle.connection().set_limit(Limit::SQLITE_LIMIT_LENGTH, length);
+        }
+        if self.keeps_wal.replace(limits.keeps_wal) != limits.keeps_wal {
+            self.core.handle.checkpoint_from(if limits.keeps_wal { 0 } else { WAL_PAGES });
         }
     }
 

@@ -59,6 +59,8 @@ mod turn;
 
 mod rest;
 
+mod disk;
+
 mod backend;
 
 mod shape;

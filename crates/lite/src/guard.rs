@@ -248,9 +248,15 @@ impl Guard {
                 CHEAP.binary_search(name).is_err()
                     && !self.given().iter().any(|given| given == name)
             }
-            AuthAction::Pragma { .. } => true,
             AuthAction::Read { table_name, .. } => is_in(COSTLY_TABLES, table_name),
-            _ => false,
+            AuthAction::Select
+            | AuthAction::Recursive
+            | AuthAction::Insert { .. }
+            | AuthAction::Update { .. }
+            | AuthAction::Transaction { .. }
+            | AuthAction::Savepoint { .. } => false,
+            // A table is emptied, dropped or indexed in one step, and a PRAGMA may read the whole file.
+            _ => true,
         }
     }
 

@@ -29,6 +29,8 @@ pub struct Limits {
     pub length: Option<usize>,
     /// How long it waits for a lock of another process, where it is not as long as the connection was opened with.
     pub lock: Option<Duration>,
+    /// Whether a commit leaves the WAL as it is, however long that is.
+    pub keeps_wal: bool,
 }
 
 /// How long a statement sleeps before it asks for a lock again, the last for ever: a cancel is heard in between.

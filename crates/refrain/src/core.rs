@@ -97,6 +97,7 @@ impl Worker {
             self.read(now, mail);
         }
         self.seat.tick(now);
+        self.seat.embedded.set_alone(self.seat.engine.client_count() <= 1);
         self.flush(now);
         self.seat.embedded.end_turn();
         self.seat.report();

@@ -185,11 +185,14 @@ pub(crate) struct Embedded {
     ready: Vec<Conn>,
     /// Whose sessions were sent something in this turn.
     busy: Vec<Arc<Pool>>,
+    /// Whether the core has no more than one client.
+    alone: bool,
 }
 
 impl Embedded {
     pub(crate) fn new(core: Core, post: Arc<Post>, files: Arc<Files>) -> Self {
-        Self { core, post, files, guests: BTreeMap::new(), ready: Vec::new(), busy: Vec::new() }
+        let (guests, ready, busy) = (BTreeMap::new(), Vec::new(), Vec::new());
+        Self { core, post, files, guests, ready, busy, alone: false }
     }
 
     /// Begins a session under a connection's number.
@@ -209,10 +212,15 @@ impl Embedded {
         self.guests.contains_key(&conn)
     }
 
+    /// Says whether the core has no more than one client.
+    pub(crate) fn set_alone(&mut self, alone: bool) {
+        self.alone = alone;
+    }
+
     /// Gives a session what the engine sent.
     pub(crate) fn send(&mut self, conn: Conn, bytes: Vec<u8>) -> Option<Done> {
         let guest = self.guests.get_mut(&conn)?;
-        let done = guest.receive(bytes);
+        let done = guest.receive(bytes, self.alone);
         if !self.busy.iter().any(|pool| Arc::ptr_eq(pool, guest.pool())) {
             self.busy.push(Arc::clone(guest.pool()));
         }

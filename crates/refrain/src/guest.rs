@@ -70,8 +70,9 @@ impl Guest {
         self.session.pool()
     }
 
-    /// Takes what the engine sends.
-    pub(crate) fn receive(&mut self, bytes: Vec<u8>) -> Done {
+    /// Takes what the engine sends. `alone` says that its client is the only one of its core.
+    pub(crate) fn receive(&mut self, bytes: Vec<u8>, alone: bool) -> Done {
+        self.session.set_alone(alone);
         let mut out = Vec::with_capacity(ANSWER);
         let progress = self.session.receive(&bytes, &mut out);
         self.taken = Some(bytes);

@@ -143,6 +143,12 @@ impl Handle {
         self.check(code).map(|()| (frames, copied))
     }
 
+    /// Has each commit copy the WAL into the file that finds so many pages there; 0 is never.
+    pub(crate) fn checkpoint_from(&self, pages: c_int) {
+        // SAFETY: the connection is open. There is no other hook that this would replace.
+        unsafe { sqlite::sqlite3_wal_autocheckpoint(self.raw(), pages) };
+    }
+
     /// Whether the name of the file leads elsewhere by now, or nowhere.
     pub(crate) fn has_moved(&self) -> bool {
         let mut moved: c_int = 0;

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use crate::connection::{Connection, Database};
 use crate::front::compute;
 use crate::front::control::{CancelHandle, Control, Waker};
+use crate::front::disk::Disk;
 use crate::front::failure::Failure;
 use crate::front::functions;
 use crate::front::meaning::Meanings;
@@ -33,6 +34,7 @@ pub struct Backend {
     name: String,
     operator: Operator,
     pub(crate) watch: Watch,
+    pub(crate) disk: Disk,
     pub(crate) queue: Arc<Queue>,
     pub(crate) threads: Threads,
     sessions: Mutex<HashMap<u32, Member>>,
@@ -64,6 +66,7 @@ impl Backend {
             name: name.to_owned(),
             operator: Operator::new(teller),
             watch: Watch::new(),
+            disk: Disk::default(),
             queue: Arc::default(),
             threads: Threads::start(readers)?,
             sessions: Mutex::default(),

@@ -9,6 +9,7 @@
 //! no right to write.
 
 mod bounds;
+mod writing;
 mod rows;
 mod own;
 mod compiling;
@@ -29,7 +30,7 @@ use crate::connection::Connection;
 use crate::front::backend::{Backend, Pool};
 use crate::front::context::Context;
 use crate::front::copy::CopyIn;
-use crate::front::failure::{Failure, state};
+use crate::front::failure::Failure;
 use crate::front::prepared::{Portal, Prepared};
 use crate::front::queue::Permit;
 use crate::front::transaction::Transaction;
@@ -115,6 +116,10 @@ pub(crate) struct Machine {
     /// What the client was last told of its settings.
     told: Vec<(&'static str, String)>,
     place: Place,
+    /// Whether nobody else is served on the loop.
+    pub(crate) alone: bool,
+    /// When a write began that runs on the loop.
+    writes_since: Option<Instant>,
 }
 
 impl Machine {
@@ -140,6 +145,8 @@ impl Machine {
             skipping: false,
             told,
             place: Place::Loop,
+            alone: false,
+            writes_since: None,
         }
     }
 
@@ -361,6 +368,7 @@ impl Machine {
     /// Lets the next in line write.
     fn stop_writing(&mut self) {
         if self.permit.take().is_some() {
+            self.wrote_here();
             self.pool.wrote();
         }
     }
@@ -426,21 +434,6 @@ impl Machine {
         let done = work(self, &connection);
         self.connection = Some(connection);
         done
-    }
-
-    /// Makes sure that the session may write, here.
-    fn may_write(&mut self) -> Outcome {
-        if let Some(failure) = self.refused.take() {
-            return Err(Stop::Failed(failure));
-        }
-        if self.transaction.is_read_only() {
-            let message = "cannot execute a statement that writes in a read-only transaction";
-            return Err(Stop::Failed(Failure::new(state::READ_ONLY, message)));
-        }
-        if self.permit.is_some() && self.place == Place::Thread {
-            return Ok(());
-        }
-        Err(Stop::Needs(Need::Writer))
     }
 }
 

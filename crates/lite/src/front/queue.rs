@@ -57,6 +57,13 @@ impl Queue {
         Ticket { queue: self.clone(), place }
     }
 
+    /// Takes the right to write, if nobody has it or waits for it.
+    pub(crate) fn enter(self: &Arc<Self>) -> Option<Permit> {
+        let mut line = self.line();
+        let was_taken = std::mem::replace(&mut line.taken, true);
+        (!was_taken).then(|| Permit { queue: self.clone() })
+    }
+
     /// How many wait.
     pub(crate) fn waiting(&self) -> usize {
         self.line().waiting.len()

@@ -47,6 +47,8 @@ pub struct Session {
     input: Input,
     stage: Stage,
     slot: Arc<Slot>,
+    /// Whether nobody else is served by who drives it.
+    alone: bool,
 }
 
 /// Where the session's state is.
@@ -103,7 +105,16 @@ impl Session {
     pub fn new(pool: Arc<Pool>, waker: Waker) -> Self {
         let (pid, key, control) = pool.backend.enter(waker);
         let slot = Arc::new(Mutex::new(None));
-        Self { pool, control, pid, key, input: Input::default(), stage: Stage::Opening, slot }
+        Self {
+            pool,
+            control,
+            pid,
+            key,
+            input: Input::default(),
+            stage: Stage::Opening,
+            slot,
+            alone: false,
+        }
     }
 
     /// What cancels the session's statements.
@@ -114,6 +125,11 @@ impl Session {
     /// Where its connections come from.
     pub fn pool(&self) -> &Arc<Pool> {
         &self.pool
+    }
+
+    /// Says whether nobody else is served by who drives it: then it may wait for a commit.
+    pub fn set_alone(&mut self, alone: bool) {
+        self.alone = alone;
     }
 
     /// Takes bytes of the client's, and appends what answers them.
@@ -169,6 +185,7 @@ impl Session {
             self.input.append(bytes);
             return self.run_input(machine, out);
         }
+        machine.alone = self.alone;
         let (used, need) = machine.run(bytes, out, Place::Loop);
         self.input.append(bytes.get(used..).unwrap_or_default());
         self.wait(machine, need, out)
@@ -179,6 +196,7 @@ impl Session {
         if machine.permit.is_some() && self.input.may_go_on(self.pool.longest_message()) {
             return self.send_away(machine);
         }
+        machine.alone = self.alone;
         let (used, need) = machine.run(self.input.bytes(), out, Place::Loop);
         self.input.consume(used);
         self.wait(machine, need, out)

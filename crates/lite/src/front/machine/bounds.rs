@@ -11,6 +11,8 @@ use super::{Machine, Need, Place, Stop};
 
 /// Instructions of SQLite's machine that a statement may take on the loop: about a millisecond.
 const STEPS_ON_LOOP: u32 = 100_000;
+/// The same of a statement that writes: what it changes has to reach the disk.
+const STEPS_OF_WRITES_ON_LOOP: u32 = 10_000;
 /// The longest text, blob or row that a statement may meet on the loop.
 const LENGTH_ON_LOOP: usize = 128 * 1024;
 /// The longest message that is read on the loop.
@@ -24,11 +26,13 @@ impl Machine {
     /// Says how long the next statement may run, here.
     pub(super) fn limit(&self, connection: &Connection) {
         let on_loop = self.place == Place::Loop;
-        let steps = on_loop.then_some(STEPS_ON_LOOP);
+        let writes = self.permit.is_some();
+        let steps = on_loop.then_some(if writes { STEPS_OF_WRITES_ON_LOOP } else { STEPS_ON_LOOP });
         let length = on_loop.then_some(LENGTH_ON_LOOP);
         // On the loop nobody waits for a lock.
         let lock = (!on_loop).then(|| self.context.settings().duration("lock_timeout")).flatten();
-        connection.set_limits(Limits { steps, deadline: self.deadline(), length, lock });
+        let deadline = self.deadline();
+        connection.set_limits(Limits { steps, deadline, length, lock, keeps_wal: on_loop });
     }
 
     /// A statement begins, unless one is under way.

@@ -150,15 +150,15 @@ impl Machine {
     /// Prepares for a statement to run: the right to write, and SQLite's transaction where several statements
     /// belong together. `last` says that nothing else can belong to it.
     pub(super) fn open(&mut self, connection: &Connection, writes: bool, last: bool) -> Outcome {
+        let block = self.transaction.is_block();
         if writes {
-            self.may_write()?;
+            self.may_write(connection, last && !block && !self.transaction.is_open())?;
             self.pool.check(connection)?;
         }
-        let block = self.transaction.is_block();
         if block || (writes && !last) {
             let opened = self.transaction.open(connection, writes);
             opened.map_err(|error| self.stop(&error, b""))?;
-        } else if self.place == Place::Loop {
+        } else if self.place == Place::Loop && !writes {
             self.pool.reads();
         }
         Ok(())
