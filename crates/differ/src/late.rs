@@ -37,11 +37,13 @@ pub fn is_before(frame: &Frame) -> bool {
     matches!(frame.tag, b'T' | b'D' | b'C')
 }
 
-/// Whether another error in a value comes first: which of two does is up to the plan.
+/// Whether another error in a value comes first: which of two does is up to the plan. What a domain refuses is never
+/// computed as the text is planned, so it may be the other, but is not late itself.
 #[must_use]
 pub fn is_another(direct: &Frame, proxied: &Frame, answers: u8) -> bool {
     let differs = |field| direct.field(field) != proxied.field(field);
-    may_be_late(proxied, answers) && (differs(b'C') || differs(b'M'))
+    let of_domain = answers == b'Q' && !proxied.field(b'd').is_empty();
+    (of_domain || may_be_late(proxied, answers)) && (differs(b'C') || differs(b'M'))
 }
 
 /// Whether a query may fail that succeeds directly: a value may be computed for rows beyond those that are asked for.
@@ -79,6 +81,16 @@ mod tests {
         assert!(!is_needless(b"select 'x'::int from t", &one));
         assert!(!is_needless(b"update t set a = 'x'::int", &updated));
         assert!(is_needless(b"select CASE when a then 'x'::int end from t", &one));
+    }
+
+    #[test]
+    fn of_two_errors_in_values_either_comes_first() {
+        let infinity = Frame::new(b'E', b"C0A000\0Mcannot convert infinity to integer\0\0");
+        let domain = Frame::new(b'E', b"C23514\0Mno\0dsmall\0\0");
+        let table = Frame::new(b'E', b"C23514\0Mno\0tt\0\0");
+        assert!(is_another(&infinity, &domain, b'Q') && !is_another(&infinity, &domain, b'B'));
+        assert!(!is_another(&infinity, &table, b'Q') && !is_another(&domain, &domain, b'Q'));
+        assert!(!may_be_late(&domain, b'Q'));
     }
 
     #[test]
