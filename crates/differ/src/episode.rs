@@ -141,7 +141,7 @@ impl<'a> Episode<'a> {
         for ((client, msgs), envs) in sends.iter().zip(envs) {
             let Some(client) = &mut self.clients[*client] else { return Ok(false) };
             let cuts = self.plan.peers.fragment.then_some(&mut self.cuts);
-            client.pinned |= msgs.iter().any(|msg| text_of(msg).is_some_and(pins));
+            client.pinned |= msgs.iter().any(pins);
             client.send(msgs, &envs, cuts)?;
             self.outcome.messages += msgs.len() as u64;
             self.outcome.segments += msgs.iter().filter(|msg| ends_segment(msg)).count() as u64;
@@ -177,7 +177,7 @@ impl<'a> Episode<'a> {
                 let known = client.ledger.stmts.get(&bind.stmt);
                 known.is_none_or(|stmt| !opens_transaction(&stmt.sql))
             }
-            msg => text_of(msg).is_none_or(|sql| !opens_transaction(sql) && !pins(sql)),
+            msg => text_of(msg).is_none_or(|sql| !opens_transaction(sql)) && !pins(msg),
         };
         let ended = matches!(msgs.last(), Some(Msg::Sync | Msg::Query(_) | Msg::FunctionCall(..)));
         ended && msgs.iter().all(harmless)

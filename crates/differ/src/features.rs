@@ -33,7 +33,11 @@ pub const FEATURES: [Feature; 27] = [
     feature("copy", true, "COPY in and out, simple and extended, ended early or badly"),
     feature("function-call", true, "FunctionCall messages"),
     feature("portals", true, "named portals, row limits, cursors"),
-    feature("sql-execute", true, "SQL EXECUTE and EXPLAIN EXECUTE of protocol statements"),
+    feature(
+        "sql-execute",
+        true,
+        "SQL EXECUTE, EXPLAIN and CREATE TABLE AS EXECUTE of protocol statements, as extended messages too",
+    ),
     feature("pins", true, "PREPARE, LISTEN, temporary tables, advisory locks, WITH HOLD"),
     feature("reconnect", true, "clients that leave, politely or not, and come back"),
     feature("startup-params", true, "reported settings in the start-up packet"),
@@ -48,7 +52,7 @@ pub const FEATURES: [Feature; 27] = [
     feature("frozen", false, "literals bound under other settings than those of their Parse"),
     feature(
         "namespace",
-        false,
+        true,
         "SQL PREPARE under protocol names, EXECUTE or DEALLOCATE among commands",
     ),
     feature("calls", true, "functions, triggers and DO that change the session"),

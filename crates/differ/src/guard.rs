@@ -179,7 +179,7 @@ impl Walk {
             }
             Msg::Parse(name, sql, _) => {
                 self.local.insert(name.clone(), (sql.clone(), self.env));
-                return true;
+                name.clone()
             }
             Msg::Bind(bind) => bind.stmt.clone(),
             // Describe analyses a text anew if its plan has been invalidated.
@@ -197,7 +197,19 @@ impl Walk {
             },
             _ => return true,
         };
-        self.look(ledger, &name).is_none_or(|(sql, env)| !is_marked(sql) || env == self.env)
+        let settled = |(sql, env): (&[u8], Env)| !is_marked(sql) || env == self.env;
+        self.look(ledger, &name)
+            .is_none_or(|it| settled(it) && self.run(ledger, it.0).is_none_or(settled))
+    }
+
+    /// The statement that a text runs by its name.
+    fn run<'a>(&'a self, ledger: &'a Ledger, sql: &[u8]) -> Option<(&'a [u8], Env)> {
+        self.look(ledger, &executed_name(sql)?)
+    }
+
+    /// True if this text, or what it runs, changes settings.
+    fn sets(&self, ledger: &Ledger, sql: &[u8]) -> bool {
+        changes_settings(sql) || self.run(ledger, sql).is_some_and(|(sql, _)| changes_settings(sql))
     }
 
     /// True if a statement that writes may be left half-way with more to come in its segment: what it has written
@@ -220,15 +232,9 @@ impl Walk {
     fn changes(&self, ledger: &Ledger, msg: &Msg) -> bool {
         match msg {
             Msg::Bind(bind) => {
-                self.look(ledger, &bind.stmt).is_some_and(|(sql, _)| changes_settings(sql))
+                self.look(ledger, &bind.stmt).is_some_and(|(sql, _)| self.sets(ledger, sql))
             }
-            Msg::Query(sql) => {
-                self.touched
-                    || changes_settings(sql)
-                    || executed_name(sql)
-                        .and_then(|name| self.look(ledger, &name))
-                        .is_some_and(|(sql, _)| changes_settings(sql))
-            }
+            Msg::Query(sql) => self.touched || self.sets(ledger, sql),
             Msg::Execute(..) | Msg::Sync | Msg::FunctionCall(..) => self.touched,
             _ => false,
         }

@@ -18,9 +18,8 @@ pub type Env = u64;
 pub const SQL_EXECUTE: u8 = b'X';
 
 fn executes(sql: &[u8]) -> bool {
-    [&b"execute"[..], b"explain"]
-        .iter()
-        .any(|word| sql.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word)))
+    let word = b"execute ";
+    sql.windows(word.len()).any(|at| at.eq_ignore_ascii_case(word))
 }
 
 /// A statement the server has confirmed.

@@ -179,7 +179,7 @@ impl Talk<'_> {
             self.undoable(seq, ClientUndo::Unnamed(old));
             return Ok(used);
         }
-        let Some(mut old) = self.client.names.remove(name) else {
+        let Some(old) = self.client.names.remove(name) else {
             // Perhaps one that the client prepared by SQL.
             let safe = self.not_ours(name);
             write::close_statement(self.out(), &safe);
@@ -188,7 +188,7 @@ impl Talk<'_> {
         };
         self.server.ledger.extend(&mut self.client.changed);
         let seq = self.server.ledger.next_seq();
-        if std::mem::take(&mut old.lent) == 0 {
+        if old.lent == 0 {
             self.closed(message);
         } else {
             // The server was lent it by this name.
@@ -200,7 +200,7 @@ impl Talk<'_> {
     }
 
     /// A portal is about to be executed whose statement deallocates one of the client's. The server has that under another
-    /// name: it is given one of this name just before, so that it is PostgreSQL that runs the portal, counts it as a
+    /// name: unless it was lent it, it is given one of this name just before, so that it is PostgreSQL that runs the portal, counts it as a
     /// statement of its transaction, and refuses it (E49).
     pub(crate) fn deallocate_portal(&mut self, name: Name) -> Result<(), Stop> {
         if !self.client.managed {
@@ -212,8 +212,10 @@ impl Talk<'_> {
             return Ok(());
         }
         let Some(mut old) = self.client.names.remove(&name) else { return Ok(()) };
-        old.lent = 0;
-        self.take_name(&name);
+        if old.lent == 0 || self.server.ledger.is_unsettled(old.lent) {
+            old.lent = 0;
+            self.take_name(&name);
+        }
         self.server.ledger.extend(&mut self.client.changed);
         let seq = self.server.ledger.next_seq();
         self.client.undos.push(seq, ClientUndo::Closed(name, old));

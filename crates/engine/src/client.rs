@@ -169,13 +169,15 @@ pub(crate) struct Looking {
     pub(crate) names: bool,
 }
 
-/// A message that drops all statements if it succeeds.
+/// A message that drops or makes statements if it succeeds.
 #[derive(Debug)]
 pub(crate) struct Barrier {
     /// Its ledger entry.
     pub(crate) seq: Seq,
     /// Commands of its text whose end has not been told yet.
-    pub(crate) commands: u8,
+    pub(crate) commands: u32,
+    /// Statements of the client's that a command of it drops by name, and how many there are from that command on.
+    pub(crate) drops: Vec<(u32, Name)>,
     /// Those of the client's first settings that are to be restored when it is done.
     pub(crate) restores: Option<Box<Edit>>,
 }

@@ -21,10 +21,24 @@ impl Talk<'_> {
         if tag == Tag::Ddl && refrain_sql::changes_code(read::command_tag(body)) {
             self.pool().shared.change_code();
         }
+        if self.client.barrier.as_ref().is_some_and(|barrier| barrier.seq == seq) {
+            self.passed_barrier();
+        }
         let plain = matches!(tag, Tag::Select | Tag::Insert | Tag::Update | Tag::Delete);
         if !(plain && entry.traits.is_empty()) && entry.fate.is_for_client() {
             self.completed_specially(tag, entry.traits);
         }
+    }
+
+    /// A command of a text that drops statements has run to its end. No rollback brings back what it dropped.
+    #[cold]
+    pub(crate) fn passed_barrier(&mut self) {
+        let Some(barrier) = &mut self.client.barrier else { return };
+        if let Some(at) = barrier.drops.iter().position(|(from, _)| *from == barrier.commands) {
+            let (_, name) = barrier.drops.swap_remove(at);
+            drop(self.client.names.remove(&name));
+        }
+        barrier.commands = barrier.commands.saturating_sub(1);
     }
 
     /// A function has answered.
@@ -37,11 +51,6 @@ impl Talk<'_> {
 
     pub(crate) fn completed_specially(&mut self, tag: Tag, traits: Traits) {
         let pins = self.client.pins;
-        if let Some(barrier) = &mut self.client.barrier
-            && traits.intersects(Traits::DEALLOCATE_ALL | Traits::DISCARD_ALL)
-        {
-            barrier.commands = barrier.commands.saturating_sub(1);
-        }
         match tag {
             Tag::Set | Tag::Reset if traits.contains(Traits::SET) => self.client.probe = true,
             Tag::Prepare => self.pin(Pins::PREPARED),

@@ -86,8 +86,7 @@ impl Talk<'_> {
     pub(crate) fn suspect(&mut self, scan: &Scan) -> Option<u64> {
         let tracks = self.pool().tracks();
         let runs = scan.calls != 0
-            || scan.traits.intersects(Traits::PROCEDURAL | Traits::PREPARE)
-            || matches!(scan.kind, Kind::Execute(_) | Kind::CreateAsExecute(_));
+            || scan.traits.intersects(Traits::PROCEDURAL | Traits::PREPARE | Traits::EXECUTE);
         match tracks {
             TrackFunctions::On if runs => self.suspect_call(scan),
             TrackFunctions::Off | TrackFunctions::On => None,
@@ -103,7 +102,7 @@ impl Talk<'_> {
             suspicion.looks |= calls != 0 && scan.kind == Kind::Many;
             return None;
         }
-        if matches!(scan.kind, Kind::Execute(_) | Kind::CreateAsExecute(_)) {
+        if scan.traits.contains(Traits::EXECUTE) {
             calls ^= suspicion.prepared;
         }
         let hidden = scan.traits.contains(Traits::PROCEDURAL);

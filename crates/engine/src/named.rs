@@ -1,34 +1,53 @@
-//! Statements of the extended protocol that name what the session has: EXECUTE, and FETCH (E51).
+//! SQL that names what the session has, EXECUTE before all (E51), where no name of ours can be put in.
 //!
-//! What they return is settled at their Parse, by what has the name then. So no two Parses of them are one: each has a
-//! statement of its own (`docs/decisions/0018-execute-lends-names.md`).
+//! What EXECUTE and FETCH of the extended protocol return is settled at their Parse, by what has the name then. So no two Parses
+//! of them are one: each has a statement of its own (`docs/decisions/0018-execute-lends-names.md`).
 //!
 //! PostgreSQL looks for the statement that EXECUTE names when that is parsed, bound and run. The server knows the client's
 //! by another name: before each of these it is lent one of the client's name as well, and the client keeps the server from then on.
+//! So it is in front of query strings of several commands, and of PREPARE, which is to find the name taken.
 
 use std::rc::Rc;
 use std::sync::Arc;
 
-use refrain_sql::{Kind, Traits};
+use refrain_sql::{Kind, Scan, Traits};
+use refrain_wire::back::Status;
+use refrain_wire::front::Parse;
 use refrain_wire::write;
 
-use crate::client::Pins;
-use crate::ledger::{Owed, Purpose};
-use crate::names::Name;
+use crate::client::{Barrier, Pins};
+use crate::ledger::{Entry, Fate, Owed, Purpose, Seq};
+use crate::message::Message;
+use crate::names::{ClientStatement, Name};
 use crate::settings;
 use crate::statement::{Identity, Statement};
-use crate::talk::{Stop, Talk};
+use crate::talk::{Called, Stop, Talk};
 use crate::texts::Local;
 use crate::undo::ClientUndo;
 
-/// The name of a statement that a text runs.
-fn executed(kind: Kind) -> Option<refrain_sql::Name> {
+/// What a text may do that names prepared statements.
+const NAMING: Traits = Traits::EXECUTE.union(Traits::PREPARE).union(Traits::DEALLOCATE);
+
+/// The name that a command runs a statement by, or makes one under.
+fn used(kind: Kind) -> Option<refrain_sql::Name> {
     match kind {
-        Kind::Execute(name) | Kind::ExplainExecute(name) | Kind::CreateAsExecute(name) => {
-            Some(name)
-        }
+        Kind::Execute(name)
+        | Kind::ExplainExecute(name)
+        | Kind::CreateAsExecute(name)
+        | Kind::Prepare(name) => Some(name),
         _ => None,
     }
+}
+
+/// What a query string that is passed on as it is does with statements that the server was lent for it.
+#[derive(Default)]
+pub(crate) struct Lent {
+    /// What running them may do.
+    pub(crate) traits: Traits,
+    /// How many commands there are.
+    commands: u32,
+    /// Those that it drops, and how many commands there are from that one on.
+    drops: Vec<(u32, Name)>,
 }
 
 impl Talk<'_> {
@@ -51,20 +70,117 @@ impl Talk<'_> {
     /// A statement is about to be parsed, bound or run: the server is lent the one that it names, if it is the client's. Says
     /// what running that may do.
     pub(crate) fn lend_name(&mut self, statement: &Statement) -> Result<Traits, Stop> {
-        let Some(name) = executed(statement.scan.kind) else { return Ok(Traits::NONE) };
+        let kind = statement.scan.kind;
+        let Some(name) = used(kind) else { return Ok(Traits::NONE) };
         let name = Name::from_slice(&name.fold(statement.text()));
         self.gate_until_settled()?;
-        let Some(own) = self.client.names.get(&name) else { return Ok(Traits::NONE) };
-        let (local, lent) = (own.held.local().clone(), own.lent);
-        let traits = local.statement.scan.traits;
-        self.suspect(&local.statement.scan);
-        self.note_settings(local.statement.text(), &local.statement.scan);
-        let there = lent != 0 && !self.server.ledger.is_unsettled(lent);
+        let ledger = &self.server.ledger;
+        if ledger.may_have_failed() && !ledger.is_empty() && self.client.names.contains(&name) {
+            return Err(Stop::Gate);
+        }
+        let traits = self.runs(kind, &name);
         // A failed transaction refuses whatever it is.
-        if !there && !self.server.ledger.has_failed() {
-            self.lend(&name, &local);
+        if !self.server.ledger.has_failed() {
+            self.lend_if_need_be(&name);
         }
         Ok(traits)
+    }
+
+    /// Notes what a command does that uses a statement of the client's; says what that may do to the session.
+    fn runs(&mut self, kind: Kind, name: &Name) -> Traits {
+        let own = self.client.names.get(name).filter(|_| !matches!(kind, Kind::Prepare(_)));
+        let Some(local) = own.map(|own| own.held.local().clone()) else { return Traits::NONE };
+        self.suspect(&local.statement.scan);
+        self.note_settings(local.statement.text(), &local.statement.scan);
+        local.statement.scan.traits
+    }
+
+    /// Lends the server the client's statement of this name, unless there is none or the server has it; says whether it was lent now.
+    fn lend_if_need_be(&mut self, name: &Name) -> bool {
+        let Some(own) = self.client.names.get(name) else { return false };
+        let (local, lent) = (own.held.local().clone(), own.lent);
+        let there = lent != 0 && !self.server.ledger.is_unsettled(lent);
+        if !there {
+            self.lend(name, &local);
+        }
+        !there
+    }
+
+    /// Lends the server the statements that a query string names which is passed on as it is. They are prepared with a Sync of their
+    /// own, so that a Parse that fails does not have the query skipped; amid an open segment, the query waits for that.
+    pub(crate) fn lend_named(
+        &mut self,
+        message: &Message<'_>,
+        text: &[u8],
+        scan: &Scan,
+    ) -> Result<Lent, Stop> {
+        let (mut lent, mut named) = (Lent::default(), Vec::new());
+        let as_it_is = matches!(scan.kind, Kind::Many | Kind::Prepare(_));
+        if !as_it_is || !scan.traits.intersects(NAMING) || self.client.names.len() == 0 {
+            return Ok(lent);
+        }
+        for kind in refrain_sql::kinds(text, self.client.profile.reads.backslash) {
+            let dropped = matches!(kind, Kind::Deallocate(_));
+            let name = if let Kind::Deallocate(name) = kind { Some(name) } else { used(kind) };
+            let name = name.map(|name| Name::from_slice(&name.fold(text)));
+            if let Some(name) = name.filter(|name| self.client.names.contains(name)) {
+                named.push((lent.commands, kind, name.clone()));
+                lent.drops.extend(dropped.then_some((lent.commands, name)));
+            }
+            lent.commands += 1;
+        }
+        lent.drops.iter_mut().for_each(|(at, _)| *at = lent.commands - *at);
+        // Of a text of which only the beginning has come it is not known how many commands follow.
+        let unknown = !message.complete && !lent.drops.is_empty();
+        if named.is_empty() || unknown {
+            return Ok(Lent::default());
+        }
+        self.gate_until_quiet()?;
+        let open = self.server.ledger.is_open();
+        if self.server.ledger.status() != Status::Failed {
+            let now = named.iter().filter(|(.., name)| self.lend_if_need_be(name)).count();
+            self.client.ahead = open && now > 0;
+            if self.client.ahead {
+                return Err(Stop::Gate);
+            } else if now > 0 {
+                self.end_segment(Purpose::Prepare);
+            }
+        }
+        for (_, kind, name) in &named {
+            lent.traits |= self.runs(*kind, name);
+        }
+        Ok(lent)
+    }
+
+    /// What follows such a query string waits for its reply where that drops statements of the client's.
+    pub(crate) fn bar_drops(&mut self, seq: Seq, lent: Lent) {
+        let Lent { commands, drops, .. } = lent;
+        if drops.is_empty() {
+            return;
+        }
+        let restores = self.client.barrier.take().and_then(|barrier| barrier.restores);
+        self.client.barrier = Some(Barrier { seq, commands, drops, restores });
+    }
+
+    /// A Parse by a client that may have statements by SQL, of a name that may be one of theirs: the server is given it by the
+    /// client's name as well, and first, so that it says if that is taken.
+    pub(crate) fn parse_by_name(&mut self, parse: &Parse<'_>, local: &Rc<Local>, next: &[u8]) {
+        let safe = self.not_ours(parse.name);
+        write::parse(self.out(), &safe, parse.tail);
+        self.pool().counters.server_parses += 1;
+        self.server.ledger.extend(&mut self.client.parsed);
+        let seq = self.owe(Entry::new(Owed::Parse, Fate::Forward).about(local.statement.id));
+        let name = Name::from_slice(parse.name);
+        self.undoable(seq, ClientUndo::Named(name.clone()));
+        let lacks = self.server.has(&local.statement).is_none();
+        self.ensure_named(local);
+        let called = Called::Named(local.statement.generation());
+        let lent = self.server.ledger.segment();
+        let statement = ClientStatement { lent, ..self.client_statement(local.clone(), called) };
+        self.client.names.insert(name, statement);
+        if lacks {
+            self.ask_behind_parse(called, local, parse.name, next);
+        }
     }
 
     /// Gives the server a statement of the client's by the client's name, in the place of whatever had that.

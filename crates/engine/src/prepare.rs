@@ -64,6 +64,10 @@ impl Talk<'_> {
         }
         let local = self.intern_parse(parse.tail)?;
         self.gate_in_doubt(&local)?;
+        if self.client.pins.has(Pins::PREPARED) {
+            self.parse_by_name(&parse, &local, next);
+            return Ok(message.bytes.len());
+        }
         let known = self.parse_is_known(&local)?;
         let seq = if known {
             self.server.ledger.extend(&mut self.client.changed);
@@ -195,7 +199,7 @@ impl Talk<'_> {
     }
 
     /// A client's statement that has what the Parse of this copy found.
-    fn client_statement(&self, local: Rc<Local>, called: Called) -> ClientStatement {
+    pub(crate) fn client_statement(&self, local: Rc<Local>, called: Called) -> ClientStatement {
         let (slots, generation) = (&self.server.slots, local.statement.generation());
         let found = match called {
             Called::Unnamed => slots.unnamed.found,

@@ -13,6 +13,7 @@ use refrain_wire::{front as read, write};
 use crate::client::Pins;
 use crate::ledger::{Entry, Fate, Made, Owed, Purpose, Refusal, Seq};
 use crate::message::Message;
+use crate::named::Lent;
 use crate::names::Name;
 use crate::slots::Unnamed;
 use crate::talk::{Stop, Talk, write_made};
@@ -41,6 +42,10 @@ impl Talk<'_> {
         if scan.traits.contains(Traits::PREPARE) && self.refuses_prepare() {
             return Ok(self.refuse(message, Owed::Query, Refusal::Prepare));
         }
+        let lent = match self.client.managed {
+            true => self.lend_named(message, text, &scan)?,
+            false => Lent::default(),
+        };
         let first_entry = self.server.ledger.next_seq();
         let autoprepared = self.autoprepare(message, text, &scan)?;
         let calls = self.suspect(&scan);
@@ -56,9 +61,10 @@ impl Talk<'_> {
         self.note_vacated(text, &scan);
         self.ends_early();
         let fate = if first.is_some() { Fate::Held } else { Fate::Forward };
-        let seq = self.owe(Entry::new(Owed::Query, fate).with(scan.traits));
+        let seq = self.owe(Entry::new(Owed::Query, fate).with(scan.traits | lent.traits));
         self.client.suspicion.evidence.send(calls, seq..seq + 1);
         self.bar(seq, scan.traits, scan.statements, first);
+        self.bar_drops(seq, lent);
         let used = self.pass(message);
         Ok(used)
     }
@@ -178,7 +184,7 @@ impl Talk<'_> {
     }
 
     /// What is answered here needs to know how the transaction stands.
-    fn gate_until_quiet(&self) -> Result<(), Stop> {
+    pub(crate) fn gate_until_quiet(&self) -> Result<(), Stop> {
         if self.server.ledger.is_empty() { Ok(()) } else { Err(Stop::Gate) }
     }
 
@@ -267,8 +273,7 @@ impl Talk<'_> {
 
     /// A statement of the client's is gone, unless the message fails.
     fn close_name(&mut self, name: &Name, seq: Seq) {
-        if let Some(mut old) = self.client.names.remove(name) {
-            old.lent = 0;
+        if let Some(old) = self.client.names.remove(name) {
             self.server.ledger.extend(&mut self.client.changed);
             self.undoable(seq, ClientUndo::Closed(name.clone(), old));
         }

@@ -157,7 +157,7 @@ impl Talk<'_> {
             || self.server.run.as_ref().is_some_and(|run| run.holds())
     }
 
-    /// Has the client wait behind a message that may drop all statements, or behind whose success `restores` are to
+    /// Has the client wait behind a message that may drop all statements or make one, or behind whose success `restores` are to
     /// be put back.
     #[inline]
     pub(crate) fn bar(
@@ -167,9 +167,11 @@ impl Talk<'_> {
         commands: u8,
         restores: Option<Box<Edit>>,
     ) {
-        let drops = traits.intersects(Traits::DISCARD_ALL | Traits::DEALLOCATE_ALL);
-        if drops || restores.is_some() {
-            self.client.barrier = Some(Barrier { seq, commands, restores });
+        // PREPARE takes names that a Parse behind it may give.
+        let all = Traits::DISCARD_ALL | Traits::DEALLOCATE_ALL | Traits::PREPARE;
+        if traits.intersects(all) || restores.is_some() {
+            let commands = u32::from(commands);
+            self.client.barrier = Some(Barrier { seq, commands, drops: Vec::new(), restores });
         }
     }
 

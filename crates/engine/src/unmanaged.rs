@@ -8,7 +8,7 @@
 use std::rc::Rc;
 
 use refrain_config::TrackFunctions;
-use refrain_sql::{Kind, Scan};
+use refrain_sql::{Kind, Scan, Traits};
 use refrain_wire::front::{Bind, Parse};
 
 use crate::client::Pins;
@@ -114,9 +114,7 @@ impl Talk<'_> {
         match scan.kind {
             Kind::Deallocate(name) => self.close_unmanaged(&name.fold(text)),
             // Of those that SQL has prepared it is known what they call.
-            Kind::Execute(_) | Kind::CreateAsExecute(_) | Kind::ExplainExecute(_)
-                if !self.client.pins.has(Pins::PREPARED) =>
-            {
+            _ if scan.traits.contains(Traits::EXECUTE) && !self.client.pins.has(Pins::PREPARED) => {
                 self.suspect_anything();
             }
             _ => {}

@@ -44,7 +44,7 @@ pub mod template;
 pub use calls::VAGUE;
 pub use name::{MAX_NAME, Name};
 pub use rules::{RuleText, rules};
-pub use scan::{Kind, Scan, scan, scan_with};
+pub use scan::{Kind, Scan, kinds, scan, scan_with};
 pub use set::{ANY_PARAMETER, SetNames, set_names, set_names_with, set_names_within};
 pub use tag::{Tag, changes_code, tag};
 pub use traits::Traits;

@@ -41,7 +41,7 @@ pub(crate) enum Step {
 /// What a rule makes of a statement besides its traits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd)]
 pub(crate) enum Makes {
-    /// Nothing in particular. This and those down to `CreateAsExecute` are the kinds of these names in `crate::Kind`.
+    /// Nothing in particular. This and those down to `Prepare` are the kinds of these names in `crate::Kind`.
     Other,
     Select,
     Insert,
@@ -57,6 +57,7 @@ pub(crate) enum Makes {
     Execute,
     ExplainExecute,
     CreateAsExecute,
+    Prepare,
     /// The traits and the kind are the parameter's. From here on, more than the row decides.
     Set,
     Reset,
@@ -172,7 +173,7 @@ pub(crate) static RULES: &[Rule] = &[
     also("create", ROUTINE, M::Routine, T::NONE, "a body of BEGIN ATOMIC holds semicolons"),
     also("create", APART, M::Other, T::ALONE, "not in a transaction block"),
     also("create", CONCURRENTLY, M::Other, T::ALONE, "commits within"),
-    also("create", AS_EXECUTE, M::CreateAsExecute, T::NONE, "runs a prepared statement by its name"),
+    also("create", AS_EXECUTE, M::CreateAsExecute, T::EXECUTE, "runs a prepared statement by its name"),
     rule("create", TEMP_DROPPED, M::Other, T::DDL, "hides others, and is gone with the transaction"),
     rule("create", &[Skip(BEFORE_TEMP), Word(TEMP_WORDS)], M::Other, TEMPORARY, "lives as long as the session, and hides others"),
     also("create", &[Schema("pg_temp")], M::Other, T::TEMP, "in the session's own schema"),
@@ -194,14 +195,15 @@ pub(crate) static RULES: &[Rule] = &[
     rule("drop", &[], M::Other, T::DDL, "a prepared statement may mean another object now, or none"),
     rule("end", AND_CHAIN, M::Chain, T::BEGINS, "ends a block and begins the next"),
     rule("end", &[], M::TransactionEnd, T::NONE, "ends the block"),
-    rule("execute", &[Name, Arguments], M::Execute, T::NONE, "runs a prepared statement by its name"),
-    rule("explain", EXPLAIN_EXECUTE, M::ExplainExecute, T::NONE, "names a prepared statement"),
+    rule("execute", &[Name, Arguments], M::Execute, T::EXECUTE, "runs a prepared statement by its name"),
+    rule("explain", EXPLAIN_EXECUTE, M::ExplainExecute, T::EXECUTE, "names a prepared statement"),
     rule("explain", &[Skip(EXPLAINS), OptParens], M::Explained, T::NONE, "with ANALYZE, runs it"),
     rule("import", &[Word(&["foreign"])], M::Other, T::DDL, "makes foreign tables"),
     rule("insert", &[], M::Insert, T::NONE, "rows only"),
     rule("listen", &[], M::Other, T::LISTEN, "notifications come to the session that listens"),
     rule("load", &[], M::Other, T::LOAD, "a library stays loaded"),
     rule("prepare", &[Word(&["transaction"]), Text], M::TransactionEnd, T::NONE, "ends the block, leaves its transaction"),
+    rule("prepare", &[Name], M::Prepare, T::PREPARE, "the name may be one of the client's, and is known to this session only"),
     rule("prepare", &[], M::Other, T::PREPARE, "the name is known to this session only"),
     rule("reindex", &[], M::Other, T::ALONE, "may commit within"),
     rule("reset", &[], M::Reset, T::RESET, "see the parameters"),

@@ -80,6 +80,8 @@ pub enum Kind {
     ExplainExecute(Name),
     /// CREATE TABLE … AS EXECUTE of this name, EXPLAIN before it or not.
     CreateAsExecute(Name),
+    /// PREPARE of a statement under this name.
+    Prepare(Name),
     /// SET beyond the transaction.
     Set {
         /// What it sets, as written: a parameter or the words of a form such as TIME ZONE. See [`crate::set_names`].
@@ -105,29 +107,21 @@ pub fn scan(text: &[u8]) -> Scan {
 /// [`scan`] for a session whose `standard_conforming_strings` is off if `backslash`: a backslash
 /// in `'…'` escapes then.
 pub fn scan_with(text: &[u8], backslash: bool) -> Scan {
-    let mut scanner = Scanner {
-        lexer: Lexer::new(text, backslash),
-        traits: Traits::NONE,
-        trail: Trail::default(),
-        routine_end: 0,
-        names: Names::default(),
-        sets: false,
-    };
+    let mut scanner = Scanner::new(text, backslash);
     let mut kind = Kind::Empty;
     let mut statements = 0_u8;
-    while let Some(first) = scanner.lexer.significant() {
-        if first.kind == TokenKind::Semicolon {
-            continue;
-        }
-        let counts = scanner.trail.depth == 0 && first.start >= scanner.routine_end;
-        let this = scanner.statement(first);
-        if counts {
-            kind = if statements == 0 { this } else { Kind::Many };
-            statements = statements.saturating_add(1);
-        }
+    while let Some(this) = scanner.next() {
+        kind = if statements == 0 { this } else { Kind::Many };
+        statements = statements.saturating_add(1);
     }
     let (calls, sets) = (scanner.names.number(), scanner.sets);
     Scan { traits: scanner.traits, kind, statements, calls, sets }
+}
+
+/// Which statements a text has, one after the other; empty ones are none. The rest is as for [`scan_with`].
+pub fn kinds(text: &[u8], backslash: bool) -> impl Iterator<Item = Kind> {
+    let mut scanner = Scanner::new(text, backslash);
+    std::iter::from_fn(move || scanner.next())
 }
 
 struct Scanner<'a> {
@@ -143,7 +137,33 @@ struct Scanner<'a> {
     sets: bool,
 }
 
-impl Scanner<'_> {
+impl<'a> Scanner<'a> {
+    fn new(text: &'a [u8], backslash: bool) -> Self {
+        Self {
+            lexer: Lexer::new(text, backslash),
+            traits: Traits::NONE,
+            trail: Trail::default(),
+            routine_end: 0,
+            names: Names::default(),
+            sets: false,
+        }
+    }
+
+    /// Which the next of the text's statements is. What stands in parentheses and bodies is read, and is none.
+    fn next(&mut self) -> Option<Kind> {
+        while let Some(first) = self.lexer.significant() {
+            if first.kind == TokenKind::Semicolon {
+                continue;
+            }
+            let counts = self.trail.depth == 0 && first.start >= self.routine_end;
+            let kind = self.statement(first);
+            if counts {
+                return Some(kind);
+            }
+        }
+        None
+    }
+
     /// Reads a statement and its semicolon. `first` is its first token, already taken.
     fn statement(&mut self, first: Token) -> Kind {
         let word = first.kind == TokenKind::Word;
@@ -241,11 +261,11 @@ impl Scanner<'_> {
 
     /// Goes through the rules of a statement that begins with `word`; `ahead` stands after it. If it is EXPLAIN,
     /// `explained` is then where what it explains begins.
-    fn rules<'a>(
+    fn rules<'b>(
         &mut self,
         word: &[u8],
-        ahead: &Ahead<'a>,
-        explained: &mut Option<Ahead<'a>>,
+        ahead: &Ahead<'b>,
+        explained: &mut Option<Ahead<'b>>,
     ) -> Kind {
         let mut kind = Kind::Other;
         for rule in rules_of(word) {
@@ -344,6 +364,7 @@ impl Makes {
             (Makes::Execute, Some(name)) => Kind::Execute(name),
             (Makes::ExplainExecute, Some(name)) => Kind::ExplainExecute(name),
             (Makes::CreateAsExecute, Some(name)) => Kind::CreateAsExecute(name),
+            (Makes::Prepare, Some(name)) => Kind::Prepare(name),
             _ => Kind::Other,
         }
     }

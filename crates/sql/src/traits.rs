@@ -78,6 +78,8 @@ traits! {
     DEFAULTS = 26;
     /// Waits until nobody is connected to a database; see [`crate::vacated`].
     VACATES = 23;
+    /// Runs, or has planned, a prepared statement by its name.
+    EXECUTE = 27;
 }
 
 impl Traits {

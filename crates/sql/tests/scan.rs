@@ -1,6 +1,6 @@
 //! What [`refrain_sql::scan`] says of texts, as a table: the text, its traits, its kind.
 
-use refrain_sql::{Kind, Name, Traits, scan, scan_with};
+use refrain_sql::{Kind, Name, Traits, kinds, scan, scan_with};
 
 const NONE: Traits = Traits::NONE;
 const RESET: Traits = Traits::RESET;
@@ -15,6 +15,7 @@ const ANY: Traits = SET.union(ROLE).union(READING);
 const TEMP: Traits = Traits::TEMP;
 const DDL: Traits = Traits::DDL;
 const BEGINS: Traits = Traits::BEGINS;
+const RUNS: Traits = Traits::EXECUTE;
 const ADVISORY: Traits = Traits::ADVISORY;
 
 fn check(rows: &[(&str, Traits, &str)]) {
@@ -35,6 +36,7 @@ fn shown(kind: Kind, text: &str) -> String {
         Kind::Execute(name) => of("Execute", name),
         Kind::ExplainExecute(name) => of("ExplainExecute", name),
         Kind::CreateAsExecute(name) => of("CreateAsExecute", name),
+        Kind::Prepare(name) => of("Prepare", name),
         Kind::Set { name } => of("Set", name),
         Kind::SetLocal { name } => of("SetLocal", name),
         Kind::Reset { name } => of("Reset", name),
@@ -205,7 +207,7 @@ fn set_config() {
         ("INSERT INTO t SELECT set_config('a', 'b', false)", SET, "Insert"),
         ("COPY (SELECT set_config('a', 'b', false)) TO STDOUT", SET | Traits::COPY, "Other"),
         ("EXPLAIN ANALYZE SELECT set_config('a', 'b', false)", SET, "Other"),
-        ("EXECUTE p(set_config('a', 'b', false))", SET, "Execute p"),
+        ("EXECUTE p(set_config('a', 'b', false))", SET | RUNS, "Execute p"),
     ]);
 }
 
@@ -293,7 +295,7 @@ fn transactions() {
         ("COMMIT PREPARED 'a'", ALONE, "Other"),
         ("ROLLBACK PREPARED 'a'", ALONE, "Other"),
         ("PREPARE TRANSACTION 'a'", NONE, "TransactionEnd"),
-        ("PREPARE transaction AS SELECT 1", Traits::PREPARE, "Other"),
+        ("PREPARE transaction AS SELECT 1", Traits::PREPARE, "Prepare transaction"),
         ("SAVEPOINT a", NONE, "Other"),
         ("RELEASE a", NONE, "Other"),
         ("BEGIN; SELECT 1; COMMIT", BEGINS, "Many"),
@@ -303,7 +305,7 @@ fn transactions() {
 #[test]
 fn prepared() {
     check(&[
-        ("PREPARE p AS SELECT 1", Traits::PREPARE, "Other"),
+        ("PREPARE p AS SELECT 1", Traits::PREPARE, "Prepare p"),
         ("DEALLOCATE ALL", Traits::DEALLOCATE_ALL, "DeallocateAll"),
         ("deallocate prepare all;", Traits::DEALLOCATE_ALL, "DeallocateAll"),
         ("DEALLOCATE \"all\"", ONE, "Deallocate \"all\""),
@@ -314,28 +316,41 @@ fn prepared() {
         ("DEALLOCATE", NONE, "Other"),
         ("DEALLOCATE U&\"p\"", NONE, "Other"),
         ("DEALLOCATE ALL; SELECT 1", Traits::DEALLOCATE_ALL, "Many"),
-        ("EXECUTE p", NONE, "Execute p"),
-        ("execute \"P 1\" (1, 'a')", NONE, "Execute \"P 1\""),
-        ("EXPLAIN EXECUTE p", NONE, "ExplainExecute p"),
-        ("EXPLAIN ANALYZE VERBOSE EXECUTE p(1)", NONE, "ExplainExecute p"),
-        ("EXPLAIN (ANALYZE, FORMAT json, COSTS (off)) EXECUTE p", NONE, "ExplainExecute p"),
+        ("EXECUTE p", RUNS, "Execute p"),
+        ("execute \"P 1\" (1, 'a')", RUNS, "Execute \"P 1\""),
+        ("EXPLAIN EXECUTE p", RUNS, "ExplainExecute p"),
+        ("EXPLAIN ANALYZE VERBOSE EXECUTE p(1)", RUNS, "ExplainExecute p"),
+        ("EXPLAIN (ANALYZE, FORMAT json, COSTS (off)) EXECUTE p", RUNS, "ExplainExecute p"),
         ("EXPLAIN SELECT 1", NONE, "Other"),
         ("EXPLAIN (SELECT 1)", NONE, "Other"),
-        ("CREATE TABLE t AS EXECUTE p", DDL, "CreateAsExecute p"),
+        ("CREATE TABLE t AS EXECUTE p", DDL | RUNS, "CreateAsExecute p"),
         (
             "CREATE TEMP TABLE IF NOT EXISTS t (a, b) WITH (x = 1) AS EXECUTE p(1) WITH NO DATA",
-            TEMP | DDL,
+            TEMP | DDL | RUNS,
             "CreateAsExecute p",
         ),
-        ("CREATE UNLOGGED TABLE t ON COMMIT DROP AS EXECUTE p", DDL, "CreateAsExecute p"),
-        ("CREATE TEMP TABLE t ON COMMIT DROP AS EXECUTE p", DDL, "CreateAsExecute p"),
-        ("EXPLAIN ANALYZE CREATE TEMP TABLE t AS EXECUTE p", TEMP | DDL, "CreateAsExecute p"),
+        ("CREATE UNLOGGED TABLE t ON COMMIT DROP AS EXECUTE p", DDL | RUNS, "CreateAsExecute p"),
+        ("CREATE TEMP TABLE t ON COMMIT DROP AS EXECUTE p", DDL | RUNS, "CreateAsExecute p"),
+        (
+            "EXPLAIN ANALYZE CREATE TEMP TABLE t AS EXECUTE p",
+            TEMP | DDL | RUNS,
+            "CreateAsExecute p",
+        ),
         ("CREATE TABLE t AS SELECT 1 AS execute LIMIT (1)", DDL, "Other"),
         ("DISCARD ALL", Traits::DISCARD_ALL.union(RESET).union(ALONE).union(READING), "DiscardAll"),
         ("DISCARD TEMP", Traits::DISCARD_TEMP, "Other"),
         ("DISCARD TEMPORARY", Traits::DISCARD_TEMP, "Other"),
         ("DISCARD PLANS", NONE, "Other"),
     ]);
+}
+
+#[test]
+fn each_of_several() {
+    let text =
+        "; select 1;; create procedure p() begin atomic execute x; end; execute \"Y\"(1); -- end";
+    let all: Vec<String> = kinds(text.as_bytes(), false).map(|kind| shown(kind, text)).collect();
+    assert_eq!(all, ["Select", "Other", "Execute \"Y\""]);
+    assert_eq!(scan(text.as_bytes()).traits, RUNS | DDL);
 }
 
 #[test]

@@ -48,6 +48,7 @@ impl Generator {
             on("large", 1),
             on("malformed", 5),
             3,
+            if draft.mode == Mode::Pinning { on("sql-execute", 6) } else { 0 },
         ];
         match self.rng.weighted(&weights) {
             0 => self.unnamed(draft),
@@ -70,7 +71,27 @@ impl Generator {
                 self.run_text(draft, sql);
             }
             13 => self.malformed(draft),
-            _ => draft.msgs.push(Msg::CopyDone),
+            14 => draft.msgs.push(Msg::CopyDone),
+            _ => self.named_by_sql(draft),
+        }
+    }
+
+    /// EXECUTE and PREPARE as extended messages: PostgreSQL looks for the name at each of them.
+    fn named_by_sql(&mut self, draft: &mut Draft<'_>) {
+        let sql = match self.rng.weighted(&[55, 20, 5, 20]) {
+            0 => self.sql_execute(draft),
+            1 => self.made_by_execute(draft),
+            2 => texts::fill("drop table if exists {s}.made", draft.client, &mut self.rng),
+            _ => self.sql_prepare(draft),
+        };
+        let name = if self.rng.chance(50) { self.new_name(draft) } else { Vec::new() };
+        self.parse(draft, &name, sql.clone());
+        if self.rng.chance(50) {
+            draft.msgs.push(Msg::DescribeStatement(name.clone()));
+        }
+        if self.rng.chance(70) {
+            self.bind(draft, "", &name, &sql);
+            self.execute(draft, "");
         }
     }
 

@@ -284,9 +284,33 @@ pub fn opens_transaction(sql: &[u8]) -> bool {
     ["begin", "start", "chain"].iter().any(|word| text.contains(word))
 }
 
-/// True if a command of this text may tie a client to its server.
+/// True if this message may tie a client to its server.
 #[must_use]
-pub fn pins(sql: &[u8]) -> bool {
+pub fn pins(msg: &Msg) -> bool {
+    match msg {
+        Msg::Parse(_, sql, _) => leaves(sql) || names(sql, &["execute "]),
+        Msg::Query(sql) => {
+            let several = sql.strip_suffix(b";").unwrap_or(sql).contains(&b';');
+            leaves(sql) || several && names(sql, &["execute ", "deallocate "])
+        }
+        _ => false,
+    }
+}
+
+/// True if a command of this text names a prepared statement behind one of these words.
+fn names(sql: &[u8], words: &[&str]) -> bool {
+    let text = String::from_utf8_lossy(sql).to_ascii_lowercase();
+    text.split(';').map(str::trim_start).any(|command| {
+        // Which nobody has.
+        let command = command.trim_end_matches("execute nosuch");
+        let explained = ["explain", "create table"].iter().any(|word| command.starts_with(word));
+        words.iter().any(|word| command.starts_with(word))
+            || explained && command.contains("execute ")
+    })
+}
+
+/// True if a command of this text leaves in the session what cannot be moved.
+fn leaves(sql: &[u8]) -> bool {
     let text = String::from_utf8_lossy(sql).to_ascii_lowercase();
     let ties = |command: &str| {
         ["prepare ", "listen "].iter().any(|word| command.trim_start().starts_with(word))
@@ -334,8 +358,8 @@ mod tests {
     fn modes_keep_their_promise() {
         let free = steps(1, Mode::Free);
         assert!(texts(&free).iter().any(|sql| opens_transaction(sql)));
-        assert!(!texts(&free).iter().any(|sql| pins(sql)));
-        assert!(texts(&steps(1, Mode::Pinning)).iter().any(|sql| pins(sql)));
+        assert_eq!(free.iter().flatten().find(|msg| pins(msg)), None);
+        assert!(steps(1, Mode::Pinning).iter().flatten().any(pins));
         let closed = steps(1, Mode::Closed);
         let ends = |step: &Vec<Msg>| {
             matches!(step.last(), Some(Msg::Sync | Msg::Query(_) | Msg::FunctionCall(..)))

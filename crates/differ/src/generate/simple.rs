@@ -50,18 +50,46 @@ impl Generator {
     }
 
     /// SQL EXECUTE of a protocol statement. EXPLAIN only of what has one possible plan to show.
-    fn sql_execute(&mut self, draft: &Draft<'_>) -> Vec<u8> {
-        let (name, sql) = match self.known(draft) {
-            Some(known) if !known.0.is_empty() && self.may_execute(&known.1) => known,
-            _ if self.rng.chance(80) => return self.plain_text(draft.client),
-            _ => return b"execute nosuch (1)".to_vec(),
+    pub(super) fn sql_execute(&mut self, draft: &Draft<'_>) -> Vec<u8> {
+        let Some((call, sql)) = self.call(draft) else {
+            let plain = self.rng.chance(80);
+            return if plain {
+                self.plain_text(draft.client)
+            } else {
+                b"execute nosuch (1)".to_vec()
+            };
         };
+        let explain = sql.starts_with(b"select $1") || sql.starts_with(b"select 1");
+        let front = if explain && self.rng.chance(40) { "explain (costs off) " } else { "" };
+        format!("{front}execute {call}").into_bytes()
+    }
+
+    /// CREATE TABLE AS EXECUTE of a protocol statement.
+    pub(super) fn made_by_execute(&mut self, draft: &Draft<'_>) -> Vec<u8> {
+        let call = self.call(draft).map_or_else(|| "nosuch".to_owned(), |(call, _)| call);
+        let made = texts::fill("create table {s}.made as execute ", draft.client, &mut self.rng);
+        [made, call.into_bytes()].concat()
+    }
+
+    /// SQL PREPARE, mostly under a name of the protocol.
+    pub(super) fn sql_prepare(&mut self, draft: &Draft<'_>) -> Vec<u8> {
+        let name = match self.known(draft) {
+            Some((name, _)) if !name.is_empty() && self.rng.chance(70) => name,
+            _ => self.name(),
+        };
+        format!("prepare {} as select 1", quoted(&name)).into_bytes()
+    }
+
+    /// What stands behind EXECUTE for a statement that should exist, and its text.
+    fn call(&mut self, draft: &Draft<'_>) -> Option<(String, Vec<u8>)> {
+        let (name, sql) = self.known(draft)?;
+        if name.is_empty() || !self.may_execute(&sql) {
+            return None;
+        }
         let kinds = self.kinds.get(&sql).copied().unwrap_or("");
         let args: Vec<_> = kinds.bytes().map(|kind| self.literal(kind)).collect();
         let args = if args.is_empty() { String::new() } else { format!(" ({})", args.join(", ")) };
-        let explain = sql.starts_with(b"select $1") || sql.starts_with(b"select 1");
-        let front = if explain && self.rng.chance(40) { "explain (costs off) " } else { "" };
-        format!("{front}execute {}{args}", quoted(&name)).into_bytes()
+        Some((format!("{}{args}", quoted(&name)), sql))
     }
 
     /// PostgreSQL itself ends the session on EXECUTE of a protocol statement that is a SAVEPOINT
@@ -118,20 +146,26 @@ impl Generator {
         }
     }
 
-    /// Protocol names met by SQL in ways a proxy need not untangle.
+    /// Protocol names met by SQL where no other name can be put in their place.
     fn clashing(&mut self, draft: &Draft<'_>) -> Vec<u8> {
-        let name = match self.known(draft) {
-            Some((name, _)) if !name.is_empty() => name,
-            _ => b"s0".to_vec(),
-        };
-        let name = quoted(&name);
-        match self.rng.below(4) {
-            0 if draft.mode == Mode::Pinning => format!("prepare {name} as select 1"),
-            1 => format!("select 1; deallocate {name}"),
-            2 => format!("deallocate {name}; select 2"),
-            _ => format!("select 1; execute {name}"),
+        if draft.mode != Mode::Pinning {
+            return self.plain_text(draft.client);
         }
-        .into_bytes()
+        if self.rng.chance(25) {
+            return self.sql_prepare(draft);
+        }
+        let mut commands = vec![self.plain_text(draft.client)];
+        for _ in 0..1 + self.rng.below(3) {
+            let command = match self.rng.weighted(&[50, 20, 10, 20]) {
+                0 => self.sql_execute(draft),
+                1 => self.deallocate(draft),
+                2 => self.sql_prepare(draft),
+                _ => self.plain_text(draft.client),
+            };
+            let at = self.rng.below(commands.len() + 1);
+            commands.insert(at, command);
+        }
+        commands.join(&b"; "[..])
     }
 }
 
