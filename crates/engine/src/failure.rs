@@ -90,7 +90,7 @@ impl Talk<'_> {
             self.client.suspicion.evidence.undo();
         }
         self.learn(&failed.entry, fields);
-        self.learn_end(&failed.entry, fields, name.as_ref());
+        self.learn_end(failed, fields, name.as_ref());
         self.answer_error(failed, words, name.as_deref())
     }
 
@@ -158,7 +158,7 @@ impl Talk<'_> {
     /// Takes back what the messages changed that failed or were skipped.
     fn undo(&mut self, failed: &Failed) {
         let undone = &mut self.hub.pool(self.server.pool).counters.undone;
-        let (mut never, mut before) = (Vec::new(), None);
+        let (mut never, mut unlent, mut before) = (Vec::new(), Vec::new(), None);
         for Reverted { undo, failed: own } in self.client.undos.fail(failed) {
             *undone += 1;
             match undo {
@@ -175,6 +175,7 @@ impl Talk<'_> {
                     if let Some(own) = self.client.names.get(&name) {
                         own.lent = 0;
                     }
+                    unlent.push(name);
                 }
                 // PostgreSQL drops the old unnamed statement before it looks at the new one.
                 ClientUndo::Unnamed(old) => before = Some(old.filter(|_| !own)),
@@ -183,10 +184,15 @@ impl Talk<'_> {
         if let Some(unnamed) = before {
             self.undo_unnamed(failed, unnamed);
         }
-        // What later segments would bring back was not there when they closed it.
-        if !never.is_empty() {
+        // What later segments would bring back was not there when they closed it, be it on the server only.
+        if !never.is_empty() || !unlent.is_empty() {
             self.client.undos.retain(|undo| match undo {
-                ClientUndo::Closed(name, _) => !never.contains(name),
+                ClientUndo::Closed(name, old) => {
+                    if unlent.contains(name) {
+                        old.lent = 0;
+                    }
+                    !never.contains(name)
+                }
                 ClientUndo::Named(_) | ClientUndo::Unnamed(_) | ClientUndo::Lent(_) => true,
             });
         }
@@ -217,6 +223,15 @@ impl Talk<'_> {
         }
         let id = entry.statement;
         if fields.sqlstate() == b"26000" {
+            // What EXECUTE names is not what was used.
+            let message = fields.get(field::MESSAGE).unwrap_or_default();
+            let prefix = self.hub.shared.registry.prefix();
+            let ours = message.windows(prefix.len()).any(|part| part == prefix);
+            let mut names = false;
+            self.for_client_statement(id, |it| names = it.held.local().statement.names);
+            if names && !ours {
+                return;
+            }
             // A name of ours is unknown there: something that cannot be seen dropped all (E47).
             self.pool().counters.lost_statements += 1;
             self.server.slots.clear();
@@ -257,11 +272,16 @@ impl Talk<'_> {
 
     /// A constraint that fails as the transaction of a query ends: what the last command dropped was dropped all the
     /// same, though its end is not told.
-    fn learn_end(&mut self, entry: &Entry, fields: &Fields<'_>, name: Option<&Name>) {
+    fn learn_end(&mut self, failed: &Failed, fields: &Fields<'_>, name: Option<&Name>) {
+        let entry = &failed.entry;
         if entry.owed != Owed::Query || !fields.sqlstate().starts_with(b"23") {
             return;
         }
-        let last = self.client.barrier.as_ref().is_some_and(|barrier| barrier.commands == 1);
+        let barrier = self.client.barrier.as_ref().filter(|barrier| barrier.seq == failed.seq);
+        let last = barrier.is_some_and(|barrier| barrier.commands == 1);
+        if last {
+            self.passed_barrier();
+        }
         let drops = entry.traits.intersects(Traits::DEALLOCATE_ALL | Traits::DISCARD_ALL);
         if drops && last {
             self.server.slots.doubt_all();
