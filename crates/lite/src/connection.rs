@@ -269,8 +269,8 @@ impl Connection {
         }
     }
 
-    /// Whether a text was not compiled since this was last asked because it needs more steps or longer values than it may
-    /// have just now.
+    /// Whether a text was not compiled, or a statement ended, since this was last asked because it needs more steps or longer
+    /// values than it may have just now.
     pub(crate) fn take_outgrown(&self) -> bool {
         self.core.outgrown.take()
     }

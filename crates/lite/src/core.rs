@@ -35,7 +35,7 @@ pub(crate) struct Core {
     epoch: Cell<u64>,
     /// Whether statements that write are refused.
     pub(crate) read_only: Cell<bool>,
-    /// Whether a text was not compiled for want of steps or length.
+    /// Whether something was stopped for want of steps or length since this was last asked.
     pub(crate) outgrown: Cell<bool>,
     pub(crate) guard: Arc<Guard>,
     pub(crate) meter: Arc<Meter>,
@@ -112,10 +112,16 @@ impl Core {
                 let reason = self.meter.take_reason().unwrap_or(Interruption::Cancel);
                 error.interruption = Some(reason);
             }
-            let too_long = error.primary_code() == sqlite::SQLITE_TOOBIG;
-            self.outgrown.set(too_long || error.interruption == Some(Interruption::Steps));
+            self.note_outgrown(&error);
             error
         })
+    }
+
+    /// Remembers that something was stopped for want of steps or length: where it looked up what a text means, what came of the
+    /// text says nothing.
+    pub(crate) fn note_outgrown(&self, error: &Error) {
+        let stopped = error.is_too_long() || error.interruption == Some(Interruption::Steps);
+        self.outgrown.set(stopped || self.outgrown.get());
     }
 
     /// A kept statement that is all of a text, or its beginning up to a semicolon.

@@ -74,6 +74,8 @@ mod transaction;
 mod machine;
 
 mod input;
+/// Output that a thread made, in pieces.
+mod pieces;
 
 mod session;
 

@@ -247,6 +247,7 @@ impl<'c, 'b> Run<'c, 'b> {
                     _ => error,
                 };
                 facts.spoiled = error.spoils();
+                self.core.note_outgrown(&error);
                 Err(error)
             }
         };

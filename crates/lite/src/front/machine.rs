@@ -36,7 +36,7 @@ use crate::front::queue::Permit;
 use crate::front::transaction::Transaction;
 use crate::statement::Parked;
 
-use bounds::{MESSAGE_ON_LOOP, OUTPUT_ON_THREAD};
+use bounds::{OUTPUT_ON_THREAD, is_long};
 use rows::Rows;
 use simple::Simple;
 
@@ -150,6 +150,11 @@ impl Machine {
         }
     }
 
+    /// Whether nothing is open and nothing under way.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        self.connection.is_none() && self.permit.is_none() && self.rows.is_none()
+    }
+
     /// Where its connections come from.
     pub(crate) fn pool(&self) -> &Arc<Pool> {
         &self.pool
@@ -190,7 +195,7 @@ impl Machine {
                     return (used, Need::Nothing);
                 }
             };
-            if self.place == Place::Loop && header.message_bytes() > MESSAGE_ON_LOOP {
+            if self.place == Place::Loop && is_long(&header) {
                 self.begins();
                 return (used, Need::Thread);
             }

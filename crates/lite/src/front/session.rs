@@ -17,6 +17,7 @@ use crate::front::control::{CancelHandle, Control, Waker};
 use crate::front::failure::{Failure, TIMEOUT, state};
 use crate::front::input::Input;
 use crate::front::machine::{Machine, Need, Place};
+use crate::front::pieces::Pieces;
 use crate::front::queue::{Permit, Ticket};
 use crate::front::settings::Settings;
 use crate::front::threads::Lane;
@@ -63,6 +64,8 @@ enum Stage {
     Full(Box<Machine>),
     /// On a thread, or in line for one.
     Away(Errand),
+    /// Back from a thread, with more output than is handed on at once.
+    Telling(Box<Back>),
     Over,
 }
 
@@ -90,13 +93,13 @@ struct Patience {
 }
 
 /// What a thread hands back.
-type Slot = Mutex<Option<Back>>;
+type Slot = Mutex<Option<Box<Back>>>;
 
 struct Back {
     machine: Box<Machine>,
     /// What it was given and has not handled.
     rest: Input,
-    out: Vec<u8>,
+    out: Pieces,
     need: Need,
 }
 
@@ -151,8 +154,9 @@ impl Session {
             Stage::Away(errand) => {
                 let back = slot(&self.slot).take();
                 let Some(back) = back else { return self.wait_for_thread(errand, out) };
-                self.take_back(back, out);
+                return self.tell(back, out);
             }
+            Stage::Telling(back) => return self.tell(back, out),
             stage => self.stage = stage,
         }
         self.go_on(out)
@@ -167,7 +171,7 @@ impl Session {
             }
             Stage::Here(machine) => self.run_input(machine, out),
             Stage::InLine(machine, ticket, patience) => self.turn(machine, ticket, patience, out),
-            stage @ Stage::Full(_) => {
+            stage @ (Stage::Full(_) | Stage::Telling(_)) => {
                 self.stage = stage;
                 Progress::More
             }
@@ -290,7 +294,8 @@ impl Session {
             let mut out = Vec::new();
             let (used, need) = machine.run(rest.bytes(), &mut out, Place::Thread);
             rest.consume(used);
-            *self::slot(&slot) = Some(Back { machine, rest, out, need });
+            let out = Pieces::cut(out);
+            *self::slot(&slot) = Some(Box::new(Back { machine, rest, out, need }));
             control.wake();
         };
         backend.threads.send(lane, Box::new(task));
@@ -319,20 +324,21 @@ impl Session {
         self.input = rest;
     }
 
-    /// Takes the machine back from a thread.
-    fn take_back(&mut self, back: Back, out: &mut Vec<u8>) {
-        let Back { machine, rest, out: made, need } = back;
-        self.take_rest(rest);
-        if out.is_empty() {
-            *out = made
-        } else {
-            out.extend_from_slice(&made)
+    /// Hands on a piece of what a thread made. Behind the last one the machine is back.
+    fn tell(&mut self, mut back: Box<Back>, out: &mut Vec<u8>) -> Progress {
+        back.out.hand_on(out);
+        if !back.out.is_empty() {
+            self.stage = Stage::Telling(back);
+            return Progress::More;
         }
+        let Back { machine, rest, need, .. } = *back;
+        self.take_rest(rest);
         match need {
             Need::Input => self.stage = Stage::Here(machine),
             Need::Nothing => self.stage = Stage::Over,
             need => drop(self.wait(machine, need, out)),
         }
+        self.go_on(out)
     }
 
     /// Reads the startup packet.
@@ -433,16 +439,26 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
+        let stage = std::mem::replace(&mut self.stage, Stage::Over);
+        let input = std::mem::take(&mut self.input);
         // What waits for a thread does not begin; what runs there ends soon, and its result is dropped.
-        if let Stage::Away(errand) = &self.stage {
-            drop(errand.take());
-        }
+        let waits = if let Stage::Away(errand) = &stage { errand.take() } else { None };
         self.cancel_handle().cancel();
         self.pool.backend.leave(self.pid);
+        let at_rest = match &stage {
+            Stage::Opening | Stage::Over => true,
+            Stage::Here(machine) => machine.is_at_rest(),
+            _ => false,
+        };
+        if !at_rest || !input.is_empty() {
+            // Undoing a transaction may take long, and so may giving back much memory.
+            let left = (stage, waits, input);
+            self.pool.backend.threads.send(Lane::Read, Box::new(move || drop(left)));
+        }
     }
 }
 
-fn slot(slot: &Slot) -> MutexGuard<'_, Option<Back>> {
+fn slot(slot: &Slot) -> MutexGuard<'_, Option<Box<Back>>> {
     slot.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

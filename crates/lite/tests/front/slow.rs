@@ -64,6 +64,53 @@ fn a_long_message_is_read_elsewhere() {
 }
 
 #[test]
+fn looking_up_what_a_text_means_may_take_long() {
+    let (_place, mut client) = filled();
+    let columns: Vec<_> = (0..1500).map(|number| format!("c{number} int")).collect();
+    client.query(&format!("CREATE TABLE wide ({})", columns.join(", ")));
+    let tables: Vec<_> = (0..40).map(|number| format!("wide t{number}")).collect();
+    let join = format!("SELECT 1 AS a FROM {} LIMIT 1", tables.join(", "));
+    assert_eq!(begins(&mut client, &join), Progress::Waiting);
+}
+
+#[test]
+fn a_long_text_is_read_elsewhere() {
+    let (_place, mut client) = filled();
+    let list = |count: usize| format!("SELECT 1 WHERE 1 IN ({})", vec!["1"; count].join(", "));
+    assert_eq!(begins(&mut client, &list(100)), Progress::Idle);
+    assert_eq!(begins(&mut client, &list(2000)), Progress::Waiting);
+    client.parse("", &list(2000), &[]).say(b'S', b"");
+    let progress = client.send();
+    assert_eq!(
+        (progress, client.wait(progress)),
+        (Progress::Waiting, vec!["parsed".to_owned(), "ready I".to_owned()])
+    );
+}
+
+#[test]
+fn a_row_that_is_long_is_handed_on_in_pieces() {
+    let (_place, mut client) = filled();
+    client.query("INSERT INTO t VALUES (3, printf('%.*c', 5000000, 'z'))");
+    write::query(client.asked(), b"SELECT word FROM t WHERE id = 3");
+    assert_eq!(client.send(), Progress::Waiting);
+    let mut longest = 0;
+    let mut all = Vec::new();
+    crate::client::eventually("it comes to its end", || {
+        let mut piece = Vec::new();
+        let progress = client.session.resume(&mut piece);
+        longest = longest.max(piece.len());
+        all.extend(piece);
+        progress == Progress::Idle
+    });
+    assert!(all.len() > 5_000_000 && longest < 1 << 20, "{} bytes, {longest} at once", all.len());
+    assert!(all.ends_with(b"Z\0\0\0\x05I"));
+    // Whoever goes in the midst of it leaves nothing behind.
+    write::query(client.asked(), b"SELECT word FROM t WHERE id = 3");
+    client.send();
+    drop(client);
+}
+
+#[test]
 fn rows_of_a_write_that_fill_the_output_are_told_once() {
     let (_place, mut client) = filled();
     let sql = "INSERT INTO t (word) SELECT 'x' FROM (WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL \

@@ -2,6 +2,9 @@
 
 use std::time::Instant;
 
+use refrain_wire::frame::Header;
+use refrain_wire::tag::front;
+
 use crate::connection::Connection;
 use crate::error::{Error, Interruption};
 use crate::front::failure::Failure;
@@ -16,11 +19,23 @@ const STEPS_OF_WRITES_ON_LOOP: u32 = 10_000;
 /// The longest text, blob or row that a statement may meet on the loop.
 const LENGTH_ON_LOOP: usize = 128 * 1024;
 /// The longest message that is read on the loop.
-pub(super) const MESSAGE_ON_LOOP: usize = 64 * 1024;
+const MESSAGE_ON_LOOP: usize = 64 * 1024;
+/// The longest text that is read there: PostgreSQL's grammar, the translation and SQLite's compiler take about three
+/// microseconds a byte.
+const TEXT_ON_LOOP: usize = 4 * 1024;
 /// Output beyond which a statement leaves the loop.
 const OUTPUT_ON_LOOP: usize = 64 * 1024;
 /// Output beyond which a statement on a thread waits for the client.
 pub(super) const OUTPUT_ON_THREAD: usize = 256 * 1024;
+
+/// Whether a message is too long to be handled on the loop.
+pub(super) fn is_long(header: &Header) -> bool {
+    let most = match header.tag {
+        front::QUERY | front::PARSE => TEXT_ON_LOOP,
+        _ => MESSAGE_ON_LOOP,
+    };
+    header.message_bytes() > most
+}
 
 impl Machine {
     /// Says how long the next statement may run, here.
