@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 
 /// A reply longer than this is none.
-const MESSAGE_BYTES_MAX: usize = 64 * 1024 * 1024;
+const MESSAGE_BYTES_MAX: usize = 1024 * 1024 * 1024;
 
 /// A session over TCP.
 #[derive(Debug)]

@@ -16,6 +16,7 @@ mod partitions;
 mod ddl;
 mod skew;
 mod stale;
+mod embedded;
 
 use std::path::PathBuf;
 
@@ -75,6 +76,17 @@ const REPROS: &[Repro] = &[
         name: "stale",
         about: "A1: a column's type changes under 30 connections of pgjdbc; no read may be wrong",
         run: stale::run,
+    },
+    Repro {
+        name: "sqlite-sizes",
+        about: "A0, A7: \\copy of 1 GB into SQLite, parameters of 256 MiB; time by size, memory within bounds, and \
+                no other client of the core waits",
+        run: embedded::sizes,
+    },
+    Repro {
+        name: "sqlite-lasting",
+        about: "A8: statements of SQLite's of which a single step lasts; no other client of the core waits",
+        run: embedded::lasting,
     },
 ];
 
