@@ -12,6 +12,9 @@ use crate::error::Error;
 use crate::marks::Marks;
 use crate::value::{Type, Value};
 
+/// The longest value that a statement keeps until it is bound again.
+const KEPT_MAX: usize = 4096;
+
 /// A statement that is reset and points at no memory of a caller.
 pub(crate) struct Idle(pub(super) Raw);
 
@@ -37,7 +40,7 @@ pub(crate) struct Live<'b> {
     raw: Raw,
     /// Parameters that nobody bound in this run: they hold values of the last.
     missing: Marks,
-    /// Parameters that point at memory of the caller.
+    /// Parameters whose values do not stay behind the run: they point at memory of the caller, or take much.
     lent: Marks,
     /// Whether the last step gave a row.
     has_row: bool,
@@ -68,7 +71,12 @@ impl<'b> Live<'b> {
     pub(crate) fn bind_copied(&mut self, index: usize, value: Value<'_>) -> Result<(), Error> {
         // SAFETY: SQLite copies the memory before the call returns.
         unsafe { self.bind_with(index, value, sqlite::SQLITE_TRANSIENT()) }?;
-        self.lent.clear(index);
+        match value {
+            Value::Text(bytes) | Value::Blob(bytes) if bytes.len() > KEPT_MAX => {
+                self.lent.set(index)
+            }
+            _ => self.lent.clear(index),
+        }
         Ok(())
     }
 

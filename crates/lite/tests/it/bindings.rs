@@ -61,6 +61,20 @@ fn a_parameter_that_nobody_bound_is_null() {
 }
 
 #[test]
+fn a_long_value_does_not_stay_with_a_statement_that_is_kept() {
+    let connection = keeping(4);
+    let long = vec![7; 1 << 20];
+    for _ in 0..2 {
+        let mut run = connection.statement("SELECT length(?)").unwrap().start();
+        run.bind_copied(1, Value::Blob(&long)).unwrap();
+        assert_eq!(run.step(), Ok(Step::Row));
+    }
+    let kept = connection.statement_stats();
+    assert_eq!(kept.len(), 1);
+    assert!(kept[0].bytes < 100_000, "{} bytes", kept[0].bytes);
+}
+
+#[test]
 fn wrong_numbers_are_errors() {
     let connection = memory(0);
     let mut run = connection.statement("SELECT ?").unwrap().start();
