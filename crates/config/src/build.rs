@@ -5,6 +5,9 @@
 //! checked last, when each pool's options are known. All errors are collected: a file is mended in one go.
 //! A URL is first turned into the entries of the file that would say the same.
 
+use std::ffi::OsStr;
+use std::path::Path;
+
 use crate::database::{Database, DatabaseKeys};
 use crate::error::{Error, Errors};
 use crate::file;
@@ -34,7 +37,8 @@ impl Options {
 
     /// Makes the options for running without a file, from the URL of a server or the file of an SQLite database.
     ///
-    /// Clients reach the server's databases under their own names (`*`). What the URL's query sets of a database
+    /// Clients reach a file under its name without its ending, or as the `dbname` of the query, and under the name of no other
+    /// database; whoever names none gets it. They reach a server's databases under their own names (`*`). What the URL's query sets of a database
     /// counts for each, and the rest of the query may set any other option. A password makes a user who logs in
     /// with it; without one there is nothing to tell users by, so clients are trusted, unless `auth` is set.
     ///
@@ -77,8 +81,15 @@ fn as_file(entries: &[Entry]) -> Result<Vec<Entry>, &'static str> {
         rest.into_iter().partition(|entry| is_key_of::<PoolOptions>(&entry.name));
 
     server.retain(|entry| entry.name != "dbname");
-    let mut databases = vec![table(Database::ANY, server.clone())];
-    databases.extend(text("dbname").map(|name| table(name, server)));
+    let mut databases = Vec::new();
+    if text("backend") == Some("sqlite") {
+        let name = text("dbname").unwrap_or_else(|| name_of(text("path").unwrap_or_default()));
+        root.insert(0, entry("default_database", Given::Text(name.to_owned())));
+        databases.push(table(name, server));
+    } else {
+        databases.push(table(Database::ANY, server.clone()));
+        databases.extend(text("dbname").map(|name| table(name, server)));
+    }
     match (text("user"), text("password")) {
         (Some(name), Some(password)) => {
             let user = table(name, vec![entry("password", Given::Text(password.to_owned()))]);
@@ -91,6 +102,12 @@ fn as_file(entries: &[Entry]) -> Result<Vec<Entry>, &'static str> {
     root.push(table(POOL, pool));
     root.push(table(DATABASES, databases));
     Ok(root)
+}
+
+/// What the database in a file is called: as the file without its ending.
+fn name_of(path: &str) -> &str {
+    let stem = Path::new(path).file_stem().and_then(OsStr::to_str).unwrap_or_default();
+    if stem.is_empty() || Database::CONSOLES.contains(&stem) { Database::USUAL } else { stem }
 }
 
 fn is_key_of<T: Table>(name: &str) -> bool {
@@ -304,6 +321,11 @@ impl Builder {
         if databases.is_empty() {
             let message = "there are none: add [databases.NAME], or [databases.\"*\"] for any name";
             self.fail(None, DATABASES.to_owned(), message);
+        }
+        let named = |name: &&String| databases.iter().all(|section| section.name != name.as_str());
+        if general.default_database.as_ref().filter(named).is_some() {
+            let message = "there is no database of that name";
+            self.fail(None, "default_database".to_owned(), message);
         }
         if users.is_empty() && general.auth != AuthMethod::Trust {
             let message =

@@ -31,6 +31,10 @@ pub struct Database {
 impl Database {
     /// The name of the entry that stands for all names without one.
     pub const ANY: &str = "*";
+    /// Names that lead to the admin console, and to no database.
+    pub const CONSOLES: [&str; 2] = ["refrain", "pgbouncer"];
+    /// What a file is called that cannot have its own name: tools ask for this where nobody names another.
+    pub(crate) const USUAL: &str = "postgres";
 }
 
 choice! {

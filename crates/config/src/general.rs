@@ -109,6 +109,13 @@ table! {
     unix_socket_dir: Option<PathBuf> = "off",
         Restart, takes ["/run/refrain"], not ["run/refrain"];
 
+    /// Database of clients that name none.
+    ///
+    /// Drivers then ask for a database of the user's name, as with PostgreSQL: this counts where there is none of that
+    /// name. Unset, such a client is refused.
+    default_database: Option<String>,
+        Reload, takes ["app"], not [];
+
     /// Connections the kernel holds until they are accepted.
     ///
     /// The kernel cuts it to `net.core.somaxconn`.

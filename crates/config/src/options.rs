@@ -51,6 +51,14 @@ impl Options {
         named(name).or_else(|| named(Database::ANY))
     }
 
+    /// The name of the database that a client means: that which it names, or the default if it names none. Drivers then send
+    /// the name of the user.
+    pub fn meant<'a>(&'a self, name: &'a str, user: &str) -> &'a str {
+        let names_none = name == user && self.database(name).is_none();
+        let default = self.general.default_database.as_deref();
+        default.filter(|_| names_none && !Database::CONSOLES.contains(&name)).unwrap_or(name)
+    }
+
     /// The user of a name. Under `trust` clients may log in as users that are not here.
     pub fn user(&self, name: &str) -> Option<&User> {
         self.users.iter().find(|user| user.name == name)

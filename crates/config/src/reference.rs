@@ -35,8 +35,9 @@ A database can be a file as well, which Refrain serves by itself (see [sqlite.md
 refrain 'sqlite:shop.db?stmt_cache_size=1000'
 ```
 
-Then every name is that file's, and clients are trusted unless the query sets `user` and `password`. Without an argument
-it is `sqlite:refrain.db`.
+The database is called `shop` then, or what the query sets as `dbname`; clients that name none get it, and other names are
+refused. Clients are trusted unless the query sets `user` and `password`. Without an argument it is `sqlite:refrain.db`, and the
+database is called `postgres`, as `refrain` is the console.
 
 The file is TOML:
 

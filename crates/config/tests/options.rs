@@ -316,15 +316,40 @@ fn show_config() {
 fn a_file_may_be_served() {
     let options = url("sqlite:shop.db?stmt_cache_size=0&pool_size=3");
     assert_eq!(options.general.auth, AuthMethod::Trust);
-    let any = server(&options, "any", "me");
-    assert_eq!((any.dbname.as_deref(), any.user.as_deref()), (Some("any"), Some("me")));
-    let Host::Sqlite(file) = any.host else { panic!("{:?}", any.host) };
+    assert!(options.database("any").is_none(), "one file has one name");
+    let shop = server(&options, "shop", "me");
+    assert_eq!((shop.dbname.as_deref(), shop.user.as_deref()), (Some("shop"), Some("me")));
+    let Host::Sqlite(file) = shop.host else { panic!("{:?}", shop.host) };
     assert_eq!((file.path.to_str(), file.stmt_cache_size), (Some("shop.db"), 0));
     let text = "[databases.a]\nbackend = \"sqlite\"\npath = \"a.db\"\nsqlite_synchronous = \"off\"";
     let options = read(&format!("auth = \"trust\"\n{text}"));
     let change = read(&format!("auth = \"trust\"\n{}", text.replace("off", "normal")));
     let changes = options.differences(&change);
     assert_eq!((changes.len(), changes[0].key.as_str()), (1, "databases.a.sqlite_synchronous"));
+}
+
+#[test]
+fn who_names_no_database_gets_the_default() {
+    for (text, name) in [
+        ("sqlite:/srv/shop.db", "shop"),
+        ("sqlite:/srv/shop.db?dbname=store", "store"),
+        ("sqlite:./refrain.db", "postgres"),
+        ("sqlite:pgbouncer", "postgres"),
+    ] {
+        let options = url(text);
+        let meant = |name, user| options.meant(name, user).to_owned();
+        assert_eq!(options.general.default_database.as_deref(), Some(name), "{text}");
+        assert_eq!((meant("ann", "ann"), meant(name, "ann")), (name.to_owned(), name.to_owned()));
+        assert_eq!(
+            (meant("other", "ann"), meant("refrain", "refrain")),
+            ("other".into(), "refrain".into())
+        );
+        assert!(options.database(name).is_some() && options.database("other").is_none(), "{text}");
+    }
+    let file = "auth = \"trust\"\ndefault_database = \"b\"\n[databases.a]\nbackend = \"sqlite\"\npath = \"a\"";
+    assert!(errors(file).contains("default_database: there is no database of that name"));
+    assert_eq!(read(&file.replace("= \"b\"", "= \"a\"")).meant("ann", "ann"), "a");
+    assert_eq!(url("postgres://h").meant("ann", "ann"), "ann");
 }
 
 #[test]

@@ -4,7 +4,7 @@
 //! login has to be passed on. Startup parameters that no server has accepted yet are put to one first: a
 //! value that PostgreSQL refuses ends the login, as it would there.
 
-use refrain_config::AuthMethod;
+use refrain_config::{AuthMethod, Database};
 use refrain_wire::Header;
 use refrain_wire::back::Status;
 use refrain_wire::tag::front;
@@ -20,7 +20,6 @@ use crate::event::Level;
 use crate::fault::Cause;
 use crate::ids::{Conn, PoolId, pid_of};
 use crate::lobby::Counted;
-use crate::opening::CONSOLES;
 use crate::settings::{Edit, Setting};
 use crate::shared::{Crowded, PoolShared};
 
@@ -170,7 +169,7 @@ impl Step<'_> {
         if !self.engine.hub.shared.options().admits(authenticated.user()) {
             return self.end_client(conn, Cause::Login);
         }
-        if let Some(name) = CONSOLES.iter().find(|name| **name == entrant.database) {
+        if let Some(name) = Database::CONSOLES.iter().find(|name| **name == entrant.database) {
             return self.enter_console(conn, authenticated, name);
         }
         let Entrant { database, user, .. } = &*entrant;
@@ -179,10 +178,7 @@ impl Step<'_> {
             if known {
                 return self.end_client(conn, Cause::TooManyClients);
             }
-            let message = format!("database \"{}\" does not exist", entrant.database);
-            let report =
-                Report { severity: "FATAL", sqlstate: "3D000", message: &message, hint: "" };
-            return self.refuse_client(conn, Cause::UnknownDatabase, &report);
+            return self.refuse_unknown(conn, &entrant.database);
         };
         if !self.count_as(conn, Counted::Client) {
             return self.end_client(conn, Cause::TooManyClients);
@@ -206,6 +202,21 @@ impl Step<'_> {
             }
             self.grow(shared.id);
         }
+    }
+
+    /// Ends a login to a database that there is not.
+    fn refuse_unknown(&mut self, conn: Conn, database: &str) {
+        let message = format!("database \"{database}\" does not exist");
+        let options = self.engine.hub.shared.options();
+        let default = options.general.default_database.as_deref();
+        let hint = default.map_or_else(String::new, |default| {
+            format!(
+                "The database here is \"{default}\". A configuration file may name others; see docs/config.md."
+            )
+        });
+        let report =
+            Report { severity: "FATAL", sqlstate: "3D000", message: &message, hint: &hint };
+        self.refuse_client(conn, Cause::UnknownDatabase, &report);
     }
 
     /// Ends a login of one client too many, in PostgreSQL's words.

@@ -2,6 +2,7 @@
 //!
 //! What is said of a packet that is wrong, and to whom nothing is said, is as in PostgreSQL's `ProcessStartupPacket`.
 
+use refrain_config::Database;
 use refrain_wire::startup::{self, MINOR_NEWEST, Opening, STARTUP_BYTES_MAX, Startup};
 use refrain_wire::write::{self, Report};
 
@@ -14,9 +15,6 @@ use crate::lobby::{CONSOLES_MAX, Counted, Newcomer};
 use crate::roles::Role;
 use crate::settings::Setting;
 use crate::shared::{Message, client_serial};
-
-/// Databases that are the admin console.
-pub(crate) const CONSOLES: [&str; 2] = ["refrain", "pgbouncer"];
 
 /// What a startup packet is refused with.
 struct Words {
@@ -165,7 +163,7 @@ impl Step<'_> {
         }
         self.negotiate(conn, startup);
         let entrant = match entrant(startup) {
-            Ok(entrant) => entrant,
+            Ok(entrant) => self.meant(entrant),
             Err(report) => {
                 self.refuse_client(conn, Cause::Login, &report);
                 return None;
@@ -174,11 +172,21 @@ impl Step<'_> {
         // Before anything is spent on a proof; counted is who has given one.
         let shared = &self.engine.hub.shared;
         let most = shared.lobby.limits(&shared.options().general).clients;
-        if shared.lobby.is_full(most) && !CONSOLES.contains(&entrant.database.as_str()) {
+        if shared.lobby.is_full(most) && !Database::CONSOLES.contains(&entrant.database.as_str()) {
             self.end_client(conn, Cause::TooManyClients);
             return None;
         }
         Some(entrant)
+    }
+
+    /// Has a client that names no database ask for the default.
+    fn meant(&self, mut entrant: Entrant) -> Entrant {
+        let options = self.engine.hub.shared.options();
+        let meant = options.meant(&entrant.database, &entrant.user);
+        if meant != entrant.database {
+            entrant.database = meant.to_owned();
+        }
+        entrant
     }
 
     /// Counts a connection that has shown who it is. `false` where there are as many as may be.

@@ -49,7 +49,7 @@ fn monsters(proxy: &Proxy) {
 fn without_arguments_it_is_a_database() {
     let folder = Folder::new("alone");
     let first = Refrain::alone(folder.path()).unwrap();
-    let run = |refrain: &Refrain, sql: &str| psql(&refrain.url("app"), "", sql).unwrap();
+    let run = |refrain: &Refrain, sql: &str| psql(&refrain.url("postgres"), "", sql).unwrap();
     run(&first, "create table t (id integer primary key, name text not null)");
     assert_eq!(run(&first, "insert into t (name) values ('one'), ('two') returning id"), "1\n2");
     assert_eq!(run(&first, "select name from t where id = 2"), "two");
@@ -57,6 +57,11 @@ fn without_arguments_it_is_a_database() {
     assert!(run(&first, "\\d").contains("public|t|table|"));
     let described = run(&first, "\\d t");
     assert!(described.contains("id|integer") && described.contains("name|text"), "{described}");
+    let ann = format!("postgres://ann@127.0.0.1:{}/ann", first.port());
+    assert_eq!(psql(&ann, "", "select current_database(), count(*) from t").unwrap(), "postgres|2");
+    let refused = psql(&first.url("shop"), "", "select 1").unwrap_err();
+    assert!(refused.contains("database \"shop\" does not exist"), "{refused}");
+    assert!(refused.contains("HINT:  The database here is \"postgres\"."), "{refused}");
     for words in ["psql -h 127.0.0.1 -p", "/metrics", "refrain postgres://", "SHOW POOLS"] {
         eventually(&format!("{words:?} is said"), || first.log().contains(words));
     }
