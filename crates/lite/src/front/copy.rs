@@ -1,24 +1,34 @@
-//! COPY: what it asks for, and rows as lines of text or CSV.
+//! COPY: what it asks for, and rows as lines of text or CSV, or in binary.
+
+mod binary;
+mod lines;
 
 use refrain_sql::lex::TokenKind;
 use refrain_wire::tag::back;
 use refrain_wire::write;
 
 use crate::Value;
-use crate::front::encode::{self, Unfit};
+use crate::front::encode::{self, Format, Unfit};
 use crate::front::failure::{Failure, state};
 use crate::front::shape::{Shape, count};
 use crate::front::tokens::Tokens;
 use crate::front::types::Type;
 use crate::statement::Run;
 
-/// The longest line that is taken.
-const LINE_MAX: usize = 64 << 20;
+/// The longest row that is taken.
+const ROW_MAX: usize = 64 << 20;
 
-/// How rows are written as lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Text,
+    Csv,
+    Binary,
+}
+
+/// How rows are written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Style {
-    csv: bool,
+    kind: Kind,
     delimiter: u8,
     null: Vec<u8>,
     quote: u8,
@@ -46,6 +56,7 @@ pub(crate) struct CopyIn {
     header: bool,
     /// Whether the mark of the end has come.
     ended: bool,
+    binary: binary::Reader,
     pub(crate) rows: u64,
     /// Whether a simple query asked for it.
     pub(crate) simple: bool,
@@ -136,11 +147,21 @@ fn names(tokens: &mut Tokens<'_>) -> Option<Vec<String>> {
 impl Style {
     fn text() -> Self {
         let null = b"\\N".to_vec();
-        Self { csv: false, delimiter: b'\t', null, quote: b'"', escape: b'"', header: false }
+        let kind = Kind::Text;
+        Self { kind, delimiter: b'\t', null, quote: b'"', escape: b'"', header: false }
     }
 
     fn csv() -> Self {
-        Self { csv: true, delimiter: b',', null: Vec::new(), ..Self::text() }
+        Self { kind: Kind::Csv, delimiter: b',', null: Vec::new(), ..Self::text() }
+    }
+
+    fn binary() -> Self {
+        Self { kind: Kind::Binary, ..Self::text() }
+    }
+
+    /// How its values are written.
+    pub(crate) fn format(&self) -> Format {
+        if self.kind == Kind::Binary { Format::Binary } else { Format::Text }
     }
 
     /// Reads the options, in parentheses or in the old way without.
@@ -154,11 +175,11 @@ impl Style {
             let _ = tokens.take_word(&["as"]);
             match option.as_str() {
                 "csv" => style = Self::csv(),
-                "binary" => return Err(binary()),
+                "binary" => style = Self::binary(),
                 "format" => match tokens.take_name().or_else(|| tokens.take_text()).as_deref() {
                     Some("csv") => style = Self::csv(),
                     Some("text") => {}
-                    Some("binary") => return Err(binary()),
+                    Some("binary") => style = Self::binary(),
                     _ => {
                         return Err(Failure::new(
                             state::BAD_PARAMETER_VALUE,
@@ -184,6 +205,11 @@ impl Style {
             if listed {
                 tokens.take_kind(TokenKind::Comma);
             }
+        }
+        let lines_only = given.iter().find(|(option, _)| *option != "encoding");
+        if let (Some((option, _)), Kind::Binary) = (lines_only, style.kind) {
+            let message = format!("cannot specify {} in BINARY mode", option.to_uppercase());
+            return Err(Failure::new(state::SYNTAX, message));
         }
         given.into_iter().try_for_each(|(option, value)| style.set(option, &value))?;
         Ok(style)
@@ -212,17 +238,18 @@ impl Style {
     }
 
     /// Appends a CopyInResponse or CopyOutResponse.
-    fn respond(tag: u8, columns: usize, out: &mut Vec<u8>) {
+    fn respond(&self, tag: u8, columns: usize, out: &mut Vec<u8>) {
+        let code = self.format().code().to_be_bytes();
         write::message(out, tag, |out| {
-            out.push(0); // as text
+            out.push(code[1]);
             count(out, columns);
-            (0..columns).for_each(|_| out.extend_from_slice(&[0, 0]));
+            (0..columns).for_each(|_| out.extend_from_slice(&code));
         });
     }
 
     /// Begins to send rows.
     pub(crate) fn begin(&self, out: &mut Vec<u8>, shape: &Shape) {
-        Self::respond(back::COPY_OUT_RESPONSE, shape.columns.len(), out);
+        self.respond(back::COPY_OUT_RESPONSE, shape.columns.len(), out);
         if self.header {
             let names = shape.columns.iter().map(|column| column.name.as_bytes());
             write::message(out, back::COPY_DATA, |out| {
@@ -243,163 +270,74 @@ impl Style {
         shape: &Shape,
         number: u64,
     ) -> Result<(), Failure> {
-        let mut line = Vec::new();
+        let mut row = Vec::new();
+        match self.kind {
+            Kind::Binary => Self::binary_row(&mut row, run, shape, number)?,
+            Kind::Text | Kind::Csv => self.line(&mut row, run, shape, number)?,
+        }
+        write::message(out, back::COPY_DATA, |out| out.extend_from_slice(&row));
+        Ok(())
+    }
+
+    /// Sends what stands behind the last of so many rows.
+    pub(crate) fn end(&self, out: &mut Vec<u8>, rows: u64) {
+        if self.kind == Kind::Binary {
+            write::message(out, back::COPY_DATA, |out| {
+                if rows == 0 {
+                    binary::header(out);
+                }
+                out.extend_from_slice(&binary::END);
+            });
+        }
+        write::bare(out, back::COPY_DONE);
+    }
+
+    /// Drivers look for the header in the message of the first row.
+    fn binary_row(
+        row: &mut Vec<u8>,
+        run: &Run<'_, 'static>,
+        shape: &Shape,
+        number: u64,
+    ) -> Result<(), Failure> {
+        if number == 1 {
+            binary::header(row);
+        }
+        count(row, shape.columns.len());
+        for (index, column) in shape.columns.iter().enumerate() {
+            let value = run.column(index);
+            encode::value(row, &value, column.is, Format::Binary)
+                .map_err(|Unfit| Unfit::tell(&value, column.is, &column.name, number))?;
+        }
+        Ok(())
+    }
+
+    fn line(
+        &self,
+        line: &mut Vec<u8>,
+        run: &Run<'_, 'static>,
+        shape: &Shape,
+        number: u64,
+    ) -> Result<(), Failure> {
         let mut text = Vec::new();
         for (index, column) in shape.columns.iter().enumerate() {
             let value = run.column(index);
             text.clear();
             if matches!(value, Value::Null) {
-                self.field(&mut line, index, None);
+                self.field(line, index, None);
                 continue;
             }
             encode::text(&mut text, &value, column.is)
                 .map_err(|Unfit| Unfit::tell(&value, column.is, &column.name, number))?;
-            self.field(&mut line, index, Some(&text));
+            self.field(line, index, Some(&text));
         }
         line.push(b'\n');
-        write::message(out, back::COPY_DATA, |out| out.extend_from_slice(&line));
         Ok(())
-    }
-
-    fn field(&self, out: &mut Vec<u8>, index: usize, value: Option<&[u8]>) {
-        if index > 0 {
-            out.push(self.delimiter);
-        }
-        let Some(value) = value else { return out.extend_from_slice(&self.null) };
-        if !self.csv {
-            return value.iter().for_each(|byte| self.escaped(out, *byte));
-        }
-        let special = [self.delimiter, self.quote, b'\n', b'\r'];
-        let bare = value != self.null
-            && value != b"\\."
-            && !value.iter().any(|byte| special.contains(byte));
-        if bare {
-            return out.extend_from_slice(value);
-        }
-        out.push(self.quote);
-        for byte in value {
-            if *byte == self.quote || *byte == self.escape {
-                out.push(self.escape);
-            }
-            out.push(*byte);
-        }
-        out.push(self.quote);
-    }
-
-    fn escaped(&self, out: &mut Vec<u8>, byte: u8) {
-        match byte {
-            b'\n' => out.extend_from_slice(b"\\n"),
-            b'\r' => out.extend_from_slice(b"\\r"),
-            b'\t' => out.extend_from_slice(b"\\t"),
-            b'\\' => out.extend_from_slice(b"\\\\"),
-            byte if byte == self.delimiter => out.extend_from_slice(&[b'\\', byte]),
-            byte => out.push(byte),
-        }
-    }
-
-    /// Where the first line of some bytes ends, behind its newline; `None` if it has not all come.
-    fn line_end(&self, bytes: &[u8]) -> Option<usize> {
-        let mut quoted = false;
-        let mut at = 0;
-        while let Some(&byte) = bytes.get(at) {
-            at += 1;
-            match byte {
-                b'\n' if !quoted => return Some(at),
-                b'\\' if !self.csv => at += 1,
-                byte if self.csv && quoted && byte == self.escape && self.escape != self.quote => {
-                    at += 1
-                }
-                byte if self.csv && byte == self.quote => quoted = !quoted,
-                _ => {}
-            }
-        }
-        None
-    }
-
-    fn fields(&self, line: &[u8]) -> Fields {
-        if self.csv { self.csv_fields(line) } else { self.text_fields(line) }
-    }
-
-    fn text_fields(&self, line: &[u8]) -> Fields {
-        let mut fields = Vec::new();
-        let (mut field, mut raw) = (Vec::new(), Vec::new());
-        let mut bytes = line.iter().copied();
-        loop {
-            let byte = bytes.next();
-            match byte {
-                Some(b'\\') => {
-                    raw.push(b'\\');
-                    let Some(escaped) = bytes.next() else { continue };
-                    raw.push(escaped);
-                    field.push(match escaped {
-                        b'n' => b'\n',
-                        b'r' => b'\r',
-                        b't' => b'\t',
-                        b'b' => 8,
-                        b'f' => 12,
-                        b'v' => 11,
-                        other => other,
-                    });
-                }
-                Some(byte) if byte != self.delimiter => {
-                    raw.push(byte);
-                    field.push(byte);
-                }
-                _ => {
-                    let field = std::mem::take(&mut field);
-                    let null = std::mem::take(&mut raw) == self.null;
-                    fields.push((!null).then_some(field));
-                    if byte.is_none() {
-                        return fields;
-                    }
-                }
-            }
-        }
-    }
-
-    fn csv_fields(&self, line: &[u8]) -> Fields {
-        let mut fields = Vec::new();
-        let mut field = Vec::new();
-        let (mut inside, mut was_quoted) = (false, false);
-        let mut bytes = line.iter().copied().peekable();
-        loop {
-            let byte = bytes.next();
-            match byte {
-                Some(byte)
-                    if inside
-                        && byte == self.escape
-                        && bytes
-                            .peek()
-                            .is_some_and(|next| *next == self.quote || *next == self.escape) =>
-                {
-                    field.extend(bytes.next());
-                }
-                Some(byte) if byte == self.quote => {
-                    inside = !inside;
-                    was_quoted = true;
-                }
-                Some(byte) if inside || byte != self.delimiter => field.push(byte),
-                _ => {
-                    let field = std::mem::take(&mut field);
-                    let null = !std::mem::take(&mut was_quoted) && field == self.null;
-                    fields.push((!null).then_some(field));
-                    if byte.is_none() {
-                        return fields;
-                    }
-                }
-            }
-        }
     }
 }
 
 fn known(option: &str) -> &'static str {
     let options = ["delimiter", "null", "quote", "escape"];
     options.into_iter().find(|known| *known == option).unwrap_or("encoding")
-}
-
-fn binary() -> Failure {
-    Failure::unsupported("COPY in binary format is not supported")
-        .hint("use the text or csv format")
 }
 
 impl CopyIn {
@@ -411,30 +349,55 @@ impl CopyIn {
         simple: bool,
         out: &mut Vec<u8>,
     ) -> Self {
-        Style::respond(back::COPY_IN_RESPONSE, types.len(), out);
+        style.respond(back::COPY_IN_RESPONSE, types.len(), out);
         let header = style.header;
-        Self { style, insert, types, buffer: Vec::new(), header, ended: false, rows: 0, simple }
+        let (buffer, binary) = (Vec::new(), binary::Reader::default());
+        Self { style, insert, types, buffer, header, ended: false, binary, rows: 0, simple }
     }
 
-    /// Takes what came, and gives the lines that are whole. `last` says that nothing more comes.
+    /// How the values of its rows are written.
+    pub(crate) fn format(&self) -> Format {
+        self.style.format()
+    }
+
+    /// Takes what came, and gives the rows that are whole. `last` says that nothing more comes.
     ///
     /// # Errors
-    /// 22P04: a line has too many fields or too few, or is too long.
+    /// 22P04: a row has too many fields or too few, or is too long.
     pub(crate) fn take(&mut self, data: &[u8], last: bool) -> Result<Vec<Fields>, Failure> {
-        self.buffer.extend_from_slice(data);
+        let mut buffer = std::mem::take(&mut self.buffer);
+        buffer.extend_from_slice(data);
+        let mut rest = &buffer[..];
+        let rows = match self.style.kind {
+            Kind::Binary => {
+                let rows = self.binary.rows(&mut rest, self.types.len(), last)?;
+                self.rows += rows.len() as u64;
+                rows
+            }
+            Kind::Text | Kind::Csv => self.lines(&mut rest, last)?,
+        };
+        let used = buffer.len() - rest.len();
+        buffer.drain(..used);
+        if buffer.len() > ROW_MAX {
+            return Err(Failure::new(state::BAD_COPY, "a COPY row is too long"));
+        }
+        self.buffer = buffer;
+        Ok(rows)
+    }
+
+    /// Takes the lines that are whole off the front of some bytes.
+    fn lines(&mut self, rest: &mut &[u8], last: bool) -> Result<Vec<Fields>, Failure> {
         let mut rows = Vec::new();
-        let mut at = 0;
         loop {
-            let rest = self.buffer.get(at..).unwrap_or_default();
             let end = match self.style.line_end(rest) {
                 Some(end) => end,
                 None if last && !rest.is_empty() => rest.len(),
                 None => break,
             };
-            let line = rest.get(..end).unwrap_or_default();
+            let (line, behind) = rest.split_at_checked(end).unwrap_or((rest, b""));
+            *rest = behind;
             let line = line.strip_suffix(b"\n").unwrap_or(line);
             let line = line.strip_suffix(b"\r").unwrap_or(line);
-            at += end;
             self.ended |= line == b"\\.";
             if self.ended || std::mem::take(&mut self.header) {
                 continue;
@@ -451,10 +414,6 @@ impl CopyIn {
                 return Err(Failure::new(state::BAD_COPY, message));
             }
             rows.push(fields);
-        }
-        self.buffer.drain(..at);
-        if self.buffer.len() > LINE_MAX {
-            return Err(Failure::new(state::BAD_COPY, "a COPY line is too long"));
         }
         Ok(rows)
     }
@@ -509,10 +468,10 @@ mod tests {
         else {
             panic!();
         };
-        assert_eq!((query.as_str(), style.csv), ("select 1 as (x)", true));
+        assert_eq!((query.as_str(), style.kind), ("select 1 as (x)", Kind::Csv));
         for (text, sqlstate) in [
             ("COPY t FROM '/etc/passwd'", "0A000"),
-            ("COPY t FROM STDIN BINARY", "0A000"),
+            ("COPY t FROM STDIN (FORMAT binary, NULL '')", "42601"),
             ("COPY t", "42601"),
             ("COPY (select 1) FROM STDIN", "42601"),
         ] {

@@ -143,6 +143,44 @@ fn copy_in_and_out() {
 }
 
 #[test]
+fn copy_in_binary() {
+    let place = Place::new();
+    let mut client = place.client();
+    client.query("CREATE TABLE b (n INT, v VARCHAR(3), d DATE, x BYTEA)");
+    let header = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
+    let row = b"\0\x04\0\0\0\x04\0\0\0\x07\0\0\0\x01a\0\0\0\x04\0\0\x22\x79\xff\xff\xff\xff";
+    let end = b"\xff\xff";
+    let mut copy = |data: &[&[u8]]| {
+        client.say(front::QUERY, b"COPY b FROM STDIN (FORMAT binary)\0");
+        data.iter().for_each(|piece| _ = client.say(front::COPY_DATA, piece));
+        client.say(front::COPY_DONE, b"").answers()
+    };
+    assert_eq!(copy(&[header, row, row, end]), ["copy in", "COPY 2", "ready I"]);
+    let (first, second) = row.split_at(9);
+    assert_eq!(copy(&[header, first, second]), ["copy in", "COPY 1", "ready I"]);
+    assert_eq!(copy(&[b"1\tabc\n1\tabc\n1\tabc\n"]), ["copy in", "error 22P04", "ready I"]);
+    assert_eq!(copy(&[header, first]), ["copy in", "error 22P04", "ready I"]);
+    let long = b"\0\x04\0\0\0\x01\x07\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff";
+    assert_eq!(copy(&[header, row, long]), ["copy in", "error 22P03", "ready I"]);
+    let rows = client.query("SELECT * FROM b");
+    assert_eq!(
+        rows[1..5],
+        [
+            "row 7|a|2024-02-29|null",
+            "row 7|a|2024-02-29|null",
+            "row 7|a|2024-02-29|null",
+            "SELECT 3"
+        ]
+    );
+    let out = client.query("COPY (SELECT n FROM b LIMIT 1) TO STDOUT BINARY");
+    let data = format!("data {}\0\x01\0\0\0\x04\0\0\0\x07", String::from_utf8_lossy(header));
+    assert_eq!(out, ["copy out", &data, "data \u{fffd}\u{fffd}", "copied", "COPY 1", "ready I"]);
+    let out = client.query("COPY (SELECT n FROM b WHERE false) TO STDOUT (FORMAT binary)");
+    let data = format!("data {}\u{fffd}\u{fffd}", String::from_utf8_lossy(header));
+    assert_eq!(out, ["copy out", &data, "copied", "COPY 0", "ready I"]);
+}
+
+#[test]
 fn a_described_shape_that_changed_is_an_error() {
     let place = Place::new();
     let (mut client, mut other) = (table(&place), place.client());

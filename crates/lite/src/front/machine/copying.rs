@@ -9,6 +9,7 @@ use crate::front::attributes::Attributes;
 use crate::front::copy::{Copy, CopyIn, Fields, Style, quoted};
 use crate::front::decode;
 use crate::front::dialect::{Attribute, Catalog, Given, missing};
+use crate::front::encode::Format;
 use crate::front::failure::{Failure, state};
 use crate::front::shape::Formats;
 use crate::front::text::Source;
@@ -95,11 +96,11 @@ impl Machine {
     fn insert_rows(&mut self, data: &[u8], last: bool) -> Outcome {
         let Some(copy) = &mut self.copy else { return Ok(()) };
         let rows = copy.take(data, last)?;
-        let (insert, types) = (copy.insert.clone(), copy.types.clone());
+        let (insert, types, format) = (copy.insert.clone(), copy.types.clone(), copy.format());
         self.with(|machine, connection| {
             let text = crate::Text::new(&insert);
             for row in &rows {
-                insert_row(connection, text, &types, row).map_err(|error| match error {
+                insert_row(connection, text, &types, format, row).map_err(|error| match error {
                     Trouble::Value(failure) => failure.into(),
                     Trouble::Sqlite(error) => machine.stop(&error, b""),
                 })?;
@@ -119,6 +120,7 @@ fn insert_row(
     connection: &Connection,
     insert: crate::Text<'_>,
     types: &[Type],
+    format: Format,
     row: &Fields,
 ) -> Result<(), Trouble> {
     let mut run = connection.statement(insert).map_err(Trouble::Sqlite)?.start();
@@ -126,7 +128,11 @@ fn insert_row(
         let bound = match field {
             None => run.bind_copied(index + 1, Value::Null),
             Some(field) => {
-                let value = decode::text(field, *is).map_err(Trouble::Value)?;
+                let value = match format {
+                    Format::Text => decode::text(field, *is),
+                    Format::Binary => decode::binary(field, *is),
+                };
+                let value = value.map_err(Trouble::Value)?;
                 run.bind_copied(index + 1, value.value())
             }
         };

@@ -221,8 +221,8 @@ impl Machine {
         }
         let changes = if shape.columns.is_empty() { connection.changes() } else { *sent };
         match &plan.whose {
-            Whose::Copy(_) => {
-                write::bare(out, back::COPY_DONE);
+            Whose::Copy(style) => {
+                style.end(out, *sent);
                 write::command_complete(out, format!("COPY {sent}").as_bytes());
             }
             Whose::Portal(name) => {
