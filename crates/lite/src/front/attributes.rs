@@ -7,7 +7,7 @@ use crate::statement::Step;
 use crate::value::Value;
 
 /// The columns of a table, whether each is NOT NULL, its place in the key, its default, and whether it is computed.
-const COLUMNS: &str = "SELECT name, type, \"notnull\", pk, dflt_value IS NOT NULL, hidden FROM pragma_table_xinfo(?1, ?2) \
+const COLUMNS: &str = "SELECT name, type, \"notnull\", pk, dflt_value, hidden FROM pragma_table_xinfo(?1, ?2) \
                        WHERE hidden <> 1";
 
 /// What made a table or a view.
@@ -33,7 +33,7 @@ struct Row {
     declared: String,
     not_null: bool,
     key: i64,
-    has_default: bool,
+    default: Option<String>,
     hidden: i64,
 }
 
@@ -48,6 +48,10 @@ impl Attributes<'_> {
                 Value::Text(text) => String::from_utf8_lossy(text).into_owned(),
                 _ => String::new(),
             };
+            let default = match run.column(4) {
+                Value::Text(text) => Some(String::from_utf8_lossy(text).into_owned()),
+                _ => None,
+            };
             let number = |column| match run.column(column) {
                 Value::Integer(number) => number,
                 _ => 0,
@@ -57,7 +61,7 @@ impl Attributes<'_> {
                 declared: text(1),
                 not_null: number(2) != 0,
                 key: number(3),
-                has_default: number(4) != 0,
+                default,
                 hidden: number(5),
             });
         }
@@ -123,7 +127,7 @@ impl Catalog for Attributes<'_> {
                 limit,
                 not_null: row.not_null || is_row_number(&row),
                 key: u32::try_from(row.key).unwrap_or(0),
-                has_default: row.has_default,
+                default: row.default,
                 computed: row.hidden > 1,
                 given: mark.map_or(Given::Statement, |mark| mark.given),
                 name: row.name,

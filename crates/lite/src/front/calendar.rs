@@ -159,10 +159,11 @@ pub(crate) fn read_date(text: &[u8]) -> Option<i32> {
     i32::try_from(days).ok()
 }
 
-/// Reads a time of day.
+/// Reads a time of day; what it says of a time zone does not count.
 pub(crate) fn read_time(text: &[u8]) -> Option<i64> {
     let mut reader = Reader(text.trim_ascii());
     let micros = reader.time()?;
+    reader.zone()?;
     reader.end()?;
     Some(micros)
 }
@@ -243,6 +244,8 @@ mod tests {
         assert_eq!(read_time(b"01:02:03.5"), Some(3_723_500_000));
         assert_eq!(time_text(3_723_500_000).unwrap(), "01:02:03.5");
         assert_eq!(read_time(b"25:00"), None);
+        assert_eq!(read_time(b"01:02:03.5+05:30"), Some(3_723_500_000));
+        assert_eq!(read_time(b"01:02:03.5+"), None);
         assert_eq!(read_timestamp(b"2000-01-01T00:00:01Z", true), Some(SECOND));
         assert_eq!(read_timestamp(b"2000-01-01 02:00:00+02:00", true), Some(0));
         assert_eq!(read_timestamp(b"2000-01-01 02:00:00+02", false), Some(7200 * SECOND));

@@ -104,6 +104,8 @@ type Translated<T> = Result<T, Stop>;
 pub(crate) struct ResultColumn {
     pub(crate) name: String,
     pub(crate) is: Type,
+    /// How long its values may be.
+    pub(crate) limit: Option<u32>,
 }
 
 /// A statement in SQLite's words.
@@ -142,8 +144,10 @@ pub(crate) fn translate(
         Stop::Refused(_) if calls_sqlites(text) => Stop::Sqlite,
         stop => stop,
     })?;
-    let column =
-        |column: Output| ResultColumn { name: column.name, is: column.is.unwrap_or(Type::Text) };
+    let column = |column: Output| {
+        let Output { name, is, limit } = column;
+        ResultColumn { name, is: is.unwrap_or(Type::Text), limit }
+    };
     let columns = columns.into_iter().map(column).collect();
     Ok(Translation { sql, columns, parameters: translator.parameters })
 }

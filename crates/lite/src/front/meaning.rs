@@ -10,7 +10,7 @@ use hashlink::LruCache;
 
 use crate::connection::Connection;
 use crate::front::attributes::Attributes;
-use crate::front::dialect::{Stop, Translation, translate};
+use crate::front::dialect::{ResultColumn, Stop, Translation, translate};
 use crate::front::failure::Failure;
 use crate::front::schemas::{Schemas, Tables};
 use crate::front::types::Type;
@@ -25,7 +25,7 @@ const TEXT_MAX: usize = 16 * 1024;
 pub(crate) struct Meaning {
     /// What SQLite gets.
     pub(crate) sql: String,
-    pub(crate) columns: Vec<(String, Type)>,
+    pub(crate) columns: Vec<ResultColumn>,
     pub(crate) parameters: Vec<Option<Type>>,
     /// What the client sent, without what stands around it.
     text: String,
@@ -108,10 +108,12 @@ impl Meaning {
         let seen = Mutex::new(tables.seen().into_iter().collect());
         let version = tables.version();
         let Translation { mut sql, columns, parameters } = translate(text, tables, given)?;
-        let columns: Vec<_> = columns.into_iter().map(|column| (column.name, column.is)).collect();
         // The types are of the text: two statements that differ in them only are two to the cache.
         if !columns.is_empty() {
-            let letters = columns.iter().map(|(_, is)| char::from(is.letter()));
+            let letters = columns.iter().map(|column| {
+                let limit = column.limit.map(|limit| limit.to_string()).unwrap_or_default();
+                format!("{}{limit}", char::from(column.is.letter()))
+            });
             sql.push_str(&format!(" /*{}*/", letters.collect::<String>()));
         }
         let (text, given) = (text.to_owned(), given.to_vec());

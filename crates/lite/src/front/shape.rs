@@ -9,6 +9,7 @@ use refrain_wire::write;
 use crate::Value;
 use crate::connection::Connection;
 use crate::front::catalog;
+use crate::front::dialect::ResultColumn;
 use crate::front::encode::{self, Format, Unfit};
 use crate::front::failure::Failure;
 use crate::front::infer::{Inferred, Schema};
@@ -21,6 +22,8 @@ use crate::statement::{Run, Statement, Step};
 pub(crate) struct Column {
     pub(crate) name: String,
     pub(crate) is: Type,
+    /// How long its values may be, where it is `varchar(n)` or `char(n)`.
+    pub(crate) limit: Option<u32>,
 }
 
 /// What CommandComplete says.
@@ -106,6 +109,7 @@ macro_rules! described {
                             Some(declared) => Type::declared(declared),
                             None => inferred.result(column, count).unwrap_or(Type::Text),
                         },
+                        limit: None,
                     };
                     let columns = (0..count).map(column).collect();
                     Shape { columns, tag: Tag::read(client), stale: false }
@@ -117,7 +121,10 @@ macro_rules! described {
 
 /// The shape of a statement that was translated.
 fn meant(meaning: &Meaning, connection: &Connection, client: &[u8], count: usize) -> Shape {
-    let column = |(name, is): &(String, Type)| Column { name: name.clone(), is: *is };
+    let column = |column: &ResultColumn| {
+        let ResultColumn { name, is, limit } = column;
+        Column { name: name.clone(), is: *is, limit: *limit }
+    };
     let columns: Vec<Column> = meaning.columns.iter().map(column).collect();
     let stale = columns.len() != count || meaning.is_stale(connection);
     Shape { columns, tag: Tag::read(client), stale }
@@ -249,7 +256,9 @@ pub(crate) fn row_description(out: &mut Vec<u8>, columns: &[Column], formats: &F
             out.extend_from_slice(&[0; 6]); // no table, no column of it
             out.extend_from_slice(&column.is.oid().to_be_bytes());
             out.extend_from_slice(&column.is.size().to_be_bytes());
-            out.extend_from_slice(&(-1i32).to_be_bytes()); // no modifier
+            // As the server has it, a length counts its own four bytes.
+            let limit = column.limit.and_then(|limit| i32::try_from(limit).ok()?.checked_add(4));
+            out.extend_from_slice(&limit.unwrap_or(-1).to_be_bytes());
             out.extend_from_slice(&formats.of(index).code().to_be_bytes());
         }
     });

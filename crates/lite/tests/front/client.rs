@@ -244,13 +244,15 @@ fn short(tag: u8, body: &[u8]) -> Option<String> {
     })
 }
 
-/// Names and types.
+/// Names and types, with the lengths that these have.
 fn described(body: &[u8]) -> String {
     let mut rest = &body[2..];
     let mut all = Vec::new();
     while let Some((name, behind)) = refrain_wire::frame::split_string(rest) {
         let oid = u32::from_be_bytes(behind[6..10].try_into().unwrap());
-        all.push(format!("{}:{oid}", text(name)));
+        let modifier = i32::from_be_bytes(behind[12..16].try_into().unwrap());
+        let limit = if modifier < 0 { String::new() } else { format!("({})", modifier - 4) };
+        all.push(format!("{}:{oid}{limit}", text(name)));
         rest = &behind[18..];
     }
     all.join(" ")

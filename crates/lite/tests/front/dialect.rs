@@ -61,6 +61,8 @@ fn casts_are_what_they_say() {
         ("SELECT '10'::int > '9'::int", "?column?:16", "t"),
         ("SELECT 3.7::int, 3.5::float8::int", "int4:23 int4:23", "4|4"),
         ("SELECT CAST('7' AS bigint)", "int8:20", "7"),
+        ("SELECT 1e3, -12.5e-3", "?column?:1700 ?column?:1700", "1000|-0.0125"),
+        ("SELECT 1e+300::float8, 1e3::int", "float8:701 int4:23", "1e+300|1000"),
         ("SELECT 't'::bool, 1::bool, true::text", "bool:16 bool:16 text:25", "t|t|true"),
         (
             "SELECT '2024-02-29 23:30:00-05'::timestamptz",
@@ -68,7 +70,7 @@ fn casts_are_what_they_say() {
             "2024-03-01 04:30:00+00",
         ),
         ("SELECT '2024-02-29 12:00'::timestamp::date", "date:1082", "2024-02-29"),
-        ("SELECT 'abcdef'::varchar(3), 'a'::char(3)", "varchar:1043 bpchar:1042", "abc|a  "),
+        ("SELECT 'abcdef'::varchar(3), 'a'::char(3)", "varchar:1043(3) bpchar:1042(3)", "abc|a  "),
         ("SELECT '{\"b\":1,\"a\":2}'::jsonb", "jsonb:3802", "{\"a\": 2, \"b\": 1}"),
         ("SELECT '\\x00ff'::bytea", "bytea:17", "\\x00ff"),
         (
@@ -153,6 +155,73 @@ fn values_that_do_not_fit_are_not_stored() {
 }
 
 #[test]
+fn a_row_may_leave_to_its_default_what_another_gives() {
+    let place = Place::new();
+    let mut client = client(&place);
+    client.query("CREATE TABLE d (id SERIAL PRIMARY KEY, n INT DEFAULT 7, t TEXT DEFAULT 'it''s', b BOOL, g INT GENERATED ALWAYS AS (n + 1) STORED)");
+    for text in [
+        "INSERT INTO d (n, t) VALUES (1, DEFAULT), (DEFAULT, 'x')",
+        "INSERT INTO d VALUES (9, DEFAULT, DEFAULT, DEFAULT, DEFAULT), (DEFAULT, 5, 'y', true, DEFAULT)",
+        "INSERT INTO d (n) VALUES (DEFAULT), (DEFAULT)",
+    ] {
+        assert_eq!(answers(&mut client, text), ["INSERT 0 2"], "{text}");
+    }
+    assert_eq!(
+        answers(&mut client, "SELECT * FROM d ORDER BY id")[1..7],
+        [
+            "row 1|1|it's|null|2",
+            "row 2|7|x|null|8",
+            "row 9|7|it's|null|8",
+            "row 10|5|y|t|6",
+            "row 11|7|it's|null|8",
+            "row 12|7|it's|null|8"
+        ]
+    );
+    client.query("CREATE TABLE k (id INT PRIMARY KEY, n INT)");
+    let text = "INSERT INTO k VALUES (1, 1), (DEFAULT, 2)";
+    assert_eq!(answers(&mut client, text), ["error 23502"]);
+}
+
+#[test]
+fn unique_may_be_added_to_a_table_and_nothing_hangs_on_its_drop() {
+    let place = Place::new();
+    let mut client = client(&place);
+    client.query("CREATE TABLE t (a INT, b TEXT); INSERT INTO t VALUES (1, 'x')");
+    let text = "ALTER TABLE t ADD CONSTRAINT t_once UNIQUE (a, b)";
+    assert_eq!(answers(&mut client, text), ["ALTER TABLE"]);
+    assert_eq!(answers(&mut client, "INSERT INTO t VALUES (1, 'x')"), ["error 23505"]);
+    assert_eq!(answers(&mut client, text), ["error 42P07"]);
+    assert_eq!(answers(&mut client, "ALTER TABLE t ADD UNIQUE (c)"), ["error 42703"]);
+    client.query("INSERT INTO t VALUES (1, 'y')");
+    assert_eq!(answers(&mut client, "ALTER TABLE t ADD UNIQUE (a)"), ["error 23505"]);
+    client.query("CREATE VIEW v AS SELECT a FROM t");
+    assert_eq!(answers(&mut client, "DROP TABLE t CASCADE"), ["error 0A000"]);
+    client.query("DROP VIEW v");
+    assert_eq!(answers(&mut client, "DROP TABLE IF EXISTS t CASCADE"), ["DROP TABLE"]);
+}
+
+#[test]
+fn varchar_is_told_with_its_length_and_compared_as_text() {
+    let place = Place::new();
+    let mut client = client(&place);
+    client.query("CREATE TABLE t (v VARCHAR(9), c CHAR(2))");
+    let told = &answers(&mut client, "SELECT v, c, v || 'x' AS j FROM t")[0];
+    assert_eq!(told, "columns v:1043(9) c:1042(2) j:25");
+    client.parse("", "SELECT v FROM t WHERE v = $1 AND v IN ($2, $3)", &[]).describe("S");
+    assert_eq!(client.sync()[1], "parameters [25, 1043, 1043]");
+    client.parse("", "INSERT INTO t (v) VALUES ($1)", &[]).describe("S");
+    assert_eq!(client.sync()[1], "parameters [1043]");
+}
+
+#[test]
+fn texts_are_quoted_as_the_server_quotes_them() {
+    let place = Place::new();
+    let mut client = client(&place);
+    let text = "SELECT quote_literal('it''s'), quote_literal('a\\b'), quote_literal(NULL), quote_nullable(NULL)";
+    assert_eq!(answers(&mut client, text)[1], "row 'it''s'|E'a\\\\b'|null|NULL");
+}
+
+#[test]
 fn moments_are_compared_in_utc() {
     let place = Place::new();
     let mut client = client(&place);
@@ -209,7 +278,7 @@ fn a_view_keeps_its_types() {
     let mut client = client(&place);
     client.query("CREATE TABLE t (a INT, v VARCHAR(9)); CREATE VIEW w AS SELECT a, a > 1 AS big, count(*) OVER () AS n, v FROM t");
     client.query("INSERT INTO t VALUES (2, 'x')");
-    let expected = ["columns a:23 big:16 n:20 v:1043", "row 2|t|1|x", "SELECT 1"];
+    let expected = ["columns a:23 big:16 n:20 v:1043(9)", "row 2|t|1|x", "SELECT 1"];
     assert_eq!(answers(&mut client, "SELECT * FROM w"), expected);
     assert_eq!(answers(&mut client, "DROP TABLE t"), ["error 2BP01"]);
 }

@@ -1,14 +1,16 @@
 //! ALTER TABLE.
 
 use refrain_grammar::NodeEnum;
-use refrain_grammar::protobuf::{AlterTableStmt, AlterTableType, ObjectType, RenameStmt};
+use refrain_grammar::protobuf::{
+    AlterTableStmt, AlterTableType, ConstrType, Constraint, ObjectType, RangeVar, RenameStmt,
+};
 
 use crate::front::failure::Failure;
 
-use super::define::written;
-use super::scope::{Given, Scope, Source};
+use super::define::{plain_key, written};
+use super::scope::{Attribute, Given, Scope, Source};
 use super::value::name;
-use super::{Translated, Translator, hints};
+use super::{Translated, Translator, hints, strings};
 
 impl Translator<'_> {
     pub(super) fn alter_table(&mut self, alter: &AlterTableStmt) -> Translated<String> {
@@ -22,14 +24,22 @@ impl Translator<'_> {
         let Some(NodeEnum::AlterTableCmd(command)) = &command.node else {
             return Err(hints::unknown().into());
         };
-        if !matches!(command.subtype(), AlterTableType::AtAddColumn | AlterTableType::AtDropColumn)
-        {
+        let unique = match command.def.as_ref().and_then(|def| def.node.as_ref()) {
+            Some(NodeEnum::Constraint(it)) if it.contype() == ConstrType::ConstrUnique => Some(it),
+            _ => None,
+        };
+        let column =
+            matches!(command.subtype(), AlterTableType::AtAddColumn | AlterTableType::AtDropColumn);
+        if !column && unique.is_none() {
             return Err(hints::alter(command.subtype()).into());
         }
         let (table, attributes) = match self.table(relation) {
             Err(_) if alter.missing_ok => return Ok("SELECT 1 WHERE 0".to_owned()),
             found => found?,
         };
+        if let Some(constraint) = unique {
+            return self.add_unique(constraint, relation, &table, &attributes);
+        }
         let known =
             |wanted: &str| attributes.iter().any(|known| known.name.eq_ignore_ascii_case(wanted));
         if command.subtype() == AlterTableType::AtDropColumn {
@@ -65,6 +75,36 @@ impl Translator<'_> {
             return Err(hints::refuse("ADD COLUMN with a key").into());
         }
         Ok(format!("ALTER TABLE {table} ADD COLUMN {}", written(made)?))
+    }
+
+    /// UNIQUE of a table that is there: an index, which to SQLite is all that the constraint is.
+    fn add_unique(
+        &mut self,
+        constraint: &Constraint,
+        relation: &RangeVar,
+        table: &str,
+        attributes: &[Attribute],
+    ) -> Translated<String> {
+        plain_key(constraint)?;
+        let keys = strings(&constraint.keys);
+        for key in &keys {
+            if !attributes.iter().any(|known| known.name == *key) {
+                let message = format!("column \"{key}\" named in key does not exist");
+                return Err(Failure::new("42703", message).into());
+            }
+        }
+        let called = match constraint.conname.as_str() {
+            "" => self.free_name(&format!("{}_{}_key", relation.relname, keys.join("_"))),
+            given => given.to_owned(),
+        };
+        let schema = if table.starts_with("temp.") { "temp." } else { "" };
+        let table = table.strip_prefix("temp.").unwrap_or(table);
+        let keys: Vec<String> = keys.iter().map(|key| name(key)).collect();
+        Ok(format!(
+            "CREATE UNIQUE INDEX {schema}{} ON {table} ({})",
+            name(&called),
+            keys.join(", ")
+        ))
     }
 
     pub(super) fn rename(&mut self, rename: &RenameStmt) -> Translated<String> {

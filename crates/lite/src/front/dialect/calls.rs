@@ -48,6 +48,18 @@ const FUNCTIONS: &[Row] = &[
     ("lpad", &[Text, Int4, Text], Text, "refrain_pad($1, $2, $3, 0)"),
     ("rpad", &[Text, Int4], Text, "refrain_pad($1, $2, ' ', 1)"),
     ("rpad", &[Text, Int4, Text], Text, "refrain_pad($1, $2, $3, 1)"),
+    (
+        "quote_literal",
+        &[Text],
+        Text,
+        "CASE WHEN instr($1, '\\') THEN 'E' || replace(quote($1), '\\', '\\\\') WHEN $1 IS NOT NULL THEN quote($1) END",
+    ),
+    (
+        "quote_nullable",
+        &[Text],
+        Text,
+        "CASE WHEN instr($1, '\\') THEN 'E' || replace(quote($1), '\\', '\\\\') ELSE quote($1) END",
+    ),
     ("starts_with", &[Text, Text], Bool, "(substr($1, 1, length($2)) = $2)"),
     ("abs", &[Int4], Int4, "refrain_abs(23, $1)"),
     ("abs", &[Int2], Int2, "refrain_abs(21, $1)"),

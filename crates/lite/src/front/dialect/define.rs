@@ -122,7 +122,7 @@ impl Translator<'_> {
             limit,
             not_null: false,
             key: 0,
-            has_default: false,
+            default: None,
             computed: false,
             given,
         })
@@ -311,10 +311,7 @@ impl Translator<'_> {
                 format!("GENERATED ALWAYS AS ({}) STORED", value.sql)
             }
             ConstrType::ConstrUnique | ConstrType::ConstrPrimary => {
-                let plain = !it.nulls_not_distinct && it.including.is_empty() && !it.deferrable;
-                if !plain || it.without_overlaps || !it.indexname.is_empty() {
-                    return Err(hints::refuse("such a constraint").into());
-                }
+                plain_key(it)?;
                 let word = match it.contype() {
                     ConstrType::ConstrUnique => "UNIQUE",
                     _ => "PRIMARY KEY",
@@ -401,6 +398,15 @@ pub(super) fn written(column: Declared) -> Result<String, Failure> {
     }
     let sql = if whole { is.declaration(limit).replace("INTEGER", "INT") } else { sql };
     Ok(format!("{called} {sql} NOT NULL PRIMARY KEY{rest}"))
+}
+
+/// UNIQUE and PRIMARY KEY name columns, and say nothing else.
+pub(super) fn plain_key(it: &Constraint) -> Result<(), Failure> {
+    let plain = !it.nulls_not_distinct && it.including.is_empty() && !it.deferrable;
+    match plain && !it.without_overlaps && it.indexname.is_empty() {
+        true => Ok(()),
+        false => Err(hints::refuse("such a constraint")),
+    }
 }
 
 fn refuse_parts(create: &CreateStmt) -> Result<(), Failure> {

@@ -14,7 +14,7 @@ use crate::front::types::Type;
 use super::coerce::Wanted;
 use super::operators::no_operator;
 use super::scope::find;
-use super::value::{Expr, Kind, text_literal};
+use super::value::{Expr, Kind, digits, text_literal};
 use super::{Translated, Translator, hints, inner, string, strings};
 
 impl Translator<'_> {
@@ -325,10 +325,11 @@ impl Translator<'_> {
         for item in &list.items {
             all.push(self.expr(item)?);
         }
+        let integer = |expr: &Expr| expr.is().is_some_and(Type::is_integer);
         let whole = |expr: &Expr| expr.is().is_none_or(Type::is_integer);
         if all.iter().any(|expr| matches!(expr.kind, Kind::Number(_)))
             || all[0].is() == Some(Type::Bpchar)
-            || all.iter().any(whole) && !all.iter().all(whole)
+            || all.iter().any(integer) && !all.iter().all(whole)
         {
             return self.within_one_by_one(&all, not);
         }
@@ -453,14 +454,7 @@ fn constant(it: &AConst) -> Result<Expr, Failure> {
 }
 
 fn number_constant(written: &str) -> Result<Expr, Failure> {
-    let plain = written.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'-'));
-    if !plain {
-        return Err(hints::refuse("numeric with an exponent"));
-    }
-    let mut digits = written.trim_end_matches('.').to_owned();
-    if digits.starts_with('.') {
-        digits.insert(0, '0');
-    }
+    let digits = digits(written).ok_or_else(|| hints::refuse("numeric with an exponent"))?;
     Ok(Expr::of(text_literal(&digits), Kind::Number(digits)))
 }
 

@@ -65,7 +65,7 @@ impl Translator<'_> {
     }
 
     /// The first of `wanted`, `wanted1`, … that nothing in the file is called.
-    fn free_name(&self, wanted: &str) -> String {
+    pub(super) fn free_name(&self, wanted: &str) -> String {
         let mut called = wanted.to_owned();
         let mut number = 0;
         while self.catalog.is_taken(&called) {
@@ -156,7 +156,7 @@ impl Translator<'_> {
     }
 
     /// Nothing may be left that reads what is dropped, or refers to it.
-    fn alone(&self, dropped: &Node, word: &str) -> Translated<()> {
+    fn alone(&self, dropped: &Node, word: &str, cascade: bool) -> Translated<()> {
         let names = match &dropped.node {
             Some(NodeEnum::List(list)) => strings(&list.items),
             _ => Vec::new(),
@@ -165,6 +165,9 @@ impl Translator<'_> {
         let Some(other) = self.catalog.dependent(called).filter(|_| word != "INDEX") else {
             return Ok(());
         };
+        if cascade {
+            return Err(hints::refuse("CASCADE").into());
+        }
         let kind = word.to_ascii_lowercase();
         let message = format!("cannot drop {kind} {called} because other objects depend on it");
         Err(Failure::new("2BP01", message).hint(format!("drop {other} first")).into())
@@ -177,14 +180,11 @@ impl Translator<'_> {
             ObjectType::ObjectIndex => "INDEX",
             other => return Err(hints::object("DROP", other).into()),
         };
-        if drop.behavior() == DropBehavior::DropCascade {
-            return Err(hints::refuse("CASCADE").into());
-        }
         let [only] = &drop.objects[..] else { return Err(hints::refuse("DROP of several").into()) };
         if drop.concurrent {
             return Err(hints::refuse("CONCURRENTLY").into());
         }
-        self.alone(only, word)?;
+        self.alone(only, word, drop.behavior() == DropBehavior::DropCascade)?;
         let exists = if drop.missing_ok { "IF EXISTS " } else { "" };
         Ok(format!("DROP {word} {exists}{}", dropped(only)?))
     }

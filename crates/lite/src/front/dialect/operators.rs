@@ -59,6 +59,8 @@ impl Translator<'_> {
                 let is = of_numbers.or_else(|| common(left_is, right_is));
                 is.ok_or_else(|| no_operator(&left, operator, &right))?
             }
+            // Operators are those of text: varchar has none of its own.
+            (Some(Type::Varchar), None) | (None, Some(Type::Varchar)) => Type::Text,
             (Some(is), None) | (None, Some(is)) => is,
             (None, None) => Type::Text,
         };

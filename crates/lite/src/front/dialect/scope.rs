@@ -15,7 +15,8 @@ pub(crate) struct Attribute {
     pub(crate) not_null: bool,
     /// Its place in the primary key, from 1; 0 for none.
     pub(crate) key: u32,
-    pub(crate) has_default: bool,
+    /// Its default as SQLite keeps it.
+    pub(crate) default: Option<String>,
     /// Whether it is computed from others.
     pub(crate) computed: bool,
     pub(crate) given: Given,

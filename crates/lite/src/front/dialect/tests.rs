@@ -13,7 +13,7 @@ impl Catalog for Fixed {
             limit: None,
             not_null: key > 0,
             key,
-            has_default: false,
+            default: None,
             computed: false,
             given,
         };
@@ -25,8 +25,8 @@ impl Catalog for Fixed {
         }
     }
 
-    fn dependent(&self, _: &str) -> Option<String> {
-        None
+    fn dependent(&self, name: &str) -> Option<String> {
+        (name == "u").then(|| "v".to_owned())
     }
 
     fn is_taken(&self, name: &str) -> bool {

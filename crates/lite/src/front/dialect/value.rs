@@ -114,3 +114,57 @@ pub(super) fn real_literal(number: &str) -> String {
     let plain = number.contains(['.', 'e', 'E']);
     if plain { number.to_owned() } else { format!("{number}.0") }
 }
+
+/// The largest exponent that is written out: those of all doubles.
+const EXPONENT_MAX: usize = 400;
+
+/// A number with a fraction or an exponent as its digits, as `numeric_in` keeps it. `None` if its exponent is too large.
+pub(super) fn digits(written: &str) -> Option<String> {
+    let (number, exponent) = written.split_once(['e', 'E']).unwrap_or((written, "0"));
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let (sign, whole) = whole.strip_prefix('-').map_or(("", whole), |whole| ("-", whole));
+    let exponent: isize = exponent.parse().ok()?;
+    if exponent.unsigned_abs() > EXPONENT_MAX {
+        return None;
+    }
+    let zeros = "0".repeat(exponent.unsigned_abs());
+    let all = match exponent < 0 {
+        true => format!("{zeros}{whole}{fraction}"),
+        false => format!("{whole}{fraction:0<width$}", width = exponent.unsigned_abs()),
+    };
+    let scale = (fraction.len().cast_signed() - exponent).max(0).unsigned_abs();
+    let (whole, fraction) = all.split_at_checked(all.len().checked_sub(scale)?)?;
+    let whole = match whole.trim_start_matches('0') {
+        "" => "0",
+        whole => whole,
+    };
+    let point = if fraction.is_empty() { "" } else { "." };
+    Some(format!("{sign}{whole}{point}{fraction}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_their_digits() {
+        for (written, expected) in [
+            ("1.50", "1.50"),
+            (".5", "0.5"),
+            ("5.", "5"),
+            ("007.10", "7.10"),
+            ("-1.5", "-1.5"),
+            ("1e3", "1000"),
+            ("1.50e1", "15.0"),
+            ("1.5E+3", "1500"),
+            ("12.5e-3", "0.0125"),
+            ("100e-2", "1.00"),
+            ("0e5", "0"),
+        ] {
+            assert_eq!(digits(written).as_deref(), Some(expected), "{written}");
+        }
+        assert_eq!(digits("1e300").unwrap().len(), 301);
+        assert_eq!(digits("1e401"), None);
+        assert_eq!(digits("1e99999999999999999999"), None);
+    }
+}

@@ -174,15 +174,13 @@ impl Translator<'_> {
                 if default[index] {
                     continue;
                 }
-                if is_default(node) {
-                    self.scopes.pop();
-                    return Err(hints::refuse("DEFAULT in some rows").into());
-                }
-                let value = self.expr(node);
-                let value = value.and_then(|value| {
-                    let stored = self.stored(value, &columns[index], &into.table);
-                    stored.map_err(|failure| Stop::from(failure).at(self.text, location(node)))
-                });
+                let value = match is_default(node) {
+                    true => left_to_default(&columns[index], &into.table).map_err(Stop::from),
+                    false => self.expr(node).and_then(|value| {
+                        let stored = self.stored(value, &columns[index], &into.table);
+                        stored.map_err(|failure| Stop::from(failure).at(self.text, location(node)))
+                    }),
+                };
                 match value {
                     Ok(value) => row.push(value),
                     Err(stop) => {
@@ -196,13 +194,17 @@ impl Translator<'_> {
         self.scopes.pop();
         let mut kept = default.iter();
         columns.retain(|_| !kept.next().copied().unwrap_or(false));
-        if columns.is_empty() {
-            return match rows.len() {
-                1 => Ok("DEFAULT VALUES".to_owned()),
-                _ => Err(hints::refuse("DEFAULT in some rows").into()),
-            };
+        if !columns.is_empty() {
+            return Ok(written_rows(&rows));
         }
-        Ok(written_rows(&rows))
+        match into.attributes.iter().find(|column| !column.computed) {
+            Some(column) if rows.len() > 1 => {
+                columns.push(column.clone());
+                let value = left_to_default(column, &into.table)?;
+                Ok(written_rows(&vec![vec![value]; rows.len()]))
+            }
+            _ => Ok("DEFAULT VALUES".to_owned()),
+        }
     }
 
     fn insert_query(
@@ -403,6 +405,16 @@ impl Translator<'_> {
             limit: target.expr.limit,
         };
         Ok(targets.into_iter().map(output).collect())
+    }
+}
+
+/// What a row gives a column that it leaves to its default, where another row gives it a value.
+fn left_to_default(column: &Attribute, table: &str) -> Result<Expr, Failure> {
+    match (column.given, &column.default) {
+        (Given::Key, _) => Err(missing(table, &column.name)),
+        (_, Some(sql)) => Ok(Expr::typed(format!("({sql})"), column.is)),
+        // A key is given in the place of NULL.
+        (_, None) => Ok(Expr::typed("NULL", column.is)),
     }
 }
 

@@ -14,7 +14,7 @@ use super::{Machine, Outcome, Place, Stop};
 impl Command {
     /// The columns of what is answered; none if there are no rows.
     pub(super) fn columns(&self) -> Vec<Column> {
-        let column = |name: &str| Column { name: name.to_owned(), is: Type::Text };
+        let column = |name: &str| Column { name: name.to_owned(), is: Type::Text, limit: None };
         match self {
             Self::Show(Which::All) => ["name", "setting", "description"].map(column).into(),
             Self::Show(Which::Named(name)) => vec![column(Settings::title(name))],
