@@ -56,19 +56,21 @@ impl Driver {
 }
 
 /// The test of one library by a program that tests several.
-fn of(library: &str, program: Result<Command>) -> Result<Command> {
+pub(crate) fn of(library: &str, program: Result<Command>) -> Result<Command> {
     let mut command = program?;
     command.arg(library);
     Ok(command)
 }
 
-fn python(script: &str) -> Result<Command> {
+/// A program in Python, with its libraries.
+pub(crate) fn python(script: &str) -> Result<Command> {
     let mut command = Command::new(provision::python()?);
     command.arg(workspace::root().join("drivers/python").join(script));
     Ok(command)
 }
 
-fn node(script: &str) -> Result<Command> {
+/// A program for Node, with its packages.
+pub(crate) fn node(script: &str) -> Result<Command> {
     let packages = provision::node()?.join("node_modules");
     let mut command = Command::new("node");
     command.arg("--no-deprecation").arg(workspace::root().join("drivers/node").join(script));

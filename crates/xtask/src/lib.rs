@@ -14,6 +14,7 @@ pub mod proxy;
 pub mod docs;
 pub mod tidy;
 pub mod drivers;
+pub mod rounds;
 pub mod bench;
 pub mod soak;
 pub mod regress;

@@ -59,6 +59,7 @@ pub fn everything() -> Result<()> {
     timed("Node driver", node)?;
     timed("Go driver", go)?;
     timed("Go drivers for SQLite", go_with_sqlite)?;
+    timed("Rounds of Go's drivers", go_rounds)?;
     timed("Java driver", java)?;
     timed("Rust drivers", rust)?;
     Ok(())
@@ -146,6 +147,11 @@ pub fn go() -> Result<PathBuf> {
 /// The test of Go's drivers against SQLite, built.
 pub fn go_with_sqlite() -> Result<PathBuf> {
     go_program("go-sqlite", "./sqlite")
+}
+
+/// The rounds of Go's drivers, built.
+pub fn go_rounds() -> Result<PathBuf> {
+    go_program("go-rounds", "./round")
 }
 
 /// The test of Rust's drivers against SQLite, built.

@@ -14,6 +14,7 @@ use crate::fuzz;
 use crate::postgres::{Cluster, Version};
 use crate::provision;
 use crate::proxy::{self, Refrain};
+use crate::rounds;
 use crate::workspace::{self, QUICK, built};
 
 /// One part of the suite.
@@ -35,6 +36,7 @@ const PARTS: &[Part] = &[
     Part { name: "queries", run: queries, drives: false },
     Part { name: "fuzz", run: fuzz, drives: false },
     Part { name: "drivers-sqlite", run: with_sqlite, drives: true },
+    Part { name: "rounds", run: rounds::run, drives: true },
     Part { name: "drivers-15", run: || through_proxy(Version::V15), drives: true },
     Part { name: "drivers-18", run: || through_proxy(Version::V18), drives: true },
 ];

@@ -1,0 +1,132 @@
+//! Rounds: programs that do with a client library what its users do on the first day, and print what they are answered.
+//!
+//! Each is run against PostgreSQL and against SQLite in Refrain. What they print must be the same, types of the language
+//! included; PostgreSQL says what is right.
+
+use std::process::Command;
+use std::thread;
+
+use anyhow::{Context, Result};
+
+use crate::command::{self, Tally};
+use crate::drivers::{java, node, of, python};
+use crate::postgres::Cluster;
+use crate::provision::{self, Version};
+use crate::proxy::Refrain;
+use crate::workspace::built;
+
+/// A round: the library, and its program.
+type Round = (&'static str, fn() -> Result<Command>);
+
+const ROUNDS: &[Round] = &[
+    ("psycopg2", || python("round_psycopg2.py")),
+    ("psycopg", || python("round_psycopg.py")),
+    ("asyncpg", || python("round_asyncpg.py")),
+    ("pgx", || of("pgx", go())),
+    ("pgjdbc", || java("Round.java")),
+    ("node-postgres", || node("round_pg.js")),
+    ("gorm", || of("gorm", go())),
+    ("knex", || node("round_knex.js")),
+];
+
+fn go() -> Result<Command> {
+    Ok(Command::new(provision::go_rounds()?))
+}
+
+/// What stands in front of a part that could not be done.
+const FAILED: &str = "FAILED";
+
+/// Lines of a difference that are shown.
+const SHOWN_MAX: usize = 20;
+
+/// Makes every round twice, and compares part by part.
+pub fn run() -> Result<Tally> {
+    let cluster = Cluster::start(Version::V15, &[("timezone", "UTC")])?;
+    let config = "auth = \"trust\"\n[databases.\"*\"]\nurl = \"sqlite:rounds.db\"\n";
+    let proxy = Refrain::start_as(&built("refrain", "refrain")?, config)?;
+    let mut tally = Tally::default();
+    for (library, program) in ROUNDS {
+        println!("--- {library}");
+        let (expected, answered) = thread::scope(|scope| {
+            let direct = scope.spawn(|| made(*program, cluster.port()));
+            let answered = made(*program, proxy.port());
+            (direct.join(), answered)
+        });
+        let expected = expected.map_err(|_| anyhow::anyhow!("a round has panicked"))?;
+        let expected = expected.with_context(|| format!("{library} with PostgreSQL"))?;
+        tally += compared(&expected, &answered.with_context(|| format!("{library} with SQLite"))?);
+    }
+    Ok(tally)
+}
+
+/// What a program prints with the server at this port of 127.0.0.1.
+fn made(program: fn() -> Result<Command>, port: u16) -> Result<String> {
+    let mut command = program()?;
+    command.env("PGHOST", "127.0.0.1").env("PGPORT", port.to_string()).env("TZ", "UTC");
+    command.env("PGUSER", "postgres").env("PGDATABASE", "postgres").env("PGSSLMODE", "disable");
+    command::output(&mut command)
+}
+
+/// The parts of an output: each begins with a line that names it.
+fn parts(output: &str) -> Vec<(&str, Vec<&str>)> {
+    let mut parts: Vec<(&str, Vec<&str>)> = Vec::new();
+    for line in output.lines() {
+        match (line.strip_prefix("= "), parts.last_mut()) {
+            (Some(name), _) => parts.push((name, Vec::new())),
+            (None, Some((_, lines))) => lines.push(line),
+            (None, None) => {}
+        }
+    }
+    parts
+}
+
+fn compared(expected: &str, answered: &str) -> Tally {
+    let mut tally = Tally::default();
+    let answers = parts(answered);
+    for (index, (name, lines)) in parts(expected).into_iter().enumerate() {
+        let other = answers.get(index).filter(|(other, _)| *other == name);
+        let other = other.map(|(_, lines)| lines.as_slice()).unwrap_or_default();
+        let done = !lines.iter().any(|line| line.starts_with(FAILED));
+        if done && lines == other {
+            println!("ok      {name}");
+            tally.passed += 1;
+        } else {
+            println!("FAILED  {name}");
+            show(&lines, other);
+            tally.failed += 1;
+        }
+    }
+    if tally == Tally::default() {
+        tally.failed = 1;
+    }
+    tally
+}
+
+/// Prints what is otherwise, from the first line that is.
+fn show(expected: &[&str], answered: &[&str]) {
+    let same = expected.iter().zip(answered).take_while(|(a, b)| a == b).count();
+    for (mark, lines) in [("PostgreSQL", expected), ("SQLite", answered)] {
+        lines.iter().skip(same).take(SHOWN_MAX).for_each(|line| println!("{mark:>10}  {line}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outputs_are_compared_part_by_part() {
+        let expected = "= a\none\n= b\ntwo\n= c\n";
+        let count = |answered| {
+            let Tally { passed, failed } = compared(expected, answered);
+            (passed, failed)
+        };
+        assert_eq!(count(expected), (3, 0));
+        assert_eq!(count("= a\none\n= b\n2\n= c\n"), (2, 1));
+        assert_eq!(count("= a\none\n"), (1, 2));
+        assert_eq!(count(""), (0, 3));
+        let failed = "= a\nFAILED\n";
+        assert_eq!(compared(failed, failed), Tally { passed: 0, failed: 1 });
+        assert_eq!(compared("", ""), Tally { passed: 0, failed: 1 });
+    }
+}
