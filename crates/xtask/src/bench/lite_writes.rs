@@ -1,13 +1,14 @@
 //! What one client that writes gets done: with SQLite behind the protocol, beside the library without a server; and one of
-//! a pooled PostgreSQL whose server another core has, where answers come by the same way.
+//! a pooled PostgreSQL whose server another core has, and two that fetch it from each other's core.
 //!
 //! All take turns in every round, and ratios are those within a round.
 
 use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 use crate::command;
 use crate::postgres::{Cluster, Version};
@@ -16,9 +17,10 @@ use crate::workspace;
 use super::facts::without_pgbouncer;
 use super::launch::{self, Contender, Driver, Running, Shape};
 use super::lite_wire::{Folder, ask};
-use super::pgbench::{Load, Mode, Pgbench, Until, Workload};
+use super::pgbench::{DATABASE, Load, Mode, Pgbench, Until, Workload};
 use super::report::median;
 use super::rounds::SCALE;
+use super::session::Session;
 
 /// Times that everything is measured.
 const ROUNDS: usize = 7;
@@ -28,6 +30,11 @@ const SECONDS: u32 = 2;
 const SCRIPT: &str = "\\set v random(1, 1000000)\nINSERT INTO written (v) VALUES (:v);\n";
 /// What a client may get done of what the library does.
 const BAR: f64 = 0.8;
+
+/// How long the first client of a pool waits for an answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Clients that use a pool of one server.
+const POOLED: [u32; 2] = [1, 2];
 
 const DRIVERS: [Driver; 2] = [Driver::Uring, Driver::Epoll];
 const MODES: [Mode; 3] = [Mode::Simple, Mode::Extended, Mode::Prepared];
@@ -59,11 +66,15 @@ pub(super) fn run() -> Result<String> {
         proxies.push(proxy);
     }
     let shape = Shape { pool_size: 1, more: "", top: "" };
-    let pooled =
-        DRIVERS.map(|driver| Running::start(Contender::refrain(driver, 2), &cluster, &shape));
-    let pooled = pooled.into_iter().collect::<Result<Vec<_>>>()?;
-    let mut handed =
-        DRIVERS.map(|driver| Line { name: driver.name().to_owned(), rates: Vec::new() });
+    let mut pooled = Vec::new();
+    let mut handed = Vec::new();
+    for driver in DRIVERS {
+        let proxy = Running::start(Contender::refrain(driver, 2), &cluster, &shape)?;
+        for clients in POOLED {
+            handed.push(Line { name: format!("{}, {clients}", driver.name()), rates: Vec::new() });
+        }
+        pooled.push(proxy);
+    }
     // The first round warms up, and does not count.
     for round in 0..=ROUNDS {
         let until = Until::Seconds(SECONDS);
@@ -74,18 +85,27 @@ pub(super) fn run() -> Result<String> {
             }
         }
         println!("{rates:?}");
-        let load = Load { workload: Workload::Select, mode: Mode::Prepared, clients: 2 };
-        for (line, proxy) in handed.iter_mut().zip(&pooled) {
-            let tps = pgbench.run(proxy.port, &load, until)?.tps;
-            if round > 0 {
-                line.rates.push(tps);
+        let mut fetched = Vec::new();
+        for proxy in &pooled {
+            for clients in POOLED {
+                fetched.push(fetch(&pgbench, proxy.port, clients, until)?);
             }
         }
         if round > 0 {
+            handed.iter_mut().zip(fetched).for_each(|(line, rate)| line.rates.push(rate));
             lines.iter_mut().zip(rates).for_each(|(line, rate)| line.rates.push(rate));
         }
     }
     Ok(format!("{}\n{}", without_pgbouncer(&cluster), report(&lines, &handed)))
+}
+
+/// What clients of a pool of one server get done, of whom the first finds it on another core.
+fn fetch(pgbench: &Pgbench, port: u16, clients: u32, until: Until) -> Result<f64> {
+    // It stays, so that whoever comes next is put on the other core.
+    let mut first = Session::open(port, DATABASE, PATIENCE)?;
+    ensure!(first.query("SELECT 1")?.errors.is_empty(), "no server");
+    let load = Load { workload: Workload::Select, mode: Mode::Prepared, clients };
+    Ok(pgbench.run(port, &load, until)?.tps)
 }
 
 /// The library without a server, as a program.
@@ -126,9 +146,9 @@ fn report(lines: &[Line], handed: &[Line]) -> String {
         let (rate, ratio) = (median(rates.clone()).unwrap_or(0.0), median(ratios).unwrap_or(0.0));
         let _ = writeln!(text, "| {name} | {rate:.0} | {ratio:.2} |");
     }
-    text += "\nTwo clients on two cores and one server of PostgreSQL's for both (`pgbench -n -S -M prepared -c 2`, \
-             `pool_size = 1`, two workers): of each other transaction the server has to come from the other core.\n\n\
-             | | transactions a second |\n|---|--:|\n";
+    text += "\nPooled PostgreSQL, two workers and one server for all (`pgbench -n -S -M prepared`, `pool_size = 1`): one client \
+             that finds its server on another core, and two on two cores, of whom one has to fetch it for each other \
+             transaction.\n\n| driver, clients | transactions a second |\n|---|--:|\n";
     for Line { name, rates } in handed {
         let _ = writeln!(text, "| {name} | {:.0} |", median(rates.clone()).unwrap_or(0.0));
     }
@@ -145,9 +165,9 @@ mod tests {
             |name: &str, rates: &[f64]| Line { name: name.to_owned(), rates: rates.to_vec() };
         let lines =
             [line("the library", &[10.0, 20.0, 40.0]), line("uring, simple", &[9.0, 18.0, 20.0])];
-        let text = report(&lines, &[line("epoll", &[7.0])]);
+        let text = report(&lines, &[line("epoll, 1", &[7.0])]);
         assert!(text.contains("| the library | 20 | 1.00 |"), "{text}");
         assert!(text.contains("| uring, simple | 18 | 0.90 |"), "{text}");
-        assert!(text.contains("| epoll | 7 |"), "{text}");
+        assert!(text.contains("| epoll, 1 | 7 |"), "{text}");
     }
 }
