@@ -67,12 +67,12 @@ impl Columns {
 }
 
 /// Statements that return rows whose columns hang on the schema.
-const RETURNS: &[&str] = &["select", "table", "values", "with"];
+const RETURNS: &[&str] = &["call", "select", "table", "values", "with"];
 /// Those that do with RETURNING.
 const MAY_RETURN: &[&str] = &["delete", "insert", "merge", "update"];
 
-/// Whether what a text returns may change with the schema. What EXPLAIN and SHOW return is always the same; of FETCH, CALL
-/// and EXECUTE it is settled at their Parse, and never looked at again. In doubt it may.
+/// Whether what a text returns may change with the schema. What EXPLAIN and SHOW return is always the same; of FETCH and
+/// EXECUTE it is settled at their Parse, and never looked at again. In doubt it may.
 pub(crate) fn may_change(text: &[u8]) -> bool {
     let start = text.iter().position(|byte| !byte.is_ascii_whitespace() && *byte != b'(');
     let text = &text[start.unwrap_or(text.len())..];
