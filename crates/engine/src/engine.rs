@@ -10,9 +10,9 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::event::{Action, Event, Level, Note};
+use crate::event::{Action, Event, Level};
 use crate::fault::Cause;
-use crate::hub::{Entropy, Hub};
+use crate::hub::{self, Entropy, Hub};
 use crate::ids::{Conn, Core};
 use crate::ports::Ports;
 use crate::roles::{Role, Roles};
@@ -175,20 +175,7 @@ impl Step<'_> {
     /// Puts a line about a client into the log.
     pub(crate) fn note_client(&mut self, conn: Conn, level: Level, cause: Cause, detail: String) {
         let Some(client) = self.engine.roles.client(conn) else { return };
-        let peer = match &client.peer {
-            crate::ids::Peer::Tcp(address) => address.to_string(),
-            crate::ids::Peer::Unix { .. } => "unix".to_owned(),
-        };
-        let (serial, pool) = (client.serial, client.pool);
-        let pool = self.engine.hub.find_pool(pool).map(|pool| pool.shared.clone());
-        self.ports.act(Action::Note(Box::new(Note {
-            level,
-            cause: cause.key(),
-            client: Some(serial),
-            peer: Some(peer),
-            database: pool.as_ref().map(|pool| pool.database.clone()),
-            user: pool.as_ref().map(|pool| pool.user.clone()),
-            detail,
-        })));
+        let pool = self.engine.hub.peek_pool(client.pool);
+        hub::note_client(self.ports, level, cause, (client, pool), detail);
     }
 }

@@ -14,6 +14,9 @@ use refrain_wire::tag::back;
 use refrain_wire::write;
 
 use crate::client::Pins;
+use crate::event::Level;
+use crate::fault::Cause;
+use crate::hub;
 use crate::ledger::{Entry, Failed, Fate, Owed, Purpose, Refusal, Syncs};
 use crate::names::{ClientStatement, Name};
 use crate::reply::Halt;
@@ -104,7 +107,7 @@ impl Talk<'_> {
         let fields = &words.fields;
         match failed.entry.fate {
             Fate::Swallow(Purpose::PutRight) => {
-                self.tell_as_fatal(fields);
+                self.refuse_settings(fields);
                 return Err(Halt::Refused);
             }
             Fate::Swallow(Purpose::Probe) if self.looks_again(fields) => {}
@@ -325,7 +328,11 @@ impl Talk<'_> {
     }
 
     /// The settings that the client asked for at its login are refused: so is the login.
-    fn tell_as_fatal(&mut self, fields: &Fields<'_>) {
+    fn refuse_settings(&mut self, fields: &Fields<'_>) {
+        let why = String::from_utf8_lossy(fields.get(field::MESSAGE).unwrap_or_default());
+        let detail = format!("settings refused: {why}");
+        let of = (&*self.client, self.hub.peek_pool(self.client.pool));
+        hub::note_client(self.ports, Level::Warn, Cause::Login, of, detail);
         let out = self.ports.out(self.client.conn);
         write::message(out, back::ERROR_RESPONSE, |out| {
             for (code, value) in fields.iter() {

@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use refrain_sql::template::Span;
 
+use crate::client::Client;
 use crate::event::{Action, Level, Note};
-use crate::ids::{Core, EnvId, PoolId};
+use crate::fault::Cause;
+use crate::ids::{Core, EnvId, Peer, PoolId};
 use crate::pool::Pool;
 use crate::ports::Ports;
 use crate::profiles::Profiles;
@@ -168,6 +170,29 @@ impl std::fmt::Debug for Hub {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Hub").field("core", &self.core).finish_non_exhaustive()
     }
+}
+
+/// Puts a line about a client into the log.
+pub(crate) fn note_client(
+    ports: &mut Ports,
+    level: Level,
+    cause: Cause,
+    (client, pool): (&Client, Option<&Pool>),
+    detail: String,
+) {
+    let peer = match &client.peer {
+        Peer::Tcp(address) => address.to_string(),
+        Peer::Unix { .. } => "unix".to_owned(),
+    };
+    ports.act(Action::Note(Box::new(Note {
+        level,
+        cause: cause.key(),
+        client: Some(client.serial),
+        peer: Some(peer),
+        database: pool.map(|pool| pool.shared.database.clone()),
+        user: pool.map(|pool| pool.shared.user.clone()),
+        detail,
+    })));
 }
 
 /// Puts a line about a pool or the whole into the log.

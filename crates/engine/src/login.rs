@@ -313,7 +313,6 @@ impl Step<'_> {
         if let Some(c) = self.engine.roles.client(client) {
             c.link = None;
         }
-        self.note_client(client, Level::Warn, Cause::Login, "settings refused".to_owned());
         self.remove_client(client, false);
         if let Some(s) = self.engine.roles.server(server) {
             s.custody = crate::server::Custody::Resetting;

@@ -186,6 +186,7 @@ fn startup_parameters_that_are_refused() {
         let proxied = proxied.err().unwrap_or_else(|| panic!("{name} = {value} is let in"));
         assert_eq!(proxied.code(), direct.code(), "{name} = {value}");
     }
+    is_logged(&proxy, "settings refused: invalid value for parameter");
     // The pool is none the worse.
     assert_eq!(proxy.open("postgres").value("select 1"), "1");
 }
