@@ -388,8 +388,9 @@ fn rename(out: &mut Vec<u8>, value: &[u8], prefix: &[u8], name: &[u8]) {
         let end = after.iter().position(|b| !b.is_ascii_alphanumeric() && *b != b'.');
         rest = &after[end.unwrap_or(after.len())..];
     }
-    if let Some(at) = find(rest, b"prepared statement \"\"") {
-        let quote = at + b"prepared statement \"".len();
+    let nothing = b"prepared statement \"\" ";
+    if let Some(at) = find(rest, nothing) {
+        let quote = at + nothing.len() - b"\" ".len();
         out.extend_from_slice(&rest[..quote]);
         out.extend_from_slice(name);
         rest = &rest[quote..];
@@ -418,6 +419,8 @@ mod tests {
         let was = "bind message supplies 1 parameters, but prepared statement \"\" requires 2";
         let now = "bind message supplies 1 parameters, but prepared statement \"S_1\" requires 2";
         assert_eq!(renamed(was), now);
-        assert_eq!(renamed("division by zero"), "division by zero");
+        for other in ["division by zero", "prepared statement \"\"q\"\" does not exist"] {
+            assert_eq!(renamed(other), other);
+        }
     }
 }
