@@ -442,7 +442,8 @@ fn comes_late(frame: &Frame) -> bool {
 /// Which pass, by its index, lets this difference by.
 fn pass(direct: &Frame, proxied: &Frame, features: &Features) -> Option<usize> {
     let fails = |frame: &Frame, code: &[u8]| frame.tag == b'E' && frame.field(b'C') == code;
-    if (direct.tag == b't' || fails(direct, b"08P01")) && fails(proxied, b"25P02") {
+    let in_front = fails(proxied, b"25P02") && proxied.field(b'R') == b"exec_parse_message";
+    if (direct.tag == b't' || fails(direct, b"08P01")) && in_front {
         return Some(1);
     }
     let gone = ["3F000", "42704", "42703", "42883", "42P01"];

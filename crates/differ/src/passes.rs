@@ -10,8 +10,8 @@ pub const PASSES: [(&str, &str); 13] = [
     ),
     (
         "aborted-describe",
-        "in an aborted transaction Describe of a statement without rows succeeds, and a Bind says first that its \
-      parameters are wrong; a Parse or Describe put in front cannot",
+        "in an aborted transaction a Bind says first that its parameters are wrong, and Describe of a statement without \
+      rows succeeds; a Parse put in front cannot, nor is it known what Describe of an unnamed one, or of EXECUTE, would say",
     ),
     (
         "gone-describe",
