@@ -118,7 +118,7 @@ impl Database {
         let flags = access | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         ffi::configure();
         let (guard, meter) = (Guard::new(), Meter::new(self.options.busy_timeout));
-        let opened = rusqlite::Connection::open_with_flags(&self.path, flags)?;
+        let opened = rusqlite::Connection::open_with_flags_and_vfs(&self.path, flags, ffi::VFS)?;
         let mut handle = Handle::new(opened, meter.clone())?;
         self.configure(&handle)?;
         // Hooks last: each expires all statements, and there are none yet.

@@ -4,7 +4,7 @@
 //! statement that runs where many clients are served gets few steps: what needs more is stopped
 //! before anything was sent, and run again where it may take its time.
 
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
@@ -12,6 +12,10 @@ use crate::error::Interruption;
 
 /// Instructions between two looks.
 pub(crate) const PACE: i32 = 1000;
+/// Pages that a statement with few steps may read: half a millisecond, from the kernel's memory.
+const READS: u32 = 500;
+/// Reads between two looks at the clock.
+const READS_A_LOOK: u32 = 16;
 /// No limit.
 const NEVER: u64 = u64::MAX;
 
@@ -41,6 +45,8 @@ const NAPS: &[Duration] =
 pub(crate) struct Meter {
     /// Steps left.
     steps: AtomicI64,
+    /// Pages that may be read, where steps are limited.
+    reads: AtomicU32,
     /// Nanoseconds since [`START`].
     deadline: AtomicU64,
     /// Why the callback stopped a statement: see [`REASONS`].
@@ -66,6 +72,7 @@ impl Meter {
         let lock = u64::try_from(lock.as_nanos()).unwrap_or(NEVER);
         Arc::new(Meter {
             steps: AtomicI64::new(i64::MAX),
+            reads: AtomicU32::new(READS),
             deadline: AtomicU64::new(NEVER),
             reason: AtomicU8::new(0),
             lock: AtomicU64::new(lock),
@@ -110,6 +117,7 @@ impl Meter {
         let steps = limits.steps.map_or(i64::MAX, |steps| i64::from(steps) + i64::from(PACE));
         let deadline = limits.deadline.map_or(NEVER, nanoseconds);
         self.steps.store(steps, Ordering::Relaxed);
+        self.reads.store(READS, Ordering::Relaxed);
         self.deadline.store(deadline, Ordering::Relaxed);
         let lock = limits.lock.map(|lock| u64::try_from(lock.as_nanos()).unwrap_or(NEVER));
         self.lock.store(lock.unwrap_or(self.lock_default), Ordering::Relaxed);
@@ -127,6 +135,30 @@ impl Meter {
             _ if late => DEADLINE,
             true => STEPS,
             false => 0,
+        };
+        if reason != 0 {
+            self.reason.store(reason, Ordering::Relaxed);
+        }
+        reason != 0
+    }
+
+    /// Called before a statement that only reads reads a page: whether to stop.
+    pub(crate) fn stops_reading(&self) -> bool {
+        let left = self.reads.load(Ordering::Relaxed);
+        self.reads.store(left.wrapping_sub(1), Ordering::Relaxed);
+        let deadline = self.deadline.load(Ordering::Relaxed);
+        let looks = deadline != NEVER && left.is_multiple_of(READS_A_LOOK);
+        let reason = match () {
+            () if self.steps.load(Ordering::Relaxed) != i64::MAX => {
+                if left == 0 {
+                    STEPS
+                } else {
+                    0
+                }
+            }
+            () if self.cancelled.load(Ordering::Relaxed) => CANCEL,
+            () if looks && nanoseconds(Instant::now()) >= deadline => DEADLINE,
+            () => 0,
         };
         if reason != 0 {
             self.reason.store(reason, Ordering::Relaxed);

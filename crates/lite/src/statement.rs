@@ -15,7 +15,7 @@ use rusqlite::ffi as sqlite;
 use crate::cache::{Facts, Kept, Memo};
 use crate::core::{Core, Suspended};
 use crate::error::{Error, Interruption};
-use crate::ffi::{Live, Raw};
+use crate::ffi::{Asking, Live, Raw};
 use crate::text::first_word;
 use crate::value::{Type, Value};
 
@@ -231,7 +231,11 @@ impl<'c, 'b> Run<'c, 'b> {
             Stage::Stepping => {}
         }
         let Some((live, facts)) = &mut self.parts else { return Ok(Step::Done) };
-        let stepped = match live.step() {
+        // What writes is stopped between two steps only: it must be able to read what it undoes.
+        let asking = live.readonly().then(|| Asking::begin(&self.core.meter));
+        let stepped = live.step();
+        drop(asking);
+        let stepped = match stepped {
             Ok(true) => {
                 self.rows += 1;
                 return Ok(Step::Row);

@@ -6,6 +6,7 @@ use std::sync::{Arc, Once};
 
 use rusqlite::ffi as sqlite;
 
+use super::files;
 use super::live::Idle;
 use super::raw::{Raw, error_of};
 use crate::error::Error;
@@ -24,6 +25,7 @@ pub(crate) fn configure() {
         // SAFETY: the option takes one integer. Where somebody else in the process has SQLite at
         // work already this does nothing, and what is lost is speed only.
         unsafe { sqlite::sqlite3_config(sqlite::SQLITE_CONFIG_MEMSTATUS, 0) };
+        files::register();
     });
 }
 

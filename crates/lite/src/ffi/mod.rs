@@ -14,8 +14,10 @@
 
 mod raw;
 mod live;
+mod files;
 mod handle;
 
+pub(crate) use files::{Asking, VFS};
 pub(crate) use handle::{Compiled, Handle, configure};
 pub(crate) use live::{Idle, Live};
 pub(crate) use raw::Raw;
