@@ -3,7 +3,11 @@
 //! SQLite hears of a cancel between two steps of its machine. A single step may read a whole table to count it, or a value of
 //! hundreds of megabytes to find the column behind it; but each page of them is read by a call, and there it asks.
 //!
-//! SQLite's own VFS does all the work. The one that is registered here is a copy of it whose files have another `xRead`.
+//! And writing to the log, so that it gets no holes: a log that another program has made shorter would be filled with zeros up
+//! to the next commit, which then is in no valid log.
+//!
+//! SQLite's own VFS does all the work. The one that is registered here is a copy of it whose files have another `xRead`, and
+//! logs another `xWrite`.
 
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
@@ -46,6 +50,7 @@ impl Drop for Asking<'_> {
 struct Methods {
     ours: sqlite::sqlite3_io_methods,
     original: *const sqlite::sqlite3_io_methods,
+    is_log: bool,
 }
 
 // SAFETY: functions, and a pointer to a constant of SQLite's; nothing is written.
@@ -95,7 +100,8 @@ unsafe extern "C" fn open(
         let Some(open) = (**original).xOpen else { return sqlite::SQLITE_CANTOPEN };
         let code = open(*original, name, file, flags, opened);
         if !(*file).pMethods.is_null() {
-            (*file).pMethods = &raw const kind((*file).pMethods).ours;
+            let is_log = flags & sqlite::SQLITE_OPEN_WAL != 0;
+            (*file).pMethods = &raw const kind((*file).pMethods, is_log).ours;
         }
         code
     }
@@ -104,15 +110,19 @@ unsafe extern "C" fn open(
 /// # Safety
 ///
 /// Methods of SQLite's, which are constants.
-unsafe fn kind(original: *const sqlite::sqlite3_io_methods) -> &'static Methods {
+unsafe fn kind(original: *const sqlite::sqlite3_io_methods, is_log: bool) -> &'static Methods {
     let mut kinds = KINDS.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(known) = kinds.iter().find(|known| ptr::eq(known.original, original)) {
+    let mut known = kinds.iter().filter(|known| known.is_log == is_log);
+    if let Some(known) = known.find(|known| ptr::eq(known.original, original)) {
         return known;
     }
     // SAFETY: promised by the caller.
     let mut ours = unsafe { *original };
     ours.xRead = Some(read);
-    let methods = Box::leak(Box::new(Methods { ours, original }));
+    if is_log {
+        ours.xWrite = Some(write_log);
+    }
+    let methods = Box::leak(Box::new(Methods { ours, original, is_log }));
     kinds.push(methods);
     methods
 }
@@ -134,6 +144,29 @@ unsafe extern "C" fn read(
         match (*(*methods).original).xRead {
             Some(read) => read(file, into, length, offset),
             None => sqlite::SQLITE_IOERR_READ,
+        }
+    }
+}
+
+/// Writes to a log as SQLite does, unless that would leave a hole: a log is written from its beginning on.
+unsafe extern "C" fn write_log(
+    file: *mut sqlite::sqlite3_file,
+    from: *const c_void,
+    length: c_int,
+    offset: sqlite::sqlite3_int64,
+) -> c_int {
+    // SAFETY: as in `read`.
+    unsafe {
+        let original = &*(*(*file).pMethods.cast::<Methods>()).original;
+        let (Some(size_of), Some(write)) = (original.xFileSize, original.xWrite) else {
+            return sqlite::SQLITE_IOERR_WRITE;
+        };
+        let mut size = 0;
+        let code = size_of(file, &raw mut size);
+        match code {
+            sqlite::SQLITE_OK if offset > size => sqlite::SQLITE_IOERR_WRITE,
+            sqlite::SQLITE_OK => write(file, from, length, offset),
+            code => code,
         }
     }
 }

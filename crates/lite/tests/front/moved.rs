@@ -104,6 +104,21 @@ fn a_file_that_was_made_shorter_ends_its_own_statements_and_nothing_else() {
 }
 
 #[test]
+fn a_log_that_was_made_shorter_takes_no_commit() {
+    for length in [0, 40, 5000] {
+        let (place, mut client) = served();
+        for id in 2..20 {
+            client.query(&format!("INSERT INTO t VALUES ({id}, 'kept')"));
+        }
+        let log = fs::OpenOptions::new().write(true).open(beside(&place, "-wal")).unwrap();
+        log.set_len(length).unwrap();
+        assert_eq!(client.query("INSERT INTO t VALUES (100, 'lost')"), ["error 58030", "ready I"]);
+        let (_other, mut other) = served();
+        assert_eq!(other.query("SELECT word FROM t")[1], "row kept");
+    }
+}
+
+#[test]
 fn another_program_that_comes_and_goes_takes_nothing_away() {
     let place = Place::new();
     let mut client = place.client();
