@@ -280,7 +280,7 @@ impl Client {
         tally: &mut Tally,
     ) -> Result<Frame, Stop> {
         let rows_first = |it: &Expected| it.frame.tag == b'D';
-        if frame.tag == b'E' && rows_first(&expected[*at]) {
+        if frame.tag == b'E' && matches!(expected[*at].frame.tag, b'D' | b'C') {
             let rows = expected[*at..].iter().take_while(|it| rows_first(it)).count();
             let error = expected.get(*at + rows);
             if error.is_some_and(|it| late::may_be_late(&it.frame, it.answers)) {

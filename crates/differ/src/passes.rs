@@ -61,7 +61,7 @@ pub const PASSES: [(&str, &str); 13] = [
     ),
     (
         "beyond-limit",
-        "whether what is selected is computed for rows beyond a LIMIT is up to the plan, and one for all values may be \
-        another (docs/autoprepare.md)",
+        "whether what is selected is computed for rows beyond a LIMIT, or that another condition leaves out, is up to \
+        the plan, and one for all values may be another (docs/autoprepare.md)",
     ),
 ];
