@@ -455,7 +455,9 @@ fn pass(direct: &Frame, proxied: &Frame, features: &Features) -> Option<usize> {
         && (["08P01", "42P03"].iter().any(|code| fails(direct, code.as_bytes()))
             || direct.field(b'C').starts_with(b"22")
             || direct.field(b'R') == b"EvaluateParams");
-    if misread && gone {
+    // What the proxy puts in front has no position.
+    let lent = direct.tag == b'1' && proxied.field(b'P').is_empty();
+    if (misread || lent) && gone {
         return Some(3);
     }
     let divides = |frame: &Frame| frame.tag == b'E' && frame.field(b'C').starts_with(b"22");

@@ -21,7 +21,7 @@ pub const PASSES: [(&str, &str); 13] = [
     (
         "gone-bind",
         "a Bind or EXECUTE whose parameters or portal are wrong says so before it is seen that what the statement was analysed \
-      against is gone, a Parse put in front sees that first",
+      against is gone, and a Parse of EXECUTE does not look; a Parse put in front sees that first",
     ),
     (
         "plan-choice",
