@@ -49,6 +49,9 @@ const parts = {
     });
     await knex.schema.alterTable("kx_many", (of) => of.integer("added").defaultTo(7));
     await knex.schema.alterTable("kx_many", (of) => of.renameColumn("added", "renamed"));
+    say("hasTable", [await knex.schema.hasTable("kx_row"), await knex.schema.hasTable("kx_nosuch")]);
+    say("hasColumn", [await knex.schema.hasColumn("kx_many", "renamed"), await knex.schema.hasColumn("kx_many", "added")]);
+    say("columnInfo", await knex("kx_row").columnInfo());
   },
 
   async inserts() {
@@ -121,6 +124,27 @@ const parts = {
     await own.commit();
     sayRows("names", await knex("kx_big").select("name").orderBy("name"));
     say("truncated", (await knex("kx_owned").del()) + (await knex("kx_owned").count("*").first()).count);
+  },
+
+  async migrations() {
+    const migrations = [
+      { name: "1_made", up: (db) => db.schema.createTable("kx_migrated", (of) => of.increments()), down: (db) => db.schema.dropTable("kx_migrated") },
+      { name: "2_more", up: (db) => db.schema.alterTable("kx_migrated", (of) => of.string("name")), down: (db) => db.schema.alterTable("kx_migrated", (of) => of.dropColumn("name")) },
+    ];
+    const migrationSource = {
+      getMigrations: async () => migrations,
+      getMigrationName: (migration) => migration.name,
+      getMigration: async (migration) => migration,
+    };
+    const config = { migrationSource, tableName: "kx_migrations" };
+    await knex.schema.dropTableIfExists("kx_migrated");
+    await knex.schema.dropTableIfExists("kx_migrations");
+    await knex.schema.dropTableIfExists("kx_migrations_lock");
+    say("latest", await knex.migrate.latest(config));
+    sayRows("migrated", await knex("kx_migrated").insert({ name: "a" }).returning("*"));
+    say("again", await knex.migrate.latest(config));
+    say("version", await knex.migrate.currentVersion(config));
+    say("rollback", await knex.migrate.rollback(config));
   },
 };
 

@@ -51,6 +51,8 @@ mod threads;
 
 mod context;
 
+mod standard;
+
 mod functions;
 
 mod compute;

@@ -48,6 +48,17 @@ type gormTag struct {
 	Text string `gorm:"unique"`
 }
 
+// A gormWider is the table of owners after a change of the program.
+type gormWider struct {
+	gorm.Model
+	Name   string    `gorm:"size:100;not null;uniqueIndex:idx_gorm_owners_name"`
+	Height int       `gorm:"index"`
+	Born   time.Time `gorm:"type:date"`
+	Extra  string    `gorm:"type:jsonb;default:'{}'"`
+}
+
+func (gormWider) TableName() string { return "gorm_owners" }
+
 type gormTest struct{ db *gorm.DB }
 
 func code(err error) string {
@@ -81,6 +92,29 @@ func (t *gormTest) migrate() {
 		must(t.db.Exec("DROP TABLE IF EXISTS " + name).Error)
 	}
 	must(t.db.AutoMigrate(models...))
+	must(t.db.AutoMigrate(models...))
+	migrator := t.db.Migrator()
+	say("HasTable", []any{migrator.HasTable(&gormOwner{}), migrator.HasTable("nosuch"), migrator.HasTable("gorm_pet_tags")})
+	say("HasColumn", []any{migrator.HasColumn(&gormOwner{}, "Age"), migrator.HasColumn(&gormOwner{}, "nosuch")})
+	say("HasIndex", []any{migrator.HasIndex(&gormOwner{}, "idx_age_active"), migrator.HasIndex(&gormOwner{}, "nosuch")})
+	tables, err := migrator.GetTables()
+	must(err)
+	count := 0
+	for _, name := range tables {
+		if len(name) > 5 && name[:5] == "gorm_" {
+			count++
+		}
+	}
+	say("tables", count)
+	columns, err := migrator.ColumnTypes(&gormOwner{})
+	must(err)
+	for _, column := range columns {
+		nullable, _ := column.Nullable()
+		key, _ := column.PrimaryKey()
+		unique, _ := column.Unique()
+		length, _ := column.Length()
+		say("column", []any{column.Name(), column.DatabaseTypeName(), nullable, key, unique, length})
+	}
 }
 
 func owners() []gormOwner {
@@ -221,6 +255,21 @@ func (t *gormTest) transactions() {
 	say("codes", codes)
 }
 
+func (t *gormTest) widen() {
+	must(t.db.AutoMigrate(&gormWider{}))
+	ok(t.db.Create(&gormWider{Name: "eve", Height: 180, Born: time.Unix(0, 0).UTC(), Extra: "{}"}))
+	var eve gormWider
+	must(t.db.Where("height = ?", 180).First(&eve).Error)
+	say("eve", []any{eve.Name, eve.Height, eve.Born})
+	migrator := t.db.Migrator()
+	must(migrator.RenameColumn(&gormWider{}, "height", "tall"))
+	must(migrator.DropIndex(&gormWider{}, "idx_gorm_owners_height"))
+	must(migrator.DropColumn(&gormWider{}, "tall"))
+	say("dropped", migrator.HasColumn(&gormWider{}, "tall"))
+	must(migrator.DropTable("gorm_pet_tags"))
+	say("table", migrator.HasTable("gorm_pet_tags"))
+}
+
 // gormRound makes a round with statements prepared, and one in the simple protocol.
 func gormRound() {
 	for _, simple := range []bool{false, true} {
@@ -233,7 +282,7 @@ func gormRound() {
 			run  func()
 		}{
 			{"migrate", t.migrate}, {"create", t.create}, {"found", t.found}, {"changes", t.changes},
-			{"transactions", t.transactions},
+			{"transactions", t.transactions}, {"widen", t.widen},
 		} {
 			part(each.name, each.run)
 		}

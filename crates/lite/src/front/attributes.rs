@@ -95,7 +95,7 @@ impl Attributes<'_> {
 }
 
 /// The number in the parentheses of a declared type.
-fn limit(declared: &str) -> Option<u32> {
+pub(crate) fn limit(declared: &str) -> Option<u32> {
     let (_, rest) = declared.split_once('(')?;
     rest.split_once(')')?.0.trim().parse().ok()
 }

@@ -75,12 +75,16 @@ pub(crate) fn nothing(text: &str) -> Option<String> {
     empty.then(|| format!("SELECT {columns} WHERE 0"))
 }
 
+/// Before the names of stand-ins for tables of `information_schema`.
+const STANDARD: &str = "information_schema_";
+
 /// Marks of types behind the names of columns.
-const MARKS: [char; 3] = ['?', '#', '+'];
+const MARKS: [char; 4] = ['?', '#', '+', '%'];
 
 /// The columns of a stand-in, with their types.
 pub(crate) fn columns(table: &str) -> Vec<(String, Option<Type>)> {
-    let Some((_, columns, _)) = TABLES.iter().find(|(name, ..)| *name == table) else {
+    let is = |name: &str| name == table || name.strip_prefix(STANDARD) == Some(table);
+    let Some((_, columns, _)) = TABLES.iter().find(|(name, ..)| is(name)) else {
         return Vec::new();
     };
     let column = |written: &str| {
@@ -88,6 +92,7 @@ pub(crate) fn columns(table: &str) -> Vec<(String, Option<Type>)> {
             Some('?') => Type::Bool,
             Some('#') => Type::Oid,
             Some('+') => Type::Int8,
+            Some('%') => Type::Int4,
             _ => Type::Text,
         };
         (written.trim().trim_end_matches(MARKS).to_owned(), Some(is))
@@ -193,6 +198,16 @@ impl Writer<'_> {
         match kind {
             TokenKind::Word if word == "pg_catalog" && self.kind(1) == Some(TokenKind::Dot) => {
                 self.replace(2, "");
+            }
+            TokenKind::Word
+                if word == "information_schema" && self.kind(1) == Some(TokenKind::Dot) =>
+            {
+                let name = format!("{STANDARD}{}", self.bytes(2).to_ascii_lowercase());
+                if !TABLES.iter().any(|(table, ..)| *table == name) {
+                    return self.name(&word);
+                }
+                self.tables.push(name.clone());
+                self.replace(3, &name);
             }
             TokenKind::Word if word == "operator" && self.kind(1) == Some(TokenKind::Open) => {
                 // OPERATOR ( pg_catalog . ~ )

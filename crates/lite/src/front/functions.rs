@@ -8,11 +8,14 @@ use rusqlite::types::{Value as Any, ValueRef};
 
 use crate::connection::Connection;
 use crate::error::Error;
+use crate::front::attributes::limit;
 use crate::front::calendar;
 use crate::front::command::Assignment;
 use crate::front::context::Context;
 use crate::front::decode::uuid_text;
+use crate::front::dialect::{Given, KeyMark};
 use crate::front::failure::{Failure, TIMEOUT};
+use crate::front::standard;
 use crate::front::types::Type;
 
 type Answer = rusqlite::Result<Any>;
@@ -72,6 +75,28 @@ const FUNCTIONS: &[(&str, i32, Function)] = &[
     ("regexp", 2, regexp),
     ("refrain_settings", 0, |context, _| settings(context)),
     ("refrain_types", 0, |_, _| Ok(Any::Text(types()))),
+    ("refrain_key_type", 1, |_, call| {
+        let is = key_mark(call)?.map(|mark| i64::from(mark.is.oid()));
+        Ok(is.map_or(Any::Null, Any::Integer))
+    }),
+    ("refrain_key_given", 1, |_, call| match key_mark(call)?.map(|mark| mark.given) {
+        Some(Given::Next) => text("n"),
+        Some(Given::Always) => text("a"),
+        _ => Ok(Any::Null),
+    }),
+    ("refrain_limit", 1, |_, call| {
+        let limit = limit(&call.get::<Option<String>>(0)?.unwrap_or_default());
+        Ok(limit.map_or(Any::Null, |limit| Any::Integer(i64::from(limit))))
+    }),
+    ("refrain_default", 2, |_, call| {
+        let (sql, oid) = (call.get::<Option<String>>(0)?, call.get(1)?);
+        let is = Type::of_oid(oid).unwrap_or(Type::Text);
+        Ok(sql.map_or(Any::Null, |sql| Any::Text(standard::default_of(&sql, is))))
+    }),
+    ("refrain_constraints", 2, |_, call| {
+        let (sql, table) = (call.get::<Option<String>>(0)?, call.get::<String>(1)?);
+        Ok(Any::Text(standard::constraints(&sql.unwrap_or_default(), &table)))
+    }),
     ("refrain_declared", 1, |_, call| {
         let declared = call.get::<Option<String>>(0)?.unwrap_or_default();
         Ok(Any::Integer(i64::from(Type::declared(&declared).oid())))
@@ -92,6 +117,10 @@ pub(crate) fn define(connection: &Connection) -> Result<(), Error> {
         })?;
     }
     Ok(())
+}
+
+fn key_mark(call: &Call<'_>) -> rusqlite::Result<Option<KeyMark>> {
+    Ok(call.get::<Option<String>>(0)?.as_deref().and_then(KeyMark::read))
 }
 
 fn trouble(message: impl Into<String>) -> rusqlite::Error {
@@ -196,7 +225,14 @@ fn format_type(_: &Context, call: &Call<'_>) -> Answer {
         _ => return Ok(Any::Null),
     };
     let is = u32::try_from(oid).ok().and_then(Type::of_oid);
-    text(is.map_or("text", Type::name))
+    let name = is.map_or("text", Type::name);
+    match call.get_raw(1) {
+        // As the server has it, a length counts its own four bytes.
+        ValueRef::Integer(modifier) if modifier > 4 && is.is_some_and(Type::is_text) => {
+            text(&format!("{name}({})", modifier - 4))
+        }
+        _ => text(name),
+    }
 }
 
 /// What psql's patterns are made of: `^(name)$`, with `.*` in it.

@@ -104,6 +104,8 @@ pub(crate) struct Inferred {
     pub(crate) parameters: Vec<Option<Type>>,
     /// What stands in the list of SELECT, RETURNING or VALUES.
     items: Vec<Item>,
+    /// The columns of the only table that is named.
+    all: Vec<Option<Type>>,
 }
 
 impl Inferred {
@@ -125,8 +127,8 @@ impl Inferred {
             target: Vec::new(),
         };
         let items = reader.body();
-        let guesses = reader.parameters;
-        Self { parameters: guesses, items }
+        let all = reader.tables.only();
+        Self { parameters: reader.parameters, items, all }
     }
 
     /// The type of the result's column number `index` of `count`.
@@ -139,8 +141,12 @@ impl Inferred {
             // What stands on either side of one star is found from that side.
             1 => {
                 let star = self.items.iter().position(|item| *item == Item::Star)?;
+                let starred = (count + 1).checked_sub(self.items.len())?;
                 if index < star {
                     from_left
+                } else if index < star + starred {
+                    let known = starred == self.all.len();
+                    return self.all.get(index - star).copied().flatten().filter(|_| known);
                 } else {
                     from_right.filter(|right| *right > star).and_then(|right| self.items.get(right))
                 }

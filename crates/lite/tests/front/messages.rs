@@ -233,3 +233,54 @@ fn psql_sees_tables() {
     );
     assert_eq!(listed[1..], ["row public|t|r", "SELECT 1", "ready I"]);
 }
+
+#[test]
+fn what_tools_ask_of_the_standards_catalog() {
+    let place = Place::new();
+    let mut client = place.client();
+    client.query(
+        "CREATE TABLE o (id BIGSERIAL PRIMARY KEY, name VARCHAR(20) NOT NULL DEFAULT 'x', n SMALLINT CONSTRAINT once UNIQUE)",
+    );
+    client.query("CREATE INDEX o_name ON o (name)");
+    let found = client.query(
+        "SELECT count(*) FROM INFORMATION_SCHEMA.tables \
+         WHERE table_schema = CURRENT_SCHEMA() AND table_name = 'o' AND table_type = 'BASE TABLE'",
+    );
+    assert_eq!(found[1], "row 1");
+    let all = client.query(
+        "SELECT * FROM information_schema.columns WHERE table_name = 'o' AND column_name = 'name'",
+    );
+    assert!(
+        all[0].contains(" ordinal_position:23 ") && all[0].contains(" udt_name:25 "),
+        "{}",
+        all[0]
+    );
+    let columns = client.query(
+        "SELECT column_name, column_default, is_nullable, data_type, character_maximum_length, numeric_precision, udt_name \
+         FROM information_schema.columns WHERE table_name = 'o' ORDER BY ordinal_position",
+    );
+    assert_eq!(
+        columns[1..4],
+        [
+            "row id|nextval('o_id_seq'::regclass)|NO|bigint|null|64|int8",
+            "row name|'x'::character varying|NO|character varying|20|null|varchar",
+            "row n|null|YES|smallint|null|16|int2"
+        ]
+    );
+    let keys = client.query(
+        "SELECT constraint_name, constraint_type, ccu.column_name FROM information_schema.table_constraints tc \
+         JOIN information_schema.constraint_column_usage ccu USING (constraint_schema, table_name, constraint_name) ORDER BY 1",
+    );
+    assert_eq!(keys[1..3], ["row o_pkey|PRIMARY KEY|id", "row once|UNIQUE|n"]);
+    let indexes = client.query(
+        "SELECT count(*) FROM pg_indexes \
+         WHERE tablename = 'o' AND indexname = 'o_name' AND schemaname = CURRENT_SCHEMA()",
+    );
+    assert_eq!(indexes[1], "row 1");
+    let types = client.query(
+        "SELECT a.attname, format_type(a.atttypid, a.atttypmod) FROM pg_attribute a JOIN pg_class b ON a.attrelid = b.oid \
+         AND relnamespace = (SELECT oid FROM pg_catalog.pg_namespace WHERE nspname = CURRENT_SCHEMA()) WHERE b.relname = 'o' AND a.attnum < 3",
+    );
+    assert_eq!(types[1..3], ["row id|bigint", "row name|character varying(20)"]);
+    assert_eq!(client.query("SELECT * FROM information_schema.routines")[0], "error 42P01");
+}

@@ -3,7 +3,7 @@
 //! Numbers of tables are their row in SQLite's schema, above what PostgreSQL gives its own objects.
 
 /// A table: name, columns, query. A query may use those before it. Behind a column's name stands its type: `?` for
-/// bool, `#` for oid, `+` for int8, nothing for text.
+/// bool, `#` for oid, `+` for int8, `%` for int4, nothing for text.
 type Table = (&'static str, &'static str, &'static str);
 
 pub(super) const TABLES: &[Table] = &[
@@ -15,9 +15,11 @@ pub(super) const TABLES: &[Table] = &[
     ),
     (
         "refrain_column",
-        "attrelid, attname, attnum, atttypid, declared, attnotnull, adbin, primary_key, hidden",
-        "SELECT o.oid, c.name, CAST(c.cid + 1 AS INTEGER), CAST(refrain_declared(c.type) AS INTEGER), c.type, \
-         c.\"notnull\" OR c.pk > 0, c.dflt_value, c.pk, c.hidden \
+        "attrelid, attname, attnum, atttypid, declared, attnotnull, adbin, primary_key, hidden, given",
+        "SELECT o.oid, c.name, CAST(c.cid + 1 AS INTEGER), \
+         CAST(coalesce(iif(c.pk AND upper(c.type) = 'INTEGER', refrain_key_type(o.sql), NULL), refrain_declared(c.type)) AS INTEGER), \
+         c.type, c.\"notnull\" OR c.pk > 0, c.dflt_value, c.pk, c.hidden, \
+         iif(c.pk AND upper(c.type) = 'INTEGER', refrain_key_given(o.sql), NULL) \
          FROM refrain_object o, pragma_table_xinfo(o.name) c WHERE o.type IN ('table', 'view') AND c.hidden <> 1",
     ),
     (
@@ -28,6 +30,12 @@ pub(super) const TABLES: &[Table] = &[
          (SELECT group_concat(coalesce(i.name, 'expression'), ', ') FROM pragma_index_info(o.name) i) || ')' \
          FROM refrain_object t, pragma_index_list(t.name) l, refrain_object o \
          WHERE t.type = 'table' AND o.type = 'index' AND o.name = l.name",
+    ),
+    (
+        "refrain_constraint",
+        "table_name, name, kind, columns",
+        "SELECT o.name, value ->> 0, value ->> 1, value -> 2 \
+         FROM refrain_object o, json_each(refrain_constraints(o.sql, o.name)) WHERE o.type = 'table'",
     ),
     ("refrain_view", "oid, definition", "SELECT oid, sql FROM refrain_object WHERE type = 'view'"),
     (
@@ -51,7 +59,7 @@ pub(super) const TABLES: &[Table] = &[
         "attrelid#, attname, atttypid#, attstattarget+, attlen+, attnum+, attndims+, atttypmod+, attbyval?, attstorage, \
          attalign, attcompression, attnotnull?, atthasdef?, atthasmissing?, attidentity, attgenerated, attisdropped?, \
          attislocal?, attinhcount+, attcollation#, attacl, attoptions, attfdwoptions",
-        "SELECT attrelid, attname, atttypid, -1, -1, attnum, 0, -1, 0, 'p', 'i', '', attnotnull, adbin IS NOT NULL, 0, \
+        "SELECT attrelid, attname, atttypid, -1, -1, attnum, 0, coalesce(refrain_limit(declared) + 4, -1), 0, 'p', 'i', '', attnotnull, adbin IS NOT NULL, 0, \
          '', CASE WHEN hidden > 1 THEN 's' ELSE '' END, 0, 1, 0, 0, NULL, NULL, NULL FROM refrain_column",
     ),
     (
@@ -103,6 +111,55 @@ pub(super) const TABLES: &[Table] = &[
         "pg_tables",
         "schemaname, tablename, tableowner, tablespace, hasindexes?, hasrules?, hastriggers?, rowsecurity?",
         "SELECT 'public', name, current_user(), NULL, 0, 0, 0, 0 FROM refrain_object WHERE type = 'table'",
+    ),
+    (
+        "pg_indexes",
+        "schemaname, tablename, indexname, tablespace, indexdef",
+        "SELECT 'public', t.name, o.name, NULL, i.definition FROM refrain_index i, refrain_object o, refrain_object t \
+         WHERE o.oid = i.oid AND t.oid = i.table_oid",
+    ),
+    (
+        "information_schema_tables",
+        "table_catalog, table_schema, table_name, table_type, self_referencing_column_name, reference_generation, \
+         user_defined_type_catalog, user_defined_type_schema, user_defined_type_name, is_insertable_into, is_typed, \
+         commit_action",
+        "SELECT current_database(), 'public', name, iif(type = 'table', 'BASE TABLE', 'VIEW'), NULL, NULL, NULL, NULL, NULL, \
+         iif(type = 'table', 'YES', 'NO'), 'NO', NULL FROM refrain_object WHERE type IN ('table', 'view')",
+    ),
+    (
+        "information_schema_columns",
+        "table_catalog, table_schema, table_name, column_name, ordinal_position%, column_default, is_nullable, data_type, \
+         character_maximum_length%, character_octet_length%, numeric_precision%, numeric_precision_radix%, numeric_scale%, \
+         datetime_precision%, interval_type, interval_precision%, character_set_catalog, character_set_schema, \
+         character_set_name, collation_catalog, collation_schema, collation_name, domain_catalog, domain_schema, domain_name, \
+         udt_catalog, udt_schema, udt_name, scope_catalog, scope_schema, scope_name, maximum_cardinality%, dtd_identifier, \
+         is_self_referencing, is_identity, identity_generation, identity_start, identity_increment, identity_maximum, \
+         identity_minimum, identity_cycle, is_generated, generation_expression, is_updatable",
+        "SELECT current_database(), 'public', o.name, c.attname, c.attnum, \
+         iif(c.given = 'n', 'nextval(''' || o.name || '_' || c.attname || '_seq''::regclass)', refrain_default(c.adbin, c.atttypid)), \
+         iif(c.attnotnull, 'NO', 'YES'), format_type(c.atttypid, -1), refrain_limit(c.declared), \
+         CASE WHEN c.atttypid IN (25, 1042, 1043) THEN coalesce(refrain_limit(c.declared) * 4, 1073741824) END, \
+         CASE c.atttypid WHEN 21 THEN 16 WHEN 23 THEN 32 WHEN 20 THEN 64 WHEN 700 THEN 24 WHEN 701 THEN 53 END, \
+         iif(c.atttypid IN (20, 21, 23, 700, 701), 2, NULL), iif(c.atttypid IN (20, 21, 23), 0, NULL), \
+         CASE WHEN c.atttypid IN (1083, 1114, 1184) THEN 6 WHEN c.atttypid = 1082 THEN 0 END, \
+         NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, current_database(), 'pg_catalog', \
+         (SELECT value ->> 2 FROM json_each(refrain_types()) WHERE value ->> 0 = c.atttypid), \
+         NULL, NULL, NULL, NULL, c.attnum || '', 'NO', iif(c.given = 'a', 'YES', 'NO'), iif(c.given = 'a', 'ALWAYS', NULL), \
+         NULL, NULL, NULL, NULL, 'NO', iif(c.hidden > 1, 'ALWAYS', 'NEVER'), NULL, iif(o.type = 'table', 'YES', 'NO') \
+         FROM refrain_column c, refrain_object o WHERE o.oid = c.attrelid",
+    ),
+    (
+        "information_schema_table_constraints",
+        "constraint_catalog, constraint_schema, constraint_name, table_catalog, table_schema, table_name, constraint_type, \
+         is_deferrable, initially_deferred, enforced, nulls_distinct",
+        "SELECT current_database(), 'public', name, current_database(), 'public', table_name, kind, 'NO', 'NO', 'YES', \
+         iif(kind = 'UNIQUE', 'YES', NULL) FROM refrain_constraint",
+    ),
+    (
+        "information_schema_constraint_column_usage",
+        "table_catalog, table_schema, table_name, column_name, constraint_catalog, constraint_schema, constraint_name",
+        "SELECT current_database(), 'public', k.table_name, c.value, current_database(), 'public', k.name \
+         FROM refrain_constraint k, json_each(k.columns) c WHERE k.kind IN ('PRIMARY KEY', 'UNIQUE')",
     ),
     (
         "pg_views",

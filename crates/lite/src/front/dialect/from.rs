@@ -19,7 +19,7 @@ use super::{Stop, Translated, Translator, hints, inner, strings};
 /// Schemas whose tables are the file's.
 const PUBLIC: &[&str] = &["", "public", "main"];
 /// What drivers say when they ask for the number of a type, without naming the catalog's schema.
-const DRIVERS_ASK: &[&str] = &["to_regtype", "'hstore'"];
+const DRIVERS_ASK: &[&str] = &["to_regtype", "'hstore'", "CURRENT_SCHEMA()"];
 /// Schemas whose tables are the session's.
 const TEMPORARY: &[&str] = &["temp", "pg_temp"];
 
@@ -99,7 +99,8 @@ impl Translator<'_> {
         }
         let catalog = ["pg_catalog", "information_schema"].contains(&table.schemaname.as_str());
         let asked = DRIVERS_ASK.iter().any(|word| self.text.contains(word));
-        let is_types = ["pg_type", "pg_namespace"].contains(&table.relname.as_str());
+        let is_types = ["pg_type", "pg_namespace", "pg_attribute", "pg_class", "pg_indexes"]
+            .contains(&table.relname.as_str());
         if catalog || table.relname == "pg_settings" || is_types && asked {
             return Err(Stop::Catalog);
         }

@@ -79,6 +79,14 @@ impl<'a> Tables<'a> {
         self.with(table, |columns| columns.iter().map(|(_, is)| *is).collect())
     }
 
+    /// The types of the columns of the table, if only one is named.
+    pub(super) fn only(&self) -> Vec<Option<Type>> {
+        match &self.named[..] {
+            [only] => self.columns(&only.table),
+            _ => Vec::new(),
+        }
+    }
+
     fn of(&self, table: &str, column: &str) -> Option<Option<Type>> {
         let is_it = |(name, _): &&(String, Option<Type>)| name.eq_ignore_ascii_case(column);
         let found = self.with(table, |columns| columns.iter().find(is_it).map(|(_, is)| *is));

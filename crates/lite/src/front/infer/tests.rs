@@ -96,7 +96,7 @@ fn expressions_have_types() {
 fn a_star_is_passed_from_both_sides() {
     let read = Inferred::read(b"select count(*), t.*, 1.5 from t", &Tables);
     assert_eq!(read.result(0, 5), INT);
-    assert_eq!(read.result(1, 5), None);
+    assert_eq!(read.result(1, 5), INT);
     assert_eq!(read.result(4, 5), FLOAT);
 }
 
