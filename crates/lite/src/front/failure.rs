@@ -63,6 +63,14 @@ const SQLITE_HINTS: &[(&str, &str)] = &[
     ),
     ("non-deterministic", "a partial index cannot have LIKE: compare with = < > or IN"),
     ("after drop column", "DROP INDEX first"),
+    (
+        "Cannot add a column with non-constant default",
+        "make a table as it is to be, INSERT … SELECT, drop the old one and rename",
+    ),
+    (
+        "Cannot add a NOT NULL column with default value NULL",
+        "give it a default, or make a table as it is to be, INSERT … SELECT, drop the old one and rename",
+    ),
     ("no other columns exist", "DROP TABLE, or add another column first"),
     ("pg_catalog", "of PostgreSQL's catalog only what psql and drivers ask is here"),
     ("error in view", "DROP VIEW first, and make it anew behind"),

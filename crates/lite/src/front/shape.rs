@@ -126,7 +126,8 @@ fn meant(meaning: &Meaning, connection: &Connection, client: &[u8], count: usize
         Column { name: name.clone(), is: *is, limit: *limit }
     };
     let columns: Vec<Column> = meaning.columns.iter().map(column).collect();
-    let stale = columns.len() != count || meaning.is_stale(connection);
+    // Some statements without a result have a column to SQLite, as it looks at rows to make sure (ADD COLUMN).
+    let stale = !columns.is_empty() && columns.len() != count || meaning.is_stale(connection);
     Shape { columns, tag: Tag::read(client), stale }
 }
 

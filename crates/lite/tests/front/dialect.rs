@@ -322,3 +322,16 @@ fn a_translation_ends_with_its_schema() {
     client.query("ROLLBACK");
     assert_eq!(answers(&mut client, "SELECT * FROM t"), expected);
 }
+
+#[test]
+fn a_column_that_sqlite_cannot_add_is_refused_and_not_tried_for_ever() {
+    let place = Place::new();
+    let mut client = client(&place);
+    client.query("CREATE TABLE t (a INT); INSERT INTO t VALUES (1)");
+    let add = "ALTER TABLE t ADD COLUMN b INT DEFAULT random()::int";
+    assert_eq!(answers(&mut client, add), ["error 42000"]);
+    client.query("BEGIN");
+    assert_eq!(answers(&mut client, add), ["error 42000"]);
+    client.query("ROLLBACK; DELETE FROM t");
+    assert_eq!(answers(&mut client, add), ["ALTER TABLE"]);
+}

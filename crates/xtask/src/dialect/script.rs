@@ -1,9 +1,25 @@
 //! A regression script as `psql` splits it: statements, and what only `psql` understands left out.
 
-/// The statements of a script.
-pub(super) fn statements(script: &str) -> Vec<String> {
-    let mut splitter =
-        Splitter { rest: script, statement: String::new(), depth: 0, all: Vec::new() };
+use std::fs;
+use std::path::Path;
+
+/// A statement, and the rows of a COPY.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Statement {
+    pub(super) text: String,
+    pub(super) rows: Option<Vec<u8>>,
+}
+
+/// The statements of a script. Files that it copies from are those of `folder`.
+pub(super) fn statements(script: &str, folder: &Path) -> Vec<Statement> {
+    let mut splitter = Splitter {
+        rest: script,
+        folder,
+        file: String::new(),
+        statement: String::new(),
+        depth: 0,
+        all: Vec::new(),
+    };
     while let Some(letter) = splitter.rest.chars().next() {
         splitter.take(letter);
     }
@@ -13,9 +29,12 @@ pub(super) fn statements(script: &str) -> Vec<String> {
 
 struct Splitter<'a> {
     rest: &'a str,
+    folder: &'a Path,
+    /// What the variable `filename` says.
+    file: String,
     statement: String,
     depth: usize,
-    all: Vec<String>,
+    all: Vec<Statement>,
 }
 
 impl Splitter<'_> {
@@ -56,27 +75,48 @@ impl Splitter<'_> {
     /// A command of `psql`'s: with it goes the statement that it ends, as its output is the command's.
     fn backslash(&mut self) {
         let end = self.rest.find('\n').unwrap_or(self.rest.len());
+        let file = self.rest[..end].strip_prefix("\\set filename :abs_srcdir '/");
+        if let Some(file) = file.and_then(|file| file.trim_end().strip_suffix('\'')) {
+            self.file = file.to_owned();
+        }
         self.rest = &self.rest[end..];
         self.statement.clear();
         self.depth = 0;
     }
 
-    /// Takes the statement; the data behind a COPY FROM STDIN go with it.
+    /// Takes the statement; the rows behind a COPY FROM STDIN, or in its file, go with it.
     fn end(&mut self) {
-        let statement = std::mem::take(&mut self.statement).trim().to_owned();
+        let text = std::mem::take(&mut self.statement).trim().to_owned();
         self.depth = 0;
-        let lower = statement.to_ascii_lowercase();
-        if lower.starts_with("copy") && lower.contains("stdin") {
-            let end = self.rest.find("\n\\.").map_or(self.rest.len(), |end| end + 3);
-            self.rest = &self.rest[end..];
+        let lower = text.to_ascii_lowercase();
+        if lower.starts_with("copy") && lower.contains("from stdin") {
+            let (start, end) = rows_behind(self.rest);
+            let rows = Some(self.rest[start..end].as_bytes().to_vec());
+            self.rest = self.rest[end..].strip_prefix("\\.").unwrap_or(&self.rest[end..]);
+            self.all.push(Statement { text, rows });
+            return;
+        }
+        if lower.starts_with("copy") && lower.contains("from :'filename'") {
+            let rows = fs::read(self.folder.join(&self.file)).ok();
+            let text = text.replace(":'filename'", "stdin");
+            self.all.push(Statement { text, rows });
             return;
         }
         // Variables of psql's.
-        let variable = [":'", ":\"", ":{", "\\"].iter().any(|mark| statement.contains(mark));
-        if !statement.is_empty() && (!variable || statement.contains('\'')) {
-            self.all.push(statement);
+        let variable = [":'", ":\"", ":{", "\\"].iter().any(|mark| text.contains(mark));
+        if !text.is_empty() && (!variable || text.contains('\'')) {
+            self.all.push(Statement { text, rows: None });
         }
     }
+}
+
+/// Where the rows of a COPY FROM STDIN begin and end, behind its semicolon.
+fn rows_behind(text: &str) -> (usize, usize) {
+    let start = text.find('\n').map_or(text.len(), |end| end + 1);
+    let rows = &text[start..];
+    let empty = rows.starts_with("\\.");
+    let end = if empty { 0 } else { rows.find("\n\\.").map_or(rows.len(), |end| end + 1) };
+    (start, start + end)
 }
 
 fn comment_end(text: &str) -> usize {
@@ -125,6 +165,10 @@ mod tests {
     #[test]
     fn scripts_are_split_as_psql_does() {
         let script = "select ';' ; -- no;\nselect $a$;$a$, (1;2);\n\\d t\ncopy t from stdin;\n1;2\n\\.\nselect E'\\';' \\gset\nx";
-        assert_eq!(statements(script), ["select ';'", "select $a$;$a$, (1;2)", "x"]);
+        let plain = |text: &str| Statement { text: text.to_owned(), rows: None };
+        let copy =
+            Statement { text: "copy t from stdin".to_owned(), rows: Some(b"1;2\n".to_vec()) };
+        let expected = [plain("select ';'"), plain("select $a$;$a$, (1;2)"), copy, plain("x")];
+        assert_eq!(statements(script, Path::new("")), expected);
     }
 }

@@ -21,8 +21,32 @@ pub(super) struct Answer {
     pub(super) columns: Vec<(String, u32)>,
     pub(super) rows: Vec<Vec<Option<Vec<u8>>>>,
     pub(super) tag: String,
-    /// SQLSTATE, message and hint of an error.
-    pub(super) error: Option<(String, String, String)>,
+    pub(super) error: Option<Refusal>,
+}
+
+/// An error.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Refusal {
+    pub(super) sqlstate: String,
+    pub(super) message: String,
+    pub(super) hint: String,
+}
+
+impl Answer {
+    /// What a person sees of it.
+    pub(super) fn shown(&self) -> String {
+        if let Some(Refusal { sqlstate, message, hint }) = &self.error {
+            return format!("{sqlstate} {message} ({hint})");
+        }
+        let value = |value: &Option<Vec<u8>>| {
+            value
+                .as_ref()
+                .map_or("NULL".to_owned(), |value| String::from_utf8_lossy(value).into_owned())
+        };
+        let rows =
+            self.rows.iter().take(8).map(|row| row.iter().map(value).collect::<Vec<_>>().join("|"));
+        format!("{:?} {:?} {}", self.tag, self.columns, rows.collect::<Vec<_>>().join(" / "))
+    }
 }
 
 impl Wire {
@@ -37,7 +61,7 @@ impl Wire {
         start.extend_from_slice(body.as_bytes());
         stream.write_all(&start)?;
         let mut wire = Wire { stream };
-        let answer = wire.answer()?;
+        let answer = wire.answer(None)?;
         match answer.error {
             None => Ok(wire),
             Some(error) => bail!("{error:?}"),
@@ -46,15 +70,30 @@ impl Wire {
 
     /// Runs a text, and takes the answers in up to the next time that the server is ready.
     pub(super) fn query(&mut self, text: &str) -> Result<Answer> {
+        self.copy(text, None)
+    }
+
+    /// As [`Wire::query`], with rows for a COPY.
+    pub(super) fn copy(&mut self, text: &str, rows: Option<&[u8]>) -> Result<Answer> {
         let mut message = vec![b'Q'];
         message.extend_from_slice(&u32::try_from(text.len() + 5)?.to_be_bytes());
         message.extend_from_slice(text.as_bytes());
         message.push(0);
         self.stream.write_all(&message)?;
-        self.answer()
+        self.answer(rows)
     }
 
-    fn answer(&mut self) -> Result<Answer> {
+    /// Rows of a COPY are sent when the server asks for some; where there are none, the COPY is given up.
+    fn send_rows(&mut self, rows: Option<&[u8]>) -> Result<()> {
+        let Some(rows) = rows else { return Ok(self.stream.write_all(&[b'f', 0, 0, 0, 5, 0])?) };
+        let mut message = vec![b'd'];
+        message.extend_from_slice(&u32::try_from(rows.len() + 4)?.to_be_bytes());
+        message.extend_from_slice(rows);
+        message.extend_from_slice(&[b'c', 0, 0, 0, 4]);
+        Ok(self.stream.write_all(&message)?)
+    }
+
+    fn answer(&mut self, rows: Option<&[u8]>) -> Result<Answer> {
         let mut answer = Answer::default();
         loop {
             let mut head = [0; 5];
@@ -68,7 +107,7 @@ impl Wire {
                 b'D' => answer.rows.push(row(&body).context("a DataRow")?),
                 b'C' => answer.tag = text(&body),
                 b'E' => answer.error = Some(error(&body)),
-                b'G' => self.stream.write_all(&[b'f', 0, 0, 0, 5, 0])?,
+                b'G' => self.send_rows(rows)?,
                 _ => {}
             }
         }
@@ -111,11 +150,11 @@ fn row(body: &[u8]) -> Option<Vec<Option<Vec<u8>>>> {
     Some(all)
 }
 
-fn error(body: &[u8]) -> (String, String, String) {
+fn error(body: &[u8]) -> Refusal {
     let field = |letter: u8| {
         let mut fields = body.split(|byte| *byte == 0);
         let found = fields.find(|field| field.first() == Some(&letter));
         found.map(|field| text(&field[1..])).unwrap_or_default()
     };
-    (field(b'C'), field(b'M'), field(b'H'))
+    Refusal { sqlstate: field(b'C'), message: field(b'M'), hint: field(b'H') }
 }

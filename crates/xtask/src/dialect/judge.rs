@@ -1,0 +1,166 @@
+//! What is a difference, and what may be one.
+//!
+//! An answer is the same if its rows, the names and types of its columns and its command tag are. Rows that nobody asked for
+//! in an order may come in any. An error is the same if its SQLSTATE is; another error, or one where PostgreSQL answers, must
+//! come with a hint.
+
+use super::wire::Answer;
+
+/// Calls whose values differ as they may, and why. Names, types and the number of rows must agree.
+const ALLOWED: &[(&str, &str)] = &[
+    ("version()", "the version is our own"),
+    ("pg_backend_pid()", "a process of its own"),
+    ("random()", "no two are the same"),
+    ("gen_random_uuid()", "no two are the same"),
+    ("now()", "the clock goes on"),
+    ("current_timestamp", "the clock goes on"),
+    ("localtimestamp", "the clock goes on"),
+];
+
+/// What became of a statement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Verdict {
+    /// The same answer.
+    Same,
+    /// The same error.
+    BothRefuse,
+    /// Refused by both, here with another SQLSTATE and a hint.
+    BothRefuseWithHint,
+    RefusedWithHint,
+    DiffersAsItMay,
+    /// PostgreSQL itself answers otherwise where its rows lie otherwise ([`super::settled`]).
+    LeftOpen,
+    /// Refused by both, here with another SQLSTATE and no hint.
+    BothRefuseWithoutHint,
+    RefusedWithoutHint,
+    Differs,
+    AnsweredHereOnly,
+}
+
+impl Verdict {
+    pub(super) fn is_fault(self) -> bool {
+        self >= Verdict::BothRefuseWithoutHint
+    }
+}
+
+/// Judges the answers to statements, in their order.
+#[derive(Debug, Default)]
+pub(super) struct Judge {
+    /// Tables with a key declared INTEGER, in this word: it is SQLite's own, and given by it (`docs/sqlite.md`).
+    numbered: Vec<String>,
+}
+
+impl Judge {
+    pub(super) fn verdict(&mut self, statement: &str, here: &Answer, there: &Answer) -> Verdict {
+        let lower = statement.to_ascii_lowercase();
+        self.note(&lower);
+        let may = ALLOWED.iter().any(|(words, _)| lower.contains(words));
+        match (&here.error, &there.error) {
+            (Some(ours), Some(theirs)) if ours.sqlstate == theirs.sqlstate => Verdict::BothRefuse,
+            (Some(ours), Some(_)) if ours.hint.is_empty() => Verdict::BothRefuseWithoutHint,
+            (Some(_), Some(_)) => Verdict::BothRefuseWithHint,
+            (Some(ours), None) if ours.hint.is_empty() => Verdict::RefusedWithoutHint,
+            (Some(_), None) => Verdict::RefusedWithHint,
+            (None, Some(theirs)) if theirs.sqlstate == "23502" && self.is_numbered(&lower) => {
+                Verdict::DiffersAsItMay
+            }
+            (None, Some(_)) => Verdict::AnsweredHereOnly,
+            (None, None) if same(&lower, here, there) => Verdict::Same,
+            (None, None) if may && alike(here, there) => Verdict::DiffersAsItMay,
+            (None, None) => Verdict::Differs,
+        }
+    }
+
+    fn note(&mut self, statement: &str) {
+        let words: Vec<&str> = words(statement).collect();
+        if let ["create", "table", table, ..] | ["create", "temp", "table", table, ..] = words[..]
+            && words.windows(3).any(|three| three == ["integer", "primary", "key"])
+        {
+            self.numbered.push(table.to_owned());
+        }
+    }
+
+    fn is_numbered(&self, statement: &str) -> bool {
+        let into = words(statement).skip_while(|word| *word != "into").nth(1);
+        into.is_some_and(|table| self.numbered.iter().any(|known| known == table))
+    }
+}
+
+fn words(statement: &str) -> impl Iterator<Item = &str> {
+    let other = |letter: char| !letter.is_alphanumeric() && letter != '_';
+    statement.split(other).filter(|word| !word.is_empty())
+}
+
+/// Whether two answers agree in all but values.
+fn alike(here: &Answer, there: &Answer) -> bool {
+    here.columns == there.columns && here.tag == there.tag
+}
+
+/// Whether two answers are the same. Rows that nobody asked for in an order may come in any.
+fn same(statement: &str, here: &Answer, there: &Answer) -> bool {
+    if !alike(here, there) {
+        return false;
+    }
+    if here.rows == there.rows {
+        return true;
+    }
+    let sorted = |answer: &Answer| {
+        let mut rows = answer.rows.clone();
+        rows.sort();
+        rows
+    };
+    // What stands in parentheses orders nothing outside of them.
+    let outside = statement.rsplit(')').next().unwrap_or(statement);
+    let ordered =
+        outside.contains("order by") || !statement.contains('(') && statement.contains("order by");
+    !ordered && sorted(here) == sorted(there)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::wire::{Answer, Refusal};
+    use super::*;
+
+    fn refused(sqlstate: &str, hint: &str) -> Answer {
+        let error =
+            Refusal { sqlstate: sqlstate.to_owned(), hint: hint.to_owned(), ..Refusal::default() };
+        Answer { error: Some(error), ..Answer::default() }
+    }
+
+    fn answered(name: &str, value: &str) -> Answer {
+        let rows = vec![vec![Some(value.as_bytes().to_vec())]];
+        let columns = vec![(name.to_owned(), 25)];
+        Answer { columns, rows, tag: "SELECT 1".to_owned(), ..Answer::default() }
+    }
+
+    #[test]
+    fn what_is_not_the_same_comes_with_a_hint() {
+        let mut judge = Judge::default();
+        let ok = answered("a", "1");
+        for (here, there, expected) in [
+            (refused("22012", ""), refused("22012", ""), Verdict::BothRefuse),
+            (refused("0A000", "so"), refused("22012", ""), Verdict::BothRefuseWithHint),
+            (refused("0A000", ""), refused("22012", ""), Verdict::BothRefuseWithoutHint),
+            (refused("0A000", "so"), ok.clone(), Verdict::RefusedWithHint),
+            (refused("0A000", ""), ok.clone(), Verdict::RefusedWithoutHint),
+            (ok.clone(), refused("23502", ""), Verdict::AnsweredHereOnly),
+            (ok.clone(), ok.clone(), Verdict::Same),
+            (ok.clone(), answered("a", "2"), Verdict::Differs),
+        ] {
+            assert_eq!(judge.verdict("insert into t values (1)", &here, &there), expected);
+        }
+    }
+
+    #[test]
+    fn what_may_differ_differs_in_its_values_only() {
+        let mut judge = Judge::default();
+        let (one, two) = (answered("now", "1"), answered("now", "2"));
+        assert_eq!(judge.verdict("select now()", &one, &two), Verdict::DiffersAsItMay);
+        let other = answered("moment", "2");
+        assert_eq!(judge.verdict("select now()", &one, &other), Verdict::Differs);
+        let missing = refused("23502", "");
+        judge.verdict("create table T (a integer primary key)", &one, &one);
+        let insert = "insert into t default values";
+        assert_eq!(judge.verdict(insert, &one, &missing), Verdict::DiffersAsItMay);
+    }
+}
