@@ -55,6 +55,8 @@ mod standard;
 
 mod functions;
 
+mod once;
+
 mod compute;
 
 mod turn;

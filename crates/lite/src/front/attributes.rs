@@ -2,6 +2,7 @@
 
 use crate::connection::Connection;
 use crate::front::dialect::{Attribute, Catalog, Given, KeyMark, view_types};
+use crate::front::failure::Failure;
 use crate::front::types::Type;
 use crate::statement::Step;
 use crate::value::Value;
@@ -16,6 +17,10 @@ const SQL: &str = "SELECT sql FROM sqlite_schema WHERE name = ?1 COLLATE NOCASE 
 
 const TAKEN: &str = "SELECT 1 FROM sqlite_schema WHERE name = ?1 COLLATE NOCASE \
                      UNION ALL SELECT 1 FROM sqlite_temp_schema WHERE name = ?1 COLLATE NOCASE";
+
+/// The columns of each UNIQUE of a table.
+const UNIQUE: &str = "SELECT l.seq, i.name FROM pragma_index_list(?1) l, pragma_index_info(l.name) i \
+                      WHERE l.\"unique\" AND NOT l.partial ORDER BY l.seq";
 
 /// What was translated has all names in quotes.
 const DEPENDENT: &str = "SELECT name FROM sqlite_schema WHERE name <> ?1 AND (type = 'view' AND instr(sql, '\"' || ?1 || '\"') \
@@ -68,6 +73,19 @@ impl Attributes<'_> {
         Ok(rows)
     }
 
+    /// Whether a UNIQUE of a table is of these columns.
+    fn has_unique(&self, table: &str, columns: &[String]) -> Result<bool, crate::Error> {
+        let mut run = self.0.statement(UNIQUE)?.start();
+        run.bind(1, Value::from(table))?;
+        let mut all = std::collections::HashMap::<i64, Vec<String>>::new();
+        while run.step()? == Step::Row {
+            if let (Value::Integer(index), Value::Text(name)) = (run.column(0), run.column(1)) {
+                all.entry(index).or_default().push(String::from_utf8_lossy(name).into_owned());
+            }
+        }
+        Ok(all.values().any(|names| is_same_set(names, columns)))
+    }
+
     /// The first column of the first row.
     fn first(&self, text: &str, value: &str) -> Option<String> {
         let mut run = self.0.statement(text).ok()?.start();
@@ -92,6 +110,11 @@ impl Attributes<'_> {
             _ => None,
         }
     }
+}
+
+fn is_same_set(names: &[String], others: &[String]) -> bool {
+    let has = |name: &String| others.iter().any(|other| other.eq_ignore_ascii_case(name));
+    names.len() == others.len() && names.iter().all(has)
 }
 
 /// The number in the parentheses of a declared type.
@@ -138,6 +161,27 @@ impl Catalog for Attributes<'_> {
 
     fn dependent(&self, name: &str) -> Option<String> {
         self.first(DEPENDENT, name)
+    }
+
+    fn computed(&self, sql: &str) -> Result<String, Failure> {
+        let run = || {
+            let mut run = self.0.statement(format!("SELECT {sql}").as_str())?.start();
+            run.step()?;
+            Ok::<_, crate::Error>(match run.column(0) {
+                Value::Integer(number) => format!("({number})"),
+                Value::Real(number) if number.is_finite() => format!("({number:e})"),
+                Value::Null => "NULL".to_owned(),
+                _ => sql.to_owned(),
+            })
+        };
+        run().map_err(Failure::from)
+    }
+
+    fn is_unique(&self, table: &str, columns: &[String]) -> bool {
+        let known = self.table(None, table).unwrap_or_default();
+        let keys = known.into_iter().filter(|column| column.key > 0).map(|column| column.name);
+        let keys: Vec<String> = keys.collect();
+        is_same_set(&keys, columns) || self.has_unique(table, columns).unwrap_or(true)
     }
 
     fn is_taken(&self, name: &str) -> bool {

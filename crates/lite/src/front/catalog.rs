@@ -55,14 +55,24 @@ pub(crate) fn rewrite(text: &str) -> Option<(String, usize)> {
 pub(crate) fn nothing(text: &str) -> Option<String> {
     let mut lexer = Lexer::new(text.as_bytes(), false);
     let (mut depth, mut width, mut listing, mut empty) = (0_usize, 1, true, false);
-    let mut optional = false;
+    let (mut optional, mut behind_dot) = (false, false);
     while let Some(token) = lexer.significant() {
+        let qualified = std::mem::replace(&mut behind_dot, token.kind == TokenKind::Dot);
         let word = String::from_utf8_lossy(token.of(text.as_bytes())).to_ascii_lowercase();
         match token.kind {
             TokenKind::Semicolon if depth == 0 => break,
             TokenKind::Open | TokenKind::OpenBracket => depth += 1,
             TokenKind::Close | TokenKind::CloseBracket => depth = depth.saturating_sub(1),
             TokenKind::Comma if depth == 0 && listing => width += 1,
+            // psql says where each function is, but for some of these; who does not is not known here.
+            TokenKind::Word
+                if word.starts_with("pg_")
+                    && !word.starts_with("pg_get_")
+                    && !qualified
+                    && is_call(&lexer) =>
+            {
+                return None;
+            }
             TokenKind::Word if depth == 0 && word == "from" => listing = false,
             TokenKind::Word if depth == 0 && !listing => {
                 optional = word == "left" || optional && !matches!(word.as_str(), "on" | "using");
@@ -78,8 +88,13 @@ pub(crate) fn nothing(text: &str) -> Option<String> {
 /// Before the names of stand-ins for tables of `information_schema`.
 const STANDARD: &str = "information_schema_";
 
+/// Whether a parenthesis comes next.
+fn is_call(lexer: &Lexer<'_>) -> bool {
+    lexer.clone().significant().is_some_and(|token| token.kind == TokenKind::Open)
+}
+
 /// Marks of types behind the names of columns.
-const MARKS: [char; 4] = ['?', '#', '+', '%'];
+const MARKS: [char; 5] = ['?', '#', '+', '%', '@'];
 
 /// The columns of a stand-in, with their types.
 pub(crate) fn columns(table: &str) -> Vec<(String, Option<Type>)> {
@@ -93,6 +108,7 @@ pub(crate) fn columns(table: &str) -> Vec<(String, Option<Type>)> {
             Some('#') => Type::Oid,
             Some('+') => Type::Int8,
             Some('%') => Type::Int4,
+            Some('@') => Type::Name,
             _ => Type::Text,
         };
         (written.trim().trim_end_matches(MARKS).to_owned(), Some(is))
@@ -338,6 +354,7 @@ mod tests {
         let text = "SELECT a, f(b, c), ARRAY[1, 2] FROM pg_catalog.pg_policy p";
         assert_eq!(nothing(text).unwrap(), "SELECT NULL, NULL, NULL WHERE 0");
         assert_eq!(nothing("SELECT a FROM t"), None);
+        assert_eq!(nothing("SELECT pg_describe(a) FROM pg_catalog.pg_policy p"), None);
         // pgbench asks so, and takes no rows for no table.
         let left =
             "SELECT a FROM pg_class c LEFT JOIN pg_catalog.pg_inherits i ON c.oid = i.inhparent";

@@ -14,6 +14,7 @@ use crate::front::decode::{self, Given};
 use crate::front::dialect::{fitted, missing};
 use crate::front::encode;
 use crate::front::failure::{Failure, state};
+use crate::front::once::once;
 use crate::front::types::Type;
 
 type Answer = Result<Any, Failure>;
@@ -59,6 +60,7 @@ const FUNCTIONS: &[(&str, i32, Function, bool)] = &[
 const NULLS_TOO: &[(&str, i32, Function)] = &[
     ("refrain_limit", 2, limit),
     ("refrain_present", 3, present),
+    ("refrain_once", -1, once),
     ("refrain_one", 0, |_| {
         Err(Failure::new("21000", "more than one row returned by a subquery used as an expression"))
     }),

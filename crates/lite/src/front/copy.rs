@@ -33,7 +33,18 @@ pub(crate) struct Style {
     null: Vec<u8>,
     quote: u8,
     escape: u8,
-    header: bool,
+    header: Header,
+}
+
+/// What the first line is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Header {
+    /// A row.
+    No,
+    /// Names of columns, whatever they are.
+    Yes,
+    /// The names of the columns that are copied.
+    Match,
 }
 
 /// A COPY.
@@ -43,6 +54,15 @@ pub(crate) enum Copy {
     In { table: String, columns: Vec<String>, style: Style },
     /// What this query gives.
     Out { query: String, style: Style },
+    /// These columns of a table; all that are not computed, if there are none.
+    OutOf { table: String, columns: Vec<String>, style: Style },
+}
+
+/// Where rows go: the INSERT that is run for each, and the types and names of what it takes.
+pub(crate) struct Into {
+    pub(crate) insert: String,
+    pub(crate) types: Vec<Type>,
+    pub(crate) names: Vec<String>,
 }
 
 /// Rows on their way in.
@@ -51,9 +71,10 @@ pub(crate) struct CopyIn {
     /// The INSERT that is run for each.
     pub(crate) insert: String,
     pub(crate) types: Vec<Type>,
+    names: Vec<String>,
     /// What came behind the last whole line.
     buffer: Vec<u8>,
-    header: bool,
+    header: Header,
     /// Whether the mark of the end has come.
     ended: bool,
     binary: binary::Reader,
@@ -103,12 +124,14 @@ impl Copy {
         if !out {
             return Ok(Self::In { table, columns, style });
         }
-        if query.is_empty() {
-            let columns: Vec<_> = columns.iter().map(|name| quoted(name)).collect();
-            let list = if columns.is_empty() { "*".to_owned() } else { columns.join(", ") };
-            query = format!("SELECT {list} FROM {}", quoted(&table));
+        if style.header == Header::Match {
+            let failure = Failure::unsupported("cannot use \"match\" with HEADER in COPY TO");
+            return Err(failure.hint("write HEADER"));
         }
-        Ok(Self::Out { query, style })
+        match query.is_empty() {
+            true => Ok(Self::OutOf { table, columns, style }),
+            false => Ok(Self::Out { query, style }),
+        }
     }
 }
 
@@ -148,7 +171,7 @@ impl Style {
     fn text() -> Self {
         let null = b"\\N".to_vec();
         let kind = Kind::Text;
-        Self { kind, delimiter: b'\t', null, quote: b'"', escape: b'"', header: false }
+        Self { kind, delimiter: b'\t', null, quote: b'"', escape: b'"', header: Header::No }
     }
 
     fn csv() -> Self {
@@ -187,11 +210,7 @@ impl Style {
                         ));
                     }
                 },
-                "header" => {
-                    let off = tokens.take_word(&["false", "off"]);
-                    let _ = tokens.take_word(&["true", "on", "match"]);
-                    given.push(("header", if off { String::new() } else { "on".to_owned() }));
-                }
+                "header" => given.push(("header", header(tokens, listed)?)),
                 "delimiter" | "null" | "quote" | "escape" | "encoding" => {
                     let value = tokens.take_text();
                     let bad = || Failure::new(state::SYNTAX, "a COPY option needs a text");
@@ -199,7 +218,9 @@ impl Style {
                 }
                 other => {
                     let message = format!("COPY option \"{other}\" is not supported");
-                    return Err(Failure::unsupported(message));
+                    return Err(Failure::unsupported(message).hint(
+                        "FORMAT, DELIMITER, NULL, HEADER, QUOTE, ESCAPE and ENCODING are; leave the others out",
+                    ));
                 }
             }
             if listed {
@@ -218,10 +239,19 @@ impl Style {
     fn set(&mut self, option: &str, value: &str) -> Result<(), Failure> {
         let byte = || match value.as_bytes() {
             [byte] if byte.is_ascii() && !b"\r\n".contains(byte) => Ok(*byte),
-            _ => Err(Failure::unsupported(format!("COPY {option} must be a single character"))),
+            _ => {
+                let message = format!("COPY {option} must be a single one-byte character");
+                Err(Failure::unsupported(message).hint("choose a letter of ASCII"))
+            }
         };
         match option {
-            "header" => self.header = !value.is_empty(),
+            "header" => {
+                self.header = match value {
+                    "match" => Header::Match,
+                    "on" => Header::Yes,
+                    _ => Header::No,
+                }
+            }
             "delimiter" => self.delimiter = byte()?,
             "null" => self.null = value.as_bytes().to_vec(),
             "quote" => {
@@ -232,7 +262,10 @@ impl Style {
             }
             "escape" => self.escape = byte()?,
             _ if value.eq_ignore_ascii_case("utf8") || value.eq_ignore_ascii_case("utf-8") => {}
-            _ => return Err(Failure::unsupported("COPY in encodings but UTF8 is not supported")),
+            _ => {
+                return Err(Failure::unsupported("COPY in encodings but UTF8 is not supported")
+                    .hint("convert the file to UTF8 first"));
+            }
         }
         Ok(())
     }
@@ -250,7 +283,7 @@ impl Style {
     /// Begins to send rows.
     pub(crate) fn begin(&self, out: &mut Vec<u8>, shape: &Shape) {
         self.respond(back::COPY_OUT_RESPONSE, shape.columns.len(), out);
-        if self.header {
+        if self.header != Header::No {
             let names = shape.columns.iter().map(|column| column.name.as_bytes());
             write::message(out, back::COPY_DATA, |out| {
                 names.enumerate().for_each(|(index, name)| self.field(out, index, Some(name)));
@@ -335,6 +368,22 @@ impl Style {
     }
 }
 
+/// What HEADER says: on, match, or nothing for off.
+fn header(tokens: &mut Tokens<'_>, listed: bool) -> Result<String, Failure> {
+    if tokens.take_word(&["false", "off"]) {
+        return Ok(String::new());
+    }
+    if tokens.take_word(&["match"]) {
+        return Ok("match".to_owned());
+    }
+    let said = tokens.take_word(&["true", "on"]);
+    let ends = !listed || matches!(tokens.kind(), Some(TokenKind::Comma | TokenKind::Close));
+    match said || ends {
+        true => Ok("on".to_owned()),
+        false => Err(Failure::new(state::SYNTAX, "header requires a Boolean value or \"match\"")),
+    }
+}
+
 fn known(option: &str) -> &'static str {
     let options = ["delimiter", "null", "quote", "escape"];
     options.into_iter().find(|known| *known == option).unwrap_or("encoding")
@@ -342,17 +391,35 @@ fn known(option: &str) -> &'static str {
 
 impl CopyIn {
     /// Begins to take rows, and says so.
-    pub(crate) fn begin(
-        style: Style,
-        insert: String,
-        types: Vec<Type>,
-        simple: bool,
-        out: &mut Vec<u8>,
-    ) -> Self {
+    pub(crate) fn begin(style: Style, into: Into, simple: bool, out: &mut Vec<u8>) -> Self {
+        let Into { insert, types, names } = into;
         style.respond(back::COPY_IN_RESPONSE, types.len(), out);
         let header = style.header;
         let (buffer, binary) = (Vec::new(), binary::Reader::default());
-        Self { style, insert, types, buffer, header, ended: false, binary, rows: 0, simple }
+        let (ended, rows) = (false, 0);
+        Self { style, insert, types, names, buffer, header, ended, binary, rows, simple }
+    }
+
+    /// The first line is to be the names of the columns.
+    fn match_header(&self, line: &[u8]) -> Result<(), Failure> {
+        let fields = self.style.fields(line)?;
+        let bad = |message: String| Err(Failure::new(state::BAD_COPY, message));
+        if fields.len() != self.names.len() {
+            let (got, expected) = (fields.len(), self.names.len());
+            return bad(format!(
+                "wrong number of fields in header line: got {got}, expected {expected}"
+            ));
+        }
+        for (index, (field, name)) in fields.iter().zip(&self.names).enumerate() {
+            if field.as_deref() != Some(name.as_bytes()) {
+                let got = field.as_deref().map(String::from_utf8_lossy).unwrap_or_default();
+                return bad(format!(
+                    "column name mismatch in header line field {}: got \"{got}\", expected \"{name}\"",
+                    index + 1
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// How the values of its rows are written.
@@ -399,10 +466,14 @@ impl CopyIn {
             let line = line.strip_suffix(b"\n").unwrap_or(line);
             let line = line.strip_suffix(b"\r").unwrap_or(line);
             self.ended |= line == b"\\.";
-            if self.ended || std::mem::take(&mut self.header) {
+            let header = std::mem::replace(&mut self.header, Header::No);
+            if header == Header::Match && !self.ended {
+                self.match_header(line)?;
+            }
+            if self.ended || header != Header::No {
                 continue;
             }
-            let fields = self.style.fields(line);
+            let fields = self.style.fields(line)?;
             self.rows += 1;
             if fields.len() != self.types.len() {
                 let message = format!(
@@ -433,8 +504,9 @@ mod tests {
         else {
             panic!();
         };
-        let mut copy =
-            CopyIn::begin(style, String::new(), vec![Type::Text; 2], true, &mut Vec::new());
+        let (types, names) = (vec![Type::Text; 2], vec!["x".to_owned(), "y".to_owned()]);
+        let into = Into { insert: String::new(), types, names };
+        let mut copy = CopyIn::begin(style, into, true, &mut Vec::new());
         let mut rows = Vec::new();
         for byte in data.as_bytes() {
             rows.extend(copy.take(&[*byte], false).unwrap());
@@ -453,16 +525,19 @@ mod tests {
         let csv = "x,y\n\"a\"\"\nb\",\nc,\"\"\nd,e";
         let rows = [row("a\"\nb", None), row("c", Some("")), row("d", Some("e"))];
         assert_eq!(taken("WITH (FORMAT csv, HEADER)", csv), rows);
+        assert_eq!(taken("(FORMAT csv, HEADER match)", "x,y\n1,2\n"), [row("1", Some("2"))]);
         assert_eq!(taken("CSV DELIMITER ';' NULL 'nil'", "a;nil\n"), [row("a", None)]);
+        assert_eq!(taken("", "\\101\\x42c\t\\x\n"), [row("ABc", Some("x"))]);
     }
 
     #[test]
     fn what_is_asked_for() {
-        let Copy::Out { query, .. } = Copy::read("copy public.t (a, \"B\") to stdout").unwrap()
+        let Copy::OutOf { table, columns, .. } =
+            Copy::read("copy public.t (a, \"B\") to stdout").unwrap()
         else {
             panic!();
         };
-        assert_eq!(query, "SELECT \"a\", \"B\" FROM \"t\"");
+        assert_eq!((table.as_str(), columns), ("t", vec!["a".to_owned(), "B".to_owned()]));
         let Copy::Out { query, style } =
             Copy::read("COPY (select 1 as (x)) TO STDOUT (FORMAT csv)").unwrap()
         else {
@@ -473,6 +548,8 @@ mod tests {
             ("COPY t FROM '/etc/passwd'", "0A000"),
             ("COPY t FROM STDIN (FORMAT binary, NULL '')", "42601"),
             ("COPY t", "42601"),
+            ("COPY t TO STDOUT (HEADER match)", "0A000"),
+            ("COPY t FROM STDIN (HEADER perhaps)", "42601"),
             ("COPY (select 1) FROM STDIN", "42601"),
         ] {
             assert_eq!(Copy::read(text).unwrap_err().sqlstate, sqlstate, "{text}");

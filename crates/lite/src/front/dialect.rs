@@ -23,7 +23,11 @@ mod scope;
 
 mod coerce;
 
+mod folding;
+
 mod operators;
+
+mod constants;
 
 mod expr;
 
@@ -41,9 +45,15 @@ mod sublinks;
 
 mod from;
 
+mod into;
+
+mod conflict;
+
 mod write;
 
 mod change;
+
+mod references;
 
 mod define;
 
@@ -124,6 +134,8 @@ struct Translator<'a> {
     parameters: Vec<Option<Type>>,
     /// The queries around the place, the innermost last.
     scopes: Vec<Scope>,
+    /// How many things around the place may never be asked for ([`folding`]).
+    unfolded: usize,
 }
 
 /// Translates the only statement of a text. `given` are the types that the client says its parameters have.
@@ -138,7 +150,7 @@ pub(crate) fn translate(
     let (plain, or) = without_or(text);
     let statement = refrain_grammar::statement(&plain).map_err(|fault| not_parsed(text, fault))?;
     let mut translator =
-        Translator { text, catalog, parameters: given.to_vec(), scopes: Vec::new() };
+        Translator { text, catalog, parameters: given.to_vec(), scopes: Vec::new(), unfolded: 0 };
     let made = translator.statement(&statement, &or);
     let Written { sql, columns } = made.map_err(|stop| match stop {
         Stop::Refused(_) if calls_sqlites(text) => Stop::Sqlite,
@@ -222,6 +234,13 @@ impl Translator<'_> {
     fn statement(&mut self, node: &Node, or: &str) -> Translated<Written> {
         let plain = |sql: String| Written { sql, columns: Vec::new() };
         let statement = inner(node)?;
+        // What defines something computes nothing yet.
+        let writes = matches!(
+            statement,
+            NodeEnum::InsertStmt(_) | NodeEnum::UpdateStmt(_) | NodeEnum::DeleteStmt(_)
+        );
+        let runs = writes || matches!(statement, NodeEnum::SelectStmt(_));
+        self.unfolded = usize::from(!runs);
         match statement {
             NodeEnum::SelectStmt(it) => {
                 let query = self.query(it, Place::default())?;

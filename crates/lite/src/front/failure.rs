@@ -42,7 +42,7 @@ const CARRIED: char = '\u{2}';
 /// The SQLSTATEs that functions raise.
 const RAISED: &[&str] = &[
     "0A000", "21000", "22001", "22003", "22007", "22008", "22011", "22012", "2201W", "2201X",
-    "22021", "22023", "22P02", "23502", "54000", "58000",
+    "22021", "22023", "22P02", "42704", "23502", "54000", "58000",
 ];
 
 /// What to do about an error of SQLite's, by words of it.
@@ -71,6 +71,15 @@ const SQLITE_HINTS: &[(&str, &str)] = &[
         "Cannot add a NOT NULL column with default value NULL",
         "give it a default, or make a table as it is to be, INSERT … SELECT, drop the old one and rename",
     ),
+    ("argument of ntile", "the number of groups is to be larger than 0"),
+    (
+        "UNIQUE constraint failed",
+        "a row has that key already. SQLite looks row by row: an UPDATE that moves several keys goes by values that are free",
+    ),
+    ("may not be altered", "DROP VIEW, then CREATE VIEW"),
+    ("from view", "DROP VIEW, then CREATE VIEW"),
+    ("columns of view", "DROP VIEW, then CREATE VIEW"),
+    ("use DROP TABLE", "use DROP TABLE"),
     ("no other columns exist", "DROP TABLE, or add another column first"),
     ("pg_catalog", "of PostgreSQL's catalog only what psql and drivers ask is here"),
     ("error in view", "DROP VIEW first, and make it anew behind"),

@@ -133,7 +133,7 @@ fn interrupted() -> rusqlite::Error {
 }
 
 fn refused(failure: Failure) -> rusqlite::Error {
-    trouble(failure.message.into_owned())
+    trouble(failure.carried())
 }
 
 fn text(text: &str) -> Answer {

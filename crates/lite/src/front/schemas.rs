@@ -11,6 +11,7 @@ use hashlink::LruCache;
 use crate::connection::Connection;
 use crate::front::attributes::Attributes;
 use crate::front::dialect::{Attribute, Catalog};
+use crate::front::failure::Failure;
 
 /// Connections of which tables are kept.
 const CONNECTIONS_MAX: usize = 32;
@@ -116,6 +117,14 @@ impl Catalog for Tables<'_> {
             schema.tables.insert(key, found.clone());
         });
         found
+    }
+
+    fn computed(&self, sql: &str) -> Result<String, Failure> {
+        self.asked.computed(sql)
+    }
+
+    fn is_unique(&self, table: &str, columns: &[String]) -> bool {
+        self.asked.is_unique(table, columns)
     }
 
     fn is_taken(&self, name: &str) -> bool {

@@ -329,9 +329,157 @@ fn a_column_that_sqlite_cannot_add_is_refused_and_not_tried_for_ever() {
     let mut client = client(&place);
     client.query("CREATE TABLE t (a INT); INSERT INTO t VALUES (1)");
     let add = "ALTER TABLE t ADD COLUMN b INT DEFAULT random()::int";
-    assert_eq!(answers(&mut client, add), ["error 42000"]);
+    assert_eq!(answers(&mut client, add), ["error 0A000"]);
     client.query("BEGIN");
-    assert_eq!(answers(&mut client, add), ["error 42000"]);
+    assert_eq!(answers(&mut client, add), ["error 0A000"]);
     client.query("ROLLBACK; DELETE FROM t");
     assert_eq!(answers(&mut client, add), ["ALTER TABLE"]);
+}
+
+#[test]
+fn constants_that_fail_fail_before_a_row_is_read() {
+    let place = Place::new();
+    let mut client = client(&place);
+    client.query("CREATE TABLE t (a INT, b INT DEFAULT 1 / 0)");
+    for text in [
+        "SELECT 1 / 0 FROM t",
+        "SELECT a FROM t WHERE false AND a = 1 / 0 OR a = 1 / 0",
+        "SELECT CASE WHEN a > 100 THEN 1 / 0 ELSE 0 END FROM t",
+        "SELECT 1 / (2 - 2) WHERE false",
+        "UPDATE t SET a = 1 / 0",
+        "SELECT (1 / 0)::bigint LIMIT 0",
+    ] {
+        assert_eq!(answers(&mut client, text), ["error 22012"], "{text}");
+    }
+    assert_eq!(answers(&mut client, "SELECT 2147483647 + 1 FROM t"), ["error 22003"]);
+    for (text, row) in [
+        ("SELECT CASE WHEN 1 = 2 THEN 1 / 0 ELSE 0 END", "row 0"),
+        ("SELECT CASE 1 WHEN 1 THEN 5 ELSE 1 / 0 END", "row 5"),
+        ("SELECT coalesce(1, 1 / 0)", "row 1"),
+        ("SELECT true OR 1 / 0 = 1", "row t"),
+        ("SELECT EXISTS (SELECT 1 / 0)", "row t"),
+        ("SELECT 2 + 3 * 4 - -1", "row 15"),
+        ("SELECT NULL / 0", "row null"),
+    ] {
+        assert_eq!(answers(&mut client, text)[1], row, "{text}");
+    }
+}
+
+#[test]
+fn a_row_is_changed_once_by_an_insert() {
+    let place = Place::new();
+    let mut client = client(&place);
+    client.query("CREATE TABLE t (a INT, b TEXT, c INT DEFAULT 7, UNIQUE (a, b), UNIQUE (c, a))");
+    client.query("INSERT INTO t VALUES (1, 'x', 1)");
+    let twice = [
+        "INSERT INTO t VALUES (2, 'x', 2), (2, 'x', 3) ON CONFLICT (a, b) DO UPDATE SET c = 4",
+        "INSERT INTO t VALUES (1, 'x', 2), (1, 'x', 3) ON CONFLICT (b, a) DO UPDATE SET c = excluded.c",
+        "INSERT INTO t SELECT x, 'y', 9 FROM (VALUES (3), (4)) v (x) UNION ALL SELECT 3, 'y', 10 \
+         ON CONFLICT (a, b) DO UPDATE SET c = 4",
+        "INSERT INTO t (a, b) VALUES (5, 'y'), (5, 'z') ON CONFLICT (a, c) DO UPDATE SET b = 'w'",
+    ];
+    for text in twice {
+        assert_eq!(answers(&mut client, text), ["error 21000"], "{text}");
+    }
+    for (text, expected) in [
+        (
+            "INSERT INTO t VALUES (2, 'x', 2), (2, 'x', 3) ON CONFLICT (a, b) DO NOTHING",
+            "INSERT 0 1",
+        ),
+        (
+            "INSERT INTO t VALUES (1, 'x', 2), (2, 'x', 3) ON CONFLICT (a, b) DO UPDATE SET a = excluded.a, c = excluded.c",
+            "INSERT 0 2",
+        ),
+        (
+            "INSERT INTO t VALUES (6, NULL, 1), (6, NULL, 2) ON CONFLICT (a, b) DO UPDATE SET c = 4",
+            "INSERT 0 2",
+        ),
+        ("INSERT INTO t VALUES (7, 'x', 1) ON CONFLICT (a, b) DO UPDATE SET a = 8", "INSERT 0 1"),
+        (
+            "INSERT INTO t VALUES (7, 'x', 1), (8, 'x', 1) ON CONFLICT (a, b) DO UPDATE SET a = 8",
+            "error 0A000",
+        ),
+    ] {
+        assert_eq!(answers(&mut client, text), [expected], "{text}");
+    }
+    let kept = answers(&mut client, "SELECT a, b, c FROM t WHERE a < 3 ORDER BY a");
+    assert_eq!(kept[1..3], ["row 1|x|2", "row 2|x|3"]);
+}
+
+#[test]
+fn what_postgresql_finds_while_it_defines_is_found() {
+    let place = Place::new();
+    let mut client = client(&place);
+    client.query("CREATE TABLE p (a INT PRIMARY KEY, b INT, c INT, UNIQUE (b, c)); CREATE VIEW v AS SELECT a FROM p");
+    for (text, sqlstate) in [
+        ("CREATE TABLE f (x TEXT REFERENCES p)", "42804"),
+        ("CREATE TABLE f (x INT REFERENCES p (b))", "42830"),
+        ("CREATE TABLE f (x INT REFERENCES p (b, c))", "42830"),
+        ("CREATE TABLE f (x INT REFERENCES p (d))", "42703"),
+        ("CREATE TABLE f (x INT, FOREIGN KEY (y) REFERENCES p)", "42703"),
+        ("CREATE INDEX ON p (b COLLATE \"C\")", "42804"),
+        ("CREATE UNLOGGED TABLE pg_temp.f (x INT)", "42P16"),
+        ("CREATE TABLE f (x INT, y INT GENERATED ALWAYS AS (max(x)) STORED)", "42803"),
+        ("ALTER TABLE v RENAME TO w", "0A000"),
+    ] {
+        assert_eq!(answers(&mut client, text), [format!("error {sqlstate}")], "{text}");
+    }
+    let both = "CREATE TABLE f (x BIGINT REFERENCES p, y INT, z INT, FOREIGN KEY (y, z) REFERENCES p (c, b))";
+    assert_eq!(answers(&mut client, both), ["CREATE TABLE"]);
+    let nobody = "ALTER TABLE IF EXISTS nobody RENAME COLUMN a TO b";
+    assert_eq!(answers(&mut client, nobody), ["ALTER TABLE"]);
+}
+
+#[test]
+fn queries_are_refused_that_sqlite_would_answer_otherwise() {
+    let place = Place::new();
+    let mut client = client(&place);
+    client.query("CREATE TABLE t (a INT PRIMARY KEY, b TEXT, j JSONB, c CHAR(3), v VARCHAR(5)); INSERT INTO t VALUES (1, 'x', '[1]', 'c', 'v')");
+    let recursion = |from: &str| {
+        format!(
+            "WITH RECURSIVE x(n) AS (SELECT 1 UNION ALL SELECT x.n + 1 FROM {from} WHERE n < 9) SELECT * FROM x"
+        )
+    };
+    for (text, sqlstate) in [
+        (&*recursion("t LEFT JOIN x ON x.n = t.a"), "42P19"),
+        (&*recursion("x RIGHT JOIN t ON x.n = t.a"), "42P19"),
+        (&*recursion("x FULL JOIN t ON x.n = t.a"), "42P19"),
+        ("WITH RECURSIVE x AS (SELECT * FROM y), y AS (SELECT 1) SELECT * FROM x", "0A000"),
+        ("SELECT DISTINCT j FROM t", "0A000"),
+        ("SELECT count(DISTINCT j) FROM t", "0A000"),
+        ("SELECT j FROM t GROUP BY j", "0A000"),
+        ("SELECT j - 'a' FROM t", "0A000"),
+        ("SELECT 1_000", "42601"),
+        ("SELECT 0x1F", "42601"),
+        ("SELECT (SELECT 1 LIMIT t.a) FROM t", "0A000"),
+        ("SELECT 1 FROM t LIMIT a", "42P10"),
+        ("SELECT sum(a) OVER (ORDER BY a ROWS a PRECEDING) FROM t", "42P10"),
+        ("SELECT max(a) FILTER (WHERE sum(a) > 0) FROM t", "42803"),
+        ("SELECT '1e400'::numeric", "0A000"),
+        ("SELECT proname FROM pg_catalog.pg_proc", "42P01"),
+    ] {
+        assert_eq!(answers(&mut client, text), [format!("error {sqlstate}")], "{text}");
+    }
+    for (text, columns) in [
+        ("SELECT * FROM t GROUP BY a", "a:23 b:25 j:3802 c:1042(3) v:1043(5)"),
+        ("SELECT v FROM t UNION ALL SELECT c FROM t", "v:1043"),
+        ("SELECT CASE WHEN true THEN 1 ELSE 2::real END", "case:700"),
+        ("SELECT coalesce(v, b) FROM t", "coalesce:1043"),
+        ("SELECT relname FROM pg_catalog.pg_class", "relname:19"),
+    ] {
+        assert_eq!(answers(&mut client, text)[0], format!("columns {columns}"), "{text}");
+    }
+}
+
+#[test]
+fn generated_columns_are_not_copied() {
+    let place = Place::new();
+    let mut client = client(&place);
+    client.query("CREATE TABLE t (a INT, b INT GENERATED ALWAYS AS (a * 2) STORED); INSERT INTO t VALUES (4)");
+    assert_eq!(answers(&mut client, "COPY t (a, b) TO STDOUT"), ["error 42P10"]);
+    assert_eq!(answers(&mut client, "COPY t (b) FROM STDIN"), ["error 42P10"]);
+    assert_eq!(answers(&mut client, "COPY t (a, a) TO STDOUT"), ["error 42701"]);
+    assert_eq!(answers(&mut client, "COPY t TO STDOUT").last().map(String::as_str), Some("COPY 1"));
+    let all = answers(&mut client, "COPY t TO STDOUT").join(" ");
+    assert!(all.contains('4') && !all.contains('8'), "{all}");
 }

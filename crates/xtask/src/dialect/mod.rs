@@ -29,7 +29,7 @@ use self::wire::Wire;
 type Counts = BTreeMap<Verdict, u64>;
 
 /// What keeps the answers of PostgreSQL the same as here where a setting says how they are printed.
-const SETTINGS: &str = "SET timezone = 'UTC'; SET datestyle = 'ISO'; SET statement_timeout = '10s'";
+const SETTINGS: &str = "SET timezone = 'UTC'; SET datestyle = 'ISO'; SET statement_timeout = '60s'";
 
 /// Statements that are no question of the dialect: they end or begin transactions, or say how the session is.
 const SESSION: &[&str] = &[

@@ -91,7 +91,7 @@ impl Splitter<'_> {
         let lower = text.to_ascii_lowercase();
         if lower.starts_with("copy") && lower.contains("from stdin") {
             let (start, end) = rows_behind(self.rest);
-            let rows = Some(self.rest[start..end].as_bytes().to_vec());
+            let rows = Some(self.rest.as_bytes()[start..end].to_vec());
             self.rest = self.rest[end..].strip_prefix("\\.").unwrap_or(&self.rest[end..]);
             self.all.push(Statement { text, rows });
             return;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 
 /// How long a server may be silent.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A connection.
 pub(super) struct Wire {
@@ -104,6 +104,7 @@ impl Wire {
             match head[0] {
                 b'Z' => return Ok(answer),
                 b'T' => answer.columns = columns(&body).context("a RowDescription")?,
+                b'd' => answer.rows.push(vec![Some(body)]),
                 b'D' => answer.rows.push(row(&body).context("a DataRow")?),
                 b'C' => answer.tag = text(&body),
                 b'E' => answer.error = Some(error(&body)),

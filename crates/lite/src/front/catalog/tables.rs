@@ -3,20 +3,20 @@
 //! Numbers of tables are their row in SQLite's schema, above what PostgreSQL gives its own objects.
 
 /// A table: name, columns, query. A query may use those before it. Behind a column's name stands its type: `?` for
-/// bool, `#` for oid, `+` for int8, `%` for int4, nothing for text.
+/// bool, `#` for oid, `+` for int8, `%` for int4, `@` for name, nothing for text.
 type Table = (&'static str, &'static str, &'static str);
 
 pub(super) const TABLES: &[Table] = &[
     (
         "refrain_object",
         "oid, type, name, table_name, sql",
-        "SELECT CAST(rowid + 16384 AS INTEGER), type, name, tbl_name, sql FROM sqlite_schema \
+        "SELECT CAST(rowid + 16384 AS INTEGER), type, +name, tbl_name, sql FROM sqlite_schema \
          WHERE type IN ('table', 'view', 'index') AND (type = 'index' OR name NOT LIKE 'sqlite\\_%' ESCAPE '\\')",
     ),
     (
         "refrain_column",
         "attrelid, attname, attnum, atttypid, declared, attnotnull, adbin, primary_key, hidden, given",
-        "SELECT o.oid, c.name, CAST(c.cid + 1 AS INTEGER), \
+        "SELECT o.oid, +c.name, CAST(c.cid + 1 AS INTEGER), \
          CAST(coalesce(iif(c.pk AND upper(c.type) = 'INTEGER', refrain_key_type(o.sql), NULL), refrain_declared(c.type)) AS INTEGER), \
          c.type, c.\"notnull\" OR c.pk > 0, c.dflt_value, c.pk, c.hidden, \
          iif(c.pk AND upper(c.type) = 'INTEGER', refrain_key_given(o.sql), NULL) \
@@ -40,12 +40,12 @@ pub(super) const TABLES: &[Table] = &[
     ("refrain_view", "oid, definition", "SELECT oid, sql FROM refrain_object WHERE type = 'view'"),
     (
         "pg_namespace",
-        "oid#, nspname, nspowner#, nspacl",
+        "oid#, nspname@, nspowner#, nspacl",
         "SELECT CAST(column1 AS INTEGER), column2, 10, NULL FROM (VALUES (11, 'pg_catalog'), (2200, 'public'))",
     ),
     (
         "pg_class",
-        "oid#, relname, relnamespace#, reltype#, reloftype#, relowner#, relam#, relfilenode#, reltablespace#, relpages+, \
+        "oid#, relname@, relnamespace#, reltype#, reloftype#, relowner#, relam#, relfilenode#, reltablespace#, relpages+, \
          reltuples, relallvisible+, reltoastrelid#, relhasindex?, relisshared?, relpersistence, relkind, relnatts+, \
          relchecks+, relhasrules?, relhastriggers?, relhassubclass?, relrowsecurity?, relforcerowsecurity?, \
          relispopulated?, relreplident, relispartition?, relrewrite, relacl, reloptions, relpartbound, tableoid#",
@@ -56,7 +56,7 @@ pub(super) const TABLES: &[Table] = &[
     ),
     (
         "pg_attribute",
-        "attrelid#, attname, atttypid#, attstattarget+, attlen+, attnum+, attndims+, atttypmod+, attbyval?, attstorage, \
+        "attrelid#, attname@, atttypid#, attstattarget+, attlen+, attnum+, attndims+, atttypmod+, attbyval?, attstorage, \
          attalign, attcompression, attnotnull?, atthasdef?, atthasmissing?, attidentity, attgenerated, attisdropped?, \
          attislocal?, attinhcount+, attcollation#, attacl, attoptions, attfdwoptions",
         "SELECT attrelid, attname, atttypid, -1, -1, attnum, 0, coalesce(refrain_limit(declared) + 4, -1), 0, 'p', 'i', '', attnotnull, adbin IS NOT NULL, 0, \
@@ -77,7 +77,7 @@ pub(super) const TABLES: &[Table] = &[
     ),
     (
         "pg_type",
-        "oid#, typname, typnamespace#, typowner#, typlen+, typbyval?, typtype, typcategory, typispreferred?, typisdefined?, \
+        "oid#, typname@, typnamespace#, typowner#, typlen+, typbyval?, typtype, typcategory, typispreferred?, typisdefined?, \
          typdelim, typrelid#, typsubscript, typelem#, typarray#, typinput, typoutput, typreceive, typsend, typnotnull?, \
          typbasetype#, typtypmod+, typndims+, typcollation#, typdefault, typacl",
         "SELECT CAST(value ->> 0 AS INTEGER), value ->> 2, 11, 10, value ->> 1, 0, 'b', 'U', 0, 1, ',', 0, 0, 0, 0, \
@@ -92,29 +92,29 @@ pub(super) const TABLES: &[Table] = &[
     ),
     (
         "pg_database",
-        "oid#, datname, datdba#, encoding+, datlocprovider, datistemplate?, datallowconn?, datconnlimit+, dattablespace, \
+        "oid#, datname@, datdba#, encoding+, datlocprovider, datistemplate?, datallowconn?, datconnlimit+, dattablespace, \
          datcollate, datctype, daticulocale, datcollversion, datacl, datlocale, daticurules",
         "SELECT 1, current_database(), 10, 6, 'c', 0, 1, -1, 1663, 'C', 'C', NULL, NULL, NULL, NULL, NULL",
     ),
     (
         "pg_roles",
-        "oid#, rolname, rolsuper?, rolinherit?, rolcreaterole?, rolcreatedb?, rolcanlogin?, rolreplication?, rolconnlimit+, \
+        "oid#, rolname@, rolsuper?, rolinherit?, rolcreaterole?, rolcreatedb?, rolcanlogin?, rolreplication?, rolconnlimit+, \
          rolvaliduntil, rolbypassrls?, rolpassword",
         "SELECT 10, current_user(), 0, 1, 0, 0, 1, 0, -1, NULL, 0, NULL",
     ),
     (
         "pg_am",
-        "oid#, amname, amhandler, amtype",
+        "oid#, amname@, amhandler, amtype",
         "SELECT column1, column2, 0, column3 FROM (VALUES (2, 'heap', 't'), (403, 'btree', 'i'))",
     ),
     (
         "pg_tables",
-        "schemaname, tablename, tableowner, tablespace, hasindexes?, hasrules?, hastriggers?, rowsecurity?",
+        "schemaname@, tablename@, tableowner@, tablespace@, hasindexes?, hasrules?, hastriggers?, rowsecurity?",
         "SELECT 'public', name, current_user(), NULL, 0, 0, 0, 0 FROM refrain_object WHERE type = 'table'",
     ),
     (
         "pg_indexes",
-        "schemaname, tablename, indexname, tablespace, indexdef",
+        "schemaname@, tablename@, indexname@, tablespace@, indexdef",
         "SELECT 'public', t.name, o.name, NULL, i.definition FROM refrain_index i, refrain_object o, refrain_object t \
          WHERE o.oid = i.oid AND t.oid = i.table_oid",
     ),
@@ -163,12 +163,12 @@ pub(super) const TABLES: &[Table] = &[
     ),
     (
         "pg_views",
-        "schemaname, viewname, viewowner, definition",
+        "schemaname@, viewname@, viewowner@, definition",
         "SELECT 'public', name, current_user(), sql FROM refrain_object WHERE type = 'view'",
     ),
     (
         "pg_constraint",
-        "oid#, conname, connamespace#, contype, condeferrable?, condeferred?, convalidated?, conrelid#, contypid#, conindid#, \
+        "oid#, conname@, connamespace#, contype, condeferrable?, condeferred?, convalidated?, conrelid#, contypid#, conindid#, \
          conparentid, confrelid#, confupdtype, confdeltype, confmatchtype, conislocal?, coninhcount, connoinherit?, \
          conkey, confkey, conbin",
         "SELECT 0, '', 0, '', 0, 0, 0, 0, 0, 0, 0, 0, '', '', '', 0, 0, 0, NULL, NULL, NULL WHERE 0",
@@ -179,30 +179,25 @@ pub(super) const TABLES: &[Table] = &[
         "inhrelid, inhparent, inhseqno, inhdetachpending?",
         "SELECT 0, 0, 0, 0 WHERE 0",
     ),
-    ("pg_collation", "oid#, collname, collnamespace, collprovider", "SELECT 0, '', 0, '' WHERE 0"),
-    ("pg_enum", "oid#, enumtypid, enumsortorder, enumlabel", "SELECT 0, 0, 0, '' WHERE 0"),
+    ("pg_collation", "oid#, collname@, collnamespace, collprovider", "SELECT 0, '', 0, '' WHERE 0"),
+    ("pg_enum", "oid#, enumtypid, enumsortorder, enumlabel@", "SELECT 0, 0, 0, '' WHERE 0"),
     (
         "pg_range",
         "rngtypid, rngsubtype, rngmultitypid, rngcollation, rngsubopc",
         "SELECT 0, 0, 0, 0, 0 WHERE 0",
     ),
     (
-        "pg_proc",
-        "oid#, proname, pronamespace, proowner, prokind, prorettype",
-        "SELECT 0, '', 0, 0, '', 0 WHERE 0",
-    ),
-    (
         "pg_tablespace",
-        "oid#, spcname, spcowner, spcacl, spcoptions",
+        "oid#, spcname@, spcowner, spcacl, spcoptions",
         "SELECT 0, '', 0, NULL, NULL WHERE 0",
     ),
     (
         "pg_extension",
-        "oid#, extname, extowner, extnamespace, extversion",
+        "oid#, extname@, extowner, extnamespace, extversion",
         "SELECT 0, '', 0, 0, '' WHERE 0",
     ),
     ("pg_foreign_table", "ftrelid, ftserver, ftoptions", "SELECT 0, 0, NULL WHERE 0"),
-    ("pg_foreign_server", "oid#, srvname", "SELECT 0, '' WHERE 0"),
+    ("pg_foreign_server", "oid#, srvname@", "SELECT 0, '' WHERE 0"),
     (
         "pg_sequence",
         "seqrelid, seqtypid, seqstart, seqincrement, seqmax, seqmin, seqcache, seqcycle",
@@ -210,7 +205,7 @@ pub(super) const TABLES: &[Table] = &[
     ),
     (
         "pg_trigger",
-        "oid#, tgrelid, tgparentid, tgname, tgfoid, tgtype, tgenabled, tgisinternal?, tgconstraint",
+        "oid#, tgrelid, tgparentid, tgname@, tgfoid, tgtype, tgenabled, tgisinternal?, tgconstraint",
         "SELECT 0, 0, 0, '', 0, 0, '', 0, 0 WHERE 0",
     ),
     (

@@ -1,5 +1,9 @@
 //! The text formats of COPY: fields of a line, escaped or in quotes.
 
+use std::iter::Peekable;
+
+use crate::front::failure::{Failure, state};
+
 use super::{Fields, Kind, Style};
 
 impl Style {
@@ -34,6 +38,9 @@ impl Style {
             b'\n' => out.extend_from_slice(b"\\n"),
             b'\r' => out.extend_from_slice(b"\\r"),
             b'\t' => out.extend_from_slice(b"\\t"),
+            8 => out.extend_from_slice(b"\\b"),
+            11 => out.extend_from_slice(b"\\v"),
+            12 => out.extend_from_slice(b"\\f"),
             b'\\' => out.extend_from_slice(b"\\\\"),
             byte if byte == self.delimiter => out.extend_from_slice(&[b'\\', byte]),
             byte => out.push(byte),
@@ -60,14 +67,17 @@ impl Style {
     }
 
     /// The fields of a line without its newline.
-    pub(super) fn fields(&self, line: &[u8]) -> Fields {
-        if self.kind == Kind::Csv { self.csv_fields(line) } else { self.text_fields(line) }
+    ///
+    /// # Errors
+    /// 22P04: a quoted field does not end.
+    pub(super) fn fields(&self, line: &[u8]) -> Result<Fields, Failure> {
+        if self.kind == Kind::Csv { self.csv_fields(line) } else { Ok(self.text_fields(line)) }
     }
 
     fn text_fields(&self, line: &[u8]) -> Fields {
         let mut fields = Vec::new();
         let (mut field, mut raw) = (Vec::new(), Vec::new());
-        let mut bytes = line.iter().copied();
+        let mut bytes = line.iter().copied().peekable();
         loop {
             let byte = bytes.next();
             match byte {
@@ -75,15 +85,7 @@ impl Style {
                     raw.push(b'\\');
                     let Some(escaped) = bytes.next() else { continue };
                     raw.push(escaped);
-                    field.push(match escaped {
-                        b'n' => b'\n',
-                        b'r' => b'\r',
-                        b't' => b'\t',
-                        b'b' => 8,
-                        b'f' => 12,
-                        b'v' => 11,
-                        other => other,
-                    });
+                    field.push(unescaped(escaped, &mut bytes));
                 }
                 Some(byte) if byte != self.delimiter => {
                     raw.push(byte);
@@ -101,7 +103,7 @@ impl Style {
         }
     }
 
-    fn csv_fields(&self, line: &[u8]) -> Fields {
+    fn csv_fields(&self, line: &[u8]) -> Result<Fields, Failure> {
         let mut fields = Vec::new();
         let mut field = Vec::new();
         let (mut inside, mut was_quoted) = (false, false);
@@ -123,15 +125,44 @@ impl Style {
                     was_quoted = true;
                 }
                 Some(byte) if inside || byte != self.delimiter => field.push(byte),
+                None if inside => {
+                    return Err(Failure::new(state::BAD_COPY, "unterminated CSV quoted field"));
+                }
                 _ => {
                     let field = std::mem::take(&mut field);
                     let null = !std::mem::take(&mut was_quoted) && field == self.null;
                     fields.push((!null).then_some(field));
                     if byte.is_none() {
-                        return fields;
+                        return Ok(fields);
                     }
                 }
             }
         }
+    }
+}
+
+/// The byte that is meant behind a backslash: by a letter, by up to three octal digits or two others.
+fn unescaped(escaped: u8, rest: &mut Peekable<impl Iterator<Item = u8>>) -> u8 {
+    let mut digits = |first: Option<u8>, base: u32, most: usize| {
+        let digit = |byte: u8| char::from(byte).to_digit(base);
+        let mut value = first.and_then(digit);
+        for _ in 0..most {
+            let Some(next) = rest.peek().and_then(|byte| digit(*byte)) else { break };
+            rest.next();
+            value = Some(value.unwrap_or(0) * base + next);
+        }
+        // What does not fit is cut, as PostgreSQL does.
+        value.map(|value| (value & 0xff) as u8)
+    };
+    match escaped {
+        b'n' => b'\n',
+        b'r' => b'\r',
+        b't' => b'\t',
+        b'b' => 8,
+        b'f' => 12,
+        b'v' => 11,
+        b'0'..=b'7' => digits(Some(escaped), 8, 2).unwrap_or(escaped),
+        b'x' => digits(None, 16, 2).unwrap_or(escaped),
+        other => other,
     }
 }

@@ -109,7 +109,11 @@ impl Translator<'_> {
 
     pub(super) fn rename(&mut self, rename: &RenameStmt) -> Translated<String> {
         let relation = rename.relation.as_ref().ok_or_else(|| hints::refuse("ALTER"))?;
-        let is_table = rename.relation_type() == ObjectType::ObjectTable;
+        let is_table = rename.relation_type() == ObjectType::ObjectTable
+            || rename.rename_type() == ObjectType::ObjectTable;
+        if rename.missing_ok && is_table && self.table(relation).is_err() {
+            return Ok("SELECT 1 WHERE 0".to_owned());
+        }
         match rename.rename_type() {
             ObjectType::ObjectTable => {
                 let (table, _) = self.table(relation)?;

@@ -11,6 +11,7 @@ use crate::front::types::Type::{
 
 use super::coerce::{Wanted, is_implicit};
 use super::expr::names;
+use super::operators::is_equated;
 use super::value::{Expr, Kind};
 use super::{Stop, Translated, Translator, hints};
 
@@ -255,6 +256,9 @@ impl Translator<'_> {
             return Err(Failure::new("42803", "aggregate function calls cannot be nested").into());
         }
         let around = self.around(it)?;
+        if around.distinct {
+            arguments.iter().try_for_each(is_equated)?;
+        }
         let inside = |sql: &str| {
             format!("{}{sql}{}", if around.distinct { "DISTINCT " } else { "" }, around.order)
         };
@@ -326,6 +330,9 @@ impl Translator<'_> {
         }
         if let Some(filter) = &it.agg_filter {
             let filter = self.condition(filter, "FILTER")?;
+            if filter.aggregate {
+                return Err(hints::aggregate("FILTER").into());
+            }
             around.tail.push_str(&format!(" FILTER (WHERE {})", filter.sql));
             around.parts.push(filter);
         }

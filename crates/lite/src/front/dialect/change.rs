@@ -2,10 +2,9 @@
 
 use refrain_grammar::protobuf::{DeleteStmt, Node, UpdateStmt};
 
-use crate::front::failure::Failure;
-
+use super::into::Into;
 use super::scope::{Scope, Source};
-use super::write::{Into, Written};
+use super::write::Written;
 use super::{Translated, Translator, hints};
 
 impl Translator<'_> {
@@ -64,8 +63,7 @@ impl Translator<'_> {
         let Some(node) = node else { return Ok(()) };
         let condition = self.condition(node, "WHERE")?;
         if condition.aggregate {
-            let message = "aggregate functions are not allowed in WHERE";
-            return Err(Failure::new("42803", message).into());
+            return Err(hints::aggregate("WHERE").into());
         }
         sql.push_str(&format!(" WHERE {}", condition.sql));
         Ok(())

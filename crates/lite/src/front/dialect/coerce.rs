@@ -56,6 +56,7 @@ fn conversion(from: Type, to: Type) -> Option<Way> {
             way(Assignment, "CASE $ WHEN 1 THEN 'true' WHEN 0 THEN 'false' END")
         }
         (Bpchar, to) if text.contains(&to) => way(Implicit, "rtrim($, ' ')"),
+        (Name, Varchar | Bpchar) => way(Assignment, "$"),
         (Text | Varchar, Name) => way(Implicit, "refrain_in(19, $)"),
         (from, to) if text.contains(&from) && text.contains(&to) => way(Implicit, "$"),
         (from, Bpchar) if text.contains(&from) => way(Implicit, "$"),
@@ -113,12 +114,19 @@ impl Translator<'_> {
         match &from.kind {
             Kind::Typed(is) if *is == to => Ok(from),
             Kind::Typed(is) => self.convert(from.clone(), *is, to, wanted),
-            Kind::Null => Ok(from.rewritten("NULL".to_owned(), to)),
+            Kind::Null => Ok(as_constant(from.rewritten("NULL".to_owned(), to))),
             Kind::Literal(text) => {
                 let sql = literal(text, to)?;
-                Ok(from.rewritten(sql, to))
+                Ok(as_constant(from.rewritten(sql, to)))
             }
-            Kind::Number(number) => number_as(from.clone(), number, to, wanted),
+            Kind::Number(number) => {
+                let made = number_as(from.clone(), number, to, wanted)?;
+                let constant = made.sql.clone();
+                match constant.starts_with("refrain_") {
+                    true => self.folded(made, Some(constant)),
+                    false => Ok(as_constant(made)),
+                }
+            }
             Kind::Parameter(number) => {
                 if let Some(place) = self.parameters.get_mut(*number) {
                     place.get_or_insert(to);
@@ -136,11 +144,16 @@ impl Translator<'_> {
         if wanted < least {
             return Err(no_way(is, to, wanted));
         }
-        let sql = sql.replace('$', &from.sql);
+        let way = sql;
+        let sql = way.replace('$', &from.sql);
         let not_null = from.not_null && from.sql == sql;
+        let constant = from.constant.as_ref().map(|constant| way.replace('$', constant));
         let mut made = from.rewritten(sql, to);
         made.not_null = not_null;
-        Ok(made)
+        match way.starts_with("refrain_") {
+            true => self.folded(made, constant),
+            false => Ok(Expr { constant, ..made }),
+        }
     }
 
     /// Makes a value fit a column or a cast with a length.
@@ -208,6 +221,10 @@ pub(crate) fn fitted(text: &str, is: Type, limit: u32, explicit: bool) -> Result
     Ok(format!("{text}{}", " ".repeat(blanks)))
 }
 
+fn as_constant(made: Expr) -> Expr {
+    Expr { constant: Some(made.sql.clone()), ..made }
+}
+
 fn literal(text: &str, to: Type) -> Result<String, Failure> {
     if to == Type::Numeric {
         return numeric_literal(text);
@@ -217,7 +234,12 @@ fn literal(text: &str, to: Type) -> Result<String, Failure> {
 
 /// A `numeric` is its digits, as long as nobody computes with it.
 fn numeric_literal(text: &str) -> Result<String, Failure> {
-    decode::text(text.as_bytes(), Type::Numeric)?;
+    match decode::text(text.as_bytes(), Type::Numeric) {
+        Err(failure) if failure.sqlstate == state::TOO_LARGE_NUMBER => {
+            return Err(super::hints::refuse("numeric"));
+        }
+        known => known?,
+    };
     let plain = text.trim();
     if plain.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-')
         || plain.trim_start_matches('-').bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')

@@ -85,6 +85,10 @@ impl Translator<'_> {
             let message = "cannot create temporary relation in non-temporary schema";
             return Err(Failure::new("42P16", message).into());
         }
+        if relation.schemaname == "pg_temp" && relation.relpersistence == "u" {
+            let message = "only temporary relations may be created in temporary schemas";
+            return Err(Failure::new("42P16", message).into());
+        }
         let (mut definitions, mut constraints) = (Vec::new(), Vec::new());
         for node in &create.table_elts {
             match node.node.as_ref().ok_or_else(hints::unknown)? {
@@ -238,6 +242,7 @@ impl Translator<'_> {
             integer: self.says_integer(column),
             rest: String::new(),
         };
+        one_value_of(column)?;
         for node in &column.constraints {
             let Some(NodeEnum::Constraint(constraint)) = &node.node else {
                 return Err(hints::unknown().into());
@@ -259,6 +264,22 @@ impl Translator<'_> {
             }
         }
         Ok(made)
+    }
+
+    /// What a column is computed from.
+    fn computed_as(
+        &mut self,
+        it: &Constraint,
+        column: Option<(Type, Option<u32>)>,
+    ) -> Translated<String> {
+        let node = it.raw_expr.as_deref().ok_or_else(hints::unknown)?;
+        let (is, limit) = column.ok_or_else(hints::unknown)?;
+        let value = self.expr(node)?;
+        if value.aggregate {
+            return Err(hints::aggregate("column generation expressions").into());
+        }
+        let value = self.fit(value, is, limit, Wanted::Assignment)?;
+        Ok(format!("GENERATED ALWAYS AS ({}) STORED", value.sql))
     }
 
     /// A constraint of a column, with a blank in front, or of a table.
@@ -303,13 +324,7 @@ impl Translator<'_> {
                 }
                 format!("CHECK ({})", value.sql)
             }
-            ConstrType::ConstrGenerated => {
-                let node = it.raw_expr.as_deref().ok_or_else(hints::unknown)?;
-                let (is, limit) = column.ok_or_else(hints::unknown)?;
-                let value = self.expr(node)?;
-                let value = self.fit(value, is, limit, Wanted::Assignment)?;
-                format!("GENERATED ALWAYS AS ({}) STORED", value.sql)
-            }
+            ConstrType::ConstrGenerated => self.computed_as(it, column)?,
             ConstrType::ConstrUnique | ConstrType::ConstrPrimary => {
                 plain_key(it)?;
                 let word = match it.contype() {
@@ -319,7 +334,11 @@ impl Translator<'_> {
                 if of_column { word.to_owned() } else { format!("{word} ({})", listed(&it.keys)) }
             }
             ConstrType::ConstrForeign => {
-                let words = self.foreign_key(it)?;
+                let own = match column {
+                    Some((is, _)) => vec![is],
+                    None => self.types_of(&strings(&it.fk_attrs))?,
+                };
+                let words = self.foreign_key(it, &own)?;
                 if of_column {
                     words
                 } else {
@@ -330,46 +349,27 @@ impl Translator<'_> {
         };
         Ok(format!("{}{called}{words}", if of_column { " " } else { "" }))
     }
+}
 
-    fn foreign_key(&self, it: &Constraint) -> Translated<String> {
-        let table = it.pktable.as_ref().ok_or_else(hints::unknown)?;
-        let plain = it.initially_valid || !it.skip_validation;
-        if it.fk_matchtype == "f" || !it.fk_del_set_cols.is_empty() || !plain {
-            return Err(hints::refuse("MATCH FULL").into());
-        }
-        let own = self.scopes.last().and_then(|scope| scope.sources.first());
-        if own.is_none_or(|own| own.alias != table.relname) {
-            let (_, attributes) = self.table(table)?;
-            if it.pk_attrs.is_empty() && attributes.iter().all(|attribute| attribute.key == 0) {
-                let message =
-                    format!("there is no primary key for referenced table \"{}\"", table.relname);
-                return Err(Failure::new("42704", message).into());
-            }
-        }
-        let action = |letter: &str| match letter {
-            "r" => Some("RESTRICT"),
-            "c" => Some("CASCADE"),
-            "n" => Some("SET NULL"),
-            "d" => Some("SET DEFAULT"),
-            _ => None,
+/// A column has one default or one expression.
+fn one_value_of(column: &ColumnDef) -> Result<(), Failure> {
+    let count = |wanted: ConstrType| {
+        let is = |node: &&Node| match &node.node {
+            Some(NodeEnum::Constraint(constraint)) => constraint.contype() == wanted,
+            _ => false,
         };
-        let mut words = format!("REFERENCES {}", name(&table.relname));
-        let columns: Vec<String> =
-            strings(&it.pk_attrs).iter().map(|column| name(column)).collect();
-        if !columns.is_empty() {
-            words.push_str(&format!(" ({})", columns.join(", ")));
-        }
-        for (event, letter) in [("DELETE", &it.fk_del_action), ("UPDATE", &it.fk_upd_action)] {
-            if let Some(action) = action(letter) {
-                words.push_str(&format!(" ON {event} {action}"));
-            }
-        }
-        if it.deferrable {
-            let when = if it.initdeferred { "DEFERRED" } else { "IMMEDIATE" };
-            words.push_str(&format!(" DEFERRABLE INITIALLY {when}"));
-        }
-        Ok(words)
-    }
+        column.constraints.iter().filter(is).count()
+    };
+    let (defaults, computed) =
+        (count(ConstrType::ConstrDefault), count(ConstrType::ConstrGenerated));
+    let words = match (defaults, computed) {
+        (2.., _) => "multiple default values",
+        (_, 2..) => "multiple generation clauses",
+        (1, 1) => "both default and generation expression",
+        _ => return Ok(()),
+    };
+    let message = format!("{words} specified for column \"{}\"", column.colname);
+    Err(Failure::new(state::SYNTAX, message))
 }
 
 /// A column as SQLite has it.

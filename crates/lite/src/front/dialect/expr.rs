@@ -2,9 +2,9 @@
 
 use refrain_grammar::NodeEnum;
 use refrain_grammar::protobuf::{
-    AConst, AExpr, AExprKind, BoolExpr, BoolExprType, BoolTestType, BooleanTest, CaseExpr,
-    ColumnRef, MinMaxExpr, MinMaxOp, Node, NullTest, NullTestType, ParamRef, SqlValueFunction,
-    SqlValueFunctionOp as Value, TypeCast, a_const::Val,
+    AExpr, AExprKind, BoolExpr, BoolExprType, BoolTestType, BooleanTest, CaseExpr, ColumnRef,
+    MinMaxExpr, MinMaxOp, Node, NullTest, NullTestType, ParamRef, SqlValueFunction,
+    SqlValueFunctionOp as Value, TypeCast,
 };
 
 use crate::front::failure::{Failure, state};
@@ -12,9 +12,11 @@ use crate::front::text::PARAMETERS_MAX;
 use crate::front::types::Type;
 
 use super::coerce::Wanted;
-use super::operators::no_operator;
+use super::constants::constant;
+use super::folding::is_given;
+use super::operators::{chosen, no_operator};
 use super::scope::find;
-use super::value::{Expr, Kind, digits, text_literal};
+use super::value::{Expr, Kind, text_literal};
 use super::{Translated, Translator, hints, inner, string, strings};
 
 impl Translator<'_> {
@@ -36,7 +38,7 @@ impl Translator<'_> {
 
     fn any(&mut self, node: &NodeEnum) -> Translated<Expr> {
         match node {
-            NodeEnum::AConst(it) => Ok(constant(it)?),
+            NodeEnum::AConst(it) => Ok(constant(it, self.text)?),
             NodeEnum::ColumnRef(it) => self.column(it),
             NodeEnum::ParamRef(it) => self.parameter(it),
             NodeEnum::AExpr(it) => self.operation(it),
@@ -46,7 +48,13 @@ impl Translator<'_> {
             NodeEnum::TypeCast(it) => self.cast(it),
             NodeEnum::CaseExpr(it) => self.case(it),
             NodeEnum::CoalesceExpr(it) => {
-                let (all, is) = self.list(&it.args, "COALESCE")?;
+                let (mut all, mut settled) = (Vec::new(), false);
+                for node in &it.args {
+                    let value = self.unless(settled, |this| this.expr(node))?;
+                    settled |= is_given(&value);
+                    all.push(value);
+                }
+                let (all, is) = self.unified(all, "COALESCE")?;
                 Ok(gathered("coalesce", &all, is).named("coalesce"))
             }
             NodeEnum::MinMaxExpr(it) => self.extreme(it),
@@ -127,8 +135,12 @@ impl Translator<'_> {
             BoolExprType::OrExpr => "OR",
             _ => "NOT",
         };
-        let all: Vec<Expr> =
-            it.args.iter().map(|arg| self.condition(arg, word)).collect::<Result<_, _>>()?;
+        let (mut all, mut settled) = (Vec::new(), false);
+        for arg in &it.args {
+            let condition = self.unless(settled, |this| this.condition(arg, word))?;
+            settled |= word != "NOT" && self.known(&condition) == Some(word == "OR");
+            all.push(condition);
+        }
         let parts: Vec<&str> = all.iter().map(|expr| expr.sql.as_str()).collect();
         let sql = match word {
             "NOT" => format!("(NOT {})", parts.join("")),
@@ -179,26 +191,36 @@ impl Translator<'_> {
     fn case(&mut self, it: &CaseExpr) -> Translated<Expr> {
         let base = it.arg.as_deref().map(|arg| self.expr(arg)).transpose()?;
         let (mut conditions, mut results) = (Vec::new(), Vec::new());
+        let mut settled = false;
         for when in &it.args {
             let Some(NodeEnum::CaseWhen(when)) = &when.node else {
                 return Err(hints::unknown().into());
             };
             let condition = when.expr.as_deref().ok_or_else(hints::unknown)?;
-            let condition = match &base {
+            let condition = self.unless(settled, |this| match &base {
                 Some(base) => {
-                    let value = self.expr(condition)?;
-                    self.compare("=", base.clone(), value)?
+                    let value = this.expr(condition)?;
+                    Ok(this.compare("=", base.clone(), value)?)
                 }
-                None => self.condition(condition, "CASE/WHEN")?,
-            };
+                None => this.condition(condition, "CASE/WHEN"),
+            })?;
+            let known = self.known(&condition);
             conditions.push(condition);
-            results.push(self.expr(when.result.as_deref().ok_or_else(hints::unknown)?)?);
+            let result = when.result.as_deref().ok_or_else(hints::unknown)?;
+            results.push(self.unless(settled || known == Some(false), |this| this.expr(result))?);
+            settled |= known == Some(true);
         }
-        let otherwise = it.defresult.as_deref().map(|node| self.expr(node)).transpose()?;
+        let otherwise = it.defresult.as_deref();
+        let otherwise =
+            otherwise.map(|node| self.unless(settled, |this| this.expr(node))).transpose()?;
         let strong = otherwise.as_ref().filter(|expr| !expr.weak);
         let name = strong.and_then(|expr| expr.name.clone());
         results.extend(otherwise);
-        let (results, is) = self.unified(results, "CASE")?;
+        // What stands behind ELSE is asked first.
+        let last = results.len() - usize::from(it.defresult.is_some());
+        results.rotate_left(last);
+        let (mut results, is) = self.unified(results, "CASE")?;
+        results.rotate_right(last);
         let mut sql = "CASE".to_owned();
         for (condition, result) in conditions.iter().zip(&results) {
             sql.push_str(&format!(" WHEN {} THEN {}", condition.sql, result.sql));
@@ -239,7 +261,7 @@ impl Translator<'_> {
             let Some(next) = expr.is() else { continue };
             is = match is {
                 None => Some(next),
-                Some(known) => Some(common_of_list(known, next).ok_or_else(|| {
+                Some(known) => Some(chosen(known, next).ok_or_else(|| {
                     let message = format!(
                         "{word} types {} and {} cannot be matched",
                         known.name(),
@@ -420,11 +442,6 @@ fn like_escape(node: &Node) -> (&Node, Option<&Node>) {
     }
 }
 
-/// The type that values of a list come together in: a number with a fraction beside a float is a float.
-fn common_of_list(left: Type, right: Type) -> Option<Type> {
-    super::operators::common(left, right)
-}
-
 fn gathered(function: &str, all: &[Expr], is: Type) -> Expr {
     let parts: Vec<&str> = all.iter().map(|expr| expr.sql.as_str()).collect();
     let sql = match parts[..] {
@@ -432,30 +449,6 @@ fn gathered(function: &str, all: &[Expr], is: Type) -> Expr {
         _ => format!("{function}({})", parts.join(", ")),
     };
     Expr::made(sql, is, &all.iter().collect::<Vec<_>>())
-}
-
-/// A constant of the text.
-fn constant(it: &AConst) -> Result<Expr, Failure> {
-    if it.isnull {
-        return Ok(Expr::of("NULL", Kind::Null));
-    }
-    Ok(match it.val.as_ref().ok_or_else(hints::unknown)? {
-        Val::Ival(number) => Expr::typed(number.ival.to_string(), Type::Int4),
-        Val::Fval(number) => match number.fval.parse::<i64>() {
-            Ok(whole) if i32::try_from(whole).is_ok() => Expr::typed(whole.to_string(), Type::Int4),
-            Ok(i64::MIN) => Expr::typed("(-9223372036854775807 - 1)", Type::Int8),
-            Ok(whole) => Expr::typed(whole.to_string(), Type::Int8),
-            Err(_) => number_constant(&number.fval)?,
-        },
-        Val::Boolval(truth) => Expr::typed(if truth.boolval { "1" } else { "0" }, Type::Bool),
-        Val::Sval(text) => Expr::of(text_literal(&text.sval), Kind::Literal(text.sval.clone())),
-        Val::Bsval(_) => return Err(hints::refuse("bit string")),
-    })
-}
-
-fn number_constant(written: &str) -> Result<Expr, Failure> {
-    let digits = digits(written).ok_or_else(|| hints::refuse("numeric with an exponent"))?;
-    Ok(Expr::of(text_literal(&digits), Kind::Number(digits)))
 }
 
 fn value_function(it: &SqlValueFunction) -> Translated<Expr> {

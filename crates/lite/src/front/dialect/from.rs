@@ -11,7 +11,7 @@ use crate::front::types::Type;
 use super::coerce::Wanted;
 use super::expr::names as names_of;
 use super::operators::common;
-use super::scope::{Attribute, Column, Source};
+use super::scope::{Attribute, Column, Scope, Source};
 use super::select::{Place, settled, unique};
 use super::value::{Bare, name};
 use super::{Stop, Translated, Translator, hints, inner, strings};
@@ -62,8 +62,12 @@ impl Translator<'_> {
         let cte = self.scopes.iter().rev().flat_map(|scope| &scope.ctes);
         let mut cte = cte.filter(|cte| table.schemaname.is_empty() && cte.name == table.relname);
         let (written, mut source) = match cte.next() {
-            Some(cte) => (name(&cte.name), Source::new(called, cte.columns.clone().into_iter())),
+            Some(cte) => {
+                let source = Source::new(called, cte.columns.clone().into_iter());
+                (name(&cte.name), Source { recursive: cte.open, ..source })
+            }
             None => {
+                self.not_to_come(table)?;
                 let (written, attributes) = self.table(table)?;
                 (written, Source::table(called, &attributes))
             }
@@ -86,6 +90,47 @@ impl Translator<'_> {
         }
         self.add(source)?;
         Ok(format!("(SELECT {} FROM {written}) AS {}", listed.join(", "), name(called)))
+    }
+
+    /// A query of WITH RECURSIVE reads no later one, and itself behind UNION only.
+    fn not_to_come(&self, table: &RangeVar) -> Translated<()> {
+        let coming = |scope: &Scope| scope.coming.contains(&table.relname);
+        let Some(scope) = self.scopes.iter().rev().find(|scope| coming(scope)) else {
+            return Ok(());
+        };
+        if !table.schemaname.is_empty() {
+            return Ok(());
+        }
+        if scope.coming.first() != Some(&table.relname) {
+            return Err(hints::refuse("a WITH that comes later").into());
+        }
+        let message = format!(
+            "recursive query \"{}\" does not have the form non-recursive-term UNION [ALL] recursive-term",
+            table.relname
+        );
+        Err(Failure::new("42P19", message).into())
+    }
+
+    /// A query that reads itself must not stand where an outer join fills with NULL.
+    fn no_recursion_within(&self, kind: JoinType, start: usize, middle: usize) -> Translated<()> {
+        let Some(scope) = self.scopes.last() else { return Ok(()) };
+        let (left, right) = (&scope.sources[start..middle], &scope.sources[middle..]);
+        let nullable = match kind {
+            JoinType::JoinLeft => [right, &[]],
+            JoinType::JoinRight => [left, &[]],
+            JoinType::JoinFull => [left, right],
+            _ => [&[][..], &[]],
+        };
+        match nullable.into_iter().flatten().find(|source| source.recursive) {
+            None => Ok(()),
+            Some(source) => {
+                let message = format!(
+                    "recursive reference to query \"{}\" must not appear within an outer join",
+                    source.alias
+                );
+                Err(Failure::new("42P19", message).into())
+            }
+        }
     }
 
     /// A table of the file: how it is written, and its columns.
@@ -112,7 +157,11 @@ impl Translator<'_> {
             schema => format!("{schema}.{}", table.relname),
         };
         let message = format!("relation \"{called}\" does not exist");
-        Err(Stop::from(Failure::new("42P01", message)).at(self.text, table.location))
+        let mut failure = Failure::new("42P01", message);
+        if !table.schemaname.is_empty() {
+            failure = failure.hint("there is one schema: public");
+        }
+        Err(Stop::from(failure).at(self.text, table.location))
     }
 
     fn subquery(&mut self, it: &RangeSubselect, bare: &mut Vec<Bare>) -> Translated<String> {
@@ -134,7 +183,8 @@ impl Translator<'_> {
         let renamed = strings(&alias.colnames);
         // It sees the queries around, and not what stands beside it.
         let scope = self.scopes.pop().unwrap_or_default();
-        let outer = super::scope::Scope { ctes: scope.ctes.clone(), ..Default::default() };
+        let outer =
+            Scope { ctes: scope.ctes.clone(), coming: scope.coming.clone(), ..Scope::default() };
         self.scopes.push(outer);
         let query = self.query(select, Place { names: &renamed, ..Place::default() });
         self.scopes.pop();
@@ -170,6 +220,7 @@ impl Translator<'_> {
         }
         let left_joined = left_joined.unwrap_or_default();
         let kind = it.jointype();
+        self.no_recursion_within(kind, start, middle)?;
         let mut using = strings(&it.using_clause);
         if it.is_natural {
             using = self.natural(start, middle, &left_joined);

@@ -51,6 +51,14 @@ pub(super) fn refuse(form: &str) -> Failure {
     Failure::new(state::NOT_SUPPORTED, message).hint(hint)
 }
 
+/// 42803: an aggregate where none may stand.
+pub(super) fn aggregate(place: &str) -> Failure {
+    let message = format!("aggregate functions are not allowed in {place}");
+    Failure::new("42803", message).hint(
+        "one that belongs to a query around this is not supported here: compute it there, in a subquery of FROM",
+    )
+}
+
 /// Refuses what the grammar gives and nothing here knows.
 pub(super) fn unknown() -> Failure {
     refuse("expression")

@@ -8,6 +8,7 @@ use refrain_grammar::protobuf::{
 use crate::front::failure::Failure;
 use crate::front::types::Type;
 
+use super::expr::no_collation;
 use super::scope::{Scope, Source};
 use super::select::{Place, settled, unique};
 use super::value::name;
@@ -100,7 +101,12 @@ impl Translator<'_> {
                 }
                 None => {
                     names.push(element.name.clone());
-                    super::scope::find(&self.scopes, None, &element.name)?.sql
+                    let column = super::scope::find(&self.scopes, None, &element.name)?;
+                    let is = column.is().filter(|is| !is.is_text() && !collation.is_empty());
+                    if let Some(is) = is {
+                        return Err(no_collation(is).into());
+                    }
+                    column.sql
                 }
             };
             parts.push(format!("{sql}{}", if down { " DESC" } else { "" }));

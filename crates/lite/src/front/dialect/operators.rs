@@ -5,6 +5,7 @@ use crate::front::types::Type;
 
 use super::Translator;
 use super::coerce::{Wanted, is_implicit};
+use super::folding::of_both;
 use super::hints;
 use super::value::{Expr, Kind, real_literal};
 
@@ -43,6 +44,36 @@ pub(super) fn common(left: Type, right: Type) -> Option<Type> {
     let wider = if text { Type::Text } else { wider };
     let reached = is_implicit(left, wider) && is_implicit(right, wider);
     reached.then_some(wider)
+}
+
+/// The type that values of a list come together in, of the one so far and the next (`select_common_type` of the server): the
+/// first that the other goes over into, and no further than to the preferred type of its kind.
+pub(super) fn chosen(known: Type, next: Type) -> Option<Type> {
+    if known == next {
+        return Some(known);
+    }
+    FAMILIES.iter().find(|family| family.contains(&known) && family.contains(&next))?;
+    let preferred = matches!(known, Type::Float8 | Type::Timestamptz | Type::Text);
+    let moves = !preferred && is_implicit(known, next) && !is_implicit(next, known);
+    let is = if moves { next } else { known };
+    (is_implicit(known, is) && is_implicit(next, is)).then_some(is)
+}
+
+/// Whether equal values are found by comparing what SQLite keeps: for DISTINCT, GROUP BY and PARTITION BY.
+///
+/// # Errors
+/// 42883 where PostgreSQL has no equality, 0A000 where it is not that of the texts.
+pub(super) fn is_equated(expr: &Expr) -> Result<(), Failure> {
+    match expr.is() {
+        Some(Type::Json) => {
+            let message = "could not identify an equality operator for type json";
+            Err(Failure::new("42883", message).hint("cast to text"))
+        }
+        Some(Type::Jsonb) => Err(hints::refuse("jsonb comparison")),
+        Some(Type::Numeric) => Err(hints::refuse("numeric")),
+        Some(Type::Bpchar) if expr.limit.is_none() => Err(hints::refuse("equal char(n)")),
+        _ => Ok(()),
+    }
 }
 
 impl Translator<'_> {
@@ -95,13 +126,12 @@ impl Translator<'_> {
             Type::Numeric if !numbers => return Err(hints::refuse("numeric")),
             _ => {}
         }
-        let sql = match is {
-            Type::Bpchar => {
-                format!("(rtrim({}, ' ') {operator} rtrim({}, ' '))", left.sql, right.sql)
-            }
-            _ => format!("({} {operator} {})", left.sql, right.sql),
+        let written = |left: &str, right: &str| match is {
+            Type::Bpchar => format!("(rtrim({left}, ' ') {operator} rtrim({right}, ' '))"),
+            _ => format!("({left} {operator} {right})"),
         };
-        Ok(Expr::made(sql, Type::Bool, &[&left, &right]))
+        let made = Expr::made(written(&left.sql, &right.sql), Type::Bool, &[&left, &right]);
+        Ok(Expr { constant: of_both(&left, &right, written), ..made })
     }
 
     /// An operator between two values.
@@ -141,6 +171,10 @@ impl Translator<'_> {
         if let Some(made) = self.of_dates(operator, &left, &right)? {
             return Ok(made);
         }
+        let json = |expr: &Expr| matches!(expr.is(), Some(Type::Json | Type::Jsonb));
+        if json(&left) || json(&right) {
+            return Err(hints::refuse("JSON operator"));
+        }
         let both_unknown = left.is().is_none() && right.is().is_none();
         if both_unknown {
             let message = format!("operator is not unique: unknown {operator} unknown");
@@ -155,8 +189,9 @@ impl Translator<'_> {
             Type::Int2 | Type::Int4 | Type::Int8 | Type::Float4 | Type::Float8 => {}
             _ => return Err(no_operator(&left, operator, &right)),
         }
-        let sql = format!("{function}({}, {}, {})", is.oid(), left.sql, right.sql);
-        Ok(Expr::made(sql, is, &[&left, &right]))
+        let call = |left: &str, right: &str| format!("{function}({}, {left}, {right})", is.oid());
+        let made = Expr::made(call(&left.sql, &right.sql), is, &[&left, &right]);
+        self.folded(made, of_both(&left, &right, call))
     }
 
     /// Dates and days; all else that computes with moments needs `interval`.
@@ -226,7 +261,7 @@ impl Translator<'_> {
                     Some(positive) => positive.to_owned(),
                     None => format!("-{digits}"),
                 };
-                Ok(Expr::of(super::value::text_literal(&digits), Kind::Number(digits)))
+                Ok(Expr::constant(super::value::text_literal(&digits), Kind::Number(digits)))
             }
             ("+", _) if number || matches!(value.kind, Kind::Number(_)) => {
                 let mut value = value;
@@ -235,8 +270,9 @@ impl Translator<'_> {
             }
             ("-", _) if number => {
                 let is = is.unwrap_or(Type::Int4);
-                let sql = format!("refrain_negate({}, {})", is.oid(), value.sql);
-                Ok(Expr::made(sql, is, &[&value]))
+                let call = |value: &str| format!("refrain_negate({}, {value})", is.oid());
+                let made = Expr::made(call(&value.sql), is, &[&value]);
+                self.folded(made, value.constant.as_deref().map(call))
             }
             ("~", _) if is.is_some_and(Type::is_integer) => {
                 let sql = format!("(~{})", value.sql);
@@ -261,7 +297,7 @@ fn is_number_beside_integer(left: &Expr, right: &Expr) -> bool {
 fn plain_number(expr: Expr) -> Expr {
     let Kind::Number(digits) = &expr.kind else { return expr };
     let sql = real_literal(digits);
-    Expr { sql, ..expr }
+    Expr { constant: Some(sql.clone()), sql, ..expr }
 }
 
 /// 42883, in PostgreSQL's words.

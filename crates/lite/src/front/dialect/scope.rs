@@ -55,8 +55,17 @@ pub(crate) trait Catalog {
     /// The columns of a table or view, in order; `None` if there is none of that name.
     fn table(&self, schema: Option<&str>, table: &str) -> Option<Vec<Attribute>>;
 
+    /// What an expression of constants is, in SQLite's words.
+    ///
+    /// # Errors
+    /// What computing it raises.
+    fn computed(&self, sql: &str) -> Result<String, Failure>;
+
     /// Whether something in the file has this name.
     fn is_taken(&self, name: &str) -> bool;
+
+    /// Whether these columns of a table are its key, or UNIQUE together.
+    fn is_unique(&self, table: &str, columns: &[String]) -> bool;
 
     /// A view that reads a table or view, or a table that refers to it.
     fn dependent(&self, name: &str) -> Option<String>;
@@ -82,6 +91,8 @@ pub(super) struct Source {
     /// What columns are qualified by.
     pub(super) alias: String,
     pub(super) columns: Vec<Column>,
+    /// Whether it is a query that reads itself.
+    pub(super) recursive: bool,
 }
 
 /// What one query sees.
@@ -91,6 +102,8 @@ pub(super) struct Scope {
     /// Columns that a plain name finds before all others: those of USING.
     pub(super) joined: Vec<Column>,
     pub(super) ctes: Vec<Cte>,
+    /// Names of WITH RECURSIVE that are still to come.
+    pub(super) coming: Vec<String>,
     /// What it is grouped by, in SQLite's words; `None` if it is not.
     pub(super) groups: Option<Vec<String>>,
 }
@@ -100,6 +113,8 @@ pub(super) struct Scope {
 pub(super) struct Cte {
     pub(super) name: String,
     pub(super) columns: Vec<(String, Type)>,
+    /// Whether it is being made, so that what reads it is its own recursion.
+    pub(super) open: bool,
 }
 
 impl Source {
@@ -114,7 +129,8 @@ impl Source {
             key: 0,
             merged: false,
         };
-        Self { alias: alias.to_owned(), columns: columns.map(column).collect() }
+        let columns = columns.map(column).collect();
+        Self { alias: alias.to_owned(), columns, recursive: false }
     }
 
     /// A table of the file under a name.
@@ -177,7 +193,7 @@ impl Scope {
     }
 
     /// Whether grouping by the key of a column's table settles the column (`check_functional_grouping` of the server).
-    fn is_settled(&self, column: &Column) -> bool {
+    pub(super) fn is_settled(&self, column: &Column) -> bool {
         let Some(groups) = &self.groups else { return true };
         let source = self
             .sources

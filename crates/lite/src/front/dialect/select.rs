@@ -10,6 +10,7 @@ use crate::front::failure::{Failure, state};
 use crate::front::types::Type;
 
 use super::coerce::Wanted;
+use super::operators::is_equated;
 use super::scope::{Cte, Scope, find};
 use super::targets::Target;
 use super::value::{Bare, Expr, Kind, name};
@@ -88,6 +89,11 @@ impl Translator<'_> {
 
     fn ctes(&mut self, with: &WithClause) -> Translated<String> {
         let mut words = Vec::new();
+        if with.recursive
+            && let Some(scope) = self.scopes.last_mut()
+        {
+            scope.coming = with.ctes.iter().filter_map(cte_name).collect();
+        }
         for node in &with.ctes {
             let Some(NodeEnum::CommonTableExpr(cte)) = &node.node else {
                 return Err(hints::unknown().into());
@@ -115,7 +121,7 @@ impl Translator<'_> {
             let left = self.query(left, Place { names: &names, ..Place::default() })?;
             let columns: Vec<_> = left.columns.iter().map(settled).collect();
             types = columns.iter().map(|(_, is)| Some(*is)).collect();
-            self.enter(Cte { name: cte.ctename.clone(), columns });
+            self.enter(Cte { name: cte.ctename.clone(), columns, open: true });
         }
         let place = Place { types: &types, names: &names, ..Place::default() };
         let query = self.query(select, place)?;
@@ -126,13 +132,16 @@ impl Translator<'_> {
         let columns: Vec<_> = query.columns.iter().map(settled).collect();
         unique(columns.iter().map(|(name, _)| name.as_str()))?;
         let listed: Vec<String> = columns.iter().map(|(column, _)| name(column)).collect();
-        self.enter(Cte { name: cte.ctename.clone(), columns });
+        self.enter(Cte { name: cte.ctename.clone(), columns, open: false });
         Ok(format!("{}({}) AS ({})", name(&cte.ctename), listed.join(", "), query.sql))
     }
 
     fn enter(&mut self, cte: Cte) {
         if let Some(scope) = self.scopes.last_mut() {
             scope.ctes.retain(|known| known.name != cte.name);
+            if !cte.open {
+                scope.coming.retain(|known| *known != cte.name);
+            }
             scope.ctes.push(cte);
         }
     }
@@ -161,16 +170,14 @@ impl Translator<'_> {
         if let Some(node) = &select.where_clause {
             let condition = self.condition(node, "WHERE")?;
             if condition.aggregate {
-                let message = "aggregate functions are not allowed in WHERE";
-                return Err(
-                    Stop::from(Failure::new("42803", message)).at(self.text, location(node))
-                );
+                return Err(Stop::from(hints::aggregate("WHERE")).at(self.text, location(node)));
             }
             sql.push_str(&format!(" WHERE {}", condition.sql));
             bare.extend(condition.bare);
         }
         let groups = self.group(select)?;
-        let targets = self.targets(&select.target_list, place)?;
+        // Nobody asks for the columns of EXISTS.
+        let targets = self.unless(place.exists, |this| this.targets(&select.target_list, place))?;
         let mut parts: Vec<Expr> = targets.iter().map(|target| target.expr.clone()).collect();
         if !groups.is_empty() {
             sql.push_str(&format!(" GROUP BY {}", groups.join(", ")));
@@ -186,6 +193,9 @@ impl Translator<'_> {
         }
         sql.push_str(&self.windows(&select.window_clause, &mut parts)?);
         let distinct = !select.distinct_clause.is_empty();
+        if distinct {
+            targets.iter().try_for_each(|target| is_equated(&target.expr))?;
+        }
         if !select.sort_clause.is_empty() {
             let (order, sorted) = self.order(&select.sort_clause, &targets)?;
             if distinct {
@@ -214,12 +224,16 @@ impl Translator<'_> {
     }
 
     fn windows(&mut self, nodes: &[Node], parts: &mut Vec<Expr>) -> Translated<String> {
-        let mut words = Vec::new();
+        let (mut words, mut known) = (Vec::new(), std::collections::HashSet::new());
         for node in nodes {
             let Some(NodeEnum::WindowDef(window)) = &node.node else {
                 return Err(hints::unknown().into());
             };
             let (inside, more) = self.window(window)?;
+            if !known.insert(window.name.as_str()) {
+                let message = format!("window \"{}\" is already defined", window.name);
+                return Err(Failure::new("42P20", message).into());
+            }
             words.push(format!("{} AS ({inside})", name(&window.name)));
             parts.extend(more);
         }
@@ -232,10 +246,10 @@ impl Translator<'_> {
         for node in &select.group_clause {
             let value = self.group_item(node, &select.target_list)?;
             if value.aggregate {
-                let message = "aggregate functions are not allowed in GROUP BY";
-                return Err(Failure::new("42803", message).into());
+                return Err(hints::aggregate("GROUP BY").into());
             }
             let value = self.settle(value)?;
+            is_equated(&value)?;
             groups.push(value.sql);
         }
         if (!groups.is_empty() || select.having_clause.is_some())
@@ -337,13 +351,14 @@ impl Translator<'_> {
         }
         let depth = self.depth();
         let made = columns.into_iter().map(|column| {
-            let mut expr = Expr::typed(column.sql, column.is).named(column.name.clone());
+            let mut expr = Expr::typed(column.sql.clone(), column.is).named(column.name.clone());
             let grouped = scope.groups.as_ref().is_some_and(|groups| groups.contains(&expr.sql));
-            if !grouped {
-                expr.bare.push((depth, column.name));
-            }
             expr.limit = column.limit;
             expr.not_null = column.not_null;
+            let settled = scope.groups.is_some() && scope.is_settled(&column);
+            if !grouped && !settled {
+                expr.bare.push((depth, column.name));
+            }
             expr
         });
         Ok(Some(made.collect()))
@@ -371,12 +386,26 @@ impl Translator<'_> {
         if value.kind == Kind::Null {
             return Ok(None);
         }
+        if value.bare.iter().any(|(at, _)| *at == self.depth()) {
+            let message = format!("argument of {word} must not contain variables");
+            return Err(Failure::new("42P10", message).into());
+        }
+        if !value.bare.is_empty() {
+            return Err(hints::refuse("LIMIT of a column").into());
+        }
         let value = self.coerce(value, Type::Int8, Wanted::Assignment)?;
         let plain = value.sql.bytes().all(|byte| byte.is_ascii_digit());
         Ok(Some(match plain {
             true => value.sql,
             false => format!("refrain_limit({}, '{word}')", value.sql),
         }))
+    }
+}
+
+fn cte_name(node: &Node) -> Option<String> {
+    match &node.node {
+        Some(NodeEnum::CommonTableExpr(cte)) => Some(cte.ctename.clone()),
+        _ => None,
     }
 }
 

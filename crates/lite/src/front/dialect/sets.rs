@@ -7,7 +7,7 @@ use crate::front::failure::{Failure, state};
 use crate::front::types::Type;
 
 use super::coerce::Wanted;
-use super::operators::common;
+use super::operators::chosen;
 use super::scope::Scope;
 use super::select::{Place, Query, output};
 use super::targets::Target;
@@ -98,7 +98,7 @@ impl Translator<'_> {
         let mut types = Vec::new();
         for (index, (left, right)) in first.columns.iter().zip(&second.columns).enumerate() {
             types.push(Some(match (left.is, right.is) {
-                (Some(left), Some(right)) => common(left, right).ok_or_else(|| {
+                (Some(left), Some(right)) => chosen(left, right).ok_or_else(|| {
                     let message = format!(
                         "{} types {} and {} cannot be matched",
                         plain(word),

@@ -25,6 +25,14 @@ impl Catalog for Fixed {
         }
     }
 
+    fn computed(&self, sql: &str) -> Result<String, Failure> {
+        Ok(sql.to_owned())
+    }
+
+    fn is_unique(&self, _: &str, columns: &[String]) -> bool {
+        columns == ["a"] || columns == ["id"]
+    }
+
     fn dependent(&self, name: &str) -> Option<String> {
         (name == "u").then(|| "v".to_owned())
     }

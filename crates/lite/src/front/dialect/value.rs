@@ -36,6 +36,8 @@ pub(super) struct Expr {
     pub(super) not_null: bool,
     /// How long its values may be, where it is a column or a cast to such a type.
     pub(super) limit: Option<u32>,
+    /// What it is in SQLite's words, if it is made of constants alone.
+    pub(super) constant: Option<String>,
 }
 
 impl Expr {
@@ -46,7 +48,23 @@ impl Expr {
 
     pub(super) fn of(sql: impl Into<String>, kind: Kind) -> Self {
         let (sql, name, bare) = (sql.into(), None, Vec::new());
-        Self { sql, kind, name, weak: false, bare, aggregate: false, not_null: false, limit: None }
+        Self {
+            sql,
+            kind,
+            name,
+            weak: false,
+            bare,
+            aggregate: false,
+            not_null: false,
+            limit: None,
+            constant: None,
+        }
+    }
+
+    /// A constant.
+    pub(super) fn constant(sql: impl Into<String>, kind: Kind) -> Self {
+        let made = Self::of(sql, kind);
+        Self { constant: Some(made.sql.clone()), ..made }
     }
 
     /// An expression made of others.
@@ -69,6 +87,7 @@ impl Expr {
         self.kind = Kind::Typed(is);
         self.not_null = false;
         self.limit = None;
+        self.constant = None;
         self
     }
 

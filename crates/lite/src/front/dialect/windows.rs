@@ -9,6 +9,7 @@ use crate::front::types::Type::{Float8, Int4, Int8, Text};
 
 use super::calls::{Around, Row};
 use super::coerce::Wanted;
+use super::operators::is_equated;
 use super::targets::{Target, sorted_target};
 use super::value::{Expr, Kind, name};
 use super::{Translated, Translator, hints};
@@ -90,6 +91,7 @@ impl Translator<'_> {
             let mut by = Vec::new();
             for node in &over.partition_clause {
                 let value = self.expr(node)?;
+                is_equated(&value)?;
                 by.push(value.sql.clone());
                 parts.push(value);
             }
@@ -144,7 +146,14 @@ impl Translator<'_> {
                 return Err(hints::refuse("RANGE with an offset").into());
             }
             let value = self.expr(node)?;
+            if !value.bare.is_empty() {
+                let message = format!("argument of {unit} must not contain variables");
+                return Err(Failure::new("42P10", message).into());
+            }
             let value = self.coerce(value, Int8, Wanted::Implicit)?;
+            if value.sql.contains("SELECT") {
+                return Err(hints::refuse("a frame's offset").into());
+            }
             words.push(format!("{} {word}", value.sql));
             parts.push(value);
         }

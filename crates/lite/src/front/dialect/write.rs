@@ -2,15 +2,16 @@
 
 use refrain_grammar::NodeEnum;
 use refrain_grammar::protobuf::{
-    InsertStmt, Node, OnConflictAction, OnConflictClause, RangeVar, ReturningClause, SelectStmt,
-    SetOperation, WithClause,
+    InsertStmt, Node, RangeVar, ReturningClause, SelectStmt, SetOperation, WithClause,
 };
 
 use crate::front::failure::{Failure, state};
 use crate::front::types::Type;
 
 use super::coerce::Wanted;
-use super::scope::{Attribute, Given, Scope, Source};
+use super::conflict::once;
+use super::into::{Into, plain_scope};
+use super::scope::{Attribute, Given, Scope};
 use super::select::{Output, Place, value_of};
 use super::sets::written_rows;
 use super::targets::Target;
@@ -21,34 +22,6 @@ use super::{Stop, Translated, Translator, hints, location};
 pub(super) struct Written {
     pub(super) sql: String,
     pub(super) columns: Vec<Output>,
-}
-
-/// The table that is written to.
-pub(super) struct Into {
-    /// As it is called in messages.
-    pub(super) table: String,
-    written: String,
-    pub(super) alias: String,
-    pub(super) attributes: Vec<Attribute>,
-}
-
-impl Into {
-    /// How the table is written, with its alias.
-    pub(super) fn sql(&self) -> String {
-        match self.alias == self.table {
-            true => self.written.clone(),
-            false => format!("{} AS {}", self.written, name(&self.alias)),
-        }
-    }
-
-    fn attribute(&self, wanted: &str) -> Result<&Attribute, Failure> {
-        let found = self.attributes.iter().find(|known| known.name.eq_ignore_ascii_case(wanted));
-        found.ok_or_else(|| {
-            let message =
-                format!("column \"{wanted}\" of relation \"{}\" does not exist", self.table);
-            Failure::new("42703", message)
-        })
-    }
 }
 
 impl Translator<'_> {
@@ -134,6 +107,12 @@ impl Translator<'_> {
         let names: Vec<String> = columns.iter().map(|column| name(&column.name)).collect();
         let list =
             if names.is_empty() { String::new() } else { format!(" ({})", names.join(", ")) };
+        let several =
+            select.is_some_and(|select| !is_values(select) || select.values_lists.len() > 1);
+        let source = match &insert.on_conflict_clause {
+            Some(conflict) if several => once(conflict, &into, &columns, source)?,
+            _ => source,
+        };
         let mut sql = format!("INSERT {or}INTO {}{list} {source}", into.sql());
         if let Some(conflict) = &insert.on_conflict_clause {
             sql.push_str(&self.conflict(conflict, &into)?);
@@ -215,7 +194,7 @@ impl Translator<'_> {
         listed: bool,
     ) -> Translated<String> {
         let numbered: Vec<String> =
-            (1..=columns.len().max(64)).map(|number| format!("c{number}")).collect();
+            (1..=columns.len().max(64)).map(|number| format!("column{number}")).collect();
         let query =
             self.query(select, Place { names: &numbered, open: true, ..Place::default() })?;
         fitting(query.columns.len(), columns, listed)?;
@@ -238,7 +217,8 @@ impl Translator<'_> {
         {
             let mut value = Expr::typed(name(called), column.is.unwrap_or(Type::Text));
             value.limit = column.limit;
-            values.push(self.stored(value, attribute, &into.table)?.sql);
+            let stored = self.stored(value, attribute, &into.table)?;
+            values.push(format!("{} AS {}", stored.sql, name(called)));
         }
         Ok(format!("SELECT {} FROM ({}) WHERE 1", values.join(", "), query.sql))
     }
@@ -279,60 +259,6 @@ impl Translator<'_> {
         Ok(made)
     }
 
-    fn conflict(&mut self, conflict: &OnConflictClause, into: &Into) -> Translated<String> {
-        let mut sql = " ON CONFLICT".to_owned();
-        if let Some(infer) = &conflict.infer {
-            if !infer.conname.is_empty() {
-                return Err(hints::refuse("ON CONFLICT ON CONSTRAINT").into());
-            }
-            let mut columns = Vec::new();
-            for node in &infer.index_elems {
-                let Some(NodeEnum::IndexElem(element)) = &node.node else {
-                    return Err(hints::unknown().into());
-                };
-                if element.expr.is_some() || !element.opclass.is_empty() {
-                    return Err(hints::refuse("ON CONFLICT of an expression").into());
-                }
-                columns.push(name(&into.attribute(&element.name)?.name));
-            }
-            sql.push_str(&format!(" ({})", columns.join(", ")));
-            if let Some(node) = &infer.where_clause {
-                self.scopes.push(plain_scope(into));
-                let condition = self.condition(node, "WHERE");
-                self.scopes.pop();
-                sql.push_str(&format!(" WHERE {}", condition?.sql));
-            }
-        }
-        if conflict.action() == OnConflictAction::OnconflictUpdate && conflict.infer.is_none() {
-            let message =
-                "ON CONFLICT DO UPDATE requires inference specification or constraint name";
-            return Err(Failure::new(state::SYNTAX, message)
-                .hint("For example, ON CONFLICT (column_name).")
-                .into());
-        }
-        if conflict.action() == OnConflictAction::OnconflictNothing {
-            sql.push_str(" DO NOTHING");
-            return Ok(sql);
-        }
-        let mut scope = Scope::default();
-        scope.sources.push(Source::table(&into.alias, &into.attributes));
-        scope.sources.push(Source::table("excluded", &into.attributes));
-        // A plain name is the table's.
-        scope.joined = plain_scope(into).sources.remove(0).columns;
-        self.scopes.push(scope);
-        let set = self.assignments(&conflict.target_list, into);
-        let condition = match &conflict.where_clause {
-            Some(node) => self.condition(node, "WHERE").map(Some),
-            None => Ok(None),
-        };
-        self.scopes.pop();
-        sql.push_str(&format!(" DO UPDATE SET {}", set?));
-        if let Some(condition) = condition? {
-            sql.push_str(&format!(" WHERE {}", condition.sql));
-        }
-        Ok(sql)
-    }
-
     /// What stands behind SET.
     pub(super) fn assignments(&mut self, nodes: &[Node], into: &Into) -> Translated<String> {
         let mut words = Vec::new();
@@ -367,8 +293,7 @@ impl Translator<'_> {
             let stored =
                 stored.map_err(|failure| Stop::from(failure).at(self.text, location(value)))?;
             if stored.aggregate {
-                let message = "aggregate functions are not allowed in UPDATE";
-                return Err(Failure::new("42803", message).into());
+                return Err(hints::aggregate("UPDATE").into());
             }
             words.push(format!("{} = {}", name(&attribute.name), stored.sql));
         }
@@ -391,8 +316,7 @@ impl Translator<'_> {
         self.scopes.pop();
         let targets = targets?;
         if targets.iter().any(|target| target.expr.aggregate) {
-            let message = "aggregate functions are not allowed in RETURNING";
-            return Err(Failure::new("42803", message).into());
+            return Err(hints::aggregate("RETURNING").into());
         }
         let listed: Vec<String> = targets
             .iter()
@@ -416,13 +340,6 @@ fn left_to_default(column: &Attribute, table: &str) -> Result<Expr, Failure> {
         // A key is given in the place of NULL.
         (_, None) => Ok(Expr::typed("NULL", column.is)),
     }
-}
-
-/// A scope in which the columns of a table are written as plain names.
-fn plain_scope(into: &Into) -> Scope {
-    let mut source = Source::table(&into.alias, &into.attributes);
-    source.columns.iter_mut().for_each(|column| column.sql = name(&column.name));
-    Scope { sources: vec![source], ..Scope::default() }
 }
 
 fn is_values(select: &SelectStmt) -> bool {

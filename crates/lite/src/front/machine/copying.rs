@@ -6,7 +6,7 @@ use refrain_wire::write;
 use crate::Value;
 use crate::connection::Connection;
 use crate::front::attributes::Attributes;
-use crate::front::copy::{Copy, CopyIn, Fields, Style, quoted};
+use crate::front::copy::{Copy, CopyIn, Fields, Into, Style, quoted};
 use crate::front::decode;
 use crate::front::dialect::{Attribute, Catalog, Given, missing};
 use crate::front::encode::Format;
@@ -28,10 +28,16 @@ impl Machine {
             Copy::Out { query, style } => {
                 self.with(|machine, connection| machine.copy_out(connection, &query, style, out))
             }
+            Copy::OutOf { table, columns, style } => self.with(|machine, connection| {
+                let columns = copied(connection, &table, &columns)?;
+                let names: Vec<_> = columns.iter().map(|column| quoted(&column.name)).collect();
+                let query = format!("SELECT {} FROM {}", names.join(", "), quoted(&table));
+                machine.copy_out(connection, &query, style, out)
+            }),
             Copy::In { table, columns, style } => self.with(|machine, connection| {
                 machine.open(connection, true, false)?;
-                let (insert, types) = insert(connection, &table, &columns)?;
-                machine.copy = Some(CopyIn::begin(style, insert, types, simple, out));
+                let into = insert(connection, &table, &columns)?;
+                machine.copy = Some(CopyIn::begin(style, into, simple, out));
                 Ok(())
             }),
         }
@@ -142,24 +148,50 @@ fn insert_row(
     Ok(())
 }
 
-/// The INSERT for a table, and the types of what it takes.
-fn insert(
+/// The columns of a table.
+fn columns_of(connection: &Connection, table: &str) -> Result<Vec<Attribute>, Failure> {
+    let known = Attributes(connection).table(None, table);
+    known.ok_or_else(|| Failure::new("42P01", format!("relation \"{table}\" does not exist")))
+}
+
+/// The columns that are copied: those named, or all that are not computed.
+fn copied(
     connection: &Connection,
     table: &str,
     columns: &[String],
-) -> Result<(String, Vec<Type>), Failure> {
-    let Some(known) = Attributes(connection).table(None, table) else {
-        return Err(Failure::new("42P01", format!("relation \"{table}\" does not exist")));
-    };
+) -> Result<Vec<Attribute>, Failure> {
+    let known = columns_of(connection, table)?;
+    if columns.is_empty() {
+        return Ok(known.into_iter().filter(|attribute| !attribute.computed).collect());
+    }
     let find = |name: &String| {
         let found = known.iter().find(|known| known.name.eq_ignore_ascii_case(name));
         let message = format!("column \"{name}\" of relation \"{table}\" does not exist");
-        found.ok_or_else(|| Failure::new("42703", message))
+        let found = found.ok_or_else(|| Failure::new("42703", message))?;
+        if found.computed {
+            let message = format!("column \"{name}\" is a generated column");
+            return Err(Failure::new("42P10", message)
+                .hint("Generated columns cannot be used in COPY. Write COPY (SELECT …) TO."));
+        }
+        Ok(found.clone())
     };
-    let into: Vec<&Attribute> = match columns {
-        [] => known.iter().filter(|attribute| !attribute.computed).collect(),
-        columns => columns.iter().map(find).collect::<Result<_, _>>()?,
+    let found: Vec<Attribute> = columns.iter().map(find).collect::<Result<_, _>>()?;
+    let twice = |(index, column): (usize, &Attribute)| {
+        found.iter().take(index).any(|other| other.name == column.name)
     };
+    match found.iter().enumerate().find(|each| twice(*each)) {
+        None => Ok(found),
+        Some((_, column)) => {
+            let message = format!("column \"{}\" specified more than once", column.name);
+            Err(Failure::new("42701", message))
+        }
+    }
+}
+
+/// The INSERT for a table.
+fn insert(connection: &Connection, table: &str, columns: &[String]) -> Result<Into, Failure> {
+    let into = copied(connection, table, columns)?;
+    let known = columns_of(connection, table)?;
     let is_given = |key: &&Attribute| into.iter().any(|given| given.name == key.name);
     let mut keys = known.iter().filter(|attribute| attribute.given == Given::Key);
     if let Some(key) = keys.find(|key| !is_given(key)) {
@@ -170,6 +202,7 @@ fn insert(
     let places =
         into.iter().enumerate().map(|(index, attribute)| attribute.place(index + 1, table));
     let places: Vec<_> = places.collect();
-    let (table, names, places) = (quoted(table), names.join(", "), places.join(", "));
-    Ok((format!("INSERT INTO {table} ({names}) VALUES ({places})"), types))
+    let (table, list, places) = (quoted(table), names.join(", "), places.join(", "));
+    let insert = format!("INSERT INTO {table} ({list}) VALUES ({places})");
+    Ok(Into { insert, types, names: into.into_iter().map(|column| column.name).collect() })
 }

@@ -1,0 +1,54 @@
+//! Expressions of constants, which PostgreSQL computes before it runs a statement: one that fails is an error, whether or not
+//! a row would ever ask for it (`eval_const_expressions` of the server).
+
+use crate::front::failure::Failure;
+
+use super::value::{Expr, Kind};
+use super::{Translated, Translator};
+
+impl Translator<'_> {
+    /// An expression with `constant` for what it is in constants, where its parts have such words: computed, if it may fail.
+    ///
+    /// # Errors
+    /// What computing it raises.
+    pub(super) fn folded(&self, made: Expr, constant: Option<String>) -> Result<Expr, Failure> {
+        let constant = match constant {
+            Some(sql) if self.unfolded == 0 => Some(self.catalog.computed(&sql)?),
+            other => other,
+        };
+        Ok(Expr { constant, ..made })
+    }
+
+    /// Runs `make` for what may never be asked for: nothing in it is computed ahead.
+    pub(super) fn unless<T>(
+        &mut self,
+        settled: bool,
+        make: impl FnOnce(&mut Self) -> Translated<T>,
+    ) -> Translated<T> {
+        self.unfolded += usize::from(settled);
+        let made = make(self);
+        self.unfolded -= usize::from(settled);
+        made
+    }
+
+    /// What a condition is, if it is known before any row is read; NULL is false.
+    pub(super) fn known(&self, condition: &Expr) -> Option<bool> {
+        let constant = condition.constant.as_ref()?;
+        let value = self.catalog.computed(&format!("coalesce({constant}, 0) <> 0")).ok()?;
+        Some(value != "(0)")
+    }
+}
+
+/// Whether a value is a constant that is not NULL.
+pub(super) fn is_given(expr: &Expr) -> bool {
+    expr.constant.is_some() && expr.kind != Kind::Null
+}
+
+/// Two constants as `make` writes them together.
+pub(super) fn of_both(
+    left: &Expr,
+    right: &Expr,
+    make: impl FnOnce(&str, &str) -> String,
+) -> Option<String> {
+    Some(make(left.constant.as_ref()?, right.constant.as_ref()?))
+}
