@@ -116,7 +116,12 @@ impl Talk<'_> {
     ) -> Result<Lent, Stop> {
         let (mut lent, mut named) = (Lent::default(), Vec::new());
         let as_it_is = matches!(scan.kind, Kind::Many | Kind::Prepare(_));
-        if !as_it_is || !scan.traits.intersects(NAMING) || self.client.names.len() == 0 {
+        if !as_it_is || !scan.traits.intersects(NAMING) {
+            return Ok(lent);
+        }
+        // A name that was closed is there again if the Close turns out to have been skipped.
+        self.gate_until_quiet()?;
+        if self.client.names.len() == 0 {
             return Ok(lent);
         }
         for kind in refrain_sql::kinds(text, self.client.profile.reads.backslash) {
@@ -135,7 +140,6 @@ impl Talk<'_> {
         if named.is_empty() || unknown {
             return Ok(Lent::default());
         }
-        self.gate_until_quiet()?;
         let open = self.server.ledger.is_open();
         if self.server.ledger.status() != Status::Failed {
             let now = named.iter().filter(|(.., name)| self.lend_if_need_be(name)).count();
