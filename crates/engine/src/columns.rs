@@ -114,6 +114,7 @@ mod tests {
     fn texts_that_return_what_hangs_on_the_schema() {
         let returns = [
             "select 1",
+            "call p()",
             " ((VALUES (1)))",
             "table t",
             "with a as (select 1) select * from a",
@@ -127,7 +128,7 @@ mod tests {
         for text in ["", "insert into t values (1)", "update t set a = 1", "show all", "begin"] {
             assert!(!may_change(text.as_bytes()), "{text}");
         }
-        for text in ["explain select 1", "fetch c", "execute q", "call p()", "delete from t"] {
+        for text in ["explain select 1", "fetch c", "execute q", "delete from t"] {
             assert!(!may_change(text.as_bytes()), "{text}");
         }
     }
