@@ -78,6 +78,7 @@ impl Talk<'_> {
         if ledger.may_have_failed() && !ledger.is_empty() && self.client.names.contains(&name) {
             return Err(Stop::Gate);
         }
+        self.gate_lent(&name)?;
         let traits = self.runs(kind, &name);
         // A failed transaction refuses whatever it is.
         if !self.server.ledger.has_failed() {
@@ -93,6 +94,14 @@ impl Talk<'_> {
         self.suspect(&local.statement.scan);
         self.note_settings(local.statement.text(), &local.statement.scan);
         local.statement.scan.traits
+    }
+
+    /// Holds up what a statement is lent for until it is known under which settings that is parsed.
+    fn gate_lent(&mut self, name: &Name) -> Result<(), Stop> {
+        let Some(own) = self.client.names.get(name) else { return Ok(()) };
+        let (local, lent) = (own.held.local().clone(), own.lent);
+        let there = lent != 0 && !self.server.ledger.is_unsettled(lent);
+        if there { Ok(()) } else { self.gate_reading(&local) }
     }
 
     /// Lends the server the client's statement of this name, unless there is none or the server has it; says whether it was lent now.
@@ -142,6 +151,7 @@ impl Talk<'_> {
         }
         let open = self.server.ledger.is_open();
         if self.server.ledger.status() != Status::Failed {
+            named.iter().try_for_each(|(.., name)| self.gate_lent(name))?;
             let now = named.iter().filter(|(.., name)| self.lend_if_need_be(name)).count();
             self.client.ahead = open && now > 0;
             if self.client.ahead {

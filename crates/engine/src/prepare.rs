@@ -401,18 +401,20 @@ impl Talk<'_> {
         Ok(local)
     }
 
-    /// Whether a statement that the server lacks has to be prepared under other settings than the client's of now can
-    /// only be said when those are known: what is under way may change them, or take a change back.
+    /// Holds up what uses a statement that the server lacks: see [`Self::gate_reading`].
     fn gate_foreign(&mut self, name: &[u8], local: &Local) -> Result<(), Stop> {
-        let unsure = matches!(self.client.standing, Standing::Unsure(_, since) if since.reads);
-        if !local.statement.has_constants() || !unsure && !self.is_foreign(local) {
-            return Ok(());
-        }
         let there = match name.is_empty() {
             true => self.unnamed_is(local),
             false => self.server.has(&local.statement).is_some(),
         };
-        if there {
+        if there { Ok(()) } else { self.gate_reading(local) }
+    }
+
+    /// Whether a statement has to be prepared under other settings than the client's of now, and which those are, can
+    /// only be said when they are known: what is under way may change them, or take a change back.
+    pub(crate) fn gate_reading(&mut self, local: &Local) -> Result<(), Stop> {
+        let unsure = matches!(self.client.standing, Standing::Unsure(_, since) if since.reads);
+        if !local.statement.has_constants() || !unsure && !self.is_foreign(local) {
             return Ok(());
         }
         self.know_settings()?;

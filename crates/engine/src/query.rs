@@ -217,6 +217,9 @@ impl Talk<'_> {
     /// the query waits for it.
     fn prepare_ahead(&mut self, local: &Rc<Local>) -> Result<(), Stop> {
         let lacks = self.server.has(&local.statement).is_none();
+        if lacks {
+            self.gate_reading(local)?;
+        }
         self.client.ahead = lacks && self.server.ledger.is_open();
         if self.client.ahead {
             self.ensure_named(local);
