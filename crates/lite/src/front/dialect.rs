@@ -124,6 +124,8 @@ pub(crate) struct Translation {
     pub(crate) sql: String,
     pub(crate) columns: Vec<ResultColumn>,
     pub(crate) parameters: Vec<Option<Type>>,
+    /// What a constant in it raises, each time that it is to be run.
+    pub(crate) fails: Option<Failure>,
 }
 
 /// What is known while a statement is translated.
@@ -136,6 +138,8 @@ struct Translator<'a> {
     scopes: Vec<Scope>,
     /// How many things around the place may never be asked for ([`folding`]).
     unfolded: usize,
+    /// What the first constant raises that fails.
+    fails: Option<Failure>,
 }
 
 /// Translates the only statement of a text. `given` are the types that the client says its parameters have.
@@ -149,8 +153,14 @@ pub(crate) fn translate(
 ) -> Result<Translation, Stop> {
     let (plain, or) = without_or(text);
     let statement = refrain_grammar::statement(&plain).map_err(|fault| not_parsed(text, fault))?;
-    let mut translator =
-        Translator { text, catalog, parameters: given.to_vec(), scopes: Vec::new(), unfolded: 0 };
+    let mut translator = Translator {
+        text,
+        catalog,
+        parameters: given.to_vec(),
+        scopes: Vec::new(),
+        unfolded: 0,
+        fails: None,
+    };
     let made = translator.statement(&statement, &or);
     let Written { sql, columns } = made.map_err(|stop| match stop {
         Stop::Refused(_) if calls_sqlites(text) => Stop::Sqlite,
@@ -161,7 +171,7 @@ pub(crate) fn translate(
         ResultColumn { name, is: is.unwrap_or(Type::Text), limit }
     };
     let columns = columns.into_iter().map(column).collect();
-    Ok(Translation { sql, columns, parameters: translator.parameters })
+    Ok(Translation { sql, columns, parameters: translator.parameters, fails: translator.fails })
 }
 
 /// `INSERT OR REPLACE` and `REPLACE` are SQLite's; all else of such a statement may be PostgreSQL's. The text with blanks for

@@ -27,6 +27,8 @@ pub(crate) struct Meaning {
     pub(crate) sql: String,
     pub(crate) columns: Vec<ResultColumn>,
     pub(crate) parameters: Vec<Option<Type>>,
+    /// What a constant in it raises.
+    fails: Option<Failure>,
     /// What the client sent, without what stands around it.
     text: String,
     /// What the client said that its parameters are.
@@ -107,7 +109,7 @@ impl Meaning {
     fn find(tables: &Tables<'_>, text: &str, given: &[Option<Type>]) -> Result<Self, Stop> {
         let seen = Mutex::new(tables.seen().into_iter().collect());
         let version = tables.version();
-        let Translation { mut sql, columns, parameters } = translate(text, tables, given)?;
+        let Translation { mut sql, columns, parameters, fails } = translate(text, tables, given)?;
         // The types are of the text: two statements that differ in them only are two to the cache.
         if !columns.is_empty() {
             let letters = columns.iter().map(|column| {
@@ -117,7 +119,15 @@ impl Meaning {
             sql.push_str(&format!(" /*{}*/", letters.collect::<String>()));
         }
         let (text, given) = (text.to_owned(), given.to_vec());
-        Ok(Self { sql, columns, parameters, text, given, version, seen })
+        Ok(Self { sql, columns, parameters, fails, text, given, version, seen })
+    }
+
+    /// Sees that each constant in it has a value, as PostgreSQL does before it runs a statement.
+    ///
+    /// # Errors
+    /// What the first raises that has none.
+    pub(crate) fn compute(&self) -> Result<(), Failure> {
+        self.fails.clone().map_or(Ok(()), Err)
     }
 
     /// Whether the statement would be another by now, as the schema is another.

@@ -365,6 +365,20 @@ fn constants_that_fail_fail_before_a_row_is_read() {
     }
 }
 
+/// Parse and Describe compute nothing.
+#[test]
+fn constants_that_fail_fail_at_the_bind() {
+    let place = Place::new();
+    let mut client = client(&place);
+    let parsed = client.parse("s", "SELECT 1 / 0 AS n", &[]).describe("Ss").sync();
+    assert_eq!(parsed, ["parsed", "parameters []", "columns n:23", "ready I"]);
+    for _ in 0..2 {
+        let bound = client.bind(("", "s"), 0, &[], 0).execute("", 0).sync();
+        assert_eq!(bound, ["error 22012", "ready I"]);
+    }
+    assert_eq!(client.query("COPY (SELECT 1 / 0) TO STDOUT"), ["error 22012", "ready I"]);
+}
+
 #[test]
 fn a_row_is_changed_once_by_an_insert() {
     let place = Place::new();

@@ -123,7 +123,7 @@ impl Translator<'_> {
                 let made = number_as(from.clone(), number, to, wanted)?;
                 let constant = made.sql.clone();
                 match constant.starts_with("refrain_") {
-                    true => self.folded(made, Some(constant)),
+                    true => Ok(self.folded(made, Some(constant))),
                     false => Ok(as_constant(made)),
                 }
             }
@@ -137,7 +137,7 @@ impl Translator<'_> {
         }
     }
 
-    fn convert(&self, from: Expr, is: Type, to: Type, wanted: Wanted) -> Result<Expr, Failure> {
+    fn convert(&mut self, from: Expr, is: Type, to: Type, wanted: Wanted) -> Result<Expr, Failure> {
         let Some((least, sql)) = conversion(is, to) else {
             return Err(no_way(is, to, wanted));
         };
@@ -151,7 +151,7 @@ impl Translator<'_> {
         let mut made = from.rewritten(sql, to);
         made.not_null = not_null;
         match way.starts_with("refrain_") {
-            true => self.folded(made, constant),
+            true => Ok(self.folded(made, constant)),
             false => Ok(Expr { constant, ..made }),
         }
     }

@@ -1,22 +1,24 @@
 //! Expressions of constants, which PostgreSQL computes before it runs a statement: one that fails is an error, whether or not
-//! a row would ever ask for it (`eval_const_expressions` of the server).
-
-use crate::front::failure::Failure;
+//! a row would ever ask for it (`eval_const_expressions` of the server). It does so behind Parse and Describe, which know nothing
+//! of the error: it stands by the translation.
 
 use super::value::{Expr, Kind};
 use super::{Translated, Translator};
 
 impl Translator<'_> {
     /// An expression with `constant` for what it is in constants, where its parts have such words: computed, if it may fail.
-    ///
-    /// # Errors
-    /// What computing it raises.
-    pub(super) fn folded(&self, made: Expr, constant: Option<String>) -> Result<Expr, Failure> {
+    /// The first that does is remembered.
+    pub(super) fn folded(&mut self, made: Expr, constant: Option<String>) -> Expr {
         let constant = match constant {
-            Some(sql) if self.unfolded == 0 => Some(self.catalog.computed(&sql)?),
+            Some(sql) if self.unfolded == 0 => self.value_of(&sql),
             other => other,
         };
-        Ok(Expr { constant, ..made })
+        Expr { constant, ..made }
+    }
+
+    fn value_of(&mut self, sql: &str) -> Option<String> {
+        let computed = self.catalog.computed(sql);
+        computed.map_err(|failure| self.fails.get_or_insert(failure)).ok()
     }
 
     /// Runs `make` for what may never be asked for: nothing in it is computed ahead.

@@ -191,7 +191,7 @@ impl Translator<'_> {
         }
         let call = |left: &str, right: &str| format!("{function}({}, {left}, {right})", is.oid());
         let made = Expr::made(call(&left.sql, &right.sql), is, &[&left, &right]);
-        self.folded(made, of_both(&left, &right, call))
+        Ok(self.folded(made, of_both(&left, &right, call)))
     }
 
     /// Dates and days; all else that computes with moments needs `interval`.
@@ -272,7 +272,7 @@ impl Translator<'_> {
                 let is = is.unwrap_or(Type::Int4);
                 let call = |value: &str| format!("refrain_negate({}, {value})", is.oid());
                 let made = Expr::made(call(&value.sql), is, &[&value]);
-                self.folded(made, value.constant.as_deref().map(call))
+                Ok(self.folded(made, value.constant.as_deref().map(call)))
             }
             ("~", _) if is.is_some_and(Type::is_integer) => {
                 let sql = format!("(~{})", value.sql);

@@ -11,6 +11,7 @@ use crate::front::decode;
 use crate::front::dialect::{Attribute, Catalog, Given, missing};
 use crate::front::encode::Format;
 use crate::front::failure::{Failure, state};
+use crate::front::meaning::Meaning;
 use crate::front::shape::Formats;
 use crate::front::text::Source;
 use crate::front::types::Type;
@@ -64,6 +65,7 @@ impl Machine {
                 Failure::unsupported("COPY of a statement that writes is not supported").into()
             );
         }
+        meaning.as_deref().map_or(Ok(()), Meaning::compute)?;
         self.open(connection, false, false)?;
         let (whose, formats) = (Whose::Copy(style), Formats::default());
         let (client, limit, before) = (query.into(), 0, 0);

@@ -12,7 +12,7 @@ use crate::connection::Connection;
 use crate::error::Error;
 use crate::front::command::Command;
 use crate::front::failure::{Failure, state};
-use crate::front::meaning::given;
+use crate::front::meaning::{Meaning, given};
 use crate::front::prepared::{Does, Portal, Prepared, Stage, Values};
 use crate::front::shape::{Formats, Shape, description};
 use crate::front::text::Source;
@@ -435,6 +435,7 @@ impl Machine {
                 prepared.check(&shape)?;
             }
         }
+        prepared.meaning.as_deref().map_or(Ok(()), Meaning::compute)?;
         let mut run = statement.start();
         let bound = run.parameter_count();
         for (index, parameter) in prepared.parameters.iter().enumerate().take(bound) {

@@ -9,6 +9,7 @@ use refrain_wire::write;
 use crate::connection::Connection;
 use crate::front::command::Command;
 use crate::front::failure::Failure;
+use crate::front::meaning::Meaning;
 use crate::front::shape::{Described, Formats};
 use crate::front::text::Source;
 
@@ -129,6 +130,7 @@ impl Machine {
             let failure = Failure::new("42P02", "there is no parameter $1");
             return Err(failure.hint("parameters need the extended protocol").into());
         }
+        meaning.as_deref().map_or(Ok(()), Meaning::compute)?;
         let client: Arc<str> = simple.client.get(simple.at..simple.end).unwrap_or_default().into();
         let behind = simple.client.get(simple.end..).unwrap_or_default();
         let last = significant(behind).is_none();
