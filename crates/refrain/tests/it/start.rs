@@ -1,13 +1,14 @@
 //! The program's command line, its environment, and its start where another has just ended.
 
 use std::fs;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
 
 use xtask::postgres::{PASSWORD, free_port};
 use xtask::proxy::program;
 
-use crate::session::{Session, startup};
+use crate::session::{LIMIT, startup};
 use crate::world::{Version, cluster, eventually, psql};
 
 const PARAMS: [(&str, &str); 2] = [("user", "scram_user"), ("database", "postgres")];
@@ -30,16 +31,23 @@ impl Running {
         Self { child: command.spawn().unwrap(), addr }
     }
 
-    /// Waits until it answers.
+    /// Waits until it answers. What another has left behind that was killed may take a connection, and say nothing.
     fn answers(&mut self) {
         eventually("it answers or ends", || {
             let ended = self.child.try_wait().unwrap().is_some();
             assert!(!ended, "it did not start");
-            let connected = std::net::TcpStream::connect(self.addr).is_ok();
-            connected && {
-                Session::raw(self.addr, &startup(0x0003_0000, &PARAMS)).answer().is_some()
-            }
+            self.answer().is_ok()
         });
+    }
+
+    /// The first byte of the answer to a login.
+    fn answer(&self) -> io::Result<u8> {
+        let mut stream = TcpStream::connect(self.addr)?;
+        stream.set_read_timeout(Some(LIMIT))?;
+        stream.write_all(&startup(0x0003_0000, &PARAMS))?;
+        let mut tag = [0];
+        stream.read_exact(&mut tag)?;
+        Ok(tag[0])
     }
 }
 
