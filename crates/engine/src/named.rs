@@ -96,23 +96,23 @@ impl Talk<'_> {
         local.statement.scan.traits
     }
 
-    /// Holds up what a statement is lent for until it is known under which settings that is parsed.
-    fn gate_lent(&mut self, name: &Name) -> Result<(), Stop> {
-        let Some(own) = self.client.names.get(name) else { return Ok(()) };
+    /// The client's statement of this name, where the server has to be lent it first.
+    fn lacked(&mut self, name: &Name) -> Option<Rc<Local>> {
+        let own = self.client.names.get(name)?;
         let (local, lent) = (own.held.local().clone(), own.lent);
         let there = lent != 0 && !self.server.ledger.is_unsettled(lent);
-        if there { Ok(()) } else { self.gate_reading(&local) }
+        (!there).then_some(local)
+    }
+
+    /// Holds up what a statement is lent for until it is known under which settings that is parsed.
+    fn gate_lent(&mut self, name: &Name) -> Result<(), Stop> {
+        self.lacked(name).map_or(Ok(()), |local| self.gate_reading(&local))
     }
 
     /// Lends the server the client's statement of this name, unless there is none or the server has it; says whether it was lent now.
     fn lend_if_need_be(&mut self, name: &Name) -> bool {
-        let Some(own) = self.client.names.get(name) else { return false };
-        let (local, lent) = (own.held.local().clone(), own.lent);
-        let there = lent != 0 && !self.server.ledger.is_unsettled(lent);
-        if !there {
-            self.lend(name, &local);
-        }
-        !there
+        let local = self.lacked(name);
+        local.inspect(|local| self.lend(name, local)).is_some()
     }
 
     /// Lends the server the statements that a query string names which is passed on as it is. They are prepared with a Sync of their
