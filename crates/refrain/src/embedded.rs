@@ -24,6 +24,7 @@ use refrain_lite::{
 
 use crate::guest::{Done, Guest};
 use crate::mail::{Mail, Post};
+use crate::round::Round;
 
 /// What `current_database()` says to a client that named none; the engine always does.
 const NAMELESS: &str = "refrain";
@@ -181,8 +182,8 @@ pub(crate) struct Embedded {
     files: Arc<Files>,
     /// As few as pools have servers, and looked up several times a query.
     guests: BTreeMap<Conn, Guest>,
-    /// Those that may go on when what they said has been heard.
-    ready: Vec<Conn>,
+    /// Those that have more to say.
+    round: Round,
     /// Whose sessions were sent something in this turn.
     busy: Vec<Arc<Pool>>,
     /// Whether the core has no more than one client.
@@ -191,8 +192,8 @@ pub(crate) struct Embedded {
 
 impl Embedded {
     pub(crate) fn new(core: Core, post: Arc<Post>, files: Arc<Files>) -> Self {
-        let (guests, ready, busy) = (BTreeMap::new(), Vec::new(), Vec::new());
-        Self { core, post, files, guests, ready, busy, alone: false }
+        let (guests, round, busy) = (BTreeMap::new(), Round::new(), Vec::new());
+        Self { core, post, files, guests, round, busy, alone: false }
     }
 
     /// Begins a session under a connection's number.
@@ -230,17 +231,27 @@ impl Embedded {
     /// The turn is over.
     pub(crate) fn end_turn(&mut self) {
         self.busy.drain(..).for_each(|pool| pool.end_turn());
+        self.round.begin();
     }
 
-    /// Has a session go on that was woken.
+    /// Whether a session has more to say at once.
+    pub(crate) fn is_waited_for(&self) -> bool {
+        !self.round.is_empty()
+    }
+
+    /// Has a session go on that was woken, in the next turn if enough was said in this.
     pub(crate) fn go_on(&mut self, conn: Conn) -> Option<Done> {
+        if self.round.is_over() {
+            self.round.join(conn);
+            return None;
+        }
         let done = self.guests.get_mut(&conn)?.go_on()?;
         Some(self.note(conn, done))
     }
 
-    /// Has the next session go on that has more to say, if the engine listens.
+    /// Has the next session go on whose turn it is.
     pub(crate) fn next(&mut self) -> Option<(Conn, Done)> {
-        while let Some(conn) = self.ready.pop() {
+        while let Some(conn) = self.round.next() {
             if let Some(done) = self.guests.get_mut(&conn).and_then(Guest::say_more) {
                 return Some((conn, self.note(conn, done)));
             }
@@ -249,8 +260,9 @@ impl Embedded {
     }
 
     fn note(&mut self, conn: Conn, done: Done) -> Done {
+        self.round.said(done.bytes.len());
         if done.has_more {
-            self.ready.push(conn);
+            self.round.join(conn);
         }
         done
     }
@@ -258,9 +270,8 @@ impl Embedded {
     /// Pauses or resumes what comes from a session; whether it is one.
     pub(crate) fn set_paused(&mut self, conn: Conn, paused: bool) -> bool {
         let Some(guest) = self.guests.get_mut(&conn) else { return false };
-        guest.set_paused(paused);
-        if !paused {
-            self.ready.push(conn);
+        if guest.set_paused(paused) {
+            self.round.join(conn);
         }
         true
     }

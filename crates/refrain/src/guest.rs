@@ -84,9 +84,9 @@ impl Guest {
         (!self.has_more).then(|| self.resume())
     }
 
-    /// Goes on if it has more to say, and the engine listens.
+    /// Goes on because it is its turn: not if it has more to say, and the engine does not listen.
     pub(crate) fn say_more(&mut self) -> Option<Done> {
-        (self.has_more && !self.paused).then(|| self.resume())
+        (!self.has_more || !self.paused).then(|| self.resume())
     }
 
     fn resume(&mut self) -> Done {
@@ -103,9 +103,10 @@ impl Guest {
         Done { sent, bytes, has_more: self.has_more, closed }
     }
 
-    /// Says whether the engine listens.
-    pub(crate) fn set_paused(&mut self, paused: bool) {
+    /// Says whether the engine listens; whether the session has something to say to it.
+    pub(crate) fn set_paused(&mut self, paused: bool) -> bool {
         self.paused = paused;
+        self.has_more && !paused
     }
 
     /// Says where it is from now on.

@@ -26,6 +26,7 @@ mod resolve;
 mod judge;
 mod descriptors;
 mod dial;
+mod round;
 mod embedded;
 mod listen;
 mod state;

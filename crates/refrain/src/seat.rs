@@ -73,7 +73,7 @@ pub(crate) struct Leaving {
 impl Seat {
     /// How long the kernel may wait for something to happen.
     pub(crate) fn patience(&self, now: Now) -> Option<Duration> {
-        if !self.inbox.is_empty() {
+        if !self.inbox.is_empty() || self.embedded.is_waited_for() {
             return Some(Duration::ZERO);
         }
         self.engine.next_tick(&self.ports).map(|tick| Duration::from_micros(tick.since(now)))
