@@ -13,7 +13,7 @@ use rusqlite::limits::Limit;
 use crate::cache::Cache;
 use crate::core::Core;
 use crate::error::Error;
-use crate::ffi::{self, Handle};
+use crate::ffi::{self, Handle, Index};
 use crate::guard::{Guard, Trust};
 use crate::interrupt::{Interrupter, Job};
 use crate::limits::{Limits, Meter, PACE};
@@ -58,6 +58,7 @@ pub struct Connection {
     longest: i32,
     length: Cell<i32>,
     keeps_wal: Cell<bool>,
+    index: Option<&'static Index>,
     core: Core,
 }
 
@@ -133,7 +134,8 @@ impl Database {
         let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
         let (longest, log) = (self.longest_value(), Log::of(&self.path));
         let (length, keeps_wal) = (Cell::new(longest), Cell::new(false));
-        Ok(Connection { number, log, longest, length, keeps_wal, core })
+        let index = core.handle.index();
+        Ok(Connection { number, log, longest, length, keeps_wal, index, core })
     }
 
     fn longest_value(&self) -> i32 {
@@ -288,6 +290,20 @@ impl Connection {
     /// Whether the file and its log are still those under their names. A system call for each.
     pub fn is_in_place(&self) -> bool {
         !self.core.handle.has_moved() && self.log.is_in_place()
+    }
+
+    /// Whether the index of its log was found not to be whole: then all fails, until no connection to the file is open.
+    pub fn has_broken_index(&self) -> bool {
+        self.index.is_some_and(Index::is_broken)
+    }
+
+    /// Looks at the index of its log. A system call.
+    ///
+    /// # Errors
+    /// It is not whole.
+    pub fn check_index(&self) -> Result<(), Error> {
+        let whole = self.index.is_none_or(Index::is_whole);
+        if whole { Ok(()) } else { Err(Error::broken_index()) }
     }
 
     /// Copies all of the WAL into the file and empties it, or fails.

@@ -104,6 +104,10 @@ const BY_MESSAGE: &[(&str, &str)] = &[
     ("recursive reference", "42P19"),
 ];
 
+/// What is said of an index that is not whole any more.
+const BROKEN_INDEX: &str =
+    "the file's \"-shm\" was made shorter, moved, replaced or deleted while it was served";
+
 impl Error {
     /// An error with SQLite's code and words of our own.
     pub(crate) fn new(code: i32, message: impl Into<String>) -> Error {
@@ -121,6 +125,11 @@ impl Error {
     pub(crate) fn stopped_by(mut self, interruption: Interruption) -> Error {
         self.interruption = Some(interruption);
         self.with_state("57014")
+    }
+
+    /// The index of the database's log is not whole any more; nothing is done with the database then.
+    pub(crate) fn broken_index() -> Error {
+        Error::new(sqlite::SQLITE_IOERR_IN_PAGE, BROKEN_INDEX)
     }
 
     /// Whether a text, blob or row was longer than allowed.
@@ -174,6 +183,9 @@ impl std::error::Error for Error {}
 impl From<rusqlite::Error> for Error {
     fn from(error: rusqlite::Error) -> Error {
         let code = error.sqlite_error().map_or(sqlite::SQLITE_ERROR, |error| error.extended_code);
+        if code == sqlite::SQLITE_IOERR_IN_PAGE {
+            return Error::broken_index();
+        }
         Error::new(code, error.to_string())
     }
 }

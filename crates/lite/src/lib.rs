@@ -44,6 +44,8 @@ mod marks;
 
 mod limits;
 
+mod place;
+
 mod ffi;
 
 mod text;
@@ -53,8 +55,6 @@ mod options;
 mod stats;
 
 mod guard;
-
-mod place;
 
 mod interrupt;
 

@@ -18,8 +18,13 @@ pub(crate) struct Identity {
 impl Identity {
     /// The file under a name; none if there is none.
     pub(crate) fn of(path: &Path) -> Option<Identity> {
-        let found = fs::metadata(path).ok()?;
-        Some(Identity { disk: found.dev(), number: found.ino() })
+        fs::metadata(path).ok().as_ref().map(Identity::from)
+    }
+}
+
+impl From<&fs::Metadata> for Identity {
+    fn from(found: &fs::Metadata) -> Identity {
+        Identity { disk: found.dev(), number: found.ino() }
     }
 }
 

@@ -6,17 +6,22 @@
 //! And writing to the log, so that it gets no holes: a log that another program has made shorter would be filled with zeros up
 //! to the next commit, which then is in no valid log.
 //!
-//! SQLite's own VFS does all the work. The one that is registered here is a copy of it whose files have another `xRead`, and
-//! logs another `xWrite`.
+//! And leaving a database alone whose index is not whole ([`Index`]): no lock of it is taken, nothing of it is read or written.
+//!
+//! SQLite's own VFS does all the work. The one that is registered here is a copy of it whose files have other methods, and
+//! each of them a word of ours behind what SQLite keeps of it.
 
 use std::cell::Cell;
-use std::ffi::{c_int, c_void};
+use std::ffi::{CStr, OsStr, c_int, c_void};
 use std::marker::PhantomData;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
 use std::ptr;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use rusqlite::ffi as sqlite;
 
+use super::index::Index;
 use crate::limits::Meter;
 
 /// What connections are opened with.
@@ -45,7 +50,7 @@ impl Drop for Asking<'_> {
     }
 }
 
-/// A kind of file of SQLite's: its methods with our `xRead`, and as they were.
+/// A kind of file of SQLite's: its methods with ours among them, and as they were.
 #[repr(C)]
 struct Methods {
     ours: sqlite::sqlite3_io_methods,
@@ -56,8 +61,20 @@ struct Methods {
 // SAFETY: functions, and a pointer to a constant of SQLite's; nothing is written.
 unsafe impl Sync for Methods {}
 
-/// SQLite's own VFS.
-struct Original(*mut sqlite::sqlite3_vfs);
+/// What stands behind SQLite's own part of a file.
+#[derive(Clone, Copy)]
+struct Behind {
+    /// Of the database that the file is, or whose log it is.
+    index: Option<&'static Index>,
+    /// Whether it has mapped the index.
+    maps: bool,
+}
+
+/// SQLite's own VFS, and where [`Behind`] stands in its files.
+struct Original {
+    vfs: *mut sqlite::sqlite3_vfs,
+    size: usize,
+}
 
 // SAFETY: it is registered for as long as the process runs, and SQLite uses it from all threads.
 unsafe impl Send for Original {}
@@ -72,21 +89,23 @@ static KINDS: Mutex<Vec<&'static Methods>> = Mutex::new(Vec::new());
 pub(super) fn register() {
     ORIGINAL.get_or_init(|| {
         // SAFETY: SQLite's default is there once it was initialised, which finding it does, and stays.
-        let original = unsafe { sqlite::sqlite3_vfs_find(ptr::null()) };
-        assert!(!original.is_null(), "SQLite was built with a VFS");
+        let vfs = unsafe { sqlite::sqlite3_vfs_find(ptr::null()) };
+        assert!(!vfs.is_null(), "SQLite was built with a VFS");
         // SAFETY: a valid VFS, which is only read. The copy stays for as long as the process runs.
         unsafe {
-            let copy = Box::leak(Box::new(*original));
+            let copy = Box::leak(Box::new(*vfs));
+            let size = count(copy.szOsFile).next_multiple_of(align_of::<Behind>());
+            copy.szOsFile = number(size + size_of::<Behind>());
             copy.zName = c"refrain".as_ptr();
             copy.pNext = ptr::null_mut();
             copy.xOpen = Some(open);
             sqlite::sqlite3_vfs_register(copy, 0);
+            Original { vfs, size }
         }
-        Original(original)
     });
 }
 
-/// Opens a file as SQLite does, and gives it our way to read.
+/// Opens a file as SQLite does, and gives it our methods.
 unsafe extern "C" fn open(
     _: *mut sqlite::sqlite3_vfs,
     name: sqlite::sqlite3_filename,
@@ -94,17 +113,65 @@ unsafe extern "C" fn open(
     flags: c_int,
     opened: *mut c_int,
 ) -> c_int {
-    let Some(Original(original)) = ORIGINAL.get() else { return sqlite::SQLITE_CANTOPEN };
-    // SAFETY: what SQLite has given is handed on as it is, to the VFS whose place this one took.
+    let Some(Original { vfs, .. }) = ORIGINAL.get() else { return sqlite::SQLITE_CANTOPEN };
+    // SAFETY: what SQLite has given is handed on as it is, to the VFS whose place this one took. The file has room for what
+    // is behind it, as the size says that `register` gave.
     unsafe {
-        let Some(open) = (**original).xOpen else { return sqlite::SQLITE_CANTOPEN };
-        let code = open(*original, name, file, flags, opened);
+        let Some(open) = (**vfs).xOpen else { return sqlite::SQLITE_CANTOPEN };
+        behind(file).write(Behind { index: None, maps: false });
+        let code = open(*vfs, name, file, flags, opened);
         if !(*file).pMethods.is_null() {
             let is_log = flags & sqlite::SQLITE_OPEN_WAL != 0;
             (*file).pMethods = &raw const kind((*file).pMethods, is_log).ours;
+            (*behind(file)).index = index(name, flags);
         }
         code
     }
+}
+
+/// The index of the database that a file is, or whose log it is.
+///
+/// # Safety
+///
+/// What SQLite gives to open a file.
+unsafe fn index(name: sqlite::sqlite3_filename, flags: c_int) -> Option<&'static Index> {
+    // SAFETY: the name of a database or a log is a text; that of a log knows its database's file, which is open.
+    unsafe {
+        if name.is_null() {
+            return None;
+        }
+        if flags & sqlite::SQLITE_OPEN_MAIN_DB != 0 {
+            return Index::of(Path::new(OsStr::from_bytes(CStr::from_ptr(name).to_bytes())));
+        }
+        if flags & sqlite::SQLITE_OPEN_WAL != 0 {
+            return index_of(sqlite::sqlite3_database_file_object(name));
+        }
+        None
+    }
+}
+
+/// The index of an open file, if it is one of ours.
+///
+/// # Safety
+///
+/// An open file of SQLite's, or none.
+pub(super) unsafe fn index_of(file: *mut sqlite::sqlite3_file) -> Option<&'static Index> {
+    let kinds = KINDS.lock().unwrap_or_else(PoisonError::into_inner);
+    // SAFETY: promised by the caller; what has methods of ours was opened by `open`.
+    unsafe {
+        let methods = file.as_ref()?.pMethods;
+        kinds.iter().find(|known| ptr::eq(&raw const known.ours, methods))?;
+        (*behind(file)).index
+    }
+}
+
+/// # Safety
+///
+/// A file that `open` was given.
+unsafe fn behind(file: *mut sqlite::sqlite3_file) -> *mut Behind {
+    let size = ORIGINAL.get().map_or(0, |original| original.size);
+    // SAFETY: SQLite gives files as much memory as the VFS asks for, aligned for pointers.
+    unsafe { file.byte_add(size).cast() }
 }
 
 /// # Safety
@@ -119,12 +186,40 @@ unsafe fn kind(original: *const sqlite::sqlite3_io_methods, is_log: bool) -> &'s
     // SAFETY: promised by the caller.
     let mut ours = unsafe { *original };
     ours.xRead = Some(read);
-    if is_log {
-        ours.xWrite = Some(write_log);
-    }
+    ours.xWrite = Some(write);
+    ours.xTruncate = Some(truncate);
+    ours.xShmMap = ours.xShmMap.and(Some(map));
+    ours.xShmLock = ours.xShmLock.and(Some(lock));
+    ours.xShmUnmap = ours.xShmUnmap.and(Some(unmap));
+    ours.xFetch = ours.xFetch.and(Some(fetch));
     let methods = Box::leak(Box::new(Methods { ours, original, is_log }));
     kinds.push(methods);
     methods
+}
+
+/// What a file's methods were, and what they need to know of it.
+///
+/// # Safety
+///
+/// A file with methods of ours: they are the first field of [`Methods`].
+unsafe fn known(
+    file: *mut sqlite::sqlite3_file,
+) -> (&'static sqlite::sqlite3_io_methods, &'static Methods, Behind) {
+    // SAFETY: promised by the caller; methods are never freed.
+    unsafe {
+        let methods = &*(*file).pMethods.cast::<Methods>();
+        (&*methods.original, methods, *behind(file))
+    }
+}
+
+impl Behind {
+    fn is_broken(&self) -> bool {
+        self.index.is_some_and(Index::is_broken)
+    }
+
+    fn is_whole(&self) -> bool {
+        self.index.is_none_or(Index::is_whole)
+    }
 }
 
 /// Reads as SQLite does, unless whoever is asked says to stop.
@@ -138,18 +233,18 @@ unsafe extern "C" fn read(
     if unsafe { ASKED.get().as_ref() }.is_some_and(Meter::stops_reading) {
         return sqlite::SQLITE_INTERRUPT;
     }
-    // SAFETY: only files have this method that `open` gave methods of ours, which are the first field of `Methods`.
+    // SAFETY: only files have this method that `open` gave methods of ours.
     unsafe {
-        let methods = (*file).pMethods.cast::<Methods>();
-        match (*(*methods).original).xRead {
-            Some(read) => read(file, into, length, offset),
-            None => sqlite::SQLITE_IOERR_READ,
+        let (original, _, behind) = known(file);
+        match original.xRead {
+            Some(read) if !behind.is_broken() => read(file, into, length, offset),
+            _ => sqlite::SQLITE_IOERR_IN_PAGE,
         }
     }
 }
 
-/// Writes to a log as SQLite does, unless that would leave a hole: a log is written from its beginning on.
-unsafe extern "C" fn write_log(
+/// Writes as SQLite does, unless that would leave a hole in a log: a log is written from its beginning on.
+unsafe extern "C" fn write(
     file: *mut sqlite::sqlite3_file,
     from: *const c_void,
     length: c_int,
@@ -157,16 +252,126 @@ unsafe extern "C" fn write_log(
 ) -> c_int {
     // SAFETY: as in `read`.
     unsafe {
-        let original = &*(*(*file).pMethods.cast::<Methods>()).original;
+        let (original, methods, behind) = known(file);
         let (Some(size_of), Some(write)) = (original.xFileSize, original.xWrite) else {
             return sqlite::SQLITE_IOERR_WRITE;
         };
-        let mut size = 0;
-        let code = size_of(file, &raw mut size);
-        match code {
-            sqlite::SQLITE_OK if offset > size => sqlite::SQLITE_IOERR_WRITE,
-            sqlite::SQLITE_OK => write(file, from, length, offset),
-            code => code,
+        if behind.is_broken() {
+            return sqlite::SQLITE_IOERR_IN_PAGE;
+        }
+        if methods.is_log {
+            let mut size = 0;
+            match size_of(file, &raw mut size) {
+                sqlite::SQLITE_OK if offset > size => return sqlite::SQLITE_IOERR_WRITE,
+                sqlite::SQLITE_OK => {}
+                code => return code,
+            }
+        }
+        write(file, from, length, offset)
+    }
+}
+
+/// Makes a file shorter as SQLite does. Behind it a log is taken for copied, which it is only by an index that is whole.
+unsafe extern "C" fn truncate(
+    file: *mut sqlite::sqlite3_file,
+    length: sqlite::sqlite3_int64,
+) -> c_int {
+    // SAFETY: as in `read`.
+    unsafe {
+        let (original, _, behind) = known(file);
+        match original.xTruncate {
+            Some(truncate) if behind.is_whole() => truncate(file, length),
+            _ => sqlite::SQLITE_IOERR_IN_PAGE,
         }
     }
+}
+
+/// Maps a region of the index as SQLite does, which fills one that was made shorter with zeros up to the region.
+unsafe extern "C" fn map(
+    file: *mut sqlite::sqlite3_file,
+    region: c_int,
+    length: c_int,
+    extend: c_int,
+    into: *mut *mut c_void,
+) -> c_int {
+    // SAFETY: as in `read`; `into` is written by whoever maps.
+    unsafe {
+        let (original, _, behind) = known(file);
+        let Some(map) = original.xShmMap else { return sqlite::SQLITE_IOERR_SHMMAP };
+        let map = || map(file, region, length, extend, into);
+        let Some(index) = behind.index else { return map() };
+        if !index.is_whole() {
+            *into = ptr::null_mut();
+            return sqlite::SQLITE_IOERR_IN_PAGE;
+        }
+        (*self::behind(file)).maps = true;
+        let place = (count(region), count(length));
+        index.map(!behind.maps, place, || {
+            let code = map();
+            (*into, code)
+        })
+    }
+}
+
+/// Takes and gives back locks of the index as SQLite does. What only one may have decides over what is in the log: before it is
+/// taken the index is looked at.
+unsafe extern "C" fn lock(
+    file: *mut sqlite::sqlite3_file,
+    first: c_int,
+    count: c_int,
+    flags: c_int,
+) -> c_int {
+    // SAFETY: as in `read`.
+    unsafe {
+        let (original, _, behind) = known(file);
+        let Some(lock) = original.xShmLock else { return sqlite::SQLITE_IOERR_SHMLOCK };
+        let may = match () {
+            () if flags & sqlite::SQLITE_SHM_LOCK == 0 => true,
+            () if flags & sqlite::SQLITE_SHM_EXCLUSIVE != 0 => behind.is_whole(),
+            () => !behind.is_broken(),
+        };
+        if may { lock(file, first, count, flags) } else { sqlite::SQLITE_IOERR_IN_PAGE }
+    }
+}
+
+/// Unmaps the index as SQLite does.
+unsafe extern "C" fn unmap(file: *mut sqlite::sqlite3_file, delete: c_int) -> c_int {
+    // SAFETY: as in `read`.
+    unsafe {
+        let (original, _, Behind { index, maps }) = known(file);
+        let Some(unmap) = original.xShmUnmap else { return sqlite::SQLITE_OK };
+        (*behind(file)).maps = false;
+        match index.filter(|_| maps) {
+            Some(index) => index.unmap(|| unmap(file, delete)),
+            None => unmap(file, delete),
+        }
+    }
+}
+
+/// Gives a page of a mapped file as SQLite does, or none, which then is read.
+unsafe extern "C" fn fetch(
+    file: *mut sqlite::sqlite3_file,
+    offset: sqlite::sqlite3_int64,
+    length: c_int,
+    into: *mut *mut c_void,
+) -> c_int {
+    // SAFETY: as in `read`; `into` is written.
+    unsafe {
+        let (original, _, behind) = known(file);
+        match original.xFetch {
+            Some(fetch) if !behind.is_broken() => fetch(file, offset, length, into),
+            _ => {
+                *into = ptr::null_mut();
+                sqlite::SQLITE_OK
+            }
+        }
+    }
+}
+
+fn number(size: usize) -> c_int {
+    c_int::try_from(size).unwrap_or(c_int::MAX)
+}
+
+fn count(number: c_int) -> usize {
+    usize::try_from(number).unwrap_or(0)
 }

@@ -6,9 +6,10 @@ use std::sync::{Arc, Once};
 
 use rusqlite::ffi as sqlite;
 
-use super::files;
+use super::index::Index;
 use super::live::Idle;
-use super::raw::{Raw, error_of};
+use super::raw::{Raw, error_of, index_of};
+use super::{fault, files};
 use crate::error::Error;
 use crate::limits::Meter;
 
@@ -25,6 +26,7 @@ pub(crate) fn configure() {
         // SAFETY: the option takes one integer. Where somebody else in the process has SQLite at
         // work already this does nothing, and what is lost is speed only.
         unsafe { sqlite::sqlite3_config(sqlite::SQLITE_CONFIG_MEMSTATUS, 0) };
+        fault::install();
         files::register();
     });
 }
@@ -165,6 +167,12 @@ impl Handle {
             )
         };
         moved != 0
+    }
+
+    /// The index of the database's log; none of a database in memory.
+    pub(crate) fn index(&self) -> Option<&'static Index> {
+        // SAFETY: the connection is open.
+        unsafe { index_of(self.raw()) }
     }
 
     /// Closes the file, after all statements.

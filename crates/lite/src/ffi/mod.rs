@@ -12,12 +12,15 @@
 //! - statements are gone before their [`Handle`] is, or SQLite does not close the file.
 #![allow(unsafe_code, reason = "the C interface; nothing outside of this module may be unsafe")]
 
+mod fault;
+mod index;
+mod files;
 mod raw;
 mod live;
-mod files;
 mod handle;
 
 pub(crate) use files::{Asking, VFS};
 pub(crate) use handle::{Compiled, Handle, configure};
+pub(crate) use index::Index;
 pub(crate) use live::{Idle, Live};
 pub(crate) use raw::Raw;

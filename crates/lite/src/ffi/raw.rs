@@ -1,11 +1,13 @@
 //! A statement in any state, and what can be asked of it without running it.
 
 use std::ffi::{CStr, c_char, c_int};
-use std::ptr::NonNull;
+use std::ptr::{self, NonNull};
 use std::slice;
 
 use rusqlite::ffi as sqlite;
 
+use super::files;
+use super::index::Index;
 use crate::error::Error;
 
 /// The error that the last call on a connection ended with.
@@ -23,9 +25,34 @@ pub(super) unsafe fn error_of(connection: *mut sqlite::sqlite3, code: c_int) -> 
     };
     // Some calls return a code and leave the connection without one.
     let code = if extended & 0xff == code & 0xff { extended } else { code };
+    // SAFETY: as above.
+    if unsafe { index_of(connection) }.is_some_and(Index::is_broken) {
+        // Whatever came of reading it.
+        return Error::broken_index();
+    }
     let mut error = Error::new(code, message);
     error.offset = usize::try_from(offset).ok();
     error
+}
+
+/// The index of a connection's database; none of one in memory.
+///
+/// # Safety
+///
+/// The connection is open.
+pub(super) unsafe fn index_of(connection: *mut sqlite::sqlite3) -> Option<&'static Index> {
+    let mut file: *mut sqlite::sqlite3_file = ptr::null_mut();
+    // SAFETY: a null name means the main database; the operation writes a pointer to its file, which is open as long as the
+    // connection is.
+    unsafe {
+        sqlite::sqlite3_file_control(
+            connection,
+            ptr::null(),
+            sqlite::SQLITE_FCNTL_FILE_POINTER,
+            (&raw mut file).cast(),
+        );
+        files::index_of(file)
+    }
 }
 
 /// A compiled statement in any state: what can be asked without running it.

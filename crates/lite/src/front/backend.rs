@@ -9,7 +9,7 @@ use crate::connection::{Connection, Database};
 use crate::front::compute;
 use crate::front::control::{CancelHandle, Control, Waker};
 use crate::front::disk::Disk;
-use crate::front::failure::Failure;
+use crate::front::failure::{Failure, state};
 use crate::front::functions;
 use crate::front::meaning::Meanings;
 use crate::front::operator::{Operator, Teller};
@@ -219,7 +219,7 @@ impl Pool {
             Some(connection) => connection,
             None => Box::new(self.connect()?),
         };
-        if self.backend.watch.is_due()
+        if (connection.has_broken_index() || self.backend.watch.is_due())
             && let Err(gone) = self.check(&connection)
         {
             self.put(connection);
@@ -262,8 +262,9 @@ impl Pool {
     /// Checks that the file is in its place.
     ///
     /// # Errors
-    /// 58P01: it is not.
+    /// 58P01: it is not. 58030: the index of its log is not.
     pub(crate) fn check(self: &Arc<Self>, connection: &Connection) -> Result<(), Failure> {
+        connection.check_index()?;
         let path = self.database.path();
         match self.backend.watch.look(connection) {
             Look::Here => return Ok(()),
@@ -282,7 +283,10 @@ impl Pool {
     /// # Errors
     /// 58030: what was committed is not in the file that is there.
     pub(crate) fn check_commit(self: &Arc<Self>, connection: &Connection) -> Result<(), Failure> {
-        self.check(connection).map_err(|_| watch::committed_to_nothing(self.database.path()))
+        self.check(connection).map_err(|failure| match failure.sqlstate {
+            state::UNDEFINED_FILE => watch::committed_to_nothing(self.database.path()),
+            _ => failure,
+        })
     }
 
     /// The file is gone: says so, and has the log emptied into the file it belongs to.

@@ -47,6 +47,10 @@ const RAISED: &[&str] = &[
 
 /// What to do about an error of SQLite's, by words of it.
 const SQLITE_HINTS: &[(&str, &str)] = &[
+    (
+        "\"-shm\" was",
+        "restart Refrain: the log has all that was committed, and its index is made anew",
+    ),
     ("because it is a view", "write to the table that it reads"),
     ("no such table: pg_", "of PostgreSQL's catalog only what psql and drivers ask is here"),
     (

@@ -2,6 +2,9 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
+use std::thread;
 
 use crate::client::{Client, Place};
 
@@ -135,5 +138,92 @@ fn another_program_that_comes_and_goes_takes_nothing_away() {
         assert_eq!(client.query(&write).last().unwrap(), "ready I");
         comes_and_goes("PRAGMA wal_checkpoint(TRUNCATE)");
         assert_eq!(client.query("INSERT INTO t VALUES (1)")[0], "INSERT 0 1");
+    }
+}
+
+const BROKEN: [&str; 2] = ["error 58030", "ready I"];
+
+/// What to do to the index of a log that is served.
+type Harm = fn(&fs::File, &PathBuf);
+
+/// As many ways as there are to lose it; what is left of it is nothing, part of a page, or a page with what is looked at first.
+const HARMS: &[Harm] = &[
+    |index, _| index.set_len(0).unwrap(),
+    |index, _| index.set_len(40).unwrap(),
+    |index, _| index.set_len(4096).unwrap(),
+    |index, _| index.set_len(20000).unwrap(),
+    |_, path| fs::remove_file(path).unwrap(),
+    |_, path| fs::rename(path, path.with_extension("away")).unwrap(),
+];
+
+#[test]
+fn an_index_that_is_lost_ends_its_own_statements_and_nothing_else() {
+    for harm in HARMS {
+        let (_other, mut other) = served();
+        let (place, mut client) = served();
+        // So much that the index has two regions.
+        client.query(
+            "BEGIN; WITH RECURSIVE n(i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < 6000) \
+             INSERT INTO t SELECT i, printf('%.*c', 3000, 'x') FROM n",
+        );
+        let path = beside(&place, "-shm");
+        let index = fs::OpenOptions::new().write(true).open(&path).unwrap();
+        harm(&index, &path);
+        let mut answers = client.query("INSERT INTO t VALUES (7000, 'lost')");
+        answers.extend(client.query("COMMIT"));
+        assert!(answers.contains(&"error 58030".to_owned()), "{answers:?}");
+        assert!(!answers.contains(&"COMMIT".to_owned()), "{answers:?}");
+        for sql in ["SELECT word FROM t WHERE id = 1", "INSERT INTO t VALUES (2, 'lost')"] {
+            assert_eq!(client.query(sql), BROKEN);
+            assert_eq!(place.client().query(sql), BROKEN);
+        }
+        assert_eq!(other.query("INSERT INTO t VALUES (2, 'kept')"), ["INSERT 0 1", "ready I"]);
+        drop(client);
+    }
+}
+
+const SCAN: &str = "SELECT sum(id), max(word) FROM t";
+const INSERT: &str = "INSERT INTO t (word) VALUES (printf('%.*c', 9000, 'x'))";
+
+/// Counts what was acknowledged.
+fn ask_until_broken(place: &Place, sql: &str, acknowledged: &AtomicUsize) {
+    let mut client = place.client();
+    loop {
+        let answers = client.query(sql);
+        match answers[0].as_str() {
+            "error 58030" => return,
+            "INSERT 0 1" => _ = acknowledged.fetch_add(1, Relaxed),
+            // The line to write is long.
+            "error 55P03" => {}
+            _ => assert_eq!(sql, SCAN, "{answers:?}"),
+        }
+    }
+}
+
+#[test]
+fn an_index_that_is_lost_amid_reads_and_writes_loses_no_commit() {
+    for harm in HARMS {
+        let place = Place::new();
+        place.client().query("CREATE TABLE t (id INTEGER PRIMARY KEY, word TEXT)");
+        let path = beside(&place, "-shm");
+        let acknowledged = AtomicUsize::new(0);
+        thread::scope(|scope| {
+            for sql in [SCAN, INSERT, SCAN, INSERT] {
+                scope.spawn(|| ask_until_broken(&place, sql, &acknowledged));
+            }
+            let written = || acknowledged.load(Relaxed) > 20;
+            crate::client::eventually("something is written", written);
+            harm(&fs::OpenOptions::new().write(true).open(&path).unwrap(), &path);
+        });
+        let path = place.path.clone();
+        let away = beside(&place, "-after");
+        // As a restart finds it, with nobody who has it open.
+        fs::copy(&path, &away).unwrap();
+        fs::copy(beside(&place, "-wal"), format!("{}-wal", away.display())).unwrap();
+        let (found, acknowledged) = (words(&away).len(), acknowledged.into_inner());
+        assert!(found >= acknowledged, "{found} rows, {acknowledged} acknowledged");
+        for end in ["", "-wal", "-shm"] {
+            let _ = fs::remove_file(format!("{}{end}", away.display()));
+        }
     }
 }

@@ -1,0 +1,193 @@
+//! Memory that a file is mapped to, and what becomes of it when the file is made shorter.
+//!
+//! Whoever touches a page behind the end of its file gets SIGBUS, which ends the process: all databases, and PostgreSQL's
+//! clients. So a page that is known to belong to a file of SQLite's gets empty memory in its place, the file is marked as
+//! broken, and the thread goes on; that nothing comes of what it reads there is up to whoever marks files (`index`).
+//!
+//! What always holds: the handler takes no lock and allocates nothing; a fault elsewhere ends the process as before.
+
+use std::ffi::{c_int, c_void};
+use std::mem;
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+use std::sync::{Mutex, Once, OnceLock, PoisonError};
+
+/// A mapped region. Regions are never freed, but used again.
+struct Region {
+    /// Where it begins; 0 for a region that is not in use.
+    start: AtomicUsize,
+    length: AtomicUsize,
+    /// What to mark.
+    broken: AtomicPtr<AtomicBool>,
+    next: AtomicPtr<Region>,
+}
+
+/// All regions: 16 MiB of a log have one.
+static FIRST: AtomicPtr<Region> = AtomicPtr::new(ptr::null_mut());
+/// Held by those who change regions; the handler does not.
+static CHANGES: Mutex<()> = Mutex::new(());
+static PAGE: AtomicUsize = AtomicUsize::new(0);
+/// What was done at SIGBUS before.
+static BEFORE: OnceLock<libc::sigaction> = OnceLock::new();
+
+/// Has faults in guarded regions mended from now on.
+pub(super) fn install() {
+    static DONE: Once = Once::new();
+    DONE.call_once(|| {
+        // SAFETY: the calls read and write what they are given, which is theirs. The handler is one for three arguments,
+        // as the flag says, and runs on the stack for signals that Rust gives each thread.
+        unsafe {
+            let page = usize::try_from(libc::sysconf(libc::_SC_PAGESIZE)).unwrap_or(4096);
+            PAGE.store(page, Ordering::Relaxed);
+            let mut before: libc::sigaction = mem::zeroed();
+            libc::sigaction(libc::SIGBUS, ptr::null(), &raw mut before);
+            BEFORE.get_or_init(|| before);
+            let mut ours: libc::sigaction = mem::zeroed();
+            ours.sa_sigaction = on_fault as *const () as libc::sighandler_t;
+            ours.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
+            libc::sigaction(libc::SIGBUS, &raw const ours, ptr::null_mut());
+        }
+    });
+}
+
+/// Guards a region; a fault in it marks `broken`. A region that is guarded already stays as it is.
+pub(super) fn guard(start: *const c_void, length: usize, broken: &'static AtomicBool) {
+    let _changes = CHANGES.lock().unwrap_or_else(PoisonError::into_inner);
+    let start = start.addr();
+    let mut free = None;
+    for region in regions() {
+        match region.start.load(Ordering::Acquire) {
+            known if known == start => return,
+            0 => free = Some(region),
+            _ => {}
+        }
+    }
+    let region = free.unwrap_or_else(|| {
+        let next = AtomicPtr::new(FIRST.load(Ordering::Acquire));
+        let (start, length) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let broken = AtomicPtr::new(ptr::null_mut());
+        let region = Box::leak(Box::new(Region { start, length, broken, next }));
+        FIRST.store(region, Ordering::Release);
+        region
+    });
+    region.length.store(length, Ordering::Relaxed);
+    region.broken.store(ptr::from_ref(broken).cast_mut(), Ordering::Relaxed);
+    region.start.store(start, Ordering::Release);
+}
+
+/// Guards none of the regions any more that mark `broken`. To be called before they are unmapped.
+pub(super) fn forget(broken: &'static AtomicBool) {
+    let _changes = CHANGES.lock().unwrap_or_else(PoisonError::into_inner);
+    for region in regions() {
+        if ptr::eq(region.broken.load(Ordering::Relaxed), broken) {
+            region.start.store(0, Ordering::Release);
+        }
+    }
+}
+
+fn regions() -> impl Iterator<Item = &'static Region> {
+    // SAFETY: a region that stands in the list stays there, and is whole before it comes there.
+    let at = |place: &AtomicPtr<Region>| unsafe { place.load(Ordering::Acquire).as_ref() };
+    std::iter::successors(at(&FIRST), move |region| at(&region.next))
+}
+
+/// Called by the kernel, in the midst of anything.
+unsafe extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, _: *mut c_void) {
+    // SAFETY: the kernel gives a valid record. Only a fault has an address.
+    let (is_fault, address) = unsafe { ((*info).si_code > 0, (*info).si_addr().addr()) };
+    if is_fault && mend(address) {
+        return;
+    }
+    // As before: the fault comes again behind this, and what was sent is sent again.
+    let before = BEFORE.get().map_or(ptr::null(), ptr::from_ref);
+    // SAFETY: both may be called in a handler; what is given was once returned.
+    unsafe {
+        libc::sigaction(signal, before, ptr::null_mut());
+        if !is_fault {
+            libc::raise(signal);
+        }
+    }
+}
+
+/// Puts empty memory where a page is gone; whether that page was guarded.
+fn mend(address: usize) -> bool {
+    let holds = |region: &&Region| {
+        let start = region.start.load(Ordering::Acquire);
+        start != 0 && (start..start + region.length.load(Ordering::Relaxed)).contains(&address)
+    };
+    let Some(region) = regions().find(holds) else { return false };
+    // SAFETY: what regions mark lives for ever.
+    let Some(broken) = (unsafe { region.broken.load(Ordering::Relaxed).as_ref() }) else {
+        return false;
+    };
+    // Before the page: whoever sees it sees the mark.
+    broken.store(true, Ordering::SeqCst);
+    let page = PAGE.load(Ordering::Relaxed);
+    let start = ptr::with_exposed_provenance_mut(address & !(page - 1));
+    let access = libc::PROT_READ | libc::PROT_WRITE;
+    let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
+    // SAFETY: the page lies in a mapping of SQLite's, which SQLite unmaps as it would have; nothing of Rust's is there.
+    unsafe { libc::mmap(start, page, access, kind, -1, 0) != libc::MAP_FAILED }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::os::fd::AsRawFd as _;
+    use std::os::unix::process::ExitStatusExt as _;
+    use std::process::Command;
+
+    use super::*;
+
+    const PAGES: usize = 2;
+
+    /// Maps a file, makes it empty, and reads what was mapped.
+    fn touch(broken: Option<&'static AtomicBool>) -> u8 {
+        install();
+        let name = format!("refrain-fault-{}-{}", std::process::id(), broken.is_some());
+        let path = std::env::temp_dir().join(name);
+        let file = File::create_new(&path).unwrap();
+        drop(file);
+        let file = File::options().read(true).write(true).open(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let length = PAGES * PAGE.load(Ordering::Relaxed);
+        file.set_len(length as u64).unwrap();
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: a new mapping, in which bytes are read and written.
+        unsafe {
+            let shared = libc::MAP_SHARED;
+            let start = libc::mmap(ptr::null_mut(), length, access, shared, file.as_raw_fd(), 0);
+            assert_ne!(start, libc::MAP_FAILED);
+            start.expose_provenance();
+            if let Some(broken) = broken {
+                guard(start, length, broken);
+            }
+            file.set_len(0).unwrap();
+            let last = start.cast::<u8>().add(length - 1);
+            let found = last.read_volatile();
+            last.write_volatile(7);
+            found + last.read_volatile()
+        }
+    }
+
+    #[test]
+    #[ignore = "the child of another test"]
+    fn child() {
+        touch(None);
+    }
+
+    #[test]
+    fn a_guarded_page_is_empty_once_its_file_is_shorter_and_is_marked() {
+        static BROKEN: AtomicBool = AtomicBool::new(false);
+        assert_eq!(touch(Some(&BROKEN)), 7);
+        assert!(BROKEN.load(Ordering::SeqCst));
+        forget(&BROKEN);
+    }
+
+    #[test]
+    fn a_fault_elsewhere_ends_the_process() {
+        let mut child = Command::new(std::env::current_exe().unwrap());
+        child.args(["ffi::fault::tests::child", "--exact", "--ignored"]);
+        assert_eq!(child.output().unwrap().status.signal(), Some(libc::SIGBUS));
+    }
+}
