@@ -48,6 +48,7 @@ mod canonical;
 mod notifications;
 mod embedded;
 mod files;
+mod beneath;
 mod forgotten;
 mod autoprepare_rules;
 mod autoprepare_stale;
