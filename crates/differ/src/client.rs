@@ -4,7 +4,7 @@ use crate::conn::{Broken, Conn};
 use crate::features::Features;
 use crate::guard::Guard;
 use crate::late;
-use crate::ledger::Ledger;
+use crate::ledger::{Ledger, SQL_EXECUTES};
 use crate::mask::{DIRECT, MASKS, PROXIED, same};
 use crate::msg::Msg;
 use crate::passes::PASSES;
@@ -258,7 +258,8 @@ impl Client {
             }
             let frame = self.late(expected, &mut at, frame, &mut proxied, tally)?;
             if let Err(what) = self.judge(&expected[at], &frame, tally) {
-                if let Some(pass) = pass(&expected[at].frame, &frame, features) {
+                let vain = lent_in_vain(&expected[at], &frame).then_some(13);
+                if let Some(pass) = vain.or_else(|| pass(&expected[at].frame, &frame, features)) {
                     tally.uses[MASKS.len() + pass] += 1;
                     return Err(Stop::Passed);
                 }
@@ -439,6 +440,19 @@ fn comes_late(frame: &Frame) -> bool {
     frame.tag == b'E' && frame.field(b'C') == b"25001" && late
 }
 
+/// True for an error about something that the schema, or the search path, has no longer.
+fn is_gone(frame: &Frame) -> bool {
+    let gone: [&[u8]; 5] = [b"3F000", b"42704", b"42703", b"42883", b"42P01"];
+    frame.tag == b'E' && gone.contains(&frame.field(b'C'))
+}
+
+/// True where a string of several commands is refused as a whole for the statement that one of them executes. The error of what
+/// the proxy puts in front has no position.
+fn lent_in_vain(direct: &Expected, proxied: &Frame) -> bool {
+    let refused = is_gone(proxied) && proxied.field(b'P').is_empty();
+    refused && direct.answers == SQL_EXECUTES && direct.frame.tag != b'Z'
+}
+
 /// Which pass, by its index, lets this difference by.
 fn pass(direct: &Frame, proxied: &Frame, features: &Features) -> Option<usize> {
     let fails = |frame: &Frame, code: &[u8]| frame.tag == b'E' && frame.field(b'C') == code;
@@ -446,8 +460,7 @@ fn pass(direct: &Frame, proxied: &Frame, features: &Features) -> Option<usize> {
     if (direct.tag == b't' || fails(direct, b"08P01")) && in_front {
         return Some(1);
     }
-    let gone = ["3F000", "42704", "42703", "42883", "42P01"];
-    let gone = gone.iter().any(|code| fails(proxied, code.as_bytes()));
+    let gone = is_gone(proxied);
     if direct.tag == b't' && gone {
         return Some(2);
     }

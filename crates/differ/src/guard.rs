@@ -191,14 +191,16 @@ impl Walk {
                 }
                 name.clone()
             }
-            Msg::Query(sql) => match executed_name(sql) {
-                Some(name) => name,
-                None => return true,
-            },
+            Msg::Query(sql) => return executed_names(sql).all(|name| self.settled(ledger, &name)),
             _ => return true,
         };
+        self.settled(ledger, &name)
+    }
+
+    /// Whether a statement, and what it runs, was parsed under the settings of now, or means the same under all.
+    fn settled(&self, ledger: &Ledger, name: &[u8]) -> bool {
         let settled = |(sql, env): (&[u8], Env)| !is_marked(sql) || env == self.env;
-        self.look(ledger, &name)
+        self.look(ledger, name)
             .is_none_or(|it| settled(it) && self.run(ledger, it.0).is_none_or(settled))
     }
 
@@ -209,7 +211,9 @@ impl Walk {
 
     /// True if this text, or what it runs, changes settings.
     fn sets(&self, ledger: &Ledger, sql: &[u8]) -> bool {
-        changes_settings(sql) || self.run(ledger, sql).is_some_and(|(sql, _)| changes_settings(sql))
+        let run = |name: Vec<u8>| self.look(ledger, &name);
+        changes_settings(sql)
+            || executed_names(sql).filter_map(run).any(|(sql, _)| changes_settings(sql))
     }
 
     /// True if a statement that writes may be left half-way with more to come in its segment: what it has written
@@ -278,6 +282,11 @@ pub fn changes_settings(sql: &[u8]) -> bool {
         })
 }
 
+/// What the commands of a text run by its name.
+fn executed_names(sql: &[u8]) -> impl Iterator<Item = Vec<u8>> {
+    sql.split(|&byte| byte == b';').filter_map(executed_name)
+}
+
 /// The name in `EXECUTE name` or `EXPLAIN … EXECUTE name`.
 fn executed_name(sql: &[u8]) -> Option<Vec<u8>> {
     let text = String::from_utf8_lossy(sql);
@@ -295,7 +304,7 @@ fn executed_name(sql: &[u8]) -> Option<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Guard, changes_settings, executed_name};
+    use super::{Guard, changes_settings, executed_name, executed_names};
     use crate::ledger::Ledger;
     use crate::msg::{Bind, Msg};
     use crate::reply::Frame;
@@ -311,6 +320,8 @@ mod tests {
         assert_eq!(executed_name(b"explain (costs off) execute s1(1)"), Some(b"s1".to_vec()));
         assert_eq!(executed_name(b"EXECUTE \"a \"\"B\""), Some(b"a \"B".to_vec()));
         assert_eq!(executed_name(b"select 1"), None);
+        let several: Vec<_> = executed_names(b"execute a; select 1; execute \"B\" (2)").collect();
+        assert_eq!(several, [b"a", b"B"]);
     }
 
     #[test]

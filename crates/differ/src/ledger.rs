@@ -16,10 +16,17 @@ pub type Env = u64;
 
 /// What [`Ledger::answering`] says of a Query that runs a prepared statement with SQL EXECUTE.
 pub const SQL_EXECUTE: u8 = b'X';
+/// The same where it is one of several commands.
+pub const SQL_EXECUTES: u8 = b'x';
 
-fn executes(sql: &[u8]) -> bool {
+fn answers(sql: &[u8]) -> u8 {
     let word = b"execute ";
-    sql.windows(word.len()).any(|at| at.eq_ignore_ascii_case(word))
+    let executes = sql.windows(word.len()).any(|at| at.eq_ignore_ascii_case(word));
+    match executes {
+        true if sql.contains(&b';') => SQL_EXECUTES,
+        true => SQL_EXECUTE,
+        false => b'Q',
+    }
 }
 
 /// A statement the server has confirmed.
@@ -40,7 +47,7 @@ enum Owed {
     Close(Option<Vec<u8>>),
     Flush,
     Sync,
-    Query { executes: bool },
+    Query { answers: u8 },
     Function,
     Copy,
     CopyEnd,
@@ -60,7 +67,7 @@ impl Owed {
             Msg::ClosePortal(_) => Self::Close(None),
             Msg::Flush => Self::Flush,
             Msg::Sync => Self::Sync,
-            Msg::Query(sql) => Self::Query { executes: executes(sql) },
+            Msg::Query(sql) => Self::Query { answers: answers(sql) },
             Msg::FunctionCall(..) => Self::Function,
             Msg::CopyData(_) => Self::Copy,
             Msg::CopyDone | Msg::CopyFail(_) => Self::CopyEnd,
@@ -246,7 +253,7 @@ impl Ledger {
         self.life == Life::Dying
     }
 
-    /// The type of the message the next reply answers, or [`SQL_EXECUTE`]; 0 if there is none.
+    /// The type of the message the next reply answers, or [`SQL_EXECUTE`] or [`SQL_EXECUTES`]; 0 if there is none.
     #[must_use]
     pub fn answering(&self) -> u8 {
         match self.owed.front() {
@@ -256,8 +263,7 @@ impl Ledger {
             Some(Owed::Describe) => b'D',
             Some(Owed::Execute) => b'E',
             Some(Owed::Close(_)) => b'C',
-            Some(Owed::Query { executes: true }) => SQL_EXECUTE,
-            Some(Owed::Query { .. }) => b'Q',
+            Some(Owed::Query { answers }) => *answers,
             Some(Owed::Function) => b'F',
             Some(_) => b'S',
         }

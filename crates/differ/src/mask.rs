@@ -3,7 +3,7 @@
 //! Two frames are first compared byte for byte. Only if they differ are the rules of [`MASKS`]
 //! applied, one after another, to both; the report counts how often each was needed.
 
-use crate::ledger::SQL_EXECUTE;
+use crate::ledger::{SQL_EXECUTE, SQL_EXECUTES};
 use crate::reply::Frame;
 
 /// The proxied clients' database.
@@ -64,7 +64,7 @@ pub const MASKS: [Mask; 10] = [
         reason: "an error that answers Bind, Describe or SQL EXECUTE may come from a Parse \
                  the proxy put in front, where a position means something else (E33)",
         apply: |frame, answers| {
-            if frame.tag == b'E' && matches!(answers, b'B' | b'D' | SQL_EXECUTE) {
+            if frame.tag == b'E' && matches!(answers, b'B' | b'D' | SQL_EXECUTE | SQL_EXECUTES) {
                 rewrite(frame, |code, value| (code != b'P').then_some(value));
             }
         },

@@ -2,7 +2,7 @@
 
 /// Differences that are let pass without a [`crate::mask::Mask`], because they concern the order of
 /// frames. Most end the episode, since the sessions may have parted.
-pub const PASSES: [(&str, &str); 13] = [
+pub const PASSES: [(&str, &str); 14] = [
     (
         "describe-stale",
         "PostgreSQL sends 't' before the error of a stale statement, a Parse put in \
@@ -63,5 +63,10 @@ pub const PASSES: [(&str, &str); 13] = [
         "beyond-limit",
         "whether what is selected is computed for rows beyond a LIMIT, or that another condition leaves out, is up to \
         the plan, and one for all values may be another (docs/autoprepare.md)",
+    ),
+    (
+        "lent-in-vain",
+        "a query string of several commands is refused as a whole where a statement that one of them executes cannot be \
+        parsed again; directly the commands before it run first (docs/decisions/0018)",
     ),
 ];

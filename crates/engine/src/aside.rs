@@ -62,12 +62,12 @@ impl Talk<'_> {
     }
 
     /// Gives the server an empty statement of this name, in the place of whatever had it.
-    pub(crate) fn take_name(&mut self, name: &[u8]) {
+    pub(crate) fn take_name(&mut self, name: &[u8]) -> Seq {
         let out = self.ports.out(self.server.conn);
         write::close_statement(out, name);
         write::parse(out, name, &[0; 3]);
         self.owe_us(Owed::Close, Purpose::Prepare, 0);
-        self.owe_us(Owed::Parse, Purpose::Prepare, 0);
+        self.owe_us(Owed::Parse, Purpose::Prepare, 0)
     }
 
     /// Asks the server what settings the client has made.

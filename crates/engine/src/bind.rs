@@ -11,7 +11,8 @@ use refrain_wire::write;
 use crate::fits::{Fit, Use};
 use crate::ledger::{Entry, Fate, Owed, Purpose, Refusal};
 use crate::message::Message;
-use crate::names::{Name, mark};
+use crate::named::Wanted;
+use crate::names::{ByName, Name, mark};
 use crate::slots::Unnamed;
 use crate::talk::{Called, Stop, Talk};
 use crate::texts::Local;
@@ -188,10 +189,10 @@ impl Talk<'_> {
         };
         self.server.ledger.extend(&mut self.client.changed);
         let seq = self.server.ledger.next_seq();
-        if old.lent == 0 {
+        if old.lent == ByName::Nothing {
             self.closed(message);
         } else {
-            // The server was lent it by this name.
+            // The server has something by this name.
             self.owe(Entry::new(Owed::Close, Fate::Forward));
             self.pass(message);
         }
@@ -211,11 +212,10 @@ impl Talk<'_> {
         if self.server.ledger.has_failed() {
             return Ok(());
         }
-        let Some(mut old) = self.client.names.remove(&name) else { return Ok(()) };
-        if old.lent == 0 || self.server.ledger.is_unsettled(old.lent) {
-            old.lent = 0;
-            self.take_name(&name);
+        if self.lacked(&name, Wanted::Name).is_some() {
+            self.lend_empty(&name);
         }
+        let Some(old) = self.client.names.remove(&name) else { return Ok(()) };
         self.server.ledger.extend(&mut self.client.changed);
         let seq = self.server.ledger.next_seq();
         self.client.undos.push(seq, ClientUndo::Closed(name, old));

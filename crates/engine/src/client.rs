@@ -182,6 +182,17 @@ pub(crate) struct Barrier {
     pub(crate) restores: Option<Box<Edit>>,
 }
 
+/// What is prepared in front of a query string, so that the string is not run where that cannot be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ahead {
+    /// Nothing that the string waits for.
+    Nothing,
+    /// What it names has been sent.
+    Prepared,
+    /// That was refused in a segment of its own: the client has heard why.
+    Refused,
+}
+
 /// A client.
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, not a state")]
@@ -212,8 +223,8 @@ pub(crate) struct Client {
     pub(crate) ended: Option<Now>,
     /// Whether an error makes the server, and so the proxy, ignore it up to its next Sync.
     pub(crate) skipping: bool,
-    /// Whether its query string waits for a statement that is being prepared amid an open segment.
-    pub(crate) ahead: bool,
+    /// What is prepared in front of its query string, which waits for that.
+    pub(crate) ahead: Ahead,
     /// Whether its statements are kept across servers.
     pub(crate) managed: bool,
     /// The minor protocol version agreed on.
@@ -293,7 +304,7 @@ impl Client {
             paused: false,
             ended: None,
             skipping: false,
-            ahead: false,
+            ahead: Ahead::Nothing,
             managed: true,
             minor: 0,
             cancel_wanted: false,

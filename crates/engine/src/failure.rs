@@ -13,12 +13,12 @@ use refrain_wire::back::{Fields, field};
 use refrain_wire::tag::back;
 use refrain_wire::write;
 
-use crate::client::Pins;
+use crate::client::{Ahead, Pins};
 use crate::event::Level;
 use crate::fault::Cause;
 use crate::hub;
 use crate::ledger::{Entry, Failed, Fate, Owed, Purpose, Refusal, Syncs};
-use crate::names::{ClientStatement, Name};
+use crate::names::{ByName, ClientStatement, Name};
 use crate::reply::Halt;
 use crate::statement::{STALE_FILE, STALE_ROUTINE, is_stale};
 use crate::talk::Talk;
@@ -138,7 +138,7 @@ impl Talk<'_> {
     }
 
     /// A statement prepared with a Sync of its own was refused: that is the error the client hears, and not that
-    /// what uses it then failed as well (E51).
+    /// what uses it then failed as well (E51). A query string that waits for it is not run.
     fn hushes(&mut self, failed: &Failed) -> bool {
         if failed.covers(self.server.hush) {
             return true;
@@ -146,7 +146,10 @@ impl Talk<'_> {
         let entry = &failed.entry;
         let ours = [Fate::Swallow(Purpose::Prepare), Fate::Swallow(Purpose::Environment)];
         if ours.contains(&entry.fate) && self.is_ours_alone() {
-            self.server.hush = failed.segments.1 + 1;
+            match self.client.ahead {
+                Ahead::Nothing => self.server.hush = failed.segments.1 + 1,
+                Ahead::Prepared | Ahead::Refused => self.client.ahead = Ahead::Refused,
+            }
         }
         false
     }
@@ -162,6 +165,7 @@ impl Talk<'_> {
     fn undo(&mut self, failed: &Failed) {
         let undone = &mut self.hub.pool(self.server.pool).counters.undone;
         let (mut never, mut unlent, mut before) = (Vec::new(), Vec::new(), None);
+        let mut kept = Vec::new();
         for Reverted { undo, failed: own } in self.client.undos.fail(failed) {
             *undone += 1;
             match undo {
@@ -171,14 +175,17 @@ impl Talk<'_> {
                 }
                 ClientUndo::Closed(name, old) => {
                     if !self.client.names.contains(&name) {
-                        self.client.names.insert(name, old);
+                        self.client.names.insert(name.clone(), old);
+                        kept.push(name);
                     }
                 }
-                ClientUndo::Lent(name) => {
+                // What had the name is closed before the Parse that failed.
+                ClientUndo::Lent(name, before) => {
+                    let lent = if own { ByName::Nothing } else { before };
                     if let Some(own) = self.client.names.get(&name) {
-                        own.lent = 0;
+                        own.lent = lent;
                     }
-                    unlent.push(name);
+                    unlent.push((name, lent));
                 }
                 // PostgreSQL drops the old unnamed statement before it looks at the new one.
                 ClientUndo::Unnamed(old) => before = Some(old.filter(|_| !own)),
@@ -191,13 +198,17 @@ impl Talk<'_> {
         if !never.is_empty() || !unlent.is_empty() {
             self.client.undos.retain(|undo| match undo {
                 ClientUndo::Closed(name, old) => {
-                    if unlent.contains(name) {
-                        old.lent = 0;
-                    }
+                    let earlier = unlent.iter().rfind(|(unlent, _)| unlent == name);
+                    earlier.into_iter().for_each(|(_, lent)| old.lent = *lent);
                     !never.contains(name)
                 }
-                ClientUndo::Named(_) | ClientUndo::Unnamed(_) | ClientUndo::Lent(_) => true,
+                ClientUndo::Named(_) | ClientUndo::Unnamed(_) | ClientUndo::Lent(..) => true,
             });
+        }
+        let there = |own: &mut ClientStatement| own.lent != ByName::Nothing;
+        if kept.iter().any(|name| self.client.names.get(name).is_some_and(there)) {
+            // What was lent to be dropped stays on this server.
+            self.pin(Pins::PREPARED);
         }
         self.server.undo(failed);
     }
@@ -269,8 +280,6 @@ impl Talk<'_> {
         if entry.traits.contains(Traits::ADVISORY) {
             self.pin(Pins::ADVISORY);
         }
-        // The statement that was lent for it to deallocate is still there.
-        self.server.dirty |= entry.traits.contains(Traits::DEALLOCATE);
     }
 
     /// A constraint that fails as the transaction of a query ends: what the last command dropped was dropped all the

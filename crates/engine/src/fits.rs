@@ -94,6 +94,10 @@ impl Talk<'_> {
     ) -> Result<Fit, Stop> {
         let current = local.statement.generation();
         let failed = self.server.ledger.has_failed();
+        if !failed && self.server.ledger.is_in_doubt() {
+            // A question of ours would be refused there, in words that the client's own message does not get.
+            return Err(Stop::Gate);
+        }
         let Some(own) = self.own(name) else { return Ok(Fit::Lacks) };
         let (columns, parameters, generation) = (own.columns, own.parameters, own.generation);
         let Some((called, found)) = copy else {
@@ -236,8 +240,7 @@ impl Talk<'_> {
         let Some(parameters) = local.parameters() else { return Ok(false) };
         let ledger = &self.server.ledger;
         if !ledger.has_failed() {
-            let unsure = ledger.may_have_failed() && !ledger.is_empty();
-            return if unsure { Err(Stop::Gate) } else { Ok(false) };
+            return if ledger.is_in_doubt() { Err(Stop::Gate) } else { Ok(false) };
         }
         // Nothing is owed: its turn is now.
         let out = self.ports.out(self.client.conn);
@@ -336,7 +339,7 @@ impl Talk<'_> {
                 ClientUndo::Closed(_, old) | ClientUndo::Unnamed(Some(old)) => {
                     known(&mut old.columns);
                 }
-                ClientUndo::Named(_) | ClientUndo::Unnamed(None) | ClientUndo::Lent(_) => {}
+                ClientUndo::Named(_) | ClientUndo::Unnamed(None) | ClientUndo::Lent(..) => {}
             }
             true
         });

@@ -416,6 +416,12 @@ impl Ledger {
         begun && self.ended.wrapping_add(1) != self.sent
     }
 
+    /// Whether it is only known when what is under way has been answered if the transaction has failed.
+    pub(crate) fn is_in_doubt(&self) -> bool {
+        let failed = self.status == Status::Failed || self.may_have_failed();
+        failed && !self.entries.is_empty()
+    }
+
     /// Whether the settings have been asked for.
     pub(crate) fn is_probed(&self) -> bool {
         self.entries.iter().any(|entry| entry.fate == Fate::Swallow(Purpose::Probe))

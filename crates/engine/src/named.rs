@@ -15,10 +15,11 @@ use refrain_wire::back::Status;
 use refrain_wire::front::Parse;
 use refrain_wire::write;
 
-use crate::client::{Barrier, Pins};
+use crate::client::{Ahead, Barrier, Pins};
+use crate::ids::Segment;
 use crate::ledger::{Entry, Fate, Owed, Purpose, Seq};
 use crate::message::Message;
-use crate::names::{ClientStatement, Name};
+use crate::names::{ByName, ClientStatement, Name};
 use crate::settings;
 use crate::statement::{Identity, Statement};
 use crate::talk::{Called, Stop, Talk};
@@ -36,6 +37,23 @@ fn used(kind: Kind) -> Option<refrain_sql::Name> {
         | Kind::CreateAsExecute(name)
         | Kind::Prepare(name) => Some(name),
         _ => None,
+    }
+}
+
+/// What a command needs of the statement that it names.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// That there is one: it finds the name taken, or drops it.
+    Name,
+    /// The statement, which it runs.
+    Statement,
+}
+
+/// What a command of this kind needs.
+fn wanted(kind: Kind) -> Wanted {
+    match kind {
+        Kind::Execute(_) | Kind::ExplainExecute(_) | Kind::CreateAsExecute(_) => Wanted::Statement,
+        _ => Wanted::Name,
     }
 }
 
@@ -78,72 +96,78 @@ impl Talk<'_> {
         if ledger.may_have_failed() && !ledger.is_empty() && self.client.names.contains(&name) {
             return Err(Stop::Gate);
         }
-        self.gate_lent(&name)?;
+        self.gate_lent(kind, &name)?;
         let traits = self.runs(kind, &name);
         // A failed transaction refuses whatever it is.
         if !self.server.ledger.has_failed() {
-            self.lend_if_need_be(&name);
+            self.lend_if_need_be(&name, wanted(kind));
         }
         Ok(traits)
     }
 
     /// Notes what a command does that uses a statement of the client's; says what that may do to the session.
     fn runs(&mut self, kind: Kind, name: &Name) -> Traits {
-        let own = self.client.names.get(name).filter(|_| !matches!(kind, Kind::Prepare(_)));
+        let own = self.client.names.get(name).filter(|_| wanted(kind) == Wanted::Statement);
         let Some(local) = own.map(|own| own.held.local().clone()) else { return Traits::NONE };
         self.suspect(&local.statement.scan);
         self.note_settings(local.statement.text(), &local.statement.scan);
         local.statement.scan.traits
     }
 
-    /// The client's statement of this name, where the server has to be lent it first.
-    fn lacked(&mut self, name: &Name) -> Option<Rc<Local>> {
+    /// The client's statement of this name, where the server lacks what a command needs of it.
+    pub(crate) fn lacked(&mut self, name: &Name, wanted: Wanted) -> Option<Rc<Local>> {
         let own = self.client.names.get(name)?;
-        let (local, lent) = (own.held.local().clone(), own.lent);
-        let there = lent != 0 && !self.server.ledger.is_unsettled(lent);
-        (!there).then_some(local)
+        let since = match own.lent {
+            ByName::Statement(since) => Some(since),
+            ByName::Empty(since) if wanted == Wanted::Name => Some(since),
+            ByName::Empty(_) | ByName::Nothing => None,
+        };
+        let there = since.is_some_and(|since| !self.server.ledger.is_unsettled(since));
+        (!there).then(|| own.held.local().clone())
     }
 
     /// Holds up what a statement is lent for until it is known under which settings that is parsed.
-    fn gate_lent(&mut self, name: &Name) -> Result<(), Stop> {
-        self.lacked(name).map_or(Ok(()), |local| self.gate_reading(&local))
+    fn gate_lent(&mut self, kind: Kind, name: &Name) -> Result<(), Stop> {
+        match wanted(kind) {
+            Wanted::Name => Ok(()),
+            Wanted::Statement => {
+                let lacked = self.lacked(name, Wanted::Statement);
+                lacked.map_or(Ok(()), |local| self.gate_reading(&local))
+            }
+        }
     }
 
-    /// Lends the server the client's statement of this name, unless there is none or the server has it; says whether it was lent now.
-    fn lend_if_need_be(&mut self, name: &Name) -> bool {
-        let local = self.lacked(name);
-        local.inspect(|local| self.lend(name, local)).is_some()
+    /// Lends the server what a command needs of the client's statement of this name, unless there is none or the server has it;
+    /// says whether it was lent now.
+    fn lend_if_need_be(&mut self, name: &Name, wanted: Wanted) -> bool {
+        let Some(local) = self.lacked(name, wanted) else { return false };
+        match wanted {
+            Wanted::Name => self.lend_empty(name),
+            Wanted::Statement => self.lend(name, &local),
+        }
+        self.pin(Pins::PREPARED);
+        true
     }
 
-    /// Lends the server the statements that a query string names which is passed on as it is. They are prepared with a Sync of their
-    /// own, so that a Parse that fails does not have the query skipped; amid an open segment, the query waits for that.
+    /// Lends the server the statements that a query string names which is passed on as it is, with a Sync of their own unless a
+    /// segment is open. The string waits for those that it runs: where one cannot be parsed again, nothing of it is run. An empty
+    /// statement always can.
     pub(crate) fn lend_named(
         &mut self,
         message: &Message<'_>,
         text: &[u8],
         scan: &Scan,
     ) -> Result<Lent, Stop> {
-        let (mut lent, mut named) = (Lent::default(), Vec::new());
         let as_it_is = matches!(scan.kind, Kind::Many | Kind::Prepare(_));
         if !as_it_is || !scan.traits.intersects(NAMING) {
-            return Ok(lent);
+            return Ok(Lent::default());
         }
         // A name that was closed is there again if the Close turns out to have been skipped.
         self.gate_until_quiet()?;
         if self.client.names.len() == 0 {
-            return Ok(lent);
+            return Ok(Lent::default());
         }
-        for kind in refrain_sql::kinds(text, self.client.profile.reads.backslash) {
-            let dropped = matches!(kind, Kind::Deallocate(_));
-            let name = if let Kind::Deallocate(name) = kind { Some(name) } else { used(kind) };
-            let name = name.map(|name| Name::from_slice(&name.fold(text)));
-            if let Some(name) = name.filter(|name| self.client.names.contains(name)) {
-                named.push((lent.commands, kind, name.clone()));
-                lent.drops.extend(dropped.then_some((lent.commands, name)));
-            }
-            lent.commands += 1;
-        }
-        lent.drops.iter_mut().for_each(|(at, _)| *at = lent.commands - *at);
+        let (mut lent, named) = self.named_by(text);
         // Of a text of which only the beginning has come it is not known how many commands follow.
         let unknown = !message.complete && !lent.drops.is_empty();
         if named.is_empty() || unknown {
@@ -151,19 +175,47 @@ impl Talk<'_> {
         }
         let open = self.server.ledger.is_open();
         if self.server.ledger.status() != Status::Failed {
-            named.iter().try_for_each(|(.., name)| self.gate_lent(name))?;
-            let now = named.iter().filter(|(.., name)| self.lend_if_need_be(name)).count();
-            self.client.ahead = open && now > 0;
-            if self.client.ahead {
-                return Err(Stop::Gate);
-            } else if now > 0 {
+            named.iter().try_for_each(|(kind, name)| self.gate_lent(*kind, name))?;
+            let mut lends = |wants: Wanted| {
+                let named = named.iter().filter(|(kind, _)| wanted(*kind) == wants);
+                named.filter(|(_, name)| self.lend_if_need_be(name, wants)).count() > 0
+            };
+            let (statements, names) = (lends(Wanted::Statement), lends(Wanted::Name));
+            if (statements || names) && !open {
                 self.end_segment(Purpose::Prepare);
             }
+            if statements {
+                self.client.ahead = Ahead::Prepared;
+                return Err(Stop::Gate);
+            }
         }
-        for (_, kind, name) in &named {
+        self.client.ahead = Ahead::Nothing;
+        for (kind, name) in &named {
             lent.traits |= self.runs(*kind, name);
         }
         Ok(lent)
+    }
+
+    /// The client's statements that the commands of a query string name, and what becomes of them.
+    fn named_by(&self, text: &[u8]) -> (Lent, Vec<(Kind, Name)>) {
+        let (mut lent, mut named) = (Lent::default(), Vec::new());
+        let mut all_dropped = false;
+        for kind in refrain_sql::kinds(text, self.client.profile.reads.backslash) {
+            let dropped = matches!(kind, Kind::Deallocate(_));
+            let name = if let Kind::Deallocate(name) = kind { Some(name) } else { used(kind) };
+            let name = name.map(|name| Name::from_slice(&name.fold(text)));
+            // Behind what drops it, a name is another's.
+            all_dropped |= kind == Kind::DeallocateAll;
+            let gone = |name: &Name| all_dropped || lent.drops.iter().any(|(_, it)| it == name);
+            let own = name.filter(|name| self.client.names.contains(name) && !gone(name));
+            if let Some(name) = own {
+                named.push((kind, name.clone()));
+                lent.drops.extend(dropped.then_some((lent.commands, name)));
+            }
+            lent.commands += 1;
+        }
+        lent.drops.iter_mut().for_each(|(at, _)| *at = lent.commands - *at);
+        (lent, named)
     }
 
     /// What follows such a query string waits for its reply where that drops statements of the client's.
@@ -189,7 +241,7 @@ impl Talk<'_> {
         let lacks = self.server.has(&local.statement).is_none();
         self.ensure_named(local);
         let called = Called::Named(local.statement.generation());
-        let lent = self.server.ledger.segment();
+        let lent = ByName::Statement(self.server.ledger.segment());
         let statement = ClientStatement { lent, ..self.client_statement(local.clone(), called) };
         self.client.names.insert(name, statement);
         if lacks {
@@ -211,14 +263,24 @@ impl Talk<'_> {
         self.pool().counters.server_parses += 1;
         self.owe_us(Owed::Close, Purpose::Prepare, 0);
         let seq = self.owe_us(Owed::Parse, Purpose::Prepare, local.statement.id);
-        self.undoable(seq, ClientUndo::Lent(name.clone()));
-        let segment = self.server.ledger.segment();
-        if let Some(own) = self.client.names.get(name) {
-            own.lent = segment;
-        }
+        self.lent(seq, name, ByName::Statement);
         if foreign {
             self.run_aside(&settings::reading(&other, &own), Purpose::Return);
         }
-        self.pin(Pins::PREPARED);
+    }
+
+    /// Gives the server an empty statement of this name, which the client has given by Parse.
+    pub(crate) fn lend_empty(&mut self, name: &Name) {
+        let safe = self.not_ours(name);
+        let seq = self.take_name(&safe);
+        self.lent(seq, name, ByName::Empty);
+    }
+
+    /// Notes what a Parse has put under a name of the client's.
+    fn lent(&mut self, seq: Seq, name: &Name, what: fn(Segment) -> ByName) {
+        let segment = self.server.ledger.segment();
+        let Some(own) = self.client.names.get(name) else { return };
+        let before = std::mem::replace(&mut own.lent, what(segment));
+        self.undoable(seq, ClientUndo::Lent(name.clone(), before));
     }
 }

@@ -64,8 +64,20 @@ pub(crate) struct ClientStatement {
     pub(crate) columns: Columns,
     /// A hash of the types of parameters that the client was told by Describe; zero for none.
     pub(crate) parameters: u64,
-    /// The server's segment in which that was lent it under the client's name as well; zero for none.
-    pub(crate) lent: Segment,
+    /// What the server has under the client's name.
+    pub(crate) lent: ByName,
+}
+
+/// What the server has under a name that the client gave by Parse, beside the statement under a name of ours, and since which
+/// segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ByName {
+    /// Nothing.
+    Nothing,
+    /// An empty statement, by which the name is taken.
+    Empty(Segment),
+    /// The client's statement.
+    Statement(Segment),
 }
 
 impl ClientStatement {
@@ -183,7 +195,13 @@ mod tests {
         let registry = Registry::new(1, Seed::default());
         let held =
             Held::new(Texts::default().intern(&registry, identity, &crate::settings::nothing()));
-        ClientStatement { held, generation: 0, columns: Columns::Fixed, parameters: 0, lent: 0 }
+        ClientStatement {
+            held,
+            generation: 0,
+            columns: Columns::Fixed,
+            parameters: 0,
+            lent: ByName::Nothing,
+        }
     }
 
     #[test]

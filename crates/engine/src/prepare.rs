@@ -23,7 +23,7 @@ use crate::client::Pins;
 use crate::columns::{Columns, Found};
 use crate::ledger::{Entry, Fate, Made, Owed, Purpose, Refusal};
 use crate::message::Message;
-use crate::names::{ClientStatement, Held, Name};
+use crate::names::{ByName, ClientStatement, Held, Name};
 use crate::settings::{self, Standing};
 use crate::slots::{Served, Slot, Unnamed};
 use crate::statement::{Identity, Statement, reads_constants};
@@ -208,7 +208,13 @@ impl Talk<'_> {
             }
         };
         let columns = found.columns;
-        ClientStatement { held: Held::new(local), generation, columns, parameters: 0, lent: 0 }
+        ClientStatement {
+            held: Held::new(local),
+            generation,
+            columns,
+            parameters: 0,
+            lent: ByName::Nothing,
+        }
     }
 
     /// What a Parse that is sent next finds.

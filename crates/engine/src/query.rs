@@ -10,11 +10,11 @@ use refrain_sql::{Kind, Scan, Traits};
 use refrain_wire::back::Status;
 use refrain_wire::{front as read, write};
 
-use crate::client::Pins;
+use crate::client::{Ahead, Pins};
 use crate::ledger::{Entry, Fate, Made, Owed, Purpose, Refusal, Seq};
 use crate::message::Message;
 use crate::named::Lent;
-use crate::names::Name;
+use crate::names::{ByName, Name};
 use crate::slots::Unnamed;
 use crate::talk::{Stop, Talk, write_made};
 use crate::texts::Local;
@@ -25,6 +25,9 @@ impl Talk<'_> {
     pub(crate) fn query(&mut self, message: &Message<'_>) -> Result<usize, Stop> {
         if message.awaits_text() {
             return Err(Stop::More);
+        }
+        if self.client.ahead == Ahead::Refused {
+            return self.refused_ahead(message);
         }
         let text = match message.complete {
             true => read::query_text(message.body())?,
@@ -145,8 +148,8 @@ impl Talk<'_> {
     /// DEALLOCATE of one of the client's statements. The server keeps it, for others may have it too; but within a block,
     /// or behind extended messages without a Sync, whose transaction ends with it, the server sees a query.
     fn deallocate(&mut self, message: &Message<'_>, name: &Name, traits: Traits) -> usize {
-        if self.client.names.get(name).is_some_and(|own| own.lent != 0) {
-            // The server has it by this name as well.
+        if self.client.names.get(name).is_some_and(|own| own.lent != ByName::Nothing) {
+            // The server has something by this name as well.
             self.forget_unnamed();
             self.ends_early();
             let seq = self.owe(Entry::new(Owed::Query, Fate::Forward).with(traits));
@@ -220,17 +223,28 @@ impl Talk<'_> {
         if lacks {
             self.gate_reading(local)?;
         }
-        self.client.ahead = lacks && self.server.ledger.is_open();
-        if self.client.ahead {
+        if lacks && self.server.ledger.is_open() {
+            self.client.ahead = Ahead::Prepared;
             self.ensure_named(local);
             return Err(Stop::Gate);
         }
+        self.client.ahead = Ahead::Nothing;
         Ok(())
+    }
+
+    /// What was prepared for a query string in a segment of its own has been refused, of which the client has heard.
+    fn refused_ahead(&mut self, message: &Message<'_>) -> Result<usize, Stop> {
+        self.gate_until_quiet()?;
+        self.client.ahead = Ahead::Nothing;
+        self.client.unnamed = None;
+        write::ready(self.ports.out(self.client.conn), self.server.ledger.status());
+        Ok(message.bytes.len())
     }
 
     /// What was prepared for a query has failed, of which the client has heard: its transaction ends with that, as it
     /// would have with the query.
     pub(crate) fn ends_in_vain(&mut self, message: &Message<'_>) -> usize {
+        self.client.ahead = Ahead::Nothing;
         self.client.skipping = false;
         self.client.unnamed = None;
         self.client.unnamed_changed = self.server.ledger.segment();

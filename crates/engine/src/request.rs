@@ -16,7 +16,7 @@ use refrain_wire::front::{self as read, NAME_BYTES_MAX, Target};
 use refrain_wire::tag::front;
 use refrain_wire::write::{self, Report};
 
-use crate::client::Barrier;
+use crate::client::{Ahead, Barrier};
 use crate::fault::Cause;
 use crate::inbox::Rest;
 use crate::ledger::{Copying, Entry, Fate, Made, Owed, Purpose, Seq};
@@ -183,9 +183,7 @@ impl Talk<'_> {
                 self.client.skipping = false;
                 Ok(used)
             }
-            front::QUERY if std::mem::take(&mut self.client.ahead) => {
-                Ok(self.ends_in_vain(message))
-            }
+            front::QUERY if self.client.ahead == Ahead::Prepared => Ok(self.ends_in_vain(message)),
             front::TERMINATE => Err(Stop::End(Cause::Terminated)),
             _ => Ok(message.bytes.len()),
         }

@@ -147,7 +147,7 @@ impl Talk<'_> {
                 ClientUndo::Closed(name, statement) => {
                     statement.is(id, name, mark).then_some(&**name)
                 }
-                ClientUndo::Named(_) | ClientUndo::Unnamed(_) | ClientUndo::Lent(_) => None,
+                ClientUndo::Named(_) | ClientUndo::Unnamed(_) | ClientUndo::Lent(..) => None,
             })
         };
         let name = self.client.names.marked(id, mark).or_else(closed);

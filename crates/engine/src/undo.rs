@@ -9,7 +9,7 @@
 use std::collections::VecDeque;
 
 use crate::ledger::{Failed, Seq};
-use crate::names::{ClientStatement, Name};
+use crate::names::{ByName, ClientStatement, Name};
 use crate::slots::{Slot, Unnamed};
 
 /// A change to a client's map, with what is needed to take it back.
@@ -21,8 +21,8 @@ pub(crate) enum ClientUndo {
     Closed(Name, ClientStatement),
     /// The unnamed statement was another one before.
     Unnamed(Option<ClientStatement>),
-    /// The server was lent the statement of this name.
-    Lent(Name),
+    /// The server has something under this name, in the place of this.
+    Lent(Name, ByName),
 }
 
 /// A change to a server's set, with what is needed to take it back.
