@@ -4,10 +4,10 @@ use crate::conn::{Broken, Conn};
 use crate::features::Features;
 use crate::guard::Guard;
 use crate::late;
-use crate::ledger::{Ledger, SQL_EXECUTES};
+use crate::ledger::Ledger;
 use crate::mask::{DIRECT, MASKS, PROXIED, same};
 use crate::msg::Msg;
-use crate::passes::PASSES;
+use crate::passes::{PASSES, describe_failed_early, pass, warned_only};
 use crate::reply::Frame;
 use crate::rng::Rng;
 use std::collections::BTreeMap;
@@ -248,7 +248,7 @@ impl Client {
                 }
             };
             proxied.push(frame.clone());
-            let next = expected.get(at + 1);
+            let next = expected.get(at + 1).map(|next| &next.frame);
             if describe_failed_early(&expected[at].frame, next, &frame) {
                 tally.uses[MASKS.len()] += 1;
                 at += 1;
@@ -258,8 +258,9 @@ impl Client {
             }
             let frame = self.late(expected, &mut at, frame, &mut proxied, tally)?;
             if let Err(what) = self.judge(&expected[at], &frame, tally) {
-                let vain = lent_in_vain(&expected[at], &frame).then_some(13);
-                if let Some(pass) = vain.or_else(|| pass(&expected[at].frame, &frame, features)) {
+                if let Some(pass) =
+                    pass(&expected[at].frame, expected[at].answers, &frame, features)
+                {
                     tally.uses[MASKS.len() + pass] += 1;
                     return Err(Stop::Passed);
                 }
@@ -415,87 +416,4 @@ fn param_difference(
         })
         .collect();
     format!("at ReadyForQuery: {}", differ.join(", "))
-}
-
-fn describe_failed_early(now: &Frame, next: Option<&Expected>, proxied: &Frame) -> bool {
-    now.tag == b't' && proxied.tag == b'E' && next.is_some_and(|next| next.frame.tag == b'E')
-}
-
-fn warned_only(now: &Frame, next: Option<&Expected>, proxied: &Frame) -> bool {
-    let warning = now.tag == b'N' && now.field(b'C') == b"25P01";
-    warning && proxied.tag != b'N' && next.is_some_and(|next| next.frame.tag == proxied.tag)
-}
-
-/// True for what says that a statement was planned: its Bind, EXPLAIN EXECUTE, or what is looked at behind that.
-fn is_planned(frame: &Frame) -> bool {
-    let explains = || frame.tag == b'T' && frame.body.windows(10).any(|it| it == b"QUERY PLAN");
-    frame.tag == b'2'
-        || explains()
-        || frame.tag == b'E' && frame.field(b'R') == b"PortalSetResultFormat"
-}
-
-/// True for what refuses a change of the transaction's nature because a snapshot has been taken.
-fn comes_late(frame: &Frame) -> bool {
-    let late = frame.field(b'M').ends_with(b"before any query");
-    frame.tag == b'E' && frame.field(b'C') == b"25001" && late
-}
-
-/// True for an error about something that the schema, or the search path, has no longer.
-fn is_gone(frame: &Frame) -> bool {
-    let gone: [&[u8]; 5] = [b"3F000", b"42704", b"42703", b"42883", b"42P01"];
-    frame.tag == b'E' && gone.contains(&frame.field(b'C'))
-}
-
-/// True where a string of several commands is refused as a whole for the statement that one of them executes. The error of what
-/// the proxy puts in front has no position.
-fn lent_in_vain(direct: &Expected, proxied: &Frame) -> bool {
-    let refused = is_gone(proxied) && proxied.field(b'P').is_empty();
-    refused && direct.answers == SQL_EXECUTES && direct.frame.tag != b'Z'
-}
-
-/// Which pass, by its index, lets this difference by.
-fn pass(direct: &Frame, proxied: &Frame, features: &Features) -> Option<usize> {
-    let fails = |frame: &Frame, code: &[u8]| frame.tag == b'E' && frame.field(b'C') == code;
-    let in_front = fails(proxied, b"25P02") && proxied.field(b'R') == b"exec_parse_message";
-    if (direct.tag == b't' || fails(direct, b"08P01")) && in_front {
-        return Some(1);
-    }
-    let gone = is_gone(proxied);
-    if direct.tag == b't' && gone {
-        return Some(2);
-    }
-    let misread = direct.tag == b'E'
-        && (["08P01", "42P03"].iter().any(|code| fails(direct, code.as_bytes()))
-            || direct.field(b'C').starts_with(b"22")
-            || direct.field(b'R') == b"EvaluateParams");
-    // What the proxy puts in front has no position.
-    let lent = direct.tag == b'1' && proxied.field(b'P').is_empty();
-    if (misread || lent) && gone {
-        return Some(3);
-    }
-    let divides = |frame: &Frame| frame.tag == b'E' && frame.field(b'C').starts_with(b"22");
-    if is_planned(direct) && divides(proxied) || is_planned(proxied) && divides(direct) {
-        return Some(4);
-    }
-    let intruded = |frame: &Frame| frame.field(b'M').starts_with(b"unexpected message type 0x");
-    if fails(direct, b"08P01") && fails(proxied, b"08P01") && intruded(direct) && intruded(proxied)
-    {
-        return Some(5);
-    }
-    if fails(direct, b"25P01") && !fails(proxied, b"25P01") {
-        return Some(6);
-    }
-    if comes_late(direct) != comes_late(proxied) {
-        return Some(9);
-    }
-    let alone = proxied.field(b'R') == b"PreventInTransactionBlock";
-    if direct.tag == b'C' && fails(proxied, b"25001") && alone {
-        return Some(8);
-    }
-    let stale = ["0A000", "42804", "42883", "42P18", "XX000", "42704", "42703", "26000"];
-    let one_stale =
-        stale.iter().any(|code| fails(direct, code.as_bytes()) != fails(proxied, code.as_bytes()));
-    // Without an error the new shape shows: RowDescription, ParameterDescription or a row.
-    let shape = direct.tag == proxied.tag && matches!(direct.tag, b'T' | b't' | b'D');
-    (features.has("stale") && (one_stale || shape)).then_some(7)
 }

@@ -386,8 +386,7 @@ impl Ledger {
         self.sent
     }
 
-    /// Whether a segment other than the current one may still fail: what was done in it must not be
-    /// relied on.
+    /// Whether a segment other than the current one may still fail: what was done in it must not be relied on.
     pub(crate) fn is_unsettled(&self, segment: Segment) -> bool {
         let settled = self.ended.wrapping_add(1);
         segment.wrapping_sub(settled) < self.sent.wrapping_sub(settled)
@@ -418,8 +417,7 @@ impl Ledger {
 
     /// Whether it is only known when what is under way has been answered if the transaction has failed.
     pub(crate) fn is_in_doubt(&self) -> bool {
-        let failed = self.status == Status::Failed || self.may_have_failed();
-        failed && !self.entries.is_empty()
+        (self.status == Status::Failed || self.may_have_failed()) && !self.entries.is_empty()
     }
 
     /// Whether the settings have been asked for.
