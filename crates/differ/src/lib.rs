@@ -24,8 +24,8 @@ pub mod guard;
 pub mod mask;
 pub mod conn;
 pub mod late;
-pub mod passes;
 pub mod features;
+pub mod passes;
 pub mod generate;
 
 pub mod client;
