@@ -186,6 +186,13 @@ table! {
     sqlite_max_length: usize = "300MiB" ["1MiB" to "900MiB"],
         NewConnections, takes ["16MiB"], not ["0B", "1GiB", "unlimited"];
 
+    /// Memory that a connection to an SQLite database may have.
+    ///
+    /// A statement that would need more ends with 53200. What counts are the values it holds, its sorts and lists, and what the
+    /// connection keeps: pages and compiled statements. A value takes two or three times its length while it is written.
+    sqlite_max_memory: usize = "1GiB" ["16MiB" to "512GiB"],
+        NewConnections, takes ["64MiB"], not ["0B", "1MiB", "unlimited"];
+
     /// Bytes of an SQLite database that are read as memory, without a system call; 0 for none.
     ///
     /// It costs no memory of the process. A disk that fails while such a byte is read, or another program that makes the
@@ -242,6 +249,7 @@ impl DatabaseKeys {
             sqlite_busy_timeout: file.busy_timeout,
             sqlite_lock_timeout: file.lock_timeout,
             sqlite_max_length: file.max_length,
+            sqlite_max_memory: file.max_memory,
             sqlite_mmap_size: file.mmap_size,
             sqlite_readers: file.readers,
             ..self
@@ -288,6 +296,7 @@ impl DatabaseKeys {
             lock_timeout: self.sqlite_lock_timeout,
             readers: self.sqlite_readers,
             max_length: self.sqlite_max_length,
+            max_memory: self.sqlite_max_memory,
             mmap_size: self.sqlite_mmap_size,
             stmt_cache_size: self.stmt_cache_size,
             stmt_cache_admit: self.stmt_cache_admit,

@@ -42,6 +42,8 @@ pub struct Sqlite {
     pub readers: u16,
     /// The longest text, blob or row.
     pub max_length: usize,
+    /// Memory that a connection may have.
+    pub max_memory: usize,
     /// Bytes of the file that are read as memory.
     pub mmap_size: usize,
     /// Statements kept by each connection.

@@ -120,7 +120,7 @@ impl Database {
         ffi::configure();
         let (guard, meter) = (Guard::new(), Meter::new(self.options.busy_timeout));
         let opened = rusqlite::Connection::open_with_flags_and_vfs(&self.path, flags, ffi::VFS)?;
-        let mut handle = Handle::new(opened, meter.clone())?;
+        let mut handle = Handle::new(opened, meter.clone(), self.options.max_memory)?;
         self.configure(&handle)?;
         // Hooks last: each expires all statements, and there are none yet.
         let connection = handle.connection_mut();

@@ -9,6 +9,8 @@ pub struct OpenOptions {
     pub busy_timeout: Duration,
     /// The longest text, blob or row, in bytes. A statement may hold several.
     pub max_length: usize,
+    /// How much memory the connection may have, in bytes: values that are under way, and what it keeps.
+    pub max_memory: usize,
     /// How far a commit is on disk when it is acknowledged.
     pub synchronous: Synchronous,
     /// Whether the file can be read only.
@@ -58,6 +60,7 @@ impl Default for OpenOptions {
         OpenOptions {
             busy_timeout: Duration::from_secs(5),
             max_length: 300 * 1024 * 1024,
+            max_memory: 1024 * 1024 * 1024,
             synchronous: Synchronous::default(),
             read_only: false,
             mmap_size: 0,

@@ -233,7 +233,9 @@ impl<'c, 'b> Run<'c, 'b> {
         let Some((live, facts)) = &mut self.parts else { return Ok(Step::Done) };
         // What writes is stopped between two steps only: it must be able to read what it undoes.
         let asking = live.readonly().then(|| Asking::begin(&self.core.meter));
+        let counting = self.core.handle.counting();
         let stepped = live.step();
+        drop(counting);
         drop(asking);
         let stepped = match stepped {
             Ok(true) => {

@@ -163,6 +163,7 @@ fn open_options(file: &Sqlite) -> OpenOptions {
         },
         read_only: false,
         max_length: file.max_length,
+        max_memory: file.max_memory,
         mmap_size: file.mmap_size,
         cache: CacheOptions {
             size: file.stmt_cache_size as usize,

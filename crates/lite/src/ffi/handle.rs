@@ -8,8 +8,9 @@ use rusqlite::ffi as sqlite;
 
 use super::index::Index;
 use super::live::Idle;
+use super::memory::{Counting, Lease};
 use super::raw::{Raw, error_of, index_of};
-use super::{fault, files};
+use super::{fault, files, memory};
 use crate::error::Error;
 use crate::limits::Meter;
 
@@ -23,6 +24,7 @@ const MAIN_NAME: &CStr = c"public";
 pub(crate) fn configure() {
     static DONE: Once = Once::new();
     DONE.call_once(|| {
+        memory::install();
         // SAFETY: the option takes one integer. Where somebody else in the process has SQLite at
         // work already this does nothing, and what is lost is speed only.
         unsafe { sqlite::sqlite3_config(sqlite::SQLITE_CONFIG_MEMSTATUS, 0) };
@@ -36,6 +38,8 @@ pub(crate) struct Handle {
     connection: rusqlite::Connection,
     /// What the connection asks when another process has a lock: it points there. Dropped behind it.
     meter: Arc<Meter>,
+    /// The memory that it has; memory of the connection is given back before.
+    account: Lease,
 }
 
 /// What SQLite calls when another process has a lock.
@@ -54,12 +58,13 @@ pub(crate) struct Compiled {
 }
 
 impl Handle {
-    /// Takes over a connection, which must have been opened without mutexes or with.
+    /// Takes over a connection, which must have been opened without mutexes or with. It may have `most` bytes of memory.
     pub(crate) fn new(
         connection: rusqlite::Connection,
         meter: Arc<Meter>,
+        most: usize,
     ) -> Result<Handle, Error> {
-        let handle = Handle { connection, meter };
+        let handle = Handle { connection, meter, account: Lease::new(most) };
         let meter = Arc::as_ptr(&handle.meter).cast_mut().cast();
         // SAFETY: the callback takes this pointer, and nothing is written through it but atomics.
         let code =
@@ -76,6 +81,11 @@ impl Handle {
     /// The connection, for hooks.
     pub(crate) fn connection_mut(&mut self) -> &mut rusqlite::Connection {
         &mut self.connection
+    }
+
+    /// Has what this thread takes counted as the connection's, until the result is dropped.
+    pub(crate) fn counting(&self) -> Counting {
+        self.account.count()
     }
 
     fn raw(&self) -> *mut sqlite::sqlite3 {
@@ -101,6 +111,7 @@ impl Handle {
         let Ok(length) = c_int::try_from(sql.len()) else {
             return Err(Error::new(sqlite::SQLITE_TOOBIG, "statement too long"));
         };
+        let _counting = self.counting();
         let flags = if kept { sqlite::SQLITE_PREPARE_PERSISTENT } else { 0 };
         let start = sql.as_ptr().cast::<c_char>();
         let (mut statement, mut tail) = (ptr::null_mut(), ptr::null());

@@ -12,6 +12,7 @@
 //! - statements are gone before their [`Handle`] is, or SQLite does not close the file.
 #![allow(unsafe_code, reason = "the C interface; nothing outside of this module may be unsafe")]
 
+mod memory;
 mod fault;
 mod index;
 mod files;

@@ -51,6 +51,7 @@ const SQLITE_HINTS: &[(&str, &str)] = &[
         "\"-shm\" was",
         "restart Refrain: the log has all that was committed, and its index is made anew",
     ),
+    ("out of memory", "sqlite_max_memory says how much a connection may have: do it in parts"),
     ("because it is a view", "write to the table that it reads"),
     ("no such table: pg_", "of PostgreSQL's catalog only what psql and drivers ask is here"),
     (

@@ -7,6 +7,7 @@ mod client;
 mod compiles;
 mod dialect;
 mod killed;
+mod memory;
 mod messages;
 mod moved;
 mod pieces;
