@@ -44,8 +44,13 @@ impl Refrain {
 
     /// As [`Refrain::start`], with at most so many descriptors.
     pub fn start_with_descriptors(most: u32, config: &str) -> Result<Refrain> {
+        Refrain::start_within(&format!("-n {most}"), config)
+    }
+
+    /// As [`Refrain::start`], within a limit as the shell's `ulimit` takes it.
+    pub fn start_within(limit: &str, config: &str) -> Result<Refrain> {
         let mut shell = Command::new("sh");
-        shell.args(["-c", &format!("ulimit -n {most} && exec \"$@\""), "sh"]);
+        shell.args(["-c", &format!("ulimit {limit} && exec \"$@\""), "sh"]);
         shell.arg(program()?);
         Refrain::start_command(&shell, config)
     }

@@ -42,7 +42,7 @@ pub(super) enum Verdict {
     DiffersAsItMay,
     /// PostgreSQL itself answers otherwise where its rows lie otherwise ([`super::settled`]).
     LeftOpen,
-    /// Refused by both, here with another SQLSTATE and no hint: nobody takes one for an answer.
+    /// Refused by both, here with another SQLSTATE and no hint.
     BothRefuseWithoutHint,
     RefusedWithoutHint,
     Differs,
@@ -51,7 +51,7 @@ pub(super) enum Verdict {
 
 impl Verdict {
     pub(super) fn is_fault(self) -> bool {
-        self > Verdict::BothRefuseWithoutHint
+        self >= Verdict::BothRefuseWithoutHint
     }
 }
 
@@ -133,13 +133,13 @@ fn same(statement: &str, here: &Answer, there: &Answer) -> bool {
         return false;
     }
     let there = without_signs(there);
-    if here.rows == there.rows {
+    if here.rows == there.rows && here.sums == there.sums {
         return true;
     }
     let sorted = |answer: &Answer| {
         let mut rows = answer.rows.clone();
         rows.sort();
-        rows
+        (rows, answer.sums.map(|sums| sums.unordered))
     };
     // What stands in parentheses orders nothing outside of them.
     let outside = statement.rsplit(')').next().unwrap_or(statement);

@@ -29,7 +29,13 @@ use self::wire::Wire;
 type Counts = BTreeMap<Verdict, u64>;
 
 /// What keeps the answers of PostgreSQL the same as here where a setting says how they are printed.
-const SETTINGS: &str = "SET timezone = 'UTC'; SET datestyle = 'ISO'; SET statement_timeout = '60s'";
+const SETTINGS: &str = "SET timezone = 'UTC'; SET datestyle = 'ISO'";
+/// How long a statement may take.
+const PATIENCE: &str = "SET statement_timeout = '5min'";
+/// The longest value here, so that a statement may hold several.
+const VALUE_MAX: &str = "64MiB";
+/// How much memory the proxy may take, in KiB, as `ulimit` takes it: what asks for more ends it, and not the machine.
+const MEMORY_MAX: &str = "-d 2097152";
 
 /// Statements that are no question of the dialect: they end or begin transactions, or say how the session is.
 const SESSION: &[&str] = &[
@@ -150,16 +156,18 @@ impl Place {
     fn run(&self, name: &str, path: &Path, end: &str) -> Result<Counts> {
         let script = String::from_utf8_lossy(&fs::read(path)?).into_owned();
         let config = format!(
-            "auth = \"trust\"\n[databases.\"*\"]\nbackend = \"sqlite\"\npath = \"{}\"\n",
+            "auth = \"trust\"\n[databases.\"*\"]\nbackend = \"sqlite\"\npath = \"{}\"\n\
+             sqlite_max_length = \"{VALUE_MAX}\"\n",
             self.file(name).display()
         );
-        let proxy = Refrain::start(&config)?;
+        let proxy = Refrain::start_within(MEMORY_MAX, &config)?;
         let mut pair = Pair {
             there: Wire::open(self.cluster.port(), name)?,
             here: Wire::open(proxy.port(), name)?,
             judge: Judge::default(),
         };
         pair.there.query(SETTINGS)?;
+        pair.both(PATIENCE)?;
         pair.both("BEGIN")?;
         let mut counts = Counts::new();
         for statement in script::statements(&script, &self.suite) {

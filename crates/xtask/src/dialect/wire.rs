@@ -1,5 +1,6 @@
 //! A client of the simple protocol that keeps what a server answers, types and all.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use std::time::Duration;
@@ -7,7 +8,10 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 
 /// How long a server may be silent.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(360);
+
+/// How much of an answer's rows is kept, in bytes. What is more is counted in, and forgotten.
+const ROWS_MAX: usize = 4 << 20;
 
 /// A connection.
 pub(super) struct Wire {
@@ -19,9 +23,31 @@ pub(super) struct Wire {
 pub(super) struct Answer {
     /// Names and types of the columns.
     pub(super) columns: Vec<(String, u32)>,
-    pub(super) rows: Vec<Vec<Option<Vec<u8>>>>,
+    pub(super) rows: Vec<Row>,
+    /// What there is of rows that were too long to be kept.
+    pub(super) sums: Option<Sums>,
     pub(super) tag: String,
     pub(super) error: Option<Refusal>,
+}
+
+type Row = Vec<Option<Vec<u8>>>;
+
+/// Sums over rows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Sums {
+    /// Another one in another order.
+    ordered: u64,
+    /// The same in any.
+    pub(super) unordered: u64,
+}
+
+impl Sums {
+    fn add(&mut self, row: &impl Hash) {
+        let mut hasher = DefaultHasher::new();
+        row.hash(&mut hasher);
+        self.ordered = self.ordered.wrapping_mul(31).wrapping_add(hasher.finish());
+        self.unordered = self.unordered.wrapping_add(hasher.finish());
+    }
 }
 
 /// An error.
@@ -33,6 +59,18 @@ pub(super) struct Refusal {
 }
 
 impl Answer {
+    fn add(&mut self, row: Row, length: usize, most: usize) {
+        if self.sums.is_none() && length > most {
+            let mut sums = Sums::default();
+            self.rows.drain(..).for_each(|row| sums.add(&row));
+            self.sums = Some(sums);
+        }
+        match &mut self.sums {
+            Some(sums) => sums.add(&row),
+            None => self.rows.push(row),
+        }
+    }
+
     /// What a person sees of it.
     pub(super) fn shown(&self) -> String {
         if let Some(Refusal { sqlstate, message, hint }) = &self.error {
@@ -95,17 +133,19 @@ impl Wire {
 
     fn answer(&mut self, rows: Option<&[u8]>) -> Result<Answer> {
         let mut answer = Answer::default();
+        let mut rows_length = 0;
         loop {
             let mut head = [0; 5];
             self.stream.read_exact(&mut head)?;
             let length = u32::from_be_bytes([head[1], head[2], head[3], head[4]]) as usize;
             let mut body = vec![0; length.saturating_sub(4)];
             self.stream.read_exact(&mut body)?;
+            rows_length += if matches!(head[0], b'd' | b'D') { length } else { 0 };
             match head[0] {
                 b'Z' => return Ok(answer),
                 b'T' => answer.columns = columns(&body).context("a RowDescription")?,
-                b'd' => answer.rows.push(vec![Some(body)]),
-                b'D' => answer.rows.push(row(&body).context("a DataRow")?),
+                b'd' => answer.add(vec![Some(body)], rows_length, ROWS_MAX),
+                b'D' => answer.add(row(&body).context("a DataRow")?, rows_length, ROWS_MAX),
                 b'C' => answer.tag = text(&body),
                 b'E' => answer.error = Some(error(&body)),
                 b'G' => self.send_rows(rows)?,
@@ -158,4 +198,25 @@ fn error(body: &[u8]) -> Refusal {
         found.map(|field| text(&field[1..])).unwrap_or_default()
     };
     Refusal { sqlstate: field(b'C'), message: field(b'M'), hint: field(b'H') }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_rows_that_are_too_many_there_are_sums() {
+        let row = |number: usize| vec![Some(number.to_be_bytes().to_vec())];
+        let answer = |order: &[usize]| {
+            let mut answer = Answer::default();
+            order.iter().enumerate().for_each(|(at, one)| answer.add(row(*one), at + 1, 2));
+            answer
+        };
+        assert_eq!(answer(&[1, 2]).rows, [row(1), row(2)]);
+        let (one, other) = (answer(&[1, 2, 3]), answer(&[2, 1, 3]));
+        assert!(one.rows.is_empty() && one == answer(&[1, 2, 3]) && one != other);
+        let unordered = |answer: &Answer| answer.sums.unwrap().unordered;
+        assert_eq!(unordered(&one), unordered(&other));
+        assert_ne!(unordered(&one), unordered(&answer(&[1, 2, 4])));
+    }
 }
