@@ -16,6 +16,9 @@ const DAY: i64 = 86_400 * SECOND;
 /// Years beyond this are refused: as text they would not compare as they should.
 const YEAR_MAX: i64 = 9999;
 
+/// A zone is no farther from UTC, in whole hours.
+const ZONE_HOURS_MAX: i64 = 15;
+
 /// Reads what is left of a text, a part at a time.
 struct Reader<'a>(&'a [u8]);
 
@@ -48,15 +51,35 @@ impl Reader<'_> {
         self.0.is_empty().then_some(())
     }
 
-    /// `YYYY-MM-DD`, as days from 2000-01-01.
+    /// `YYYY-MM-DD` or `YYYYMMDD`, as days from 2000-01-01.
     fn date(&mut self) -> Option<i64> {
         let year = self.number(4, 4)?;
-        self.take(b"-")?;
-        let month = self.number(1, 2)?;
-        self.take(b"-")?;
-        let day = self.number(1, 2)?;
+        let apart = self.take(b"-").is_some();
+        let digits = if apart { 1 } else { 2 };
+        let month = self.number(digits, 2)?;
+        if apart {
+            self.take(b"-")?;
+        }
+        let day = self.number(digits, 2)?;
         let sound = (1..=12).contains(&month) && (1..=month_days(year, month)).contains(&day);
-        sound.then(|| days_of(year, month, day))
+        (sound && year > 0).then(|| days_of(year, month, day))
+    }
+
+    /// A date, with or without a time and a zone: days, microseconds of the day, and microseconds to the east of UTC.
+    fn moment(&mut self) -> Option<(i64, i64, i64)> {
+        let days = self.date()?;
+        let timed = self.take(b"Tt").is_some();
+        let apart = timed || self.0.first() == Some(&b' ');
+        self.blanks();
+        let next = self.0.first().copied().unwrap_or(b' ');
+        // A sign that follows a date at once would be one more of its parts.
+        if !apart && (next.is_ascii_digit() || next == b'-') {
+            return None;
+        }
+        let micros = if timed || next.is_ascii_digit() { self.time()? } else { 0 };
+        let east = self.zone()?;
+        self.end()?;
+        Some((days, micros, east))
     }
 
     /// `HH:MM[:SS[.ffffff]]`, as microseconds.
@@ -88,26 +111,28 @@ impl Reader<'_> {
         Some(value * 10_i64.pow(missing) + round)
     }
 
-    /// `Z`, `+HH`, `+HHMM`, `+HH:MM[:SS]`, or nothing, as microseconds to the east of UTC.
+    /// `Z`, `+H`, `+HHMM`, `+HH:MM[:SS]`, or nothing, as microseconds to the east of UTC (`DecodeTimezone` of the server).
     fn zone(&mut self) -> Option<i64> {
         self.blanks();
         if self.0.is_empty() {
             return Some(0);
         }
-        if self.0.eq_ignore_ascii_case(b"utc") || self.0.eq_ignore_ascii_case(b"z") {
+        if ["utc", "gmt", "z"].iter().any(|name| self.0.eq_ignore_ascii_case(name.as_bytes())) {
             self.0 = b"";
             return Some(0);
         }
         let sign = if self.take(b"+-")? == b'-' { -1 } else { 1 };
-        let mut seconds = self.number(2, 2)? * 3600;
-        for unit in [60, 1] {
-            if self.0.is_empty() {
-                break;
-            }
-            self.take(b":");
-            seconds += self.number(2, 2)? * unit;
+        let before = self.0.len();
+        let hour = self.number(1, 4)?;
+        let together = before - self.0.len() > 2;
+        let (hour, mut minute) = if together { (hour / 100, hour % 100) } else { (hour, 0) };
+        let mut second = 0;
+        if !together && self.take(b":").is_some() {
+            minute = self.number(1, 2)?;
+            second = if self.take(b":").is_some() { self.number(1, 2)? } else { 0 };
         }
-        Some(sign * seconds * SECOND)
+        let sound = hour <= ZONE_HOURS_MAX && minute < 60 && second < 60;
+        sound.then_some(sign * ((hour * 60 + minute) * 60 + second) * SECOND)
     }
 }
 
@@ -147,15 +172,9 @@ fn civil_of(days: i64) -> (i64, i64, i64) {
     (year, month, of_year - (153 * shifted + 2) / 5 + 1)
 }
 
-/// Reads a date, with a time behind it that does not count.
+/// Reads a date; a time and a zone behind it do not count.
 pub(crate) fn read_date(text: &[u8]) -> Option<i32> {
-    let mut reader = Reader(text.trim_ascii());
-    let days = reader.date()?;
-    if reader.take(b"T ").is_some() {
-        reader.time()?;
-        reader.zone()?;
-    }
-    reader.end()?;
+    let (days, ..) = Reader(text.trim_ascii()).moment()?;
     i32::try_from(days).ok()
 }
 
@@ -171,22 +190,14 @@ pub(crate) fn read_time(text: &[u8]) -> Option<i64> {
 /// Reads a date with or without a time. What it says of a time zone counts if `zoned`, and is read
 /// past if not, as PostgreSQL does.
 pub(crate) fn read_timestamp(text: &[u8], zoned: bool) -> Option<i64> {
-    let mut reader = Reader(text.trim_ascii());
-    let days = reader.date()?;
-    let mut micros = 0;
-    if reader.take(b"Tt ").is_some() {
-        reader.blanks();
-        micros = reader.time()?;
-    }
-    let east = reader.zone()?;
-    reader.end()?;
+    let (days, micros, east) = Reader(text.trim_ascii()).moment()?;
     Some(days * DAY + micros - if zoned { east } else { 0 })
 }
 
 /// Writes a date; `None` if its year has not four digits.
 pub(crate) fn date_text(days: i32) -> Option<String> {
     let (year, month, day) = civil_of(i64::from(days));
-    (0..=YEAR_MAX).contains(&year).then(|| format!("{year:04}-{month:02}-{day:02}"))
+    (1..=YEAR_MAX).contains(&year).then(|| format!("{year:04}-{month:02}-{day:02}"))
 }
 
 /// Writes a time of day; `None` if it is none.
@@ -233,10 +244,29 @@ mod tests {
         assert_eq!(read_date(b"1999-12-31 23:59:59"), Some(-1));
         assert_eq!(read_date(b"2023-02-29"), None);
         assert_eq!(read_date(b"now"), None);
+        assert_eq!(read_date(b"0000-01-01"), None, "there is no year 0");
+        assert_eq!(read_date(b"20240229"), Some(8825));
+        assert_eq!(read_date(b"20240229 12:00"), Some(8825));
+        assert_eq!(read_date(b"2024022912:00"), None);
         for days in (-700_000..2_000_000).step_by(97) {
             let Some(text) = date_text(days) else { continue };
             assert_eq!(read_date(text.as_bytes()), Some(days), "{text}");
         }
+    }
+
+    #[test]
+    fn a_zone_may_stand_behind_a_date() {
+        for zone in
+            [" +00", "+00", " -05:30", "Z", " utc", " GMT", " +5", " 12:00-0530", "T01:00+15:59:59"]
+        {
+            assert_eq!(read_date(format!("2024-02-29{zone}").as_bytes()), Some(8825), "{zone}");
+        }
+        for zone in ["-05", " +16", " +05:60", " +12345", " BC", "T", " x", " 12:00 +2:x"] {
+            assert_eq!(read_date(format!("2024-02-29{zone}").as_bytes()), None, "{zone}");
+        }
+        let midnight = |zone: &str| read_timestamp(format!("2000-01-01{zone}").as_bytes(), true);
+        assert_eq!(midnight(" +02"), Some(-7200 * SECOND));
+        assert_eq!(midnight("+123"), Some(-(3600 + 23 * 60) * SECOND));
     }
 
     #[test]
