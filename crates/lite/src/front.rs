@@ -25,11 +25,13 @@ mod infer;
 
 mod tokens;
 
+mod catalog;
+
 mod dialect;
 
-mod command;
+mod standard;
 
-mod catalog;
+mod command;
 
 mod attributes;
 
@@ -50,8 +52,6 @@ mod operator;
 mod threads;
 
 mod context;
-
-mod standard;
 
 mod functions;
 

@@ -1,8 +1,9 @@
 //! The tables of a file, as the dialect asks for them.
 
 use crate::connection::Connection;
-use crate::front::dialect::{Attribute, Catalog, Given, KeyMark, view_types};
+use crate::front::dialect::{ADDED, Attribute, Catalog, Given, KeyMark, ViewColumn};
 use crate::front::failure::Failure;
+use crate::front::standard;
 use crate::front::types::Type;
 use crate::statement::Step;
 use crate::value::Value;
@@ -17,6 +18,9 @@ const SQL: &str = "SELECT sql FROM sqlite_schema WHERE name = ?1 COLLATE NOCASE 
 
 const TAKEN: &str = "SELECT 1 FROM sqlite_schema WHERE name = ?1 COLLATE NOCASE \
                      UNION ALL SELECT 1 FROM sqlite_temp_schema WHERE name = ?1 COLLATE NOCASE";
+
+const TABLES: &str = "SELECT name, sql FROM sqlite_schema WHERE type = 'table' \
+                      UNION ALL SELECT name, sql FROM sqlite_temp_schema WHERE type = 'table'";
 
 /// The columns of each UNIQUE of a table.
 const UNIQUE: &str = "SELECT l.seq, i.name FROM pragma_index_list(?1) l, pragma_index_info(l.name) i \
@@ -86,6 +90,19 @@ impl Attributes<'_> {
         Ok(all.values().any(|names| is_same_set(names, columns)))
     }
 
+    /// The tables, and what made each.
+    fn tables(&self) -> Result<Vec<(String, String)>, crate::Error> {
+        let mut run = self.0.statement(TABLES)?.start();
+        let mut all = Vec::new();
+        while run.step()? == Step::Row {
+            if let (Value::Text(name), Value::Text(sql)) = (run.column(0), run.column(1)) {
+                let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+                all.push((text(name), text(sql)));
+            }
+        }
+        Ok(all)
+    }
+
     /// The first column of the first row.
     fn first(&self, text: &str, value: &str) -> Option<String> {
         let mut run = self.0.statement(text).ok()?.start();
@@ -110,6 +127,17 @@ impl Attributes<'_> {
             _ => None,
         }
     }
+}
+
+/// Asks for the table to which an index was added as a constraint.
+fn added() -> String {
+    let of = |schema: &str| {
+        format!(
+            "SELECT tbl_name FROM {schema} WHERE type = 'index' AND name = ?1 COLLATE NOCASE \
+             AND instr(sql, '{ADDED}')"
+        )
+    };
+    format!("{} UNION ALL {}", of("sqlite_schema"), of("sqlite_temp_schema"))
 }
 
 fn is_same_set(names: &[String], others: &[String]) -> bool {
@@ -138,13 +166,15 @@ impl Catalog for Attributes<'_> {
             false => String::new(),
         };
         let mark = KeyMark::read(&sql);
-        let types = view_types(&sql);
+        let types = ViewColumn::read(&sql);
+        let is_view = sql.starts_with("CREATE VIEW");
         let attribute = |(index, row): (usize, Row)| {
             let mark = mark.filter(|_| is_row_number(&row));
             let is = Type::declared(&row.declared);
             let limited = matches!(is, Type::Varchar | Type::Bpchar);
             let limit = limit(&row.declared).filter(|_| limited);
-            let (is, limit) = types.get(index).copied().unwrap_or((is, limit));
+            let plain = ViewColumn { is, limit, writable: !is_view };
+            let ViewColumn { is, limit, writable } = types.get(index).copied().unwrap_or(plain);
             Attribute {
                 is: mark.map_or(is, |mark| mark.is),
                 limit,
@@ -152,6 +182,7 @@ impl Catalog for Attributes<'_> {
                 key: u32::try_from(row.key).unwrap_or(0),
                 default: row.default,
                 computed: row.hidden > 1,
+                writable,
                 given: mark.map_or(Given::Statement, |mark| mark.given),
                 name: row.name,
             }
@@ -161,6 +192,17 @@ impl Catalog for Attributes<'_> {
 
     fn dependent(&self, name: &str) -> Option<String> {
         self.first(DEPENDENT, name)
+    }
+
+    fn constrained(&self, index: &str) -> Option<(String, bool)> {
+        if let Some(table) = self.first(&added(), index) {
+            return Some((table, true));
+        }
+        if self.is_taken(index) {
+            return None;
+        }
+        let made = |(table, sql): &(String, String)| standard::has_key(sql, table, index);
+        self.tables().unwrap_or_default().into_iter().find(made).map(|(table, _)| (table, false))
     }
 
     fn computed(&self, sql: &str) -> Result<String, Failure> {

@@ -94,7 +94,7 @@ fn is_call(lexer: &Lexer<'_>) -> bool {
 }
 
 /// Marks of types behind the names of columns.
-const MARKS: [char; 5] = ['?', '#', '+', '%', '@'];
+const MARKS: [char; 6] = ['?', '#', '+', '%', '@', '~'];
 
 /// The columns of a stand-in, with their types.
 pub(crate) fn columns(table: &str) -> Vec<(String, Option<Type>)> {
@@ -109,6 +109,7 @@ pub(crate) fn columns(table: &str) -> Vec<(String, Option<Type>)> {
             Some('+') => Type::Int8,
             Some('%') => Type::Int4,
             Some('@') => Type::Name,
+            Some('~') => Type::Varchar,
             _ => Type::Text,
         };
         (written.trim().trim_end_matches(MARKS).to_owned(), Some(is))
@@ -116,8 +117,16 @@ pub(crate) fn columns(table: &str) -> Vec<(String, Option<Type>)> {
     columns.split(',').map(column).collect()
 }
 
+/// The stand-in for a table of `information_schema`, with its columns.
+pub(crate) fn standard(schema: &str, table: &str) -> Option<(&'static str, Vec<(String, Type)>)> {
+    let is = |name: &str| name.strip_prefix(STANDARD) == Some(table);
+    let (name, ..) = TABLES.iter().find(|(name, ..)| is(name))?;
+    let columns = columns(name).into_iter().map(|(name, is)| (name, is.unwrap_or(Type::Text)));
+    (schema == "information_schema").then(|| (*name, columns.collect()))
+}
+
 /// Puts the stand-ins in front of a statement.
-fn with_tables(statement: &str, named: &[String]) -> String {
+pub(crate) fn with_tables(statement: &str, named: &[String]) -> String {
     let mut needed: Vec<&str> = Vec::new();
     for name in named {
         need(name, &mut needed);

@@ -94,7 +94,10 @@ impl Copy {
     pub(crate) fn read(text: &str) -> Result<Self, Failure> {
         let mut tokens = Tokens::new(text.as_bytes());
         tokens.take();
-        let syntax = || Failure::new(state::SYNTAX, "syntax error in COPY");
+        let syntax = || {
+            Failure::new(state::SYNTAX, "syntax error in COPY")
+                .hint("write COPY t (a, b) FROM STDIN WITH (FORMAT text), csv or binary")
+        };
         let mut query = String::new();
         let (mut table, mut columns) = (String::new(), Vec::new());
         if tokens.kind() == Some(TokenKind::Open) {
@@ -482,7 +485,8 @@ impl CopyIn {
                     fields.len(),
                     self.types.len()
                 );
-                return Err(Failure::new(state::BAD_COPY, message));
+                return Err(Failure::new(state::BAD_COPY, message)
+                    .hint("each line has a field for each column"));
             }
             rows.push(fields);
         }

@@ -54,7 +54,7 @@ pub(crate) fn text(bytes: &[u8], is: Type) -> Result<Given<'_>, Failure> {
         }
         Type::Float4 | Type::Float8 => float(trimmed, is)?,
         Type::Numeric => numeric(trimmed)?,
-        Type::Bytea => Given::Blob(Cow::Owned(bytea(bytes).ok_or_else(bad)?)),
+        Type::Bytea => Given::Blob(Cow::Owned(bytea(bytes).ok_or_else(|| bytea_trouble(text))?)),
         Type::Date => owned(calendar::read_date(bytes).and_then(calendar::date_text), is, text)?,
         Type::Time => owned(calendar::read_time(bytes).and_then(calendar::time_text), is, text)?,
         Type::Timestamp | Type::Timestamptz => {
@@ -316,6 +316,17 @@ fn bytea(text: &[u8]) -> Option<Vec<u8>> {
         }
     }
     Some(bytes)
+}
+
+/// Digits that are none are a wrong value of a parameter to the server, since `decode` raises it.
+fn bytea_trouble(text: &str) -> Failure {
+    let Some(digits) = text.strip_prefix("\\x") else { return invalid(Type::Bytea, text) };
+    let other = |letter: &char| !letter.is_ascii_hexdigit() && !letter.is_ascii_whitespace();
+    let message = match digits.chars().find(other) {
+        Some(letter) => format!("invalid hexadecimal digit: \"{letter}\""),
+        None => "invalid hexadecimal data: odd number of digits".to_owned(),
+    };
+    Failure::new(state::BAD_PARAMETER_VALUE, message)
 }
 
 fn hex(digits: &[u8]) -> Option<Vec<u8>> {

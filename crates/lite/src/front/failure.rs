@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use refrain_sql::lex::{Lexer, TokenKind};
 use refrain_wire::back::field;
 use refrain_wire::tag::back;
 use refrain_wire::write;
@@ -42,7 +43,7 @@ const CARRIED: char = '\u{2}';
 /// The SQLSTATEs that functions raise.
 const RAISED: &[&str] = &[
     "0A000", "21000", "22001", "22003", "22007", "22008", "22011", "22012", "2201W", "2201X",
-    "22021", "22023", "22P02", "42704", "23502", "54000", "58000",
+    "22021", "22023", "22P02", "22P05", "42704", "23502", "54000", "58000",
 ];
 
 /// What to do about an error of SQLite's, by words of it.
@@ -77,10 +78,6 @@ const SQLITE_HINTS: &[(&str, &str)] = &[
         "give it a default, or make a table as it is to be, INSERT … SELECT, drop the old one and rename",
     ),
     ("argument of ntile", "the number of groups is to be larger than 0"),
-    (
-        "UNIQUE constraint failed",
-        "a row has that key already. SQLite looks row by row: an UPDATE that moves several keys goes by values that are free",
-    ),
     ("may not be altered", "DROP VIEW, then CREATE VIEW"),
     ("from view", "DROP VIEW, then CREATE VIEW"),
     ("columns of view", "DROP VIEW, then CREATE VIEW"),
@@ -90,6 +87,12 @@ const SQLITE_HINTS: &[(&str, &str)] = &[
     ("error in view", "DROP VIEW first, and make it anew behind"),
     ("circular reference", "WITH RECURSIVE takes UNION ALL, the reference on its right side"),
 ];
+
+/// What SQLite says of a key that is there already, and what to do about it where keys are moved.
+const TAKEN: (&str, &str) = (
+    "UNIQUE constraint failed",
+    "a row has that key already. SQLite looks row by row: an UPDATE that moves several keys goes by values that are free",
+);
 
 /// What a statement is told whose time is over; a function that waits says it itself.
 pub(crate) const TIMEOUT: &str = "canceling statement due to statement timeout";
@@ -159,7 +162,9 @@ impl Failure {
             Some(_) => "canceling statement due to user request".into(),
             None => Cow::Owned(error.message.clone()),
         };
-        let hint = SQLITE_HINTS.iter().find(|(words, _)| error.message.contains(words));
+        let says = |(words, _): &&(&str, &str)| error.message.contains(words);
+        let hint = SQLITE_HINTS.iter().find(says);
+        let hint = hint.or_else(|| Some(&TAKEN).filter(says).filter(|_| updates(text)));
         let mut failure = Self::new(error.sqlstate(), message);
         if failure.sqlstate == state::CORRUPT {
             failure = failure.hint(
@@ -214,6 +219,14 @@ impl Failure {
     }
 }
 
+/// Whether a text has an UPDATE.
+fn updates(text: &[u8]) -> bool {
+    let mut lexer = Lexer::new(text, false);
+    std::iter::from_fn(|| lexer.significant()).any(|token| {
+        token.kind == TokenKind::Word && token.of(text).eq_ignore_ascii_case(b"update")
+    })
+}
+
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         Self::of_sqlite(&error, b"")
@@ -242,5 +255,16 @@ mod tests {
         Failure::stale_plan().write(&mut out, "ERROR");
         let fields = Fields(&out[5..]);
         assert_eq!(fields.get(field::ROUTINE), Some(&b"RevalidateCachedQuery"[..]));
+    }
+
+    #[test]
+    fn of_keys_that_move_an_update_is_told_only() {
+        let error = Error::new(2067, "UNIQUE constraint failed: t.a");
+        let hint = |text: &str| Failure::of_sqlite(&error, text.as_bytes()).hint;
+        assert!(hint("UPDATE t SET a = a + 1").contains("free"));
+        assert!(
+            hint("INSERT INTO t VALUES (1) ON CONFLICT (b) DO UPDATE SET a = 2").contains("free")
+        );
+        assert_eq!(hint("INSERT INTO t VALUES (1, 'update') -- update"), "");
     }
 }

@@ -13,7 +13,7 @@ use crate::front::calendar;
 use crate::front::command::Assignment;
 use crate::front::context::Context;
 use crate::front::decode::uuid_text;
-use crate::front::dialect::{Given, KeyMark};
+use crate::front::dialect::{Given, KeyMark, ViewColumn};
 use crate::front::failure::{Failure, TIMEOUT};
 use crate::front::standard;
 use crate::front::types::Type;
@@ -81,6 +81,7 @@ const FUNCTIONS: &[(&str, i32, Function)] = &[
     }),
     ("refrain_key_given", 1, |_, call| match key_mark(call)?.map(|mark| mark.given) {
         Some(Given::Next) => text("n"),
+        Some(Given::ByDefault) => text("d"),
         Some(Given::Always) => text("a"),
         _ => Ok(Any::Null),
     }),
@@ -93,6 +94,12 @@ const FUNCTIONS: &[(&str, i32, Function)] = &[
         let is = Type::of_oid(oid).unwrap_or(Type::Text);
         Ok(sql.map_or(Any::Null, |sql| Any::Text(standard::default_of(&sql, is))))
     }),
+    ("refrain_generated", 2, |_, call| {
+        let (sql, column) = (call.get::<String>(0)?, call.get::<String>(1)?);
+        let made = standard::generated(&sql, &column).map(Any::Text);
+        made.ok_or_else(|| refused(standard::untold(&column)))
+    }),
+    ("refrain_view", 3, view_column),
     ("refrain_constraints", 2, |_, call| {
         let (sql, table) = (call.get::<Option<String>>(0)?, call.get::<String>(1)?);
         Ok(Any::Text(standard::constraints(&sql.unwrap_or_default(), &table)))
@@ -117,6 +124,23 @@ pub(crate) fn define(connection: &Connection) -> Result<(), Error> {
         })?;
     }
     Ok(())
+}
+
+/// What is known of a view's column, or of any.
+fn view_column(_: &Context, call: &Call<'_>) -> Answer {
+    let sql = call.get::<Option<String>>(0)?.unwrap_or_default();
+    let columns = ViewColumn::read(&sql);
+    let number = call.get::<Option<i64>>(1)?;
+    let column = number.and_then(|number| columns.get(usize::try_from(number).ok()?));
+    Ok(match (call.get::<String>(2)?.as_str(), column) {
+        ("type", Some(column)) => Any::Integer(i64::from(column.is.oid())),
+        ("limit", Some(ViewColumn { limit: Some(limit), .. })) => Any::Text(format!("({limit})")),
+        ("writable", Some(column)) => Any::Integer(i64::from(column.writable)),
+        ("writable", None) if number.is_none() => {
+            Any::Integer(i64::from(columns.iter().any(|column| column.writable)))
+        }
+        _ => Any::Null,
+    })
 }
 
 fn key_mark(call: &Call<'_>) -> rusqlite::Result<Option<KeyMark>> {

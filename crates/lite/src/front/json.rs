@@ -37,8 +37,12 @@ fn parse(text: &str, is: &str) -> Result<Json, Failure> {
     let mut reader = Reader { rest: text, depth: 0, binary: is == "jsonb", refused: None };
     let value = reader.value().filter(|_| reader.rest.trim_start_matches(BLANKS).is_empty());
     let refused = reader.refused;
+    // A zero byte is the one thing that json may say of a text and jsonb may not.
+    let zero = || is == "jsonb" && text.contains("\\u0000") && parse(text, "json").is_ok();
     value.ok_or_else(|| match refused {
         Some((message, hint)) => Failure::unsupported(message).hint(hint),
+        None if zero() => Failure::new("22P05", "unsupported Unicode escape sequence")
+            .hint("\\u0000 cannot be converted to text"),
         None => Failure::new(state::BAD_TEXT, "invalid input syntax for type json"),
     })
 }

@@ -127,6 +127,10 @@ impl Catalog for Tables<'_> {
         self.asked.is_unique(table, columns)
     }
 
+    fn constrained(&self, index: &str) -> Option<(String, bool)> {
+        self.asked.constrained(index)
+    }
+
     fn is_taken(&self, name: &str) -> bool {
         self.asked.is_taken(name)
     }

@@ -3,7 +3,8 @@
 
 use refrain_sql::lex::{Lexer, Token, TokenKind};
 
-use crate::front::dialect::KeyMark;
+use crate::front::dialect::{COMPUTES, KeyMark};
+use crate::front::failure::{Failure, state};
 use crate::front::types::Type;
 
 /// A constraint: its name, its kind, the table's columns that it names.
@@ -26,11 +27,72 @@ pub(crate) fn default_of(sql: &str, is: Type) -> String {
     }
 }
 
+/// The constraints of a table. Those of one name are numbered, as the server does.
+fn all(sql: &str, table: &str) -> Vec<Constraint> {
+    let marked = KeyMark::read(sql).is_some();
+    let mut all: Vec<Constraint> = Vec::new();
+    for mut it in elements(sql).iter().flat_map(|tokens| of_element(sql, tokens, table, marked)) {
+        let (plain, mut number) = (it.name.clone(), 0);
+        while all.iter().any(|known| known.name == it.name) {
+            number += 1;
+            it.name = format!("{plain}{number}");
+        }
+        all.push(it);
+    }
+    all
+}
+
+/// Whether a table has a constraint of this name that is kept by an index.
+pub(crate) fn has_key(sql: &str, table: &str, name: &str) -> bool {
+    let mut keys =
+        all(sql, table).into_iter().filter(|it| ["PRIMARY KEY", "UNIQUE"].contains(&it.kind));
+    keys.any(|it| it.name.eq_ignore_ascii_case(name))
+}
+
+/// What computes a column in the server's words (`ruleutils.c`), where that is arithmetic of columns and integers.
+pub(crate) fn generated(sql: &str, column: &str) -> Option<String> {
+    let is = |tokens: &Vec<(Token, usize)>| {
+        tokens.first().is_some_and(|(token, _)| name_of(sql, token) == column)
+    };
+    let tokens = elements(sql).into_iter().find(is)?;
+    let outside = |(token, depth): &&(Token, usize)| *depth > 0 || token_text(sql, token) != "AS";
+    let inside = tokens.iter().skip_while(outside).skip(2).take_while(|(_, depth)| *depth > 0);
+    let mut words = inside.map(|(token, _)| token_text(sql, token)).peekable();
+    let made = deparsed(&mut words)?;
+    words.next().is_none().then_some(made)
+}
+
+/// 0A000: what computes a column is kept in SQLite's words only.
+pub(crate) fn untold(column: &str) -> Failure {
+    let message =
+        format!("the expression of column \"{column}\" is not known in PostgreSQL's words");
+    Failure::new(state::NOT_SUPPORTED, message).hint(
+        "leave generation_expression out, naming the other columns, or ask SQLite: SELECT sql FROM sqlite_schema",
+    )
+}
+
+fn deparsed<'a>(words: &mut impl Iterator<Item = &'a str>) -> Option<String> {
+    let word = words.next()?;
+    if let Some((sign, _)) = COMPUTES.iter().find(|(_, function)| *function == word) {
+        // In parentheses the type, and behind a comma each side.
+        words.nth(2)?;
+        let left = deparsed(words)?;
+        words.next()?;
+        return deparsed(words).map(|right| format!("({left} {sign} {right})"));
+    }
+    let plain =
+        |letter: char| letter.is_ascii_lowercase() || letter == '_' || letter.is_ascii_digit();
+    let column = word.strip_prefix('"').and_then(|word| word.strip_suffix('"'));
+    match column {
+        Some(column) if column.chars().all(plain) => Some(column.to_owned()),
+        None if word.parse::<i32>().is_ok() => Some(word.to_owned()),
+        _ => None,
+    }
+}
+
 /// The constraints of a table, as JSON: lists of a name, a kind and columns.
 pub(crate) fn constraints(sql: &str, table: &str) -> String {
-    let marked = KeyMark::read(sql).is_some();
-    let all = elements(sql).into_iter().flat_map(|tokens| of_element(sql, &tokens, table, marked));
-    let written = all.map(|it| {
+    let written = all(sql, table).into_iter().map(|it| {
         let columns: Vec<String> = it.columns.iter().map(|column| quoted(column)).collect();
         format!("[{},{},[{}]]", quoted(&it.name), quoted(it.kind), columns.join(","))
     });
@@ -51,7 +113,7 @@ fn quoted(text: &str) -> String {
     out
 }
 
-/// What stands between the commas of CREATE TABLE's parentheses: tokens with their depth in it.
+/// What stands between the commas of CREATE TABLE's parentheses: tokens with their depth in it, without those that close one.
 fn elements(sql: &str) -> Vec<Vec<(Token, usize)>> {
     let mut lexer = Lexer::new(sql.as_bytes(), false);
     let (mut depth, mut all) = (0_usize, Vec::new());
@@ -93,8 +155,8 @@ fn of_element(sql: &str, tokens: &[(Token, usize)], table: &str, marked: bool) -
             _ => continue,
         };
         let columns = match of_table {
+            _ if kind == "CHECK" => only_column(sql, &tokens[at..]),
             false => vec![first.clone()],
-            true if kind == "CHECK" => Vec::new(),
             true => listed(sql, &tokens[at..]),
         };
         let given = named.take().filter(|_| !(marked && kind == "PRIMARY KEY" && !of_table));
@@ -104,6 +166,16 @@ fn of_element(sql: &str, tokens: &[(Token, usize)], table: &str, marked: bool) -
         found.push(Constraint { name: given.unwrap_or_else(|| parts.join("_")), kind, columns });
     }
     found
+}
+
+/// The column that a CHECK speaks of, if it is one. All names are in quotes.
+fn only_column(sql: &str, tokens: &[(Token, usize)]) -> Vec<String> {
+    let outside = tokens.iter().skip_while(|(_, depth)| *depth == 0);
+    let inside = outside.take_while(|(_, depth)| *depth > 0);
+    let quoted = inside.filter(|(token, _)| token_text(sql, token).starts_with('"'));
+    let mut names: Vec<String> = quoted.map(|(token, _)| name_of(sql, token)).collect();
+    names.dedup();
+    if names.len() == 1 { names } else { Vec::new() }
 }
 
 /// The names in the first parentheses.
@@ -133,12 +205,24 @@ mod tests {
     fn constraints_are_read_from_what_made_the_table() {
         let sql = "CREATE TABLE \"t\" (\"id\" INTEGER CONSTRAINT \"int8 generated\" PRIMARY KEY AUTOINCREMENT, \
                    \"a,b\" TEXT DEFAULT ('UNIQUE (') CONSTRAINT \"once\" UNIQUE, c INT REFERENCES \"u\" (\"x\"), \
-                   CONSTRAINT \"f\" FOREIGN KEY (\"c\", \"id\") REFERENCES \"u\" (\"x\", \"y\"), UNIQUE (\"a,b\", c), CHECK (c > 0))";
+                   CONSTRAINT \"f\" FOREIGN KEY (\"c\", \"id\") REFERENCES \"u\" (\"x\", \"y\"), UNIQUE (\"a,b\", c), CHECK (\"c\" > 0), \
+                   CHECK (\"c\" <> 7), CHECK (\"c\" > \"id\"))";
         let expected = "[[\"t_pkey\",\"PRIMARY KEY\",[\"id\"]],[\"once\",\"UNIQUE\",[\"a,b\"]],\
                         [\"t_c_fkey\",\"FOREIGN KEY\",[\"c\"]],[\"f\",\"FOREIGN KEY\",[\"c\",\"id\"]],\
-                        [\"t_a,b_c_key\",\"UNIQUE\",[\"a,b\",\"c\"]],[\"t_check\",\"CHECK\",[]]]";
+                        [\"t_a,b_c_key\",\"UNIQUE\",[\"a,b\",\"c\"]],[\"t_c_check\",\"CHECK\",[\"c\"]],[\"t_c_check1\",\"CHECK\",[\"c\"]],\
+                        [\"t_check\",\"CHECK\",[]]]";
         assert_eq!(constraints(sql, "t"), expected);
         assert_eq!(constraints("", "t"), "[]");
+    }
+
+    #[test]
+    fn what_computes_a_column_is_told_where_it_is_known() {
+        let sql = "CREATE TABLE \"t\" (\"a\" INTEGER, \"b\" INTEGER GENERATED ALWAYS AS (refrain_multiply(23, \"a\", \
+                   refrain_add(23, 2, \"c1\"))) STORED, \"c\" INT GENERATED ALWAYS AS (55) STORED, \
+                   \"d\" TEXT GENERATED ALWAYS AS (lower(\"e\")) STORED)";
+        assert_eq!(generated(sql, "b").as_deref(), Some("(a * (2 + c1))"));
+        assert_eq!(generated(sql, "c").as_deref(), Some("55"));
+        assert_eq!(generated(sql, "d"), None);
     }
 
     #[test]

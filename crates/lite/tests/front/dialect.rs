@@ -134,7 +134,7 @@ fn values_that_do_not_fit_are_not_stored() {
         ("v", "'abcd'", "22001"),
         ("v", "repeat('a', 4)", "22001"),
         ("j", "'{'", "22P02"),
-        ("x", "'\\x0'", "22P02"),
+        ("x", "'\\x0'", "22023"),
     ] {
         for text in [
             format!("INSERT INTO t ({column}) VALUES ({value})"),

@@ -3,7 +3,7 @@
 //! Numbers of tables are their row in SQLite's schema, above what PostgreSQL gives its own objects.
 
 /// A table: name, columns, query. A query may use those before it. Behind a column's name stands its type: `?` for
-/// bool, `#` for oid, `+` for int8, `%` for int4, `@` for name, nothing for text.
+/// bool, `#` for oid, `+` for int8, `%` for int4, `@` for name, `~` for varchar, nothing for text.
 type Table = (&'static str, &'static str, &'static str);
 
 pub(super) const TABLES: &[Table] = &[
@@ -17,8 +17,9 @@ pub(super) const TABLES: &[Table] = &[
         "refrain_column",
         "attrelid, attname, attnum, atttypid, declared, attnotnull, adbin, primary_key, hidden, given",
         "SELECT o.oid, +c.name, CAST(c.cid + 1 AS INTEGER), \
-         CAST(coalesce(iif(c.pk AND upper(c.type) = 'INTEGER', refrain_key_type(o.sql), NULL), refrain_declared(c.type)) AS INTEGER), \
-         c.type, c.\"notnull\" OR c.pk > 0, c.dflt_value, c.pk, c.hidden, \
+         CAST(coalesce(iif(c.pk AND upper(c.type) = 'INTEGER', refrain_key_type(o.sql), NULL), \
+         refrain_view(o.sql, c.cid, 'type'), refrain_declared(c.type)) AS INTEGER), \
+         coalesce(refrain_view(o.sql, c.cid, 'limit'), c.type), c.\"notnull\" OR c.pk > 0, c.dflt_value, c.pk, c.hidden, \
          iif(c.pk AND upper(c.type) = 'INTEGER', refrain_key_given(o.sql), NULL) \
          FROM refrain_object o, pragma_table_xinfo(o.name) c WHERE o.type IN ('table', 'view') AND c.hidden <> 1",
     ),
@@ -35,7 +36,9 @@ pub(super) const TABLES: &[Table] = &[
         "refrain_constraint",
         "table_name, name, kind, columns",
         "SELECT o.name, value ->> 0, value ->> 1, value -> 2 \
-         FROM refrain_object o, json_each(refrain_constraints(o.sql, o.name)) WHERE o.type = 'table'",
+         FROM refrain_object o, json_each(refrain_constraints(o.sql, o.name)) WHERE o.type = 'table' \
+         UNION ALL SELECT table_name, name, 'UNIQUE', (SELECT json_group_array(name) FROM pragma_index_info(o.name)) \
+         FROM refrain_object o WHERE type = 'index' AND instr(sql, '/*refrain constraint*/')",
     ),
     ("refrain_view", "oid, definition", "SELECT oid, sql FROM refrain_object WHERE type = 'view'"),
     (
@@ -120,21 +123,21 @@ pub(super) const TABLES: &[Table] = &[
     ),
     (
         "information_schema_tables",
-        "table_catalog, table_schema, table_name, table_type, self_referencing_column_name, reference_generation, \
-         user_defined_type_catalog, user_defined_type_schema, user_defined_type_name, is_insertable_into, is_typed, \
-         commit_action",
+        "table_catalog@, table_schema@, table_name@, table_type~, self_referencing_column_name@, reference_generation~, \
+         user_defined_type_catalog@, user_defined_type_schema@, user_defined_type_name@, is_insertable_into~, is_typed~, \
+         commit_action~",
         "SELECT current_database(), 'public', name, iif(type = 'table', 'BASE TABLE', 'VIEW'), NULL, NULL, NULL, NULL, NULL, \
-         iif(type = 'table', 'YES', 'NO'), 'NO', NULL FROM refrain_object WHERE type IN ('table', 'view')",
+         iif(type = 'table' OR refrain_view(sql, NULL, 'writable'), 'YES', 'NO'), 'NO', NULL FROM refrain_object WHERE type IN ('table', 'view')",
     ),
     (
         "information_schema_columns",
-        "table_catalog, table_schema, table_name, column_name, ordinal_position%, column_default, is_nullable, data_type, \
+        "table_catalog@, table_schema@, table_name@, column_name@, ordinal_position%, column_default~, is_nullable~, data_type~, \
          character_maximum_length%, character_octet_length%, numeric_precision%, numeric_precision_radix%, numeric_scale%, \
-         datetime_precision%, interval_type, interval_precision%, character_set_catalog, character_set_schema, \
-         character_set_name, collation_catalog, collation_schema, collation_name, domain_catalog, domain_schema, domain_name, \
-         udt_catalog, udt_schema, udt_name, scope_catalog, scope_schema, scope_name, maximum_cardinality%, dtd_identifier, \
-         is_self_referencing, is_identity, identity_generation, identity_start, identity_increment, identity_maximum, \
-         identity_minimum, identity_cycle, is_generated, generation_expression, is_updatable",
+         datetime_precision%, interval_type~, interval_precision%, character_set_catalog@, character_set_schema@, \
+         character_set_name@, collation_catalog@, collation_schema@, collation_name@, domain_catalog@, domain_schema@, domain_name@, \
+         udt_catalog@, udt_schema@, udt_name@, scope_catalog@, scope_schema@, scope_name@, maximum_cardinality%, dtd_identifier@, \
+         is_self_referencing~, is_identity~, identity_generation~, identity_start~, identity_increment~, identity_maximum~, \
+         identity_minimum~, identity_cycle~, is_generated~, generation_expression~, is_updatable~",
         "SELECT current_database(), 'public', o.name, c.attname, c.attnum, \
          iif(c.given = 'n', 'nextval(''' || o.name || '_' || c.attname || '_seq''::regclass)', refrain_default(c.adbin, c.atttypid)), \
          iif(c.attnotnull, 'NO', 'YES'), format_type(c.atttypid, -1), refrain_limit(c.declared), \
@@ -144,20 +147,27 @@ pub(super) const TABLES: &[Table] = &[
          CASE WHEN c.atttypid IN (1083, 1114, 1184) THEN 6 WHEN c.atttypid = 1082 THEN 0 END, \
          NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, current_database(), 'pg_catalog', \
          (SELECT value ->> 2 FROM json_each(refrain_types()) WHERE value ->> 0 = c.atttypid), \
-         NULL, NULL, NULL, NULL, c.attnum || '', 'NO', iif(c.given = 'a', 'YES', 'NO'), iif(c.given = 'a', 'ALWAYS', NULL), \
-         NULL, NULL, NULL, NULL, 'NO', iif(c.hidden > 1, 'ALWAYS', 'NEVER'), NULL, iif(o.type = 'table', 'YES', 'NO') \
+         NULL, NULL, NULL, NULL, c.attnum || '', 'NO', iif(c.given IN ('a', 'd'), 'YES', 'NO'), \
+         CASE c.given WHEN 'a' THEN 'ALWAYS' WHEN 'd' THEN 'BY DEFAULT' END, \
+         iif(c.given IN ('a', 'd'), '1', NULL), iif(c.given IN ('a', 'd'), '1', NULL), \
+         CASE WHEN c.given IN ('a', 'd') THEN CASE c.atttypid WHEN 21 THEN '32767' WHEN 23 THEN '2147483647' \
+         ELSE '9223372036854775807' END END, iif(c.given IN ('a', 'd'), '1', NULL), 'NO', iif(c.hidden > 1, 'ALWAYS', 'NEVER'), \
+         CASE WHEN c.hidden > 1 THEN refrain_generated(o.sql, c.attname) END, \
+         iif(o.type = 'table' OR refrain_view(o.sql, c.attnum - 1, 'writable'), 'YES', 'NO') \
          FROM refrain_column c, refrain_object o WHERE o.oid = c.attrelid",
     ),
     (
         "information_schema_table_constraints",
-        "constraint_catalog, constraint_schema, constraint_name, table_catalog, table_schema, table_name, constraint_type, \
-         is_deferrable, initially_deferred, enforced, nulls_distinct",
+        "constraint_catalog@, constraint_schema@, constraint_name@, table_catalog@, table_schema@, table_name@, constraint_type~, \
+         is_deferrable~, initially_deferred~, enforced~, nulls_distinct~",
         "SELECT current_database(), 'public', name, current_database(), 'public', table_name, kind, 'NO', 'NO', 'YES', \
-         iif(kind = 'UNIQUE', 'YES', NULL) FROM refrain_constraint",
+         iif(kind = 'UNIQUE', 'YES', NULL) FROM refrain_constraint UNION ALL SELECT current_database(), 'public', \
+         '2200_' || o.oid || '_' || c.attnum || '_not_null', current_database(), 'public', o.name, 'CHECK', 'NO', 'NO', 'YES', NULL \
+         FROM refrain_column c, refrain_object o WHERE o.oid = c.attrelid AND o.type = 'table' AND c.attnotnull",
     ),
     (
         "information_schema_constraint_column_usage",
-        "table_catalog, table_schema, table_name, column_name, constraint_catalog, constraint_schema, constraint_name",
+        "table_catalog@, table_schema@, table_name@, column_name@, constraint_catalog@, constraint_schema@, constraint_name@",
         "SELECT current_database(), 'public', k.table_name, c.value, current_database(), 'public', k.name \
          FROM refrain_constraint k, json_each(k.columns) c WHERE k.kind IN ('PRIMARY KEY', 'UNIQUE')",
     ),

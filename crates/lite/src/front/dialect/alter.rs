@@ -2,15 +2,19 @@
 
 use refrain_grammar::NodeEnum;
 use refrain_grammar::protobuf::{
-    AlterTableStmt, AlterTableType, ConstrType, Constraint, ObjectType, RangeVar, RenameStmt,
+    AlterTableCmd, AlterTableStmt, AlterTableType, ConstrType, Constraint, DropBehavior,
+    ObjectType, RangeVar, RenameStmt,
 };
 
 use crate::front::failure::Failure;
 
-use super::define::{plain_key, written};
+use super::define::{SYSTEM_COLUMNS, plain_key, written};
 use super::scope::{Attribute, Given, Scope, Source};
 use super::value::name;
 use super::{Translated, Translator, hints, strings};
+
+/// What stands in the statement that made an index where the index is a constraint.
+pub(crate) const ADDED: &str = "/*refrain constraint*/";
 
 impl Translator<'_> {
     pub(super) fn alter_table(&mut self, alter: &AlterTableStmt) -> Translated<String> {
@@ -30,8 +34,11 @@ impl Translator<'_> {
         };
         let column =
             matches!(command.subtype(), AlterTableType::AtAddColumn | AlterTableType::AtDropColumn);
+        if command.subtype() == AlterTableType::AtDropConstraint {
+            return self.drop_constraint(command, relation);
+        }
         if !column && unique.is_none() {
-            return Err(hints::alter(command.subtype()).into());
+            return Err(hints::alter(command).into());
         }
         let (table, attributes) = match self.table(relation) {
             Err(_) if alter.missing_ok => return Ok("SELECT 1 WHERE 0".to_owned()),
@@ -43,16 +50,7 @@ impl Translator<'_> {
         let known =
             |wanted: &str| attributes.iter().any(|known| known.name.eq_ignore_ascii_case(wanted));
         if command.subtype() == AlterTableType::AtDropColumn {
-            if command.missing_ok || command.behavior == 2 {
-                return Err(hints::refuse("DROP COLUMN IF EXISTS").into());
-            }
-            if !known(&command.name) {
-                let message = format!(
-                    "column \"{}\" of relation \"{}\" does not exist",
-                    command.name, relation.relname
-                );
-                return Err(Failure::new("42703", message).into());
-            }
+            is_dropped(command, relation, known(&command.name))?;
             return Ok(format!("ALTER TABLE {table} DROP COLUMN {}", name(&command.name)));
         }
         let Some(NodeEnum::ColumnDef(column)) =
@@ -75,6 +73,17 @@ impl Translator<'_> {
             return Err(hints::refuse("ADD COLUMN with a key").into());
         }
         Ok(format!("ALTER TABLE {table} ADD COLUMN {}", written(made)?))
+    }
+
+    /// A constraint that was added is an index, and goes as one.
+    fn drop_constraint(&self, it: &AlterTableCmd, relation: &RangeVar) -> Translated<String> {
+        let plain = !it.missing_ok && it.behavior() != DropBehavior::DropCascade;
+        match self.catalog.constrained(&it.name) {
+            Some((table, true)) if plain && table == relation.relname => {
+                Ok(format!("DROP INDEX {}", name(&it.name)))
+            }
+            _ => Err(hints::refuse("DROP CONSTRAINT").into()),
+        }
     }
 
     /// UNIQUE of a table that is there: an index, which to SQLite is all that the constraint is.
@@ -101,7 +110,7 @@ impl Translator<'_> {
         let table = table.strip_prefix("temp.").unwrap_or(table);
         let keys: Vec<String> = keys.iter().map(|key| name(key)).collect();
         Ok(format!(
-            "CREATE UNIQUE INDEX {schema}{} ON {table} ({})",
+            "CREATE UNIQUE INDEX {schema}{} ON {table} ({ADDED}{})",
             name(&called),
             keys.join(", ")
         ))
@@ -127,4 +136,21 @@ impl Translator<'_> {
             _ => Err(hints::refuse("ALTER").into()),
         }
     }
+}
+
+/// Whether a column may be dropped.
+fn is_dropped(it: &AlterTableCmd, relation: &RangeVar, known: bool) -> Result<(), Failure> {
+    if it.missing_ok || it.behavior() == DropBehavior::DropCascade {
+        return Err(hints::refuse("DROP COLUMN IF EXISTS"));
+    }
+    if SYSTEM_COLUMNS.contains(&it.name.as_str()) {
+        let message = format!("cannot drop system column \"{}\"", it.name);
+        return Err(Failure::unsupported(message).hint("leave it: there is none here"));
+    }
+    if known {
+        return Ok(());
+    }
+    let message =
+        format!("column \"{}\" of relation \"{}\" does not exist", it.name, relation.relname);
+    Err(Failure::new("42703", message))
 }

@@ -113,6 +113,29 @@ const AGGREGATES: &[Row] = &[
     ("string_agg", &[Text, Text], Text, "group_concat($1, $2)"),
 ];
 
+/// Functions that are computed ahead where they are of constants: those that PostgreSQL does (`provolatile` is `i`), but for
+/// what may take longer than its arguments are long.
+const FOLDED: &[&str] = &[
+    "abs",
+    "ceil",
+    "ceiling",
+    "char_length",
+    "character_length",
+    "floor",
+    "left",
+    "length",
+    "lower",
+    "mod",
+    "octet_length",
+    "reverse",
+    "right",
+    "round",
+    "substr",
+    "substring",
+    "trunc",
+    "upper",
+];
+
 /// Functions that compute with `numeric` if an argument is one.
 const NUMERIC_TOO: &[&str] =
     &["abs", "mod", "round", "ceil", "ceiling", "floor", "trunc", "sum", "avg"];
@@ -244,7 +267,12 @@ impl Translator<'_> {
             sql = sql.replace(&format!("\u{1}{place}\u{1}"), &argument.sql);
         }
         let parts: Vec<&Expr> = made.iter().chain(&around.parts).collect();
-        Ok(Expr::made(sql, row.2, &parts))
+        if !FOLDED.contains(&function) {
+            return Ok(Expr::made(sql, row.2, &parts));
+        }
+        let made = Expr::pure(sql, row.2, &parts);
+        let constant = made.constant.clone();
+        Ok(self.folded(made, constant))
     }
 
     fn aggregate(&mut self, it: &FuncCall, function: &str) -> Translated<Expr> {

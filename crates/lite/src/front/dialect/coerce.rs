@@ -83,6 +83,14 @@ fn conversion(from: Type, to: Type) -> Option<Way> {
     }
 }
 
+/// Whether a setting of PostgreSQL's has a part in a conversion, so that constants are not converted ahead.
+fn is_stable(from: Type, to: Type) -> bool {
+    use Type::*;
+    let moment = |is: Type| matches!(is, Date | Timestamp | Timestamptz | Json | Jsonb);
+    let zoned = from == Timestamptz || to == Timestamptz;
+    zoned || from.is_text() && (moment(to) || to == Time) || moment(from) && to.is_text()
+}
+
 /// Whether a type goes over into another without being asked.
 pub(super) fn is_implicit(from: Type, to: Type) -> bool {
     from == to || conversion(from, to).is_some_and(|(wanted, _)| wanted == Wanted::Implicit)
@@ -147,7 +155,8 @@ impl Translator<'_> {
         let way = sql;
         let sql = way.replace('$', &from.sql);
         let not_null = from.not_null && from.sql == sql;
-        let constant = from.constant.as_ref().map(|constant| way.replace('$', constant));
+        let lasting = from.constant.as_ref().filter(|_| !is_stable(is, to));
+        let constant = lasting.map(|constant| way.replace('$', constant));
         let mut made = from.rewritten(sql, to);
         made.not_null = not_null;
         match way.starts_with("refrain_") {
@@ -184,6 +193,8 @@ impl Translator<'_> {
                     u8::from(explicit)
                 ),
             };
+            let constant = made.constant.as_ref().map(|_| made.sql.clone());
+            made = self.folded(made, constant);
         }
         made.limit = Some(limit);
         Ok(made)

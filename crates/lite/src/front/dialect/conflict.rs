@@ -51,6 +51,12 @@ impl Translator<'_> {
             sql.push_str(" DO NOTHING");
             return Ok(sql);
         }
+        if into.alias == "excluded" {
+            let message = "table reference \"excluded\" is ambiguous";
+            return Err(Failure::new("42P09", message)
+                .hint("give the table another name: INSERT INTO excluded AS t")
+                .into());
+        }
         let mut scope = Scope::default();
         scope.sources.push(Source::table(&into.alias, &into.attributes));
         scope.sources.push(Source::table("excluded", &into.attributes));

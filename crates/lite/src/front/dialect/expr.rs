@@ -13,7 +13,6 @@ use crate::front::types::Type;
 
 use super::coerce::Wanted;
 use super::constants::constant;
-use super::folding::is_given;
 use super::operators::{chosen, no_operator};
 use super::scope::find;
 use super::value::{Expr, Kind, text_literal};
@@ -51,11 +50,13 @@ impl Translator<'_> {
                 let (mut all, mut settled) = (Vec::new(), false);
                 for node in &it.args {
                     let value = self.unless(settled, |this| this.expr(node))?;
-                    settled |= is_given(&value);
+                    settled |= self.is_given(&value);
                     all.push(value);
                 }
                 let (all, is) = self.unified(all, "COALESCE")?;
-                Ok(gathered("coalesce", &all, is).named("coalesce"))
+                let constant = self.first_given(&all);
+                let made = gathered("coalesce", &all, is).named("coalesce");
+                Ok(Expr { constant, ..made })
             }
             NodeEnum::MinMaxExpr(it) => self.extreme(it),
             NodeEnum::SqlvalueFunction(it) => value_function(it),
@@ -146,7 +147,9 @@ impl Translator<'_> {
             "NOT" => format!("(NOT {})", parts.join("")),
             word => format!("({})", parts.join(&format!(" {word} "))),
         };
-        Ok(Expr::made(sql, Type::Bool, &all.iter().collect::<Vec<_>>()))
+        let made = Expr::pure(sql, Type::Bool, &all.iter().collect::<Vec<_>>());
+        let decided = settled.then(|| u8::from(word == "OR").to_string());
+        Ok(Expr { constant: decided.or(made.constant.clone()), ..made })
     }
 
     fn null_test(&mut self, it: &NullTest) -> Translated<Expr> {
@@ -158,7 +161,7 @@ impl Translator<'_> {
         let value = self.settle(value)?;
         let is = it.nulltesttype() == NullTestType::IsNull;
         let sql = format!("({} {})", value.sql, if is { "IS NULL" } else { "IS NOT NULL" });
-        Ok(Expr::made(sql, Type::Bool, &[&value]))
+        Ok(Expr::pure(sql, Type::Bool, &[&value]))
     }
 
     fn boolean_test(&mut self, it: &BooleanTest) -> Translated<Expr> {
@@ -171,7 +174,7 @@ impl Translator<'_> {
             _ => "IS NULL",
         };
         let value = self.condition(it.arg.as_deref().ok_or_else(hints::unknown)?, words)?;
-        Ok(Expr::made(format!("({} {words})", value.sql), Type::Bool, &[&value]))
+        Ok(Expr::pure(format!("({} {words})", value.sql), Type::Bool, &[&value]))
     }
 
     fn cast(&mut self, it: &TypeCast) -> Translated<Expr> {
@@ -230,7 +233,8 @@ impl Translator<'_> {
         }
         sql.push_str(" END");
         let parts: Vec<&Expr> = conditions.iter().chain(&results).collect();
-        let made = Expr::made(sql, is, &parts);
+        let constant = self.taken(&conditions, &results);
+        let made = Expr { constant, ..Expr::made(sql, is, &parts) };
         Ok(match name {
             Some(name) => made.named(name),
             None => made.named_weakly("case"),
@@ -298,13 +302,13 @@ impl Translator<'_> {
                 let (left, right, _) = self.together(left, right, "=")?;
                 let is = if it.kind() == AExprKind::AexprDistinct { "IS NOT" } else { "IS" };
                 let sql = format!("({} {is} {})", left.sql, right.sql);
-                Ok(Expr::made(sql, Type::Bool, &[&left, &right]))
+                Ok(Expr::pure(sql, Type::Bool, &[&left, &right]))
             }
             AExprKind::AexprNullif => {
                 let (left, right) = self.both(left, right)?;
                 let (left, right, is) = self.together(left, right, "=")?;
                 let sql = format!("nullif({}, {})", left.sql, right.sql);
-                Ok(Expr::made(sql, is, &[&left, &right]).named("nullif"))
+                Ok(Expr::pure(sql, is, &[&left, &right]).named("nullif"))
             }
             AExprKind::AexprIn => self.within(left, right, operator == "<>"),
             AExprKind::AexprLike | AExprKind::AexprIlike => self.like(
@@ -362,7 +366,7 @@ impl Translator<'_> {
         let items: Vec<&str> = all[1..].iter().map(|expr| expr.sql.as_str()).collect();
         let word = if not { "NOT IN" } else { "IN" };
         let sql = format!("({} {word} ({}))", all[0].sql, items.join(", "));
-        Ok(Expr::made(sql, Type::Bool, &all.iter().collect::<Vec<_>>()))
+        Ok(Expr::pure(sql, Type::Bool, &all.iter().collect::<Vec<_>>()))
     }
 
     /// Where the values have not one type, each is compared with by itself.
@@ -374,7 +378,7 @@ impl Translator<'_> {
         }
         let parts: Vec<&str> = made.iter().map(|expr| expr.sql.as_str()).collect();
         let sql = format!("({})", parts.join(if not { " AND " } else { " OR " }));
-        Ok(Expr::made(sql, Type::Bool, &made.iter().collect::<Vec<_>>()))
+        Ok(Expr::pure(sql, Type::Bool, &made.iter().collect::<Vec<_>>()))
     }
 
     fn like(
@@ -391,6 +395,8 @@ impl Translator<'_> {
         if !text(&left) || !text(&right) {
             return Err(no_operator(&left, if not { "!~~" } else { "~~" }, &right).into());
         }
+        // What computes constants is in nobody's hands, and a pattern of many parts may take long.
+        let quick = matches!(&right.kind, Kind::Literal(it) if it.matches('%').count() <= 2);
         let left = self.coerce(left, Type::Text, Wanted::Implicit)?;
         let right = self.coerce(right, Type::Text, Wanted::Implicit)?;
         let escape = match escape.map(|escape| self.expr(escape)).transpose()? {
@@ -404,7 +410,8 @@ impl Translator<'_> {
         let word = if not { "NOT LIKE" } else { "LIKE" };
         let (value, pattern) = (fit(&left.sql), fit(&right.sql));
         let sql = format!("({value} {word} {pattern} ESCAPE {escape})");
-        Ok(Expr::made(sql, Type::Bool, &[&left, &right]))
+        let make = if quick { Expr::pure } else { Expr::made };
+        Ok(make(sql, Type::Bool, &[&left, &right]))
     }
 
     fn between(&mut self, left: Option<Node>, right: Option<Node>, not: bool) -> Translated<Expr> {
@@ -417,7 +424,7 @@ impl Translator<'_> {
         let high = self.compare(if not { ">" } else { "<=" }, value, high)?;
         let word = if not { "OR" } else { "AND" };
         let sql = format!("({} {word} {})", low.sql, high.sql);
-        Ok(Expr::made(sql, Type::Bool, &[&low, &high]))
+        Ok(Expr::pure(sql, Type::Bool, &[&low, &high]))
     }
 }
 
@@ -448,7 +455,7 @@ fn gathered(function: &str, all: &[Expr], is: Type) -> Expr {
         [only] => only.to_owned(),
         _ => format!("{function}({})", parts.join(", ")),
     };
-    Expr::made(sql, is, &all.iter().collect::<Vec<_>>())
+    Expr::pure(sql, is, &all.iter().collect::<Vec<_>>())
 }
 
 fn value_function(it: &SqlValueFunction) -> Translated<Expr> {

@@ -36,14 +36,40 @@ impl Translator<'_> {
     /// What a condition is, if it is known before any row is read; NULL is false.
     pub(super) fn known(&self, condition: &Expr) -> Option<bool> {
         let constant = condition.constant.as_ref()?;
-        let value = self.catalog.computed(&format!("coalesce({constant}, 0) <> 0")).ok()?;
-        Some(value != "(0)")
+        self.holds(&format!("coalesce({constant}, 0) <> 0"))
     }
-}
 
-/// Whether a value is a constant that is not NULL.
-pub(super) fn is_given(expr: &Expr) -> bool {
-    expr.constant.is_some() && expr.kind != Kind::Null
+    /// Whether a value is a constant that is not NULL.
+    pub(super) fn is_given(&self, expr: &Expr) -> bool {
+        let Some(constant) = &expr.constant else { return false };
+        match expr.kind {
+            Kind::Null => false,
+            Kind::Literal(_) | Kind::Number(_) => true,
+            _ => self.holds(&format!("({constant}) IS NOT NULL")) == Some(true),
+        }
+    }
+
+    fn holds(&self, condition: &str) -> Option<bool> {
+        Some(self.catalog.computed(condition).ok()? != "(0)")
+    }
+
+    /// The first of several values that is not NULL, if that is known before any row is read.
+    pub(super) fn first_given(&self, all: &[Expr]) -> Option<String> {
+        let known = all.iter().find(|value| value.constant.is_none() || self.is_given(value));
+        known.map_or_else(|| Some("NULL".to_owned()), |value| value.constant.clone())
+    }
+
+    /// What CASE takes, if that is known before any row is read: the result behind the first condition that is true. The one
+    /// behind ELSE is the last.
+    pub(super) fn taken(&self, conditions: &[Expr], results: &[Expr]) -> Option<String> {
+        for (condition, result) in conditions.iter().zip(results) {
+            if self.known(condition)? {
+                return result.constant.clone();
+            }
+        }
+        let otherwise = results.get(conditions.len());
+        otherwise.map_or_else(|| Some("NULL".to_owned()), |result| result.constant.clone())
+    }
 }
 
 /// Two constants as `make` writes them together.

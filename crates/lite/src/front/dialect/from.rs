@@ -5,6 +5,7 @@ use refrain_grammar::protobuf::{
     JoinExpr, JoinType, Node, RangeFunction, RangeSubselect, RangeVar,
 };
 
+use crate::front::catalog;
 use crate::front::failure::Failure;
 use crate::front::types::Type;
 
@@ -49,7 +50,9 @@ impl Translator<'_> {
         let Some(scope) = self.scopes.last_mut() else { return Ok(()) };
         if scope.sources.iter().any(|known| known.alias.eq_ignore_ascii_case(&source.alias)) {
             let message = format!("table name \"{}\" specified more than once", source.alias);
-            return Err(Failure::new("42712", message).into());
+            return Err(Failure::new("42712", message)
+                .hint("give each table of FROM a name of its own: t AS a")
+                .into());
         }
         scope.sources.push(source);
         Ok(())
@@ -61,10 +64,18 @@ impl Translator<'_> {
         let renamed = alias.map(|alias| strings(&alias.colnames)).unwrap_or_default();
         let cte = self.scopes.iter().rev().flat_map(|scope| &scope.ctes);
         let mut cte = cte.filter(|cte| table.schemaname.is_empty() && cte.name == table.relname);
+        let standard = || catalog::standard(&table.schemaname, &table.relname);
         let (written, mut source) = match cte.next() {
             Some(cte) => {
                 let source = Source::new(called, cte.columns.clone().into_iter());
                 (name(&cte.name), Source { recursive: cte.open, ..source })
+            }
+            None if let Some((stand_in, columns)) = standard() => {
+                self.stand_ins.push(stand_in.to_owned());
+                (
+                    format!("{stand_in} AS {}", name(called)),
+                    Source::new(called, columns.into_iter()),
+                )
             }
             None => {
                 self.not_to_come(table)?;
@@ -73,7 +84,7 @@ impl Translator<'_> {
             }
         };
         if renamed.is_empty() {
-            let sql = match alias {
+            let sql = match alias.filter(|_| !written.contains(" AS ")) {
                 Some(_) => format!("{written} AS {}", name(called)),
                 None => written,
             };
@@ -313,13 +324,8 @@ impl Translator<'_> {
             if is == Type::Bpchar || left.is != right.is && !is.is_integer() {
                 return Err(hints::refuse("USING of two types").into());
             }
-            let sql = match kind {
-                JoinType::JoinRight => right.sql.clone(),
-                JoinType::JoinFull => format!("coalesce({}, {})", left.sql, right.sql),
-                _ => left.sql.clone(),
-            };
             conditions.push(format!("({} = {})", left.sql, right.sql));
-            joined.push(Column { sql, is, merged: false, not_null: false, ..left });
+            joined.push(merged(left, &right, is, kind));
         }
         scope.joined.extend(joined);
         Ok(format!("ON {}", conditions.join(" AND ")))
@@ -388,6 +394,26 @@ impl Translator<'_> {
         self.add(Source::new(&called, std::iter::once((column, is))))?;
         Ok(sql)
     }
+}
+
+/// The column that USING makes of two (`buildMergedJoinVar` of the server). One that goes over into another type is no column
+/// of its table any more: parentheses tell the two apart.
+fn merged(left: Column, right: &Column, is: Type, kind: JoinType) -> Column {
+    let one = |column: &Column| match column.is == is {
+        true => column.sql.clone(),
+        false => format!("({})", column.sql),
+    };
+    let parts = |column: &Column| column.parts().to_vec();
+    let (sql, of) = match kind {
+        JoinType::JoinFull => (
+            format!("coalesce({}, {})", left.sql, right.sql),
+            [parts(&left), parts(right)].concat(),
+        ),
+        JoinType::JoinRight => (one(right), parts(right)),
+        JoinType::JoinInner if left.is != is && right.is == is => (one(right), parts(right)),
+        _ => (one(&left), parts(&left)),
+    };
+    Column { sql, of, is, merged: false, not_null: false, ..left }
 }
 
 /// Marks the column of this name as merged with another.

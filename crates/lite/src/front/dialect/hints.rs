@@ -1,7 +1,7 @@
 //! What PostgreSQL says and this does not, in one table: the SQLSTATE, the words, and the way out.
 
 use refrain_grammar::NodeEnum;
-use refrain_grammar::protobuf::{AlterTableType, ObjectType};
+use refrain_grammar::protobuf::{AlterTableCmd, AlterTableType, ConstrType, ObjectType};
 
 use crate::front::failure::{Failure, state};
 
@@ -107,9 +107,23 @@ pub(super) fn statement(statement: &NodeEnum) -> Failure {
 }
 
 /// Refuses a change of a table.
-pub(super) fn alter(change: AlterTableType) -> Failure {
+pub(super) fn alter(command: &AlterTableCmd) -> Failure {
     use AlterTableType as Change;
-    refuse(match change {
+    let constraint = match command.def.as_ref().and_then(|def| def.node.as_ref()) {
+        Some(NodeEnum::Constraint(constraint)) => Some(constraint.contype()),
+        _ => None,
+    };
+    refuse(match (command.subtype(), constraint) {
+        (Change::AtAddConstraint, Some(ConstrType::ConstrForeign)) => "ADD FOREIGN KEY",
+        (Change::AtAddConstraint, Some(ConstrType::ConstrPrimary)) => "ADD PRIMARY KEY",
+        (Change::AtAddConstraint, Some(ConstrType::ConstrCheck)) => "ADD CHECK",
+        (change, _) => any_change(change),
+    })
+}
+
+fn any_change(change: AlterTableType) -> &'static str {
+    use AlterTableType as Change;
+    match change {
         Change::AtAddConstraint | Change::AtAddIndex | Change::AtValidateConstraint => {
             "ADD CONSTRAINT"
         }
@@ -125,7 +139,7 @@ pub(super) fn alter(change: AlterTableType) -> Failure {
         | Change::AtSetStorage
         | Change::AtDropExpression => "ALTER COLUMN",
         _ => "ALTER",
-    })
+    }
 }
 
 /// Refuses a statement about a kind of object.

@@ -28,7 +28,7 @@ impl Into {
         found.ok_or_else(|| {
             let message =
                 format!("column \"{wanted}\" of relation \"{}\" does not exist", self.table);
-            Failure::new("42703", message)
+            Failure::new("42703", message).hint(format!("\\d {} lists the columns", self.table))
         })
     }
 }

@@ -2,7 +2,8 @@
 
 use refrain_grammar::NodeEnum;
 use refrain_grammar::protobuf::{
-    DropBehavior, DropStmt, IndexStmt, Node, ObjectType, SortByDir, SortByNulls, ViewStmt,
+    DropBehavior, DropStmt, IndexStmt, Node, ObjectType, SelectStmt, SetOperation, SortByDir,
+    SortByNulls, ViewStmt,
 };
 
 use crate::front::failure::Failure;
@@ -10,21 +11,43 @@ use crate::front::types::Type;
 
 use super::expr::no_collation;
 use super::scope::{Scope, Source};
-use super::select::{Place, settled, unique};
-use super::value::name;
+use super::select::{Output, Place, settled, unique};
+use super::value::{Expr, name};
 use super::{Translated, Translator, hints, strings};
 
-/// Before the types of a view's columns, in a comment of the statement that made it.
+/// Before what is known of a view's columns, in a comment of the statement that made it.
 const MARK: &str = "/*refrain ";
+/// Behind a column that PostgreSQL would write through.
+const WRITABLE: char = '!';
 
-/// The types of a view's columns, from the statement that made it.
-pub(crate) fn view_types(sql: &str) -> Vec<(Type, Option<u32>)> {
-    let listed = sql.split_once(MARK).and_then(|(_, rest)| rest.split_once("*/"));
-    let column = |word: &str| {
-        let (is, limit) = word.split_once(':').unwrap_or((word, ""));
-        (Type::named(is).unwrap_or(Type::Text), limit.parse().ok())
-    };
-    listed.map(|(listed, _)| listed.split(' ').map(column).collect()).unwrap_or_default()
+/// What a view's statement keeps of a column.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ViewColumn {
+    pub(crate) is: Type,
+    /// How long its values may be.
+    pub(crate) limit: Option<u32>,
+    /// Whether PostgreSQL would write to the table through it.
+    pub(crate) writable: bool,
+}
+
+impl ViewColumn {
+    /// Reads those of a view from the statement that made it.
+    pub(crate) fn read(sql: &str) -> Vec<Self> {
+        let listed = sql.split_once(MARK).and_then(|(_, rest)| rest.split_once("*/"));
+        let column = |word: &str| {
+            let plain = word.trim_end_matches(WRITABLE);
+            let (is, limit) = plain.split_once(':').unwrap_or((plain, ""));
+            let (is, limit) = (Type::named(is).unwrap_or(Type::Text), limit.parse().ok());
+            Self { is, limit, writable: plain != word }
+        };
+        listed.map(|(listed, _)| listed.split(' ').map(column).collect()).unwrap_or_default()
+    }
+
+    fn word(self) -> String {
+        let limit = self.limit.map_or(String::new(), |limit| format!(":{limit}"));
+        let writable = if self.writable { WRITABLE.to_string() } else { String::new() };
+        format!("{}{limit}{writable}", self.is.catalog_name())
+    }
 }
 
 impl Translator<'_> {
@@ -142,14 +165,12 @@ impl Translator<'_> {
         if unique(columns.iter().map(|(name, _)| name.as_str())).is_err() {
             return Err(Failure::new("42701", "column specified more than once").into());
         }
-        let types: Vec<String> = query
-            .columns
-            .iter()
-            .map(|column| {
-                let is = column.is.unwrap_or(Type::Text).catalog_name();
-                column.limit.map_or(is.to_owned(), |limit| format!("{is}:{limit}"))
-            })
-            .collect();
+        let through = self.written_through(select)?;
+        let column = |(index, column): (usize, &Output)| {
+            let (is, writable) = (column.is.unwrap_or(Type::Text), through.get(index));
+            ViewColumn { is, limit: column.limit, writable: writable == Some(&true) }.word()
+        };
+        let types: Vec<String> = query.columns.iter().enumerate().map(column).collect();
         let listed: Vec<String> = columns.iter().map(|(column, _)| name(column)).collect();
         let temporary = if relation.relpersistence == "t" { "TEMP " } else { "" };
         Ok(format!(
@@ -161,6 +182,38 @@ impl Translator<'_> {
         ))
     }
 
+    /// Whether PostgreSQL would write through each column of a view (`view_query_is_auto_updatable` of the server): nothing for
+    /// a view that it would not write through at all.
+    fn written_through(&mut self, select: &SelectStmt) -> Translated<Vec<bool>> {
+        if !is_plain(select) {
+            return Ok(Vec::new());
+        }
+        self.scopes.push(Scope::default());
+        let made = self.writable_targets(select);
+        self.scopes.pop();
+        made
+    }
+
+    fn writable_targets(&mut self, select: &SelectStmt) -> Translated<Vec<bool>> {
+        self.from(&select.from_clause, &mut Vec::new())?;
+        let targets = self.targets(&select.target_list, Place::default())?;
+        self.order(&select.sort_clause, &targets)?;
+        let scope = self.scopes.last().ok_or_else(hints::unknown)?;
+        if scope.windowed || targets.iter().any(|target| target.expr.aggregate) {
+            return Ok(Vec::new());
+        }
+        let is_column = |expr: &Expr| {
+            let mut columns = scope.sources.iter().flat_map(|source| &source.columns);
+            columns.any(|column| {
+                column.writable
+                    && column.sql == expr.sql
+                    && Some(column.is) == expr.is()
+                    && column.limit == expr.limit
+            })
+        };
+        Ok(targets.iter().map(|target| is_column(&target.expr)).collect())
+    }
+
     /// Nothing may be left that reads what is dropped, or refers to it.
     fn alone(&self, dropped: &Node, word: &str, cascade: bool) -> Translated<()> {
         let names = match &dropped.node {
@@ -168,15 +221,29 @@ impl Translator<'_> {
             _ => Vec::new(),
         };
         let called = names.last().map(String::as_str).unwrap_or_default();
-        let Some(other) = self.catalog.dependent(called).filter(|_| word != "INDEX") else {
-            return Ok(());
-        };
+        if word == "INDEX" {
+            return self.no_constraint(called);
+        }
+        let Some(other) = self.catalog.dependent(called) else { return Ok(()) };
         if cascade {
             return Err(hints::refuse("CASCADE").into());
         }
         let kind = word.to_ascii_lowercase();
         let message = format!("cannot drop {kind} {called} because other objects depend on it");
         Err(Failure::new("2BP01", message).hint(format!("drop {other} first")).into())
+    }
+
+    /// An index that a constraint is made of goes with that, and not by itself.
+    fn no_constraint(&self, index: &str) -> Translated<()> {
+        let Some((table, added)) = self.catalog.constrained(index) else { return Ok(()) };
+        let message = format!(
+            "cannot drop index {index} because constraint {index} on table {table} requires it"
+        );
+        let hint = match added {
+            true => format!("write ALTER TABLE {table} DROP CONSTRAINT {index}"),
+            false => hints::refuse("DROP CONSTRAINT").hint.into_owned(),
+        };
+        Err(Failure::new("2BP01", message).hint(hint).into())
     }
 
     pub(super) fn drop(&mut self, drop: &DropStmt) -> Translated<String> {
@@ -194,6 +261,19 @@ impl Translator<'_> {
         let exists = if drop.missing_ok { "IF EXISTS " } else { "" };
         Ok(format!("DROP {word} {exists}{}", dropped(only)?))
     }
+}
+
+/// Whether a query is of one table, row by row.
+fn is_plain(select: &SelectStmt) -> bool {
+    let of_table = |node: &Node| matches!(node.node, Some(NodeEnum::RangeVar(_)));
+    matches!(&select.from_clause[..], [only] if of_table(only))
+        && select.op() == SetOperation::SetopNone
+        && select.with_clause.is_none()
+        && select.distinct_clause.is_empty()
+        && select.group_clause.is_empty()
+        && select.having_clause.is_none()
+        && select.limit_count.is_none()
+        && select.limit_offset.is_none()
 }
 
 fn dropped(node: &Node) -> Result<String, Failure> {

@@ -10,7 +10,7 @@ use super::hints;
 use super::value::{Expr, Kind, real_literal};
 
 /// How an operator is told to SQLite that computes; `Int` ones check that the result fits.
-const COMPUTES: &[(&str, &str)] = &[
+pub(crate) const COMPUTES: &[(&str, &str)] = &[
     ("+", "refrain_add"),
     ("-", "refrain_subtract"),
     ("*", "refrain_multiply"),
@@ -156,7 +156,7 @@ impl Translator<'_> {
                 return Err(no_operator(&left, operator, &right));
             }
             let sql = format!("({} {operator} {})", left.sql, right.sql);
-            return Ok(Expr::made(sql, is, &[&left, &right]));
+            return Ok(Expr::pure(sql, is, &[&left, &right]));
         }
         Err(hints::operator(operator))
     }
@@ -224,7 +224,9 @@ impl Translator<'_> {
             }
             _ => return Err(hints::refuse("interval")),
         };
-        Ok(Some(Expr::made(sql, is, &[left, right])))
+        let made = Expr::pure(sql, is, &[left, right]);
+        let constant = made.constant.clone();
+        Ok(Some(self.folded(made, constant)))
     }
 
     /// `||`: of texts, of a text and anything else, of bytes.
@@ -235,7 +237,7 @@ impl Translator<'_> {
             let left = self.coerce(left, Type::Bytea, Wanted::Implicit)?;
             let right = self.coerce(right, Type::Bytea, Wanted::Implicit)?;
             let sql = format!("CAST({} || {} AS BLOB)", left.sql, right.sql);
-            return Ok(Expr::made(sql, Type::Bytea, &[&left, &right]));
+            return Ok(Expr::pure(sql, Type::Bytea, &[&left, &right]));
         }
         let jsonb = is(&left) == Some(Type::Jsonb) || is(&right) == Some(Type::Jsonb);
         if jsonb || !text(&left) && !text(&right) {
@@ -247,7 +249,7 @@ impl Translator<'_> {
         let left = self.coerce(left, Type::Text, Wanted::Assignment)?;
         let right = self.coerce(right, Type::Text, Wanted::Assignment)?;
         let sql = format!("({} || {})", left.sql, right.sql);
-        Ok(Expr::made(sql, Type::Text, &[&left, &right]))
+        Ok(Expr::pure(sql, Type::Text, &[&left, &right]))
     }
 
     /// An operator before its only value.
@@ -276,7 +278,7 @@ impl Translator<'_> {
             }
             ("~", _) if is.is_some_and(Type::is_integer) => {
                 let sql = format!("(~{})", value.sql);
-                Ok(Expr::made(sql, is.unwrap_or(Type::Int4), &[&value]))
+                Ok(Expr::pure(sql, is.unwrap_or(Type::Int4), &[&value]))
             }
             ("-" | "+" | "~", _) => {
                 let message = format!("operator does not exist: {operator} {}", value.type_name());

@@ -1,6 +1,6 @@
 //! REFERENCES.
 
-use refrain_grammar::protobuf::Constraint;
+use refrain_grammar::protobuf::{Constraint, RangeVar};
 
 use crate::front::failure::{Failure, state};
 use crate::front::types::Type;
@@ -62,14 +62,28 @@ impl Translator<'_> {
         Ok(())
     }
 
+    /// Sees that the table is there that a foreign key refers to.
+    pub(super) fn refers(&self, it: &Constraint) -> Translated<()> {
+        let table = it.pktable.as_ref().ok_or_else(hints::unknown)?;
+        if !self.is_own(table) {
+            self.table(table)?;
+        }
+        Ok(())
+    }
+
+    /// Whether a table is the one that is being declared.
+    fn is_own(&self, table: &RangeVar) -> bool {
+        let own = self.scopes.last().and_then(|scope| scope.sources.first());
+        own.is_some_and(|own| own.alias == table.relname)
+    }
+
     pub(super) fn foreign_key(&self, it: &Constraint, types: &[Type]) -> Translated<String> {
         let table = it.pktable.as_ref().ok_or_else(hints::unknown)?;
         let plain = it.initially_valid || !it.skip_validation;
         if it.fk_matchtype == "f" || !it.fk_del_set_cols.is_empty() || !plain {
             return Err(hints::refuse("MATCH FULL").into());
         }
-        let own = self.scopes.last().and_then(|scope| scope.sources.first());
-        if own.is_none_or(|own| own.alias != table.relname) {
+        if !self.is_own(table) {
             let (_, attributes) = self.table(table)?;
             if it.pk_attrs.is_empty() && attributes.iter().all(|attribute| attribute.key == 0) {
                 let message =

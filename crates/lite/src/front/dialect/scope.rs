@@ -19,13 +19,15 @@ pub(crate) struct Attribute {
     pub(crate) default: Option<String>,
     /// Whether it is computed from others.
     pub(crate) computed: bool,
+    /// Whether it is a table's, or a view's that PostgreSQL would write through ([`super::objects`]).
+    pub(crate) writable: bool,
     pub(crate) given: Given,
 }
 
 impl Attribute {
     /// How a parameter is written that is stored in the column, with the checks that its type does not make.
     pub(crate) fn place(&self, number: usize, table: &str) -> String {
-        let key = matches!(self.given, Given::Key | Given::Next | Given::Always);
+        let key = self.given != Given::Statement;
         match self.limit {
             Some(limit) => format!("refrain_fit({}, ?{number}, {limit}, 0)", self.is.oid()),
             None if key => {
@@ -44,8 +46,10 @@ pub(crate) enum Given {
     Statement,
     /// The statement: it is SQLite's row number, and must not be given by SQLite.
     Key,
-    /// SQLite gives the next number, unless the statement gives one.
+    /// SQLite gives the next number, unless the statement gives one: SERIAL.
     Next,
+    /// The same, where IDENTITY says so.
+    ByDefault,
     /// SQLite gives the next number, always.
     Always,
 }
@@ -67,6 +71,9 @@ pub(crate) trait Catalog {
     /// Whether these columns of a table are its key, or UNIQUE together.
     fn is_unique(&self, table: &str, columns: &[String]) -> bool;
 
+    /// The table that an index belongs to as one of its constraints, if it does; whether the constraint was added to it.
+    fn constrained(&self, index: &str) -> Option<(String, bool)>;
+
     /// A view that reads a table or view, or a table that refers to it.
     fn dependent(&self, name: &str) -> Option<String>;
 }
@@ -77,12 +84,22 @@ pub(super) struct Column {
     pub(super) name: String,
     /// How it is written.
     pub(super) sql: String,
+    /// How the columns are written that USING made it of; nothing for a column of a table.
+    pub(super) of: Vec<String>,
     pub(super) is: Type,
     pub(super) limit: Option<u32>,
     pub(super) not_null: bool,
     pub(super) key: u32,
+    pub(super) writable: bool,
     /// Whether `*` leaves it out, and a plain name does not find it: USING has merged it with another.
     pub(super) merged: bool,
+}
+
+impl Column {
+    /// How the columns of tables are written that it is made of.
+    pub(super) fn parts(&self) -> &[String] {
+        if self.of.is_empty() { std::slice::from_ref(&self.sql) } else { &self.of }
+    }
 }
 
 /// A table, subquery or join in FROM.
@@ -106,6 +123,8 @@ pub(super) struct Scope {
     pub(super) coming: Vec<String>,
     /// What it is grouped by, in SQLite's words; `None` if it is not.
     pub(super) groups: Option<Vec<String>>,
+    /// Whether a function is called over a window.
+    pub(super) windowed: bool,
 }
 
 /// A common table expression.
@@ -123,10 +142,12 @@ impl Source {
         let column = |(column, is): (String, Type)| Column {
             sql: format!("{}.{}", name(alias), name(&column)),
             name: column,
+            of: Vec::new(),
             is,
             limit: None,
             not_null: false,
             key: 0,
+            writable: false,
             merged: false,
         };
         let columns = columns.map(column).collect();
@@ -141,6 +162,7 @@ impl Source {
             column.limit = attribute.limit;
             column.not_null = attribute.not_null;
             column.key = attribute.key;
+            column.writable = attribute.writable;
         }
         source
     }
@@ -192,13 +214,19 @@ impl Scope {
         Some(source.columns.clone())
     }
 
+    /// Whether a query that is grouped has one value of a column for each group.
+    pub(super) fn is_grouped(&self, column: &Column) -> bool {
+        let Some(groups) = &self.groups else { return false };
+        let has_one = |sql: &String| groups.contains(sql) || self.is_settled(groups, sql);
+        groups.contains(&column.sql) || column.parts().iter().all(has_one)
+    }
+
     /// Whether grouping by the key of a column's table settles the column (`check_functional_grouping` of the server).
-    pub(super) fn is_settled(&self, column: &Column) -> bool {
-        let Some(groups) = &self.groups else { return true };
+    fn is_settled(&self, groups: &[String], column: &str) -> bool {
         let source = self
             .sources
             .iter()
-            .find(|source| source.columns.iter().any(|other| other.sql == column.sql));
+            .find(|source| source.columns.iter().any(|other| other.sql == column));
         let Some(source) = source else { return false };
         let mut keys = source.columns.iter().filter(|other| other.key > 0).peekable();
         keys.peek().is_some() && keys.all(|key| groups.contains(&key.sql))
@@ -220,9 +248,7 @@ pub(super) fn find(
     for (depth, scope) in scopes.iter().enumerate().rev() {
         if let Some(column) = scope.column(qualifier, wanted)? {
             let mut expr = Expr::typed(column.sql.clone(), column.is).named(wanted);
-            let grouped = scope.groups.as_ref().is_some_and(|groups| groups.contains(&expr.sql));
-            let settled = scope.groups.is_some() && scope.is_settled(column);
-            if !grouped && !settled {
+            if !scope.is_grouped(column) {
                 let called = match qualifier {
                     Some(qualifier) => format!("{qualifier}.{wanted}"),
                     None => qualified(scope, column),

@@ -184,8 +184,7 @@ impl Translator<'_> {
         }
         if let Some(node) = &select.having_clause {
             let condition = self.condition(node, "HAVING")?;
-            if groups.is_empty() && !condition.aggregate && !parts.iter().any(|part| part.aggregate)
-            {
+            if groups.is_empty() && !parts.iter().any(|part| part.aggregate) {
                 return Err(hints::refuse("HAVING without an aggregate").into());
             }
             sql.push_str(&format!(" HAVING {}", condition.sql));
@@ -352,11 +351,9 @@ impl Translator<'_> {
         let depth = self.depth();
         let made = columns.into_iter().map(|column| {
             let mut expr = Expr::typed(column.sql.clone(), column.is).named(column.name.clone());
-            let grouped = scope.groups.as_ref().is_some_and(|groups| groups.contains(&expr.sql));
             expr.limit = column.limit;
             expr.not_null = column.not_null;
-            let settled = scope.groups.is_some() && scope.is_settled(&column);
-            if !grouped && !settled {
+            if !scope.is_grouped(&column) {
                 expr.bare.push((depth, column.name));
             }
             expr

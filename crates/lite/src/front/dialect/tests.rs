@@ -15,6 +15,7 @@ impl Catalog for Fixed {
             key,
             default: None,
             computed: false,
+            writable: true,
             given,
         };
         let text = |name| column(name, Type::Text, 0, Given::Statement);
@@ -35,6 +36,10 @@ impl Catalog for Fixed {
 
     fn dependent(&self, name: &str) -> Option<String> {
         (name == "u").then(|| "v".to_owned())
+    }
+
+    fn constrained(&self, index: &str) -> Option<(String, bool)> {
+        (index == "t_pkey").then(|| ("t".to_owned(), false))
     }
 
     fn is_taken(&self, name: &str) -> bool {

@@ -72,6 +72,13 @@ impl Expr {
         Self::typed(sql, is).with(of)
     }
 
+    /// An expression made of others, whose value is that of its parts alone: of constants it is one.
+    pub(super) fn pure(sql: impl Into<String>, is: Type, of: &[&Expr]) -> Self {
+        let made = Self::made(sql, is, of);
+        let all = !of.is_empty() && of.iter().all(|part| part.constant.is_some());
+        Self { constant: all.then(|| made.sql.clone()), ..made }
+    }
+
     /// The same with what is known of its parts.
     pub(super) fn with(mut self, parts: &[&Expr]) -> Self {
         for part in parts {

@@ -73,6 +73,7 @@ impl Translator<'_> {
 
     /// OVER, with a blank in front.
     pub(super) fn over(&mut self, over: &WindowDef) -> Translated<(String, Vec<Expr>)> {
+        self.scopes.last_mut().into_iter().for_each(|scope| scope.windowed = true);
         if !over.name.is_empty() {
             return Ok((format!(" OVER {}", name(&over.name)), Vec::new()));
         }

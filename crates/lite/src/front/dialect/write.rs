@@ -248,7 +248,7 @@ impl Translator<'_> {
             }
             _ => failure,
         })?;
-        let key = matches!(to.given, Given::Key | Given::Next);
+        let key = matches!(to.given, Given::Key | Given::Next | Given::ByDefault);
         if key && null {
             return Err(missing(table, &to.name));
         }
