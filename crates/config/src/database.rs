@@ -193,6 +193,13 @@ table! {
     sqlite_max_memory: usize = "1GiB" ["16MiB" to "512GiB"],
         NewConnections, takes ["64MiB"], not ["0B", "1MiB", "unlimited"];
 
+    /// Memory for pages of an SQLite database, shared evenly by the cores.
+    ///
+    /// On each core one connection has this share, on which short reads run: what is there is read without a system call,
+    /// until somebody writes. Every other connection has 2 MiB, and this one has no less.
+    sqlite_cache_size: usize = "128MiB" ["0B" to "64GiB"],
+        NewConnections, takes ["16MiB", "4GiB"], not ["-1", "65GiB", "all"];
+
     /// Bytes of an SQLite database that are read as memory, without a system call; 0 for none.
     ///
     /// It costs no memory of the process. A disk that fails while such a byte is read, or another program that makes the
@@ -250,6 +257,7 @@ impl DatabaseKeys {
             sqlite_lock_timeout: file.lock_timeout,
             sqlite_max_length: file.max_length,
             sqlite_max_memory: file.max_memory,
+            sqlite_cache_size: file.cache_size,
             sqlite_mmap_size: file.mmap_size,
             sqlite_readers: file.readers,
             ..self
@@ -297,6 +305,7 @@ impl DatabaseKeys {
             readers: self.sqlite_readers,
             max_length: self.sqlite_max_length,
             max_memory: self.sqlite_max_memory,
+            cache_size: self.sqlite_cache_size,
             mmap_size: self.sqlite_mmap_size,
             stmt_cache_size: self.stmt_cache_size,
             stmt_cache_admit: self.stmt_cache_admit,

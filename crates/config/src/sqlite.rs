@@ -44,6 +44,8 @@ pub struct Sqlite {
     pub max_length: usize,
     /// Memory that a connection may have.
     pub max_memory: usize,
+    /// Memory for pages of the file, of all cores together.
+    pub cache_size: usize,
     /// Bytes of the file that are read as memory.
     pub mmap_size: usize,
     /// Statements kept by each connection.

@@ -43,6 +43,9 @@ const PARAMETERS_MAX: i32 = 32_766;
 /// Pages of the WAL from which on a commit copies it into the file: SQLite's own choice.
 const WAL_PAGES: i32 = 1000;
 
+/// Bytes of pages that a connection keeps at least: about SQLite's own choice.
+const PAGES_MIN: usize = 2 * 1024 * 1024;
+
 /// A database file and how connections to it are opened.
 #[derive(Clone, Debug)]
 pub struct Database {
@@ -59,6 +62,8 @@ pub struct Connection {
     length: Cell<i32>,
     keeps_wal: Cell<bool>,
     index: Option<&'static Index>,
+    /// Whether it is a pool's for short reads.
+    is_reader: Cell<bool>,
     core: Core,
 }
 
@@ -101,6 +106,18 @@ impl Database {
         self.options.cache.size
     }
 
+    /// Makes a connection the one for short reads, which keeps more pages than others.
+    pub(crate) fn make_reader(&self, connection: &Connection) -> Result<(), Error> {
+        connection.is_reader.set(true);
+        // Pages count as the connection's memory, of which statements need the most.
+        let most = self.options.max_memory / 4;
+        let kibibytes = self.options.reader_pages.min(most).max(PAGES_MIN) / 1024;
+        let size = i64::try_from(kibibytes).unwrap_or(i64::MAX);
+        let handle = &connection.core.handle;
+        let set = |_: &Connection| handle.connection().pragma_update(None, "cache_size", -size);
+        Ok(connection.trusted(set)?)
+    }
+
     /// Opens a connection. The file is made if it is not there, and its journal is a WAL.
     pub fn connect(&self) -> Result<Connection, Error> {
         self.open(OpenFlags::SQLITE_OPEN_CREATE)
@@ -134,8 +151,8 @@ impl Database {
         let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
         let (longest, log) = (self.longest_value(), Log::of(&self.path));
         let (length, keeps_wal) = (Cell::new(longest), Cell::new(false));
-        let index = core.handle.index();
-        Ok(Connection { number, log, longest, length, keeps_wal, index, core })
+        let (index, is_reader) = (core.handle.index(), Cell::new(false));
+        Ok(Connection { number, log, longest, length, keeps_wal, index, is_reader, core })
     }
 
     fn longest_value(&self) -> i32 {
@@ -169,6 +186,11 @@ impl Connection {
     /// A number that no other connection of this process has.
     pub fn number(&self) -> u64 {
         self.number
+    }
+
+    /// Whether it is a pool's for short reads.
+    pub(crate) fn is_reader(&self) -> bool {
+        self.is_reader.get()
     }
 
     /// The first statement of a text, from the cache or compiled.

@@ -61,6 +61,8 @@ mod compute;
 
 mod turn;
 
+mod idle;
+
 mod rest;
 
 mod disk;

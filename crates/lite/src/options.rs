@@ -15,6 +15,8 @@ pub struct OpenOptions {
     pub synchronous: Synchronous,
     /// Whether the file can be read only.
     pub read_only: bool,
+    /// Bytes of pages that a pool's connection keeps on which short reads run. Others keep 2 MiB.
+    pub reader_pages: usize,
     /// How many bytes of the file are read as memory, without a system call; 0 for none. A disk that fails while such a
     /// byte is read ends the process, and so does another program that makes the file shorter.
     pub mmap_size: usize,
@@ -63,6 +65,7 @@ impl Default for OpenOptions {
             max_memory: 1024 * 1024 * 1024,
             synchronous: Synchronous::default(),
             read_only: false,
+            reader_pages: 0,
             mmap_size: 0,
             cache: CacheOptions::default(),
         }

@@ -31,8 +31,9 @@ const NAMELESS: &str = "refrain";
 
 /// The files that are served, over all cores: each has one line of those who write, whatever names and options it is
 /// served by.
-#[derive(Default)]
 pub(crate) struct Files {
+    /// Cores that share what is for a file.
+    cores: usize,
     served: Mutex<Known>,
 }
 
@@ -64,6 +65,11 @@ pub(crate) struct PoolOf {
 }
 
 impl Files {
+    /// No files yet, for so many cores.
+    pub(crate) fn new(cores: u16) -> Self {
+        Self { cores: usize::from(cores.max(1)), served: Mutex::default() }
+    }
+
     /// Opens a file for a core, or finds it open.
     ///
     /// # Errors
@@ -79,7 +85,7 @@ impl Files {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(new) => new.insert(serve(file)?),
         };
-        served.open(file, core)
+        served.open(file, core, self.cores)
     }
 
     /// All pools of all files, as they are now.
@@ -103,14 +109,17 @@ impl Files {
 
 impl Served {
     /// A core's pool by these options. Pools by others go when their last session has ended.
-    fn open(&mut self, file: &Arc<Sqlite>, core: Core) -> Result<Arc<Pool>, String> {
+    fn open(&mut self, file: &Arc<Sqlite>, core: Core, cores: usize) -> Result<Arc<Pool>, String> {
         self.pools.retain(|known| known.file == *file || Arc::strong_count(&known.pool) > 1);
         let mut known = self.pools.iter().filter(|known| known.core == core);
         if let Some(known) = known.find(|known| known.file == *file) {
             return Ok(Arc::clone(&known.pool));
         }
         self.backend.want_readers(file.readers.into()).map_err(|error| error.to_string())?;
-        let pool = Pool::new(&self.backend, database(file), file.lock_timeout);
+        let share = file.cache_size / cores;
+        let options = OpenOptions { reader_pages: share, ..open_options(file) };
+        let database = Database::new(&file.path, options);
+        let pool = Pool::new(&self.backend, database, file.lock_timeout);
         self.pools.push(Opened { file: Arc::clone(file), core, pool: Arc::clone(&pool) });
         Ok(pool)
     }
@@ -127,7 +136,10 @@ impl fmt::Debug for Files {
 /// # Errors
 /// Why it cannot be opened.
 pub(crate) fn try_open(file: &Sqlite) -> Result<(), String> {
-    database(file).connect().map(drop).map_err(|error| error.to_string())
+    Database::new(&file.path, open_options(file))
+        .connect()
+        .map(drop)
+        .map_err(|error| error.to_string())
 }
 
 /// Where a file is, by whatever names it goes. It is made if it is not there.
@@ -136,10 +148,6 @@ fn place(file: &Sqlite) -> Result<PathBuf, String> {
         try_open(file)?;
     }
     fs::canonicalize(&file.path).map_err(|error| error.to_string())
-}
-
-fn database(file: &Sqlite) -> Database {
-    Database::new(&file.path, open_options(file))
 }
 
 fn serve(file: &Sqlite) -> Result<Served, String> {
@@ -164,6 +172,7 @@ fn open_options(file: &Sqlite) -> OpenOptions {
         read_only: false,
         max_length: file.max_length,
         max_memory: file.max_memory,
+        reader_pages: 0,
         mmap_size: file.mmap_size,
         cache: CacheOptions {
             size: file.stmt_cache_size as usize,

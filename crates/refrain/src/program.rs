@@ -93,7 +93,7 @@ pub fn start(source: Source, options: Options) -> io::Result<Program> {
     // Whoever finds the clients' port open finds this one open as well.
     let metrics = options.general.metrics_listen.map(http::bind).transpose()?;
     let mut listeners = listen::bind(&options.general)?;
-    let files = Arc::new(Files::default());
+    let files = Arc::new(Files::new(cores));
     open_files(&files, &options)?;
     let clock = Clock::start();
     let post = Arc::new(Post::new(kernels.iter().map(Driver::waker)));

@@ -67,3 +67,29 @@ fn virtual_tables_do_not_hinder_closing() {
     connection.execute("SELECT * FROM t WHERE t MATCH 'x'", &[]).unwrap();
     connection.close().unwrap();
 }
+
+#[test]
+fn a_reader_reads_again_what_it_has_read_without_the_disk() {
+    let path = std::env::temp_dir().join(format!("refrain-reader-{}.db", std::process::id()));
+    let options = OpenOptions { reader_pages: 64 * 1024 * 1024, ..OpenOptions::default() };
+    let database = Database::new(&path, options);
+    let writer = database.connect().unwrap();
+    writer.execute("CREATE TABLE t (a BLOB)", &[]).unwrap();
+    let fill = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1500) \
+                INSERT INTO t SELECT zeroblob(3900) FROM n";
+    writer.execute(fill, &[]).unwrap();
+    // Fifteen hundred pages; one that has few steps may read five hundred.
+    let reads_all = |connection: &Connection| {
+        connection.set_limits(Limits { steps: Some(100_000), ..Limits::default() });
+        connection.execute("SELECT sum(length(a)) FROM t", &[]).is_ok()
+    };
+    let (other, reader) = (database.connect().unwrap(), database.connect().unwrap());
+    database.make_reader(&reader).unwrap();
+    assert!(!(0..5).any(|_| reads_all(&other)), "2 MiB hold no part of a table that is read again");
+    let read: Vec<bool> = (0..6).map(|_| reads_all(&reader)).collect();
+    assert_eq!(read, [false, false, false, true, true, true]);
+    writer.execute("INSERT INTO t VALUES (1)", &[]).unwrap();
+    assert!(!reads_all(&reader), "what others have written is read anew");
+    drop((writer, other, reader));
+    std::fs::remove_file(&path).unwrap();
+}

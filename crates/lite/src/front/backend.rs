@@ -11,6 +11,8 @@ use crate::front::control::{CancelHandle, Control, Waker};
 use crate::front::disk::Disk;
 use crate::front::failure::{Failure, state};
 use crate::front::functions;
+use crate::front::idle::Idle;
+use crate::front::machine::Place;
 use crate::front::meaning::Meanings;
 use crate::front::operator::{Operator, Teller};
 use crate::front::queue::Queue;
@@ -20,9 +22,6 @@ use crate::front::threads::{Lane, Threads};
 use crate::front::turn::Turn;
 use crate::front::watch::{self, Look, Watch};
 use crate::stats::{CacheStats, StatementStats};
-
-/// Connections that a pool keeps without work for them.
-const IDLE_MAX: usize = 16;
 
 /// What a message may hold beside its longest value.
 const MESSAGE_BESIDES: usize = 64 * 1024;
@@ -138,8 +137,7 @@ pub struct Pool {
     pub(crate) backend: Arc<Backend>,
     database: Database,
     lock_timeout: Duration,
-    #[expect(clippy::vec_box, reason = "a connection goes from hand to hand and is large")]
-    idle: Mutex<Vec<Box<Connection>>>,
+    idle: Idle,
     books: Mutex<Books>,
     turn: Mutex<Turn>,
     rest: Rest,
@@ -153,6 +151,8 @@ struct Books {
     open: BTreeMap<u64, CacheStats>,
     /// What those that were closed had done.
     closed: CacheStats,
+    /// The one for short reads.
+    reader: Option<u64>,
 }
 
 /// A pool as it is at one moment.
@@ -185,7 +185,7 @@ impl Pool {
             backend: backend.clone(),
             database,
             lock_timeout,
-            idle: Mutex::default(),
+            idle: Idle::default(),
             books: Mutex::default(),
             turn: Mutex::default(),
             rest: Rest::default(),
@@ -203,19 +203,13 @@ impl Pool {
         self.lock_timeout
     }
 
-    #[expect(clippy::vec_box, reason = "as above")]
-    fn idle(&self) -> MutexGuard<'_, Vec<Box<Connection>>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn books(&self) -> MutexGuard<'_, Books> {
         self.books.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The connection that was given back last, or a new one.
-    pub(crate) fn take(self: &Arc<Self>) -> Result<Box<Connection>, Failure> {
-        let idle = self.idle().pop();
-        let connection = match idle {
+    /// A connection that nobody uses, or a new one. On the loop it is the one for short reads, if that can be had.
+    pub(crate) fn take(self: &Arc<Self>, place: Place) -> Result<Box<Connection>, Failure> {
+        let connection = match self.idle.take(place) {
             Some(connection) => connection,
             None => Box::new(self.connect()?),
         };
@@ -230,15 +224,22 @@ impl Pool {
 
     /// Whether a connection is at hand.
     pub(crate) fn has_idle(&self) -> bool {
-        !self.idle().is_empty()
+        !self.idle.is_empty()
     }
 
     /// Opens a connection. A file that was served already is not made again, and another in its place is not opened.
     fn connect(self: &Arc<Self>) -> Result<Connection, Failure> {
         let connection = self.open()?;
         let defined = functions::define(&connection).and_then(|()| compute::define(&connection));
-        defined.map_err(|error| Failure::of_sqlite(&error, b""))?;
-        self.books().open.insert(connection.number(), CacheStats::default());
+        let mut books = self.books();
+        let made = defined.and_then(|()| match books.reader {
+            None => self.database.make_reader(&connection),
+            Some(_) => Ok(()),
+        });
+        made.map_err(|error| Failure::of_sqlite(&error, b""))?;
+        books.reader.get_or_insert(connection.number());
+        books.open.insert(connection.number(), CacheStats::default());
+        drop(books);
         Ok(connection)
     }
 
@@ -307,8 +308,7 @@ impl Pool {
     }
 
     fn rescue(self: &Arc<Self>) {
-        let idle = self.idle().pop();
-        let emptied = idle.is_some_and(|connection| {
+        let emptied = self.idle.take(Place::Thread).is_some_and(|connection| {
             let emptied = connection.empty_wal();
             self.put(connection);
             emptied.is_ok()
@@ -325,18 +325,16 @@ impl Pool {
 
     /// Takes a connection back, with no transaction and no run on it.
     pub(crate) fn put(&self, connection: Box<Connection>) {
-        let mut idle = self.idle();
-        if idle.len() < IDLE_MAX {
-            return idle.push(connection);
+        if let Some(surplus) = self.idle.put(connection) {
+            self.close(surplus);
         }
-        drop(idle);
-        self.close(connection);
     }
 
     /// Closes a connection, and remembers what it did.
     pub(crate) fn close(&self, connection: Box<Connection>) {
         let mut books = self.books();
         books.open.remove(&connection.number());
+        books.reader = books.reader.filter(|reader| *reader != connection.number());
         books.closed += CacheStats { entries: 0, bytes: 0, ..connection.cache_stats() };
     }
 
@@ -383,7 +381,7 @@ impl Pool {
 
     /// Copies the WAL into the file, and waits for nobody: what somebody still reads is left for later.
     fn copy_wal(self: &Arc<Self>) {
-        let Ok(connection) = self.take() else { return };
+        let Ok(connection) = self.take(Place::Thread) else { return };
         let copied = connection.checkpoint();
         self.put(connection);
         if copied.is_ok_and(|(frames, copied)| copied < frames) {
@@ -393,7 +391,7 @@ impl Pool {
 
     /// Looks at the connections that are not in use just now, say for what their caches did.
     pub fn inspect(&self, mut look: impl FnMut(&Connection)) {
-        self.idle().iter().for_each(|connection| look(connection));
+        self.idle.each(&mut look);
     }
 
     /// What its connections are and did. Holds up whoever takes one meanwhile.

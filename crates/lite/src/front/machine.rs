@@ -423,7 +423,7 @@ impl Machine {
         if self.place == Place::Loop && !self.pool.has_idle() {
             return Err(Stop::Needs(Need::Thread));
         }
-        let connection = self.pool.take()?;
+        let connection = self.pool.take(self.place)?;
         self.context.control.works_on(Some(connection.interrupter()));
         Ok(connection)
     }
