@@ -266,7 +266,9 @@ fn a_file_that_is_gone_is_not_made_again_and_is_told_in_the_log() {
 fn a_damaged_page_is_told_in_the_log() {
     let folder = Folder::new("damaged");
     let path = folder.path().join("it.db");
-    let proxy = Config::embedded().server("path", &format!("{path:?}")).start();
+    let config = Config::embedded().server("path", &format!("{path:?}"));
+    // What was written is read from the file, and not from memory.
+    let proxy = config.server("sqlite_cache_size", "\"0B\"").start();
     let mut session = proxy.open("app");
     session.run("create table t (word text)");
     session.run(
