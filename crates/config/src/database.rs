@@ -196,7 +196,8 @@ table! {
     /// Memory for pages of an SQLite database, shared evenly by the cores.
     ///
     /// On each core one connection has this share, on which short reads run: what is there is read without a system call,
-    /// until somebody writes. Every other connection has 2 MiB, and this one has no less.
+    /// until somebody writes. Every other connection has 2 MiB, and this one has no less, and no more than a quarter of
+    /// `sqlite_max_memory`.
     sqlite_cache_size: usize = "128MiB" ["0B" to "64GiB"],
         NewConnections, takes ["16MiB", "4GiB"], not ["-1", "65GiB", "all"];
 
