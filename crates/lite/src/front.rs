@@ -61,6 +61,8 @@ mod compute;
 
 mod turn;
 
+mod place;
+
 mod idle;
 
 mod rest;

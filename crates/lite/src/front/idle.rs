@@ -6,7 +6,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::connection::Connection;
-use crate::front::machine::Place;
+use crate::front::place::Place;
 
 /// Connections that are kept without work for them.
 const MAX: usize = 16;

@@ -31,6 +31,7 @@ use crate::front::backend::{Backend, Pool};
 use crate::front::context::Context;
 use crate::front::copy::CopyIn;
 use crate::front::failure::Failure;
+use crate::front::place::Place;
 use crate::front::prepared::{Portal, Prepared};
 use crate::front::queue::Permit;
 use crate::front::transaction::Transaction;
@@ -42,15 +43,6 @@ use simple::Simple;
 
 /// What a client gave names. The hasher is a fast one: whoever finds names that collide slows themselves down.
 type Named<T> = HashMap<Vec<u8>, T, foldhash::fast::RandomState>;
-
-/// Where a machine runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
-    /// On the loop of many clients.
-    Loop,
-    /// On a thread where it may take its time.
-    Thread,
-}
 
 /// What a machine waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
