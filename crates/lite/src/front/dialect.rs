@@ -49,6 +49,8 @@ mod into;
 
 mod conflict;
 
+mod with;
+
 mod write;
 
 mod change;
@@ -139,6 +141,8 @@ struct Translator<'a> {
     parameters: Vec<Option<Type>>,
     /// The queries around the place, the innermost last.
     scopes: Vec<Scope>,
+    /// Of each column that was named so far, how many queries stand around the one that it is of.
+    levels: Vec<usize>,
     /// How many things around the place may never be asked for ([`folding`]).
     unfolded: usize,
     /// What the first constant raises that fails.
@@ -163,6 +167,7 @@ pub(crate) fn translate(
         catalog,
         parameters: given.to_vec(),
         scopes: Vec::new(),
+        levels: Vec::new(),
         unfolded: 0,
         fails: None,
         stand_ins: Vec::new(),
@@ -226,10 +231,12 @@ fn not_parsed(text: &str, fault: Fault) -> Stop {
             .hint("nest expressions and queries less deeply")
             .into(),
         Fault::NotOne => Stop::Sqlite,
-        Fault::Syntax(_) if is_sqlites(text) => Stop::Sqlite,
         Fault::Syntax(message) => {
             let near =
                 message.rsplit_once("at or near \"").and_then(|(_, rest)| rest.strip_suffix('"'));
+            if is_sqlites(text, near) {
+                return Stop::Sqlite;
+            }
             let offset = match near {
                 Some(near) => place_of(text, near),
                 None => Some(text.len()),

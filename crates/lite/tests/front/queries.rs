@@ -106,3 +106,58 @@ fn what_both_refuse_is_refused_by_the_same_name() {
     }
     assert_eq!(answers(&mut client, "SELECT max(a) FROM t HAVING max(a) IS NULL")[1], "row null");
 }
+
+#[test]
+fn with_is_what_postgresql_makes_of_it_or_refused() {
+    let place = Place::new();
+    let mut client = place.client();
+    client.query("CREATE TABLE t (f INT); INSERT INTO t VALUES (1), (2); CREATE TABLE o (f INT); INSERT INTO o VALUES (7)");
+    let recursion = |tail: &str| {
+        format!(
+            "WITH RECURSIVE x(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM x WHERE n < 4 {tail}) SELECT * FROM x"
+        )
+    };
+    for (text, expected) in [
+        (&*recursion("ORDER BY 1"), "0A000"),
+        (&*recursion("LIMIT 2"), "0A000"),
+        (&*recursion("LIMIT 2 OFFSET 1"), "0A000"),
+        (&*recursion("FOR UPDATE"), "0A000"),
+        ("SELECT f, (WITH c AS (SELECT 1) SELECT count((SELECT t.f FROM c))) FROM t", "0A000"),
+        (
+            "SELECT f, (WITH c AS (SELECT 1) SELECT count((SELECT t.f FROM c))) FROM t GROUP BY f",
+            "0A000",
+        ),
+        ("SELECT f, (SELECT count(t.f)) FROM t", "0A000"),
+        (
+            "WITH RECURSIVE x(n) AS (WITH i AS (SELECT 2 FROM x) SELECT * FROM i UNION SELECT * FROM x) SELECT * FROM x",
+            "42P19",
+        ),
+        ("SELECT (WITH c(g) AS (SELECT t.f) SELECT (SELECT g FROM c) FROM o AS t) FROM t", "0A000"),
+        ("CREATE TABLE foo (with baz)", "42601"),
+        ("CREATE TABLE foo (WITH ordinality)", "42601"),
+    ] {
+        assert_eq!(answers(&mut client, text), [format!("error {expected}")], "{text}");
+    }
+    for (text, expected) in [
+        ("SELECT (WITH c(g) AS (VALUES (f)) SELECT (SELECT g FROM c)) FROM t", "1 2"),
+        ("SELECT (WITH c(g) AS (VALUES (f)) VALUES ((SELECT g FROM c))) FROM t", "1 2"),
+        ("SELECT (SELECT max(column1) FROM (VALUES (t.f), (t.f + 1)) AS v) FROM t", "2 3"),
+        ("SELECT (VALUES (f), (f + 1) ORDER BY 1 DESC LIMIT 1) FROM t", "2 3"),
+        ("SELECT (SELECT count(t.f + o.f) FROM o) FROM t", "1 1"),
+        ("SELECT (SELECT sum(t.f + o.f) FROM o GROUP BY o.f) FROM t", "8 9"),
+        (
+            "WITH RECURSIVE x(n) AS (SELECT 2 UNION SELECT 1 ORDER BY 1 LIMIT 1) SELECT * FROM x",
+            "1",
+        ),
+        (
+            "WITH RECURSIVE x(n) AS (WITH RECURSIVE s(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM s WHERE i < 2) \
+          SELECT i FROM s UNION ALL SELECT n + 1 FROM x WHERE n < 3) SELECT * FROM x ORDER BY 1",
+            "1 2 2 3 3",
+        ),
+        ("SELECT (WITH c(g) AS (SELECT t.f) SELECT (SELECT g FROM c) FROM o) FROM t", "1 2"),
+    ] {
+        let rows = answers(&mut client, text);
+        let rows: Vec<&str> = rows.iter().filter_map(|row| row.strip_prefix("row ")).collect();
+        assert_eq!(rows.join(" "), expected, "{text}");
+    }
+}

@@ -276,6 +276,18 @@ impl Translator<'_> {
     }
 
     fn aggregate(&mut self, it: &FuncCall, function: &str) -> Translated<Expr> {
+        let before = self.levels.len();
+        let made = self.aggregated(it, function)?;
+        // It belongs to the innermost query whose columns it takes (`check_agg_arguments` of the server).
+        let depth = self.depth();
+        let level = self.levels[before..].iter().filter(|level| **level <= depth).max();
+        if it.over.is_none() && level.is_some_and(|level| *level < depth) {
+            return Err(hints::refuse("an aggregate of a query around").into());
+        }
+        Ok(made)
+    }
+
+    fn aggregated(&mut self, it: &FuncCall, function: &str) -> Translated<Expr> {
         let mut arguments = Vec::new();
         for argument in &it.args {
             arguments.push(self.expr(argument)?);

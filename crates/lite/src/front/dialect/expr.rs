@@ -93,7 +93,9 @@ impl Translator<'_> {
             }
             _ => Err(Failure::new("42703", "column does not exist")),
         };
-        Ok(found?)
+        let (level, column) = found?;
+        self.levels.push(level);
+        Ok(column)
     }
 
     fn parameter(&mut self, parameter: &ParamRef) -> Translated<Expr> {

@@ -62,12 +62,12 @@ impl Translator<'_> {
         let alias = table.alias.as_ref();
         let called = alias.map_or(table.relname.as_str(), |alias| alias.aliasname.as_str());
         let renamed = alias.map(|alias| strings(&alias.colnames)).unwrap_or_default();
-        let cte = self.scopes.iter().rev().flat_map(|scope| &scope.ctes);
-        let mut cte = cte.filter(|cte| table.schemaname.is_empty() && cte.name == table.relname);
+        let plain = table.schemaname.is_empty();
+        let cte = if plain { self.with_query(&table.relname)? } else { None };
         let standard = || catalog::standard(&table.schemaname, &table.relname);
-        let (written, mut source) = match cte.next() {
+        let (written, mut source) = match cte {
             Some(cte) => {
-                let source = Source::new(called, cte.columns.clone().into_iter());
+                let source = Source::new(called, cte.columns.into_iter());
                 (name(&cte.name), Source { recursive: cte.open, ..source })
             }
             None if let Some((stand_in, columns)) = standard() => {

@@ -124,7 +124,7 @@ impl Translator<'_> {
                 }
                 None => {
                     names.push(element.name.clone());
-                    let column = super::scope::find(&self.scopes, None, &element.name)?;
+                    let (_, column) = super::scope::find(&self.scopes, None, &element.name)?;
                     let is = column.is().filter(|is| !is.is_text() && !collation.is_empty());
                     if let Some(is) = is {
                         return Err(no_collation(is).into());

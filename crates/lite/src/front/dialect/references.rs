@@ -17,7 +17,7 @@ impl Translator<'_> {
             let message =
                 format!("column \"{column}\" referenced in foreign key constraint does not exist");
             let found = find(&self.scopes, None, column);
-            let found = found.map_err(|_| Failure::new("42703", message))?;
+            let (_, found) = found.map_err(|_| Failure::new("42703", message))?;
             Ok(found.is().unwrap_or(Type::Text))
         });
         Ok(found.collect::<Result<_, Failure>>()?)

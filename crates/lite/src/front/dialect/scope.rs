@@ -134,6 +134,17 @@ pub(super) struct Cte {
     pub(super) columns: Vec<(String, Type)>,
     /// Whether it is being made, so that what reads it is its own recursion.
     pub(super) open: bool,
+    /// Whether anything has read it.
+    pub(super) read: bool,
+    /// Whether it reads columns of queries around its WITH.
+    pub(super) outer: bool,
+}
+
+impl Cte {
+    /// One of this name that has no columns yet.
+    pub(super) fn of(name: &str) -> Self {
+        Self { name: name.to_owned(), columns: Vec::new(), open: false, read: false, outer: false }
+    }
 }
 
 impl Source {
@@ -197,7 +208,7 @@ impl Scope {
         Ok(first)
     }
 
-    fn has_source(&self, qualifier: &str) -> bool {
+    pub(super) fn has_source(&self, qualifier: &str) -> bool {
         self.sources.iter().any(|source| same(&source.alias, qualifier))
     }
 
@@ -236,7 +247,7 @@ impl Scope {
 const NO_COLUMN: &str =
     "PostgreSQL's system columns (ctid, xmin, tableoid) and rows as values are not supported";
 
-/// Finds a column in the innermost query that has it.
+/// Finds a column in the innermost query that has it; how many queries stand around that one.
 ///
 /// # Errors
 /// 42703, 42P01 or 42702, in PostgreSQL's words.
@@ -244,7 +255,7 @@ pub(super) fn find(
     scopes: &[Scope],
     qualifier: Option<&str>,
     wanted: &str,
-) -> Result<Expr, Failure> {
+) -> Result<(usize, Expr), Failure> {
     for (depth, scope) in scopes.iter().enumerate().rev() {
         if let Some(column) = scope.column(qualifier, wanted)? {
             let mut expr = Expr::typed(column.sql.clone(), column.is).named(wanted);
@@ -257,7 +268,7 @@ pub(super) fn find(
             }
             expr.not_null = column.not_null;
             expr.limit = column.limit;
-            return Ok(expr);
+            return Ok((depth, expr));
         }
         if qualifier.is_some_and(|qualifier| scope.has_source(qualifier)) {
             break;

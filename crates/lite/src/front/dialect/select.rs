@@ -2,8 +2,7 @@
 
 use refrain_grammar::NodeEnum;
 use refrain_grammar::protobuf::{
-    CommonTableExpr, LimitOption, Node, ResTarget, SelectStmt, SetOperation, WithClause,
-    a_const::Val,
+    LimitOption, Node, ResTarget, SelectStmt, SetOperation, a_const::Val,
 };
 
 use crate::front::failure::{Failure, state};
@@ -11,7 +10,7 @@ use crate::front::types::Type;
 
 use super::coerce::Wanted;
 use super::operators::is_equated;
-use super::scope::{Cte, Scope, find};
+use super::scope::{Scope, find};
 use super::targets::Target;
 use super::value::{Bare, Expr, Kind, name};
 use super::{Stop, Translated, Translator, hints, inner, location, strings};
@@ -74,76 +73,6 @@ impl Translator<'_> {
             made.sql = format!("{with}{}", made.sql);
         }
         Ok(made)
-    }
-
-    /// WITH, with a blank behind; a scope has its tables, which is to be taken off.
-    pub(super) fn with_clause(&mut self, with: Option<&WithClause>) -> Translated<Option<String>> {
-        let Some(with) = with else { return Ok(None) };
-        self.scopes.push(Scope::default());
-        let made = self.ctes(with);
-        if made.is_err() {
-            self.scopes.pop();
-        }
-        made.map(Some)
-    }
-
-    fn ctes(&mut self, with: &WithClause) -> Translated<String> {
-        let mut words = Vec::new();
-        if with.recursive
-            && let Some(scope) = self.scopes.last_mut()
-        {
-            scope.coming = with.ctes.iter().filter_map(cte_name).collect();
-        }
-        for node in &with.ctes {
-            let Some(NodeEnum::CommonTableExpr(cte)) = &node.node else {
-                return Err(hints::unknown().into());
-            };
-            words.push(self.cte(cte, with.recursive)?);
-        }
-        let word = if with.recursive { "WITH RECURSIVE" } else { "WITH" };
-        Ok(format!("{word} {} ", words.join(", ")))
-    }
-
-    fn cte(&mut self, cte: &CommonTableExpr, recursive: bool) -> Translated<String> {
-        if cte.search_clause.is_some() || cte.cycle_clause.is_some() {
-            return Err(hints::refuse("SEARCH and CYCLE").into());
-        }
-        let Some(NodeEnum::SelectStmt(select)) =
-            cte.ctequery.as_ref().and_then(|query| query.node.as_ref())
-        else {
-            return Err(hints::refuse("WITH of a statement that writes").into());
-        };
-        let names = strings(&cte.aliascolnames);
-        let mut types = Vec::new();
-        let is_union = select.op() == SetOperation::SetopUnion;
-        if recursive && is_union {
-            let left = select.larg.as_deref().ok_or_else(hints::unknown)?;
-            let left = self.query(left, Place { names: &names, ..Place::default() })?;
-            let columns: Vec<_> = left.columns.iter().map(settled).collect();
-            types = columns.iter().map(|(_, is)| Some(*is)).collect();
-            self.enter(Cte { name: cte.ctename.clone(), columns, open: true });
-        }
-        let place = Place { types: &types, names: &names, ..Place::default() };
-        let query = self.query(select, place)?;
-        if names.len() > query.columns.len() {
-            let message = format!("WITH query \"{}\" has too few columns", cte.ctename);
-            return Err(Failure::new("42P10", message).into());
-        }
-        let columns: Vec<_> = query.columns.iter().map(settled).collect();
-        unique(columns.iter().map(|(name, _)| name.as_str()))?;
-        let listed: Vec<String> = columns.iter().map(|(column, _)| name(column)).collect();
-        self.enter(Cte { name: cte.ctename.clone(), columns, open: false });
-        Ok(format!("{}({}) AS ({})", name(&cte.ctename), listed.join(", "), query.sql))
-    }
-
-    fn enter(&mut self, cte: Cte) {
-        if let Some(scope) = self.scopes.last_mut() {
-            scope.ctes.retain(|known| known.name != cte.name);
-            if !cte.open {
-                scope.coming.retain(|known| *known != cte.name);
-            }
-            scope.ctes.push(cte);
-        }
     }
 
     fn simple(&mut self, select: &SelectStmt, place: Place<'_>) -> Translated<Query> {
@@ -396,13 +325,6 @@ impl Translator<'_> {
             true => value.sql,
             false => format!("refrain_limit({}, '{word}')", value.sql),
         }))
-    }
-}
-
-fn cte_name(node: &Node) -> Option<String> {
-    match &node.node {
-        Some(NodeEnum::CommonTableExpr(cte)) => Some(cte.ctename.clone()),
-        _ => None,
     }
 }
 

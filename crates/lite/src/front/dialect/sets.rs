@@ -16,7 +16,14 @@ use super::{Translated, Translator, hints};
 
 impl Translator<'_> {
     pub(super) fn values(&mut self, select: &SelectStmt, place: Place<'_>) -> Translated<Query> {
+        let before = self.levels.len();
         let rows = self.rows(&select.values_lists, place)?;
+        let depth = self.depth();
+        // SQLite's VALUES in FROM knows no column of a query around.
+        let written = match self.levels[before..].iter().any(|level| *level < depth) {
+            true => selected_rows(&rows),
+            false => written_rows(&rows),
+        };
         let width = rows.first().map_or(0, Vec::len);
         let listed: Vec<String> = (1..=width)
             .map(|number| {
@@ -33,12 +40,11 @@ impl Translator<'_> {
             }
         });
         let targets: Vec<Target> = columns.collect();
-        let mut sql = format!("SELECT {} FROM ({})", listed.join(", "), written_rows(&rows));
+        let mut sql = format!("SELECT {} FROM ({})", listed.join(", "), written);
         if !select.sort_clause.is_empty() {
             sql.push_str(&self.order(&select.sort_clause, &targets)?.0);
         }
         sql.push_str(&self.limits(select)?);
-        let depth = self.depth();
         let mut bare: Vec<Bare> = rows.into_iter().flatten().flat_map(|expr| expr.bare).collect();
         bare.retain(|(at, _)| *at < depth);
         Ok(Query { sql, columns: targets.into_iter().map(output).collect(), bare })
@@ -189,6 +195,15 @@ pub(super) fn written_rows(rows: &[Vec<Expr>]) -> String {
     };
     let rows: Vec<String> = rows.iter().map(row).collect();
     format!("VALUES {}", rows.join(", "))
+}
+
+/// The same in words that may name columns of queries around.
+fn selected_rows(rows: &[Vec<Expr>]) -> String {
+    let row = |row: &Vec<Expr>| {
+        let part = |(place, expr): (usize, &Expr)| format!("{} AS column{}", expr.sql, place + 1);
+        format!("SELECT {}", row.iter().enumerate().map(part).collect::<Vec<_>>().join(", "))
+    };
+    rows.iter().map(row).collect::<Vec<_>>().join(" UNION ALL ")
 }
 
 fn plain(word: &str) -> &str {

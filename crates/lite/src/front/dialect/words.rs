@@ -144,8 +144,11 @@ pub(super) fn calls_sqlites(text: &str) -> bool {
     false
 }
 
-/// Whether a text that PostgreSQL does not take has a word or a sign of SQLite's.
-pub(super) fn is_sqlites(text: &str) -> bool {
+/// Words that both reserve, but that SQLite takes for a name in a CREATE.
+const RESERVED: &[&str] = &["with"];
+
+/// Whether a text that PostgreSQL does not take has a word or a sign of SQLite's. `near` is the word where PostgreSQL stops.
+pub(super) fn is_sqlites(text: &str, near: Option<&str>) -> bool {
     let mut lexer = Lexer::new(text.as_bytes(), false);
     let mut first = None;
     while let Some(token) = lexer.significant() {
@@ -159,6 +162,7 @@ pub(super) fn is_sqlites(text: &str) -> bool {
         }
         first.get_or_insert(word);
     }
+    let reserved = near.is_some_and(|near| RESERVED.contains(&&*near.to_ascii_lowercase()));
     // `CREATE TABLE t (a, b)`, SQLite's triggers, `VACUUM INTO`.
-    first.is_some_and(|first| first == "create" || first == "vacuum")
+    !reserved && first.is_some_and(|first| first == "create" || first == "vacuum")
 }
