@@ -189,7 +189,6 @@ impl Talk<'_> {
                 return Err(Stop::Gate);
             }
         }
-        self.client.ahead = Ahead::Nothing;
         for (kind, name) in &named {
             lent.traits |= self.runs(*kind, name);
         }

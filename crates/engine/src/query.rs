@@ -26,8 +26,8 @@ impl Talk<'_> {
         if message.awaits_text() {
             return Err(Stop::More);
         }
-        if self.client.ahead == Ahead::Refused {
-            return self.refused_ahead(message);
+        if self.is_refused_ahead()? {
+            return Ok(self.end_refused(message));
         }
         let text = match message.complete {
             true => read::query_text(message.body())?,
@@ -228,17 +228,23 @@ impl Talk<'_> {
             self.ensure_named(local);
             return Err(Stop::Gate);
         }
-        self.client.ahead = Ahead::Nothing;
         Ok(())
     }
 
-    /// What was prepared for a query string in a segment of its own has been refused, of which the client has heard.
-    fn refused_ahead(&mut self, message: &Message<'_>) -> Result<usize, Stop> {
+    /// Whether what was prepared for this query was refused. While it is not known, the query waits.
+    fn is_refused_ahead(&mut self) -> Result<bool, Stop> {
+        if self.client.ahead == Ahead::Nothing {
+            return Ok(false);
+        }
         self.gate_until_quiet()?;
-        self.client.ahead = Ahead::Nothing;
+        Ok(std::mem::replace(&mut self.client.ahead, Ahead::Nothing) == Ahead::Refused)
+    }
+
+    /// What was prepared for a query string in a segment of its own has been refused, of which the client has heard.
+    fn end_refused(&mut self, message: &Message<'_>) -> usize {
         self.client.unnamed = None;
         write::ready(self.ports.out(self.client.conn), self.server.ledger.status());
-        Ok(message.bytes.len())
+        message.bytes.len()
     }
 
     /// What was prepared for a query has failed, of which the client has heard: its transaction ends with that, as it
