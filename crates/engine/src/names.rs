@@ -81,6 +81,11 @@ pub(crate) enum ByName {
 }
 
 impl ClientStatement {
+    /// One that the server has under a name of ours only.
+    pub(crate) fn new(held: Held, generation: Generation, columns: Columns) -> Self {
+        Self { held, generation, columns, parameters: 0, lent: ByName::Nothing }
+    }
+
     /// Whether it is the statement with this ID, and `name` the name with this mark.
     pub(crate) fn is(&self, id: u64, name: &[u8], wanted: u32) -> bool {
         self.held.local().statement.id == id && mark(name) == wanted
@@ -195,13 +200,7 @@ mod tests {
         let registry = Registry::new(1, Seed::default());
         let held =
             Held::new(Texts::default().intern(&registry, identity, &crate::settings::nothing()));
-        ClientStatement {
-            held,
-            generation: 0,
-            columns: Columns::Fixed,
-            parameters: 0,
-            lent: ByName::Nothing,
-        }
+        ClientStatement::new(held, 0, Columns::Fixed)
     }
 
     #[test]

@@ -23,7 +23,7 @@ use crate::client::Pins;
 use crate::columns::{Columns, Found};
 use crate::ledger::{Entry, Fate, Made, Owed, Purpose, Refusal};
 use crate::message::Message;
-use crate::names::{ByName, ClientStatement, Held, Name};
+use crate::names::{ClientStatement, Held, Name};
 use crate::settings::{self, Standing};
 use crate::slots::{Served, Slot, Unnamed};
 use crate::statement::{Identity, Statement, reads_constants};
@@ -208,13 +208,7 @@ impl Talk<'_> {
             }
         };
         let columns = found.columns;
-        ClientStatement {
-            held: Held::new(local),
-            generation,
-            columns,
-            parameters: 0,
-            lent: ByName::Nothing,
-        }
+        ClientStatement::new(Held::new(local), generation, columns)
     }
 
     /// What a Parse that is sent next finds.

@@ -12,7 +12,7 @@ use crate::fault::Cause;
 use crate::ids::Conn;
 use crate::inbox::Rest;
 use crate::ledger::Copying;
-use crate::names::{ByName, ClientStatement, Held, Name};
+use crate::names::{ClientStatement, Held, Name};
 use crate::roles::Role;
 use crate::statement::Identity;
 use crate::talk::Stop;
@@ -287,8 +287,7 @@ impl Step<'_> {
         pool.counters.parses_answered += 1;
         let generation = local.statement.generation();
         let held = Held::new(local);
-        let statement =
-            ClientStatement { held, generation, columns, parameters: 0, lent: ByName::Nothing };
+        let statement = ClientStatement::new(held, generation, columns);
         client.names.insert(Name::from_slice(parse.name), statement);
         write::bare(self.ports.out(conn), back::PARSE_COMPLETE);
         true

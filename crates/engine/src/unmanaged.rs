@@ -15,7 +15,7 @@ use crate::client::Pins;
 use crate::columns::Columns;
 use crate::ledger::{Entry, Fate, Owed};
 use crate::message::Message;
-use crate::names::{ByName, ClientStatement, Held, Name};
+use crate::names::{ClientStatement, Held, Name};
 use crate::talk::{Stop, Talk};
 use crate::texts::Local;
 use crate::undo::ClientUndo;
@@ -136,11 +136,5 @@ impl Talk<'_> {
 fn known(local: Rc<Local>) -> ClientStatement {
     let generation = local.statement.generation();
     let held = Held::new(local);
-    ClientStatement {
-        held,
-        generation,
-        columns: Columns::Fixed,
-        parameters: 0,
-        lent: ByName::Nothing,
-    }
+    ClientStatement::new(held, generation, Columns::Fixed)
 }
