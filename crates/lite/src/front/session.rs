@@ -81,8 +81,12 @@ impl Errand {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    fn put(&self, work: Work) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(work);
+    /// Takes the work back if no thread has begun it and `ends` says why it is to end. The work stays in its place while that
+    /// is decided: a thread that finds the place empty goes away for good.
+    fn take_back(&self, ends: impl FnOnce(&Machine) -> Option<Failure>) -> Option<(Work, Failure)> {
+        let mut place = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let failure = ends(&place.as_ref()?.0)?;
+        place.take().map(|work| (work, failure))
     }
 }
 
@@ -286,8 +290,8 @@ impl Session {
         if let Some(until) = machine.deadline().filter(|_| lane == Lane::Read) {
             backend.threads.wake_at(until, self.control.waker());
         }
-        let errand = Errand(Arc::default());
-        errand.put((machine, std::mem::take(&mut self.input)));
+        let work = (machine, std::mem::take(&mut self.input));
+        let errand = Errand(Arc::new(Mutex::new(Some(work))));
         let (slot, control, work) = (self.slot.clone(), self.control.clone(), errand.clone());
         self.stage = Stage::Away(errand);
         let task = move || {
@@ -305,13 +309,12 @@ impl Session {
 
     /// Waits for a thread, unless none has come in time.
     fn wait_for_thread(&mut self, errand: Errand, out: &mut Vec<u8>) -> Progress {
-        let waits = errand.take();
-        self.stage = Stage::Away(errand.clone());
-        let Some((mut machine, rest)) = waits else { return Progress::Waiting };
-        let patience =
-            Patience { until: machine.deadline(), ends: Failure::new(state::CANCELLED, TIMEOUT) };
-        let Some(failure) = self.gives_up(&patience) else {
-            errand.put((machine, rest));
+        let ended = errand.take_back(|machine| {
+            let ends = Failure::new(state::CANCELLED, TIMEOUT);
+            self.gives_up(&Patience { until: machine.deadline(), ends })
+        });
+        let Some(((mut machine, rest), failure)) = ended else {
+            self.stage = Stage::Away(errand);
             return Progress::Waiting;
         };
         machine.given_up = Some(failure);

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use refrain_lite::{Backend, Database, OpenOptions, Pool, Progress, Session};
 use refrain_wire::back::{Fields, columns, command_tag};
@@ -54,7 +54,7 @@ impl Drop for Place {
 
 /// Waits until something is so.
 pub(crate) fn eventually(what: &str, mut is: impl FnMut() -> bool) {
-    let begun = std::time::Instant::now();
+    let begun = Instant::now();
     while !is() {
         assert!(begun.elapsed() < Duration::from_secs(60), "{what}");
         std::thread::sleep(Duration::from_millis(10));
@@ -168,6 +168,16 @@ impl Client {
             self.go_on_from(progress);
         }
         self.answers()
+    }
+
+    /// The same by a caller that resumes the session without end, woken or not.
+    pub(crate) fn answers_without_wakes(&mut self) -> Vec<String> {
+        let (mut progress, begun) = (self.send(), Instant::now());
+        while progress == Progress::Waiting && begun.elapsed() < Duration::from_secs(30) {
+            progress = self.session.resume(&mut self.out);
+        }
+        assert_ne!(progress, Progress::Waiting, "the session waits for ever");
+        self.wait(progress)
     }
 
     /// Sends, waits until all is answered, and says what came.

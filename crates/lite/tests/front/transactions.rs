@@ -59,6 +59,24 @@ fn writers_stand_in_line() {
     assert_eq!(first.query("INSERT INTO t VALUES (4)"), ["error 40001", "ready E"]);
 }
 
+/// A session is woken by clocks and cancels as well: a thread may begin its statement at that moment.
+#[test]
+fn a_session_that_is_resumed_too_early_loses_no_statement() {
+    let place = Place::new();
+    let mut client = place.client();
+    client.query("CREATE TABLE t (id INTEGER)");
+    for id in 0..200 {
+        for (sql, answer) in [
+            (format!("INSERT INTO t VALUES ({id})"), "INSERT 0 1"),
+            ("SELECT count(*) FROM t".to_owned(), "SELECT 1"),
+        ] {
+            refrain_wire::write::query(client.asked(), sql.as_bytes());
+            let answers = client.answers_without_wakes();
+            assert!(answers.iter().any(|said| said == answer), "{answers:?}");
+        }
+    }
+}
+
 #[test]
 fn a_cancel_ends_what_runs_and_nothing_else() {
     let place = Place::new();
