@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
-use refrain_engine::Now;
+use refrain_pg::Now;
 
 /// How long before the start the engines' time begins. Zero may then mean "never" to whoever likes.
 const BEFORE_START: Duration = Duration::from_secs(1);

@@ -23,8 +23,8 @@ use std::time::Duration;
 
 use refrain_config::Host;
 use refrain_drive::{Driver, Kernel, Listener, Peer};
-use refrain_engine::event::{self, Command};
-use refrain_engine::{Action, Conn, Event, Now, Output};
+use refrain_pg::event::{self, Command};
+use refrain_pg::{Action, Conn, Event, Now, Output};
 
 use crate::admin::Question;
 use crate::log;

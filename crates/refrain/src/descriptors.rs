@@ -4,7 +4,7 @@
 //! console's answers and metrics never lack one.
 
 use refrain_config::{Database, General, Options};
-use refrain_engine::lobby::Limits;
+use refrain_pg::lobby::Limits;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// What is not a client's or server's: listeners, drivers, the log, name look-ups, and those who ask for metrics.

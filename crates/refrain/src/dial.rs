@@ -12,8 +12,8 @@ use std::vec;
 
 use refrain_config::Host;
 use refrain_drive::Address;
-use refrain_engine::Conn;
-use refrain_engine::event::Core;
+use refrain_pg::Conn;
+use refrain_pg::event::Core;
 
 use crate::resolve::{Addresses, Asker, Resolver};
 

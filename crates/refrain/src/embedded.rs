@@ -6,7 +6,7 @@
 //!
 //! A session that nobody uses goes from core to core by mail, as a socket does.
 //!
-//! Not here: SQL, the protocol, and threads, all of which `refrain-lite` has.
+//! Not here: SQL, the protocol, and threads, all of which `refrain-sqlite` has.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
@@ -16,9 +16,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use refrain_config::{Sqlite, StatementAdmission, Synchronous};
-use refrain_engine::Conn;
-use refrain_engine::event::Core;
-use refrain_lite::{
+use refrain_pg::Conn;
+use refrain_pg::event::Core;
+use refrain_sqlite::{
     Admit, Backend, CacheOptions, Database, OpenOptions, Pool, PoolView, Synchronous as Durability,
 };
 

@@ -6,9 +6,9 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use refrain_engine::Conn;
-use refrain_engine::event::Core;
-use refrain_lite::{Pool, Progress, Session};
+use refrain_pg::Conn;
+use refrain_pg::event::Core;
+use refrain_sqlite::{Pool, Progress, Session};
 
 /// Room for an answer from the start: most are a row and what is around it.
 const ANSWER: usize = 512;

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, SyncSender, TrySendError};
 use std::thread::{self, JoinHandle};
 
-use refrain_engine::event::{Case, Core};
 use refrain_grammar::{PgGrammar, STACK};
+use refrain_pg::event::{Case, Core};
 use refrain_sql::template::{Grammar, Reason, Verdict};
 
 use crate::mail::{Mail, Post};

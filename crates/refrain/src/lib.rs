@@ -13,7 +13,7 @@
 //! ```
 //!
 //! The modules stand in the order in which they build on each other. Decisions about clients, servers
-//! and statements are not here but in `refrain-engine`; options are in `refrain-config`.
+//! and statements are not here but in `refrain-pg`; options are in `refrain-config`.
 
 #![forbid(unsafe_code)]
 

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use refrain_config::General;
 use refrain_drive::{Address, Listener, Socket};
-use refrain_engine::event::Core;
-use refrain_engine::shared::Shared;
+use refrain_pg::event::Core;
+use refrain_pg::shared::Shared;
 
 /// How long an address may be in use by a program that is gone.
 const PATIENCE: Duration = Duration::from_secs(1);

@@ -8,10 +8,10 @@ use std::sync::mpsc::Sender;
 use std::sync::{Mutex, PoisonError};
 
 use refrain_drive::{Peer, Socket, Waker};
-use refrain_engine::event::{Case, ClientSerial, Command, Core};
-use refrain_engine::shared::Message;
-use refrain_engine::snapshot::Snapshot;
-use refrain_engine::{Conn, Parcel};
+use refrain_pg::event::{Case, ClientSerial, Command, Core};
+use refrain_pg::shared::Message;
+use refrain_pg::snapshot::Snapshot;
+use refrain_pg::{Conn, Parcel};
 use refrain_sql::template::Verdict;
 
 use crate::guest::Guest;

@@ -12,9 +12,9 @@ use std::fmt::{Display, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
-use refrain_engine::snapshot::{ClientState, PoolView, ServerState, Snapshot};
-use refrain_engine::stats::{BUCKETS, Counters, Histogram};
-use refrain_lite::CacheStats;
+use refrain_pg::snapshot::{ClientState, PoolView, ServerState, Snapshot};
+use refrain_pg::stats::{BUCKETS, Counters, Histogram};
+use refrain_sqlite::CacheStats;
 
 use crate::embedded::PoolOf;
 use crate::state::State;

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use refrain_config::{Change, Options, When};
 use refrain_drive::Address;
-use refrain_engine::event::{Command, Core};
+use refrain_pg::event::{Command, Core};
 
 use crate::listen::Loads;
 use crate::log;

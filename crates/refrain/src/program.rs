@@ -11,9 +11,9 @@ use std::thread::{self, JoinHandle};
 
 use refrain_config::{DriverChoice, Host, Options, Workers};
 use refrain_drive::{Address, Driver, Kernel, Kind, Listener, Sizing};
-use refrain_engine::event::Core;
-use refrain_engine::shared::Shared;
-use refrain_engine::{Engine, Ports};
+use refrain_pg::event::Core;
+use refrain_pg::shared::Shared;
+use refrain_pg::{Engine, Ports};
 
 use crate::admin;
 use crate::clock::Clock;

@@ -13,8 +13,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use refrain_engine::Conn;
-use refrain_engine::event::Core;
+use refrain_pg::Conn;
+use refrain_pg::event::Core;
 
 use crate::mail::{Mail, Post};
 

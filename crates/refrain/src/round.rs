@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use refrain_engine::Conn;
+use refrain_pg::Conn;
 
 /// What may be said in a turn, in bytes; what is under way then is said to its end. A megabyte takes the loop about half a
 /// millisecond.

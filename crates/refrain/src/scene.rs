@@ -7,8 +7,8 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 use refrain_config::Host;
-use refrain_engine::Conn;
-use refrain_engine::event::{Event, Peer};
+use refrain_pg::Conn;
+use refrain_pg::event::{Event, Peer};
 
 /// Who is at the other end of a connection.
 #[derive(Clone, Debug)]

@@ -12,9 +12,9 @@ use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use refrain_drive::{Event as Happened, Socket, Token};
-use refrain_engine::event::Core;
+use refrain_pg::event::Core;
 
-use refrain_engine::{Conn, Engine, Event, Now, Parcel, Ports};
+use refrain_pg::{Conn, Engine, Event, Now, Parcel, Ports};
 
 use crate::admin::Question;
 use crate::clock::Clock;

@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use refrain_config::Options;
 use refrain_drive::Address;
-use refrain_engine::Now;
-use refrain_engine::event::Command;
-use refrain_engine::shared::Shared;
-use refrain_engine::snapshot::Snapshot;
+use refrain_pg::Now;
+use refrain_pg::event::Command;
+use refrain_pg::shared::Shared;
+use refrain_pg::snapshot::Snapshot;
 
 use crate::clock::Clock;
 use crate::embedded::Files;

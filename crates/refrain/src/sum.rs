@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use refrain_engine::snapshot::{PoolView, Snapshot};
-use refrain_engine::stats::Counters;
+use refrain_pg::snapshot::{PoolView, Snapshot};
+use refrain_pg::stats::Counters;
 
 /// Names a pool: database and user.
 pub(crate) type Key = (Arc<str>, Arc<str>);

@@ -8,7 +8,7 @@
 //! - *no Bind reaches a server without its statement*: a 26000 that names an internal statement;
 //! - every byte is a message of the protocol.
 
-use refrain_engine::Event;
+use refrain_pg::Event;
 use refrain_wire::startup::{self, Opening};
 use refrain_wire::tag::{back, front};
 use refrain_wire::write::{self, Report};

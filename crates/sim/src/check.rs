@@ -5,7 +5,7 @@
 //! - *Nothing leaks*: as many servers as the engines count, no more than the pool may have, each of them
 //!   clean; no statement that a client is counted for; and after a stop nothing at all.
 
-use refrain_engine::event::Command;
+use refrain_pg::event::Command;
 
 use crate::net::Peer;
 use crate::world::World;

@@ -1,9 +1,9 @@
 //! Stepping the engines, and carrying out what they want. This is the simulator's counterpart of the program's
 //! loop (`refrain::core`), and the place of the planted bugs.
 
-use refrain_engine::event::{Case, Level, Peer as Who};
-use refrain_engine::{Action, Conn, Core, Event, Output, Parcel};
 use refrain_grammar::PgGrammar;
+use refrain_pg::event::{Case, Level, Peer as Who};
+use refrain_pg::{Action, Conn, Core, Event, Output, Parcel};
 use refrain_sql::template::Grammar;
 
 use crate::net::{Link, LinkId, Peer, Way};

@@ -1,6 +1,6 @@
 //! Moving bytes: cutting them into pieces, delivering those, breaking connections.
 
-use refrain_engine::Event;
+use refrain_pg::Event;
 
 use crate::net::{LinkId, Peer, Piece, Way};
 use crate::plant::Plant;

@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use refrain_engine::{Conn, Core, Parcel};
+use refrain_pg::{Conn, Core, Parcel};
 
 /// Which link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

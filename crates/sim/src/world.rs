@@ -11,9 +11,9 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::sync::Arc;
 
-use refrain_engine::event::{Case, Command};
-use refrain_engine::shared::{Message, Shared};
-use refrain_engine::{Conn, Core, Engine, Now, Parcel, Ports};
+use refrain_pg::event::{Case, Command};
+use refrain_pg::shared::{Message, Shared};
+use refrain_pg::{Conn, Core, Engine, Now, Parcel, Ports};
 
 use crate::backends::Backend;
 use crate::clients::Client;
@@ -272,7 +272,7 @@ impl World {
                 self.collect(core);
             }
             Happening::Tell(core, message) => {
-                self.step(core, refrain_engine::Event::Message(message));
+                self.step(core, refrain_pg::Event::Message(message));
             }
             Happening::Judge(core, case) => self.judge(core, case),
             Happening::HandOver(link, core, parcel) => self.arrive(link, core, parcel),

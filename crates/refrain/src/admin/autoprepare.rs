@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use refrain_engine::snapshot::{Snapshot, TemplateRow};
 use refrain_grammar::{Effect, Explained};
+use refrain_pg::snapshot::{Snapshot, TemplateRow};
 use refrain_sql::template::Reason;
 
 use super::table::{Column, Listing, bigint, int, nullable, put, signed, text};
@@ -105,7 +105,7 @@ fn add(sum: &mut TemplateRow, part: &TemplateRow) {
 
 #[cfg(test)]
 mod tests {
-    use refrain_engine::{Core, Now};
+    use refrain_pg::{Core, Now};
 
     use super::*;
 
@@ -129,7 +129,7 @@ mod tests {
         Snapshot {
             core: Core(number),
             now: Now(0),
-            forgotten: refrain_engine::stats::Counters::default(),
+            forgotten: refrain_pg::stats::Counters::default(),
             pools: Vec::new(),
             clients: Vec::new(),
             servers: Vec::new(),

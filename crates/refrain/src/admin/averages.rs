@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use refrain_engine::Now;
-use refrain_engine::stats::Counters;
+use refrain_pg::Now;
+use refrain_pg::stats::Counters;
 
 /// PgBouncer's default `stats_period`.
 const PERIOD: Duration = Duration::from_secs(60);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::mpsc;
 
-use refrain_engine::event::{ClientSerial, Command};
+use refrain_pg::event::{ClientSerial, Command};
 use refrain_wire::write;
 
 use super::autoprepare;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use refrain_lite::{ConnectionView, StatementStats};
+use refrain_sqlite::{ConnectionView, StatementStats};
 
 use super::own::ratio;
 use super::table::{Listing, bigint, int, text};

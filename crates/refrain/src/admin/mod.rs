@@ -28,8 +28,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::Duration;
 
-use refrain_engine::event::{ClientSerial, Core};
-use refrain_engine::snapshot::{ServerView, Snapshot};
+use refrain_pg::event::{ClientSerial, Core};
+use refrain_pg::snapshot::{ServerView, Snapshot};
 
 use crate::mail::Mail;
 use crate::operator::Order;

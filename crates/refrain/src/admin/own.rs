@@ -3,8 +3,8 @@
 use std::process;
 
 use refrain_config::ConfigRow;
-use refrain_engine::snapshot::StatementView;
-use refrain_engine::stats::Counters;
+use refrain_pg::snapshot::StatementView;
+use refrain_pg::stats::Counters;
 
 use super::PATIENCE;
 use super::pgbouncer::COMPATIBLE_WITH;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use refrain_config::{ConfigRow, Database, Host, PoolMode, PoolOptions, Server, User};
-use refrain_engine::snapshot::ServerState;
+use refrain_pg::snapshot::ServerState;
 
 use super::averages::{self, FIGURES, Figures};
 use super::table::{Column, Listing, Pair, bigint, int, nullable, numeric, text};

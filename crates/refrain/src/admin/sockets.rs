@@ -7,8 +7,8 @@ use std::fmt::Display;
 
 use refrain_config::Host;
 use refrain_drive::Address;
-use refrain_engine::event::{Core, Peer};
-use refrain_engine::snapshot::{ClientState, ClientView, ServerState, ServerView};
+use refrain_pg::event::{Core, Peer};
+use refrain_pg::snapshot::{ClientState, ClientView, ServerState, ServerView};
 
 use super::table::{Column, Listing, int, text};
 use super::view::View;

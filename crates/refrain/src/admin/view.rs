@@ -4,11 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use refrain_config::Options;
-use refrain_engine::Now;
-use refrain_engine::event::Core;
-use refrain_engine::snapshot::{
-    ClientState, ClientView, PoolView, ServerState, ServerView, Snapshot,
-};
+use refrain_pg::Now;
+use refrain_pg::event::Core;
+use refrain_pg::snapshot::{ClientState, ClientView, PoolView, ServerState, ServerView, Snapshot};
 
 use super::averages::{self, Averages, Figures, Totals};
 use crate::state::State;

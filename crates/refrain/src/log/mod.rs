@@ -17,8 +17,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use refrain_config::{LogFormat, LogLevel};
-use refrain_engine::event::{Level, Note};
-use refrain_engine::fault::Cause;
+use refrain_pg::event::{Level, Note};
+use refrain_pg::fault::Cause;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tracing::level_filters::LevelFilter;
 use tracing::{Event, Subscriber};

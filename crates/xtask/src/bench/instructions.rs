@@ -1,5 +1,5 @@
 //! Instructions that the engine needs for each of the scripts of its harness
-//! (`crates/engine/tests/common`), counted by valgrind.
+//! (`crates/pg/tests/common`), counted by valgrind.
 //!
 //! Only what the engine does is counted, and of that the difference between two runs, the second
 //! twice as long: nothing of starting up is in it, and the same code always has the same counts.
@@ -27,7 +27,7 @@ pub(super) fn run() -> Result<String> {
         provision::debian(&["valgrind"])?;
     }
     let mut cargo = workspace::cargo();
-    cargo.args(["build", "--quiet", "--release", "--package", "refrain-engine"]);
+    cargo.args(["build", "--quiet", "--release", "--package", "refrain-pg"]);
     command::run(cargo.args(["--example", "scripts"]))?;
     let program = workspace::target().join("release/examples/scripts");
     let listing = command::output(&mut Command::new(&program))?;

@@ -119,7 +119,7 @@ impl Library {
             "--quiet",
             "--release",
             "--package",
-            "refrain-lite",
+            "refrain-sqlite",
             "--example",
             "writes",
         ]);

@@ -70,7 +70,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
             let hit_and_judgement = [("refrain-sql", "template"), ("refrain-grammar", "judge")];
             ("bench-template", printed::run(&hit_and_judgement)?)
         }
-        Some(What::Lite) => ("bench-lite", printed::run(&[("refrain-lite", "statements")])?),
+        Some(What::Lite) => ("bench-lite", printed::run(&[("refrain-sqlite", "statements")])?),
         Some(What::LiteWire) => ("bench-lite-wire", lite_wire::run()?),
         Some(What::LiteWrites) => ("bench-lite-writes", lite_writes::run()?),
         Some(What::Autoprepare(plan)) => ("bench-autoprepare", plan.run()?),

@@ -7,11 +7,11 @@ use super::Tree;
 use super::tree::{attributes, is_for_tests};
 
 /// Crates that decide and never wait.
-const DECIDING: &[&str] = &["wire", "sql", "engine"];
+const DECIDING: &[&str] = &["wire", "sql", "pg"];
 /// Crates that handle messages but leave their letters to `wire`.
-const TAGLESS: &[&str] = &["engine", "refrain"];
+const TAGLESS: &[&str] = &["pg", "refrain"];
 /// Files of those crates that match letters which are no message tags.
-const OTHER_LETTERS: &[&str] = &["crates/engine/src/auth/scram.rs"];
+const OTHER_LETTERS: &[&str] = &["crates/pg/src/auth/scram.rs"];
 
 /// Functions and blocks that wait, in crates that never do.
 pub(super) fn async_functions(tree: &Tree) -> Vec<String> {

@@ -18,17 +18,17 @@ const ROOMS: &[Room] = &[
     Room { name: "sql", uses: &[], tests_use: &[] },
     Room { name: "grammar", uses: &["sql"], tests_use: &[] },
     Room { name: "config", uses: &[], tests_use: &[] },
-    Room { name: "engine", uses: &["wire", "sql", "config"], tests_use: &[] },
-    Room { name: "lite", uses: &["wire", "sql", "grammar", "config"], tests_use: &["xtask"] },
+    Room { name: "pg", uses: &["wire", "sql", "config"], tests_use: &[] },
+    Room { name: "sqlite", uses: &["wire", "sql", "grammar", "config"], tests_use: &["xtask"] },
     Room { name: "drive", uses: &[], tests_use: &[] },
     Room {
         name: "refrain",
-        uses: &["wire", "sql", "grammar", "config", "engine", "lite", "drive"],
+        uses: &["wire", "sql", "grammar", "config", "pg", "sqlite", "drive"],
         tests_use: &["differ", "xtask"],
     },
     Room {
         name: "sim",
-        uses: &["wire", "sql", "grammar", "config", "engine", "lite"],
+        uses: &["wire", "sql", "grammar", "config", "pg", "sqlite"],
         tests_use: &[],
     },
     Room { name: "differ", uses: &[], tests_use: &["xtask"] },
@@ -36,7 +36,7 @@ const ROOMS: &[Room] = &[
 ];
 
 /// The only crates that may hold unsafe code.
-const UNSAFE_CRATES: &[&str] = &["drive", "lite"];
+const UNSAFE_CRATES: &[&str] = &["drive", "sqlite"];
 
 /// Every crate is a known room and uses only the rooms it may.
 pub(super) fn rooms(tree: &Tree) -> Vec<String> {

@@ -10,8 +10,7 @@ use crate::workspace;
 /// Pages that name files of the code. Those not written yet are passed over.
 const PAGES: &[&str] = &["docs/ARCHITECTURE.md", "docs/LIFE_OF_A_QUERY.md", "CONTRIBUTING.md"];
 /// A table of modules: the crate, and where the table is.
-const MAP: Map =
-    Map { of: "engine", page: "docs/ARCHITECTURE.md", chapter: "## Inside the engine" };
+const MAP: Map = Map { of: "pg", page: "docs/ARCHITECTURE.md", chapter: "## Inside the engine" };
 /// How a word ends that can only be a file's name.
 const FILE_ENDINGS: &[&str] = &[".rs", ".md", ".toml"];
 

@@ -1,0 +1,154 @@
+//! An engine in one process with model clients and a model server, and nothing between them.
+//!
+//! For measuring what the engine itself costs: allocations (`tests/allocations.rs`) and
+//! instructions (`examples/scripts.rs`). The model server answers each message by its tag with bytes
+//! that do not depend on anything, so that nearly nothing is spent outside the engine. What belongs
+//! to the engine is called through the three `measured_…` functions, which are never inlined: a
+//! profiler can tell them from the rest.
+//!
+//! Time stands still but for a few microseconds a transaction; ticks are not stepped.
+
+mod fake;
+mod scripts;
+
+pub(crate) use self::scripts::{Script, scripts};
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use refrain_config::Options;
+use refrain_pg::event::{Level, Peer};
+use refrain_pg::shared::Shared;
+use refrain_pg::{Action, Conn, Core, Engine, Event, Now, Output, Ports};
+
+use self::fake::Fake;
+
+/// Microseconds that a message takes.
+const MESSAGE_US: u64 = 10;
+
+/// An engine at work on one script.
+pub(crate) struct World {
+    engine: Engine,
+    ports: Ports,
+    now: Now,
+    clients: Vec<Conn>,
+    server: Option<Conn>,
+    fake: Fake,
+    reply: Vec<u8>,
+    /// Bytes that clients got, and the last six of them.
+    got: usize,
+    tail: [u8; 6],
+}
+
+impl World {
+    /// Logs the script's clients in and says what it says beforehand.
+    pub(crate) fn new(script: &Script) -> Self {
+        let text = format!(
+            "auth = \"trust\"\n[pool]\npool_size = 1\n{}\n\
+             [databases.\"*\"]\nurl = \"postgres://u@127.0.0.1:1\"\n",
+            script.options
+        );
+        let options = Options::from_toml(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        let shared = Shared::new(Arc::new(options), 1, &mut |bytes| bytes.fill(7));
+        let mut world = Self {
+            engine: Engine::new(Core(0), shared, Box::new(|bytes| bytes.fill(9))),
+            ports: Ports::default(),
+            now: Now(1_000_000),
+            clients: Vec::new(),
+            server: None,
+            fake: Fake::default(),
+            reply: Vec::with_capacity(4096),
+            got: 0,
+            tail: [0; 6],
+        };
+        for settings in script.clients {
+            world.log_in(settings);
+        }
+        for (client, bytes) in &script.before {
+            world.say(*client, bytes);
+        }
+        world
+    }
+
+    fn log_in(&mut self, settings: &[(&str, &str)]) {
+        let conn = self.ports.open();
+        let peer = Peer::Tcp(SocketAddr::from(([127, 0, 0, 1], 5000)));
+        measured_step(&mut self.engine, self.now, Event::Accepted { conn, peer }, &mut self.ports);
+        self.clients.push(conn);
+        let parameters = [("user", "u"), ("database", "d")];
+        let parameters = parameters.iter().chain(settings);
+        let mut startup = Vec::new();
+        let parameters = parameters.map(|(name, value)| (name.as_bytes(), value.as_bytes()));
+        refrain_wire::startup::write(&mut startup, 0, parameters);
+        self.say(self.clients.len() - 1, &startup);
+    }
+
+    /// One run of the script; says how many bytes the clients got.
+    pub(crate) fn run(&mut self, script: &Script) -> usize {
+        let before = self.got;
+        for (client, bytes) in &script.steps {
+            self.say(*client, bytes);
+        }
+        let ready = self.tail[..5] == *b"Z\0\0\0\x05";
+        assert!(ready, "a run ends with ReadyForQuery: {:?}", self.tail);
+        self.got - before
+    }
+
+    /// A client says something, and all that follows from it happens.
+    fn say(&mut self, client: usize, bytes: &[u8]) {
+        self.now = Now(self.now.0 + MESSAGE_US);
+        let conn = self.clients[client];
+        self.tail = [0; 6];
+        measured_step(&mut self.engine, self.now, Event::Bytes { conn, bytes }, &mut self.ports);
+        while let Some(output) = measured_next(&mut self.ports) {
+            match output {
+                Output::Send { conn, bytes } => self.deliver(conn, bytes),
+                Output::Close { conn } => panic!("{conn:?} was closed"),
+                Output::Act(Action::Connect { conn, .. }) => {
+                    self.server = Some(conn);
+                    let event = Event::Connected { conn };
+                    measured_step(&mut self.engine, self.now, event, &mut self.ports);
+                }
+                Output::Act(Action::Note(note)) if note.level > Level::Warn => {}
+                Output::Act(action) => panic!("{action:?}"),
+            }
+        }
+    }
+
+    fn deliver(&mut self, conn: Conn, bytes: Vec<u8>) {
+        let mut reply = std::mem::take(&mut self.reply);
+        if self.server == Some(conn) {
+            self.fake.answer(&bytes, &mut reply);
+        } else {
+            self.got += bytes.len();
+            if let Some(tail) = bytes.last_chunk::<6>() {
+                self.tail = *tail;
+            }
+        }
+        if measured_sent(&mut self.ports, conn, bytes) {
+            let event = Event::Drained { conn };
+            measured_step(&mut self.engine, self.now, event, &mut self.ports);
+        }
+        if !reply.is_empty() {
+            let event = Event::Bytes { conn, bytes: &reply };
+            measured_step(&mut self.engine, self.now, event, &mut self.ports);
+            reply.clear();
+        }
+        self.reply = reply;
+    }
+}
+
+#[inline(never)]
+fn measured_step(engine: &mut Engine, now: Now, event: Event<'_>, ports: &mut Ports) {
+    engine.step(now, event, ports);
+}
+
+#[inline(never)]
+fn measured_next(ports: &mut Ports) -> Option<Output> {
+    ports.next()
+}
+
+#[inline(never)]
+fn measured_sent(ports: &mut Ports, conn: Conn, buffer: Vec<u8>) -> bool {
+    ports.sent(conn, buffer)
+}
