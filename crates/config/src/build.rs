@@ -1,9 +1,9 @@
 //! From the text of a file, or a URL, to checked [`Options`].
 //!
 //! The text is taken for entries, entries are sorted into sections, each entry is read by the row
-//! of its name, and rules between options are
-//! checked last, when each pool's options are known. All errors are collected: a file is mended in one go.
-//! A URL is first turned into the entries of the file that would say the same.
+//! of its name, and rules between options are checked last, when each pool's options are known. All
+//! errors are collected: a file is mended in one go. A URL is first turned into the entries of the
+//! file that would say the same.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -35,12 +35,15 @@ impl Options {
         checked(&file::parse(text).map_err(Errors)?)
     }
 
-    /// Makes the options for running without a file, from the URL of a server or the file of an SQLite database.
+    /// Makes the options for running without a file, from the URL of a server or the file of an
+    /// SQLite database.
     ///
-    /// Clients reach a file under its name without its ending, or as the `dbname` of the query, and under the name of no other
-    /// database; whoever names none gets it. They reach a server's databases under their own names (`*`). What the URL's query sets of a database
-    /// counts for each, and the rest of the query may set any other option. A password makes a user who logs in
-    /// with it; without one there is nothing to tell users by, so clients are trusted, unless `auth` is set.
+    /// Clients reach a file under its name without its ending, or as the `dbname` of the query, and
+    /// under the name of no other database; whoever names none gets it. They reach a server's
+    /// databases under their own names (`*`). What the URL's query sets of a database counts for
+    /// each, and the rest of the query may set any other option. A password makes a user who logs
+    /// in with it; without one there is nothing to tell users by, so clients are trusted, unless
+    /// `auth` is set.
     ///
     /// # Errors
     ///
@@ -95,7 +98,7 @@ fn as_file(entries: &[Entry]) -> Result<Vec<Entry>, &'static str> {
             let user = table(name, vec![entry("password", Given::Text(password.to_owned()))]);
             root.push(table(USERS, vec![user]));
         }
-        (None, Some(_)) => return Err("expected a user beside the password"),
+        (None, Some(_)) => return Err("expected a user as well as a password"),
         // In front, so that an `auth` of the query counts before it.
         (_, None) => root.insert(0, entry("auth", Given::Text("trust".to_owned()))),
     }
@@ -226,7 +229,7 @@ impl Builder {
             let read = match (T::row(name), PoolOptions::row(name), &mut pool) {
                 (Some(row), ..) => row.set(&mut keys, given),
                 (None, Some(row), Some(pool)) => pool.set(row, given),
-                (None, Some(_), None) => Err("belongs under [pool]".to_owned()),
+                (None, Some(_), None) => Err("is a pool option: put it under [pool]".to_owned()),
                 (None, None, _) => Err(unknown::<T>(name)),
             };
             if let Err(message) = read {
@@ -319,17 +322,17 @@ impl Builder {
         databases: &[Section<'_>],
     ) {
         if databases.is_empty() {
-            let message = "there are none: add [databases.NAME], or [databases.\"*\"] for any name";
+            let message = "no databases: add [databases.NAME], or [databases.\"*\"] for any name";
             self.fail(None, DATABASES.to_owned(), message);
         }
         let named = |name: &&String| databases.iter().all(|section| section.name != name.as_str());
         if general.default_database.as_ref().filter(named).is_some() {
-            let message = "there is no database of that name";
+            let message = "no database has this name";
             self.fail(None, "default_database".to_owned(), message);
         }
         if users.is_empty() && general.auth != AuthMethod::Trust {
             let message =
-                "there are none, so nobody could log in: add [users.NAME], or set auth = \"trust\"";
+                "no users, so no client could log in: add [users.NAME], or set auth = \"trust\"";
             self.fail(None, USERS.to_owned(), message);
         }
     }
@@ -339,11 +342,11 @@ impl Builder {
 fn unfit(secret: &UserSecret, auth: AuthMethod) -> Option<&'static str> {
     match (auth, secret) {
         (AuthMethod::Trust, _) => None,
-        (_, UserSecret::None) => Some("is missing: without it the user could not log in"),
+        (_, UserSecret::None) => Some("is missing: without a password the user cannot log in"),
         // PostgreSQL refuses empty passwords as well.
         (_, UserSecret::Plain(secret)) if secret.expose().is_empty() => Some("is empty"),
         (AuthMethod::Scram, UserSecret::Md5(_)) => {
-            Some("is an MD5 hash, with which auth = \"scram\" cannot be done")
+            Some("is an MD5 hash, which auth = \"scram\" cannot use")
         }
         (AuthMethod::Password | AuthMethod::Md5 | AuthMethod::Scram, _) => None,
     }

@@ -14,7 +14,8 @@ use crate::value::choice;
 /// A database as clients name it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Database {
-    /// The name clients ask for; [`Database::ANY`] stands for every name without an entry of its own.
+    /// The name clients ask for; [`Database::ANY`] stands for every name without an entry of its
+    /// own.
     pub name: String,
     /// What is behind it.
     pub server: Server,
@@ -33,7 +34,8 @@ impl Database {
     pub const ANY: &str = "*";
     /// Names that lead to the admin console, and to no database.
     pub const CONSOLES: [&str; 2] = ["refrain", "pgbouncer"];
-    /// What a file is called that cannot have its own name: tools ask for this where nobody names another.
+    /// What a file is called that cannot have its own name: tools ask for this where nobody names
+    /// another.
     pub(crate) const USUAL: &str = "postgres";
 }
 
@@ -100,16 +102,17 @@ table! {
     /// A database's own keys, as they stand in the file.
     pub(crate) struct DatabaseKeys;
 
-    /// What answers for the database: a PostgreSQL server, or SQLite in this process.
+    /// Backend of the database: a PostgreSQL server, or SQLite in this process.
     backend: Backend = "postgres",
         NewConnections, takes ["sqlite"], not ["mysql"];
 
-    /// The server as `postgres://user:password@host:port/dbname?option=value`.
+    /// URL of the server: `postgres://user:password@host:port/dbname?option=value`.
     ///
-    /// Or a file as `sqlite:path?option=value`.
+    /// For an SQLite file: `sqlite:path?option=value`.
     ///
-    /// In the query may stand any key of this table and any pool option. What is also set by a key of its own is
-    /// taken from there. Characters with a meaning in URLs are written as `%` and two hexadecimal digits.
+    /// The query part may set any key of this table and any pool option. A key of its own takes
+    /// precedence over the URL. Characters that have a meaning in URLs are written as `%` and two
+    /// hexadecimal digits.
     url: Option<Secret>,
         NewConnections, takes ["postgres://app:pw@db.example/app", "sqlite:app.db"], not [];
 
@@ -121,21 +124,22 @@ table! {
     port: u16 = "5432" ["1" to "65535"],
         NewConnections, takes ["6000"], not ["0", "65536"];
 
-    /// Name of the database on the server; that which the client asked for when unset.
+    /// Name of the database on the server; if unset, the name that the client asked for.
     dbname: Option<String>,
         NewConnections, takes ["app"], not [];
 
-    /// User to log in to the server as; the client's name when unset.
+    /// User name for logging in to the server; if unset, the client's user name.
     user: Option<String>,
         NewConnections, takes ["app"], not [];
 
-    /// Password to log in to the server with; the user's when unset.
+    /// Password for logging in to the server.
     ///
-    /// When unset, the password of that name under `[users]` is used, if it stands there in plain text.
+    /// If unset, Refrain uses the password of that user under `[users]`, if it is there in plain
+    /// text.
     password: Option<Secret>,
         NewConnections, takes ["secret"], not [];
 
-    /// Name of the program, for clients that do not give theirs.
+    /// The `application_name` for clients that do not set their own.
     application_name: Option<String>,
         NewConnections, takes ["refrain"], not [];
 
@@ -143,82 +147,89 @@ table! {
     parameters: Vec<(String, String)>,
         NewConnections, takes [], not ["search_path=app"];
 
-    /// File of an SQLite database; it is made if it is not there.
+    /// File of an SQLite database; created if it does not exist.
     ///
-    /// Where it does not begin with `/`, it is looked for in the folder that Refrain was started in.
+    /// A path that does not begin with `/` is relative to the directory in which Refrain was
+    /// started.
     path: Option<String>,
         NewConnections, takes ["/var/lib/refrain/app.db"], not [];
 
-    /// Compiled statements that each connection to SQLite keeps; 0 keeps none.
+    /// Compiled statements that each connection to SQLite caches; 0 disables the cache.
     stmt_cache_size: u32 = "256" ["0" to "100000"],
         NewConnections, takes ["0", "1000"], not ["-1", "unlimited"];
 
-    /// From which use on a connection to SQLite keeps a statement.
+    /// When a connection to SQLite caches a statement.
     ///
-    /// `second-use`: a text that comes once costs nothing and pushes out nothing. `always`: from the first.
+    /// `second-use`: on its second use, so that a statement that is run once does not evict
+    /// another. `always`: on its first use.
     stmt_cache_admit: StatementAdmission = "second-use",
         NewConnections, takes ["always"], not ["never", "2"];
 
-    /// Length of text up to which a connection to SQLite keeps a statement.
+    /// Text length up to which a connection to SQLite caches a statement.
     stmt_cache_max_sql: usize = "16KiB" ["1B" to "16MiB"],
         NewConnections, takes ["1MiB"], not ["0", "1GiB"];
 
-    /// How far a commit is on disk when SQLite's client is told of it.
+    /// Durability of a commit in SQLite when the client gets its reply.
     ///
-    /// `full`: it survives a loss of power. `normal`: it survives the end of the process, and a loss of power may undo
-    /// the last ones. `off`: a loss of power may leave a corrupt file.
+    /// `full`: the commit survives a power failure. `normal`: it survives the end of the process,
+    /// but a power failure may undo the latest commits. `off`: a power failure may corrupt the
+    /// file.
     sqlite_synchronous: Synchronous = "full",
         NewConnections, takes ["normal", "off"], not ["extra", "on"];
 
-    /// Wait of SQLite for a lock that another process holds.
+    /// Time SQLite waits for a lock that another process holds.
     sqlite_busy_timeout: Duration = "5s" ["0ms" to "1h"],
         NewConnections, takes ["100ms"], not ["never", "5"];
 
-    /// Wait in line to write to an SQLite database, unless the client sets its `lock_timeout`.
+    /// Time a transaction waits to write to an SQLite database, unless `lock_timeout` is set.
     ///
-    /// One transaction writes at a time. Who waited for so long is told 55P03.
+    /// One transaction writes at a time. A client that waited this long gets SQLSTATE 55P03. The
+    /// client's own `lock_timeout` takes precedence.
     sqlite_lock_timeout: Duration = "5s" ["1ms" to "1h"],
         NewConnections, takes ["30s"], not ["never", "5"];
 
-    /// Longest text, blob or row in an SQLite database.
+    /// Length of the longest text, blob or row in an SQLite database.
     ///
-    /// A client's message may be twice as long, as texts of bytes are. A statement may hold several such values at once.
+    /// A client's message may be twice as long, because `bytea` values are sent as text. A
+    /// statement may hold several such values at once.
     sqlite_max_length: usize = "300MiB" ["1MiB" to "900MiB"],
         NewConnections, takes ["16MiB"], not ["0B", "1GiB", "unlimited"];
 
-    /// Memory that a connection to an SQLite database may have.
+    /// Memory that a connection to an SQLite database may use.
     ///
-    /// A statement that would need more ends with 53200. What counts are the values it holds, its sorts and lists, and what the
-    /// connection keeps: pages and compiled statements. A value takes two or three times its length while it is written.
+    /// A statement that would need more fails with SQLSTATE 53200. The limit counts the values that
+    /// a statement holds, its sorts and lists, and the pages and compiled statements that the
+    /// connection caches. A value takes two or three times its length while it is written.
     sqlite_max_memory: usize = "1GiB" ["16MiB" to "512GiB"],
         NewConnections, takes ["64MiB"], not ["0B", "1MiB", "unlimited"];
 
     /// Memory for pages of an SQLite database, shared evenly by the cores.
     ///
-    /// On each core one connection has this share, on which short reads run: what is there is read without a system call,
-    /// until somebody writes. Every other connection has 2 MiB, and this one has no less, and no more than a quarter of
-    /// `sqlite_max_memory`.
+    /// On each core, one connection has this share and runs short reads. It reads cached pages
+    /// without a system call, until another connection writes. Its cache is at least 2 MiB and at
+    /// most a quarter of `sqlite_max_memory`. Every other connection has 2 MiB.
     sqlite_cache_size: usize = "128MiB" ["0B" to "64GiB"],
         NewConnections, takes ["16MiB", "4GiB"], not ["-1", "65GiB", "all"];
 
-    /// Bytes of an SQLite database that are read as memory, without a system call; 0 for none.
+    /// Bytes of an SQLite database that are memory-mapped; 0 disables this.
     ///
-    /// It costs no memory of the process. A disk that fails while such a byte is read, or another program that makes the
-    /// file shorter, ends the process with all else that it serves; without it that client is told, and nobody else hears of it.
+    /// Mapped pages are read without a system call and take no memory of the process. If the disk
+    /// fails while such a page is read, or another program truncates the file, the whole Refrain
+    /// process ends. Without mapping, only the client concerned gets an error.
     sqlite_mmap_size: usize = "0B" ["0B" to "2GiB"],
         NewConnections, takes ["256MiB", "1GiB"], not ["1TiB", "all"];
 
-    /// Threads that are kept for reads of an SQLite database that take long.
+    /// Threads kept for long reads of an SQLite database.
     ///
-    /// There are more, up to 64, while all of these are busy.
+    /// While all of them are busy, Refrain starts more, up to 64.
     sqlite_readers: u16 = "2" ["1" to "1024"],
         NewConnections, takes ["8"], not ["0", "cores"];
 
-    /// Servers over all pools of the database. Under `*`, of each name.
+    /// Server connections over all pools of the database. Under `*`, the limit of each name.
     max_connections: Option<u32> = "unlimited" ["1" to "1000000"],
         Reload, takes ["100"], not ["0"];
 
-    /// Clients of the database. Under `*`, of each name.
+    /// Clients of the database. Under `*`, the limit of each name.
     max_client_connections: Option<u32> = "unlimited" ["1" to "10000000"],
         Reload, takes ["100"], not ["0"];
 }
@@ -283,11 +294,11 @@ impl DatabaseKeys {
 
     fn place(&self) -> Result<Host, (&'static str, &'static str)> {
         if self.path.is_some() {
-            return Err(("path", "is of SQLite: set backend = \"sqlite\", or take it out"));
+            return Err(("path", "is for SQLite only: set backend = \"sqlite\", or remove path"));
         }
         let port = self.port;
         match self.host.as_deref().filter(|host| !host.is_empty()) {
-            None => Err(("host", "is missing: where is the server? (`url` will do as well)")),
+            None => Err(("host", "is missing: set the name or address of the server, or `url`")),
             Some(dir) if dir.starts_with('/') => Ok(Host::Unix { dir: PathBuf::from(dir), port }),
             Some(host) => Ok(Host::Tcp { host: host.to_owned(), port }),
         }
@@ -295,11 +306,11 @@ impl DatabaseKeys {
 
     fn file(&self) -> Result<Sqlite, (&'static str, &'static str)> {
         if self.host.is_some() {
-            return Err(("host", "is of PostgreSQL: an SQLite database has a path"));
+            return Err(("host", "is for PostgreSQL only: an SQLite database has a path"));
         }
         let path = self.path.as_deref().filter(|path| !path.is_empty());
         Ok(Sqlite {
-            path: path.ok_or(("path", "is missing: where is the file?"))?.into(),
+            path: path.ok_or(("path", "is missing: set the path of the SQLite file"))?.into(),
             synchronous: self.sqlite_synchronous,
             busy_timeout: self.sqlite_busy_timeout,
             lock_timeout: self.sqlite_lock_timeout,

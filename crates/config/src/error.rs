@@ -7,8 +7,8 @@ use std::fmt;
 pub struct Error {
     /// The line it is on, from 1; `None` in a URL and for what is missing from the file as a whole.
     pub line: Option<usize>,
-    /// The option as it would be found in the file, such as `databases.app.pool_size`; empty when it is
-    /// about none.
+    /// The option as it would be found in the file, such as `databases.app.pool_size`; empty when
+    /// it is about none.
     pub option: String,
     /// What is wrong and what was expected. Never shows a password.
     pub message: String,

@@ -99,99 +99,104 @@ table! {
     /// Options of the program as a whole.
     pub struct General;
 
-    /// Addresses on which clients are accepted.
+    /// TCP addresses on which Refrain accepts clients.
     listen: Vec<SocketAddr> = "127.0.0.1:6432",
         Restart, takes ["0.0.0.0:6432", "127.0.0.1:6432, [::1]:6432"], not ["localhost:6432", "6432"];
 
-    /// Directory of the Unix socket on which clients are accepted.
+    /// Directory of the Unix socket on which Refrain accepts clients.
     ///
-    /// The socket is called `.s.PGSQL.` and the port of the first address in `listen`.
+    /// The socket's name is `.s.PGSQL.` followed by the port of the first address in `listen`.
     unix_socket_dir: Option<PathBuf> = "off",
         Restart, takes ["/run/refrain"], not ["run/refrain"];
 
-    /// Database of clients that name none.
+    /// Database for clients that do not name one.
     ///
-    /// Drivers then ask for a database of the user's name, as with PostgreSQL: this counts where there is none of that
-    /// name. Unset, such a client is refused.
+    /// The driver of such a client asks for a database named like the user, as with PostgreSQL. The
+    /// default is used if no database has that name. When unset, the client is refused.
     default_database: Option<String>,
         Reload, takes ["app"], not [];
 
-    /// Connections the kernel holds until they are accepted.
+    /// Connections that the kernel queues until Refrain accepts them.
     ///
-    /// The kernel cuts it to `net.core.somaxconn`.
+    /// The kernel lowers the value to `net.core.somaxconn`.
     listen_backlog: u32 = "1024" ["1" to "65535"],
         Restart, takes ["128"], not ["0", "70000"];
 
     /// Threads that serve connections.
     ///
-    /// `cores` is one for each core the process may use.
+    /// `cores` starts one for each core that the process may use.
     workers: Workers = "cores" ["1" to "1024"],
         Restart, takes ["1", "8"], not ["0", "all"];
 
-    /// How the program talks to the kernel about sockets.
+    /// Kernel interface for socket I/O.
     ///
-    /// `auto` takes io_uring where the kernel allows it, else epoll; `uring` does not start without it.
+    /// `auto` uses io_uring where the kernel allows it, otherwise epoll. With `uring`, Refrain does
+    /// not start without io_uring.
     driver: DriverChoice = "auto",
         Restart, takes ["uring", "epoll"], not ["select"];
 
-    /// Address at which metrics are served over HTTP.
+    /// Address at which Refrain serves metrics over HTTP.
     metrics_listen: Option<SocketAddr> = "127.0.0.1:9432",
         Restart, takes ["off", "[::1]:9100"], not ["on", "9432"];
 
-    /// Form of a line in the log.
+    /// Log format.
+    ///
+    /// `text` is for people; `json` writes one object per line.
     log_format: LogFormat = "text",
         Restart, takes ["json"], not ["xml"];
 
-    /// Least important lines that are still logged.
+    /// Log level: less important lines are not written.
     log_level: LogLevel = "info",
         Reload, takes ["error", "trace"], not ["verbose"];
 
-    /// Users who may give commands on the admin console.
+    /// Users who may run commands on the admin console.
     ///
-    /// They may also see what `stats_users` see.
+    /// They may also see everything that `stats_users` see.
     admin_users: Vec<String> = "",
         Reload, takes ["root", "ann, bob"], not [];
 
-    /// Users who may look, but not touch, on the admin console.
+    /// Users who may look at the admin console but not change anything.
     stats_users: Vec<String> = "",
         Reload, takes ["exporter"], not [];
 
-    /// How clients prove who they are.
+    /// Method by which clients authenticate.
     ///
-    /// `trust` lets everybody in under any name. The others admit the users of the file alone. `md5` asks users
-    /// whose secret is a SCRAM verifier for SCRAM. `password` sends the password in clear text.
+    /// `trust` accepts every client under any user name. The other methods accept only users from
+    /// the configuration file. `md5` asks for SCRAM if the user's secret is a SCRAM verifier.
+    /// `password` makes the client send its password in clear text.
     ///
-    /// Started with a URL that has no password, the program trusts its clients. They have to be on the same machine then, unless
-    /// `insecure_trust` is set.
+    /// Refrain trusts its clients if it is started with a URL without a password. Clients must then
+    /// be on the same machine, unless `insecure_trust` is set.
     auth: AuthMethod = "scram",
         NewConnections, takes ["trust", "password", "md5"], not ["none", "SCRAM"];
 
-    /// Whether clients may be trusted that come from other machines.
+    /// Whether clients from other machines may be trusted.
     ///
-    /// Without it, `trust` is refused where `listen` has an address that is not a loopback address. A Unix socket does not
-    /// count: who may reach it is a matter of its directory.
+    /// If false, Refrain refuses `trust` when `listen` has an address that is not a loopback
+    /// address. The Unix socket is exempt: the permissions of its directory decide who can connect.
     insecure_trust: bool = "false",
         Reload, takes ["true"], not ["yes", "1"];
 
-    /// Clients connected at a time, over all databases; one more is refused.
+    /// Clients connected at the same time, over all databases; further clients are refused.
     ///
-    /// Connections that have not logged in are not counted here but in `max_login_conn`, and those of the admin
-    /// console apart. Each takes a file descriptor: where the process may not have so many, there are fewer.
+    /// Connections that have not logged in count towards `max_login_conn` instead. Connections to
+    /// the admin console are counted separately. Each client takes a file descriptor: if the
+    /// process is not allowed that many, the limit is lower.
     max_client_conn: u32 = "10000" ["1" to "10000000"],
         Reload, takes ["1", "500000"], not ["0", "unlimited"];
 
-    /// Connections at a time that have not logged in yet.
+    /// Connections that are logging in at the same time.
     ///
-    /// One more is accepted, and the oldest of the address that has the most of them is closed. An IPv6 network of
-    /// 64 bits is one address, and so is a user of the Unix socket. At most a quarter of the file descriptors that
-    /// clients may have.
+    /// When one more connects, Refrain accepts it and closes the oldest of the address that has the
+    /// most. An IPv6 network of 64 bits counts as one address, and so does a user of the Unix
+    /// socket. The limit is at most a quarter of the file descriptors available to clients.
     max_login_conn: u32 = "1000" ["1" to "10000000"],
         Reload, takes ["1", "100000"], not ["0", "unlimited"];
 
-    /// Time a client has to log in.
+    /// Time within which a client must log in.
     ///
-    /// Whoever has sent no startup packet by then is disconnected without a word, as PostgreSQL's
-    /// `authentication_timeout` has it.
+    /// A client that has sent no startup packet by then is disconnected without a message, as
+    /// PostgreSQL does after `authentication_timeout`.
     client_login_timeout: Option<Duration> = "15s" ["1ms" to "1d"],
         NewConnections, takes ["5s", "never"], not ["0s", "60", "2d"];
 
@@ -199,15 +204,16 @@ table! {
     cancel_timeout: Option<Duration> = "10s" ["1ms" to "1d"],
         NewConnections, takes ["1s", "never"], not ["0s", "10"];
 
-    /// Time clients are given to finish after a request to shut down.
+    /// Time that clients get to finish when Refrain shuts down.
     ///
-    /// Then those left are disconnected; with `never` the program waits for the last one.
+    /// After this time the remaining clients are disconnected. With `never`, Refrain waits for the
+    /// last one.
     shutdown_timeout: Option<Duration> = "30s" ["0ms" to "7d"],
         Reload, takes ["0s", "never"], not ["30"];
 
-    /// Bytes of statement text kept for sharing, over all pools.
+    /// Memory for the texts of shared statements, over all pools.
     ///
-    /// Texts that no client and no server has any more are dropped when this is exceeded.
+    /// Above this limit, Refrain drops texts that no client and no server uses any more.
     max_statement_bytes: usize = "64MiB" ["64KiB" to "64GiB"],
         Reload, takes ["1GiB", "1048576"], not ["1KiB", "64MB"];
 }

@@ -1,17 +1,20 @@
-//! Every option of Refrain, once: name, unit, default, bounds, when a change counts, and words for it.
+//! Every option of Refrain, once: name, unit, default, bounds, when a change counts, and words for
+//! it.
 //!
-//! The text of a TOML file, or the URL of a server, goes in; checked [`Options`] come out, or all that is wrong
-//! with it, by line. What is wrong is never guessed around: an unknown key is an error.
+//! The text of a TOML file, or the URL of a server, goes in; checked [`Options`] come out, or all
+//! that is wrong with it, by line. What is wrong is never guessed around: an unknown key is an
+//! error.
 //!
-//! Options are rows of four tables ([`General`], [`PoolOptions`], and the keys of databases and of users). From
-//! the rows come reading, bounds, defaults, `SHOW CONFIG` ([`Options::rows`]), what a reload would change
-//! ([`Options::differences`]), `docs/config.md` ([`reference()`]) and the example file
-//! ([`example()`]). To add an option
-//! is to add a row; a rule between several options goes into the `conflicts` of its table.
+//! Options are rows of four tables ([`General`], [`PoolOptions`], and the keys of databases and of
+//! users). From the rows come reading, bounds, defaults, `SHOW CONFIG` ([`Options::rows`]), what a
+//! reload would change ([`Options::differences`]), `docs/config.md` ([`reference()`]) and the
+//! example file ([`example()`]). To add an option is to add a row; a rule between several options
+//! goes into the `conflicts` of its table.
 //!
 //! Two things hold of every [`Options`] that was read:
 //!
-//! - each value is within its bounds, also after [`Options::pool`] has laid a user's over a database's;
+//! - each value is within its bounds, also after [`Options::pool`] has laid a user's over a
+//!   database's;
 //! - every user can log in by the method that is set, and there is at least one database.
 //!
 //! Not here: reading files or the environment, and looking up names of hosts.

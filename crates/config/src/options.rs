@@ -51,8 +51,8 @@ impl Options {
         named(name).or_else(|| named(Database::ANY))
     }
 
-    /// The name of the database that a client means: that which it names, or the default if it names none. Drivers then send
-    /// the name of the user.
+    /// The name of the database that a client means: that which it names, or the default if it
+    /// names none. Drivers then send the name of the user.
     pub fn meant<'a>(&'a self, name: &'a str, user: &str) -> &'a str {
         let names_none = name == user && self.database(name).is_none();
         let default = self.general.default_database.as_deref();

@@ -1,7 +1,7 @@
 //! Options of a pool: the servers lent to one user of one database.
 //!
-//! Each may be set for all in `[pool]`, for a database and for a user. What is set for the user counts before
-//! what is set for the database, and that before `[pool]`.
+//! Each may be set for all in `[pool]`, for a database and for a user. What is set for the user
+//! counts before what is set for the database, and that before `[pool]`.
 
 use std::time::Duration;
 
@@ -21,7 +21,8 @@ choice! {
 }
 
 choice! {
-    /// What to do about `PREPARE`, `EXECUTE` and `DEALLOCATE` as SQL, in transaction and statement mode.
+    /// What to do about `PREPARE`, `EXECUTE` and `DEALLOCATE` as SQL, in transaction and statement
+    /// mode.
     SqlPrepare {
         /// The client keeps its server until it disconnects or deallocates all.
         Pin = "pin",
@@ -56,34 +57,34 @@ table! {
     /// Options of a pool.
     pub struct PoolOptions;
 
-    /// How long a client keeps the server it was lent.
+    /// How long a client keeps its server.
     ///
-    /// `session`: until it disconnects. `transaction`: until its transaction ends. `statement`: until its
-    /// statement ends, and transactions of several statements are refused.
+    /// `session`: until the client disconnects. `transaction`: until its transaction ends.
+    /// `statement`: until its statement ends; transactions of several statements are refused.
     pool_mode: PoolMode = "transaction",
         NewConnections, takes ["session", "statement"], not ["transactions", "Session"];
 
-    /// Servers of a pool.
+    /// Server connections of a pool.
     ///
     /// A pool serves one user of one database.
     pool_size: u32 = "20" ["1" to "100000"],
         Reload, takes ["1", "500"], not ["0", "many", "-1", "unlimited"];
 
-    /// Servers kept connected even when nobody uses them.
+    /// Server connections that a pool keeps open even when they are unused.
     ///
-    /// At most `pool_size`.
+    /// Must not exceed `pool_size`.
     min_pool_size: u32 = "0" ["0" to "100000"],
         Reload, takes ["5"], not ["-1"];
 
-    /// Servers beyond `pool_size`, for clients that have waited `reserve_pool_timeout`.
+    /// Server connections beyond `pool_size`, for clients that waited `reserve_pool_timeout`.
     reserve_pool_size: u32 = "0" ["0" to "100000"],
         Reload, takes ["5"], not ["-1"];
 
-    /// Wait of a client after which the reserve is used.
+    /// Time a client waits before its pool may use the reserve.
     reserve_pool_timeout: Duration = "5s" ["0ms" to "1h"],
         Reload, takes ["0s", "100ms"], not ["never", "5"];
 
-    /// Clients of a pool that may wait for a server; one more is refused at once.
+    /// Clients of a pool that may wait for a server; further clients are refused at once.
     max_waiting: Option<u32> = "unlimited" ["1" to "10000000"],
         Reload, takes ["100"], not ["0", "never"];
 
@@ -93,7 +94,7 @@ table! {
 
     /// Time a client may wait for a server; then it is disconnected.
     ///
-    /// It is told PgBouncer's code and word: 08P01, `query_wait_timeout`.
+    /// The client gets PgBouncer's error: SQLSTATE 08P01, `query_wait_timeout`.
     query_wait_timeout: Option<Duration> = "2min" ["1ms" to "30d"],
         Reload, takes ["30s", "never", "off"], not ["0s", "120"];
 
@@ -101,22 +102,22 @@ table! {
     client_idle_timeout: Option<Duration> = "never" ["1ms" to "365d"],
         Reload, takes ["1h"], not ["0s", "3600"];
 
-    /// Time a client may be idle inside a transaction; then it is disconnected and rolled back.
+    /// Time a client may be idle in a transaction; then it is disconnected and rolled back.
     idle_transaction_timeout: Option<Duration> = "never" ["1ms" to "30d"],
         Reload, takes ["5min"], not ["0s", "300"];
 
-    /// Time a transaction may take, whatever happens in it; then the client is disconnected.
+    /// Time a transaction may take, idle or not; then the client is disconnected.
     transaction_timeout: Option<Duration> = "never" ["1ms" to "30d"],
         Reload, takes ["1h"], not ["0s", "3600"];
 
-    /// Time a server may be unused before it is disconnected, down to `min_pool_size`.
+    /// Time after which an unused server is disconnected, down to `min_pool_size`.
     server_idle_timeout: Option<Duration> = "10min" ["1ms" to "365d"],
         Reload, takes ["1min", "never"], not ["0s", "600"];
 
-    /// Time after which a pool is forgotten that has neither clients nor servers.
+    /// Time after which a pool without clients and servers is removed.
     ///
-    /// Its counters go on as those of `(forgotten)`. A pool whose database or user turned out not to exist is forgotten at
-    /// once, and one with a `min_pool_size` never.
+    /// Its counters stay visible as those of `(forgotten)`. A pool whose database or user does not
+    /// exist is removed at once, and a pool with a `min_pool_size` never.
     pool_idle_timeout: Option<Duration> = "1h" ["1ms" to "365d"],
         Reload, takes ["1min", "never"], not ["0s", "600"];
 
@@ -124,117 +125,124 @@ table! {
     server_lifetime: Option<Duration> = "1h" ["1s" to "365d"],
         Reload, takes ["30min", "never"], not ["0s", "3600"];
 
-    /// Part of `server_lifetime` by which a server's own may be shorter.
+    /// Random part by which a server's lifetime may be shorter than `server_lifetime`.
     ///
-    /// Servers that were connected together are then not disconnected together.
+    /// Without it, servers that were connected together would be disconnected together.
     server_lifetime_jitter: Percent = "10%" ["0%" to "90%"],
         NewConnections, takes ["0%", "50%"], not ["0.1", "100%"];
 
-    /// Time in which a server must have been connected and logged in to.
+    /// Time within which Refrain must connect and log in to a server.
     server_connect_timeout: Duration = "15s" ["1ms" to "1h"],
         NewConnections, takes ["3s"], not ["0s", "never", "15"];
 
-    /// Pause after a failed connection or login before the next attempt.
+    /// Time between a failed connection or login to a server and the next attempt.
     ///
-    /// Clients that wait are told of the failure at once. A second is long enough to spare a server that is
-    /// starting, and short enough to not be the reason for an outage.
+    /// Waiting clients get the error at once. One second is long enough to spare a server that is
+    /// starting, and short enough not to prolong an outage.
     server_login_retry: Duration = "1s" ["10ms" to "1h"],
         Reload, takes ["15s"], not ["0s", "1"];
 
     /// Whether prepared statements work across servers.
     ///
-    /// When they do, a server that has not seen a client's statement is told of it first. When not, statements
-    /// belong to the server they were prepared on, as without a pooler. What they do to a session is its client's alone either way.
+    /// If true, Refrain prepares a client's statement on a server that does not have it yet. If
+    /// false, a statement belongs to the server it was prepared on, as without a pooler. Either
+    /// way, session state that a statement changes stays with its client.
     prepared_statements: bool = "true",
         NewConnections, takes ["false"], not ["yes", "1"];
 
-    /// Statements prepared on a server; the least recently used is closed for one more.
+    /// Statements prepared on a server; the least recently used one is closed for a new one.
     max_server_statements: u32 = "256" ["1" to "1000000"],
         Reload, takes ["1000"], not ["0", "unlimited"];
 
-    /// Bytes of text of the statements prepared on a server.
+    /// Total text length of the statements prepared on a server.
     max_server_statement_bytes: usize = "16MiB" ["4KiB" to "16GiB"],
         Reload, takes ["1GiB"], not ["1B", "16"];
 
-    /// Named statements of a client; one more is refused.
+    /// Named statements of a client; further ones are refused.
     ///
-    /// So are more open portals, counted apart, of statements that do something to the session.
+    /// The same limit applies separately to open portals of statements that change session state.
     max_client_statements: u32 = "4096" ["1" to "10000000"],
         Reload, takes ["100"], not ["0", "unlimited"];
 
-    /// Bytes of text of a client's named statements.
+    /// Total text length of a client's named statements.
     ///
-    /// As many again for those of its open portals that `max_client_statements` counts.
+    /// The same limit applies separately to the texts of the open portals that
+    /// `max_client_statements` counts.
     max_client_statement_bytes: usize = "8MiB" ["4KiB" to "16GiB"],
         Reload, takes ["1GiB"], not ["1B"];
 
-    /// Length of a statement's text up to which it is shared and kept.
+    /// Text length up to which a statement is shared and cached.
     ///
-    /// Longer ones run as well, prepared afresh each time.
+    /// Longer statements work too, but are prepared anew each time.
     max_cached_statement_bytes: usize = "256KiB" ["1KiB" to "64MiB"],
         Reload, takes ["1MiB"], not ["1B", "1GiB"];
 
-    /// Whether simple queries that differ in their literals only become one prepared statement.
+    /// Whether simple queries that differ only in their literals run as one prepared statement.
     ///
-    /// The server then neither parses nor plans them anew. PostgreSQL only, and only with `prepared_statements`.
+    /// PostgreSQL then parses and plans the statement once instead of every query. For PostgreSQL
+    /// only; needs `prepared_statements`.
     autoprepare: Autoprepare = "off",
         Reload, takes ["on"], not ["true", "yes"];
 
-    /// Times a query is seen, but for its literals, before it is prepared.
+    /// Times a query is seen, ignoring its literals, before it is prepared.
     autoprepare_threshold: u32 = "5" ["1" to "1000000"],
         Reload, takes ["1", "100"], not ["0", "never"];
 
-    /// Statements of autoprepare on a server.
+    /// Statements that autoprepare keeps on a server.
     ///
-    /// The least recently used is closed for one more. `max_server_statements` counts them as well.
+    /// The least recently used one is closed for a new one. `max_server_statements` counts these
+    /// statements too.
     autoprepare_limit: u32 = "200" ["1" to "1000000"],
         Reload, takes ["1000"], not ["0", "unlimited"];
 
-    /// Memory of a server that its autoprepared statements may take.
+    /// Memory that the statements of autoprepare may take on a server, by estimate.
     ///
-    /// What PostgreSQL needs for a plan is not known here. A statement is taken to need 8 KiB, 32 bytes for each of its
-    /// text, and 4 KiB and 256 bytes a column for each partition of the tables that it names.
+    /// Refrain cannot see how much memory PostgreSQL needs for a plan. It assumes 8 KiB for a
+    /// statement, plus 32 bytes for each byte of its text, plus 4 KiB and 256 bytes per column for
+    /// each partition of the tables in it.
     autoprepare_memory_limit: usize = "16MiB" ["64KiB" to "16GiB"],
         Reload, takes ["1GiB"], not ["1KiB", "unlimited"];
 
-    /// Literals of a query beyond which it is not prepared.
+    /// Literals in a query above which it is not prepared.
     autoprepare_max_literals: u32 = "1000" ["1" to "65535"],
         Reload, takes ["100"], not ["0", "65536"];
 
-    /// Age at which an autoprepared statement is prepared anew.
+    /// Age at which a statement of autoprepare is prepared anew.
     ///
-    /// What changed in the schema without Refrain seeing it is followed after this time at the latest.
+    /// The statement follows schema changes that Refrain did not see after this time at the latest.
     autoprepare_max_age: Duration = "10min" ["1s" to "30d"],
         Reload, takes ["1min"], not ["0s", "never", "60"];
 
-    /// What a server is sent between two clients in session mode; nothing when empty.
+    /// Query that resets a server between two clients in session mode; empty for none.
     server_reset_query: String = "DISCARD ALL",
         Reload, takes ["", "RESET ALL"], not [];
 
-    /// What is done about `PREPARE` as SQL, in transaction and statement mode.
+    /// Handling of `PREPARE` as an SQL command, in transaction and statement mode.
     ///
-    /// `pin`: the client keeps its server for as long as it has such statements. `error`: it is told that this
-    /// does not work here.
+    /// `pin`: the client keeps its server as long as it has such statements. `error`: the client
+    /// gets an error.
     sql_prepare: SqlPrepare = "pin",
         Reload, takes ["error"], not ["ignore"];
 
-    /// When a server is asked what functions, triggers, procedures and `DO` have left in its session.
+    /// When Refrain asks a server for session state left by functions, triggers, procedures and
+    /// `DO`.
     ///
-    /// What is left (a role, settings, temporary tables, advisory locks and the like) is treated as if the text had said it.
-    /// `on`: until a text that calls the same functions and writes to the same tables has run to its end and was found to
-    /// leave nothing, three times, and now and then after that. `strict`: behind every transaction, for functions that do
-    /// so but rarely.
-    /// `off`: behind `DO`, and for settings only. PostgreSQL only.
+    /// Refrain treats such state (a role, run-time parameters, temporary tables, advisory locks and
+    /// the like) as if the SQL text itself had set it. `on`: asks until queries that call the same
+    /// functions and write to the same tables have completed three times without leaving anything,
+    /// and occasionally after that. `strict`: asks after every transaction, for functions that
+    /// rarely leave something. `off`: asks after `DO`, and for run-time parameters only. For
+    /// PostgreSQL only.
     track_functions: TrackFunctions = "on",
         Reload, takes ["off", "strict"], not ["true", "always"];
 
-    /// Bytes queued to a connection at which nothing more is read for it.
+    /// Bytes queued to a connection above which Refrain stops reading for it.
     buffer_high: usize = "256KiB" ["8KiB" to "1GiB"],
         NewConnections, takes ["1MiB"], not ["1KiB"];
 
-    /// Bytes queued to a connection at which reading for it starts again.
+    /// Bytes queued to a connection below which Refrain reads for it again.
     ///
-    /// Less than `buffer_high`.
+    /// Must be less than `buffer_high`.
     buffer_low: usize = "64KiB" ["1KiB" to "1GiB"],
         NewConnections, takes ["8KiB"], not ["1B"];
 }

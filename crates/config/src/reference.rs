@@ -1,7 +1,7 @@
-//! The reference of all options and the example file, both printed from the rows.
+//! The reference of all options and the example file; both are generated from the rows.
 //!
-//! `docs/config.md` is [`reference`] as it stands; a test fails when the two differ, and
-//! `cargo xtask docs` writes it anew.
+//! `docs/config.md` is the output of [`reference`]. A test fails if the two differ, and
+//! `cargo xtask docs` writes the page.
 
 use std::fmt::Write;
 
@@ -15,31 +15,37 @@ const INTRODUCTION: &str = r#"# Configuration
 
 <!-- Written by `cargo xtask docs` from the rows in `crates/config`. Do not edit. -->
 
-Refrain is started with a file, or with nothing but the URL of a server.
+Refrain is started with a configuration file, or with just the URL of a server.
 
 ```sh
 refrain postgres://app:secret@db.example/shop?pool_size=40
 ```
 
-The user and the password of the URL are those by which clients log in, and with which Refrain logs in to the server.
-Without a password clients are trusted, under any name, and so the server has to trust Refrain; a user without a
-password is the one all servers are logged in to as. Clients reach every database of the server under its name.
-Whoever may list processes sees the password there: it may as well be in a file (`--password-file FILE`), in the environment
-(`REFRAIN_PASSWORD`), or in the whole URL there (`REFRAIN_URL`, where the command line names none).
-Any option of the first two tables below may be set in the query, as well as the keys of a database, such
-as `application_name`. A Unix socket is `postgres:///shop?host=/run/postgresql`.
+Clients log in with the user and the password of the URL, and Refrain logs in to the server with
+them. If the URL has no password, Refrain trusts its clients under any user name, so the server has
+to trust Refrain. With a user but no password in the URL, Refrain logs in to all servers as that
+user. Clients reach every database of the server under the database's own name.
 
-A database can be a file as well, which Refrain serves by itself (see [sqlite.md](sqlite.md)):
+A password on the command line is visible to everyone who may list processes. Put it into a file
+(`--password-file FILE`) or into the environment instead: the password alone as `REFRAIN_PASSWORD`,
+or the whole URL as `REFRAIN_URL`, which Refrain uses if the command line has no URL.
+
+The query part of the URL may set any option of the first two tables below, and the keys of a
+database, such as `application_name`. The URL of a Unix socket is
+`postgres:///shop?host=/run/postgresql`.
+
+A database can also be an SQLite file, which Refrain serves itself (see [sqlite.md](sqlite.md)):
 
 ```sh
 refrain 'sqlite:shop.db?stmt_cache_size=1000'
 ```
 
-The database is called `shop` then, or what the query sets as `dbname`; clients that name none get it, and other names are
-refused. Clients are trusted unless the query sets `user` and `password`. Without an argument it is `sqlite:refrain.db`, and the
-database is called `postgres`, as `refrain` is the console.
+This database is called `shop`, unless the query part sets `dbname`. Clients that do not name a
+database get this one; other names are refused. Refrain trusts its clients unless the query part
+sets `user` and `password`. Without an argument, Refrain serves `sqlite:refrain.db`. That database
+is called `postgres`, because `refrain` is the admin console.
 
-The file is TOML:
+The configuration file is TOML:
 
 ```toml
 listen = ["0.0.0.0:6432"]
@@ -69,30 +75,34 @@ password = "SCRAM-SHA-256$4096:W22ZaJ0SNY7soEsUEjb6gQ==$V6+wQmyMTAvjmZ4fxODpuUDJ
 query_timeout = "1h"
 ```
 
-Times have a unit (`ms`, `s`, `min`, `h`, `d`), sizes too (`B`, `KiB`, `MiB`, `GiB`; a bare number is of bytes). What has no
-limit is `"never"`, `"unlimited"` or `"off"`. A key that is no option is an error, so that a slip of the pen is not a
-default in disguise. Each option says when a changed value counts: at a reload, at a reload but only for connections made
-after it, or at the next start.
+A time needs a unit: `ms`, `s`, `min`, `h` or `d`. A size has one of `B`, `KiB`, `MiB` and `GiB`; a
+bare number counts bytes. `"never"`, `"unlimited"` or `"off"` stands for no limit. An unknown key is
+an error, so that a typing error does not silently leave an option at its default. Each option says
+when a changed value takes effect: on reload, on reload but only for new connections, or on restart.
 "#;
 
-const PROGRAM: (&str, &str) = ("The program", "At the top of the file.");
+/// The widest line of the page, in characters.
+const WIDTH: usize = 100;
+
+const PROGRAM: (&str, &str) = ("The program", "These options stand at the top of the file.");
 const POOLS: (&str, &str) = (
     "Pools: `[pool]`",
-    "A pool is the servers of one user of one database. Each of these may stand under `[pool]`, under a database and \
-     under a user. That of the user counts before that of the database, and that before that of `[pool]`.",
+    "A pool holds the server connections for one user of one database. Each option may stand under \
+     `[pool]`, under a database and under a user. A user's value takes precedence over the \
+     database's, and the database's over that of `[pool]`.",
 );
 const DATABASES: (&str, &str) = (
     "Databases: `[databases.NAME]`",
-    "`NAME` is what clients ask for; `[databases.\"*\"]` is any name that has no entry. Pool options may stand here \
-     too.",
+    "Clients ask for a database by its `NAME`; `[databases.\"*\"]` stands for every name without an \
+     entry. Pool options may stand here too.",
 );
 const USERS: (&str, &str) = (
     "Users: `[users.NAME]`",
-    "Those who may log in, unless `auth` is `trust`; then users need an entry only for options of their own. Pool \
-     options may stand here too.",
+    "Users who may log in. If `auth` is `trust`, every user may, and needs an entry only for options of \
+     their own. Pool options may stand here too.",
 );
 
-/// The text of `docs/config.md`.
+/// Returns the text of `docs/config.md`.
 pub fn reference() -> String {
     let mut text = INTRODUCTION.to_owned();
     chapter::<General>(&mut text, PROGRAM);
@@ -103,7 +113,7 @@ pub fn reference() -> String {
 }
 
 fn chapter<T: Table>(text: &mut String, (title, words): (&str, &str)) {
-    put(text, format_args!("\n## {title}\n\n{words}\n"));
+    put(text, format_args!("\n## {title}\n\n{}\n", wrapped(words)));
     for row in T::ROWS {
         let default = match row.default {
             Some("") => "empty".to_owned(),
@@ -114,19 +124,35 @@ fn chapter<T: Table>(text: &mut String, (title, words): (&str, &str)) {
         let expected = expected.trim_end_matches(',');
         let when = row.when.words();
         put(text, format_args!("\n### `{}`\n\n", row.name));
-        put(
-            text,
-            format_args!("Default: {default}. Takes {expected}. A change counts {when}.\n\n"),
-        );
+        let facts = format!("Default: {default}. Value: {expected}. Takes effect {when}.");
+        put(text, format_args!("{}\n\n", wrapped(&facts)));
         for line in row.doc {
             put(text, format_args!("{}\n", line.trim()));
         }
     }
 }
 
-/// A configuration file with every option at its default, as a comment, and what must be filled in.
+/// Breaks a paragraph into lines of at most [`WIDTH`] characters.
+fn wrapped(paragraph: &str) -> String {
+    let mut text = String::new();
+    let mut width = 0;
+    for word in paragraph.split(' ') {
+        let length = word.chars().count();
+        let (separator, before) = match width {
+            0 => ("", 0),
+            _ if width + 1 + length > WIDTH => ("\n", 0),
+            _ => (" ", width + 1),
+        };
+        put(&mut text, format_args!("{separator}{word}"));
+        width = before + length;
+    }
+    text
+}
+
+/// Returns a configuration file with every option commented out at its default, and with example
+/// entries for the required ones.
 pub fn example() -> String {
-    let mut text = "# Refrain. Every option, at its default; see docs/config.md.\n".to_owned();
+    let mut text = "# Refrain: every option with its default. See docs/config.md.\n".to_owned();
     defaults::<General>(&mut text);
     text += "\n[pool]\n";
     defaults::<PoolOptions>(&mut text);
@@ -144,7 +170,7 @@ fn defaults<T: Table>(text: &mut String) {
     }
 }
 
-/// A row's default as TOML: numbers and truth values bare, all else between quotes.
+/// Returns a row's default as TOML: numbers and booleans bare, everything else in quotes.
 fn literal<T>(row: &Row<T>) -> String {
     let text = row.default.unwrap_or_default();
     let bare = text.parse::<u64>().is_ok() || text.parse::<bool>().is_ok();

@@ -10,8 +10,8 @@ use crate::user::{User, UserKeys};
 /// An option that differs between two configurations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
-    /// The option as it would be found in the file, such as `databases.app.pool_size`, or the section
-    /// (`databases.app`) where that is new or gone.
+    /// The option as it would be found in the file, such as `databases.app.pool_size`, or the
+    /// section (`databases.app`) where that is new or gone.
     pub key: String,
     /// Its old value; `None` when it was not set there. Secrets are shown as `***`.
     pub old: Option<String>,
@@ -64,8 +64,8 @@ impl Options {
         changes
     }
 
-    /// These options as they count until the program is started again: `new`, but with the old values of
-    /// what changes on restart alone.
+    /// These options as they count until the program is started again: `new`, but with the old
+    /// values of what changes on restart alone.
     #[must_use]
     pub fn reloaded(&self, mut new: Self) -> Self {
         for row in General::ROWS.iter().filter(|row| row.when == When::Restart) {

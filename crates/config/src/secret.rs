@@ -1,7 +1,8 @@
 //! Passwords and what stands in for them.
 //!
 //! A secret is never printed: `Debug` shows `***`, there is no `Display`, and `SHOW CONFIG`, error
-//! messages and reload reports go through the same rule. Its memory is overwritten when it is dropped.
+//! messages and reload reports go through the same rule. Its memory is overwritten when it is
+//! dropped.
 
 use std::fmt;
 
@@ -56,8 +57,8 @@ pub enum UserSecret {
 impl UserSecret {
     /// Tells the form by its prefix, as PostgreSQL does; `None` for a damaged SCRAM verifier.
     ///
-    /// PostgreSQL takes a damaged verifier for a plain password. Nobody chooses such a password, so here
-    /// it is refused.
+    /// PostgreSQL takes a damaged verifier for a plain password. Nobody chooses such a password, so
+    /// here it is refused.
     pub fn parse(text: &str) -> Option<Self> {
         if text.starts_with(ScramVerifier::PREFIX) {
             return ScramVerifier::parse(text).map(Self::Scram);
@@ -95,7 +96,8 @@ pub struct ScramVerifier {
 impl ScramVerifier {
     const PREFIX: &str = "SCRAM-SHA-256$";
 
-    /// Reads `SCRAM-SHA-256$<iterations>:<salt>$<stored key>:<server key>`, the latter three in base64.
+    /// Reads `SCRAM-SHA-256$<iterations>:<salt>$<stored key>:<server key>`, the latter three in
+    /// base64.
     pub fn parse(text: &str) -> Option<Self> {
         let (rounds, keys) = text.strip_prefix(Self::PREFIX)?.split_once('$')?;
         let (iterations, salt) = rounds.split_once(':')?;

@@ -1,9 +1,9 @@
 //! The table of options: a row each, and nothing about an option anywhere else.
 //!
-//! `table!` takes a struct whose fields are written with their default, bounds and examples, and makes of it
-//! the struct itself, its `Default`, and its rows. Everything else walks the rows: reading a file or a
-//! URL, `SHOW CONFIG`, the comparison at a reload, the reference, and the tests, which try every row's
-//! examples. A new option is a new row.
+//! `table!` takes a struct whose fields are written with their default, bounds and examples, and
+//! makes of it the struct itself, its `Default`, and its rows. Everything else walks the rows:
+//! reading a file or a URL, `SHOW CONFIG`, the comparison at a reload, the reference, and the
+//! tests, which try every row's examples. A new option is a new row.
 //!
 //! ```text
 //! /// First sentence: what it is. (Also in SHOW CONFIG.)
@@ -12,8 +12,8 @@
 //! name: Type = "default" ["least" to "greatest"], When, takes ["…"], not ["…"];
 //! ```
 //!
-//! Default, bounds and examples are written as an operator would write them. Without a default the option
-//! is unset, and without bounds any value of the type will do.
+//! Default, bounds and examples are written as an operator would write them. Without a default the
+//! option is unset, and without bounds any value of the type will do.
 
 use crate::value::{Bounds, Given};
 

@@ -1,18 +1,20 @@
 //! The URL of a server, as libpq writes it, or of an SQLite file, taken apart into options.
 //!
-//! `postgres://user:password@host:port/dbname?option=value&…`, where each part may be missing and each is
-//! percent-decoded. The host may be a name, an address, an IPv6 address in brackets, or (written
-//! `%2Frun%2Fpostgresql`, or as `?host=/run/postgresql`) the directory of a Unix socket.
+//! `postgres://user:password@host:port/dbname?option=value&…`, where each part may be missing and
+//! each is percent-decoded. The host may be a name, an address, an IPv6 address in brackets, or
+//! (written `%2Frun%2Fpostgresql`, or as `?host=/run/postgresql`) the directory of a Unix socket.
 //!
 //! A file is `sqlite:path?option=value&…`.
 //!
-//! What the options mean is not known here. Messages never repeat a part of the URL: it may be a password.
+//! What the options mean is not known here. Messages never repeat a part of the URL: it may be a
+//! password.
 
 use percent_encoding::percent_decode_str;
 
 use crate::value::{Entry, Given};
 
-const NO_PASSWORD: &str = "expected a password (leave it out, with its : or =, if there is none)";
+const NO_PASSWORD: &str =
+    "expected a password (if there is none, leave out the : or password= too)";
 
 /// Takes a URL apart. Where an option stands twice, the later one counts.
 pub(crate) fn parse(url: &str, line: Option<usize>) -> Result<Vec<Entry>, &'static str> {
@@ -30,7 +32,8 @@ pub(crate) fn parse(url: &str, line: Option<usize>) -> Result<Vec<Entry>, &'stat
     let (authority, dbname) = rest.split_once('/').unwrap_or((rest, ""));
     let (login, place) = authority.rsplit_once('@').unwrap_or(("", authority));
     let (user, password) = login.split_once(':').unwrap_or((login, ""));
-    // An unset variable in a start script must not turn into "no password": clients would be trusted.
+    // An unset variable in a start script must not turn into "no password": clients would be
+    // trusted.
     if login.ends_with(':') && password.is_empty() {
         return Err(NO_PASSWORD);
     }
@@ -56,7 +59,7 @@ fn entries<'a>(
         found.push(pair.split_once('=').ok_or("expected option=value pairs after the ?")?);
     }
     if found.iter().any(|(name, _)| *name == "url") {
-        return Err("cannot have a url within");
+        return Err("cannot contain a url option");
     }
     if found.contains(&("password", "")) {
         return Err(NO_PASSWORD);
@@ -89,7 +92,7 @@ fn host_and_port(place: &str) -> Result<(&str, &str), &'static str> {
 
 fn decode(text: &str) -> Result<String, &'static str> {
     let decoded = percent_decode_str(text).decode_utf8();
-    decoded.map(Into::into).map_err(|_| "expected UTF-8 behind the % signs")
+    decoded.map(Into::into).map_err(|_| "expected UTF-8 in the % escapes")
 }
 
 #[cfg(test)]
@@ -143,7 +146,7 @@ mod tests {
             ("postgres://h?pool_size", "expected option=value"),
             ("postgres://u:@h", "expected a password"),
             ("postgres://h?password=", "expected a password"),
-            ("postgres://h?url=x", "cannot have"),
+            ("postgres://h?url=x", "cannot contain"),
             ("postgres://h/%ff", "expected UTF-8"),
         ];
         for (url, expected) in table {

@@ -23,14 +23,14 @@ table! {
     /// A user's own keys, as they stand in the file.
     pub(crate) struct UserKeys;
 
-    /// The password, in plain text or as PostgreSQL keeps it.
+    /// The user's password, in plain text or as PostgreSQL stores it.
     ///
-    /// `SCRAM-SHA-256$…` and `md5…` are taken from `pg_authid.rolpassword`. Servers can be logged in to with a plain
-    /// one, or where the database has a `password` of its own.
+    /// Copy `SCRAM-SHA-256$…` and `md5…` from `pg_authid.rolpassword`. Refrain can log in to
+    /// servers with a plain password, or if the database has a `password` of its own.
     password: UserSecret,
         NewConnections, takes ["secret", "md5d41d8cd98f00b204e9800998ecf8427e"], not ["SCRAM-SHA-256$x"];
 
-    /// Servers over all pools of the user.
+    /// Server connections over all pools of the user.
     max_connections: Option<u32> = "unlimited" ["1" to "1000000"],
         Reload, takes ["100"], not ["0"];
 

@@ -1,8 +1,9 @@
-//! How each kind of value is written, read, shown and bounded.
+//! The kinds of values: how each is written, read, shown and bounded.
 //!
-//! An option's row names a Rust type; all that depends on the type is here, so that two options of one
-//! kind cannot differ in what they accept. Quantities carry their unit in the text (`"15s"`, `"64MiB"`), and
-//! the absence of a limit is a word (`"never"`, `"unlimited"`, `"off"`), never a number.
+//! The row of an option names a Rust type. Everything that depends on the type is in this file, so
+//! that two options of one kind accept the same values. A quantity carries its unit in the text
+//! (`"15s"`, `"64MiB"`), and the absence of a limit is a word (`"never"`, `"unlimited"`, `"off"`),
+//! never a number.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -10,9 +11,9 @@ use std::time::Duration;
 
 use crate::secret::{Secret, UserSecret};
 
-/// A value as it was written, before anything is known of the option it is for.
+/// A value as the user wrote it, before Refrain knows which option it is for.
 ///
-/// In a URL everything is `Text`; a whole number or a truth value is therefore also read from a text.
+/// In a URL every value is `Text`, so numbers and booleans are also read from a text.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Given {
     Text(String),
@@ -20,15 +21,15 @@ pub(crate) enum Given {
     Truth(bool),
     List(Vec<Given>),
     Table(Vec<Entry>),
-    /// What no option has: a float, a date. Carries the name of its kind.
+    /// A kind of value that no option has, a float or a date, with the name of the kind.
     Strange(&'static str),
 }
 
-/// A name with its value, as they were written.
+/// A name with its value, as the user wrote them.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Entry {
     pub(crate) name: String,
-    /// From 1; `None` outside a file.
+    /// The line in the file, from 1; `None` if the entry is not from a file.
     pub(crate) line: Option<usize>,
     pub(crate) given: Given,
 }
@@ -49,7 +50,7 @@ impl Given {
         }
     }
 
-    /// The value in the words of an error message.
+    /// Describes the value for an error message.
     pub(crate) fn describe(&self) -> String {
         match self {
             Self::Text(text) => format!("{text:?}"),
@@ -62,31 +63,32 @@ impl Given {
     }
 }
 
-/// Least and greatest value of an option, as they are written.
+/// The least and the greatest value of an option, as a user would write them.
 pub(crate) type Bounds = Option<(&'static str, &'static str)>;
 
-/// A type an option may have.
+/// A type that an option may have.
 pub(crate) trait Value: Sized {
-    /// What the number counts, for the reference.
+    /// The unit of the number, for `SHOW CONFIG`.
     const UNIT: &str = "";
-    /// Words by which `Option<Self>` is told to be `None`; the first is the one shown.
+    /// Words that mean `None` for an `Option<Self>`; the first is the one that is shown.
     const ABSENT: &[&str] = &[];
     /// The words that mean `None`, where `Self` is an `Option`.
     const OR: &[&str] = &[];
-    /// Whether the value is hidden wherever it would be shown.
+    /// True if the value is hidden wherever it would be shown.
     const SECRET: bool = false;
 
-    /// What is expected, in the words of an error message.
+    /// Describes the accepted values for an error message and the reference.
     fn what() -> String;
     fn read(given: &Given) -> Option<Self>;
     fn show(&self) -> String;
-    /// The size by which bounds are checked; `None` for what has no size and for "no limit".
+    /// Returns the size that is checked against the bounds; `None` for values without a size and
+    /// for "no limit".
     fn measure(&self) -> Option<u64> {
         None
     }
 }
 
-/// Reads a value and checks its bounds; the error says what was expected and what was found.
+/// Reads a value and checks its bounds; the error says which value was expected and which found.
 pub(crate) fn read<T: Value>(given: &Given, bounds: Bounds) -> Result<T, String> {
     T::read(given).filter(|value| within(value, bounds)).ok_or_else(|| {
         let found = if T::SECRET { "something else".to_owned() } else { given.describe() };
@@ -101,7 +103,7 @@ fn within<T: Value>(value: &T, bounds: Bounds) -> bool {
         && bound(greatest).is_none_or(|greatest| size <= greatest)
 }
 
-/// What an option of this type and these bounds accepts.
+/// Describes the values that an option of this type and these bounds accepts.
 pub(crate) fn expected<T: Value>(bounds: Bounds) -> String {
     let mut text = T::what();
     if let Some((least, greatest)) = bounds {
@@ -113,7 +115,7 @@ pub(crate) fn expected<T: Value>(bounds: Bounds) -> String {
     text
 }
 
-/// Shows a value as `SHOW CONFIG` does.
+/// Returns a value as `SHOW CONFIG` shows it.
 pub(crate) fn show<T: Value>(value: &T) -> String {
     if T::SECRET { "***".to_owned() } else { value.show() }
 }
@@ -214,7 +216,7 @@ impl Value for usize {
     }
 }
 
-/// A span of time, to the millisecond.
+/// A time in milliseconds.
 impl Value for Duration {
     const UNIT: &str = "time";
     const ABSENT: &[&str] = &["never", "off"];
@@ -256,12 +258,12 @@ fn unscaled(number: u64, scale: Scale) -> String {
     format!("{}{unit}", number / factor)
 }
 
-/// A part of a whole, in hundredths.
+/// A part of a whole, in percent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Percent(pub u8);
 
 impl Percent {
-    /// That part of a duration.
+    /// Returns this part of a duration.
     pub fn of(self, whole: Duration) -> Duration {
         whole * u32::from(self.0) / 100
     }
@@ -289,7 +291,7 @@ impl Value for Percent {
 
 impl Value for String {
     fn what() -> String {
-        "a text".to_owned()
+        "a string".to_owned()
     }
 
     fn read(given: &Given) -> Option<Self> {
@@ -337,7 +339,7 @@ impl Value for Secret {
     const SECRET: bool = true;
 
     fn what() -> String {
-        "a text".to_owned()
+        "a string".to_owned()
     }
 
     fn read(given: &Given) -> Option<Self> {
@@ -365,10 +367,10 @@ impl Value for UserSecret {
     }
 }
 
-/// A list; in a URL, its items stand in one text with commas between.
+/// A list; in a URL it is one text with commas between the items.
 impl<T: Value> Value for Vec<T> {
     fn what() -> String {
-        format!("a list, each item {}", T::what())
+        format!("a list; each item is {}", T::what())
     }
 
     fn read(given: &Given) -> Option<Self> {
@@ -387,10 +389,10 @@ impl<T: Value> Value for Vec<T> {
     }
 }
 
-/// Names with values, in the order written.
+/// Names with values, in the order in which they are written.
 impl Value for Vec<(String, String)> {
     fn what() -> String {
-        "a table of texts such as { search_path = \"app\" }".to_owned()
+        "a table of strings such as { search_path = \"app\" }".to_owned()
     }
 
     fn read(given: &Given) -> Option<Self> {
@@ -404,6 +406,16 @@ impl Value for Vec<(String, String)> {
     }
 }
 
+/// Lists quoted words: `"a", "b" or "c"`.
+pub(crate) fn one_of(words: &[&str]) -> String {
+    let quoted: Vec<_> = words.iter().map(|word| format!("\"{word}\"")).collect();
+    match quoted.split_last() {
+        Some((last, [])) => last.clone(),
+        Some((last, before)) => format!("{} or {last}", before.join(", ")),
+        None => String::new(),
+    }
+}
+
 /// An enum whose variants are written as words.
 macro_rules! choice {
     ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $word:literal,)+ }) => {
@@ -413,7 +425,7 @@ macro_rules! choice {
 
         impl crate::value::Value for $name {
             fn what() -> String {
-                [$(concat!("\"", $word, "\"")),+].join(" or ")
+                crate::value::one_of(&[$($word),+])
             }
 
             fn read(given: &crate::value::Given) -> Option<Self> {

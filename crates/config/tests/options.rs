@@ -153,14 +153,14 @@ fn a_url_without_a_password_trusts() {
 #[test]
 fn messages_for_urls() {
     let table = [
-        ("postgres://", "host: is missing: where is the server? (`url` will do as well)"),
+        ("postgres://", "host: is missing: set the name or address of the server, or `url`"),
         ("http://h", "expected a URL that begins with postgres://, postgresql:// or sqlite:"),
-        ("postgres://:pw@h", "expected a user beside the password"),
+        ("postgres://:pw@h", "expected a user as well as a password"),
         ("postgres://h:0/d", "port: expected a whole number from 1 to 65535, found \"0\""),
         ("postgres://h?pool_sise=5", "pool_sise: no such option; did you mean pool_size?"),
         (
             "postgres://h?auth=scram",
-            "users: there are none, so nobody could log in: \
+            "users: no users, so no client could log in: \
             add [users.NAME], or set auth = \"trust\"",
         ),
     ];
@@ -180,7 +180,7 @@ fn messages_name_line_option_and_what_was_expected() {
             "[pool]\n\npool_sise = 5",
             "line 3: pool.pool_sise: no such option; did you mean pool_size?",
         ),
-        ("pool_size = 5", "line 1: pool_size: belongs under [pool]"),
+        ("pool_size = 5", "line 1: pool_size: is a pool option: put it under [pool]"),
         ("frobnicate = 5", "line 1: frobnicate: no such option"),
         (
             "[pool]\nquery_timeout = 15",
@@ -201,16 +201,16 @@ fn messages_name_line_option_and_what_was_expected() {
         ("listen = []", "line 1: listen: must name at least one address"),
         (
             "log_level = 1.5",
-            "line 1: log_level: expected \"error\" or \"warn\" or \"info\" or \"debug\" or \"trace\", \
+            "line 1: log_level: expected \"error\", \"warn\", \"info\", \"debug\" or \"trace\", \
              found a number with a fraction",
         ),
         (
             "[users.x]\npool_size = 1",
-            "line 1: users.x.password: is missing: without it the user could not log in",
+            "line 1: users.x.password: is missing: without a password the user cannot log in",
         ),
         (
             "[users.x]\npassword = \"md5d41d8cd98f00b204e9800998ecf8427e\"",
-            "line 2: users.x.password: is an MD5 hash, with which auth = \"scram\" cannot be done",
+            "line 2: users.x.password: is an MD5 hash, which auth = \"scram\" cannot use",
         ),
         ("[users.x]\npassword = \"\"", "line 2: users.x.password: is empty"),
         (
@@ -225,7 +225,7 @@ fn messages_name_line_option_and_what_was_expected() {
         ),
         (
             "[databases.x]\ndbname = \"y\"",
-            "line 1: databases.x.host: is missing: where is the server? (`url` will do as well)",
+            "line 1: databases.x.host: is missing: set the name or address of the server, or `url`",
         ),
     ];
     for (text, message) in table {
@@ -259,8 +259,8 @@ fn all_errors_are_told_in_the_order_of_lines() {
     assert_eq!(lines, [Some(2), Some(4), Some(6)]);
     assert_eq!(
         Options::from_toml("").unwrap_err().to_string(),
-        "databases: there are none: add [databases.NAME], or [databases.\"*\"] for any name\n\
-         users: there are none, so nobody could log in: add [users.NAME], or set auth = \"trust\""
+        "databases: no databases: add [databases.NAME], or [databases.\"*\"] for any name\n\
+         users: no users, so no client could log in: add [users.NAME], or set auth = \"trust\""
     );
     let broken = Options::from_toml("a = 1\nb = \n").unwrap_err().to_string();
     assert!(broken.starts_with("line 2: "), "{broken}");
@@ -347,7 +347,7 @@ fn who_names_no_database_gets_the_default() {
         assert!(options.database(name).is_some() && options.database("other").is_none(), "{text}");
     }
     let file = "auth = \"trust\"\ndefault_database = \"b\"\n[databases.a]\nbackend = \"sqlite\"\npath = \"a\"";
-    assert!(errors(file).contains("default_database: there is no database of that name"));
+    assert!(errors(file).contains("default_database: no database has this name"));
     assert_eq!(read(&file.replace("= \"b\"", "= \"a\"")).meant("ann", "ann"), "a");
     assert_eq!(url("postgres://h").meant("ann", "ann"), "ann");
 }
@@ -357,8 +357,8 @@ fn a_file_is_no_server() {
     for (keys, expected) in [
         ("backend = \"sqlite\"", "path: is missing"),
         ("backend = \"sqlite\"\npath = \"\"", "path: is missing"),
-        ("backend = \"sqlite\"\npath = \"a\"\nhost = \"h\"", "host: is of PostgreSQL"),
-        ("path = \"a\"\nhost = \"h\"", "path: is of SQLite"),
+        ("backend = \"sqlite\"\npath = \"a\"\nhost = \"h\"", "host: is for PostgreSQL only"),
+        ("path = \"a\"\nhost = \"h\"", "path: is for SQLite only"),
     ] {
         let found = errors(&format!("[databases.a]\n{keys}"));
         assert!(found.contains(expected), "{keys}: {found}");

@@ -14,50 +14,51 @@ use crate::program::Program;
 use crate::source::{From, Overrides, PasswordFrom, Source};
 use crate::{check, descriptors, log, program, source};
 
-/// What cannot work was asked for.
+/// The exit code for a command line or a configuration that cannot work.
 const USAGE: u8 = 2;
 
-/// What is served where nothing else was asked for.
+/// The database that Refrain serves if neither the command line nor the environment names one.
 const OWN_DATABASE: &str = "sqlite:./refrain.db";
 
 const EXAMPLES: &str = "\
 Examples:
-  Serve a database of its own, the file ./refrain.db, which is made if it is not there:
+  Serve a local SQLite database, the file ./refrain.db, which is created if it does not exist:
       refrain
       psql -h localhost -p 6432
 
-  Pool the database on this machine; clients connect to port 6432:
+  Pool connections to a PostgreSQL database on this machine; clients connect to port 6432:
       refrain postgres://postgres@localhost/app
       psql -h localhost -p 6432 -U postgres app
 
-  The same with a limit of ten server connections, for other machines as well:
+  Allow at most ten server connections per pool, and accept clients from other machines:
       refrain postgres://app:secret@db.internal/app --pool-size 10 --listen 0.0.0.0:6432
 
-  The password kept out of the list of processes: in a file, or in the environment (REFRAIN_PASSWORD; or the
-  whole URL as REFRAIN_URL):
+  Keep the password out of the process list: in a file, or in the environment (as REFRAIN_PASSWORD,
+  or in the whole URL as REFRAIN_URL):
       refrain postgres://app@db.internal/app --password-file /etc/refrain/password
       REFRAIN_URL=postgres://app:secret@db.internal/app refrain
 
-  With a file, for several databases and users; checked first:
+  Check a configuration file, for several databases and users, and run with it:
       refrain check --connect refrain.toml
       refrain refrain.toml
 
-  Look at it while it runs:
+  Watch a running Refrain:
       psql -h localhost -p 6432 -U postgres refrain -c 'SHOW POOLS'
       curl http://localhost:9432/metrics
 
-Signals: HUP reads the file again; INT or TERM lets transactions finish and ends (twice: at once);
-QUIT ends at once; USR1 and USR2 pause and resume all databases.";
+Signals: HUP reloads the configuration. INT or TERM lets transactions finish and then exits; a second
+INT or TERM exits at once, as does QUIT. USR1 pauses all databases, USR2 resumes them.";
 
-/// A database proxy that refrains from doing work twice: it pools connections to PostgreSQL and lets
-/// prepared statements work across them. Without a server it is one, on an SQLite file.
+/// PostgreSQL connection pooler with prepared statements in transaction mode.
+/// Without a server URL it serves a local SQLite file.
 #[derive(Debug, Parser)]
 #[command(name = "refrain", version, after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 struct CommandLine {
     #[command(subcommand)]
     action: Option<Action>,
-    /// URL of the server (postgres://user:password@host:port/dbname) or of an SQLite file (sqlite:path), or
-    /// a configuration file [default: REFRAIN_URL of the environment, else sqlite:./refrain.db]
+    /// URL of the server (postgres://user:password@host:port/dbname) or of an SQLite file
+    /// (sqlite:path), or a configuration file [default: the environment variable REFRAIN_URL, else
+    /// sqlite:./refrain.db]
     #[arg(value_name = "URL | FILE")]
     target: Option<String>,
     #[command(flatten)]
@@ -66,33 +67,33 @@ struct CommandLine {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Check a configuration, and tell everything that is wrong with it.
+    /// Check a configuration and report every error.
     Check {
-        /// URL of the server, or a configuration file.
+        /// URL of the server or of an SQLite file, or a configuration file.
         #[arg(value_name = "URL | FILE")]
         target: String,
-        /// File with the password of the URL's user
+        /// File with the password for the user of the URL
         #[arg(long, value_name = "FILE")]
         password_file: Option<PathBuf>,
-        /// Also resolve each server's name and connect to it.
+        /// Also resolve the name of each server and connect to it.
         #[arg(long)]
         connect: bool,
-        /// Clients of other machines may be trusted.
+        /// Allow clients from other machines to be trusted.
         #[arg(long)]
         insecure_trust: bool,
     },
 }
 
-/// What the command line says goes before what the file says.
+/// Options of the command line, which take precedence over the configuration file.
 #[derive(Debug, Args)]
 struct Flags {
-    /// File with the password of the URL's user: a command line is for everybody to see who may list processes
+    /// File with the password for the user of the URL: the process list shows the command line
     #[arg(long, value_name = "FILE")]
     password_file: Option<PathBuf>,
-    /// Address to accept clients on; may be given several times [default: 127.0.0.1:6432]
+    /// Address on which to accept clients; may be given several times [default: 127.0.0.1:6432]
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Vec<SocketAddr>,
-    /// Directory for a Unix socket to accept clients on
+    /// Directory of the Unix socket on which to accept clients
     #[arg(long, value_name = "DIR")]
     unix_socket_dir: Option<PathBuf>,
     /// Threads that serve clients: a number, or "cores" [default: cores]
@@ -104,19 +105,20 @@ struct Flags {
     /// How long a client keeps its server: transaction, session or statement [default: transaction]
     #[arg(long, value_name = "MODE", value_parser = word(&POOL_MODES))]
     pool_mode: Option<PoolMode>,
-    /// How to talk to the kernel: auto, uring or epoll [default: auto]
+    /// Kernel interface for socket I/O: auto, uring or epoll [default: auto]
     #[arg(long, value_name = "DRIVER", value_parser = word(&DRIVERS))]
     driver: Option<DriverChoice>,
-    /// Form of the log: text or json [default: text]
+    /// Log format: text or json [default: text]
     #[arg(long, value_name = "FORMAT", value_parser = word(&LOG_FORMATS))]
     log_format: Option<LogFormat>,
-    /// Least important lines of the log: error, warn, info, debug or trace [default: info]
+    /// Log level: error, warn, info, debug or trace [default: info]
     #[arg(long, value_name = "LEVEL", value_parser = word(&LOG_LEVELS))]
     log_level: Option<LogLevel>,
     /// Address for Prometheus metrics, or "off" [default: 127.0.0.1:9432]
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = address_or_off)]
     metrics_listen: Option<OrOff>,
-    /// Trust clients of other machines: whoever reaches the address gets in under any name
+    /// Allow clients from other machines to be trusted, so that everyone who reaches the address
+    /// can log in under any user name
     #[arg(long)]
     insecure_trust: bool,
 }
@@ -157,7 +159,7 @@ fn workers(text: &str) -> Result<Workers, String> {
     }
 }
 
-/// An address, or the wish for none.
+/// An address, or `off`.
 #[derive(Clone, Copy, Debug)]
 struct OrOff(Option<SocketAddr>);
 
@@ -196,7 +198,7 @@ fn password_from(file: Option<PathBuf>) -> PasswordFrom {
     }
 }
 
-/// Does what the command line says, to the end of the program.
+/// Runs what the command line asks for, until the program ends.
 pub fn run() -> ExitCode {
     let CommandLine { action, target, flags } = CommandLine::parse();
     match (action, target) {
@@ -217,7 +219,7 @@ pub fn run() -> ExitCode {
     }
 }
 
-/// Runs to the end; `welcome` says whether to tell how to begin.
+/// Serves clients until the program ends. If `welcome` is true, prints how to connect first.
 fn serve(source: &Source, welcome: bool) -> ExitCode {
     let options = match source.load() {
         Ok(options) => options,
@@ -229,7 +231,7 @@ fn serve(source: &Source, welcome: bool) -> ExitCode {
     let outcome = program::start(source.clone(), options).and_then(|program| {
         program.obey_signals()?;
         if welcome {
-            // Nobody has to read it.
+            // Standard output may be closed: then there is no reader to welcome.
             let _ = self::welcome(&program, &mut io::stdout().lock());
         }
         program.wait()
@@ -241,7 +243,7 @@ fn serve(source: &Source, welcome: bool) -> ExitCode {
     if outcome.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Tells somebody who started the program without knowing it what to do next.
+/// Prints how to connect, for a user who started the program without arguments.
 fn welcome(program: &Program, out: &mut dyn Write) -> io::Result<()> {
     let tcp = program.addresses().iter().find_map(|address| match address {
         Address::Tcp(address) => Some(*address),
@@ -249,7 +251,7 @@ fn welcome(program: &Program, out: &mut dyn Write) -> io::Result<()> {
     });
     let Some(address) = tcp else { return Ok(()) };
     let (host, port) = (address.ip(), address.port());
-    writeln!(out, "Refrain serves the SQLite database ./refrain.db to PostgreSQL's clients.\n")?;
+    writeln!(out, "Refrain serves the SQLite database ./refrain.db to PostgreSQL clients.\n")?;
     writeln!(out, "  connect      psql -h {host} -p {port}")?;
     writeln!(out, "  look inside  psql -h {host} -p {port} refrain -c 'SHOW POOLS'")?;
     if let Some(metrics) = program.metrics() {
@@ -260,9 +262,9 @@ fn welcome(program: &Program, out: &mut dyn Write) -> io::Result<()> {
     out.flush()
 }
 
-/// Says what is wrong with what was asked for, before there is a log.
+/// Prints an error in the command line or the configuration, before the log is set up.
 fn complain(problem: &str) -> ExitCode {
-    // Nobody is left to tell when standard error cannot be written to.
+    // If standard error cannot be written to, there is nowhere left to report the error.
     let _ = writeln!(io::stderr(), "{problem}");
     ExitCode::from(USAGE)
 }
