@@ -6,7 +6,7 @@
 //!
 //! A session that nobody uses goes from core to core by mail, as a socket does.
 //!
-//! Not here: SQL, the protocol, and threads, all of which `refrain-sqlite` has.
+//! Not here: SQL, the protocol, and threads, all of which `refrain-sqlite-pg` has.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
@@ -18,9 +18,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use refrain_config::{Sqlite, StatementAdmission, Synchronous};
 use refrain_pg::Conn;
 use refrain_pg::event::Core;
-use refrain_sqlite::{
-    Admit, Backend, CacheOptions, Database, OpenOptions, Pool, PoolView, Synchronous as Durability,
-};
+use refrain_sqlite::{Admit, CacheOptions, Database, OpenOptions, Synchronous as Durability};
+use refrain_sqlite_pg::{Backend, Pool, PoolView};
 
 use crate::guest::{Done, Guest};
 use crate::mail::{Mail, Post};

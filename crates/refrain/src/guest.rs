@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use refrain_pg::Conn;
 use refrain_pg::event::Core;
-use refrain_sqlite::{Pool, Progress, Session};
+use refrain_sqlite_pg::{Pool, Progress, Session};
 
 /// Room for an answer from the start: most are a row and what is around it.
 const ANSWER: usize = 512;

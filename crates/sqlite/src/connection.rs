@@ -106,8 +106,12 @@ impl Database {
         self.options.cache.size
     }
 
-    /// Makes a connection the one for short reads, which keeps more pages than others.
-    pub(crate) fn make_reader(&self, connection: &Connection) -> Result<(), Error> {
+    /// Makes a connection the one for short reads: it keeps more pages than others do
+    /// ([`OpenOptions::reader_pages`]).
+    ///
+    /// # Errors
+    /// SQLite's, of the pragma that says so.
+    pub fn make_reader(&self, connection: &Connection) -> Result<(), Error> {
         connection.is_reader.set(true);
         // Pages count as the connection's memory, of which statements need the most.
         let most = self.options.max_memory / 4;
@@ -124,7 +128,10 @@ impl Database {
     }
 
     /// Opens a connection to a file that must be there.
-    pub(crate) fn connect_again(&self) -> Result<Connection, Error> {
+    ///
+    /// # Errors
+    /// SQLite's, also if there is no such file.
+    pub fn connect_again(&self) -> Result<Connection, Error> {
         self.open(OpenFlags::empty())
     }
 
@@ -188,8 +195,8 @@ impl Connection {
         self.number
     }
 
-    /// Whether it is a pool's for short reads.
-    pub(crate) fn is_reader(&self) -> bool {
+    /// Whether [`Database::make_reader`] was called for this connection.
+    pub fn is_reader(&self) -> bool {
         self.is_reader.get()
     }
 
@@ -293,9 +300,9 @@ impl Connection {
         }
     }
 
-    /// Whether a text was not compiled, or a statement ended, since this was last asked because it needs more steps or longer
-    /// values than it may have just now.
-    pub(crate) fn take_outgrown(&self) -> bool {
+    /// Whether a statement was not compiled, or ended with an error, because it needs more steps or
+    /// longer values than [`Connection::set_limits`] allows. Counted since the last call.
+    pub fn take_outgrown(&self) -> bool {
         self.core.outgrown.take()
     }
 
@@ -328,8 +335,11 @@ impl Connection {
         if whole { Ok(()) } else { Err(Error::broken_index()) }
     }
 
-    /// Copies all of the WAL into the file and empties it, or fails.
-    pub(crate) fn empty_wal(&self) -> Result<(), Error> {
+    /// Copies all of the WAL into the file and empties it.
+    ///
+    /// # Errors
+    /// SQLite's, `SQLITE_BUSY` among them: another connection reads or writes.
+    pub fn empty_wal(&self) -> Result<(), Error> {
         self.core.handle.checkpoint(sqlite::SQLITE_CHECKPOINT_TRUNCATE).map(drop)
     }
 

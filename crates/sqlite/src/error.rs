@@ -133,7 +133,7 @@ impl Error {
     }
 
     /// Whether a text, blob or row was longer than allowed.
-    pub(crate) fn is_too_long(&self) -> bool {
+    pub fn is_too_long(&self) -> bool {
         self.primary_code() == sqlite::SQLITE_TOOBIG
     }
 

@@ -66,16 +66,12 @@ mod statement;
 
 mod connection;
 
-mod front;
-
 pub use connection::{Connection, Database, Prepared, Split};
 pub use error::{Error, Interruption};
-pub use front::{
-    Backend, CancelHandle, ConnectionView, Pool, PoolView, Progress, Session, Teller, Waker,
-};
 pub use interrupt::{Interrupter, Job};
 pub use limits::Limits;
 pub use options::{Admit, CacheOptions, OpenOptions, Synchronous};
+pub use place::FileId;
 pub use rusqlite::functions;
 pub use statement::{Parked, Run, Statement, Step};
 pub use stats::{CacheStats, StatementStats};

@@ -8,23 +8,23 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-/// A file, whatever it is called.
+/// Identifies a file by its disk and its number there (inode), whatever its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Identity {
+pub struct FileId {
     disk: u64,
     number: u64,
 }
 
-impl Identity {
+impl FileId {
     /// The file under a name; none if there is none.
-    pub(crate) fn of(path: &Path) -> Option<Identity> {
-        fs::metadata(path).ok().as_ref().map(Identity::from)
+    pub fn of(path: &Path) -> Option<FileId> {
+        fs::metadata(path).ok().as_ref().map(FileId::from)
     }
 }
 
-impl From<&fs::Metadata> for Identity {
-    fn from(found: &fs::Metadata) -> Identity {
-        Identity { disk: found.dev(), number: found.ino() }
+impl From<&fs::Metadata> for FileId {
+    fn from(found: &fs::Metadata) -> FileId {
+        FileId { disk: found.dev(), number: found.ino() }
     }
 }
 
@@ -32,7 +32,7 @@ impl From<&fs::Metadata> for Identity {
 pub(crate) struct Log {
     path: PathBuf,
     /// None until it was seen: SQLite makes it when it is needed.
-    is: Cell<Option<Identity>>,
+    is: Cell<Option<FileId>>,
 }
 
 impl Log {
@@ -41,13 +41,13 @@ impl Log {
         let mut path = database.as_os_str().to_owned();
         path.push("-wal");
         let path = PathBuf::from(path);
-        let is = Cell::new(Identity::of(&path));
+        let is = Cell::new(FileId::of(&path));
         Log { path, is }
     }
 
     /// Whether it is still there. One that was never seen is not missed.
     pub(crate) fn is_in_place(&self) -> bool {
-        let found = Identity::of(&self.path);
+        let found = FileId::of(&self.path);
         match self.is.get() {
             None => self.is.set(found),
             known => return found == known,

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use refrain_sqlite::{ConnectionView, StatementStats};
+use refrain_sqlite::StatementStats;
+use refrain_sqlite_pg::ConnectionView;
 
 use super::own::ratio;
 use super::table::{Listing, bigint, int, text};

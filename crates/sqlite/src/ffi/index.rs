@@ -11,12 +11,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::fault;
-use crate::place::Identity;
+use crate::place::FileId;
 
 /// The index of one database file, whatever names it is opened by.
 pub(crate) struct Index {
     /// Of the database file.
-    is: Identity,
+    is: FileId,
     broken: AtomicBool,
     mapped: Mutex<Mapped>,
 }
@@ -28,7 +28,7 @@ struct Mapped {
     users: usize,
     path: PathBuf,
     /// None before the first connection, and if it is gone at once.
-    is: Option<Identity>,
+    is: Option<FileId>,
     /// How long it must be.
     length: u64,
 }
@@ -39,7 +39,7 @@ static ALL: Mutex<Vec<&'static Index>> = Mutex::new(Vec::new());
 impl Index {
     /// That of a database file; none if there is no such file.
     pub(super) fn of(database: &Path) -> Option<&'static Index> {
-        let is = Identity::of(database)?;
+        let is = FileId::of(database)?;
         let mut all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
         let known = all.iter().find(|known| known.is == is).copied();
         let index: &'static Index = known.unwrap_or_else(|| {
@@ -93,7 +93,7 @@ impl Index {
         if !start.is_null() {
             fault::guard(start, length, &self.broken);
             mapped.length = mapped.length.max(((number + 1) * length) as u64);
-            mapped.is = mapped.is.or_else(|| Identity::of(&mapped.path));
+            mapped.is = mapped.is.or_else(|| FileId::of(&mapped.path));
         }
         done
     }

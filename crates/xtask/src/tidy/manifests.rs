@@ -19,18 +19,15 @@ const ROOMS: &[Room] = &[
     Room { name: "grammar", uses: &["sql"], tests_use: &[] },
     Room { name: "config", uses: &[], tests_use: &[] },
     Room { name: "pg", uses: &["wire", "sql", "config"], tests_use: &[] },
-    Room { name: "sqlite", uses: &["wire", "sql", "grammar", "config"], tests_use: &["xtask"] },
+    Room { name: "sqlite", uses: &[], tests_use: &[] },
+    Room { name: "sqlite-pg", uses: &["wire", "sql", "grammar", "sqlite"], tests_use: &[] },
     Room { name: "drive", uses: &[], tests_use: &[] },
     Room {
         name: "refrain",
-        uses: &["wire", "sql", "grammar", "config", "pg", "sqlite", "drive"],
+        uses: &["wire", "sql", "grammar", "config", "pg", "sqlite", "sqlite-pg", "drive"],
         tests_use: &["differ", "xtask"],
     },
-    Room {
-        name: "sim",
-        uses: &["wire", "sql", "grammar", "config", "pg", "sqlite"],
-        tests_use: &[],
-    },
+    Room { name: "sim", uses: &["wire", "sql", "grammar", "config", "pg"], tests_use: &[] },
     Room { name: "differ", uses: &[], tests_use: &["xtask"] },
     Room { name: "xtask", uses: &["config"], tests_use: &[] },
 ];

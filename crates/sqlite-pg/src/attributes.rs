@@ -1,0 +1,231 @@
+//! The tables of a file, as the dialect asks for them.
+
+use refrain_sqlite::{Connection, Step, Value};
+
+use crate::dialect::{ADDED, Attribute, Catalog, Given, KeyMark, ViewColumn};
+use crate::failure::Failure;
+use crate::standard;
+use crate::types::Type;
+
+/// The columns of a table, whether each is NOT NULL, its place in the key, its default, and whether it is computed.
+const COLUMNS: &str = "SELECT name, type, \"notnull\", pk, dflt_value, hidden FROM pragma_table_xinfo(?1, ?2) \
+                       WHERE hidden <> 1";
+
+/// What made a table or a view.
+const SQL: &str = "SELECT sql FROM sqlite_schema WHERE name = ?1 COLLATE NOCASE AND type IN ('table', 'view') \
+                   UNION ALL SELECT sql FROM sqlite_temp_schema WHERE name = ?1 COLLATE NOCASE AND type IN ('table', 'view')";
+
+const TAKEN: &str = "SELECT 1 FROM sqlite_schema WHERE name = ?1 COLLATE NOCASE \
+                     UNION ALL SELECT 1 FROM sqlite_temp_schema WHERE name = ?1 COLLATE NOCASE";
+
+const TABLES: &str = "SELECT name, sql FROM sqlite_schema WHERE type = 'table' \
+                      UNION ALL SELECT name, sql FROM sqlite_temp_schema WHERE type = 'table'";
+
+/// The columns of each UNIQUE of a table.
+const UNIQUE: &str = "SELECT l.seq, i.name FROM pragma_index_list(?1) l, pragma_index_info(l.name) i \
+                      WHERE l.\"unique\" AND NOT l.partial ORDER BY l.seq";
+
+/// What was translated has all names in quotes.
+const DEPENDENT: &str = "SELECT name FROM sqlite_schema WHERE name <> ?1 AND (type = 'view' AND instr(sql, '\"' || ?1 || '\"') \
+                         OR type = 'table' AND instr(sql, 'REFERENCES \"' || ?1 || '\"'))";
+
+/// The number that SQLite gives the schema of the main file.
+const VERSION: &str = "SELECT schema_version FROM pragma_schema_version";
+
+/// The tables that a connection sees.
+pub(crate) struct Attributes<'a>(pub(crate) &'a Connection);
+
+/// A row of [`COLUMNS`].
+struct Row {
+    name: String,
+    declared: String,
+    not_null: bool,
+    key: i64,
+    default: Option<String>,
+    hidden: i64,
+}
+
+impl Attributes<'_> {
+    fn rows(&self, schema: Option<&str>, table: &str) -> Result<Vec<Row>, refrain_sqlite::Error> {
+        let mut run = self.0.statement(COLUMNS)?.start();
+        run.bind(1, Value::from(table))?;
+        run.bind(2, schema.map_or(Value::Null, Value::from))?;
+        let mut rows = Vec::new();
+        while run.step()? == Step::Row {
+            let text = |column| match run.column(column) {
+                Value::Text(text) => String::from_utf8_lossy(text).into_owned(),
+                _ => String::new(),
+            };
+            let default = match run.column(4) {
+                Value::Text(text) => Some(String::from_utf8_lossy(text).into_owned()),
+                _ => None,
+            };
+            let number = |column| match run.column(column) {
+                Value::Integer(number) => number,
+                _ => 0,
+            };
+            rows.push(Row {
+                name: text(0),
+                declared: text(1),
+                not_null: number(2) != 0,
+                key: number(3),
+                default,
+                hidden: number(5),
+            });
+        }
+        Ok(rows)
+    }
+
+    /// Whether a UNIQUE of a table is of these columns.
+    fn has_unique(&self, table: &str, columns: &[String]) -> Result<bool, refrain_sqlite::Error> {
+        let mut run = self.0.statement(UNIQUE)?.start();
+        run.bind(1, Value::from(table))?;
+        let mut all = std::collections::HashMap::<i64, Vec<String>>::new();
+        while run.step()? == Step::Row {
+            if let (Value::Integer(index), Value::Text(name)) = (run.column(0), run.column(1)) {
+                all.entry(index).or_default().push(String::from_utf8_lossy(name).into_owned());
+            }
+        }
+        Ok(all.values().any(|names| is_same_set(names, columns)))
+    }
+
+    /// The tables, and what made each.
+    fn tables(&self) -> Result<Vec<(String, String)>, refrain_sqlite::Error> {
+        let mut run = self.0.statement(TABLES)?.start();
+        let mut all = Vec::new();
+        while run.step()? == Step::Row {
+            if let (Value::Text(name), Value::Text(sql)) = (run.column(0), run.column(1)) {
+                let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+                all.push((text(name), text(sql)));
+            }
+        }
+        Ok(all)
+    }
+
+    /// The first column of the first row.
+    fn first(&self, text: &str, value: &str) -> Option<String> {
+        let mut run = self.0.statement(text).ok()?.start();
+        run.bind(1, Value::from(value)).ok()?;
+        match run.step() {
+            Ok(Step::Row) => match run.column(0) {
+                Value::Text(text) => Some(String::from_utf8_lossy(text).into_owned()),
+                _ => Some(String::new()),
+            },
+            _ => None,
+        }
+    }
+
+    /// A number that moves with every change of the main file's schema; `None` if it cannot be told.
+    pub(crate) fn version(&self) -> Option<i64> {
+        let mut run = self.0.statement(VERSION).ok()?.start();
+        match run.step() {
+            Ok(Step::Row) => match run.column(0) {
+                Value::Integer(number) => Some(number),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+}
+
+/// Asks for the table to which an index was added as a constraint.
+fn added() -> String {
+    let of = |schema: &str| {
+        format!(
+            "SELECT tbl_name FROM {schema} WHERE type = 'index' AND name = ?1 COLLATE NOCASE \
+             AND instr(sql, '{ADDED}')"
+        )
+    };
+    format!("{} UNION ALL {}", of("sqlite_schema"), of("sqlite_temp_schema"))
+}
+
+fn is_same_set(names: &[String], others: &[String]) -> bool {
+    let has = |name: &String| others.iter().any(|other| other.eq_ignore_ascii_case(name));
+    names.len() == others.len() && names.iter().all(has)
+}
+
+/// The number in the parentheses of a declared type.
+pub(crate) fn limit(declared: &str) -> Option<u32> {
+    let (_, rest) = declared.split_once('(')?;
+    rest.split_once(')')?.0.trim().parse().ok()
+}
+
+impl Catalog for Attributes<'_> {
+    fn table(&self, schema: Option<&str>, table: &str) -> Option<Vec<Attribute>> {
+        let rows = self.rows(schema, table).unwrap_or_default();
+        if rows.is_empty() {
+            return None;
+        }
+        let keys = rows.iter().filter(|row| row.key > 0).count();
+        let is_row_number =
+            |row: &Row| keys == 1 && row.key == 1 && row.declared.eq_ignore_ascii_case("INTEGER");
+        let untyped = rows.iter().all(|row| row.key == 0 && !row.not_null);
+        let sql = match untyped || rows.iter().any(is_row_number) {
+            true => self.first(SQL, table).unwrap_or_default(),
+            false => String::new(),
+        };
+        let mark = KeyMark::read(&sql);
+        let types = ViewColumn::read(&sql);
+        let is_view = sql.starts_with("CREATE VIEW");
+        let attribute = |(index, row): (usize, Row)| {
+            let mark = mark.filter(|_| is_row_number(&row));
+            let is = Type::declared(&row.declared);
+            let limited = matches!(is, Type::Varchar | Type::Bpchar);
+            let limit = limit(&row.declared).filter(|_| limited);
+            let plain = ViewColumn { is, limit, writable: !is_view };
+            let ViewColumn { is, limit, writable } = types.get(index).copied().unwrap_or(plain);
+            Attribute {
+                is: mark.map_or(is, |mark| mark.is),
+                limit,
+                not_null: row.not_null || is_row_number(&row),
+                key: u32::try_from(row.key).unwrap_or(0),
+                default: row.default,
+                computed: row.hidden > 1,
+                writable,
+                given: mark.map_or(Given::Statement, |mark| mark.given),
+                name: row.name,
+            }
+        };
+        Some(rows.into_iter().enumerate().map(attribute).collect())
+    }
+
+    fn dependent(&self, name: &str) -> Option<String> {
+        self.first(DEPENDENT, name)
+    }
+
+    fn constrained(&self, index: &str) -> Option<(String, bool)> {
+        if let Some(table) = self.first(&added(), index) {
+            return Some((table, true));
+        }
+        if self.is_taken(index) {
+            return None;
+        }
+        let made = |(table, sql): &(String, String)| standard::has_key(sql, table, index);
+        self.tables().unwrap_or_default().into_iter().find(made).map(|(table, _)| (table, false))
+    }
+
+    fn computed(&self, sql: &str) -> Result<String, Failure> {
+        let run = || {
+            let mut run = self.0.statement(format!("SELECT {sql}").as_str())?.start();
+            run.step()?;
+            Ok::<_, refrain_sqlite::Error>(match run.column(0) {
+                Value::Integer(number) => format!("({number})"),
+                Value::Real(number) if number.is_finite() => format!("({number:e})"),
+                Value::Null => "NULL".to_owned(),
+                _ => sql.to_owned(),
+            })
+        };
+        run().map_err(Failure::from)
+    }
+
+    fn is_unique(&self, table: &str, columns: &[String]) -> bool {
+        let known = self.table(None, table).unwrap_or_default();
+        let keys = known.into_iter().filter(|column| column.key > 0).map(|column| column.name);
+        let keys: Vec<String> = keys.collect();
+        is_same_set(&keys, columns) || self.has_unique(table, columns).unwrap_or(true)
+    }
+
+    fn is_taken(&self, name: &str) -> bool {
+        self.first(TAKEN, name).is_some()
+    }
+}

@@ -1,0 +1,415 @@
+//! What the sessions of one database file share, and where their connections come from.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use refrain_sqlite::{CacheStats, Connection, Database, StatementStats};
+
+use crate::compute;
+use crate::control::{CancelHandle, Control, Waker};
+use crate::disk::Disk;
+use crate::failure::{Failure, state};
+use crate::functions;
+use crate::idle::Idle;
+use crate::meaning::Meanings;
+use crate::operator::{Operator, Teller};
+use crate::place::Place;
+use crate::queue::Queue;
+use crate::rest::Rest;
+use crate::settings::VERSION;
+use crate::threads::{Lane, Threads};
+use crate::turn::Turn;
+use crate::watch::{self, Look, Watch};
+
+/// What a message may hold beside its longest value.
+const MESSAGE_BESIDES: usize = 64 * 1024;
+/// How often it is tried to empty the log of a file that is gone.
+const RESCUE_EVERY: Duration = Duration::from_millis(200);
+
+/// A database file that is served in this process. There must be one a file: it has the line of those who write.
+pub struct Backend {
+    name: String,
+    operator: Operator,
+    pub(crate) watch: Watch,
+    pub(crate) disk: Disk,
+    pub(crate) queue: Arc<Queue>,
+    pub(crate) threads: Threads,
+    sessions: Mutex<HashMap<u32, Member>>,
+    next: AtomicU32,
+}
+
+/// A session, for those who would cancel it by its key.
+struct Member {
+    key: [u8; 4],
+    control: Weak<Control>,
+}
+
+impl Backend {
+    /// Serves a file; clients that name no database are told this name. `readers` is the number of threads for reads that
+    /// take long.
+    ///
+    /// # Errors
+    /// The system gives no threads.
+    pub fn new(name: &str, readers: usize) -> std::io::Result<Arc<Self>> {
+        Self::telling(name, readers, Arc::new(|_, _| {}))
+    }
+
+    /// The same; `teller` is called, from any thread, with what an operator should know.
+    ///
+    /// # Errors
+    /// The system gives no threads.
+    pub fn telling(name: &str, readers: usize, teller: Teller) -> std::io::Result<Arc<Self>> {
+        Ok(Arc::new(Self {
+            name: name.to_owned(),
+            operator: Operator::new(teller),
+            watch: Watch::new(),
+            disk: Disk::default(),
+            queue: Arc::default(),
+            threads: Threads::start(readers)?,
+            sessions: Mutex::default(),
+            next: AtomicU32::new(1),
+        }))
+    }
+
+    /// How many sessions stand in line to write.
+    pub fn waiting_writers(&self) -> usize {
+        self.queue.waiting()
+    }
+
+    /// Has at least so many threads for reads that take long.
+    ///
+    /// # Errors
+    /// The system gives no more.
+    pub fn want_readers(&self, readers: usize) -> std::io::Result<()> {
+        self.threads.want_readers(readers)
+    }
+
+    /// What `current_database()` says to clients that named none.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What `server_version` says: drivers read the digits at its beginning.
+    pub(crate) fn server_version() -> String {
+        format!("{VERSION} (Refrain, SQLite {})", rusqlite::version())
+    }
+
+    fn sessions(&self) -> MutexGuard<'_, HashMap<u32, Member>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Enters a session: its number and secret for BackendKeyData, and its control.
+    pub(crate) fn enter(&self, waker: Waker) -> (u32, [u8; 4], Arc<Control>) {
+        let pid = self.next.fetch_add(1, Ordering::Relaxed);
+        let mut key = [0; 4];
+        // Without randomness nobody can cancel, as nobody knows this number.
+        if getrandom::fill(&mut key).is_err() {
+            key = pid.rotate_left(13).to_be_bytes();
+        }
+        let control = Control::new(u64::from(pid), waker);
+        let member = Member { key, control: Arc::downgrade(&control) };
+        self.sessions().insert(pid, member);
+        (pid, key, control)
+    }
+
+    /// Takes a session out.
+    pub(crate) fn leave(&self, pid: u32) {
+        self.sessions().remove(&pid);
+    }
+
+    /// Cancels what a session does, if the key is its own.
+    pub fn cancel(&self, pid: u32, key: &[u8]) {
+        let control = {
+            let sessions = self.sessions();
+            let member = sessions.get(&pid).filter(|member| member.key == key);
+            member.map(|member| member.control.clone())
+        };
+        if let Some(control) = control {
+            CancelHandle { control }.cancel();
+        }
+    }
+}
+
+/// Connections of one core, all opened alike.
+pub struct Pool {
+    pub(crate) backend: Arc<Backend>,
+    database: Database,
+    lock_timeout: Duration,
+    idle: Idle,
+    books: Mutex<Books>,
+    turn: Mutex<Turn>,
+    rest: Rest,
+    pub(crate) meanings: Meanings,
+}
+
+/// What is known of a pool's connections, those in use included.
+#[derive(Default)]
+struct Books {
+    /// By number; of one in use, what was known when it was last looked at.
+    open: BTreeMap<u64, CacheStats>,
+    /// What those that were closed had done.
+    closed: CacheStats,
+    /// The one for short reads.
+    reader: Option<u64>,
+}
+
+/// A pool as it is at one moment.
+pub struct PoolView {
+    /// Its connections.
+    pub connections: Vec<ConnectionView>,
+    /// What the statement caches of closed connections had done.
+    pub closed: CacheStats,
+    /// Statements that are kept by connections not in use.
+    pub statements: Vec<StatementStats>,
+}
+
+/// A connection of a pool.
+pub struct ConnectionView {
+    /// Its number in this process.
+    pub number: u64,
+    /// Whether a session has it; then the figures are those of an earlier look.
+    pub in_use: bool,
+    /// How many statements it keeps at most.
+    pub size: usize,
+    /// What its statement cache did.
+    pub stats: CacheStats,
+}
+
+impl Pool {
+    /// A pool without connections; each is opened when it is needed. `database` must be the file that `backend` serves;
+    /// `lock_timeout` is how long a session stands in line to write.
+    pub fn new(backend: &Arc<Backend>, database: Database, lock_timeout: Duration) -> Arc<Self> {
+        Arc::new(Self {
+            backend: backend.clone(),
+            database,
+            lock_timeout,
+            idle: Idle::default(),
+            books: Mutex::default(),
+            turn: Mutex::default(),
+            rest: Rest::default(),
+            meanings: Meanings::default(),
+        })
+    }
+
+    /// The longest message of a client: a text of bytes is twice as long as they are.
+    pub(crate) fn longest_message(&self) -> usize {
+        self.database.longest().saturating_mul(2).saturating_add(MESSAGE_BESIDES)
+    }
+
+    /// How long a session stands in line to write.
+    pub(crate) fn lock_timeout(&self) -> Duration {
+        self.lock_timeout
+    }
+
+    fn books(&self) -> MutexGuard<'_, Books> {
+        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A connection that nobody uses, or a new one. On the loop it is the one for short reads, if that can be had.
+    pub(crate) fn take(self: &Arc<Self>, place: Place) -> Result<Box<Connection>, Failure> {
+        let connection = match self.idle.take(place) {
+            Some(connection) => connection,
+            None => Box::new(self.connect()?),
+        };
+        if (connection.has_broken_index() || self.backend.watch.is_due())
+            && let Err(gone) = self.check(&connection)
+        {
+            self.put(connection);
+            return Err(gone);
+        }
+        Ok(connection)
+    }
+
+    /// Whether a connection is at hand.
+    pub(crate) fn has_idle(&self) -> bool {
+        !self.idle.is_empty()
+    }
+
+    /// Opens a connection. A file that was served already is not made again, and another in its place is not opened.
+    fn connect(self: &Arc<Self>) -> Result<Connection, Failure> {
+        let connection = self.open()?;
+        let defined = functions::define(&connection).and_then(|()| compute::define(&connection));
+        let mut books = self.books();
+        let made = defined.and_then(|()| match books.reader {
+            None => self.database.make_reader(&connection),
+            Some(_) => Ok(()),
+        });
+        made.map_err(|error| Failure::of_sqlite(&error, b""))?;
+        books.reader.get_or_insert(connection.number());
+        books.open.insert(connection.number(), CacheStats::default());
+        drop(books);
+        Ok(connection)
+    }
+
+    fn open(self: &Arc<Self>) -> Result<Connection, Failure> {
+        let (watch, path) = (&self.backend.watch, self.database.path());
+        if !watch.leads_there(path) {
+            if watch.lose() {
+                self.lost();
+            }
+            return Err(watch::gone(path));
+        }
+        let opened = match watch.is_new() {
+            true => self.database.connect(),
+            false => self.database.connect_again(),
+        };
+        let connection = opened.map_err(|error| Failure::of_sqlite(&error, b""))?;
+        watch.opened(path);
+        Ok(connection)
+    }
+
+    /// Checks that the file is in its place.
+    ///
+    /// # Errors
+    /// 58P01: it is not. 58030: the index of its log is not.
+    pub(crate) fn check(self: &Arc<Self>, connection: &Connection) -> Result<(), Failure> {
+        connection.check_index()?;
+        let path = self.database.path();
+        match self.backend.watch.look(connection) {
+            Look::Here => return Ok(()),
+            Look::Lost => self.lost(),
+            Look::Gone => {}
+            Look::Back => {
+                self.backend.operator.tell("58P01", "the file is in its place again");
+                return Ok(());
+            }
+        }
+        Err(watch::gone(path))
+    }
+
+    /// The same behind a commit.
+    ///
+    /// # Errors
+    /// 58030: what was committed is not in the file that is there.
+    pub(crate) fn check_commit(self: &Arc<Self>, connection: &Connection) -> Result<(), Failure> {
+        self.check(connection).map_err(|failure| match failure.sqlstate {
+            state::UNDEFINED_FILE => watch::committed_to_nothing(self.database.path()),
+            _ => failure,
+        })
+    }
+
+    /// The file is gone: says so, and has the log emptied into the file it belongs to.
+    fn lost(self: &Arc<Self>) {
+        let words = "the file was moved, replaced or deleted: it is not served until it is back";
+        self.backend.operator.tell("58P01", words);
+        self.rescue_at(Instant::now());
+    }
+
+    fn rescue_at(self: &Arc<Self>, moment: Instant) {
+        let pool = Arc::downgrade(self);
+        let rescue = move || {
+            let Some(pool) = pool.upgrade() else { return };
+            let threads = pool.backend.clone();
+            threads.threads.send(Lane::Read, Box::new(move || pool.rescue()));
+        };
+        self.backend.threads.wake_at(moment, Arc::new(rescue));
+    }
+
+    fn rescue(self: &Arc<Self>) {
+        let emptied = self.idle.take(Place::Thread).is_some_and(|connection| {
+            let emptied = connection.empty_wal();
+            self.put(connection);
+            emptied.is_ok()
+        });
+        if !emptied && self.backend.watch.is_gone() {
+            self.rescue_at(Instant::now() + RESCUE_EVERY);
+        }
+    }
+
+    /// A client is told of an error, and the operator if it is theirs as well.
+    pub(crate) fn failed(&self, failure: &Failure) {
+        self.backend.operator.hears_of(failure, Instant::now());
+    }
+
+    /// Takes a connection back, with no transaction and no run on it.
+    pub(crate) fn put(&self, connection: Box<Connection>) {
+        if let Some(surplus) = self.idle.put(connection) {
+            self.close(surplus);
+        }
+    }
+
+    /// Closes a connection, and remembers what it did.
+    pub(crate) fn close(&self, connection: Box<Connection>) {
+        let mut books = self.books();
+        books.open.remove(&connection.number());
+        books.reader = books.reader.filter(|reader| *reader != connection.number());
+        books.closed += CacheStats { entries: 0, bytes: 0, ..connection.cache_stats() };
+    }
+
+    /// A session reads on the core's loop, and no transaction of its own is open.
+    pub(crate) fn reads(self: &Arc<Self>) {
+        self.turn().reads(|| self.open());
+    }
+
+    /// The turn of the core's loop is over: nothing reads there until the next. Whoever runs sessions in turns, each
+    /// of many sessions, does well to say so, as reads of one turn cost less together; nobody has to.
+    pub fn end_turn(&self) {
+        self.turn().end();
+    }
+
+    fn turn(&self) -> MutexGuard<'_, Turn> {
+        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A session has written, and lets others write.
+    pub(crate) fn wrote(self: &Arc<Self>) {
+        if let Some(moment) = self.rest.wrote(Instant::now()) {
+            self.look_at(moment);
+        }
+    }
+
+    /// Has somebody look at a moment whether nobody writes any more.
+    fn look_at(self: &Arc<Self>, moment: Instant) {
+        let pool = Arc::downgrade(self);
+        let look = move || {
+            if let Some(pool) = pool.upgrade() {
+                pool.look();
+            }
+        };
+        self.backend.threads.wake_at(moment, Arc::new(look));
+    }
+
+    fn look(self: &Arc<Self>) {
+        if let Some(again) = self.rest.look(Instant::now()) {
+            return self.look_at(again);
+        }
+        let pool = self.clone();
+        self.backend.threads.send(Lane::Read, Box::new(move || pool.copy_wal()));
+    }
+
+    /// Copies the WAL into the file, and waits for nobody: what somebody still reads is left for later.
+    fn copy_wal(self: &Arc<Self>) {
+        let Ok(connection) = self.take(Place::Thread) else { return };
+        let copied = connection.checkpoint();
+        self.put(connection);
+        if copied.is_ok_and(|(frames, copied)| copied < frames) {
+            self.wrote();
+        }
+    }
+
+    /// Looks at the connections that are not in use just now, say for what their caches did.
+    pub fn inspect(&self, mut look: impl FnMut(&Connection)) {
+        self.idle.each(&mut look);
+    }
+
+    /// What its connections are and did. Holds up whoever takes one meanwhile.
+    pub fn view(&self) -> PoolView {
+        let mut statements = Vec::new();
+        let mut idle = BTreeMap::new();
+        self.inspect(|connection| {
+            idle.insert(connection.number(), connection.cache_stats());
+            statements.append(&mut connection.statement_stats());
+        });
+        let mut books = self.books();
+        let connections = books.open.iter_mut().map(|(number, known)| {
+            let found = idle.get(number);
+            *known = found.copied().unwrap_or(*known);
+            let size = self.database.cache_size();
+            ConnectionView { number: *number, in_use: found.is_none(), size, stats: *known }
+        });
+        let connections = connections.collect();
+        PoolView { connections, closed: books.closed, statements }
+    }
+}

@@ -1,0 +1,416 @@
+//! Parameters: from what a client sent to a value of SQLite.
+//!
+//! A parameter is bound as what its type says, never as text because it came as text: `WHERE 1 = $1`
+//! with a text `'1'` would match nothing. Dates, times, UUIDs are kept as texts in one notation, so
+//! that equal values are equal texts. `numeric` becomes an integer where it is one and a double where
+//! it is not; what does not survive that is refused.
+
+use std::borrow::Cow;
+
+use refrain_sqlite::Value;
+
+use crate::calendar;
+use crate::failure::{Failure, state};
+use crate::json;
+use crate::types::Type;
+
+/// A parameter's value. Some are borrowed from the message, some were made from it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Given<'a> {
+    Null,
+    Integer(i64),
+    Real(f64),
+    Text(Cow<'a, [u8]>),
+    Blob(Cow<'a, [u8]>),
+}
+
+impl Given<'_> {
+    /// The value as SQLite takes it.
+    pub(crate) fn value(&self) -> Value<'_> {
+        match self {
+            Self::Null => Value::Null,
+            Self::Integer(number) => Value::Integer(*number),
+            Self::Real(number) => Value::Real(*number),
+            Self::Text(text) => Value::Text(text),
+            Self::Blob(bytes) => Value::Blob(bytes),
+        }
+    }
+}
+
+/// A value in the text format.
+///
+/// # Errors
+/// 22P02 and the like: the text is no value of the type.
+pub(crate) fn text(bytes: &[u8], is: Type) -> Result<Given<'_>, Failure> {
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return Err(Failure::new("22021", "invalid byte sequence for encoding \"UTF8\""));
+    };
+    let trimmed = text.trim();
+    let bad = || invalid(is, text);
+    Ok(match is {
+        Type::Bool => Given::Integer(i64::from(boolean(trimmed).ok_or_else(bad)?)),
+        Type::Int2 | Type::Int4 | Type::Int8 | Type::Oid => {
+            let number = trimmed.parse().map_err(|_| integer_trouble(is, trimmed))?;
+            Given::Integer(in_range(number, is)?)
+        }
+        Type::Float4 | Type::Float8 => float(trimmed, is)?,
+        Type::Numeric => numeric(trimmed)?,
+        Type::Bytea => Given::Blob(Cow::Owned(bytea(bytes).ok_or_else(|| bytea_trouble(text))?)),
+        Type::Date => owned(calendar::read_date(bytes).and_then(calendar::date_text), is, text)?,
+        Type::Time => owned(calendar::read_time(bytes).and_then(calendar::time_text), is, text)?,
+        Type::Timestamp | Type::Timestamptz => {
+            let zoned = is == Type::Timestamptz;
+            let micros = calendar::read_timestamp(bytes, zoned);
+            owned(micros.and_then(|micros| calendar::timestamp_text(micros, zoned)), is, text)?
+        }
+        Type::Uuid => owned(uuid(trimmed).map(|bytes| uuid_text(&bytes)), is, text)?,
+        Type::Json => {
+            json::check(text)?;
+            Given::Text(Cow::Borrowed(bytes))
+        }
+        Type::Jsonb => Given::Text(Cow::Owned(json::normal(text)?.into_bytes())),
+        Type::Name => Given::Text(Cow::Borrowed(truncated(text).as_bytes())),
+        Type::Text | Type::Varchar | Type::Bpchar | Type::Char | Type::Void | Type::Unknown => {
+            Given::Text(Cow::Borrowed(bytes))
+        }
+    })
+}
+
+/// What of a text a `name` keeps: 63 bytes.
+fn truncated(text: &str) -> &str {
+    let mut end = text.len().min(63);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+/// A value in the binary format: what `send` functions of PostgreSQL write.
+///
+/// # Errors
+/// 22P03: the bytes are no value of the type.
+pub(crate) fn binary(bytes: &[u8], is: Type) -> Result<Given<'_>, Failure> {
+    let bad = || {
+        Failure::new(state::BAD_BINARY, format!("incorrect binary data format for {}", is.name()))
+    };
+    Ok(match is {
+        Type::Bool => Given::Integer(i64::from(u8::from_be_bytes(fixed(bytes, bad)?) != 0)),
+        Type::Int2 => Given::Integer(i64::from(i16::from_be_bytes(fixed(bytes, bad)?))),
+        Type::Int4 => Given::Integer(i64::from(i32::from_be_bytes(fixed(bytes, bad)?))),
+        Type::Oid => Given::Integer(i64::from(u32::from_be_bytes(fixed(bytes, bad)?))),
+        Type::Int8 => Given::Integer(i64::from_be_bytes(fixed(bytes, bad)?)),
+        Type::Float4 => no_nan_in(f64::from(f32::from_be_bytes(fixed(bytes, bad)?)))?,
+        Type::Float8 => no_nan_in(f64::from_be_bytes(fixed(bytes, bad)?))?,
+        Type::Numeric => numeric(&numeric_text(bytes).ok_or_else(bad)?)?,
+        Type::Bytea => Given::Blob(Cow::Borrowed(bytes)),
+        Type::Date => {
+            let days = i32::from_be_bytes(fixed(bytes, bad)?);
+            owned(calendar::date_text(days), is, "")?
+        }
+        Type::Time => {
+            let micros = i64::from_be_bytes(fixed(bytes, bad)?);
+            owned(calendar::time_text(micros), is, "")?
+        }
+        Type::Timestamp | Type::Timestamptz => {
+            let micros = i64::from_be_bytes(fixed(bytes, bad)?);
+            owned(calendar::timestamp_text(micros, is == Type::Timestamptz), is, "")?
+        }
+        Type::Uuid => Given::Text(Cow::Owned(uuid_text(&fixed(bytes, bad)?).into_bytes())),
+        Type::Jsonb => text(bytes.strip_prefix(&[1]).ok_or_else(bad)?, is)?,
+        Type::Json
+        | Type::Text
+        | Type::Varchar
+        | Type::Bpchar
+        | Type::Name
+        | Type::Char
+        | Type::Void
+        | Type::Unknown => text(bytes, is)?,
+    })
+}
+
+fn fixed<const N: usize>(bytes: &[u8], bad: impl FnOnce() -> Failure) -> Result<[u8; N], Failure> {
+    bytes.try_into().map_err(|_| bad())
+}
+
+/// SQLite keeps no number that is none.
+pub(crate) fn no_nan() -> Failure {
+    Failure::unsupported("NaN is not supported").hint("SQLite would keep NULL in its place")
+}
+
+fn no_nan_in(number: f64) -> Result<Given<'static>, Failure> {
+    if number.is_nan() { Err(no_nan()) } else { Ok(Given::Real(number)) }
+}
+
+fn float(text: &str, is: Type) -> Result<Given<'static>, Failure> {
+    let number: f64 = text.parse().map_err(|_| invalid(is, text))?;
+    let number = if is == Type::Float4 { f64::from(number as f32) } else { number };
+    let digits = text.split(['e', 'E']).next().unwrap_or_default();
+    let vanished = number == 0.0 && digits.bytes().any(|byte| matches!(byte, b'1'..=b'9'));
+    if vanished || number.is_infinite() && !text.to_ascii_lowercase().contains("inf") {
+        return Err(Failure::new(
+            state::TOO_LARGE_NUMBER,
+            format!("\"{text}\" is out of range for type {}", is.name()),
+        ));
+    }
+    no_nan_in(number)
+}
+
+/// Whether a text is a date or a time as it is written here, so that a number in it is wrong and not its form.
+fn has_form(text: &str) -> bool {
+    let plain = text.trim();
+    let digits = plain.split(|letter: char| !letter.is_ascii_digit());
+    let letters = plain.bytes().all(|byte| byte.is_ascii_digit() || b"-:. T+Z".contains(&byte));
+    let lengths: Vec<usize> = digits.map(str::len).collect();
+    letters && matches!(lengths[..], [4, 1..=2, 1..=2, ..] | [1..=2, 2] | [1..=2, 2, 2, ..])
+}
+
+fn invalid(is: Type, text: &str) -> Failure {
+    if matches!(is, Type::Date | Type::Time | Type::Timestamp | Type::Timestamptz) {
+        let failure = match has_form(text) {
+            true => {
+                Failure::new("22008", format!("date/time field value out of range: \"{text}\""))
+            }
+            false => {
+                let message = format!("invalid input syntax for type {}: \"{text}\"", is.name());
+                Failure::new(state::BAD_DATETIME, message)
+            }
+        };
+        return failure
+            .hint("dates and times are written as in ISO 8601: 2024-02-29 12:34:56.789+02");
+    }
+    let sqlstate = state::BAD_TEXT;
+    Failure::new(sqlstate, format!("invalid input syntax for type {}: \"{text}\"", is.name()))
+}
+
+fn owned(made: Option<String>, is: Type, text: &str) -> Result<Given<'static>, Failure> {
+    let made = made.ok_or_else(|| invalid(is, text))?;
+    Ok(Given::Text(Cow::Owned(made.into_bytes())))
+}
+
+/// Digits that are no integer of 64 bits are out of range; all else is no number.
+fn integer_trouble(is: Type, text: &str) -> Failure {
+    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+    if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return out_of_range(is, text);
+    }
+    invalid(is, text)
+}
+
+/// 22003, in the words of PostgreSQL's integers.
+pub(crate) fn out_of_range(is: Type, text: &str) -> Failure {
+    let message = format!("value \"{text}\" is out of range for type {}", is.name());
+    Failure::new(state::TOO_LARGE_NUMBER, message)
+}
+
+fn in_range(number: i64, is: Type) -> Result<i64, Failure> {
+    let fits = match is {
+        Type::Int2 => i16::try_from(number).is_ok(),
+        Type::Int4 => i32::try_from(number).is_ok(),
+        Type::Oid => u32::try_from(number).is_ok(),
+        _ => true,
+    };
+    if fits { Ok(number) } else { Err(out_of_range(is, &number.to_string())) }
+}
+
+/// The spellings of `boolin`: any beginning of a word that fits one of them only.
+pub(crate) fn boolean(text: &str) -> Option<bool> {
+    const SPELLED: [(&str, usize, bool); 6] = [
+        ("true", 1, true),
+        ("false", 1, false),
+        ("yes", 1, true),
+        ("no", 1, false),
+        ("on", 2, true),
+        ("off", 2, false),
+    ];
+    let text = text.to_ascii_lowercase();
+    match text.as_str() {
+        "1" => return Some(true),
+        "0" => return Some(false),
+        _ => {}
+    }
+    let fits = |(word, least, _): &&(&str, usize, bool)| {
+        text.len() >= *least && word.starts_with(text.as_str())
+    };
+    SPELLED.iter().find(fits).map(|(_, _, is)| *is)
+}
+
+/// An integer if it is one that fits, else a double.
+fn numeric(text: &str) -> Result<Given<'static>, Failure> {
+    let whole = match text.split_once('.') {
+        Some((whole, zeros)) if zeros.bytes().all(|byte| byte == b'0') => whole,
+        _ => text,
+    };
+    if let Ok(integer) = whole.parse() {
+        return Ok(Given::Integer(integer));
+    }
+    match text.parse::<f64>() {
+        Ok(number) if number.is_infinite() && !text.to_ascii_lowercase().contains("inf") => {
+            Err(out_of_range(Type::Numeric, text))
+        }
+        Ok(number) => Ok(Given::Real(number)),
+        Err(_) => Err(invalid(Type::Numeric, text)),
+    }
+}
+
+/// The text of a binary `numeric` (`numeric_send`): count, weight, sign, scale, digits to the base of
+/// ten thousand.
+fn numeric_text(bytes: &[u8]) -> Option<String> {
+    let mut words = bytes.chunks_exact(2).map(|pair| i16::from_be_bytes([pair[0], pair[1]]));
+    let count = usize::try_from(words.next()?).ok()?;
+    let weight = words.next()?;
+    let sign = words.next()?.cast_unsigned();
+    let scale = usize::try_from(words.next()?).ok()?;
+    match sign {
+        0 | 0x4000 => {}
+        0xc000 => return Some("NaN".to_owned()),
+        0xd000 => return Some("Infinity".to_owned()),
+        0xf000 => return Some("-Infinity".to_owned()),
+        _ => return None,
+    }
+    let digits: Vec<i16> = words.collect();
+    if digits.len() != count || digits.iter().any(|digit| !(0..10_000).contains(digit)) {
+        return None;
+    }
+    let digit = |place: i32| usize::try_from(place).ok().and_then(|place| digits.get(place));
+    let weight = i32::from(weight);
+    let mut text = String::from(if sign == 0x4000 { "-" } else { "" });
+    (0..=weight.max(0)).for_each(|place| {
+        let digit = if weight < 0 { None } else { digit(place) };
+        text.push_str(&format!("{:04}", digit.copied().unwrap_or(0)));
+    });
+    let mut fraction = String::new();
+    let mut place = weight + 1;
+    while fraction.len() < scale {
+        fraction.push_str(&format!("{:04}", digit(place).copied().unwrap_or(0)));
+        place += 1;
+    }
+    fraction.truncate(scale);
+    if scale > 0 {
+        text.push('.');
+        text.push_str(&fraction);
+    }
+    Some(text)
+}
+
+/// The two notations of `bytein`: `\x` and hexadecimal digits, or bytes with escapes.
+fn bytea(text: &[u8]) -> Option<Vec<u8>> {
+    if let Some(digits) = text.strip_prefix(b"\\x") {
+        let digits: Vec<u8> =
+            digits.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect();
+        return hex(&digits);
+    }
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((&first, after)) = rest.split_first() {
+        rest = after;
+        match (first, after) {
+            (b'\\', [b'\\', after @ ..]) => {
+                bytes.push(b'\\');
+                rest = after;
+            }
+            (b'\\', [a @ b'0'..=b'3', b @ b'0'..=b'7', c @ b'0'..=b'7', after @ ..]) => {
+                bytes.push((a - b'0') << 6 | (b - b'0') << 3 | (c - b'0'));
+                rest = after;
+            }
+            (b'\\', _) => return None,
+            _ => bytes.push(first),
+        }
+    }
+    Some(bytes)
+}
+
+/// Digits that are none are a wrong value of a parameter to the server, since `decode` raises it.
+fn bytea_trouble(text: &str) -> Failure {
+    let Some(digits) = text.strip_prefix("\\x") else { return invalid(Type::Bytea, text) };
+    let other = |letter: &char| !letter.is_ascii_hexdigit() && !letter.is_ascii_whitespace();
+    let message = match digits.chars().find(other) {
+        Some(letter) => format!("invalid hexadecimal digit: \"{letter}\""),
+        None => "invalid hexadecimal data: odd number of digits".to_owned(),
+    };
+    Failure::new(state::BAD_PARAMETER_VALUE, message)
+}
+
+fn hex(digits: &[u8]) -> Option<Vec<u8>> {
+    let value = |digit: u8| char::from(digit).to_digit(16).and_then(|v| u8::try_from(v).ok());
+    let pairs = digits.chunks(2);
+    pairs.map(|pair| Some(value(*pair.first()?)? << 4 | value(*pair.get(1)?)?)).collect()
+}
+
+/// Reads a UUID, with or without braces and hyphens.
+pub(crate) fn uuid(text: &str) -> Option<[u8; 16]> {
+    let inside = text.strip_prefix('{').and_then(|text| text.strip_suffix('}')).unwrap_or(text);
+    let mut digits: Vec<u8> = Vec::with_capacity(32);
+    for byte in inside.bytes() {
+        match byte {
+            // Behind any four digits, as in `uuid_in`.
+            b'-' if digits.len().is_multiple_of(4) && (1..32).contains(&digits.len()) => {}
+            b'-' => return None,
+            digit => digits.push(digit),
+        }
+    }
+    hex(&digits)?.try_into().ok()
+}
+
+/// Writes a UUID in its usual form.
+pub(crate) fn uuid_text(bytes: &[u8; 16]) -> String {
+    let mut text = String::with_capacity(36);
+    for (index, byte) in bytes.iter().enumerate() {
+        if matches!(index, 4 | 6 | 8 | 10) {
+            text.push('-');
+        }
+        text.push_str(&format!("{byte:02x}"));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn as_text(made: Result<Given<'_>, Failure>) -> String {
+        match made.unwrap() {
+            Given::Text(text) => String::from_utf8(text.into_owned()).unwrap(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn text_is_bound_as_its_type() {
+        assert_eq!(text(b" 42 ", Type::Int8), Ok(Given::Integer(42)));
+        assert_eq!(text(b"70000", Type::Int2).unwrap_err().sqlstate, "22003");
+        assert_eq!(text(b"99999999999999999999", Type::Int8).unwrap_err().sqlstate, "22003");
+        assert_eq!(text(b"x", Type::Int8).unwrap_err().sqlstate, "22P02");
+        assert_eq!(text(b"t", Type::Bool), Ok(Given::Integer(1)));
+        assert_eq!(text(b"o", Type::Bool).unwrap_err().sqlstate, "22P02");
+        assert_eq!(text(b"OFF", Type::Bool), Ok(Given::Integer(0)));
+        assert_eq!(text(b"1.50", Type::Numeric), Ok(Given::Real(1.5)));
+        assert_eq!(text(b"12.00", Type::Numeric), Ok(Given::Integer(12)));
+        assert_eq!(text(b"\\x00fF", Type::Bytea), Ok(Given::Blob(vec![0, 255].into())));
+        assert_eq!(text(b"a\\\\\\001", Type::Bytea), Ok(Given::Blob(b"a\\\x01".into())));
+        assert_eq!(text(b"2024-13-01", Type::Date).unwrap_err().sqlstate, "22008");
+        assert_eq!(text(b"someday", Type::Date).unwrap_err().sqlstate, "22007");
+        assert_eq!(
+            as_text(text(b"2024-01-02T03:04Z", Type::Timestamptz)),
+            "2024-01-02 03:04:00+00"
+        );
+        let uuid = "{A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11}";
+        let plain = "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11";
+        assert_eq!(as_text(text(uuid.as_bytes(), Type::Uuid)), plain);
+        assert_eq!(text(b"\xff", Type::Text).unwrap_err().sqlstate, "22021");
+    }
+
+    #[test]
+    fn binary_is_what_send_functions_write() {
+        assert_eq!(binary(&[0, 7], Type::Int2), Ok(Given::Integer(7)));
+        assert_eq!(binary(&[0, 7], Type::Int4).unwrap_err().sqlstate, "22P03");
+        assert_eq!(binary(&1.5f64.to_be_bytes(), Type::Float8), Ok(Given::Real(1.5)));
+        assert_eq!(as_text(binary(&0i32.to_be_bytes(), Type::Date)), "2000-01-01");
+        assert_eq!(as_text(binary(b"\x01{}", Type::Jsonb)), "{}");
+        // 12345.678: digits 1, 2345, 6780; weight 1; scale 3.
+        let number = [0, 3, 0, 1, 0, 0, 0, 3, 0, 1, 0x09, 0x29, 0x1a, 0x7c];
+        assert_eq!(binary(&number, Type::Numeric), Ok(Given::Real(12_345.678)));
+        // 0.0005: one digit 5, weight -1, scale 4.
+        let number = [0, 1, 0xff, 0xff, 0x40, 0, 0, 4, 0, 5];
+        assert_eq!(binary(&number, Type::Numeric), Ok(Given::Real(-0.0005)));
+    }
+}

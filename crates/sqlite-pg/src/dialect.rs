@@ -1,0 +1,401 @@
+//! PostgreSQL's dialect in SQLite's words.
+//!
+//! What: [`translate`] parses a statement by PostgreSQL's own grammar, walks its tree as the server's analysis does, and
+//! writes SQLite's text for it, with the names and types that the server would give the result. `docs/decisions/0036`
+//! says why.
+//!
+//! What always holds: a node, operator, function or type that nothing here knows is refused, with a hint from one table
+//! ([`hints`]). What is translated means the same; what would not, has a function that does (`refrain_…`).
+//!
+//! What is not PostgreSQL's is SQLite's ([`Stop::Sqlite`]): a text that its grammar does not take and that has a word of
+//! SQLite's, or one that calls a function that only SQLite has. What speaks of the catalog has stand-ins
+//! ([`Stop::Catalog`]).
+
+mod words;
+
+mod value;
+
+mod forms;
+
+mod hints;
+
+mod scope;
+
+mod coerce;
+
+mod folding;
+
+mod operators;
+
+mod constants;
+
+mod expr;
+
+mod targets;
+
+mod calls;
+
+mod windows;
+
+mod select;
+
+mod sets;
+
+mod sublinks;
+
+mod from;
+
+mod into;
+
+mod conflict;
+
+mod with;
+
+mod write;
+
+mod change;
+
+mod references;
+
+mod define;
+
+mod alter;
+
+mod objects;
+
+use refrain_grammar::protobuf::{Node, TypeName, a_const::Val};
+use refrain_grammar::{Fault, NodeEnum};
+
+use crate::catalog;
+use crate::failure::{Failure, state};
+use crate::types::Type;
+
+use scope::Scope;
+use select::{Output, Place};
+use words::{OTHER_TYPES, SQLITE_FUNCTIONS, SQLITE_TYPES, calls_sqlites, is_sqlites};
+use write::Written;
+
+pub(crate) use alter::ADDED;
+pub(crate) use coerce::fitted;
+pub(crate) use define::KeyMark;
+pub(crate) use objects::ViewColumn;
+pub(crate) use operators::COMPUTES;
+pub(crate) use scope::{Attribute, Catalog, Given};
+pub(crate) use write::missing;
+
+/// Why a statement is not translated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// It is refused.
+    Refused(Failure),
+    /// It is SQLite's.
+    Sqlite,
+    /// It speaks of PostgreSQL's catalog.
+    Catalog,
+}
+
+impl From<Failure> for Stop {
+    fn from(failure: Failure) -> Self {
+        Self::Refused(failure)
+    }
+}
+
+impl Stop {
+    /// The same with a place in bytes, unless it has one.
+    fn at(self, text: &str, location: i32) -> Self {
+        match (self, usize::try_from(location)) {
+            (Self::Refused(failure), Ok(offset)) if failure.position == 0 => {
+                Self::Refused(failure.at(text.as_bytes(), offset))
+            }
+            (stop, _) => stop,
+        }
+    }
+}
+
+type Translated<T> = Result<T, Stop>;
+
+/// A column of a result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ResultColumn {
+    pub(crate) name: String,
+    pub(crate) is: Type,
+    /// How long its values may be.
+    pub(crate) limit: Option<u32>,
+}
+
+/// A statement in SQLite's words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Translation {
+    pub(crate) sql: String,
+    pub(crate) columns: Vec<ResultColumn>,
+    pub(crate) parameters: Vec<Option<Type>>,
+    /// What a constant in it raises, each time that it is to be run.
+    pub(crate) fails: Option<Failure>,
+}
+
+/// What is known while a statement is translated.
+struct Translator<'a> {
+    text: &'a str,
+    catalog: &'a dyn Catalog,
+    /// Types of parameters by number, as far as they are known.
+    parameters: Vec<Option<Type>>,
+    /// The queries around the place, the innermost last.
+    scopes: Vec<Scope>,
+    /// Of each column that was named so far, how many queries stand around the one that it is of.
+    levels: Vec<usize>,
+    /// How many things around the place may never be asked for ([`folding`]).
+    unfolded: usize,
+    /// What the first constant raises that fails.
+    fails: Option<Failure>,
+    /// The stand-ins for tables of `information_schema` that are named.
+    stand_ins: Vec<String>,
+}
+
+/// Translates the only statement of a text. `given` are the types that the client says its parameters have.
+///
+/// # Errors
+/// [`Stop`].
+pub(crate) fn translate(
+    text: &str,
+    catalog: &dyn Catalog,
+    given: &[Option<Type>],
+) -> Result<Translation, Stop> {
+    let (plain, or) = without_or(text);
+    let statement = refrain_grammar::statement(&plain).map_err(|fault| not_parsed(text, fault))?;
+    let mut translator = Translator {
+        text,
+        catalog,
+        parameters: given.to_vec(),
+        scopes: Vec::new(),
+        levels: Vec::new(),
+        unfolded: 0,
+        fails: None,
+        stand_ins: Vec::new(),
+    };
+    let made = translator.statement(&statement, &or);
+    let Written { sql, columns } = made.map_err(|stop| match stop {
+        Stop::Refused(_) if calls_sqlites(text) => Stop::Sqlite,
+        Stop::Refused(failure) if translator.is_asked(&failure) => Stop::Catalog,
+        stop => stop,
+    })?;
+    if !translator.stand_ins.is_empty() && sql.starts_with("CREATE") {
+        return Err(hints::refuse("catalog").into());
+    }
+    let sql = catalog::with_tables(&sql, &translator.stand_ins);
+    let column = |column: Output| {
+        let Output { name, is, limit } = column;
+        ResultColumn { name, is: is.unwrap_or(Type::Text), limit }
+    };
+    let columns = columns.into_iter().map(column).collect();
+    Ok(Translation { sql, columns, parameters: translator.parameters, fails: translator.fails })
+}
+
+/// `INSERT OR REPLACE` and `REPLACE` are SQLite's; all else of such a statement may be PostgreSQL's. The text with blanks for
+/// that, and what stood there.
+fn without_or(text: &str) -> (std::borrow::Cow<'_, str>, String) {
+    use refrain_sql::lex::{Lexer, TokenKind};
+    let mut lexer = Lexer::new(text.as_bytes(), false);
+    let mut words =
+        std::iter::from_fn(|| lexer.significant().filter(|token| token.kind == TokenKind::Word));
+    let word = |token: Option<refrain_sql::lex::Token>| {
+        let token = token?;
+        let word = text.get(token.start as usize..token.end as usize)?;
+        Some((token, word.to_ascii_lowercase()))
+    };
+    let (first, second, third) = (word(words.next()), word(words.next()), word(words.next()));
+    let blanked = |from: u32, to: u32| {
+        let (from, to) = (from as usize, to as usize);
+        format!("{}{}{}", &text[..from], " ".repeat(to - from), &text[to..])
+    };
+    match (first, second, third) {
+        (Some((_, insert)), Some((or_at, or)), Some((what_at, what)))
+            if insert == "insert" && or == "or" =>
+        {
+            (blanked(or_at.start, what_at.end).into(), format!("OR {} ", what.to_ascii_uppercase()))
+        }
+        (Some((replace_at, replace)), Some((_, into)), _)
+            if replace == "replace" && into == "into" =>
+        {
+            let rest = &text[replace_at.end as usize..];
+            let head = &text[..replace_at.start as usize];
+            // As long as REPLACE, so that places stay.
+            (format!("{head}INSERT {rest}").into(), "OR REPLACE ".to_owned())
+        }
+        _ => (text.into(), String::new()),
+    }
+}
+
+fn not_parsed(text: &str, fault: Fault) -> Stop {
+    match fault {
+        Fault::Deep => Failure::new("54001", "stack depth limit exceeded")
+            .hint("nest expressions and queries less deeply")
+            .into(),
+        Fault::NotOne => Stop::Sqlite,
+        Fault::Syntax(message) => {
+            let near =
+                message.rsplit_once("at or near \"").and_then(|(_, rest)| rest.strip_suffix('"'));
+            if is_sqlites(text, near) {
+                return Stop::Sqlite;
+            }
+            let offset = match near {
+                Some(near) => place_of(text, near),
+                None => Some(text.len()),
+            };
+            let failure = Failure::new(state::SYNTAX, message)
+                .hint("this is neither PostgreSQL's nor, as far as is known here, SQLite's");
+            match offset {
+                Some(offset) => failure.at(text.as_bytes(), offset).into(),
+                None => failure.into(),
+            }
+        }
+    }
+}
+
+/// Where a word stands that is there once.
+fn place_of(text: &str, near: &str) -> Option<usize> {
+    let mut found = text.match_indices(near).map(|(place, _)| place);
+    let first = found.next();
+    first.filter(|_| found.next().is_none())
+}
+
+impl Translator<'_> {
+    /// Whether what is refused asks for tables that there are stand-ins for, in words that those may still know.
+    fn is_asked(&self, failure: &Failure) -> bool {
+        !self.stand_ins.is_empty() && ["0A000", "42883"].contains(&failure.sqlstate)
+    }
+
+    fn statement(&mut self, node: &Node, or: &str) -> Translated<Written> {
+        let plain = |sql: String| Written { sql, columns: Vec::new() };
+        let statement = inner(node)?;
+        // What defines something computes nothing yet.
+        let writes = matches!(
+            statement,
+            NodeEnum::InsertStmt(_) | NodeEnum::UpdateStmt(_) | NodeEnum::DeleteStmt(_)
+        );
+        let runs = writes || matches!(statement, NodeEnum::SelectStmt(_));
+        self.unfolded = usize::from(!runs);
+        match statement {
+            NodeEnum::SelectStmt(it) => {
+                let query = self.query(it, Place::default())?;
+                Ok(Written { sql: query.sql, columns: query.columns })
+            }
+            NodeEnum::InsertStmt(it) => self.insert(it, or),
+            NodeEnum::UpdateStmt(it) => self.update(it),
+            NodeEnum::DeleteStmt(it) => self.delete(it),
+            NodeEnum::CreateStmt(it) => self.create_table(it).map(plain),
+            NodeEnum::AlterTableStmt(it) => self.alter_table(it).map(plain),
+            NodeEnum::RenameStmt(it) => self.rename(it).map(plain),
+            NodeEnum::IndexStmt(it) => self.create_index(it).map(plain),
+            NodeEnum::ViewStmt(it) => self.create_view(it).map(plain),
+            NodeEnum::DropStmt(it) => self.drop(it).map(plain),
+            NodeEnum::VacuumStmt(it) if it.options.is_empty() => match &it.rels[..] {
+                [] => Err(Stop::Sqlite),
+                [_] if !it.is_vacuumcmd => Err(Stop::Sqlite),
+                _ => Err(hints::refuse("VACUUM").into()),
+            },
+            other => Err(hints::statement(other).into()),
+        }
+    }
+
+    /// A type by its name, and how long its values may be.
+    fn type_name(&self, written: &TypeName) -> Translated<(Type, Option<u32>)> {
+        if !written.array_bounds.is_empty() || written.setof {
+            return Err(hints::refuse("ARRAY").into());
+        }
+        let names = strings(&written.names);
+        let called = names.last().map(String::as_str).unwrap_or_default();
+        // Without quotes CHAR is `bpchar` to the grammar.
+        let one_byte = names.len() == 1 && called == "char";
+        if OTHER_TYPES.contains(&called) || written.pct_type || one_byte {
+            let form = if called == "interval" { "interval" } else { "type" };
+            return Err(Stop::from(hints::refuse(form)).at(self.text, written.location));
+        }
+        if names.len() == 1 && SQLITE_TYPES.contains(&called) {
+            return Err(Stop::Sqlite);
+        }
+        let known = names.len() == 1 || names.len() == 2 && names[0] == "pg_catalog";
+        let Some(is) = Type::catalog_named(called).filter(|_| known) else {
+            let message = format!("type \"{}\" does not exist", names.join("."));
+            let failure = Failure::new(state::NO_OBJECT, message)
+                .hint("types of one's own are not supported: write text, with a CHECK");
+            return Err(Stop::from(failure).at(self.text, written.location));
+        };
+        let modifiers: Vec<i32> = written.typmods.iter().filter_map(integer).collect();
+        match (is, &modifiers[..]) {
+            (Type::Varchar | Type::Bpchar, [limit]) => {
+                let limit =
+                    u32::try_from(*limit).ok().filter(|limit| (1..=10_485_760).contains(limit));
+                let limit = limit.ok_or_else(|| {
+                    let message = format!("length for type {} must be at least 1", is.name());
+                    Failure::new(state::BAD_PARAMETER_VALUE, message)
+                })?;
+                Ok((is, Some(limit)))
+            }
+            (Type::Timestamp | Type::Timestamptz | Type::Time, [6]) => Ok((is, None)),
+            (_, []) if written.typmods.is_empty() => Ok((is, None)),
+            (Type::Numeric, _) => Err(hints::refuse("numeric column").into()),
+            _ => Err(hints::refuse("type with a precision").into()),
+        }
+    }
+}
+
+/// What a node is.
+fn inner(node: &Node) -> Result<&NodeEnum, Failure> {
+    node.node.as_ref().ok_or_else(hints::unknown)
+}
+
+/// The string that a node is.
+fn string(node: &Node) -> Option<String> {
+    match &node.node {
+        Some(NodeEnum::String(it)) => Some(it.sval.clone()),
+        _ => None,
+    }
+}
+
+fn strings(nodes: &[Node]) -> Vec<String> {
+    nodes.iter().filter_map(string).collect()
+}
+
+fn integer(node: &Node) -> Option<i32> {
+    match &node.node {
+        Some(NodeEnum::AConst(constant)) => match &constant.val {
+            Some(Val::Ival(number)) => Some(number.ival),
+            _ => None,
+        },
+        Some(NodeEnum::Integer(number)) => Some(number.ival),
+        _ => None,
+    }
+}
+
+/// Whether an expression is one call of an aggregate, so that a query of it has one row.
+fn is_plain_aggregate(node: &Node) -> bool {
+    match &node.node {
+        Some(NodeEnum::FuncCall(call)) => {
+            let called = strings(&call.funcname).pop().unwrap_or_default();
+            call.over.is_none() && ["count", "sum", "avg", "min", "max"].contains(&called.as_str())
+        }
+        _ => false,
+    }
+}
+
+/// Where an expression stands, in bytes; less than 0 for nowhere.
+fn location(node: &Node) -> i32 {
+    match &node.node {
+        Some(NodeEnum::AConst(it)) => it.location,
+        Some(NodeEnum::ColumnRef(it)) => it.location,
+        Some(NodeEnum::ParamRef(it)) => it.location,
+        Some(NodeEnum::AExpr(it)) => it.location,
+        Some(NodeEnum::BoolExpr(it)) => it.location,
+        Some(NodeEnum::FuncCall(it)) => it.location,
+        Some(NodeEnum::TypeCast(it)) => it.location,
+        Some(NodeEnum::SubLink(it)) => it.location,
+        Some(NodeEnum::CaseExpr(it)) => it.location,
+        Some(NodeEnum::CoalesceExpr(it)) => it.location,
+        Some(NodeEnum::NullTest(it)) => it.location,
+        Some(NodeEnum::AArrayExpr(it)) => it.location,
+        _ => -1,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,400 @@
+//! Functions and aggregates: PostgreSQL's names, what they take and yield, and what SQLite is told.
+
+use refrain_grammar::NodeEnum;
+use refrain_grammar::protobuf::FuncCall;
+
+use crate::failure::Failure;
+use crate::types::Type;
+use crate::types::Type::{
+    Bool, Bytea, Date, Float8, Int2, Int4, Int8, Name, Text, Timestamp, Timestamptz, Uuid,
+};
+
+use super::coerce::{Wanted, is_implicit};
+use super::expr::names;
+use super::operators::is_equated;
+use super::value::{Expr, Kind};
+use super::{Stop, Translated, Translator, hints};
+
+/// A function: its name, what it takes, what it yields, and how SQLite is told, with `$1` for the first argument.
+pub(super) type Row = (&'static str, &'static [Type], Type, &'static str);
+
+/// Of several of one name the first fits best that the arguments go over into.
+const FUNCTIONS: &[Row] = &[
+    ("lower", &[Text], Text, "lower($1)"),
+    ("upper", &[Text], Text, "upper($1)"),
+    ("length", &[Text], Int4, "length($1)"),
+    ("length", &[Bytea], Int4, "length($1)"),
+    ("char_length", &[Text], Int4, "length($1)"),
+    ("character_length", &[Text], Int4, "length($1)"),
+    ("octet_length", &[Text], Int4, "octet_length($1)"),
+    ("octet_length", &[Bytea], Int4, "length($1)"),
+    ("btrim", &[Text], Text, "trim($1, ' ')"),
+    ("btrim", &[Text, Text], Text, "trim($1, $2)"),
+    ("ltrim", &[Text], Text, "ltrim($1, ' ')"),
+    ("ltrim", &[Text, Text], Text, "ltrim($1, $2)"),
+    ("rtrim", &[Text], Text, "rtrim($1, ' ')"),
+    ("rtrim", &[Text, Text], Text, "rtrim($1, $2)"),
+    ("replace", &[Text, Text, Text], Text, "replace($1, $2, $3)"),
+    ("strpos", &[Text, Text], Int4, "instr($1, $2)"),
+    ("position", &[Text, Text], Int4, "instr($1, $2)"),
+    ("substring", &[Text, Int4], Text, "refrain_substring($1, $2)"),
+    ("substring", &[Text, Int4, Int4], Text, "refrain_substring($1, $2, $3)"),
+    ("substr", &[Text, Int4], Text, "refrain_substring($1, $2)"),
+    ("substr", &[Text, Int4, Int4], Text, "refrain_substring($1, $2, $3)"),
+    ("left", &[Text, Int4], Text, "refrain_left($1, $2)"),
+    ("right", &[Text, Int4], Text, "refrain_right($1, $2)"),
+    ("repeat", &[Text, Int4], Text, "refrain_repeat($1, $2)"),
+    ("reverse", &[Text], Text, "refrain_reverse($1)"),
+    ("lpad", &[Text, Int4], Text, "refrain_pad($1, $2, ' ', 0)"),
+    ("lpad", &[Text, Int4, Text], Text, "refrain_pad($1, $2, $3, 0)"),
+    ("rpad", &[Text, Int4], Text, "refrain_pad($1, $2, ' ', 1)"),
+    ("rpad", &[Text, Int4, Text], Text, "refrain_pad($1, $2, $3, 1)"),
+    (
+        "quote_literal",
+        &[Text],
+        Text,
+        "CASE WHEN instr($1, '\\') THEN 'E' || replace(quote($1), '\\', '\\\\') WHEN $1 IS NOT NULL THEN quote($1) END",
+    ),
+    (
+        "quote_nullable",
+        &[Text],
+        Text,
+        "CASE WHEN instr($1, '\\') THEN 'E' || replace(quote($1), '\\', '\\\\') ELSE quote($1) END",
+    ),
+    ("starts_with", &[Text, Text], Bool, "(substr($1, 1, length($2)) = $2)"),
+    ("abs", &[Int4], Int4, "refrain_abs(23, $1)"),
+    ("abs", &[Int2], Int2, "refrain_abs(21, $1)"),
+    ("abs", &[Int8], Int8, "refrain_abs(20, $1)"),
+    ("abs", &[Float8], Float8, "refrain_abs(701, $1)"),
+    ("mod", &[Int4, Int4], Int4, "refrain_remainder(23, $1, $2)"),
+    ("mod", &[Int8, Int8], Int8, "refrain_remainder(20, $1, $2)"),
+    ("round", &[Float8], Float8, "refrain_round($1)"),
+    ("ceil", &[Float8], Float8, "refrain_ceil($1)"),
+    ("ceiling", &[Float8], Float8, "refrain_ceil($1)"),
+    ("floor", &[Float8], Float8, "refrain_floor($1)"),
+    ("trunc", &[Float8], Float8, "refrain_trunc($1)"),
+    ("random", &[], Float8, "refrain_random()"),
+    ("pi", &[], Float8, "3.141592653589793"),
+    ("now", &[], Timestamptz, "now()"),
+    ("transaction_timestamp", &[], Timestamptz, "now()"),
+    ("statement_timestamp", &[], Timestamptz, "statement_timestamp()"),
+    ("clock_timestamp", &[], Timestamptz, "clock_timestamp()"),
+    ("date", &[Timestamp], Date, "substr($1, 1, 10)"),
+    ("date", &[Timestamptz], Date, "substr($1, 1, 10)"),
+    ("version", &[], Text, "version()"),
+    ("current_schema", &[], Name, "current_schema()"),
+    ("current_database", &[], Name, "current_database()"),
+    ("current_catalog", &[], Name, "current_catalog()"),
+    ("current_user", &[], Name, "current_user()"),
+    ("session_user", &[], Name, "session_user()"),
+    ("pg_backend_pid", &[], Int4, "pg_backend_pid()"),
+    ("pg_sleep", &[Float8], Type::Void, "pg_sleep($1)"),
+    ("pg_is_in_recovery", &[], Bool, "pg_is_in_recovery()"),
+    ("pg_encoding_to_char", &[Int4], Name, "pg_encoding_to_char($1)"),
+    ("pg_advisory_unlock_all", &[], Type::Void, "''"),
+    ("gen_random_uuid", &[], Uuid, "gen_random_uuid()"),
+    ("current_setting", &[Text], Text, "current_setting($1)"),
+    ("current_setting", &[Text, Bool], Text, "current_setting($1, $2)"),
+    ("set_config", &[Text, Text, Bool], Text, "set_config($1, $2, $3)"),
+];
+
+/// Aggregates, of the same form.
+const AGGREGATES: &[Row] = &[
+    ("sum", &[Int4], Int8, "sum($1)"),
+    ("sum", &[Int2], Int8, "sum($1)"),
+    ("sum", &[Int8], Type::Numeric, "sum($1)"),
+    ("sum", &[Float8], Float8, "sum($1)"),
+    ("avg", &[Int4], Type::Numeric, ""),
+    ("avg", &[Int8], Type::Numeric, ""),
+    ("avg", &[Float8], Float8, "avg($1)"),
+    ("bool_and", &[Bool], Bool, "min($1)"),
+    ("every", &[Bool], Bool, "min($1)"),
+    ("bool_or", &[Bool], Bool, "max($1)"),
+    ("string_agg", &[Text, Text], Text, "group_concat($1, $2)"),
+];
+
+/// Functions that are computed ahead where they are of constants: those that PostgreSQL does (`provolatile` is `i`), but for
+/// what may take longer than its arguments are long.
+const FOLDED: &[&str] = &[
+    "abs",
+    "ceil",
+    "ceiling",
+    "char_length",
+    "character_length",
+    "floor",
+    "left",
+    "length",
+    "lower",
+    "mod",
+    "octet_length",
+    "reverse",
+    "right",
+    "round",
+    "substr",
+    "substring",
+    "trunc",
+    "upper",
+];
+
+/// Functions that compute with `numeric` if an argument is one.
+const NUMERIC_TOO: &[&str] =
+    &["abs", "mod", "round", "ceil", "ceiling", "floor", "trunc", "sum", "avg"];
+
+/// Words for how SQLite has parts of a call: DISTINCT, ORDER BY within, FILTER, OVER.
+#[derive(Default)]
+pub(super) struct Around {
+    distinct: bool,
+    order: String,
+    tail: String,
+    parts: Vec<Expr>,
+}
+
+impl Translator<'_> {
+    pub(super) fn call(&mut self, it: &FuncCall) -> Translated<Expr> {
+        let called = names(&it.funcname);
+        let Some(function) = called.last().cloned() else { return Err(hints::unknown().into()) };
+        if super::SQLITE_FUNCTIONS.contains(&function.as_str()) && called.len() == 1 {
+            return Err(Stop::Sqlite);
+        }
+        let foreign = called.len() > 1 && called[0] != "pg_catalog";
+        if foreign || it.func_variadic || it.agg_within_group {
+            return Err(hints::refuse("such a call").into());
+        }
+        if let Some(NodeEnum::NamedArgExpr(_)) = it.args.iter().find_map(|arg| match &arg.node {
+            Some(named @ NodeEnum::NamedArgExpr(_)) => Some(named),
+            _ => None,
+        }) {
+            return Err(hints::refuse("such a call").into());
+        }
+        if function == "count"
+            || AGGREGATES.iter().any(|row| row.0 == function)
+            || is_extreme(&function)
+        {
+            return self.aggregate(it, &function);
+        }
+        let mut arguments = Vec::new();
+        for argument in &it.args {
+            arguments.push(self.expr(argument)?);
+        }
+        let by_pattern = |expr: &Expr| expr.is().is_none_or(|is| !is.is_integer());
+        if matches!(&*function, "substring" | "substr") && arguments.iter().skip(1).any(by_pattern)
+        {
+            let parameters = |expr: &Expr| matches!(expr.kind, Kind::Parameter(_));
+            if !arguments.iter().skip(1).all(parameters) {
+                return Err(hints::refuse("regular expression").into());
+            }
+        }
+        if let Some(over) = &it.over {
+            return self.windowed(&function, arguments, over);
+        }
+        if it.agg_distinct || it.agg_filter.is_some() || !it.agg_order.is_empty() || it.agg_star {
+            let message = format!("{function} is not an aggregate function");
+            return Err(Failure::new("42809", message).hint(hints::function(&function)).into());
+        }
+        if let Some(made) = self.of_any(&function, &arguments)? {
+            return Ok(made.named(function));
+        }
+        if function == "date"
+            && matches!(arguments[..], [ref only] if only.is().is_none() || only.is() == Some(Date))
+        {
+            let only = arguments.remove(0);
+            return Ok(self.coerce(only, Date, Wanted::Explicit)?.named(function));
+        }
+        let made = self.resolved(FUNCTIONS, &function, arguments, &Around::default())?;
+        Ok(made.named(function))
+    }
+
+    /// Functions that take any type.
+    fn of_any(&mut self, function: &str, arguments: &[Expr]) -> Result<Option<Expr>, Failure> {
+        match function {
+            "concat" | "concat_ws" => {
+                let mut texts = Vec::new();
+                for argument in arguments {
+                    let argument = match argument.is() {
+                        Some(Bool) => {
+                            let sql = format!(
+                                "CASE {} WHEN 1 THEN 't' WHEN 0 THEN 'f' END",
+                                argument.sql
+                            );
+                            argument.clone().rewritten(sql, Text)
+                        }
+                        _ => self.coerce(argument.clone(), Text, Wanted::Assignment)?,
+                    };
+                    texts.push(argument);
+                }
+                let parts: Vec<&str> = texts.iter().map(|text| text.sql.as_str()).collect();
+                let sql = format!("{function}({})", parts.join(", "));
+                Ok(Some(Expr::made(sql, Text, &texts.iter().collect::<Vec<_>>())))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// The function of the table that takes these arguments.
+    pub(super) fn resolved(
+        &mut self,
+        table: &[Row],
+        function: &str,
+        arguments: Vec<Expr>,
+        around: &Around,
+    ) -> Result<Expr, Failure> {
+        let number = |expr: &Expr| expr.is() == Some(Type::Numeric);
+        if NUMERIC_TOO.contains(&function) && arguments.iter().any(number) {
+            return Err(hints::refuse("numeric"));
+        }
+        let of_name =
+            || table.iter().filter(|row| row.0 == function && row.1.len() == arguments.len());
+        let exact = |row: &&Row| {
+            row.1.iter().zip(&arguments).all(|(to, expr)| expr.is().is_none_or(|is| is == *to))
+        };
+        let fits = |row: &&Row| {
+            row.1
+                .iter()
+                .zip(&arguments)
+                .all(|(to, expr)| expr.is().is_none_or(|is| is_implicit(is, *to)))
+        };
+        let Some(row) = of_name().find(exact).or_else(|| of_name().find(fits)) else {
+            return Err(no_function(function, &arguments));
+        };
+        let mut sql = row.3.to_owned();
+        let mut made = Vec::new();
+        for (place, (argument, to)) in arguments.into_iter().zip(row.1).enumerate() {
+            let argument = self.coerce(argument, *to, Wanted::Implicit)?;
+            sql = sql.replace(&format!("${}", place + 1), &format!("\u{1}{place}\u{1}"));
+            made.push(argument);
+        }
+        for (place, argument) in made.iter().enumerate() {
+            sql = sql.replace(&format!("\u{1}{place}\u{1}"), &argument.sql);
+        }
+        let parts: Vec<&Expr> = made.iter().chain(&around.parts).collect();
+        if !FOLDED.contains(&function) {
+            return Ok(Expr::made(sql, row.2, &parts));
+        }
+        let made = Expr::pure(sql, row.2, &parts);
+        let constant = made.constant.clone();
+        Ok(self.folded(made, constant))
+    }
+
+    fn aggregate(&mut self, it: &FuncCall, function: &str) -> Translated<Expr> {
+        let before = self.levels.len();
+        let made = self.aggregated(it, function)?;
+        // It belongs to the innermost query whose columns it takes (`check_agg_arguments` of the server).
+        let depth = self.depth();
+        let level = self.levels[before..].iter().filter(|level| **level <= depth).max();
+        if it.over.is_none() && level.is_some_and(|level| *level < depth) {
+            return Err(hints::refuse("an aggregate of a query around").into());
+        }
+        Ok(made)
+    }
+
+    fn aggregated(&mut self, it: &FuncCall, function: &str) -> Translated<Expr> {
+        let mut arguments = Vec::new();
+        for argument in &it.args {
+            arguments.push(self.expr(argument)?);
+        }
+        if it.over.is_none() && arguments.iter().any(|argument| argument.aggregate) {
+            return Err(Failure::new("42803", "aggregate function calls cannot be nested").into());
+        }
+        let around = self.around(it)?;
+        if around.distinct {
+            arguments.iter().try_for_each(is_equated)?;
+        }
+        let inside = |sql: &str| {
+            format!("{}{sql}{}", if around.distinct { "DISTINCT " } else { "" }, around.order)
+        };
+        let mut made = match (function, &arguments[..]) {
+            ("count", []) if it.agg_star => Expr::made("count(*)", Int8, &[]),
+            ("count", [only]) => {
+                let sql = format!("count({})", inside(&only.sql));
+                Expr::made(sql, Int8, &[only])
+            }
+            (extreme, [only]) if is_extreme(extreme) => {
+                let only = self.settle(only.clone())?;
+                let is = only.is().unwrap_or(Text);
+                if matches!(is, Bool | Uuid | Type::Json | Type::Jsonb | Bytea) {
+                    return Err(no_function(function, &[only]).into());
+                }
+                if is == Type::Numeric {
+                    return Err(hints::refuse("numeric").into());
+                }
+                Expr::made(format!("{function}({})", inside(&only.sql)), is, &[&only])
+            }
+            ("avg", [only]) if only.is().is_some_and(Type::is_integer) => {
+                let value = inside(&only.sql);
+                let tail = &around.tail;
+                let sql = format!("refrain_ratio(sum({value}){tail}, count({value}){tail})");
+                let mut made = Expr::made(sql, Type::Numeric, &[only]);
+                made = made.with(&around.parts.iter().collect::<Vec<_>>());
+                return Ok(self.is_aggregate(made, it).named(function));
+            }
+            ("sum", [only]) if only.is() == Some(Type::Float4) => {
+                return Err(hints::refuse("sum of real").into());
+            }
+            _ => {
+                if around.distinct && function == "string_agg" {
+                    return Err(hints::refuse("string_agg (DISTINCT …)").into());
+                }
+                let made =
+                    self.resolved(AGGREGATES, function, arguments.clone(), &Around::default())?;
+                if around.distinct || !around.order.is_empty() {
+                    let sql = made.sql.clone();
+                    let (head, rest) = sql.split_once('(').unwrap_or((&sql, ")"));
+                    let rest = rest.strip_suffix(')').unwrap_or(rest);
+                    Expr { sql: format!("{head}({})", inside(rest)), ..made }
+                } else {
+                    made
+                }
+            }
+        };
+        made.sql.push_str(&around.tail);
+        made = made.with(&around.parts.iter().collect::<Vec<_>>());
+        Ok(self.is_aggregate(made, it).named(function))
+    }
+
+    /// What an aggregate takes needs no grouping; before OVER it is none.
+    fn is_aggregate(&self, mut made: Expr, it: &FuncCall) -> Expr {
+        if it.over.is_none() {
+            let depth = self.scopes.len().saturating_sub(1);
+            made.bare.retain(|(at, _)| *at < depth);
+            made.aggregate = true;
+        }
+        made
+    }
+
+    fn around(&mut self, it: &FuncCall) -> Translated<Around> {
+        let mut around = Around { distinct: it.agg_distinct, ..Around::default() };
+        if !it.agg_order.is_empty() {
+            let (order, parts) = self.order(&it.agg_order, &[])?;
+            around.order = order;
+            around.parts.extend(parts);
+        }
+        if let Some(filter) = &it.agg_filter {
+            let filter = self.condition(filter, "FILTER")?;
+            if filter.aggregate {
+                return Err(hints::aggregate("FILTER").into());
+            }
+            around.tail.push_str(&format!(" FILTER (WHERE {})", filter.sql));
+            around.parts.push(filter);
+        }
+        if let Some(over) = &it.over {
+            if it.agg_distinct {
+                return Err(hints::refuse("DISTINCT in a window function").into());
+            }
+            let (over, parts) = self.over(over)?;
+            around.tail.push_str(&over);
+            around.parts.extend(parts);
+        }
+        Ok(around)
+    }
+}
+
+fn is_extreme(function: &str) -> bool {
+    matches!(function, "min" | "max")
+}
+
+/// 42883, in PostgreSQL's words.
+fn no_function(function: &str, arguments: &[Expr]) -> Failure {
+    let types: Vec<&str> = arguments.iter().map(Expr::type_name).collect();
+    let message = format!("function {function}({}) does not exist", types.join(", "));
+    Failure::new("42883", message).hint(hints::function(function))
+}

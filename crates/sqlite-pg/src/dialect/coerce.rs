@@ -1,0 +1,298 @@
+//! From one type to another, by PostgreSQL's rules (`pg_cast`) and in SQLite's words.
+
+use crate::decode::{self, Given};
+use crate::failure::{Failure, state};
+use crate::types::Type;
+
+use super::Translator;
+use super::value::{Expr, Kind, real_literal, text_literal};
+
+/// How much a conversion is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Wanted {
+    /// The place has a type.
+    Implicit,
+    /// It is stored in a column.
+    Assignment,
+    /// The text says so.
+    Explicit,
+}
+
+/// What a conversion takes to happen, and how it is written; `$` is the value.
+type Way = (Wanted, String);
+
+fn way(wanted: Wanted, sql: &str) -> Option<Way> {
+    Some((wanted, sql.to_owned()))
+}
+
+/// How to come from one type to another.
+fn conversion(from: Type, to: Type) -> Option<Way> {
+    use Type::*;
+    use Wanted::*;
+    let rank = |is: Type| [Int2, Int4, Int8].iter().position(|other| *other == is);
+    if let (Some(low), Some(high)) = (rank(from), rank(to)) {
+        return match low <= high {
+            true => way(Implicit, "$"),
+            false => Some((Assignment, format!("refrain_int({}, $)", to.oid()))),
+        };
+    }
+    let text = [Text, Varchar, Name];
+    match (from, to) {
+        (Int2 | Int4 | Int8, Float4 | Float8) => way(Implicit, "CAST($ AS REAL)"),
+        (Float4 | Float8, Int2 | Int4 | Int8) | (Numeric, Int2 | Int4 | Int8) => {
+            Some((Assignment, format!("refrain_int({}, $)", to.oid())))
+        }
+        (Int2 | Int4 | Int8, Numeric) => way(Implicit, "CAST($ AS TEXT)"),
+        (Numeric, Float4 | Float8) => {
+            Some((Implicit, format!("refrain_in({}, CAST($ AS TEXT))", to.oid())))
+        }
+        (Float4, Float8) => way(Implicit, "$"),
+        (Float8, Float4) => Some((Assignment, format!("refrain_float({}, $)", to.oid()))),
+        (Int2 | Int4 | Int8, Oid) | (Oid, Int8) => way(Implicit, "$"),
+        (Oid, Int4) => way(Assignment, "refrain_int(23, $)"),
+        (Bool, Int4) => way(Explicit, "$"),
+        (Int4, Bool) => way(Explicit, "($ <> 0)"),
+        (Bool, to) if text.contains(&to) => {
+            way(Assignment, "CASE $ WHEN 1 THEN 'true' WHEN 0 THEN 'false' END")
+        }
+        (Bpchar, to) if text.contains(&to) => way(Implicit, "rtrim($, ' ')"),
+        (Name, Varchar | Bpchar) => way(Assignment, "$"),
+        (Text | Varchar, Name) => way(Implicit, "refrain_in(19, $)"),
+        (from, to) if text.contains(&from) && text.contains(&to) => way(Implicit, "$"),
+        (from, Bpchar) if text.contains(&from) => way(Implicit, "$"),
+        (Date | Time | Timestamp | Timestamptz | Uuid | Json | Jsonb, to) if text.contains(&to) => {
+            way(Assignment, "$")
+        }
+        (Numeric, to) if text.contains(&to) => way(Assignment, "CAST($ AS TEXT)"),
+        (from, to) if text.contains(&to) => {
+            Some((Assignment, format!("refrain_text({}, $)", from.oid())))
+        }
+        (from, to) if text.contains(&from) => {
+            Some((Explicit, format!("refrain_in({}, $)", to.oid())))
+        }
+        (Date, Timestamp) => way(Implicit, "($ || ' 00:00:00')"),
+        (Date, Timestamptz) => way(Implicit, "($ || ' 00:00:00+00')"),
+        (Timestamp, Timestamptz) => way(Implicit, "($ || '+00')"),
+        (Timestamptz, Timestamp) => way(Assignment, "refrain_zoneless($)"),
+        (Timestamp | Timestamptz, Date) => way(Assignment, "substr($, 1, 10)"),
+        (Timestamp, Time) => way(Assignment, "substr($, 12)"),
+        (Timestamptz, Time) => way(Assignment, "substr(refrain_zoneless($), 12)"),
+        (Jsonb, Json) => way(Assignment, "$"),
+        (Json, Jsonb) => way(Assignment, "refrain_in(3802, $)"),
+        _ => None,
+    }
+}
+
+/// Whether a setting of PostgreSQL's has a part in a conversion, so that constants are not converted ahead.
+fn is_stable(from: Type, to: Type) -> bool {
+    use Type::*;
+    let moment = |is: Type| matches!(is, Date | Timestamp | Timestamptz | Json | Jsonb);
+    let zoned = from == Timestamptz || to == Timestamptz;
+    zoned || from.is_text() && (moment(to) || to == Time) || moment(from) && to.is_text()
+}
+
+/// Whether a type goes over into another without being asked.
+pub(super) fn is_implicit(from: Type, to: Type) -> bool {
+    from == to || conversion(from, to).is_some_and(|(wanted, _)| wanted == Wanted::Implicit)
+}
+
+/// A value as SQLite writes it.
+fn written(given: &Given<'_>) -> String {
+    match given {
+        Given::Null => "NULL".to_owned(),
+        Given::Integer(number) => number.to_string(),
+        Given::Real(number) if number.is_infinite() => {
+            if *number > 0.0 { "9e999" } else { "-9e999" }.to_owned()
+        }
+        Given::Real(number) => format!("{number:e}"),
+        Given::Text(text) => text_literal(&String::from_utf8_lossy(text)),
+        Given::Blob(bytes) => {
+            let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+            format!("x'{digits}'")
+        }
+    }
+}
+
+impl Translator<'_> {
+    /// Makes a value one of this type.
+    ///
+    /// # Errors
+    /// The type's own for a string that is none of its values; 42804 or 42846 where there is no way, without a place.
+    pub(super) fn coerce(&mut self, from: Expr, to: Type, wanted: Wanted) -> Result<Expr, Failure> {
+        match &from.kind {
+            Kind::Typed(is) if *is == to => Ok(from),
+            Kind::Typed(is) => self.convert(from.clone(), *is, to, wanted),
+            Kind::Null => Ok(as_constant(from.rewritten("NULL".to_owned(), to))),
+            Kind::Literal(text) => {
+                let sql = literal(text, to)?;
+                Ok(as_constant(from.rewritten(sql, to)))
+            }
+            Kind::Number(number) => {
+                let made = number_as(from.clone(), number, to, wanted)?;
+                let constant = made.sql.clone();
+                match constant.starts_with("refrain_") {
+                    true => Ok(self.folded(made, Some(constant))),
+                    false => Ok(as_constant(made)),
+                }
+            }
+            Kind::Parameter(number) => {
+                if let Some(place) = self.parameters.get_mut(*number) {
+                    place.get_or_insert(to);
+                }
+                let sql = from.sql.clone();
+                Ok(from.rewritten(sql, to))
+            }
+        }
+    }
+
+    fn convert(&mut self, from: Expr, is: Type, to: Type, wanted: Wanted) -> Result<Expr, Failure> {
+        let Some((least, sql)) = conversion(is, to) else {
+            return Err(no_way(is, to, wanted));
+        };
+        if wanted < least {
+            return Err(no_way(is, to, wanted));
+        }
+        let way = sql;
+        let sql = way.replace('$', &from.sql);
+        let not_null = from.not_null && from.sql == sql;
+        let lasting = from.constant.as_ref().filter(|_| !is_stable(is, to));
+        let constant = lasting.map(|constant| way.replace('$', constant));
+        let mut made = from.rewritten(sql, to);
+        made.not_null = not_null;
+        match way.starts_with("refrain_") {
+            true => Ok(self.folded(made, constant)),
+            false => Ok(Expr { constant, ..made }),
+        }
+    }
+
+    /// Makes a value fit a column or a cast with a length.
+    pub(super) fn fit(
+        &mut self,
+        from: Expr,
+        to: Type,
+        limit: Option<u32>,
+        wanted: Wanted,
+    ) -> Result<Expr, Failure> {
+        let known = from.limit;
+        let literal = match &from.kind {
+            Kind::Literal(text) => Some(text.clone()),
+            _ => None,
+        };
+        let null = from.kind == Kind::Null;
+        let mut made = self.coerce(from, to, wanted)?;
+        let Some(limit) = limit else { return Ok(made) };
+        let fits = null || known.is_some_and(|known| known <= limit && to == Type::Varchar);
+        if !fits {
+            let explicit = wanted == Wanted::Explicit;
+            made.sql = match literal {
+                Some(text) => text_literal(&fitted(&text, to, limit, explicit)?),
+                None => format!(
+                    "refrain_fit({}, {}, {limit}, {})",
+                    to.oid(),
+                    made.sql,
+                    u8::from(explicit)
+                ),
+            };
+            let constant = made.constant.as_ref().map(|_| made.sql.clone());
+            made = self.folded(made, constant);
+        }
+        made.limit = Some(limit);
+        Ok(made)
+    }
+
+    /// A value of whatever type it has by now: strings and parameters without one are texts.
+    pub(super) fn settle(&mut self, from: Expr) -> Result<Expr, Failure> {
+        match from.kind {
+            Kind::Typed(_) => Ok(from),
+            Kind::Number(_) => {
+                let sql = from.sql.clone();
+                Ok(from.rewritten(sql, Type::Numeric))
+            }
+            _ => self.coerce(from, Type::Text, Wanted::Implicit),
+        }
+    }
+}
+
+/// A text of at most `limit` characters: longer ones lose their end if the text says so, or if it is all blanks.
+///
+/// # Errors
+/// 22001.
+pub(crate) fn fitted(text: &str, is: Type, limit: u32, explicit: bool) -> Result<String, Failure> {
+    let most = limit as usize;
+    let length = text.chars().count();
+    if length > most {
+        let rest: String = text.chars().skip(most).collect();
+        if !explicit && rest.chars().any(|letter| letter != ' ') {
+            let message = format!("value too long for type {}({limit})", is.name());
+            return Err(Failure::new("22001", message));
+        }
+        return Ok(text.chars().take(most).collect());
+    }
+    let blanks = if is == Type::Bpchar { most - length } else { 0 };
+    Ok(format!("{text}{}", " ".repeat(blanks)))
+}
+
+fn as_constant(made: Expr) -> Expr {
+    Expr { constant: Some(made.sql.clone()), ..made }
+}
+
+fn literal(text: &str, to: Type) -> Result<String, Failure> {
+    if to == Type::Numeric {
+        return numeric_literal(text);
+    }
+    Ok(written(&decode::text(text.as_bytes(), to)?))
+}
+
+/// A `numeric` is its digits, as long as nobody computes with it.
+fn numeric_literal(text: &str) -> Result<String, Failure> {
+    match decode::text(text.as_bytes(), Type::Numeric) {
+        Err(failure) if failure.sqlstate == state::TOO_LARGE_NUMBER => {
+            return Err(super::hints::refuse("numeric"));
+        }
+        known => known?,
+    };
+    let plain = text.trim();
+    if plain.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-')
+        || plain.trim_start_matches('-').bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
+            && plain.trim_start_matches('-').starts_with(|c: char| c.is_ascii_digit())
+            && !plain.ends_with('.')
+    {
+        return Ok(text_literal(plain));
+    }
+    Err(super::hints::refuse("numeric"))
+}
+
+fn number_as(from: Expr, number: &str, to: Type, wanted: Wanted) -> Result<Expr, Failure> {
+    let sql = match to {
+        Type::Numeric => from.sql.clone(),
+        Type::Float4 | Type::Float8 => {
+            let given = decode::text(number.as_bytes(), to)?;
+            match given {
+                Given::Real(value) if value.is_finite() => real_literal(&written(&given)),
+                _ => return Err(decode::out_of_range(to, number)),
+            }
+        }
+        Type::Int2 | Type::Int4 | Type::Int8 if wanted >= Wanted::Assignment => {
+            format!("refrain_int({}, {})", to.oid(), text_literal(number))
+        }
+        to if to.is_text() && wanted >= Wanted::Assignment => from.sql.clone(),
+        _ => return Err(no_way(Type::Numeric, to, wanted)),
+    };
+    Ok(from.rewritten(sql, to))
+}
+
+fn no_way(from: Type, to: Type, wanted: Wanted) -> Failure {
+    match wanted {
+        Wanted::Explicit => {
+            let message = format!("cannot cast type {} to {}", from.name(), to.name());
+            Failure::new("42846", message).hint("cast to text first, if that is meant")
+        }
+        _ => {
+            let message = format!("an expression of type {} is no {}", from.name(), to.name());
+            Failure::new(state::WRONG_TYPE, message).hint(format!(
+                "You will need to rewrite or cast the expression: CAST(… AS {})",
+                to.name()
+            ))
+        }
+    }
+}

@@ -1,0 +1,485 @@
+//! Expressions.
+
+use refrain_grammar::NodeEnum;
+use refrain_grammar::protobuf::{
+    AExpr, AExprKind, BoolExpr, BoolExprType, BoolTestType, BooleanTest, CaseExpr, ColumnRef,
+    MinMaxExpr, MinMaxOp, Node, NullTest, NullTestType, ParamRef, SqlValueFunction,
+    SqlValueFunctionOp as Value, TypeCast,
+};
+
+use crate::failure::{Failure, state};
+use crate::text::PARAMETERS_MAX;
+use crate::types::Type;
+
+use super::coerce::Wanted;
+use super::constants::constant;
+use super::operators::{chosen, no_operator};
+use super::scope::find;
+use super::value::{Expr, Kind, text_literal};
+use super::{Translated, Translator, hints, inner, string, strings};
+
+impl Translator<'_> {
+    /// Translates an expression.
+    pub(super) fn expr(&mut self, node: &Node) -> Translated<Expr> {
+        let made = self.any(inner(node)?);
+        let mut made = made.map_err(|stop| stop.at(self.text, super::location(node)))?;
+        if !made.bare.is_empty() && self.is_group(&made.sql) {
+            let depth = self.scopes.len() - 1;
+            made.bare.retain(|(at, _)| *at != depth);
+        }
+        Ok(made)
+    }
+
+    fn is_group(&self, sql: &str) -> bool {
+        let groups = self.scopes.last().and_then(|scope| scope.groups.as_ref());
+        groups.is_some_and(|groups| groups.iter().any(|group| group == sql))
+    }
+
+    fn any(&mut self, node: &NodeEnum) -> Translated<Expr> {
+        match node {
+            NodeEnum::AConst(it) => Ok(constant(it, self.text)?),
+            NodeEnum::ColumnRef(it) => self.column(it),
+            NodeEnum::ParamRef(it) => self.parameter(it),
+            NodeEnum::AExpr(it) => self.operation(it),
+            NodeEnum::BoolExpr(it) => self.logic(it),
+            NodeEnum::NullTest(it) => self.null_test(it),
+            NodeEnum::BooleanTest(it) => self.boolean_test(it),
+            NodeEnum::TypeCast(it) => self.cast(it),
+            NodeEnum::CaseExpr(it) => self.case(it),
+            NodeEnum::CoalesceExpr(it) => {
+                let (mut all, mut settled) = (Vec::new(), false);
+                for node in &it.args {
+                    let value = self.unless(settled, |this| this.expr(node))?;
+                    settled |= self.is_given(&value);
+                    all.push(value);
+                }
+                let (all, is) = self.unified(all, "COALESCE")?;
+                let constant = self.first_given(&all);
+                let made = gathered("coalesce", &all, is).named("coalesce");
+                Ok(Expr { constant, ..made })
+            }
+            NodeEnum::MinMaxExpr(it) => self.extreme(it),
+            NodeEnum::SqlvalueFunction(it) => value_function(it),
+            NodeEnum::FuncCall(it) => self.call(it),
+            NodeEnum::SubLink(it) => self.sublink(it),
+            NodeEnum::CollateClause(it) => {
+                let names = strings(&it.collname);
+                if names.last().is_none_or(|name| name != "C") {
+                    return Err(hints::refuse("COLLATE").into());
+                }
+                let value = self.expr(it.arg.as_deref().ok_or_else(hints::unknown)?)?;
+                if let Some(is) = value.is().filter(|is| !is.is_text()) {
+                    return Err(no_collation(is).into());
+                }
+                Ok(self.coerce(value, Type::Text, Wanted::Implicit)?)
+            }
+            NodeEnum::SetToDefault(_) => {
+                Err(Failure::new(state::SYNTAX, "DEFAULT is not allowed in this context").into())
+            }
+            other => Err(hints::node(other).into()),
+        }
+    }
+
+    fn column(&mut self, reference: &ColumnRef) -> Translated<Expr> {
+        let names = strings(&reference.fields);
+        if names.len() < reference.fields.len() {
+            return Err(hints::refuse("row").into());
+        }
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let found = match names[..] {
+            [column] => find(&self.scopes, None, column),
+            [table, column] | ["public" | "main", table, column] => {
+                find(&self.scopes, Some(table), column)
+            }
+            _ => Err(Failure::new("42703", "column does not exist")),
+        };
+        let (level, column) = found?;
+        self.levels.push(level);
+        Ok(column)
+    }
+
+    fn parameter(&mut self, parameter: &ParamRef) -> Translated<Expr> {
+        let number = usize::try_from(parameter.number).unwrap_or(0);
+        if !(1..=PARAMETERS_MAX).contains(&number) {
+            let message = format!("there is no parameter ${}", parameter.number);
+            return Err(Failure::new("42P02", message).into());
+        }
+        if self.parameters.len() < number {
+            self.parameters.resize(number, None);
+        }
+        let kind = match self.parameters.get(number - 1).copied().flatten() {
+            Some(is) => Kind::Typed(is),
+            None => Kind::Parameter(number - 1),
+        };
+        Ok(Expr::of(format!("?{number}"), kind))
+    }
+
+    /// A value that decides something.
+    pub(super) fn condition(&mut self, node: &Node, place: &str) -> Translated<Expr> {
+        let value = self.expr(node)?;
+        self.truth(value, place)
+            .map_err(|failure| super::Stop::from(failure).at(self.text, super::location(node)))
+    }
+
+    fn truth(&mut self, value: Expr, place: &str) -> Result<Expr, Failure> {
+        match value.is() {
+            None | Some(Type::Bool) => self.coerce(value, Type::Bool, Wanted::Implicit),
+            Some(is) => {
+                let message =
+                    format!("argument of {place} must be type boolean, not type {}", is.name());
+                Err(Failure::new(state::WRONG_TYPE, message))
+            }
+        }
+    }
+
+    fn logic(&mut self, it: &BoolExpr) -> Translated<Expr> {
+        let word = match it.boolop() {
+            BoolExprType::AndExpr => "AND",
+            BoolExprType::OrExpr => "OR",
+            _ => "NOT",
+        };
+        let (mut all, mut settled) = (Vec::new(), false);
+        for arg in &it.args {
+            let condition = self.unless(settled, |this| this.condition(arg, word))?;
+            settled |= word != "NOT" && self.known(&condition) == Some(word == "OR");
+            all.push(condition);
+        }
+        let parts: Vec<&str> = all.iter().map(|expr| expr.sql.as_str()).collect();
+        let sql = match word {
+            "NOT" => format!("(NOT {})", parts.join("")),
+            word => format!("({})", parts.join(&format!(" {word} "))),
+        };
+        let made = Expr::pure(sql, Type::Bool, &all.iter().collect::<Vec<_>>());
+        let decided = settled.then(|| u8::from(word == "OR").to_string());
+        Ok(Expr { constant: decided.or(made.constant.clone()), ..made })
+    }
+
+    fn null_test(&mut self, it: &NullTest) -> Translated<Expr> {
+        let node = it.arg.as_deref().ok_or_else(hints::unknown)?;
+        if matches!(node.node, Some(NodeEnum::RowExpr(_))) {
+            return Err(hints::refuse("row").into());
+        }
+        let value = self.expr(node)?;
+        let value = self.settle(value)?;
+        let is = it.nulltesttype() == NullTestType::IsNull;
+        let sql = format!("({} {})", value.sql, if is { "IS NULL" } else { "IS NOT NULL" });
+        Ok(Expr::pure(sql, Type::Bool, &[&value]))
+    }
+
+    fn boolean_test(&mut self, it: &BooleanTest) -> Translated<Expr> {
+        let words = match it.booltesttype() {
+            BoolTestType::IsTrue => "IS TRUE",
+            BoolTestType::IsNotTrue => "IS NOT TRUE",
+            BoolTestType::IsFalse => "IS FALSE",
+            BoolTestType::IsNotFalse => "IS NOT FALSE",
+            BoolTestType::IsNotUnknown => "IS NOT NULL",
+            _ => "IS NULL",
+        };
+        let value = self.condition(it.arg.as_deref().ok_or_else(hints::unknown)?, words)?;
+        Ok(Expr::pure(format!("({} {words})", value.sql), Type::Bool, &[&value]))
+    }
+
+    fn cast(&mut self, it: &TypeCast) -> Translated<Expr> {
+        let (is, limit) = self.type_name(it.type_name.as_ref().ok_or_else(hints::unknown)?)?;
+        let node = it.arg.as_deref().ok_or_else(hints::unknown)?;
+        let value = self.expr(node)?;
+        let name = value.name.clone().filter(|_| !value.weak);
+        let value = self.fit(value, is, limit, Wanted::Explicit);
+        let value = value
+            .map_err(|failure| super::Stop::from(failure).at(self.text, super::location(node)))?;
+        Ok(match name {
+            Some(name) => value.named(name),
+            None => value.named_weakly(is.catalog_name()),
+        })
+    }
+
+    fn case(&mut self, it: &CaseExpr) -> Translated<Expr> {
+        let base = it.arg.as_deref().map(|arg| self.expr(arg)).transpose()?;
+        let (mut conditions, mut results) = (Vec::new(), Vec::new());
+        let mut settled = false;
+        for when in &it.args {
+            let Some(NodeEnum::CaseWhen(when)) = &when.node else {
+                return Err(hints::unknown().into());
+            };
+            let condition = when.expr.as_deref().ok_or_else(hints::unknown)?;
+            let condition = self.unless(settled, |this| match &base {
+                Some(base) => {
+                    let value = this.expr(condition)?;
+                    Ok(this.compare("=", base.clone(), value)?)
+                }
+                None => this.condition(condition, "CASE/WHEN"),
+            })?;
+            let known = self.known(&condition);
+            conditions.push(condition);
+            let result = when.result.as_deref().ok_or_else(hints::unknown)?;
+            results.push(self.unless(settled || known == Some(false), |this| this.expr(result))?);
+            settled |= known == Some(true);
+        }
+        let otherwise = it.defresult.as_deref();
+        let otherwise =
+            otherwise.map(|node| self.unless(settled, |this| this.expr(node))).transpose()?;
+        let strong = otherwise.as_ref().filter(|expr| !expr.weak);
+        let name = strong.and_then(|expr| expr.name.clone());
+        results.extend(otherwise);
+        // What stands behind ELSE is asked first.
+        let last = results.len() - usize::from(it.defresult.is_some());
+        results.rotate_left(last);
+        let (mut results, is) = self.unified(results, "CASE")?;
+        results.rotate_right(last);
+        let mut sql = "CASE".to_owned();
+        for (condition, result) in conditions.iter().zip(&results) {
+            sql.push_str(&format!(" WHEN {} THEN {}", condition.sql, result.sql));
+        }
+        if let Some(result) = results.get(conditions.len()) {
+            sql.push_str(&format!(" ELSE {}", result.sql));
+        }
+        sql.push_str(" END");
+        let parts: Vec<&Expr> = conditions.iter().chain(&results).collect();
+        let constant = self.taken(&conditions, &results);
+        let made = Expr { constant, ..Expr::made(sql, is, &parts) };
+        Ok(match name {
+            Some(name) => made.named(name),
+            None => made.named_weakly("case"),
+        })
+    }
+
+    /// The greatest or least of some values; NULLs do not count.
+    fn extreme(&mut self, it: &MinMaxExpr) -> Translated<Expr> {
+        let greatest = it.op() == MinMaxOp::IsGreatest;
+        let word = if greatest { "greatest" } else { "least" };
+        let (all, is) = self.list(&it.args, word)?;
+        if matches!(is, Type::Numeric | Type::Json | Type::Jsonb | Type::Bpchar) {
+            return Err(hints::refuse("numeric").into());
+        }
+        Ok(gathered(&format!("refrain_{word}"), &all, is).named(word))
+    }
+
+    /// Values that are to be of one type.
+    fn list(&mut self, nodes: &[Node], word: &str) -> Translated<(Vec<Expr>, Type)> {
+        let all = nodes.iter().map(|node| self.expr(node)).collect::<Result<_, _>>()?;
+        self.unified(all, word)
+    }
+
+    /// Gives values one type (`select_common_type` of the server).
+    pub(super) fn unified(&mut self, all: Vec<Expr>, word: &str) -> Translated<(Vec<Expr>, Type)> {
+        let mut is = None;
+        for expr in &all {
+            let Some(next) = expr.is() else { continue };
+            is = match is {
+                None => Some(next),
+                Some(known) => Some(chosen(known, next).ok_or_else(|| {
+                    let message = format!(
+                        "{word} types {} and {} cannot be matched",
+                        known.name(),
+                        next.name()
+                    );
+                    Failure::new(state::WRONG_TYPE, message)
+                })?),
+            };
+        }
+        let is = is.unwrap_or(Type::Text);
+        let made: Result<Vec<_>, Failure> =
+            all.into_iter().map(|expr| self.coerce(expr, is, Wanted::Implicit)).collect();
+        Ok((made?, is))
+    }
+
+    fn operation(&mut self, it: &AExpr) -> Translated<Expr> {
+        let operator = strings(&it.name).pop().unwrap_or_default();
+        if it.name.len() > 1 {
+            return Err(hints::refuse("OPERATOR").into());
+        }
+        let side = |side: &Option<Box<Node>>| -> Option<Node> { side.as_deref().cloned() };
+        let (left, right) = (side(&it.lexpr), side(&it.rexpr));
+        match it.kind() {
+            AExprKind::AexprOp => match (left, right) {
+                (None, Some(right)) => {
+                    let value = self.expr(&right)?;
+                    Ok(self.prefix(&operator, value)?)
+                }
+                (Some(left), Some(right)) => self.binary(&operator, &left, &right),
+                _ => Err(hints::operator(&operator).into()),
+            },
+            AExprKind::AexprDistinct | AExprKind::AexprNotDistinct => {
+                let (left, right) = self.both(left, right)?;
+                let (left, right, _) = self.together(left, right, "=")?;
+                let is = if it.kind() == AExprKind::AexprDistinct { "IS NOT" } else { "IS" };
+                let sql = format!("({} {is} {})", left.sql, right.sql);
+                Ok(Expr::pure(sql, Type::Bool, &[&left, &right]))
+            }
+            AExprKind::AexprNullif => {
+                let (left, right) = self.both(left, right)?;
+                let (left, right, is) = self.together(left, right, "=")?;
+                let sql = format!("nullif({}, {})", left.sql, right.sql);
+                Ok(Expr::pure(sql, is, &[&left, &right]).named("nullif"))
+            }
+            AExprKind::AexprIn => self.within(left, right, operator == "<>"),
+            AExprKind::AexprLike | AExprKind::AexprIlike => self.like(
+                left,
+                right,
+                operator.starts_with('!'),
+                it.kind() == AExprKind::AexprIlike,
+            ),
+            AExprKind::AexprBetween | AExprKind::AexprNotBetween => {
+                self.between(left, right, it.kind() == AExprKind::AexprNotBetween)
+            }
+            AExprKind::AexprOpAny | AExprKind::AexprOpAll => {
+                Err(hints::refuse("ANY (array)").into())
+            }
+            AExprKind::AexprSimilar => Err(hints::refuse("SIMILAR TO").into()),
+            _ => Err(hints::refuse("BETWEEN SYMMETRIC").into()),
+        }
+    }
+
+    fn both(&mut self, left: Option<Node>, right: Option<Node>) -> Translated<(Expr, Expr)> {
+        let left = self.expr(&left.ok_or_else(hints::unknown)?)?;
+        Ok((left, self.expr(&right.ok_or_else(hints::unknown)?)?))
+    }
+
+    fn binary(&mut self, operator: &str, left: &Node, right: &Node) -> Translated<Expr> {
+        let row = |node: &Node| matches!(node.node, Some(NodeEnum::RowExpr(_)));
+        if row(left) || row(right) {
+            return Err(hints::refuse("row").into());
+        }
+        let left = self.expr(left)?;
+        let right = self.expr(right)?;
+        Ok(self.operator(operator, left, right)?)
+    }
+
+    fn within(&mut self, left: Option<Node>, right: Option<Node>, not: bool) -> Translated<Expr> {
+        let left = self.expr(&left.ok_or_else(hints::unknown)?)?;
+        let right = right.ok_or_else(hints::unknown)?;
+        let Some(NodeEnum::List(list)) = &right.node else { return Err(hints::unknown().into()) };
+        let mut all = vec![left];
+        for item in &list.items {
+            all.push(self.expr(item)?);
+        }
+        let integer = |expr: &Expr| expr.is().is_some_and(Type::is_integer);
+        let whole = |expr: &Expr| expr.is().is_none_or(Type::is_integer);
+        if all.iter().any(|expr| matches!(expr.kind, Kind::Number(_)))
+            || all[0].is() == Some(Type::Bpchar)
+            || all.iter().any(integer) && !all.iter().all(whole)
+        {
+            return self.within_one_by_one(&all, not);
+        }
+        let (all, is) = self.unified(all, "IN")?;
+        if matches!(is, Type::Json | Type::Jsonb | Type::Numeric) {
+            return Err(no_operator(&all[0], "=", &all[0]).into());
+        }
+        let items: Vec<&str> = all[1..].iter().map(|expr| expr.sql.as_str()).collect();
+        let word = if not { "NOT IN" } else { "IN" };
+        let sql = format!("({} {word} ({}))", all[0].sql, items.join(", "));
+        Ok(Expr::pure(sql, Type::Bool, &all.iter().collect::<Vec<_>>()))
+    }
+
+    /// Where the values have not one type, each is compared with by itself.
+    fn within_one_by_one(&mut self, all: &[Expr], not: bool) -> Translated<Expr> {
+        let mut made = Vec::new();
+        for item in &all[1..] {
+            let operator = if not { "<>" } else { "=" };
+            made.push(self.compare(operator, all[0].clone(), item.clone())?);
+        }
+        let parts: Vec<&str> = made.iter().map(|expr| expr.sql.as_str()).collect();
+        let sql = format!("({})", parts.join(if not { " AND " } else { " OR " }));
+        Ok(Expr::pure(sql, Type::Bool, &made.iter().collect::<Vec<_>>()))
+    }
+
+    fn like(
+        &mut self,
+        left: Option<Node>,
+        right: Option<Node>,
+        not: bool,
+        fold: bool,
+    ) -> Translated<Expr> {
+        let right = right.ok_or_else(hints::unknown)?;
+        let (pattern, escape) = like_escape(&right);
+        let (left, right) = self.both(left, Some(pattern.clone()))?;
+        let text = |expr: &Expr| expr.is().is_none_or(Type::is_text);
+        if !text(&left) || !text(&right) {
+            return Err(no_operator(&left, if not { "!~~" } else { "~~" }, &right).into());
+        }
+        // What computes constants is in nobody's hands, and a pattern of many parts may take long.
+        let quick = matches!(&right.kind, Kind::Literal(it) if it.matches('%').count() <= 2);
+        let left = self.coerce(left, Type::Text, Wanted::Implicit)?;
+        let right = self.coerce(right, Type::Text, Wanted::Implicit)?;
+        let escape = match escape.map(|escape| self.expr(escape)).transpose()? {
+            Some(Expr { kind: Kind::Literal(letter), .. }) if letter.chars().count() == 1 => {
+                text_literal(&letter)
+            }
+            Some(_) => return Err(hints::refuse("LIKE ESCAPE").into()),
+            None => "'\\'".to_owned(),
+        };
+        let fit = |sql: &str| if fold { format!("lower({sql})") } else { sql.to_owned() };
+        let word = if not { "NOT LIKE" } else { "LIKE" };
+        let (value, pattern) = (fit(&left.sql), fit(&right.sql));
+        let sql = format!("({value} {word} {pattern} ESCAPE {escape})");
+        let make = if quick { Expr::pure } else { Expr::made };
+        Ok(make(sql, Type::Bool, &[&left, &right]))
+    }
+
+    fn between(&mut self, left: Option<Node>, right: Option<Node>, not: bool) -> Translated<Expr> {
+        let value = self.expr(&left.ok_or_else(hints::unknown)?)?;
+        let right = right.ok_or_else(hints::unknown)?;
+        let Some(NodeEnum::List(list)) = &right.node else { return Err(hints::unknown().into()) };
+        let [low, high] = &list.items[..] else { return Err(hints::unknown().into()) };
+        let (low, high) = (self.expr(low)?, self.expr(high)?);
+        let low = self.compare(if not { "<" } else { ">=" }, value.clone(), low)?;
+        let high = self.compare(if not { ">" } else { "<=" }, value, high)?;
+        let word = if not { "OR" } else { "AND" };
+        let sql = format!("({} {word} {})", low.sql, high.sql);
+        Ok(Expr::pure(sql, Type::Bool, &[&low, &high]))
+    }
+}
+
+/// 42804: only texts are compared by a collation.
+pub(super) fn no_collation(is: Type) -> Failure {
+    let message = format!("collations are not supported by type {}", is.name());
+    Failure::new(state::WRONG_TYPE, message)
+}
+
+/// The pattern of a LIKE, and its ESCAPE, which the grammar hands over as a function.
+fn like_escape(node: &Node) -> (&Node, Option<&Node>) {
+    match &node.node {
+        Some(NodeEnum::FuncCall(call))
+            if names(&call.funcname).ends_with(&["like_escape".to_owned()]) =>
+        {
+            match &call.args[..] {
+                [pattern, escape] => (pattern, Some(escape)),
+                _ => (node, None),
+            }
+        }
+        _ => (node, None),
+    }
+}
+
+fn gathered(function: &str, all: &[Expr], is: Type) -> Expr {
+    let parts: Vec<&str> = all.iter().map(|expr| expr.sql.as_str()).collect();
+    let sql = match parts[..] {
+        [only] => only.to_owned(),
+        _ => format!("{function}({})", parts.join(", ")),
+    };
+    Expr::pure(sql, is, &all.iter().collect::<Vec<_>>())
+}
+
+fn value_function(it: &SqlValueFunction) -> Translated<Expr> {
+    let (sql, is, name) = match it.op() {
+        Value::SvfopCurrentDate => ("substr(now(), 1, 10)", Type::Date, "current_date"),
+        Value::SvfopCurrentTimestamp => ("now()", Type::Timestamptz, "current_timestamp"),
+        Value::SvfopLocaltime => ("substr(refrain_zoneless(now()), 12)", Type::Time, "localtime"),
+        Value::SvfopLocaltimestamp => {
+            ("refrain_zoneless(now())", Type::Timestamp, "localtimestamp")
+        }
+        Value::SvfopCurrentRole => ("current_role()", Type::Name, "current_role"),
+        Value::SvfopCurrentUser => ("current_user()", Type::Name, "current_user"),
+        Value::SvfopUser => ("user()", Type::Name, "user"),
+        Value::SvfopSessionUser => ("session_user()", Type::Name, "session_user"),
+        Value::SvfopCurrentCatalog => ("current_catalog()", Type::Name, "current_catalog"),
+        Value::SvfopCurrentSchema => ("current_schema()", Type::Name, "current_schema"),
+        _ => return Err(hints::refuse("CURRENT_TIME").into()),
+    };
+    Ok(Expr::typed(sql, is).named(name))
+}
+
+/// The names in a list of nodes that are strings.
+pub(super) fn names(nodes: &[Node]) -> Vec<String> {
+    nodes.iter().filter_map(string).collect()
+}

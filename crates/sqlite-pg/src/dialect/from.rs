@@ -1,0 +1,437 @@
+//! FROM: tables, subqueries and joins.
+
+use refrain_grammar::NodeEnum;
+use refrain_grammar::protobuf::{
+    JoinExpr, JoinType, Node, RangeFunction, RangeSubselect, RangeVar,
+};
+
+use crate::catalog;
+use crate::failure::Failure;
+use crate::types::Type;
+
+use super::coerce::Wanted;
+use super::expr::names as names_of;
+use super::operators::common;
+use super::scope::{Attribute, Column, Scope, Source};
+use super::select::{Place, settled, unique};
+use super::value::{Bare, name};
+use super::{Stop, Translated, Translator, hints, inner, strings};
+
+/// Schemas whose tables are the file's.
+const PUBLIC: &[&str] = &["", "public", "main"];
+/// What drivers say when they ask for the number of a type, without naming the catalog's schema.
+const DRIVERS_ASK: &[&str] = &["to_regtype", "'hstore'", "CURRENT_SCHEMA()"];
+/// Schemas whose tables are the session's.
+const TEMPORARY: &[&str] = &["temp", "pg_temp"];
+
+impl Translator<'_> {
+    /// What stands behind FROM; the scope has it from then on.
+    pub(super) fn from(&mut self, nodes: &[Node], bare: &mut Vec<Bare>) -> Translated<String> {
+        let mut words = Vec::new();
+        for node in nodes {
+            let item = self.item(node, bare)?;
+            let is_join = matches!(node.node, Some(NodeEnum::JoinExpr(_)));
+            words.push(if is_join && nodes.len() > 1 { format!("({item})") } else { item });
+        }
+        Ok(words.join(", "))
+    }
+
+    fn item(&mut self, node: &Node, bare: &mut Vec<Bare>) -> Translated<String> {
+        match inner(node)? {
+            NodeEnum::RangeVar(it) => self.named_table(it),
+            NodeEnum::RangeSubselect(it) => self.subquery(it, bare),
+            NodeEnum::JoinExpr(it) => self.join(it, bare),
+            NodeEnum::RangeFunction(it) => self.function(it),
+            other => Err(hints::node(other).into()),
+        }
+    }
+
+    fn add(&mut self, source: Source) -> Translated<()> {
+        let Some(scope) = self.scopes.last_mut() else { return Ok(()) };
+        if scope.sources.iter().any(|known| known.alias.eq_ignore_ascii_case(&source.alias)) {
+            let message = format!("table name \"{}\" specified more than once", source.alias);
+            return Err(Failure::new("42712", message)
+                .hint("give each table of FROM a name of its own: t AS a")
+                .into());
+        }
+        scope.sources.push(source);
+        Ok(())
+    }
+
+    fn named_table(&mut self, table: &RangeVar) -> Translated<String> {
+        let alias = table.alias.as_ref();
+        let called = alias.map_or(table.relname.as_str(), |alias| alias.aliasname.as_str());
+        let renamed = alias.map(|alias| strings(&alias.colnames)).unwrap_or_default();
+        let plain = table.schemaname.is_empty();
+        let cte = if plain { self.with_query(&table.relname)? } else { None };
+        let standard = || catalog::standard(&table.schemaname, &table.relname);
+        let (written, mut source) = match cte {
+            Some(cte) => {
+                let source = Source::new(called, cte.columns.into_iter());
+                (name(&cte.name), Source { recursive: cte.open, ..source })
+            }
+            None if let Some((stand_in, columns)) = standard() => {
+                self.stand_ins.push(stand_in.to_owned());
+                (
+                    format!("{stand_in} AS {}", name(called)),
+                    Source::new(called, columns.into_iter()),
+                )
+            }
+            None => {
+                self.not_to_come(table)?;
+                let (written, attributes) = self.table(table)?;
+                (written, Source::table(called, &attributes))
+            }
+        };
+        if renamed.is_empty() {
+            let sql = match alias.filter(|_| !written.contains(" AS ")) {
+                Some(_) => format!("{written} AS {}", name(called)),
+                None => written,
+            };
+            self.add(source)?;
+            return Ok(sql);
+        }
+        too_many(&renamed, source.columns.len(), called)?;
+        let mut listed = Vec::new();
+        for (index, column) in source.columns.iter_mut().enumerate() {
+            let to = renamed.get(index).unwrap_or(&column.name).clone();
+            listed.push(format!("{} AS {}", name(&column.name), name(&to)));
+            column.sql = format!("{}.{}", name(called), name(&to));
+            column.name = to;
+        }
+        self.add(source)?;
+        Ok(format!("(SELECT {} FROM {written}) AS {}", listed.join(", "), name(called)))
+    }
+
+    /// A query of WITH RECURSIVE reads no later one, and itself behind UNION only.
+    fn not_to_come(&self, table: &RangeVar) -> Translated<()> {
+        let coming = |scope: &Scope| scope.coming.contains(&table.relname);
+        let Some(scope) = self.scopes.iter().rev().find(|scope| coming(scope)) else {
+            return Ok(());
+        };
+        if !table.schemaname.is_empty() {
+            return Ok(());
+        }
+        if scope.coming.first() != Some(&table.relname) {
+            return Err(hints::refuse("a WITH that comes later").into());
+        }
+        let message = format!(
+            "recursive query \"{}\" does not have the form non-recursive-term UNION [ALL] recursive-term",
+            table.relname
+        );
+        Err(Failure::new("42P19", message).into())
+    }
+
+    /// A query that reads itself must not stand where an outer join fills with NULL.
+    fn no_recursion_within(&self, kind: JoinType, start: usize, middle: usize) -> Translated<()> {
+        let Some(scope) = self.scopes.last() else { return Ok(()) };
+        let (left, right) = (&scope.sources[start..middle], &scope.sources[middle..]);
+        let nullable = match kind {
+            JoinType::JoinLeft => [right, &[]],
+            JoinType::JoinRight => [left, &[]],
+            JoinType::JoinFull => [left, right],
+            _ => [&[][..], &[]],
+        };
+        match nullable.into_iter().flatten().find(|source| source.recursive) {
+            None => Ok(()),
+            Some(source) => {
+                let message = format!(
+                    "recursive reference to query \"{}\" must not appear within an outer join",
+                    source.alias
+                );
+                Err(Failure::new("42P19", message).into())
+            }
+        }
+    }
+
+    /// A table of the file: how it is written, and its columns.
+    pub(super) fn table(&self, table: &RangeVar) -> Translated<(String, Vec<Attribute>)> {
+        let temporary = TEMPORARY.contains(&table.schemaname.as_str());
+        let schema = temporary.then_some("temp");
+        let is_ours = temporary || PUBLIC.contains(&table.schemaname.as_str());
+        if is_ours && let Some(attributes) = self.catalog.table(schema, &table.relname) {
+            let prefix = if temporary { "temp." } else { "" };
+            return Ok((format!("{prefix}{}", name(&table.relname)), attributes));
+        }
+        let catalog = ["pg_catalog", "information_schema"].contains(&table.schemaname.as_str());
+        let asked = DRIVERS_ASK.iter().any(|word| self.text.contains(word));
+        let is_types = ["pg_type", "pg_namespace", "pg_attribute", "pg_class", "pg_indexes"]
+            .contains(&table.relname.as_str());
+        if catalog || table.relname == "pg_settings" || is_types && asked {
+            return Err(Stop::Catalog);
+        }
+        if table.schemaname.is_empty() && table.relname.starts_with("pg_") {
+            return Err(hints::refuse("catalog").into());
+        }
+        let called = match table.schemaname.as_str() {
+            "" => table.relname.clone(),
+            schema => format!("{schema}.{}", table.relname),
+        };
+        let message = format!("relation \"{called}\" does not exist");
+        let mut failure = Failure::new("42P01", message);
+        if !table.schemaname.is_empty() {
+            failure = failure.hint("there is one schema: public");
+        }
+        Err(Stop::from(failure).at(self.text, table.location))
+    }
+
+    fn subquery(&mut self, it: &RangeSubselect, bare: &mut Vec<Bare>) -> Translated<String> {
+        if it.lateral {
+            return Err(hints::refuse("LATERAL").into());
+        }
+        let Some(NodeEnum::SelectStmt(select)) =
+            it.subquery.as_ref().and_then(|query| query.node.as_ref())
+        else {
+            return Err(hints::unknown().into());
+        };
+        let alias = it.alias.as_ref();
+        let Some(alias) = alias else {
+            // Allowed from PostgreSQL 16 on.
+            return Err(Failure::new("42601", "subquery in FROM must have an alias")
+                .hint("For example, FROM (SELECT ...) [AS] foo.")
+                .into());
+        };
+        let renamed = strings(&alias.colnames);
+        // It sees the queries around, and not what stands beside it.
+        let scope = self.scopes.pop().unwrap_or_default();
+        let outer =
+            Scope { ctes: scope.ctes.clone(), coming: scope.coming.clone(), ..Scope::default() };
+        self.scopes.push(outer);
+        let query = self.query(select, Place { names: &renamed, ..Place::default() });
+        self.scopes.pop();
+        self.scopes.push(scope);
+        let query = query?;
+        too_many(&renamed, query.columns.len(), &alias.aliasname)?;
+        let columns: Vec<_> = query.columns.iter().map(settled).collect();
+        unique(columns.iter().map(|(name, _)| name.as_str()))?;
+        let depth = self.scopes.len() - 1;
+        bare.extend(query.bare.into_iter().filter(|(at, _)| *at < depth));
+        let mut source = Source::new(&alias.aliasname, columns.into_iter());
+        for (column, output) in source.columns.iter_mut().zip(&query.columns) {
+            column.limit = output.limit;
+        }
+        self.add(source)?;
+        Ok(format!("({}) AS {}", query.sql, name(&alias.aliasname)))
+    }
+
+    fn join(&mut self, it: &JoinExpr, bare: &mut Vec<Bare>) -> Translated<String> {
+        if it.alias.is_some() || it.join_using_alias.is_some() {
+            return Err(hints::refuse("(JOIN) AS").into());
+        }
+        let sources = |me: &Self| me.scopes.last().map_or(0, |scope| scope.sources.len());
+        let joined_before = self.scopes.last_mut().map(|scope| std::mem::take(&mut scope.joined));
+        let start = sources(self);
+        let left = self.item(it.larg.as_deref().ok_or_else(hints::unknown)?, bare)?;
+        let middle = sources(self);
+        let left_joined = self.scopes.last_mut().map(|scope| std::mem::take(&mut scope.joined));
+        let right_node = it.rarg.as_deref().ok_or_else(hints::unknown)?;
+        let mut right = self.item(right_node, bare)?;
+        if matches!(right_node.node, Some(NodeEnum::JoinExpr(_))) {
+            right = format!("({right})");
+        }
+        let left_joined = left_joined.unwrap_or_default();
+        let kind = it.jointype();
+        self.no_recursion_within(kind, start, middle)?;
+        let mut using = strings(&it.using_clause);
+        if it.is_natural {
+            using = self.natural(start, middle, &left_joined);
+        }
+        let condition = match &it.quals {
+            Some(quals) => {
+                // ON sees both sides, and nothing beside them.
+                let mut beside = self.scopes.last().cloned().unwrap_or_default();
+                let mut inside = beside.clone();
+                inside.sources.drain(..start);
+                inside.joined.extend(left_joined.iter().cloned());
+                std::mem::swap(self.scopes.last_mut().unwrap_or(&mut beside), &mut inside);
+                let condition = self.condition(quals, "JOIN/ON");
+                std::mem::swap(self.scopes.last_mut().unwrap_or(&mut beside), &mut inside);
+                let condition = condition?;
+                bare.extend(condition.bare);
+                Some(format!("ON {}", condition.sql))
+            }
+            None if using.is_empty() => None,
+            None => Some(self.using(&using, kind, (start, middle), &left_joined)?),
+        };
+        if let Some(scope) = self.scopes.last_mut() {
+            let mut all = joined_before.unwrap_or_default();
+            all.extend(std::mem::take(&mut scope.joined));
+            let rest = left_joined.into_iter().filter(|column| !using.contains(&column.name));
+            all.extend(rest);
+            scope.joined = all;
+            if kind != JoinType::JoinInner {
+                let joined =
+                    scope.sources[start..].iter_mut().flat_map(|source| &mut source.columns);
+                joined.for_each(|column| column.not_null = false);
+            }
+        }
+        let word = match kind {
+            JoinType::JoinLeft => "LEFT JOIN",
+            JoinType::JoinRight => "RIGHT JOIN",
+            JoinType::JoinFull => "FULL JOIN",
+            _ if condition.is_none() => "CROSS JOIN",
+            _ => "JOIN",
+        };
+        Ok(format!("{left} {word} {right} {}", condition.unwrap_or_default()))
+    }
+
+    /// The names that both sides of a join have.
+    fn natural(&self, start: usize, middle: usize, joined: &[Column]) -> Vec<String> {
+        let Some(scope) = self.scopes.last() else { return Vec::new() };
+        let names = |sources: &[Source]| -> Vec<String> {
+            let columns = sources.iter().flat_map(|source| &source.columns);
+            columns.filter(|column| !column.merged).map(|column| column.name.clone()).collect()
+        };
+        let mut left = names(&scope.sources[start..middle]);
+        left.extend(joined.iter().map(|column| column.name.clone()));
+        let right = names(&scope.sources[middle..]);
+        left.into_iter().filter(|name| right.contains(name)).collect()
+    }
+
+    /// USING: the columns are one for plain names and for `*`.
+    fn using(
+        &mut self,
+        names: &[String],
+        kind: JoinType,
+        (start, middle): (usize, usize),
+        left_joined: &[Column],
+    ) -> Translated<String> {
+        let Some(scope) = self.scopes.last_mut() else { return Ok(String::new()) };
+        let (before, after) = scope.sources.split_at_mut(middle);
+        let mut conditions = Vec::new();
+        let mut joined = Vec::new();
+        for wanted in names {
+            let missing = |side: &str| {
+                let message = format!(
+                    "column \"{wanted}\" specified in USING clause does not exist in {side} table"
+                );
+                Failure::new("42703", message)
+            };
+            let earlier = left_joined.iter().find(|column| column.name == *wanted).cloned();
+            let left = match earlier {
+                Some(column) => column,
+                None => merge(&mut before[start..], wanted).ok_or_else(|| missing("left"))?,
+            };
+            let right = merge(after, wanted).ok_or_else(|| missing("right"))?;
+            let is = common(left.is, right.is).ok_or_else(|| {
+                let message = format!(
+                    "JOIN/USING types {} and {} cannot be matched",
+                    left.is.name(),
+                    right.is.name()
+                );
+                Failure::new("42804", message)
+            })?;
+            if is == Type::Bpchar || left.is != right.is && !is.is_integer() {
+                return Err(hints::refuse("USING of two types").into());
+            }
+            conditions.push(format!("({} = {})", left.sql, right.sql));
+            joined.push(merged(left, &right, is, kind));
+        }
+        scope.joined.extend(joined);
+        Ok(format!("ON {}", conditions.join(" AND ")))
+    }
+
+    /// `generate_series` of integers; no other function stands in FROM.
+    fn function(&mut self, it: &RangeFunction) -> Translated<String> {
+        let first = match &it.functions[..] {
+            [only] => match &only.node {
+                Some(NodeEnum::List(list)) => {
+                    list.items.first().and_then(|node| node.node.as_ref())
+                }
+                _ => None,
+            },
+            _ => None,
+        };
+        let Some(NodeEnum::FuncCall(call)) = first else {
+            return Err(hints::refuse("a function in FROM").into());
+        };
+        let called = names_of(&call.funcname).pop().unwrap_or_default();
+        if super::SQLITE_FUNCTIONS.contains(&called.as_str()) || called.starts_with("pragma_") {
+            return Err(Stop::Sqlite);
+        }
+        if called != "generate_series"
+            || it.ordinality
+            || it.lateral
+            || !(2..=3).contains(&call.args.len())
+        {
+            return Err(hints::refuse("a function in FROM").into());
+        }
+        let mut values = Vec::new();
+        let mut is = Type::Int4;
+        for node in &call.args {
+            let value = self.expr(node)?;
+            match value.is() {
+                Some(Type::Int2 | Type::Int4) | None => {}
+                Some(Type::Int8) => is = Type::Int8,
+                _ => return Err(hints::refuse("a function in FROM").into()),
+            }
+            if !value.bare.is_empty() {
+                return Err(hints::refuse("LATERAL").into());
+            }
+            values.push(value);
+        }
+        let mut words = Vec::new();
+        for value in values {
+            words.push(self.coerce(value, is, Wanted::Implicit)?.sql);
+        }
+        let alias = it.alias.as_ref();
+        let called = alias.map_or("generate_series", |alias| alias.aliasname.as_str()).to_owned();
+        let columns = alias.map(|alias| strings(&alias.colnames)).unwrap_or_default();
+        let column = columns.first().cloned().unwrap_or_else(|| called.clone());
+        let step = words.get(2).map_or("1", String::as_str);
+        let sql = format!(
+            "(WITH RECURSIVE refrain_from(x, stop, step) AS (SELECT {}, {}, refrain_step({step})), \
+             refrain_series(x, stop, step) AS (SELECT x, stop, step FROM refrain_from \
+             WHERE CASE WHEN step > 0 THEN x <= stop ELSE x >= stop END UNION ALL \
+             SELECT x + step, stop, step FROM refrain_series \
+             WHERE CASE WHEN step > 0 THEN x + step <= stop ELSE x + step >= stop END) \
+             SELECT x AS {} FROM refrain_series) AS {}",
+            words[0],
+            words[1],
+            name(&column),
+            name(&called)
+        );
+        self.add(Source::new(&called, std::iter::once((column, is))))?;
+        Ok(sql)
+    }
+}
+
+/// The column that USING makes of two (`buildMergedJoinVar` of the server). One that goes over into another type is no column
+/// of its table any more: parentheses tell the two apart.
+fn merged(left: Column, right: &Column, is: Type, kind: JoinType) -> Column {
+    let one = |column: &Column| match column.is == is {
+        true => column.sql.clone(),
+        false => format!("({})", column.sql),
+    };
+    let parts = |column: &Column| column.parts().to_vec();
+    let (sql, of) = match kind {
+        JoinType::JoinFull => (
+            format!("coalesce({}, {})", left.sql, right.sql),
+            [parts(&left), parts(right)].concat(),
+        ),
+        JoinType::JoinRight => (one(right), parts(right)),
+        JoinType::JoinInner if left.is != is && right.is == is => (one(right), parts(right)),
+        _ => (one(&left), parts(&left)),
+    };
+    Column { sql, of, is, merged: false, not_null: false, ..left }
+}
+
+/// Marks the column of this name as merged with another.
+fn merge(sources: &mut [Source], wanted: &str) -> Option<Column> {
+    let mut columns = sources.iter_mut().flat_map(|source| &mut source.columns);
+    let column = columns.find(|column| !column.merged && column.name == wanted)?;
+    let found = column.clone();
+    column.merged = true;
+    Some(found)
+}
+
+fn too_many(renamed: &[String], columns: usize, called: &str) -> Result<(), Failure> {
+    if renamed.len() <= columns {
+        return Ok(());
+    }
+    let message = format!(
+        "table \"{called}\" has {columns} columns available but {} columns specified",
+        renamed.len()
+    );
+    Err(Failure::new("42P10", message))
+}

@@ -1,0 +1,41 @@
+//! The table that a statement writes to.
+
+use crate::failure::Failure;
+
+use super::scope::{Attribute, Scope, Source};
+use super::value::name;
+
+/// The table that is written to.
+pub(super) struct Into {
+    /// As it is called in messages.
+    pub(super) table: String,
+    pub(super) written: String,
+    pub(super) alias: String,
+    pub(super) attributes: Vec<Attribute>,
+}
+
+impl Into {
+    /// How the table is written, with its alias.
+    pub(super) fn sql(&self) -> String {
+        match self.alias == self.table {
+            true => self.written.clone(),
+            false => format!("{} AS {}", self.written, name(&self.alias)),
+        }
+    }
+
+    pub(super) fn attribute(&self, wanted: &str) -> Result<&Attribute, Failure> {
+        let found = self.attributes.iter().find(|known| known.name.eq_ignore_ascii_case(wanted));
+        found.ok_or_else(|| {
+            let message =
+                format!("column \"{wanted}\" of relation \"{}\" does not exist", self.table);
+            Failure::new("42703", message).hint(format!("\\d {} lists the columns", self.table))
+        })
+    }
+}
+
+/// A scope in which the columns of a table are written as plain names.
+pub(super) fn plain_scope(into: &Into) -> Scope {
+    let mut source = Source::table(&into.alias, &into.attributes);
+    source.columns.iter_mut().for_each(|column| column.sql = name(&column.name));
+    Scope { sources: vec![source], ..Scope::default() }
+}

@@ -1,0 +1,292 @@
+//! CREATE INDEX, CREATE VIEW and DROP.
+
+use refrain_grammar::NodeEnum;
+use refrain_grammar::protobuf::{
+    DropBehavior, DropStmt, IndexStmt, Node, ObjectType, SelectStmt, SetOperation, SortByDir,
+    SortByNulls, ViewStmt,
+};
+
+use crate::failure::Failure;
+use crate::types::Type;
+
+use super::expr::no_collation;
+use super::scope::{Scope, Source};
+use super::select::{Output, Place, settled, unique};
+use super::value::{Expr, name};
+use super::{Translated, Translator, hints, strings};
+
+/// Before what is known of a view's columns, in a comment of the statement that made it.
+const MARK: &str = "/*refrain ";
+/// Behind a column that PostgreSQL would write through.
+const WRITABLE: char = '!';
+
+/// What a view's statement keeps of a column.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ViewColumn {
+    pub(crate) is: Type,
+    /// How long its values may be.
+    pub(crate) limit: Option<u32>,
+    /// Whether PostgreSQL would write to the table through it.
+    pub(crate) writable: bool,
+}
+
+impl ViewColumn {
+    /// Reads those of a view from the statement that made it.
+    pub(crate) fn read(sql: &str) -> Vec<Self> {
+        let listed = sql.split_once(MARK).and_then(|(_, rest)| rest.split_once("*/"));
+        let column = |word: &str| {
+            let plain = word.trim_end_matches(WRITABLE);
+            let (is, limit) = plain.split_once(':').unwrap_or((plain, ""));
+            let (is, limit) = (Type::named(is).unwrap_or(Type::Text), limit.parse().ok());
+            Self { is, limit, writable: plain != word }
+        };
+        listed.map(|(listed, _)| listed.split(' ').map(column).collect()).unwrap_or_default()
+    }
+
+    fn word(self) -> String {
+        let limit = self.limit.map_or(String::new(), |limit| format!(":{limit}"));
+        let writable = if self.writable { WRITABLE.to_string() } else { String::new() };
+        format!("{}{limit}{writable}", self.is.catalog_name())
+    }
+}
+
+impl Translator<'_> {
+    pub(super) fn create_index(&mut self, index: &IndexStmt) -> Translated<String> {
+        let relation = index.relation.as_ref().ok_or_else(hints::unknown)?;
+        let btree = index.access_method.is_empty() || index.access_method == "btree";
+        let plain = index.index_including_params.is_empty()
+            && index.options.is_empty()
+            && index.table_space.is_empty()
+            && !index.nulls_not_distinct
+            && !index.concurrent
+            && relation.inh;
+        if !btree || !plain {
+            return Err(hints::refuse("such an index").into());
+        }
+        let (table, attributes) = self.table(relation)?;
+        let mut source = Source::table(&relation.relname, &attributes);
+        source.columns.iter_mut().for_each(|column| column.sql = name(&column.name));
+        self.scopes.push(Scope { sources: vec![source], ..Scope::default() });
+        let made = self.index_parts(index);
+        self.scopes.pop();
+        let (parts, names, condition) = made?;
+        if index.idxname.is_empty() && index.if_not_exists {
+            return Err(Failure::new("42601", "IF NOT EXISTS needs an index name").into());
+        }
+        let called = match index.idxname.as_str() {
+            "" => self.free_name(&format!("{}_{}_idx", relation.relname, names.join("_"))),
+            given => given.to_owned(),
+        };
+        let unique = if index.unique { "UNIQUE " } else { "" };
+        let exists = if index.if_not_exists { "IF NOT EXISTS " } else { "" };
+        let schema = if table.starts_with("temp.") { "temp." } else { "" };
+        let table = table.strip_prefix("temp.").unwrap_or(&table);
+        Ok(format!(
+            "CREATE {unique}INDEX {exists}{schema}{} ON {table} ({}){condition}",
+            name(&called),
+            parts.join(", ")
+        ))
+    }
+
+    /// The first of `wanted`, `wanted1`, … that nothing in the file is called.
+    pub(super) fn free_name(&self, wanted: &str) -> String {
+        let mut called = wanted.to_owned();
+        let mut number = 0;
+        while self.catalog.is_taken(&called) {
+            number += 1;
+            called = format!("{wanted}{number}");
+        }
+        called
+    }
+
+    fn index_parts(&mut self, index: &IndexStmt) -> Translated<(Vec<String>, Vec<String>, String)> {
+        let (mut parts, mut names) = (Vec::new(), Vec::new());
+        for node in &index.index_params {
+            let Some(NodeEnum::IndexElem(element)) = &node.node else {
+                return Err(hints::unknown().into());
+            };
+            let collation = strings(&element.collation);
+            if !element.opclass.is_empty()
+                || !collation.iter().all(|name| name == "C" || name == "POSIX")
+            {
+                return Err(hints::refuse("such an index").into());
+            }
+            let down = element.ordering() == SortByDir::SortbyDesc;
+            let first = element.nulls_ordering() == SortByNulls::SortbyNullsFirst;
+            let last = element.nulls_ordering() == SortByNulls::SortbyNullsLast;
+            // The order of NULLs in an index is seen by nobody.
+            let _ = first || last;
+            let sql = match &element.expr {
+                Some(node) => {
+                    let value = self.expr(node)?;
+                    names.push(value.name.clone().unwrap_or_else(|| "expr".to_owned()));
+                    self.settle(value)?.sql
+                }
+                None => {
+                    names.push(element.name.clone());
+                    let (_, column) = super::scope::find(&self.scopes, None, &element.name)?;
+                    let is = column.is().filter(|is| !is.is_text() && !collation.is_empty());
+                    if let Some(is) = is {
+                        return Err(no_collation(is).into());
+                    }
+                    column.sql
+                }
+            };
+            parts.push(format!("{sql}{}", if down { " DESC" } else { "" }));
+        }
+        let condition = match &index.where_clause {
+            Some(node) => format!(" WHERE {}", self.condition(node, "WHERE")?.sql),
+            None => String::new(),
+        };
+        Ok((parts, names, condition))
+    }
+
+    pub(super) fn create_view(&mut self, view: &ViewStmt) -> Translated<String> {
+        let relation = view.view.as_ref().ok_or_else(hints::unknown)?;
+        if view.replace || !view.options.is_empty() || view.with_check_option > 1 {
+            return Err(hints::refuse("CREATE OR REPLACE VIEW").into());
+        }
+        let Some(NodeEnum::SelectStmt(select)) =
+            view.query.as_ref().and_then(|node| node.node.as_ref())
+        else {
+            return Err(hints::unknown().into());
+        };
+        if !["", "public", "main", "temp", "pg_temp"].contains(&relation.schemaname.as_str()) {
+            let message = format!("schema \"{}\" does not exist", relation.schemaname);
+            return Err(Failure::new("3F000", message).hint("there is one schema: public").into());
+        }
+        let names = strings(&view.aliases);
+        let query = self.query(select, Place { names: &names, ..Place::default() })?;
+        if names.len() > query.columns.len() {
+            let message = "CREATE VIEW specifies more column names than columns";
+            return Err(Failure::new("42601", message).into());
+        }
+        let columns: Vec<_> = query.columns.iter().map(settled).collect();
+        if unique(columns.iter().map(|(name, _)| name.as_str())).is_err() {
+            return Err(Failure::new("42701", "column specified more than once").into());
+        }
+        let through = self.written_through(select)?;
+        let column = |(index, column): (usize, &Output)| {
+            let (is, writable) = (column.is.unwrap_or(Type::Text), through.get(index));
+            ViewColumn { is, limit: column.limit, writable: writable == Some(&true) }.word()
+        };
+        let types: Vec<String> = query.columns.iter().enumerate().map(column).collect();
+        let listed: Vec<String> = columns.iter().map(|(column, _)| name(column)).collect();
+        let temporary = if relation.relpersistence == "t" { "TEMP " } else { "" };
+        Ok(format!(
+            "CREATE {temporary}VIEW {} ({}) AS {MARK}{}*/ {}",
+            name(&relation.relname),
+            listed.join(", "),
+            types.join(" "),
+            query.sql
+        ))
+    }
+
+    /// Whether PostgreSQL would write through each column of a view (`view_query_is_auto_updatable` of the server): nothing for
+    /// a view that it would not write through at all.
+    fn written_through(&mut self, select: &SelectStmt) -> Translated<Vec<bool>> {
+        if !is_plain(select) {
+            return Ok(Vec::new());
+        }
+        self.scopes.push(Scope::default());
+        let made = self.writable_targets(select);
+        self.scopes.pop();
+        made
+    }
+
+    fn writable_targets(&mut self, select: &SelectStmt) -> Translated<Vec<bool>> {
+        self.from(&select.from_clause, &mut Vec::new())?;
+        let targets = self.targets(&select.target_list, Place::default())?;
+        self.order(&select.sort_clause, &targets)?;
+        let scope = self.scopes.last().ok_or_else(hints::unknown)?;
+        if scope.windowed || targets.iter().any(|target| target.expr.aggregate) {
+            return Ok(Vec::new());
+        }
+        let is_column = |expr: &Expr| {
+            let mut columns = scope.sources.iter().flat_map(|source| &source.columns);
+            columns.any(|column| {
+                column.writable
+                    && column.sql == expr.sql
+                    && Some(column.is) == expr.is()
+                    && column.limit == expr.limit
+            })
+        };
+        Ok(targets.iter().map(|target| is_column(&target.expr)).collect())
+    }
+
+    /// Nothing may be left that reads what is dropped, or refers to it.
+    fn alone(&self, dropped: &Node, word: &str, cascade: bool) -> Translated<()> {
+        let names = match &dropped.node {
+            Some(NodeEnum::List(list)) => strings(&list.items),
+            _ => Vec::new(),
+        };
+        let called = names.last().map(String::as_str).unwrap_or_default();
+        if word == "INDEX" {
+            return self.no_constraint(called);
+        }
+        let Some(other) = self.catalog.dependent(called) else { return Ok(()) };
+        if cascade {
+            return Err(hints::refuse("CASCADE").into());
+        }
+        let kind = word.to_ascii_lowercase();
+        let message = format!("cannot drop {kind} {called} because other objects depend on it");
+        Err(Failure::new("2BP01", message).hint(format!("drop {other} first")).into())
+    }
+
+    /// An index that a constraint is made of goes with that, and not by itself.
+    fn no_constraint(&self, index: &str) -> Translated<()> {
+        let Some((table, added)) = self.catalog.constrained(index) else { return Ok(()) };
+        let message = format!(
+            "cannot drop index {index} because constraint {index} on table {table} requires it"
+        );
+        let hint = match added {
+            true => format!("write ALTER TABLE {table} DROP CONSTRAINT {index}"),
+            false => hints::refuse("DROP CONSTRAINT").hint.into_owned(),
+        };
+        Err(Failure::new("2BP01", message).hint(hint).into())
+    }
+
+    pub(super) fn drop(&mut self, drop: &DropStmt) -> Translated<String> {
+        let word = match drop.remove_type() {
+            ObjectType::ObjectTable => "TABLE",
+            ObjectType::ObjectView => "VIEW",
+            ObjectType::ObjectIndex => "INDEX",
+            other => return Err(hints::object("DROP", other).into()),
+        };
+        let [only] = &drop.objects[..] else { return Err(hints::refuse("DROP of several").into()) };
+        if drop.concurrent {
+            return Err(hints::refuse("CONCURRENTLY").into());
+        }
+        self.alone(only, word, drop.behavior() == DropBehavior::DropCascade)?;
+        let exists = if drop.missing_ok { "IF EXISTS " } else { "" };
+        Ok(format!("DROP {word} {exists}{}", dropped(only)?))
+    }
+}
+
+/// Whether a query is of one table, row by row.
+fn is_plain(select: &SelectStmt) -> bool {
+    let of_table = |node: &Node| matches!(node.node, Some(NodeEnum::RangeVar(_)));
+    matches!(&select.from_clause[..], [only] if of_table(only))
+        && select.op() == SetOperation::SetopNone
+        && select.with_clause.is_none()
+        && select.distinct_clause.is_empty()
+        && select.group_clause.is_empty()
+        && select.having_clause.is_none()
+        && select.limit_count.is_none()
+        && select.limit_offset.is_none()
+}
+
+fn dropped(node: &Node) -> Result<String, Failure> {
+    let names = match &node.node {
+        Some(NodeEnum::List(list)) => strings(&list.items),
+        _ => Vec::new(),
+    };
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    match names[..] {
+        [only] | ["public" | "main", only] => Ok(name(only)),
+        ["pg_temp" | "temp", only] => Ok(format!("temp.{}", name(only))),
+        [schema, ..] => Err(Failure::new("3F000", format!("schema \"{schema}\" does not exist"))
+            .hint("there is one schema: public")),
+        [] => Err(hints::unknown()),
+    }
+}

@@ -1,0 +1,312 @@
+//! Operators: what their sides must be, what they yield, and what SQLite is told.
+
+use crate::failure::Failure;
+use crate::types::Type;
+
+use super::Translator;
+use super::coerce::{Wanted, is_implicit};
+use super::folding::of_both;
+use super::hints;
+use super::value::{Expr, Kind, real_literal};
+
+/// How an operator is told to SQLite that computes; `Int` ones check that the result fits.
+pub(crate) const COMPUTES: &[(&str, &str)] = &[
+    ("+", "refrain_add"),
+    ("-", "refrain_subtract"),
+    ("*", "refrain_multiply"),
+    ("/", "refrain_divide"),
+    ("%", "refrain_remainder"),
+];
+
+const BITS: &[&str] = &["&", "|"];
+
+pub(super) const COMPARES: &[&str] = &["=", "<>", "<", ">", "<=", ">="];
+
+/// A type that several types go over into, in the order in which PostgreSQL prefers them.
+const FAMILIES: &[&[Type]] = &[
+    &[Type::Int2, Type::Int4, Type::Int8, Type::Numeric, Type::Float4, Type::Float8],
+    &[Type::Date, Type::Timestamp, Type::Timestamptz],
+    &[Type::Bpchar, Type::Name, Type::Varchar, Type::Text],
+];
+
+/// The type that two come together in, if there is one.
+pub(super) fn common(left: Type, right: Type) -> Option<Type> {
+    if left == right {
+        return Some(left);
+    }
+    let family =
+        FAMILIES.iter().find(|family| family.contains(&left) && family.contains(&right))?;
+    let place = |is: Type| family.iter().position(|other| *other == is);
+    let wider = if place(left) > place(right) { left } else { right };
+    // float4 with an integer or a numeric is float8 to the server.
+    let wider = if wider == Type::Float4 { Type::Float8 } else { wider };
+    let text = wider.is_text() && wider != Type::Bpchar;
+    let wider = if text { Type::Text } else { wider };
+    let reached = is_implicit(left, wider) && is_implicit(right, wider);
+    reached.then_some(wider)
+}
+
+/// The type that values of a list come together in, of the one so far and the next (`select_common_type` of the server): the
+/// first that the other goes over into, and no further than to the preferred type of its kind.
+pub(super) fn chosen(known: Type, next: Type) -> Option<Type> {
+    if known == next {
+        return Some(known);
+    }
+    FAMILIES.iter().find(|family| family.contains(&known) && family.contains(&next))?;
+    let preferred = matches!(known, Type::Float8 | Type::Timestamptz | Type::Text);
+    let moves = !preferred && is_implicit(known, next) && !is_implicit(next, known);
+    let is = if moves { next } else { known };
+    (is_implicit(known, is) && is_implicit(next, is)).then_some(is)
+}
+
+/// Whether equal values are found by comparing what SQLite keeps: for DISTINCT, GROUP BY and PARTITION BY.
+///
+/// # Errors
+/// 42883 where PostgreSQL has no equality, 0A000 where it is not that of the texts.
+pub(super) fn is_equated(expr: &Expr) -> Result<(), Failure> {
+    match expr.is() {
+        Some(Type::Json) => {
+            let message = "could not identify an equality operator for type json";
+            Err(Failure::new("42883", message).hint("cast to text"))
+        }
+        Some(Type::Jsonb) => Err(hints::refuse("jsonb comparison")),
+        Some(Type::Numeric) => Err(hints::refuse("numeric")),
+        Some(Type::Bpchar) if expr.limit.is_none() => Err(hints::refuse("equal char(n)")),
+        _ => Ok(()),
+    }
+}
+
+impl Translator<'_> {
+    /// Gives two sides one type, as operators and lists want it.
+    pub(super) fn together(
+        &mut self,
+        left: Expr,
+        right: Expr,
+        operator: &str,
+    ) -> Result<(Expr, Expr, Type), Failure> {
+        let is = match (left.is(), right.is()) {
+            (Some(left_is), Some(right_is)) => {
+                let of_numbers = self.with_number(&left, &right);
+                let is = of_numbers.or_else(|| common(left_is, right_is));
+                is.ok_or_else(|| no_operator(&left, operator, &right))?
+            }
+            // Operators are those of text: varchar has none of its own.
+            (Some(Type::Varchar), None) | (None, Some(Type::Varchar)) => Type::Text,
+            (Some(is), None) | (None, Some(is)) => is,
+            (None, None) => Type::Text,
+        };
+        let (left, right) = if is_number_beside_integer(&left, &right) {
+            (plain_number(left), plain_number(right))
+        } else {
+            let left = self.coerce(left, is, Wanted::Implicit)?;
+            (left, self.coerce(right, is, Wanted::Implicit)?)
+        };
+        Ok((left, right, is))
+    }
+
+    /// A number with a fraction beside a float is one.
+    fn with_number(&self, left: &Expr, right: &Expr) -> Option<Type> {
+        let float = |expr: &Expr| matches!(expr.is(), Some(Type::Float4 | Type::Float8));
+        let number = |expr: &Expr| matches!(expr.kind, Kind::Number(_));
+        (float(left) && number(right) || number(left) && float(right)).then_some(Type::Float8)
+    }
+
+    /// `left = right` and its like.
+    pub(super) fn compare(
+        &mut self,
+        operator: &str,
+        left: Expr,
+        right: Expr,
+    ) -> Result<Expr, Failure> {
+        let (left, right, is) = self.together(left, right, operator)?;
+        let numbers = is_number_beside_integer(&left, &right);
+        match is {
+            Type::Json => return Err(no_operator(&left, operator, &right)),
+            Type::Jsonb => return Err(hints::refuse("jsonb comparison")),
+            Type::Numeric if !numbers => return Err(hints::refuse("numeric")),
+            _ => {}
+        }
+        let written = |left: &str, right: &str| match is {
+            Type::Bpchar => format!("(rtrim({left}, ' ') {operator} rtrim({right}, ' '))"),
+            _ => format!("({left} {operator} {right})"),
+        };
+        let made = Expr::made(written(&left.sql, &right.sql), Type::Bool, &[&left, &right]);
+        Ok(Expr { constant: of_both(&left, &right, written), ..made })
+    }
+
+    /// An operator between two values.
+    pub(super) fn operator(
+        &mut self,
+        operator: &str,
+        left: Expr,
+        right: Expr,
+    ) -> Result<Expr, Failure> {
+        if COMPARES.contains(&operator) {
+            return self.compare(operator, left, right);
+        }
+        if operator == "||" {
+            return self.joined(left, right);
+        }
+        if let Some((_, function)) = COMPUTES.iter().find(|(known, _)| *known == operator) {
+            return self.computed(operator, function, left, right);
+        }
+        if BITS.contains(&operator) {
+            let (left, right, is) = self.together(left, right, operator)?;
+            if !is.is_integer() {
+                return Err(no_operator(&left, operator, &right));
+            }
+            let sql = format!("({} {operator} {})", left.sql, right.sql);
+            return Ok(Expr::pure(sql, is, &[&left, &right]));
+        }
+        Err(hints::operator(operator))
+    }
+
+    fn computed(
+        &mut self,
+        operator: &str,
+        function: &str,
+        left: Expr,
+        right: Expr,
+    ) -> Result<Expr, Failure> {
+        if let Some(made) = self.of_dates(operator, &left, &right)? {
+            return Ok(made);
+        }
+        let json = |expr: &Expr| matches!(expr.is(), Some(Type::Json | Type::Jsonb));
+        if json(&left) || json(&right) {
+            return Err(hints::refuse("JSON operator"));
+        }
+        let both_unknown = left.is().is_none() && right.is().is_none();
+        if both_unknown {
+            let message = format!("operator is not unique: unknown {operator} unknown");
+            return Err(Failure::new("42725", message).hint("add explicit type casts"));
+        }
+        let (left, right, is) = self.together(left, right, operator)?;
+        match is {
+            Type::Numeric => return Err(hints::refuse("numeric")),
+            Type::Float4 | Type::Float8 if operator == "%" => {
+                return Err(no_operator(&left, operator, &right));
+            }
+            Type::Int2 | Type::Int4 | Type::Int8 | Type::Float4 | Type::Float8 => {}
+            _ => return Err(no_operator(&left, operator, &right)),
+        }
+        let call = |left: &str, right: &str| format!("{function}({}, {left}, {right})", is.oid());
+        let made = Expr::made(call(&left.sql, &right.sql), is, &[&left, &right]);
+        Ok(self.folded(made, of_both(&left, &right, call)))
+    }
+
+    /// Dates and days; all else that computes with moments needs `interval`.
+    fn of_dates(
+        &mut self,
+        operator: &str,
+        left: &Expr,
+        right: &Expr,
+    ) -> Result<Option<Expr>, Failure> {
+        let date = |expr: &Expr| expr.is() == Some(Type::Date);
+        let moment = |expr: &Expr| {
+            matches!(expr.is(), Some(Type::Date | Type::Time | Type::Timestamp | Type::Timestamptz))
+        };
+        let whole = |expr: &Expr| matches!(expr.is(), Some(Type::Int2 | Type::Int4));
+        if !moment(left) && !moment(right) {
+            return Ok(None);
+        }
+        let (sql, is) = match operator {
+            "-" if date(left) && date(right) => {
+                (format!("refrain_days_between({}, {})", left.sql, right.sql), Type::Int4)
+            }
+            "+" if date(left) && whole(right) => {
+                (format!("refrain_add_days({}, {})", left.sql, right.sql), Type::Date)
+            }
+            "+" if whole(left) && date(right) => {
+                (format!("refrain_add_days({}, {})", right.sql, left.sql), Type::Date)
+            }
+            "-" if date(left) && whole(right) => {
+                (format!("refrain_add_days({}, -({}))", left.sql, right.sql), Type::Date)
+            }
+            _ => return Err(hints::refuse("interval")),
+        };
+        let made = Expr::pure(sql, is, &[left, right]);
+        let constant = made.constant.clone();
+        Ok(Some(self.folded(made, constant)))
+    }
+
+    /// `||`: of texts, of a text and anything else, of bytes.
+    fn joined(&mut self, left: Expr, right: Expr) -> Result<Expr, Failure> {
+        let is = |expr: &Expr| expr.is();
+        let text = |expr: &Expr| is(expr).is_none_or(Type::is_text);
+        if is(&left) == Some(Type::Bytea) || is(&right) == Some(Type::Bytea) {
+            let left = self.coerce(left, Type::Bytea, Wanted::Implicit)?;
+            let right = self.coerce(right, Type::Bytea, Wanted::Implicit)?;
+            let sql = format!("CAST({} || {} AS BLOB)", left.sql, right.sql);
+            return Ok(Expr::pure(sql, Type::Bytea, &[&left, &right]));
+        }
+        let jsonb = is(&left) == Some(Type::Jsonb) || is(&right) == Some(Type::Jsonb);
+        if jsonb || !text(&left) && !text(&right) {
+            return Err(match jsonb {
+                true => hints::operator("||"),
+                false => no_operator(&left, "||", &right),
+            });
+        }
+        let left = self.coerce(left, Type::Text, Wanted::Assignment)?;
+        let right = self.coerce(right, Type::Text, Wanted::Assignment)?;
+        let sql = format!("({} || {})", left.sql, right.sql);
+        Ok(Expr::pure(sql, Type::Text, &[&left, &right]))
+    }
+
+    /// An operator before its only value.
+    pub(super) fn prefix(&mut self, operator: &str, value: Expr) -> Result<Expr, Failure> {
+        let is = value.is();
+        let number =
+            matches!(is, Some(Type::Int2 | Type::Int4 | Type::Int8 | Type::Float4 | Type::Float8));
+        match (operator, &value.kind) {
+            ("-", Kind::Number(digits)) => {
+                let digits = match digits.strip_prefix('-') {
+                    Some(positive) => positive.to_owned(),
+                    None => format!("-{digits}"),
+                };
+                Ok(Expr::constant(super::value::text_literal(&digits), Kind::Number(digits)))
+            }
+            ("+", _) if number || matches!(value.kind, Kind::Number(_)) => {
+                let mut value = value;
+                value.name = None;
+                Ok(value)
+            }
+            ("-", _) if number => {
+                let is = is.unwrap_or(Type::Int4);
+                let call = |value: &str| format!("refrain_negate({}, {value})", is.oid());
+                let made = Expr::made(call(&value.sql), is, &[&value]);
+                Ok(self.folded(made, value.constant.as_deref().map(call)))
+            }
+            ("~", _) if is.is_some_and(Type::is_integer) => {
+                let sql = format!("(~{})", value.sql);
+                Ok(Expr::pure(sql, is.unwrap_or(Type::Int4), &[&value]))
+            }
+            ("-" | "+" | "~", _) => {
+                let message = format!("operator does not exist: {operator} {}", value.type_name());
+                Err(Failure::new("42883", message).hint("add explicit type casts"))
+            }
+            _ => Err(hints::operator(operator)),
+        }
+    }
+}
+
+fn is_number_beside_integer(left: &Expr, right: &Expr) -> bool {
+    let number = |expr: &Expr| matches!(expr.kind, Kind::Number(_));
+    let whole = |expr: &Expr| expr.is().is_some_and(Type::is_integer);
+    number(left) && whole(right) || whole(left) && number(right)
+}
+
+/// Beside an integer SQLite compares a number by its value.
+fn plain_number(expr: Expr) -> Expr {
+    let Kind::Number(digits) = &expr.kind else { return expr };
+    let sql = real_literal(digits);
+    Expr { constant: Some(sql.clone()), sql, ..expr }
+}
+
+/// 42883, in PostgreSQL's words.
+pub(super) fn no_operator(left: &Expr, operator: &str, right: &Expr) -> Failure {
+    let (left, right) = (left.type_name(), right.type_name());
+    let message = format!("operator does not exist: {left} {operator} {right}");
+    Failure::new("42883", message).hint(
+        "No operator matches the given name and argument types. You might need to add explicit type casts.",
+    )
+}

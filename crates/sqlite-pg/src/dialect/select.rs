@@ -1,0 +1,417 @@
+//! SELECT and VALUES, and what is made of them.
+
+use refrain_grammar::NodeEnum;
+use refrain_grammar::protobuf::{
+    LimitOption, Node, ResTarget, SelectStmt, SetOperation, a_const::Val,
+};
+
+use crate::failure::{Failure, state};
+use crate::types::Type;
+
+use super::coerce::Wanted;
+use super::operators::is_equated;
+use super::scope::{Scope, find};
+use super::targets::Target;
+use super::value::{Bare, Expr, Kind, name};
+use super::{Stop, Translated, Translator, hints, inner, location, strings};
+
+/// A column of a query, as those outside see it.
+#[derive(Clone, Debug)]
+pub(super) struct Output {
+    pub(super) name: String,
+    /// Its type; `None` for a string or NULL that nothing has given one.
+    pub(super) is: Option<Type>,
+    pub(super) limit: Option<u32>,
+}
+
+/// A query in SQLite's words.
+#[derive(Clone, Debug)]
+pub(super) struct Query {
+    pub(super) sql: String,
+    pub(super) columns: Vec<Output>,
+    /// Columns of queries around it.
+    pub(super) bare: Vec<Bare>,
+}
+
+/// What the place of a query wants of its columns.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Place<'a> {
+    /// The types; what has none takes them, what has another is an error.
+    pub(super) types: &'a [Option<Type>],
+    /// The names.
+    pub(super) names: &'a [String],
+    /// Whether strings without a type keep none: what stands beside them may give them one.
+    pub(super) open: bool,
+    /// Whether only the number of rows counts.
+    pub(super) exists: bool,
+}
+
+impl Place<'_> {
+    pub(super) fn of(self, index: usize) -> Option<Type> {
+        self.types.get(index).copied().flatten()
+    }
+
+    pub(super) fn name(self, index: usize, otherwise: &str) -> String {
+        self.names.get(index).cloned().unwrap_or_else(|| otherwise.to_owned())
+    }
+}
+
+impl Translator<'_> {
+    /// Translates a query.
+    pub(super) fn query(&mut self, select: &SelectStmt, place: Place<'_>) -> Translated<Query> {
+        refuse_parts(select)?;
+        let with = self.with_clause(select.with_clause.as_ref())?;
+        let made = match select.op() {
+            SetOperation::SetopNone | SetOperation::Undefined => self.simple(select, place),
+            _ => self.combined(select, place),
+        };
+        if with.is_some() {
+            self.scopes.pop();
+        }
+        let mut made = made?;
+        if let Some(with) = with {
+            made.sql = format!("{with}{}", made.sql);
+        }
+        Ok(made)
+    }
+
+    fn simple(&mut self, select: &SelectStmt, place: Place<'_>) -> Translated<Query> {
+        self.scopes.push(Scope::default());
+        let made = match select.values_lists.is_empty() {
+            true => self.select(select, place),
+            false => self.values(select, place),
+        };
+        self.scopes.pop();
+        made
+    }
+
+    pub(super) fn depth(&self) -> usize {
+        self.scopes.len().saturating_sub(1)
+    }
+
+    fn select(&mut self, select: &SelectStmt, place: Place<'_>) -> Translated<Query> {
+        let mut bare = Vec::new();
+        let from = self.from(&select.from_clause, &mut bare)?;
+        let mut sql = String::new();
+        if !from.is_empty() {
+            sql.push_str(&format!(" FROM {from}"));
+        }
+        if let Some(node) = &select.where_clause {
+            let condition = self.condition(node, "WHERE")?;
+            if condition.aggregate {
+                return Err(Stop::from(hints::aggregate("WHERE")).at(self.text, location(node)));
+            }
+            sql.push_str(&format!(" WHERE {}", condition.sql));
+            bare.extend(condition.bare);
+        }
+        let groups = self.group(select)?;
+        // Nobody asks for the columns of EXISTS.
+        let targets = self.unless(place.exists, |this| this.targets(&select.target_list, place))?;
+        let mut parts: Vec<Expr> = targets.iter().map(|target| target.expr.clone()).collect();
+        if !groups.is_empty() {
+            sql.push_str(&format!(" GROUP BY {}", groups.join(", ")));
+        }
+        if let Some(node) = &select.having_clause {
+            let condition = self.condition(node, "HAVING")?;
+            if groups.is_empty() && !parts.iter().any(|part| part.aggregate) {
+                return Err(hints::refuse("HAVING without an aggregate").into());
+            }
+            sql.push_str(&format!(" HAVING {}", condition.sql));
+            parts.push(condition);
+        }
+        sql.push_str(&self.windows(&select.window_clause, &mut parts)?);
+        let distinct = !select.distinct_clause.is_empty();
+        if distinct {
+            targets.iter().try_for_each(|target| is_equated(&target.expr))?;
+        }
+        if !select.sort_clause.is_empty() {
+            let (order, sorted) = self.order(&select.sort_clause, &targets)?;
+            if distinct {
+                sorted_by_targets(&sorted, &targets)?;
+            }
+            sql.push_str(&order);
+            parts.extend(sorted);
+        }
+        let depth = self.depth();
+        check_grouping(&parts, depth, !groups.is_empty() || select.having_clause.is_some())?;
+        bare.extend(parts.into_iter().flat_map(|part| part.bare));
+        bare.retain(|(at, _)| *at < depth);
+        sql.push_str(&self.limits(select)?);
+        let listed: Vec<String> = targets
+            .iter()
+            .map(|target| format!("{} AS {}", target.expr.sql, name(&target.name)))
+            .collect();
+        let listed =
+            if listed.is_empty() && place.exists { "1".to_owned() } else { listed.join(", ") };
+        if listed.is_empty() {
+            return Err(hints::refuse("SELECT without columns").into());
+        }
+        let word = if distinct { "SELECT DISTINCT" } else { "SELECT" };
+        let columns = targets.into_iter().map(output).collect();
+        Ok(Query { sql: format!("{word} {listed}{sql}"), columns, bare })
+    }
+
+    fn windows(&mut self, nodes: &[Node], parts: &mut Vec<Expr>) -> Translated<String> {
+        let (mut words, mut known) = (Vec::new(), std::collections::HashSet::new());
+        for node in nodes {
+            let Some(NodeEnum::WindowDef(window)) = &node.node else {
+                return Err(hints::unknown().into());
+            };
+            let (inside, more) = self.window(window)?;
+            if !known.insert(window.name.as_str()) {
+                let message = format!("window \"{}\" is already defined", window.name);
+                return Err(Failure::new("42P20", message).into());
+            }
+            words.push(format!("{} AS ({inside})", name(&window.name)));
+            parts.extend(more);
+        }
+        Ok(if words.is_empty() { String::new() } else { format!(" WINDOW {}", words.join(", ")) })
+    }
+
+    /// GROUP BY: its expressions in SQLite's words, which the scope has from then on.
+    fn group(&mut self, select: &SelectStmt) -> Translated<Vec<String>> {
+        let mut groups = Vec::new();
+        for node in &select.group_clause {
+            let value = self.group_item(node, &select.target_list)?;
+            if value.aggregate {
+                return Err(hints::aggregate("GROUP BY").into());
+            }
+            let value = self.settle(value)?;
+            is_equated(&value)?;
+            groups.push(value.sql);
+        }
+        if (!groups.is_empty() || select.having_clause.is_some())
+            && let Some(scope) = self.scopes.last_mut()
+        {
+            scope.groups = Some(groups.clone());
+        }
+        Ok(groups)
+    }
+
+    fn group_item(&mut self, node: &Node, targets: &[Node]) -> Translated<Expr> {
+        match inner(node)? {
+            NodeEnum::GroupingSet(_) => Err(hints::refuse("GROUPING SETS").into()),
+            NodeEnum::AConst(constant) => {
+                let Some(Val::Ival(number)) = &constant.val else {
+                    let message = "non-integer constant in GROUP BY";
+                    return Err(Failure::new(state::SYNTAX, message).into());
+                };
+                let place =
+                    usize::try_from(number.ival).ok().and_then(|place| place.checked_sub(1));
+                let target = place.and_then(|place| targets.get(place)).and_then(value_of);
+                let Some(target) = target else {
+                    let message =
+                        format!("GROUP BY position {} is not in select list", number.ival);
+                    return Err(Failure::new("42P10", message).into());
+                };
+                self.expr(target)
+            }
+            NodeEnum::ColumnRef(column) if column.fields.len() == 1 => {
+                let wanted = strings(&column.fields).pop().unwrap_or_default();
+                let local = self.scopes.len().saturating_sub(1);
+                if find(&self.scopes[local..], None, &wanted).is_ok() {
+                    return self.expr(node);
+                }
+                let named =
+                    targets.iter().find(|target| is_named(target, &wanted)).and_then(value_of);
+                self.expr(named.unwrap_or(node))
+            }
+            _ => self.expr(node),
+        }
+    }
+
+    /// The list behind SELECT or RETURNING.
+    pub(super) fn targets(&mut self, nodes: &[Node], place: Place<'_>) -> Translated<Vec<Target>> {
+        let mut targets = Vec::new();
+        for node in nodes {
+            let Some(NodeEnum::ResTarget(target)) = &node.node else {
+                return Err(hints::unknown().into());
+            };
+            let value = target.val.as_deref().ok_or_else(hints::unknown)?;
+            if let Some(columns) = self.star(value)? {
+                for column in columns {
+                    let index = targets.len();
+                    let expr = self.placed(column, index, place)?;
+                    let called = expr.name.clone().unwrap_or_default();
+                    targets.push(Target { name: place.name(index, &called), expr });
+                }
+                continue;
+            }
+            let expr = self.expr(value)?;
+            let called = called(target, &expr);
+            let index = targets.len();
+            let expr = self.placed(expr, index, place);
+            let expr =
+                expr.map_err(|failure| Stop::from(failure).at(self.text, location(value)))?;
+            targets.push(Target { name: place.name(index, &called), expr });
+        }
+        Ok(targets)
+    }
+
+    /// Gives a column the type that its place wants.
+    fn placed(&mut self, expr: Expr, index: usize, place: Place<'_>) -> Result<Expr, Failure> {
+        match place.of(index) {
+            Some(is) => self.coerce(expr, is, Wanted::Implicit),
+            None if place.open => Ok(expr),
+            None => self.settle(expr),
+        }
+    }
+
+    /// The columns of `*` or `t.*`.
+    fn star(&mut self, value: &Node) -> Translated<Option<Vec<Expr>>> {
+        let Some(NodeEnum::ColumnRef(reference)) = &value.node else { return Ok(None) };
+        let is_star = |node: &Node| matches!(node.node, Some(NodeEnum::AStar(_)));
+        if !reference.fields.last().is_some_and(is_star) {
+            return Ok(None);
+        }
+        let names = strings(&reference.fields);
+        let scope = self.scopes.last().ok_or_else(hints::unknown)?;
+        let columns = match names.last() {
+            None => scope.all(),
+            Some(table) => scope.all_of(table).ok_or_else(|| {
+                let message = format!("missing FROM-clause entry for table \"{table}\"");
+                Failure::new("42P01", message)
+            })?,
+        };
+        if columns.is_empty() {
+            let message = "SELECT * with no tables specified is not valid";
+            return Err(Failure::new(state::SYNTAX, message).into());
+        }
+        let depth = self.depth();
+        let made = columns.into_iter().map(|column| {
+            let mut expr = Expr::typed(column.sql.clone(), column.is).named(column.name.clone());
+            expr.limit = column.limit;
+            expr.not_null = column.not_null;
+            if !scope.is_grouped(&column) {
+                expr.bare.push((depth, column.name));
+            }
+            expr
+        });
+        Ok(Some(made.collect()))
+    }
+
+    /// LIMIT and OFFSET, with a blank in front.
+    pub(super) fn limits(&mut self, select: &SelectStmt) -> Translated<String> {
+        if select.limit_option() == LimitOption::WithTies {
+            return Err(hints::refuse("WITH TIES").into());
+        }
+        let count = self.limit(select.limit_count.as_deref(), "LIMIT")?;
+        let offset = self.limit(select.limit_offset.as_deref(), "OFFSET")?;
+        Ok(match (count, offset) {
+            (None, None) => String::new(),
+            (Some(count), None) => format!(" LIMIT {count}"),
+            (count, Some(offset)) => {
+                format!(" LIMIT {} OFFSET {offset}", count.unwrap_or_else(|| "-1".to_owned()))
+            }
+        })
+    }
+
+    fn limit(&mut self, node: Option<&Node>, word: &str) -> Translated<Option<String>> {
+        let Some(node) = node else { return Ok(None) };
+        let value = self.expr(node)?;
+        if value.kind == Kind::Null {
+            return Ok(None);
+        }
+        if value.bare.iter().any(|(at, _)| *at == self.depth()) {
+            let message = format!("argument of {word} must not contain variables");
+            return Err(Failure::new("42P10", message).into());
+        }
+        if !value.bare.is_empty() {
+            return Err(hints::refuse("LIMIT of a column").into());
+        }
+        let value = self.coerce(value, Type::Int8, Wanted::Assignment)?;
+        let plain = value.sql.bytes().all(|byte| byte.is_ascii_digit());
+        Ok(Some(match plain {
+            true => value.sql,
+            false => format!("refrain_limit({}, '{word}')", value.sql),
+        }))
+    }
+}
+
+fn refuse_parts(select: &SelectStmt) -> Result<(), Failure> {
+    if select.into_clause.is_some() {
+        return Err(hints::refuse("SELECT INTO"));
+    }
+    if !select.locking_clause.is_empty() {
+        return Err(hints::refuse("FOR UPDATE"));
+    }
+    if select.distinct_clause.iter().any(|node| node.node.is_some()) {
+        return Err(hints::refuse("DISTINCT ON"));
+    }
+    if select.group_distinct {
+        return Err(hints::refuse("GROUPING SETS"));
+    }
+    Ok(())
+}
+
+/// The value that a node of a list behind SELECT has.
+pub(super) fn value_of(node: &Node) -> Option<&Node> {
+    match &node.node {
+        Some(NodeEnum::ResTarget(target)) => target.val.as_deref(),
+        _ => None,
+    }
+}
+
+fn is_named(node: &Node, wanted: &str) -> bool {
+    matches!(&node.node, Some(NodeEnum::ResTarget(target)) if target.name == wanted)
+}
+
+fn called(target: &ResTarget, expr: &Expr) -> String {
+    match (target.name.as_str(), &expr.name) {
+        ("", Some(called)) => called.clone(),
+        ("", None) => "?column?".to_owned(),
+        (called, _) => called.to_owned(),
+    }
+}
+
+pub(super) fn output(target: Target) -> Output {
+    Output { name: target.name, is: target.expr.is(), limit: target.expr.limit }
+}
+
+/// Name and type of a column; a string without a type is a text.
+pub(super) fn settled(column: &Output) -> (String, Type) {
+    (column.name.clone(), column.is.unwrap_or(Type::Text))
+}
+
+/// Refuses two columns of one name where others may ask for them by it.
+pub(super) fn unique<'a>(names: impl Iterator<Item = &'a str>) -> Result<(), Failure> {
+    let mut known = std::collections::HashSet::new();
+    for name in names {
+        if !known.insert(name.to_ascii_lowercase()) {
+            let message = format!("column reference \"{name}\" is ambiguous");
+            return Err(Failure::new("42702", message)
+                .hint("give the columns of a subquery names of their own"));
+        }
+    }
+    Ok(())
+}
+
+fn sorted_by_targets(sorted: &[Expr], targets: &[Target]) -> Result<(), Failure> {
+    let number = |expr: &Expr| expr.sql.bytes().all(|byte| byte.is_ascii_digit());
+    let known =
+        |expr: &Expr| number(expr) || targets.iter().any(|target| target.expr.sql == expr.sql);
+    match sorted.iter().all(known) {
+        true => Ok(()),
+        false => Err(Failure::new(
+            "42P10",
+            "for SELECT DISTINCT, ORDER BY expressions must appear in select list",
+        )),
+    }
+}
+
+/// Columns beside aggregates must be grouped by.
+fn check_grouping(parts: &[Expr], depth: usize, grouped: bool) -> Result<(), Failure> {
+    if !grouped && !parts.iter().any(|part| part.aggregate) {
+        return Ok(());
+    }
+    let bare = parts.iter().flat_map(|part| &part.bare).find(|(at, _)| *at == depth);
+    match bare {
+        None => Ok(()),
+        Some((_, column)) => {
+            let message = format!(
+                "column \"{column}\" must appear in the GROUP BY clause or be used in an aggregate function"
+            );
+            Err(Failure::new("42803", message))
+        }
+    }
+}

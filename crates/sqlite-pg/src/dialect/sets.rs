@@ -1,0 +1,211 @@
+//! VALUES, and UNION and its like.
+
+use refrain_grammar::NodeEnum;
+use refrain_grammar::protobuf::{Node, SelectStmt, SetOperation};
+
+use crate::failure::{Failure, state};
+use crate::types::Type;
+
+use super::coerce::Wanted;
+use super::operators::chosen;
+use super::scope::Scope;
+use super::select::{Place, Query, output};
+use super::targets::Target;
+use super::value::{Bare, Expr, name};
+use super::{Translated, Translator, hints};
+
+impl Translator<'_> {
+    pub(super) fn values(&mut self, select: &SelectStmt, place: Place<'_>) -> Translated<Query> {
+        let before = self.levels.len();
+        let rows = self.rows(&select.values_lists, place)?;
+        let depth = self.depth();
+        // SQLite's VALUES in FROM knows no column of a query around.
+        let written = match self.levels[before..].iter().any(|level| *level < depth) {
+            true => selected_rows(&rows),
+            false => written_rows(&rows),
+        };
+        let width = rows.first().map_or(0, Vec::len);
+        let listed: Vec<String> = (1..=width)
+            .map(|number| {
+                let called = format!("column{number}");
+                format!("{called} AS {}", name(&place.name(number - 1, &called)))
+            })
+            .collect();
+        let columns = (0..width).map(|index| {
+            let called = format!("column{}", index + 1);
+            let is = rows.iter().find_map(|row| row[index].is());
+            Target {
+                name: place.name(index, &called),
+                expr: Expr::typed("", is.unwrap_or(Type::Text)),
+            }
+        });
+        let targets: Vec<Target> = columns.collect();
+        let mut sql = format!("SELECT {} FROM ({})", listed.join(", "), written);
+        if !select.sort_clause.is_empty() {
+            sql.push_str(&self.order(&select.sort_clause, &targets)?.0);
+        }
+        sql.push_str(&self.limits(select)?);
+        let mut bare: Vec<Bare> = rows.into_iter().flatten().flat_map(|expr| expr.bare).collect();
+        bare.retain(|(at, _)| *at < depth);
+        Ok(Query { sql, columns: targets.into_iter().map(output).collect(), bare })
+    }
+
+    /// The rows of VALUES, each column of one type.
+    fn rows(&mut self, lists: &[Node], place: Place<'_>) -> Translated<Vec<Vec<Expr>>> {
+        let mut rows: Vec<Vec<Expr>> = Vec::new();
+        for list in lists {
+            let Some(NodeEnum::List(list)) = &list.node else {
+                return Err(hints::unknown().into());
+            };
+            let row: Vec<Expr> =
+                list.items.iter().map(|item| self.expr(item)).collect::<Result<_, _>>()?;
+            if rows.first().is_some_and(|first| first.len() != row.len()) {
+                let message = "VALUES lists must all be the same length";
+                return Err(Failure::new(state::SYNTAX, message).into());
+            }
+            rows.push(row);
+        }
+        let width = rows.first().map_or(0, Vec::len);
+        for index in 0..width {
+            let column: Vec<Expr> = rows.iter().map(|row| row[index].clone()).collect();
+            let column = match place.of(index) {
+                Some(is) => column
+                    .into_iter()
+                    .map(|expr| self.coerce(expr, is, Wanted::Implicit))
+                    .collect::<Result<Vec<_>, _>>()?,
+                None => self.unified(column, "VALUES")?.0,
+            };
+            rows.iter_mut().zip(column).for_each(|(row, expr)| row[index] = expr);
+        }
+        Ok(rows)
+    }
+
+    /// UNION and its like. Each side is a query in parentheses: SQLite takes them from left to right, PostgreSQL by rank.
+    pub(super) fn combined(&mut self, select: &SelectStmt, place: Place<'_>) -> Translated<Query> {
+        let (left, right) = match (&select.larg, &select.rarg) {
+            (Some(left), Some(right)) => (left, right),
+            _ => return Err(hints::unknown().into()),
+        };
+        let word = match (select.op(), select.all) {
+            (SetOperation::SetopUnion, false) => "UNION",
+            (SetOperation::SetopUnion, true) => "UNION ALL",
+            (SetOperation::SetopIntersect, false) => "INTERSECT",
+            (SetOperation::SetopExcept, false) => "EXCEPT",
+            _ => return Err(hints::refuse("INTERSECT ALL").into()),
+        };
+        let open = Place { open: true, ..place };
+        let first = self.query(left, open)?;
+        let second = self.query(right, Place { names: &[], ..open })?;
+        if first.columns.len() != second.columns.len() {
+            let message =
+                format!("each {} query must have the same number of columns", plain(word));
+            return Err(Failure::new(state::SYNTAX, message).into());
+        }
+        let mut types = Vec::new();
+        for (index, (left, right)) in first.columns.iter().zip(&second.columns).enumerate() {
+            types.push(Some(match (left.is, right.is) {
+                (Some(left), Some(right)) => chosen(left, right).ok_or_else(|| {
+                    let message = format!(
+                        "{} types {} and {} cannot be matched",
+                        plain(word),
+                        left.name(),
+                        right.name()
+                    );
+                    Failure::new(state::WRONG_TYPE, message)
+                })?,
+                (Some(is), None) | (None, Some(is)) => is,
+                (None, None) => place.of(index).unwrap_or(Type::Text),
+            }));
+        }
+        let differ =
+            |query: &Query| query.columns.iter().zip(&types).any(|(column, is)| column.is != *is);
+        let first = match differ(&first) {
+            true => self.query(left, Place { types: &types, open: false, ..place })?,
+            false => first,
+        };
+        let second = match differ(&second) {
+            true => {
+                self.query(right, Place { types: &types, names: &[], open: false, exists: false })?
+            }
+            false => second,
+        };
+        self.joined_queries(select, word, first, second)
+    }
+
+    fn joined_queries(
+        &mut self,
+        select: &SelectStmt,
+        word: &str,
+        first: Query,
+        second: Query,
+    ) -> Translated<Query> {
+        let nested = |side: &Option<Box<SelectStmt>>| {
+            side.as_ref().is_some_and(|side| {
+                side.op() != SetOperation::SetopNone
+                    || !side.sort_clause.is_empty()
+                    || side.limit_count.is_some()
+                    || side.limit_offset.is_some()
+                    || side.with_clause.is_some()
+            })
+        };
+        let written = |query: &Query, nested: bool| match nested {
+            true => format!("SELECT * FROM ({})", query.sql),
+            false => query.sql.clone(),
+        };
+        let left = written(&first, nested(&select.larg));
+        let mut sql = format!("{left} {word} {}", written(&second, nested(&select.rarg)));
+        let targets: Vec<Target> = first
+            .columns
+            .iter()
+            .map(|column| Target {
+                name: column.name.clone(),
+                expr: Expr::typed("", column.is.unwrap_or(Type::Text)),
+            })
+            .collect();
+        if word != "UNION ALL"
+            && targets.iter().any(|target| {
+                matches!(
+                    target.expr.is(),
+                    Some(Type::Json | Type::Jsonb | Type::Numeric | Type::Bpchar)
+                )
+            })
+        {
+            return Err(hints::refuse("numeric").into());
+        }
+        if !select.sort_clause.is_empty() {
+            self.scopes.push(Scope::default());
+            let order = self.order(&select.sort_clause, &targets);
+            self.scopes.pop();
+            sql.push_str(&order?.0);
+        }
+        sql.push_str(&self.limits(select)?);
+        let mut bare = first.bare;
+        bare.extend(second.bare);
+        let mut columns = first.columns;
+        columns.iter_mut().for_each(|column| column.limit = None);
+        Ok(Query { sql, columns, bare })
+    }
+}
+
+/// Rows as SQLite writes them.
+pub(super) fn written_rows(rows: &[Vec<Expr>]) -> String {
+    let row = |row: &Vec<Expr>| {
+        let parts: Vec<&str> = row.iter().map(|expr| expr.sql.as_str()).collect();
+        format!("({})", parts.join(", "))
+    };
+    let rows: Vec<String> = rows.iter().map(row).collect();
+    format!("VALUES {}", rows.join(", "))
+}
+
+/// The same in words that may name columns of queries around.
+fn selected_rows(rows: &[Vec<Expr>]) -> String {
+    let row = |row: &Vec<Expr>| {
+        let part = |(place, expr): (usize, &Expr)| format!("{} AS column{}", expr.sql, place + 1);
+        format!("SELECT {}", row.iter().enumerate().map(part).collect::<Vec<_>>().join(", "))
+    };
+    rows.iter().map(row).collect::<Vec<_>>().join(" UNION ALL ")
+}
+
+fn plain(word: &str) -> &str {
+    word.split(' ').next().unwrap_or(word)
+}

@@ -1,0 +1,46 @@
+//! The columns of a result, and what ORDER BY may call them by.
+
+use refrain_grammar::NodeEnum;
+use refrain_grammar::protobuf::{Node, a_const::Val};
+
+use crate::failure::{Failure, state};
+
+use super::strings;
+use super::value::Expr;
+
+/// A column of a result.
+#[derive(Clone, Debug)]
+pub(super) struct Target {
+    pub(super) name: String,
+    pub(super) expr: Expr,
+}
+
+/// The column of the result that ORDER BY means by a number or a name.
+pub(super) fn sorted_target(node: &Node, targets: &[Target]) -> Result<Option<usize>, Failure> {
+    match &node.node {
+        Some(NodeEnum::AConst(constant)) if !targets.is_empty() => {
+            let Some(Val::Ival(number)) = &constant.val else {
+                return Err(Failure::new(state::SYNTAX, "non-integer constant in ORDER BY"));
+            };
+            let place = usize::try_from(number.ival).ok().and_then(|place| place.checked_sub(1));
+            let place = place.filter(|place| *place < targets.len());
+            place.map(Some).ok_or_else(|| {
+                let message = format!("ORDER BY position {} is not in select list", number.ival);
+                Failure::new("42P10", message)
+            })
+        }
+        Some(NodeEnum::ColumnRef(column)) if column.fields.len() == 1 => {
+            let wanted = strings(&column.fields).pop().unwrap_or_default();
+            let mut found = targets.iter().enumerate().filter(|(_, target)| target.name == wanted);
+            let first = found.next();
+            if let Some((_, first)) = first
+                && found.any(|(_, other)| other.expr.sql != first.expr.sql)
+            {
+                let message = format!("ORDER BY \"{wanted}\" is ambiguous");
+                return Err(Failure::new("42702", message));
+            }
+            Ok(first.map(|(place, _)| place))
+        }
+        _ => Ok(None),
+    }
+}

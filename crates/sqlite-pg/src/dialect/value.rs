@@ -1,0 +1,196 @@
+//! An expression in SQLite's words, with what PostgreSQL would know of it.
+
+use crate::types::Type;
+
+/// What PostgreSQL takes an expression for.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Kind {
+    /// It has a type.
+    Typed(Type),
+    /// A string whose place gives it a type.
+    Literal(String),
+    /// NULL without a type.
+    Null,
+    /// A number with a fraction, or too large for an integer: `numeric`, and any other number where one is wanted.
+    Number(String),
+    /// A parameter without a type so far, by its number less one.
+    Parameter(usize),
+}
+
+/// A column outside of aggregates: how many queries stand around its own, and what to call it.
+pub(super) type Bare = (usize, String);
+
+/// An expression.
+#[derive(Clone, Debug)]
+pub(super) struct Expr {
+    pub(super) sql: String,
+    pub(super) kind: Kind,
+    /// What a column of a result is called that has no name (`FigureColname` of the server).
+    pub(super) name: Option<String>,
+    /// Whether a cast around it gives another name.
+    pub(super) weak: bool,
+    pub(super) bare: Vec<Bare>,
+    /// Whether an aggregate of the query is in it.
+    pub(super) aggregate: bool,
+    /// Whether it is a column that is never NULL.
+    pub(super) not_null: bool,
+    /// How long its values may be, where it is a column or a cast to such a type.
+    pub(super) limit: Option<u32>,
+    /// What it is in SQLite's words, if it is made of constants alone.
+    pub(super) constant: Option<String>,
+}
+
+impl Expr {
+    /// An expression of this type.
+    pub(super) fn typed(sql: impl Into<String>, is: Type) -> Self {
+        Self::of(sql, Kind::Typed(is))
+    }
+
+    pub(super) fn of(sql: impl Into<String>, kind: Kind) -> Self {
+        let (sql, name, bare) = (sql.into(), None, Vec::new());
+        Self {
+            sql,
+            kind,
+            name,
+            weak: false,
+            bare,
+            aggregate: false,
+            not_null: false,
+            limit: None,
+            constant: None,
+        }
+    }
+
+    /// A constant.
+    pub(super) fn constant(sql: impl Into<String>, kind: Kind) -> Self {
+        let made = Self::of(sql, kind);
+        Self { constant: Some(made.sql.clone()), ..made }
+    }
+
+    /// An expression made of others.
+    pub(super) fn made(sql: impl Into<String>, is: Type, of: &[&Expr]) -> Self {
+        Self::typed(sql, is).with(of)
+    }
+
+    /// An expression made of others, whose value is that of its parts alone: of constants it is one.
+    pub(super) fn pure(sql: impl Into<String>, is: Type, of: &[&Expr]) -> Self {
+        let made = Self::made(sql, is, of);
+        let all = !of.is_empty() && of.iter().all(|part| part.constant.is_some());
+        Self { constant: all.then(|| made.sql.clone()), ..made }
+    }
+
+    /// The same with what is known of its parts.
+    pub(super) fn with(mut self, parts: &[&Expr]) -> Self {
+        for part in parts {
+            self.bare.extend(part.bare.iter().cloned());
+            self.aggregate |= part.aggregate;
+        }
+        self
+    }
+
+    /// The same in other words.
+    pub(super) fn rewritten(mut self, sql: String, is: Type) -> Self {
+        self.sql = sql;
+        self.kind = Kind::Typed(is);
+        self.not_null = false;
+        self.limit = None;
+        self.constant = None;
+        self
+    }
+
+    /// The same under a name.
+    pub(super) fn named(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self.weak = false;
+        self
+    }
+
+    /// The same under a name that a cast around it replaces.
+    pub(super) fn named_weakly(self, name: impl Into<String>) -> Self {
+        Self { weak: true, ..self.named(name) }
+    }
+
+    /// Its type, if it has one.
+    pub(super) fn is(&self) -> Option<Type> {
+        match &self.kind {
+            Kind::Typed(is) => Some(*is),
+            Kind::Number(_) => Some(Type::Numeric),
+            _ => None,
+        }
+    }
+
+    /// Its type, for a message.
+    pub(super) fn type_name(&self) -> &'static str {
+        self.is().map_or("unknown", Type::name)
+    }
+}
+
+/// A text as SQLite writes it.
+pub(super) fn text_literal(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
+
+/// A name as SQLite writes it.
+pub(super) fn name(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// A number as SQLite writes one that is no integer.
+pub(super) fn real_literal(number: &str) -> String {
+    let plain = number.contains(['.', 'e', 'E']);
+    if plain { number.to_owned() } else { format!("{number}.0") }
+}
+
+/// The largest exponent that is written out: those of all doubles.
+const EXPONENT_MAX: usize = 400;
+
+/// A number with a fraction or an exponent as its digits, as `numeric_in` keeps it. `None` if its exponent is too large.
+pub(super) fn digits(written: &str) -> Option<String> {
+    let (number, exponent) = written.split_once(['e', 'E']).unwrap_or((written, "0"));
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let (sign, whole) = whole.strip_prefix('-').map_or(("", whole), |whole| ("-", whole));
+    let exponent: isize = exponent.parse().ok()?;
+    if exponent.unsigned_abs() > EXPONENT_MAX {
+        return None;
+    }
+    let zeros = "0".repeat(exponent.unsigned_abs());
+    let all = match exponent < 0 {
+        true => format!("{zeros}{whole}{fraction}"),
+        false => format!("{whole}{fraction:0<width$}", width = exponent.unsigned_abs()),
+    };
+    let scale = (fraction.len().cast_signed() - exponent).max(0).unsigned_abs();
+    let (whole, fraction) = all.split_at_checked(all.len().checked_sub(scale)?)?;
+    let whole = match whole.trim_start_matches('0') {
+        "" => "0",
+        whole => whole,
+    };
+    let point = if fraction.is_empty() { "" } else { "." };
+    Some(format!("{sign}{whole}{point}{fraction}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_their_digits() {
+        for (written, expected) in [
+            ("1.50", "1.50"),
+            (".5", "0.5"),
+            ("5.", "5"),
+            ("007.10", "7.10"),
+            ("-1.5", "-1.5"),
+            ("1e3", "1000"),
+            ("1.50e1", "15.0"),
+            ("1.5E+3", "1500"),
+            ("12.5e-3", "0.0125"),
+            ("100e-2", "1.00"),
+            ("0e5", "0"),
+        ] {
+            assert_eq!(digits(written).as_deref(), Some(expected), "{written}");
+        }
+        assert_eq!(digits("1e300").unwrap().len(), 301);
+        assert_eq!(digits("1e401"), None);
+        assert_eq!(digits("1e99999999999999999999"), None);
+    }
+}

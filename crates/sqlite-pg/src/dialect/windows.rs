@@ -1,0 +1,228 @@
+//! Windows and orders: OVER, ORDER BY, and functions that make sense before OVER only.
+
+use refrain_grammar::NodeEnum;
+use refrain_grammar::protobuf::{Node, SortByDir, SortByNulls, WindowDef};
+
+use crate::failure::Failure;
+use crate::types::Type;
+use crate::types::Type::{Float8, Int4, Int8, Text};
+
+use super::calls::{Around, Row};
+use super::coerce::Wanted;
+use super::operators::is_equated;
+use super::targets::{Target, sorted_target};
+use super::value::{Expr, Kind, name};
+use super::{Translated, Translator, hints};
+
+/// Functions that make sense before OVER only.
+const WINDOWED: &[Row] = &[
+    ("row_number", &[], Int8, "row_number()"),
+    ("rank", &[], Int8, "rank()"),
+    ("dense_rank", &[], Int8, "dense_rank()"),
+    ("percent_rank", &[], Float8, "percent_rank()"),
+    ("cume_dist", &[], Float8, "cume_dist()"),
+    ("ntile", &[Int4], Int4, "ntile($1)"),
+];
+
+/// Functions before OVER that yield what their first argument is, and how many arguments they take.
+const WINDOWED_ANY: &[(&str, usize, usize)] = &[
+    ("lag", 1, 3),
+    ("lead", 1, 3),
+    ("first_value", 1, 1),
+    ("last_value", 1, 1),
+    ("nth_value", 2, 2),
+];
+
+impl Translator<'_> {
+    pub(super) fn windowed(
+        &mut self,
+        function: &str,
+        arguments: Vec<Expr>,
+        over: &WindowDef,
+    ) -> Translated<Expr> {
+        let (tail, parts) = self.over(over)?;
+        let any = WINDOWED_ANY.iter().find(|row| row.0 == function);
+        let made = match any {
+            Some((_, least, most)) if (*least..=*most).contains(&arguments.len()) => {
+                self.of_first(function, arguments)?
+            }
+            _ => self.resolved(WINDOWED, function, arguments, &Around::default())?,
+        };
+        let sql = format!("{}{tail}", made.sql);
+        Ok(Expr { sql, ..made }.with(&parts.iter().collect::<Vec<_>>()).named(function))
+    }
+
+    fn of_first(&mut self, function: &str, arguments: Vec<Expr>) -> Result<Expr, Failure> {
+        let mut made = Vec::new();
+        let mut is = Text;
+        for (place, argument) in arguments.into_iter().enumerate() {
+            let argument = match place {
+                0 => self.settle(argument)?,
+                1 => self.coerce(argument, Int4, Wanted::Implicit)?,
+                _ => self.coerce(argument, is, Wanted::Implicit)?,
+            };
+            if place == 0 {
+                is = argument.is().unwrap_or(Text);
+            }
+            made.push(argument);
+        }
+        let parts: Vec<&str> = made.iter().map(|expr| expr.sql.as_str()).collect();
+        let sql = format!("{function}({})", parts.join(", "));
+        Ok(Expr::made(sql, is, &made.iter().collect::<Vec<_>>()))
+    }
+
+    /// OVER, with a blank in front.
+    pub(super) fn over(&mut self, over: &WindowDef) -> Translated<(String, Vec<Expr>)> {
+        self.scopes.last_mut().into_iter().for_each(|scope| scope.windowed = true);
+        if !over.name.is_empty() {
+            return Ok((format!(" OVER {}", name(&over.name)), Vec::new()));
+        }
+        let (inside, parts) = self.window(over)?;
+        Ok((format!(" OVER ({inside})"), parts))
+    }
+
+    /// What a window is, without its parentheses.
+    pub(super) fn window(&mut self, over: &WindowDef) -> Translated<(String, Vec<Expr>)> {
+        let mut sql = String::new();
+        let mut parts = Vec::new();
+        if !over.refname.is_empty() {
+            sql.push_str(&name(&over.refname));
+        }
+        if !over.partition_clause.is_empty() {
+            let mut by = Vec::new();
+            for node in &over.partition_clause {
+                let value = self.expr(node)?;
+                is_equated(&value)?;
+                by.push(value.sql.clone());
+                parts.push(value);
+            }
+            sql.push_str(&format!(" PARTITION BY {}", by.join(", ")));
+        }
+        if !over.order_clause.is_empty() {
+            let (order, more) = self.order(&over.order_clause, &[])?;
+            sql.push_str(&order);
+            parts.extend(more);
+        }
+        let (frame, more) = self.frame(over)?;
+        sql.push_str(&frame);
+        parts.extend(more);
+        Ok((sql.trim_start().to_owned(), parts))
+    }
+
+    /// The frame of a window (`FRAMEOPTION_*` in the server's `parsenodes.h`).
+    fn frame(&mut self, over: &WindowDef) -> Translated<(String, Vec<Expr>)> {
+        const BOUNDS: &[(i32, i32, &str)] = &[
+            (0x20, 0x40, "UNBOUNDED PRECEDING"),
+            (0x80, 0x100, "UNBOUNDED FOLLOWING"),
+            (0x200, 0x400, "CURRENT ROW"),
+            (0x800, 0x1000, "PRECEDING"),
+            (0x2000, 0x4000, "FOLLOWING"),
+        ];
+        let options = over.frame_options;
+        if options & 0x1 == 0 {
+            return Ok((String::new(), Vec::new()));
+        }
+        let is_range = options & 0x2 != 0;
+        let unit = match options {
+            options if options & 0x4 != 0 => "ROWS",
+            options if options & 0x8 != 0 => "GROUPS",
+            _ => "RANGE",
+        };
+        if unit == "GROUPS" && over.order_clause.is_empty() && over.refname.is_empty() {
+            let message = "GROUPS mode requires an ORDER BY clause";
+            return Err(Failure::new("42P20", message).into());
+        }
+        let mut parts = Vec::new();
+        let mut words = Vec::new();
+        for (end, offset) in [(false, &over.start_offset), (true, &over.end_offset)] {
+            let bound = BOUNDS
+                .iter()
+                .find(|(start, stop, _)| options & if end { *stop } else { *start } != 0);
+            let Some((.., word)) = bound else { continue };
+            let Some(node) = offset else {
+                words.push((*word).to_owned());
+                continue;
+            };
+            if is_range {
+                return Err(hints::refuse("RANGE with an offset").into());
+            }
+            let value = self.expr(node)?;
+            if !value.bare.is_empty() {
+                let message = format!("argument of {unit} must not contain variables");
+                return Err(Failure::new("42P10", message).into());
+            }
+            let value = self.coerce(value, Int8, Wanted::Implicit)?;
+            if value.sql.contains("SELECT") {
+                return Err(hints::refuse("a frame's offset").into());
+            }
+            words.push(format!("{} {word}", value.sql));
+            parts.push(value);
+        }
+        let exclude = match options {
+            options if options & 0x8000 != 0 => " EXCLUDE CURRENT ROW",
+            options if options & 0x10000 != 0 => " EXCLUDE GROUP",
+            options if options & 0x20000 != 0 => " EXCLUDE TIES",
+            _ => "",
+        };
+        let words = match &words[..] {
+            [start, end] if options & 0x10 != 0 => format!("BETWEEN {start} AND {end}"),
+            [start, ..] => start.clone(),
+            [] => "UNBOUNDED PRECEDING".to_owned(),
+        };
+        Ok((format!(" {unit} {words}{exclude}"), parts))
+    }
+
+    /// ORDER BY, with a blank in front. A name or a number may be one of `targets`.
+    pub(super) fn order(
+        &mut self,
+        nodes: &[Node],
+        targets: &[Target],
+    ) -> Translated<(String, Vec<Expr>)> {
+        let (mut words, mut parts) = (Vec::new(), Vec::new());
+        for node in nodes {
+            let Some(NodeEnum::SortBy(by)) = &node.node else {
+                return Err(hints::unknown().into());
+            };
+            if by.sortby_dir() == SortByDir::SortbyUsing {
+                return Err(hints::refuse("ORDER BY … USING").into());
+            }
+            let inner = by.node.as_deref().ok_or_else(hints::unknown)?;
+            let value = match sorted_target(inner, targets)? {
+                Some(place) => {
+                    let target = &targets[place];
+                    let mut value = target.expr.clone();
+                    value.sql = (place + 1).to_string();
+                    value
+                }
+                None => {
+                    let value = self.expr(inner)?;
+                    self.settle(value)?
+                }
+            };
+            if matches!(value.is(), Some(Type::Json)) {
+                let message = "could not identify an ordering operator for type json";
+                return Err(Failure::new("42883", message).into());
+            }
+            if matches!(value.is(), Some(Type::Jsonb | Type::Numeric))
+                && !matches!(value.kind, Kind::Number(_))
+            {
+                return Err(hints::refuse("numeric").into());
+            }
+            let down = by.sortby_dir() == SortByDir::SortbyDesc;
+            let first = match by.sortby_nulls() {
+                SortByNulls::SortbyNullsFirst => true,
+                SortByNulls::SortbyNullsLast => false,
+                _ => down,
+            };
+            // SQLite's NULLs are smaller than all else, PostgreSQL's are larger.
+            let nulls = match (value.not_null, down, first) {
+                (true, ..) | (_, false, true) | (_, true, false) => "",
+                (_, _, true) => " NULLS FIRST",
+                (_, _, false) => " NULLS LAST",
+            };
+            words.push(format!("{}{}{nulls}", value.sql, if down { " DESC" } else { "" }));
+            parts.push(value);
+        }
+        Ok((format!(" ORDER BY {}", words.join(", ")), parts))
+    }
+}

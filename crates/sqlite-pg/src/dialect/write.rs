@@ -1,0 +1,376 @@
+//! INSERT, and what UPDATE and DELETE have in common with it.
+
+use refrain_grammar::NodeEnum;
+use refrain_grammar::protobuf::{
+    InsertStmt, Node, RangeVar, ReturningClause, SelectStmt, SetOperation, WithClause,
+};
+
+use crate::failure::{Failure, state};
+use crate::types::Type;
+
+use super::coerce::Wanted;
+use super::conflict::once;
+use super::into::{Into, plain_scope};
+use super::scope::{Attribute, Given, Scope};
+use super::select::{Output, Place, value_of};
+use super::sets::written_rows;
+use super::targets::Target;
+use super::value::{Expr, Kind, name, text_literal};
+use super::{Stop, Translated, Translator, hints, location};
+
+/// A statement that writes, and what it returns.
+pub(super) struct Written {
+    pub(super) sql: String,
+    pub(super) columns: Vec<Output>,
+}
+
+impl Translator<'_> {
+    pub(super) fn target_table(&mut self, relation: Option<&RangeVar>) -> Translated<Into> {
+        let relation = relation.ok_or_else(hints::unknown)?;
+        let (written, attributes) = self.table(relation)?;
+        let alias = relation.alias.as_ref().map(|alias| alias.aliasname.clone());
+        let table = relation.relname.clone();
+        Ok(Into { alias: alias.unwrap_or_else(|| table.clone()), table, written, attributes })
+    }
+
+    /// INSERT; `or` is what SQLite's own form says between INSERT and INTO.
+    pub(super) fn insert(&mut self, insert: &InsertStmt, or: &str) -> Translated<Written> {
+        if insert.r#override() as i32 > 1 {
+            return Err(hints::refuse("OVERRIDING").into());
+        }
+        self.behind_with(insert.with_clause.as_ref(), |this| this.insert_into(insert, or))
+    }
+
+    /// A statement that writes, behind its WITH, whose scope ends with it.
+    pub(super) fn behind_with(
+        &mut self,
+        with: Option<&WithClause>,
+        make: impl FnOnce(&mut Self) -> Translated<Written>,
+    ) -> Translated<Written> {
+        let with = self.with_clause(with)?;
+        let made = make(self);
+        if with.is_some() {
+            self.scopes.pop();
+        }
+        let mut made = made?;
+        made.sql = format!("{}{}", with.unwrap_or_default(), made.sql);
+        Ok(made)
+    }
+
+    /// The column that an INSERT or an assignment names.
+    fn target_column<'a>(&self, node: &Node, into: &'a Into) -> Translated<&'a Attribute> {
+        let Some(NodeEnum::ResTarget(target)) = &node.node else {
+            return Err(hints::unknown().into());
+        };
+        if !target.indirection.is_empty() {
+            return Err(hints::refuse("row").into());
+        }
+        let found = into.attribute(&target.name);
+        found.map_err(|failure| Stop::from(failure).at(self.text, target.location))
+    }
+
+    fn insert_into(&mut self, insert: &InsertStmt, or: &str) -> Translated<Written> {
+        let into = self.target_table(insert.relation.as_ref())?;
+        let mut columns = Vec::new();
+        for node in &insert.cols {
+            let found = self.target_column(node, &into)?;
+            if columns.iter().any(|known: &Attribute| known.name == found.name) {
+                let message = format!("column \"{}\" specified more than once", found.name);
+                return Err(Failure::new("42701", message).into());
+            }
+            columns.push(found.clone());
+        }
+        let listed = !columns.is_empty();
+        if !listed {
+            columns = into.attributes.clone();
+        }
+        let select = match insert.select_stmt.as_ref().and_then(|node| node.node.as_ref()) {
+            Some(NodeEnum::SelectStmt(select)) => Some(select),
+            _ => None,
+        };
+        let source = match select {
+            None => {
+                columns.clear();
+                "DEFAULT VALUES".to_owned()
+            }
+            Some(select) if is_values(select) => {
+                self.insert_rows(select, &into, &mut columns, listed)?
+            }
+            Some(select) => self.insert_query(select, &into, &mut columns, listed)?,
+        };
+        for attribute in &into.attributes {
+            let given = columns.iter().any(|column| column.name == attribute.name);
+            if attribute.given == Given::Key && !given {
+                return Err(missing(&into.table, &attribute.name).into());
+            }
+        }
+        let names: Vec<String> = columns.iter().map(|column| name(&column.name)).collect();
+        let list =
+            if names.is_empty() { String::new() } else { format!(" ({})", names.join(", ")) };
+        let several =
+            select.is_some_and(|select| !is_values(select) || select.values_lists.len() > 1);
+        let source = match &insert.on_conflict_clause {
+            Some(conflict) if several => once(conflict, &into, &columns, source)?,
+            _ => source,
+        };
+        let mut sql = format!("INSERT {or}INTO {}{list} {source}", into.sql());
+        if let Some(conflict) = &insert.on_conflict_clause {
+            sql.push_str(&self.conflict(conflict, &into)?);
+        }
+        let columns = self.returning(insert.returning_clause.as_ref(), &into, &mut sql)?;
+        Ok(Written { sql, columns })
+    }
+
+    fn insert_rows(
+        &mut self,
+        select: &SelectStmt,
+        into: &Into,
+        columns: &mut Vec<Attribute>,
+        listed: bool,
+    ) -> Translated<String> {
+        let mut lists = Vec::new();
+        for list in &select.values_lists {
+            let Some(NodeEnum::List(list)) = &list.node else {
+                return Err(hints::unknown().into());
+            };
+            lists.push(&list.items);
+        }
+        let width = lists.first().map_or(0, |list| list.len());
+        if lists.iter().any(|list| list.len() != width) {
+            let message = "VALUES lists must all be the same length";
+            return Err(Failure::new(state::SYNTAX, message).into());
+        }
+        fitting(width, columns, listed)?;
+        let is_default = |node: &Node| matches!(node.node, Some(NodeEnum::SetToDefault(_)));
+        // SQLite has no DEFAULT among values: a column that is always left to its default is left out.
+        let default: Vec<bool> =
+            (0..width).map(|index| lists.iter().all(|list| is_default(&list[index]))).collect();
+        self.scopes.push(Scope::default());
+        let mut rows = Vec::new();
+        for list in lists {
+            let mut row = Vec::new();
+            for (index, node) in list.iter().enumerate() {
+                if default[index] {
+                    continue;
+                }
+                let value = match is_default(node) {
+                    true => left_to_default(&columns[index], &into.table).map_err(Stop::from),
+                    false => self.expr(node).and_then(|value| {
+                        let stored = self.stored(value, &columns[index], &into.table);
+                        stored.map_err(|failure| Stop::from(failure).at(self.text, location(node)))
+                    }),
+                };
+                match value {
+                    Ok(value) => row.push(value),
+                    Err(stop) => {
+                        self.scopes.pop();
+                        return Err(stop);
+                    }
+                }
+            }
+            rows.push(row);
+        }
+        self.scopes.pop();
+        let mut kept = default.iter();
+        columns.retain(|_| !kept.next().copied().unwrap_or(false));
+        if !columns.is_empty() {
+            return Ok(written_rows(&rows));
+        }
+        match into.attributes.iter().find(|column| !column.computed) {
+            Some(column) if rows.len() > 1 => {
+                columns.push(column.clone());
+                let value = left_to_default(column, &into.table)?;
+                Ok(written_rows(&vec![vec![value]; rows.len()]))
+            }
+            _ => Ok("DEFAULT VALUES".to_owned()),
+        }
+    }
+
+    fn insert_query(
+        &mut self,
+        select: &SelectStmt,
+        into: &Into,
+        columns: &mut Vec<Attribute>,
+        listed: bool,
+    ) -> Translated<String> {
+        let numbered: Vec<String> =
+            (1..=columns.len().max(64)).map(|number| format!("column{number}")).collect();
+        let query =
+            self.query(select, Place { names: &numbered, open: true, ..Place::default() })?;
+        fitting(query.columns.len(), columns, listed)?;
+        let untyped = query.columns.iter().any(|column| column.is.is_none());
+        let query = match untyped {
+            false => query,
+            true => {
+                // What has no type takes that of its column, what has one keeps it.
+                let types: Vec<Option<Type>> = query
+                    .columns
+                    .iter()
+                    .zip(columns.iter())
+                    .map(|(column, attribute)| Some(column.is.unwrap_or(attribute.is)))
+                    .collect();
+                self.query(select, Place { types: &types, names: &numbered, ..Place::default() })?
+            }
+        };
+        let mut values = Vec::new();
+        for ((column, attribute), called) in query.columns.iter().zip(columns.iter()).zip(&numbered)
+        {
+            let mut value = Expr::typed(name(called), column.is.unwrap_or(Type::Text));
+            value.limit = column.limit;
+            let stored = self.stored(value, attribute, &into.table)?;
+            values.push(format!("{} AS {}", stored.sql, name(called)));
+        }
+        Ok(format!("SELECT {} FROM ({}) WHERE 1", values.join(", "), query.sql))
+    }
+
+    /// A value as its column keeps it.
+    fn stored(&mut self, value: Expr, to: &Attribute, table: &str) -> Result<Expr, Failure> {
+        if to.computed || to.given == Given::Always {
+            let message = format!("cannot insert a non-DEFAULT value into column \"{}\"", to.name);
+            return Err(Failure::new("428C9", message)
+                .hint("leave the column out: its values are generated"));
+        }
+        let null = value.kind == Kind::Null;
+        let from = value.type_name();
+        let unfit = value.is().is_some();
+        let constant = matches!(value.kind, Kind::Literal(_))
+            || value.sql.bytes().all(|byte| byte.is_ascii_digit());
+        let made = self.fit(value, to.is, to.limit, Wanted::Assignment);
+        let mut made = made.map_err(|failure| match failure.sqlstate {
+            state::WRONG_TYPE if unfit => {
+                let message = format!(
+                    "column \"{}\" is of type {} but expression is of type {from}",
+                    to.name,
+                    to.is.name()
+                );
+                Failure { message: message.into(), ..failure }
+                    .hint("You will need to rewrite or cast the expression.")
+            }
+            _ => failure,
+        })?;
+        let key = matches!(to.given, Given::Key | Given::Next | Given::ByDefault);
+        if key && null {
+            return Err(missing(table, &to.name));
+        }
+        if key && !constant {
+            let (table, column) = (text_literal(table), text_literal(&to.name));
+            made.sql = format!("refrain_present({}, {table}, {column})", made.sql);
+        }
+        Ok(made)
+    }
+
+    /// What stands behind SET.
+    pub(super) fn assignments(&mut self, nodes: &[Node], into: &Into) -> Translated<String> {
+        let mut words = Vec::new();
+        let mut known: Vec<String> = Vec::new();
+        for node in nodes {
+            let attribute = self.target_column(node, into)?;
+            if known.contains(&attribute.name) {
+                let message = format!("multiple assignments to same column \"{}\"", attribute.name);
+                return Err(Failure::new("42601", message).into());
+            }
+            known.push(attribute.name.clone());
+            let value = value_of(node).ok_or_else(hints::unknown)?;
+            let value = match &value.node {
+                Some(NodeEnum::MultiAssignRef(multi)) => {
+                    let row = multi.source.as_ref().and_then(|source| source.node.as_ref());
+                    let Some(NodeEnum::RowExpr(row)) = row else {
+                        return Err(hints::refuse("SET (…) = (query)").into());
+                    };
+                    let place = usize::try_from(multi.colno - 1).unwrap_or(0);
+                    row.args.get(place).ok_or_else(|| {
+                        let message = "number of columns does not match number of values";
+                        Failure::new(state::SYNTAX, message)
+                    })?
+                }
+                _ => value,
+            };
+            if matches!(value.node, Some(NodeEnum::SetToDefault(_))) {
+                return Err(hints::refuse("SET … = DEFAULT").into());
+            }
+            let made = self.expr(value)?;
+            let stored = self.stored(made, attribute, &into.table);
+            let stored =
+                stored.map_err(|failure| Stop::from(failure).at(self.text, location(value)))?;
+            if stored.aggregate {
+                return Err(hints::aggregate("UPDATE").into());
+            }
+            words.push(format!("{} = {}", name(&attribute.name), stored.sql));
+        }
+        Ok(words.join(", "))
+    }
+
+    /// RETURNING sees the table alone, by plain names.
+    pub(super) fn returning(
+        &mut self,
+        returning: Option<&ReturningClause>,
+        into: &Into,
+        sql: &mut String,
+    ) -> Translated<Vec<Output>> {
+        let Some(returning) = returning else { return Ok(Vec::new()) };
+        if !returning.options.is_empty() {
+            return Err(hints::refuse("RETURNING WITH").into());
+        }
+        self.scopes.push(plain_scope(into));
+        let targets = self.targets(&returning.exprs, Place::default());
+        self.scopes.pop();
+        let targets = targets?;
+        if targets.iter().any(|target| target.expr.aggregate) {
+            return Err(hints::aggregate("RETURNING").into());
+        }
+        let listed: Vec<String> = targets
+            .iter()
+            .map(|target| format!("{} AS {}", target.expr.sql, name(&target.name)))
+            .collect();
+        sql.push_str(&format!(" RETURNING {}", listed.join(", ")));
+        let output = |target: Target| Output {
+            name: target.name,
+            is: target.expr.is(),
+            limit: target.expr.limit,
+        };
+        Ok(targets.into_iter().map(output).collect())
+    }
+}
+
+/// What a row gives a column that it leaves to its default, where another row gives it a value.
+fn left_to_default(column: &Attribute, table: &str) -> Result<Expr, Failure> {
+    match (column.given, &column.default) {
+        (Given::Key, _) => Err(missing(table, &column.name)),
+        (_, Some(sql)) => Ok(Expr::typed(format!("({sql})"), column.is)),
+        // A key is given in the place of NULL.
+        (_, None) => Ok(Expr::typed("NULL", column.is)),
+    }
+}
+
+fn is_values(select: &SelectStmt) -> bool {
+    !select.values_lists.is_empty()
+        && select.op() == SetOperation::SetopNone
+        && select.sort_clause.is_empty()
+        && select.limit_count.is_none()
+        && select.limit_offset.is_none()
+        && select.with_clause.is_none()
+}
+
+/// As many columns as there are values; without a list of columns, the first of the table's.
+fn fitting(width: usize, columns: &mut Vec<Attribute>, listed: bool) -> Result<(), Failure> {
+    if width > columns.len() {
+        let message = "INSERT has more expressions than target columns";
+        return Err(Failure::new(state::SYNTAX, message));
+    }
+    if listed && width < columns.len() {
+        let message = "INSERT has more target columns than expressions";
+        return Err(Failure::new(state::SYNTAX, message));
+    }
+    columns.truncate(width);
+    Ok(())
+}
+
+/// 23502 for a key that nobody gives.
+pub(crate) fn missing(table: &str, column: &str) -> Failure {
+    let message = format!(
+        "null value in column \"{column}\" of relation \"{table}\" violates not-null constraint"
+    );
+    Failure::new("23502", message).hint(
+        "a key that is to be generated is declared SERIAL or GENERATED … AS IDENTITY, or AUTOINCREMENT in SQLite's words",
+    )
+}

@@ -1,0 +1,271 @@
+//! An error as a client is told it.
+
+use std::borrow::Cow;
+
+use refrain_sql::lex::{Lexer, TokenKind};
+use refrain_sqlite::{Error, Interruption};
+use refrain_wire::back::field;
+use refrain_wire::tag::back;
+use refrain_wire::write;
+
+/// The SQLSTATEs that are raised here by name.
+pub(crate) mod state {
+    pub(crate) const PROTOCOL_VIOLATION: &str = "08P01";
+    pub(crate) const NOT_SUPPORTED: &str = "0A000";
+    pub(crate) const TOO_LARGE_NUMBER: &str = "22003";
+    pub(crate) const BAD_DATETIME: &str = "22007";
+    pub(crate) const BAD_PARAMETER_VALUE: &str = "22023";
+    pub(crate) const BAD_BINARY: &str = "22P03";
+    pub(crate) const BAD_TEXT: &str = "22P02";
+    pub(crate) const BAD_COPY: &str = "22P04";
+    pub(crate) const ACTIVE_TRANSACTION: &str = "25001";
+    pub(crate) const NO_TRANSACTION: &str = "25P01";
+    pub(crate) const FAILED_TRANSACTION: &str = "25P02";
+    pub(crate) const READ_ONLY: &str = "25006";
+    pub(crate) const NO_STATEMENT: &str = "26000";
+    pub(crate) const NO_PORTAL: &str = "34000";
+    pub(crate) const DUPLICATE_CURSOR: &str = "42P03";
+    pub(crate) const DUPLICATE_STATEMENT: &str = "42P05";
+    pub(crate) const SYNTAX: &str = "42601";
+    pub(crate) const NO_OBJECT: &str = "42704";
+    pub(crate) const WRONG_TYPE: &str = "42804";
+    pub(crate) const LOCK_NOT_AVAILABLE: &str = "55P03";
+    pub(crate) const CANCELLED: &str = "57014";
+    pub(crate) const IO_ERROR: &str = "58030";
+    pub(crate) const CORRUPT: &str = "XX001";
+    pub(crate) const UNDEFINED_FILE: &str = "58P01";
+}
+
+/// What stands before each part of an error that a function raises and SQLite carries.
+const CARRIED: char = '\u{2}';
+
+/// The SQLSTATEs that functions raise.
+const RAISED: &[&str] = &[
+    "0A000", "21000", "22001", "22003", "22007", "22008", "22011", "22012", "2201W", "2201X",
+    "22021", "22023", "22P02", "22P05", "42704", "23502", "54000", "58000",
+];
+
+/// What to do about an error of SQLite's, by words of it.
+const SQLITE_HINTS: &[(&str, &str)] = &[
+    (
+        "\"-shm\" was",
+        "restart Refrain: the log has all that was committed, and its index is made anew",
+    ),
+    ("out of memory", "sqlite_max_memory says how much a connection may have: do it in parts"),
+    ("because it is a view", "write to the table that it reads"),
+    ("no such table: pg_", "of PostgreSQL's catalog only what psql and drivers ask is here"),
+    (
+        "no such table: information_schema",
+        "ask SQLite: SELECT name, type FROM sqlite_schema, PRAGMA table_info(t)",
+    ),
+    (
+        "syntax error",
+        "this was taken for SQLite's own words; docs/sqlite.md says what is PostgreSQL's",
+    ),
+    (
+        "ON CONFLICT clause does not match",
+        "name the columns of one UNIQUE or PRIMARY KEY, each once",
+    ),
+    ("non-deterministic", "a partial index cannot have LIKE: compare with = < > or IN"),
+    ("after drop column", "DROP INDEX first"),
+    (
+        "Cannot add a column with non-constant default",
+        "make a table as it is to be, INSERT … SELECT, drop the old one and rename",
+    ),
+    (
+        "Cannot add a NOT NULL column with default value NULL",
+        "give it a default, or make a table as it is to be, INSERT … SELECT, drop the old one and rename",
+    ),
+    ("argument of ntile", "the number of groups is to be larger than 0"),
+    ("may not be altered", "DROP VIEW, then CREATE VIEW"),
+    ("from view", "DROP VIEW, then CREATE VIEW"),
+    ("columns of view", "DROP VIEW, then CREATE VIEW"),
+    ("use DROP TABLE", "use DROP TABLE"),
+    ("no other columns exist", "DROP TABLE, or add another column first"),
+    ("pg_catalog", "of PostgreSQL's catalog only what psql and drivers ask is here"),
+    ("error in view", "DROP VIEW first, and make it anew behind"),
+    ("circular reference", "WITH RECURSIVE takes UNION ALL, the reference on its right side"),
+];
+
+/// What SQLite says of a key that is there already, and what to do about it where keys are moved.
+const TAKEN: (&str, &str) = (
+    "UNIQUE constraint failed",
+    "a row has that key already. SQLite looks row by row: an UPDATE that moves several keys goes by values that are free",
+);
+
+/// What a statement is told whose time is over; a function that waits says it itself.
+pub(crate) const TIMEOUT: &str = "canceling statement due to statement timeout";
+
+/// An error, with all that a client is told of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Failure {
+    pub(crate) sqlstate: &'static str,
+    pub(crate) message: Cow<'static, str>,
+    pub(crate) hint: Cow<'static, str>,
+    /// Where in the text, in characters from 1; 0 for nowhere.
+    pub(crate) position: usize,
+    /// Where PostgreSQL raises it, for those errors that clients know by that.
+    pub(crate) routine: &'static str,
+}
+
+impl Failure {
+    pub(crate) fn new(sqlstate: &'static str, message: impl Into<Cow<'static, str>>) -> Self {
+        let (message, hint) = (message.into(), Cow::Borrowed(""));
+        Self { sqlstate, message, hint, position: 0, routine: "" }
+    }
+
+    /// A prepared statement has another shape than the client knows. Drivers and poolers prepare anew on it; they know it by
+    /// where PostgreSQL raises it.
+    pub(crate) fn stale_plan() -> Self {
+        let routine = "RevalidateCachedQuery";
+        Self { routine, ..Self::unsupported("cached plan must not change result type") }
+    }
+
+    /// The same with a word on what to do about it.
+    pub(crate) fn hint(mut self, hint: impl Into<Cow<'static, str>>) -> Self {
+        self.hint = hint.into();
+        self
+    }
+
+    /// The same with its place: `offset` bytes into `text`.
+    pub(crate) fn at(mut self, text: &[u8], offset: usize) -> Self {
+        let before = text.get(..offset).unwrap_or(text);
+        // Bytes 10xxxxxx go on with a character.
+        self.position = 1 + before.iter().filter(|byte| **byte & 0xc0 != 0x80).count();
+        self
+    }
+
+    /// The same as a text, to be carried through SQLite by a function that raises it.
+    pub(crate) fn carried(&self) -> String {
+        format!("{CARRIED}{}{CARRIED}{}{CARRIED}{}", self.sqlstate, self.message, self.hint)
+    }
+
+    /// What a function of ours raised, if an error of SQLite's carries it.
+    fn raised(message: &str) -> Option<Self> {
+        let mut parts = message.split(CARRIED).skip(1);
+        let (sqlstate, message, hint) = (parts.next()?, parts.next()?, parts.next()?);
+        let sqlstate = RAISED.iter().find(|known| **known == sqlstate).copied().unwrap_or("XX000");
+        Some(Self::new(sqlstate, message.to_owned()).hint(hint.to_owned()))
+    }
+
+    /// What SQLite says went wrong with `text`; as long as the client's, so places are the same.
+    pub(crate) fn of_sqlite(error: &Error, text: &[u8]) -> Self {
+        if error.message.ends_with(TIMEOUT) {
+            return Self::new(state::CANCELLED, TIMEOUT);
+        }
+        if let Some(raised) = Self::raised(&error.message) {
+            return raised;
+        }
+        let message = match error.interruption {
+            Some(Interruption::Deadline) => TIMEOUT.into(),
+            Some(_) => "canceling statement due to user request".into(),
+            None => Cow::Owned(error.message.clone()),
+        };
+        let says = |(words, _): &&(&str, &str)| error.message.contains(words);
+        let hint = SQLITE_HINTS.iter().find(says);
+        let hint = hint.or_else(|| Some(&TAKEN).filter(says).filter(|_| updates(text)));
+        let mut failure = Self::new(error.sqlstate(), message);
+        if failure.sqlstate == state::CORRUPT {
+            failure = failure.hint(
+                "a page is damaged, or another program changed the file: restore it from a backup",
+            );
+        } else if let Some((_, hint)) = hint {
+            failure = failure.hint(*hint);
+        }
+        error.offset.map_or(failure.clone(), |offset| failure.at(text, offset))
+    }
+
+    /// What is spoken by PostgreSQL and not here.
+    pub(crate) fn unsupported(what: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(state::NOT_SUPPORTED, what)
+    }
+
+    /// A message that breaks the protocol.
+    pub(crate) fn protocol(what: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(state::PROTOCOL_VIOLATION, what)
+    }
+
+    /// Appends an ErrorResponse.
+    pub(crate) fn write(&self, out: &mut Vec<u8>, severity: &str) {
+        self.write_as(out, back::ERROR_RESPONSE, severity);
+    }
+
+    /// Appends a NoticeResponse: a warning.
+    pub(crate) fn warn(&self, out: &mut Vec<u8>) {
+        self.write_as(out, back::NOTICE_RESPONSE, "WARNING");
+    }
+
+    fn write_as(&self, out: &mut Vec<u8>, tag: u8, severity: &str) {
+        let position = if self.position > 0 { self.position.to_string() } else { String::new() };
+        let fields = [
+            (field::SEVERITY, severity),
+            (field::SEVERITY_PLAIN, severity),
+            (field::SQLSTATE, self.sqlstate),
+            (field::MESSAGE, &*self.message),
+            (field::HINT, &*self.hint),
+            (field::POSITION, &position),
+            (field::ROUTINE, self.routine),
+        ];
+        write::message(out, tag, |out| {
+            for (code, value) in fields.iter().filter(|(_, value)| !value.is_empty()) {
+                out.push(*code);
+                // A zero byte would end the field early.
+                out.extend(value.bytes().filter(|byte| *byte != 0));
+                out.push(0);
+            }
+            out.push(0);
+        });
+    }
+}
+
+/// Whether a text has an UPDATE.
+fn updates(text: &[u8]) -> bool {
+    let mut lexer = Lexer::new(text, false);
+    std::iter::from_fn(|| lexer.significant()).any(|token| {
+        token.kind == TokenKind::Word && token.of(text).eq_ignore_ascii_case(b"update")
+    })
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::of_sqlite(&error, b"")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use refrain_wire::back::Fields;
+
+    use super::*;
+
+    #[test]
+    fn a_failure_reads_back_with_its_place_in_characters() {
+        let text = "select 'ä' frm".as_bytes();
+        let failure = Failure::new(state::SYNTAX, "near \"frm\"").hint("look").at(text, 12);
+        let mut out = Vec::new();
+        failure.write(&mut out, "ERROR");
+        let fields = Fields(&out[5..]);
+        assert_eq!(fields.sqlstate(), b"42601");
+        assert_eq!(fields.get(field::POSITION), Some(&b"12"[..]));
+        assert_eq!(fields.get(field::HINT), Some(&b"look"[..]));
+        assert_eq!(fields.get(field::ROUTINE), None);
+        assert!(!fields.is_fatal());
+        out.clear();
+        Failure::stale_plan().write(&mut out, "ERROR");
+        let fields = Fields(&out[5..]);
+        assert_eq!(fields.get(field::ROUTINE), Some(&b"RevalidateCachedQuery"[..]));
+    }
+
+    #[test]
+    fn of_keys_that_move_an_update_is_told_only() {
+        let words = Some("UNIQUE constraint failed: t.a".to_owned());
+        let error = rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(2067), words);
+        let error = Error::from(error);
+        let hint = |text: &str| Failure::of_sqlite(&error, text.as_bytes()).hint;
+        assert!(hint("UPDATE t SET a = a + 1").contains("free"));
+        assert!(
+            hint("INSERT INTO t VALUES (1) ON CONFLICT (b) DO UPDATE SET a = 2").contains("free")
+        );
+        assert_eq!(hint("INSERT INTO t VALUES (1, 'update') -- update"), "");
+    }
+}

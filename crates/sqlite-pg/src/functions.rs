@@ -1,0 +1,330 @@
+//! PostgreSQL's functions that clients call without being asked, in SQLite.
+
+use std::time::{Duration, Instant};
+
+use refrain_sqlite::{Connection, Error};
+use rusqlite::ffi;
+use rusqlite::functions::{Context as Call, FunctionFlags};
+use rusqlite::types::{Value as Any, ValueRef};
+
+use crate::attributes::limit;
+use crate::calendar;
+use crate::command::Assignment;
+use crate::context::Context;
+use crate::decode::uuid_text;
+use crate::dialect::{Given, KeyMark, ViewColumn};
+use crate::failure::{Failure, TIMEOUT};
+use crate::standard;
+use crate::types::Type;
+
+type Answer = rusqlite::Result<Any>;
+
+/// What a function does: with the session it is called for, and its arguments.
+type Function = fn(&Context, &Call<'_>) -> Answer;
+
+/// A function: its name, how many arguments it takes (-1: any number), and what it does.
+const FUNCTIONS: &[(&str, i32, Function)] = &[
+    ("version", 0, |context, _| Ok(Any::Text(context.version.clone()))),
+    ("current_schema", 0, |_, _| text("public")),
+    ("current_schemas", 1, |_, _| text("{public}")),
+    ("current_database", 0, |context, _| text(&context.database)),
+    ("current_catalog", 0, |context, _| text(&context.database)),
+    ("current_user", 0, |context, _| text(&context.user)),
+    ("session_user", 0, |context, _| text(&context.user)),
+    ("current_role", 0, |context, _| text(&context.user)),
+    ("user", 0, |context, _| text(&context.user)),
+    ("now", 0, |context, _| moment(context.now())),
+    ("transaction_timestamp", 0, |context, _| moment(context.now())),
+    ("statement_timestamp", 0, |_, _| moment(calendar::now())),
+    ("clock_timestamp", 0, |_, _| moment(calendar::now())),
+    ("pg_backend_pid", 0, |context, _| Ok(Any::Integer(i64::from(context.pid)))),
+    ("pg_sleep", 1, sleep),
+    ("gen_random_uuid", 0, |_, _| random_uuid()),
+    ("current_setting", 1, current_setting),
+    ("current_setting", 2, current_setting),
+    ("set_config", 3, set_config),
+    ("pg_advisory_unlock_all", 0, |_, _| Ok(Any::Null)),
+    ("pg_is_in_recovery", 0, |_, _| Ok(Any::Integer(0))),
+    ("pg_encoding_to_char", 1, |_, _| text("UTF8")),
+    ("pg_get_userbyid", 1, |context, _| text(&context.user)),
+    ("pg_table_is_visible", 1, |_, _| Ok(Any::Integer(1))),
+    ("pg_type_is_visible", 1, |_, _| Ok(Any::Integer(1))),
+    ("pg_function_is_visible", 1, |_, _| Ok(Any::Integer(1))),
+    ("pg_relation_is_publishable", 1, |_, _| Ok(Any::Integer(0))),
+    ("has_schema_privilege", -1, |_, _| Ok(Any::Integer(1))),
+    ("has_table_privilege", -1, |_, _| Ok(Any::Integer(1))),
+    ("has_database_privilege", -1, |_, _| Ok(Any::Integer(1))),
+    ("pg_get_expr", 2, |_, call| call.get(0)),
+    ("pg_get_expr", 3, |_, call| call.get(0)),
+    ("pg_get_constraintdef", -1, |_, _| Ok(Any::Null)),
+    ("pg_get_partkeydef", 1, |_, _| Ok(Any::Null)),
+    ("pg_get_statisticsobjdef_columns", 1, |_, _| Ok(Any::Null)),
+    ("obj_description", -1, |_, _| Ok(Any::Null)),
+    ("col_description", 2, |_, _| Ok(Any::Null)),
+    ("shobj_description", 2, |_, _| Ok(Any::Null)),
+    ("pg_table_size", 1, |_, _| Ok(Any::Null)),
+    ("pg_total_relation_size", 1, |_, _| Ok(Any::Null)),
+    ("pg_relation_size", -1, |_, _| Ok(Any::Null)),
+    ("pg_size_pretty", 1, |_, _| Ok(Any::Null)),
+    ("pg_tablespace_location", 1, |_, _| Ok(Any::Null)),
+    ("array_to_string", -1, |_, _| text("")),
+    ("format_type", 2, format_type),
+    ("to_regtype", 1, |_, _| Ok(Any::Null)),
+    ("to_regclass", 1, |_, _| Ok(Any::Null)),
+    ("regexp", 2, regexp),
+    ("refrain_settings", 0, |context, _| settings(context)),
+    ("refrain_types", 0, |_, _| Ok(Any::Text(types()))),
+    ("refrain_key_type", 1, |_, call| {
+        let is = key_mark(call)?.map(|mark| i64::from(mark.is.oid()));
+        Ok(is.map_or(Any::Null, Any::Integer))
+    }),
+    ("refrain_key_given", 1, |_, call| match key_mark(call)?.map(|mark| mark.given) {
+        Some(Given::Next) => text("n"),
+        Some(Given::ByDefault) => text("d"),
+        Some(Given::Always) => text("a"),
+        _ => Ok(Any::Null),
+    }),
+    ("refrain_limit", 1, |_, call| {
+        let limit = limit(&call.get::<Option<String>>(0)?.unwrap_or_default());
+        Ok(limit.map_or(Any::Null, |limit| Any::Integer(i64::from(limit))))
+    }),
+    ("refrain_default", 2, |_, call| {
+        let (sql, oid) = (call.get::<Option<String>>(0)?, call.get(1)?);
+        let is = Type::of_oid(oid).unwrap_or(Type::Text);
+        Ok(sql.map_or(Any::Null, |sql| Any::Text(standard::default_of(&sql, is))))
+    }),
+    ("refrain_generated", 2, |_, call| {
+        let (sql, column) = (call.get::<String>(0)?, call.get::<String>(1)?);
+        let made = standard::generated(&sql, &column).map(Any::Text);
+        made.ok_or_else(|| refused(standard::untold(&column)))
+    }),
+    ("refrain_view", 3, view_column),
+    ("refrain_constraints", 2, |_, call| {
+        let (sql, table) = (call.get::<Option<String>>(0)?, call.get::<String>(1)?);
+        Ok(Any::Text(standard::constraints(&sql.unwrap_or_default(), &table)))
+    }),
+    ("refrain_declared", 1, |_, call| {
+        let declared = call.get::<Option<String>>(0)?.unwrap_or_default();
+        Ok(Any::Integer(i64::from(Type::declared(&declared).oid())))
+    }),
+];
+
+/// Gives a connection these functions.
+///
+/// # Errors
+/// SQLite does not take one.
+pub(crate) fn define(connection: &Connection) -> Result<(), Error> {
+    for (name, arguments, function) in FUNCTIONS {
+        // Without side effects in the file, so that views may call them.
+        let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_INNOCUOUS;
+        connection.define_function(name, *arguments, flags, move |call| {
+            let context = Context::current().ok_or_else(|| trouble("no session"))?;
+            function(&context, call)
+        })?;
+    }
+    Ok(())
+}
+
+/// What is known of a view's column, or of any.
+fn view_column(_: &Context, call: &Call<'_>) -> Answer {
+    let sql = call.get::<Option<String>>(0)?.unwrap_or_default();
+    let columns = ViewColumn::read(&sql);
+    let number = call.get::<Option<i64>>(1)?;
+    let column = number.and_then(|number| columns.get(usize::try_from(number).ok()?));
+    Ok(match (call.get::<String>(2)?.as_str(), column) {
+        ("type", Some(column)) => Any::Integer(i64::from(column.is.oid())),
+        ("limit", Some(ViewColumn { limit: Some(limit), .. })) => Any::Text(format!("({limit})")),
+        ("writable", Some(column)) => Any::Integer(i64::from(column.writable)),
+        ("writable", None) if number.is_none() => {
+            Any::Integer(i64::from(columns.iter().any(|column| column.writable)))
+        }
+        _ => Any::Null,
+    })
+}
+
+fn key_mark(call: &Call<'_>) -> rusqlite::Result<Option<KeyMark>> {
+    Ok(call.get::<Option<String>>(0)?.as_deref().and_then(KeyMark::read))
+}
+
+fn trouble(message: impl Into<String>) -> rusqlite::Error {
+    rusqlite::Error::UserFunctionError(message.into().into())
+}
+
+/// What a statement ends with that SQLite itself interrupts: its own interrupt may be a moment behind.
+fn interrupted() -> rusqlite::Error {
+    rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_INTERRUPT), None)
+}
+
+fn refused(failure: Failure) -> rusqlite::Error {
+    trouble(failure.carried())
+}
+
+fn text(text: &str) -> Answer {
+    Ok(Any::Text(text.to_owned()))
+}
+
+fn moment(micros: i64) -> Answer {
+    Ok(calendar::timestamp_text(micros, true).map_or(Any::Null, Any::Text))
+}
+
+fn sleep(context: &Context, call: &Call<'_>) -> Answer {
+    const PIECE: Duration = Duration::from_millis(5);
+    let seconds: f64 = call.get(0)?;
+    if !context.may_take_long() {
+        return Err(trouble("to be called on a thread"));
+    }
+    let whole = Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(Duration::MAX);
+    let deadline =
+        context.settings().duration("statement_timeout").map(|limit| Instant::now() + limit);
+    let mut left = whole;
+    while !left.is_zero() {
+        if context.control.is_cancelled() {
+            return Err(interrupted());
+        }
+        if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            return Err(trouble(TIMEOUT));
+        }
+        let piece = left.min(PIECE);
+        std::thread::sleep(piece);
+        left -= piece;
+    }
+    text("")
+}
+
+fn random_uuid() -> Answer {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(|error| trouble(error.to_string()))?;
+    // Version 4, variant 1 (RFC 9562).
+    bytes[6] = bytes[6] & 0x0f | 0x40;
+    bytes[8] = bytes[8] & 0x3f | 0x80;
+    Ok(Any::Text(uuid_text(&bytes)))
+}
+
+fn current_setting(context: &Context, call: &Call<'_>) -> Answer {
+    let name: String = call.get(0)?;
+    let missing_ok = call.len() > 1 && call.get::<bool>(1)?;
+    let settings = context.settings();
+    match settings.show(&name) {
+        Ok(value) => text(value),
+        Err(_) if missing_ok => Ok(Any::Null),
+        Err(failure) => Err(refused(failure)),
+    }
+}
+
+fn set_config(context: &Context, call: &Call<'_>) -> Answer {
+    let (name, value) = (call.get::<String>(0)?, call.get::<Option<String>>(1)?);
+    let change = Assignment { name, value, local: call.get(2)? };
+    let mut settings = context.settings();
+    settings.set(&change, true).map_err(refused)?;
+    text(settings.get(&change.name).unwrap_or_default())
+}
+
+fn settings(context: &Context) -> Answer {
+    let quoted = |text: &str| {
+        let letters = text.chars().map(|letter| match letter {
+            '"' => "\\\"".to_owned(),
+            '\\' => "\\\\".to_owned(),
+            control if control.is_control() => format!("\\u{:04x}", u32::from(control)),
+            other => other.to_string(),
+        });
+        format!("\"{}\"", letters.collect::<String>())
+    };
+    let settings = context.settings();
+    let rows = settings.all().into_iter().map(|(name, value, set)| {
+        let source = if set { "session" } else { "default" };
+        format!("[{},{},\"{source}\"]", quoted(name), quoted(value))
+    });
+    Ok(Any::Text(format!("[{}]", rows.collect::<Vec<_>>().join(","))))
+}
+
+fn types() -> String {
+    let rows = Type::all().map(|(oid, size, name)| format!("[{oid},{size},\"{name}\"]"));
+    format!("[{}]", rows.collect::<Vec<_>>().join(","))
+}
+
+fn format_type(_: &Context, call: &Call<'_>) -> Answer {
+    let oid = match call.get_raw(0) {
+        ValueRef::Integer(oid) => oid,
+        _ => return Ok(Any::Null),
+    };
+    let is = u32::try_from(oid).ok().and_then(Type::of_oid);
+    let name = is.map_or("text", Type::name);
+    match call.get_raw(1) {
+        // As the server has it, a length counts its own four bytes.
+        ValueRef::Integer(modifier) if modifier > 4 && is.is_some_and(Type::is_text) => {
+            text(&format!("{name}({})", modifier - 4))
+        }
+        _ => text(name),
+    }
+}
+
+/// What psql's patterns are made of: `^(name)$`, with `.*` in it.
+fn regexp(_: &Context, call: &Call<'_>) -> Answer {
+    let pattern: String = call.get(0)?;
+    let subject = match call.get_raw(1) {
+        ValueRef::Text(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        ValueRef::Null => return Ok(Any::Null),
+        _ => return Ok(Any::Integer(0)),
+    };
+    let inside = pattern.strip_prefix("^(").and_then(|rest| rest.strip_suffix(")$"));
+    let matches = match inside {
+        Some(inside) => is_like(inside.as_bytes(), subject.as_bytes()),
+        None => match pattern.strip_prefix('^') {
+            Some(start) => subject.starts_with(start),
+            None => subject.contains(&pattern),
+        },
+    };
+    Ok(Any::Integer(i64::from(matches)))
+}
+
+/// Whether a text is what a pattern of letters, `.` and `.*` says. Goes back to the last `.*` only, so that no
+/// pattern takes more than the product of both lengths.
+fn is_like(pattern: &[u8], text: &[u8]) -> bool {
+    let (mut at, mut place) = (0, 0);
+    let mut star = None;
+    while place < text.len() {
+        let rest = pattern.get(at..).unwrap_or_default();
+        match rest {
+            [b'.', b'*', ..] => {
+                at += 2;
+                star = Some((at, place));
+                continue;
+            }
+            [b'\\', letter, ..] if text[place] == *letter => at += 2,
+            [b'.', ..] => at += 1,
+            [letter, ..] if text[place] == *letter => at += 1,
+            _ => {
+                let Some((behind, from)) = star else { return false };
+                star = Some((behind, from + 1));
+                (at, place) = (behind, from + 1);
+                continue;
+            }
+        }
+        place += 1;
+    }
+    let rest = pattern.get(at..).unwrap_or_default();
+    rest.is_empty() || rest.chunks(2).all(|pair| pair == b".*")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_of_psql() {
+        for (pattern, text, matches) in [
+            ("t", "t", true),
+            ("t", "tt", false),
+            ("t.*", "table", true),
+            (".*b.*e", "table", true),
+            ("a.c", "abc", true),
+            ("a\\.c", "abc", false),
+            (".*x", "abc", false),
+            ("", "", true),
+        ] {
+            assert_eq!(is_like(pattern.as_bytes(), text.as_bytes()), matches, "{pattern} {text}");
+        }
+        let long = vec![b'a'; 5000];
+        assert!(!is_like(&b".*a".repeat(500), &[&long[..], b"b"].concat()));
+    }
+}

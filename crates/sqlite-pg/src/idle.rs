@@ -1,0 +1,103 @@
+//! Connections of a pool that nobody uses.
+//!
+//! One of them is for short reads, and keeps more pages than the others. Others write: what another connection has written
+//! takes a connection's pages away, so it is the one that the loop takes first and a thread last.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use refrain_sqlite::Connection;
+
+use crate::place::Place;
+
+/// Connections that are kept without work for them.
+const MAX: usize = 16;
+
+/// Those that were given back last are taken first.
+#[derive(Default)]
+pub(crate) struct Idle(
+    #[expect(clippy::vec_box, reason = "a connection goes from hand to hand and is large")]
+    Mutex<Vec<Box<Connection>>>,
+);
+
+impl Idle {
+    #[expect(clippy::vec_box, reason = "as above")]
+    fn all(&self) -> MutexGuard<'_, Vec<Box<Connection>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes one, if there is one.
+    pub(crate) fn take(&self, place: Place) -> Option<Box<Connection>> {
+        let mut all = self.all();
+        let wanted = place == Place::Loop;
+        let found = all.iter().rposition(|connection| connection.is_reader() == wanted);
+        match found {
+            Some(found) => Some(all.remove(found)),
+            None => all.pop(),
+        }
+    }
+
+    /// Takes one back; gives one that is too many.
+    pub(crate) fn put(&self, connection: Box<Connection>) -> Option<Box<Connection>> {
+        let mut all = self.all();
+        if all.len() < MAX || connection.is_reader() {
+            all.push(connection);
+            return None;
+        }
+        Some(connection)
+    }
+
+    /// Whether there is none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.all().is_empty()
+    }
+
+    /// Looks at each.
+    pub(crate) fn each(&self, look: &mut impl FnMut(&Connection)) {
+        self.all().iter().for_each(|connection| look(connection));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use refrain_sqlite::Database;
+    use refrain_sqlite::OpenOptions;
+
+    #[test]
+    fn the_loop_has_the_reader_and_threads_the_others() {
+        let database = Database::new(":memory:", OpenOptions::default());
+        let open = || Box::new(database.connect().unwrap());
+        let (reader, other) = (open(), open());
+        database.make_reader(&reader).unwrap();
+        let (first, second) = (reader.number(), other.number());
+        let idle = Idle::default();
+        let give = |connection| assert!(idle.put(connection).is_none());
+        give(reader);
+        give(other);
+        for (place, wanted) in [(Place::Loop, first), (Place::Thread, second), (Place::Loop, first)]
+        {
+            let taken = idle.take(place).unwrap();
+            assert_eq!(taken.number(), wanted);
+            give(taken);
+        }
+        let taken = idle.take(Place::Loop).unwrap();
+        let last = idle.take(Place::Loop).unwrap();
+        assert_eq!(last.number(), second, "one is better than none");
+        assert!(idle.is_empty());
+        give(taken);
+        assert_eq!(idle.take(Place::Thread).unwrap().number(), first, "here as well");
+    }
+
+    #[test]
+    fn the_reader_is_never_too_many() {
+        let database = Database::new(":memory:", OpenOptions::default());
+        let idle = Idle::default();
+        for _ in 0..MAX {
+            assert!(idle.put(Box::new(database.connect().unwrap())).is_none());
+        }
+        assert!(idle.put(Box::new(database.connect().unwrap())).is_some());
+        let reader = Box::new(database.connect().unwrap());
+        database.make_reader(&reader).unwrap();
+        assert!(idle.put(reader).is_none());
+    }
+}

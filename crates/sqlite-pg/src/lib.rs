@@ -1,0 +1,103 @@
+//! SQLite answering as a PostgreSQL server would.
+//!
+//! What: a [`Session`] takes the bytes of a client and answers them in PostgreSQL's protocol. The
+//! client's SQL is PostgreSQL's; a session translates it to SQLite's. `docs/sqlite.md` says what is
+//! promised and what is not.
+//!
+//! Why: drivers, psql and the pooler in front of SQLite see a PostgreSQL server and need no change.
+//!
+//! What always holds: on the loop of many clients a statement has a bounded number of steps and
+//! bytes (`machine/bounds.rs`). One that needs more goes on on a thread of the [`Backend`].
+//!
+//! What it does not do: sockets, logins, TLS. Bytes come and go through its methods.
+//!
+//! The modules, from the ground up: values and types (`types` to `encode`), texts of SQL (`text` to
+//! `command`), what a session has (`settings` to `transaction`), what it does (`machine`), and who
+//! drives it (`session`).
+
+#![forbid(unsafe_code)]
+
+mod types;
+
+mod failure;
+
+mod calendar;
+
+mod json;
+
+mod decode;
+
+mod encode;
+
+mod text;
+
+mod infer;
+
+mod tokens;
+
+mod catalog;
+
+mod dialect;
+
+mod standard;
+
+mod command;
+
+mod attributes;
+
+mod schemas;
+
+mod meaning;
+
+mod settings;
+
+mod control;
+
+mod queue;
+
+mod watch;
+
+mod operator;
+
+mod threads;
+
+mod context;
+
+mod functions;
+
+mod once;
+
+mod compute;
+
+mod turn;
+
+mod place;
+
+mod idle;
+
+mod rest;
+
+mod disk;
+
+mod backend;
+
+mod shape;
+
+mod copy;
+
+mod prepared;
+
+mod transaction;
+
+mod machine;
+
+mod input;
+/// Output that a thread made, in pieces.
+mod pieces;
+
+mod session;
+
+pub use backend::{Backend, ConnectionView, Pool, PoolView};
+pub use control::{CancelHandle, Waker};
+pub use operator::Teller;
+pub use session::{Progress, Session};

@@ -1,0 +1,460 @@
+//! What a session does with a message, on whatever thread.
+//!
+//! A [`Machine`] is the session's whole state. It runs on the loop of many clients as long as nothing takes
+//! long there, and goes as a whole to another thread when something does: a message that has to go
+//! on elsewhere is not consumed, leaves nothing behind, and is handled again there.
+//!
+//! What always holds: a message is consumed when all its replies are in the output, or when the rest of them
+//! is kept in `rows`, `simple`, `copy` or a portal; outside of a transaction, a session at rest has no connection and
+//! no right to write.
+
+mod bounds;
+mod writing;
+mod rows;
+mod own;
+mod compiling;
+mod copying;
+mod simple;
+mod told;
+mod extended;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use refrain_sqlite::{Connection, Parked};
+use refrain_wire::frame::{HEADER_BYTES, Header};
+use refrain_wire::tag::front;
+use refrain_wire::write;
+
+use crate::backend::{Backend, Pool};
+use crate::context::Context;
+use crate::copy::CopyIn;
+use crate::failure::Failure;
+use crate::place::Place;
+use crate::prepared::{Portal, Prepared};
+use crate::queue::Permit;
+use crate::transaction::Transaction;
+
+use bounds::{OUTPUT_ON_THREAD, is_long};
+use rows::Rows;
+use simple::Simple;
+
+/// What a client gave names. The hasher is a fast one: whoever finds names that collide slows themselves down.
+type Named<T> = HashMap<Vec<u8>, T, foldhash::fast::RandomState>;
+
+/// What a machine waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Need {
+    /// More from the client.
+    Input,
+    /// A thread, as something takes long.
+    Thread,
+    /// The right to write, and a thread.
+    Writer,
+    /// Room in the output.
+    Room,
+    /// Nothing: the session is over.
+    Nothing,
+}
+
+/// Why a message was not handled to its end.
+pub(crate) enum Stop {
+    /// It failed, and the client is to be told.
+    Failed(Failure),
+    /// It goes on elsewhere or later.
+    Needs(Need),
+    /// It was translated for a schema that is gone, and has done nothing.
+    Stale,
+}
+
+impl From<Failure> for Stop {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
+/// What handling a message comes to.
+pub(crate) type Outcome = Result<(), Stop>;
+
+/// The state of a session.
+pub(crate) struct Machine {
+    pool: Arc<Pool>,
+    pub(crate) context: Arc<Context>,
+    connection: Option<Box<Connection>>,
+    /// Whether the connection has something of this session only, such as a temporary table.
+    owns: bool,
+    /// Whether the transaction has changed the schema, which others do not see.
+    changed_schema: bool,
+    /// The right to write.
+    pub(crate) permit: Option<Permit>,
+    /// Why the right to write did not come.
+    pub(crate) refused: Option<Failure>,
+    /// Why no thread is waited for any longer.
+    pub(crate) given_up: Option<Failure>,
+    /// When the statement began that is under way, if its time is limited.
+    began: Option<Instant>,
+    transaction: Transaction,
+    statements: Named<Arc<Prepared>>,
+    portals: Named<Portal>,
+    /// What was compiled when a statement was prepared or described, until the next or until Sync.
+    held: Option<(Arc<Prepared>, Parked)>,
+    rows: Option<Rows>,
+    simple: Option<Simple>,
+    copy: Option<CopyIn>,
+    /// After an error in an extended message, nothing is done until Sync.
+    skipping: bool,
+    /// What the client was last told of its settings.
+    told: Vec<(&'static str, String)>,
+    place: Place,
+    /// Whether nobody else is served on the loop.
+    pub(crate) alone: bool,
+    /// When a write began that runs on the loop.
+    writes_since: Option<Instant>,
+}
+
+impl Machine {
+    pub(crate) fn new(pool: Arc<Pool>, context: Arc<Context>) -> Self {
+        let told = context.settings().reported();
+        Self {
+            pool,
+            context,
+            connection: None,
+            owns: false,
+            changed_schema: false,
+            permit: None,
+            refused: None,
+            given_up: None,
+            began: None,
+            transaction: Transaction::default(),
+            statements: Named::default(),
+            portals: Named::default(),
+            held: None,
+            rows: None,
+            simple: None,
+            copy: None,
+            skipping: false,
+            told,
+            place: Place::Loop,
+            alone: false,
+            writes_since: None,
+        }
+    }
+
+    /// Whether nothing is open and nothing under way.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        self.connection.is_none() && self.permit.is_none() && self.rows.is_none()
+    }
+
+    /// Where its connections come from.
+    pub(crate) fn pool(&self) -> &Arc<Pool> {
+        &self.pool
+    }
+
+    /// The database that is served.
+    pub(crate) fn backend(&self) -> &Arc<Backend> {
+        &self.pool.backend
+    }
+
+    /// Handles messages as far as it comes: how many bytes were used, and what it waits for.
+    pub(crate) fn run(&mut self, input: &[u8], out: &mut Vec<u8>, place: Place) -> (usize, Need) {
+        self.place = place;
+        let context = self.context.clone();
+        context.control.begin();
+        let done = context.enter(place == Place::Loop, || self.work(input, out));
+        if matches!(done.1, Need::Input | Need::Nothing) {
+            context.control.end();
+        }
+        done
+    }
+
+    fn work(&mut self, input: &[u8], out: &mut Vec<u8>) -> (usize, Need) {
+        let mut used = self.give_up(input, out);
+        loop {
+            match self.go_on(out) {
+                Ok(()) => {}
+                Err(Stop::Needs(need)) => return (used, need),
+                Err(Stop::Failed(failure)) => self.failed(&failure, out),
+                Err(Stop::Stale) => self.failed(&Failure::stale_plan(), out),
+            }
+            let rest = input.get(used..).unwrap_or_default();
+            let (header, body) = match message(rest, self.pool.longest_message()) {
+                Ok(Some(message)) => message,
+                Ok(None) => return (used, Need::Input),
+                Err(failure) => {
+                    failure.write(out, "FATAL");
+                    return (used, Need::Nothing);
+                }
+            };
+            if self.place == Place::Loop && is_long(&header) {
+                self.begins();
+                return (used, Need::Thread);
+            }
+            let behind = rest.get(header.message_bytes()..).unwrap_or_default();
+            let mark = out.len();
+            match self.message(header.tag, body, behind, out) {
+                Ok(()) => {}
+                Err(Stop::Needs(need)) => {
+                    if matches!(need, Need::Thread | Need::Writer) {
+                        // It is handled again elsewhere, from its beginning.
+                        out.truncate(mark);
+                    }
+                    return (used, need);
+                }
+                Err(Stop::Failed(failure)) => self.failed(&failure, out),
+                Err(Stop::Stale) => self.failed(&Failure::stale_plan(), out),
+            }
+            used += header.message_bytes();
+            if self.rows.is_none() && self.simple.is_none() {
+                self.began = None;
+            }
+        }
+    }
+
+    /// Ends what a thread was waited for in vain: what is under way, or else the next message. How many bytes that was.
+    fn give_up(&mut self, input: &[u8], out: &mut Vec<u8>) -> usize {
+        let Some(failure) = self.given_up.take() else { return 0 };
+        self.began = None;
+        if self.rows.is_some() || self.simple.is_some() {
+            self.failed(&failure, out);
+            return 0;
+        }
+        let Ok(Some((header, _))) = message(input, usize::MAX) else { return 0 };
+        self.failed(&failure, out);
+        if header.tag == front::QUERY {
+            self.skipping = false;
+            self.ready(out);
+        }
+        header.message_bytes()
+    }
+
+    /// Goes on with what an earlier message began.
+    fn go_on(&mut self, out: &mut Vec<u8>) -> Outcome {
+        loop {
+            if self.rows.is_some() {
+                self.more_rows(out)?;
+            } else if self.simple.is_some() && self.copy.is_none() {
+                self.more_simple(out)?;
+            } else {
+                return Ok(());
+            }
+        }
+    }
+
+    fn message(&mut self, tag: u8, body: &[u8], behind: &[u8], out: &mut Vec<u8>) -> Outcome {
+        if self.copy.is_some() {
+            return self.copy_message(tag, body, out);
+        }
+        match tag {
+            front::SYNC => self.sync(out),
+            front::TERMINATE => Err(Stop::Needs(Need::Nothing)),
+            // PostgreSQL skips queries and function calls as well (`ignore_till_sync` in `PostgresMain`).
+            _ if self.skipping => Ok(()),
+            front::QUERY => self.query(body, out),
+            front::PARSE => self.parse(body, out),
+            front::BIND => self.bind(body, out),
+            front::DESCRIBE => self.describe(body, behind, out),
+            front::EXECUTE => self.execute(body, behind, out),
+            front::CLOSE => self.close(body, out),
+            front::FLUSH | front::COPY_DATA | front::COPY_DONE | front::COPY_FAIL => Ok(()),
+            front::FUNCTION_CALL => {
+                Failure::unsupported("function calls by OID are not supported").write(out, "ERROR");
+                self.end_failed();
+                self.ready(out);
+                Ok(())
+            }
+            other => {
+                let message = format!("invalid frontend message type {other}");
+                Failure::protocol(message).write(out, "FATAL");
+                Err(Stop::Needs(Need::Nothing))
+            }
+        }
+    }
+
+    /// An error: of a simple query, which ends with it, or of an extended message.
+    fn failed(&mut self, failure: &Failure, out: &mut Vec<u8>) {
+        self.began = None;
+        self.pool.failed(failure);
+        failure.write(out, "ERROR");
+        self.rows = None;
+        self.copy = None;
+        self.end_failed();
+        if self.simple.take().is_some() {
+            self.ready(out);
+        } else {
+            self.skipping = true;
+        }
+    }
+
+    /// What an error does to the transaction.
+    fn end_failed(&mut self) {
+        if let Some(connection) = &self.connection {
+            connection.discard_parked();
+        }
+        self.transaction.fail(self.connection.as_deref());
+        self.portals.clear();
+        if !self.transaction.is_block() {
+            self.context.settings().transaction_ended(false);
+        }
+        self.settle();
+    }
+
+    /// The end of a batch of extended messages: of a transaction too, unless BEGIN began it.
+    fn sync(&mut self, out: &mut Vec<u8>) -> Outcome {
+        self.skipping = false;
+        self.let_go();
+        if let Err(failure) = self.end_implicit() {
+            self.pool.failed(&failure);
+            failure.write(out, "ERROR");
+            self.end_failed();
+        }
+        self.ready(out);
+        Ok(())
+    }
+
+    /// Commits what is open; says whether it was kept. What was written must have gone to the file that is served.
+    ///
+    /// # Errors
+    /// What SQLite has against it, or the file is gone; the transaction is over then.
+    fn commit_open(&mut self) -> Result<bool, Failure> {
+        let connection = self.connection.as_deref();
+        let writer = connection.filter(|_| self.permit.is_some() && self.transaction.is_open());
+        if let Some(Err(gone)) = writer.map(|writer| self.pool.check(writer)) {
+            self.transaction.rollback(connection);
+            return Err(gone);
+        }
+        let kept = self.transaction.commit(connection)?;
+        writer.filter(|_| kept).map_or(Ok(()), |writer| self.pool.check_commit(writer))?;
+        Ok(kept)
+    }
+
+    /// Ends what is not between BEGIN and COMMIT.
+    fn end_implicit(&mut self) -> Result<(), Failure> {
+        if self.transaction.is_block() {
+            return Ok(());
+        }
+        self.portals.clear();
+        if let Some(connection) = &self.connection {
+            connection.discard_parked();
+        }
+        let committed = self.commit_open();
+        self.context.settings().transaction_ended(committed.is_ok());
+        self.context.forget_now();
+        self.settle();
+        committed.map(drop)
+    }
+
+    /// Gives back what is not needed outside of a transaction.
+    fn settle(&mut self) {
+        if !self.transaction.is_open() {
+            self.stop_writing();
+            self.changed_schema = false;
+        }
+        if self.transaction.is_open() || self.owns || !self.portals.is_empty() {
+            return;
+        }
+        if let Some(connection) = self.connection.take() {
+            self.context.control.works_on(None);
+            // Portals of a block in which nothing ran.
+            connection.discard_parked();
+            self.pool.put(connection);
+        }
+    }
+
+    /// Lets the next in line write.
+    fn stop_writing(&mut self) {
+        if self.permit.take().is_some() {
+            self.wrote_here();
+            self.pool.wrote();
+        }
+    }
+
+    /// Appends ReadyForQuery, and before it what changed of the settings.
+    fn ready(&mut self, out: &mut Vec<u8>) {
+        self.tell_settings(out);
+        write::ready(out, self.transaction.status());
+    }
+
+    /// Appends a ParameterStatus for each reported setting that is not what the client was told.
+    fn tell_settings(&mut self, out: &mut Vec<u8>) {
+        let mut settings = self.context.settings();
+        if !settings.take_changed() {
+            return;
+        }
+        let now = settings.reported();
+        for (told, now) in self.told.iter().zip(&now) {
+            if told != now {
+                write::parameter_status(out, now.0.as_bytes(), now.1.as_bytes());
+            }
+        }
+        self.transaction.default_read_only = settings.is_on("default_transaction_read_only");
+        self.told = now;
+    }
+
+    /// Whether it may see another schema than other sessions do.
+    fn sees_alone(&self) -> bool {
+        self.owns || self.changed_schema
+    }
+
+    /// Closes the connection, which nobody else may have: with it goes what is this session's own.
+    fn close_connection(&mut self) {
+        self.owns = false;
+        self.context.control.works_on(None);
+        if let Some(connection) = self.connection.take() {
+            self.pool.close(connection);
+        }
+    }
+
+    /// Takes a connection for the session, if it has none.
+    fn connect(&mut self) -> Result<Box<Connection>, Stop> {
+        if let Some(connection) = self.connection.take() {
+            return Ok(connection);
+        }
+        // Opening a file may wait for others, and takes as long as ten reads.
+        if self.place == Place::Loop && !self.pool.has_idle() {
+            return Err(Stop::Needs(Need::Thread));
+        }
+        let connection = self.pool.take(self.place)?;
+        self.context.control.works_on(Some(connection.interrupter()));
+        Ok(connection)
+    }
+
+    /// Does something with the session's connection.
+    fn with<R>(
+        &mut self,
+        work: impl FnOnce(&mut Self, &Connection) -> Result<R, Stop>,
+    ) -> Result<R, Stop> {
+        self.begins();
+        let connection = self.connect()?;
+        self.limit(&connection);
+        let done = work(self, &connection);
+        self.connection = Some(connection);
+        done
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        self.transaction.rollback(self.connection.as_deref());
+        if self.owns {
+            return self.close_connection();
+        }
+        self.context.control.works_on(None);
+        if let Some(connection) = self.connection.take() {
+            connection.discard_parked();
+            self.pool.put(connection);
+        }
+    }
+}
+
+/// The first message of some bytes, if it is all there.
+fn message(bytes: &[u8], longest: usize) -> Result<Option<(Header, &[u8])>, Failure> {
+    let header = Header::parse(bytes).map_err(|bad| Failure::protocol(bad.to_string()))?;
+    let Some(header) = header else { return Ok(None) };
+    if header.message_bytes() > longest {
+        let message = format!("a message of {} bytes is too long", header.message_bytes());
+        return Err(Failure::new("54000", message).hint("sqlite_max_length bounds it"));
+    }
+    let body = bytes.get(HEADER_BYTES..header.message_bytes());
+    Ok(body.map(|body| (header, body)))
+}

@@ -1,0 +1,90 @@
+//! How long a statement may take, here, and what becomes of one that takes longer.
+
+use std::time::Instant;
+
+use refrain_sqlite::{Connection, Error, Interruption, Limits};
+use refrain_wire::frame::Header;
+use refrain_wire::tag::front;
+
+use crate::failure::Failure;
+
+use super::{Machine, Need, Place, Stop};
+
+/// Instructions of SQLite's machine that a statement may take on the loop: about a millisecond.
+const STEPS_ON_LOOP: u32 = 100_000;
+/// The same of a statement that writes: what it changes has to reach the disk.
+const STEPS_OF_WRITES_ON_LOOP: u32 = 10_000;
+/// The longest text, blob or row that a statement may meet on the loop.
+const LENGTH_ON_LOOP: usize = 128 * 1024;
+/// The longest message that is read on the loop.
+const MESSAGE_ON_LOOP: usize = 64 * 1024;
+/// The longest text that is read there: PostgreSQL's grammar, the translation and SQLite's compiler take about three
+/// microseconds a byte.
+const TEXT_ON_LOOP: usize = 4 * 1024;
+/// Output beyond which a statement leaves the loop.
+const OUTPUT_ON_LOOP: usize = 64 * 1024;
+/// Output beyond which a statement on a thread waits for the client.
+pub(super) const OUTPUT_ON_THREAD: usize = 256 * 1024;
+
+/// Whether a message is too long to be handled on the loop.
+pub(super) fn is_long(header: &Header) -> bool {
+    let most = match header.tag {
+        front::QUERY | front::PARSE => TEXT_ON_LOOP,
+        _ => MESSAGE_ON_LOOP,
+    };
+    header.message_bytes() > most
+}
+
+impl Machine {
+    /// Says how long the next statement may run, here.
+    pub(super) fn limit(&self, connection: &Connection) {
+        let on_loop = self.place == Place::Loop;
+        let writes = self.permit.is_some();
+        let steps = on_loop.then_some(if writes { STEPS_OF_WRITES_ON_LOOP } else { STEPS_ON_LOOP });
+        let length = on_loop.then_some(LENGTH_ON_LOOP);
+        // On the loop nobody waits for a lock.
+        let lock = (!on_loop).then(|| self.context.settings().duration("lock_timeout")).flatten();
+        let deadline = self.deadline();
+        connection.set_limits(Limits { steps, deadline, length, lock, keeps_wal: on_loop });
+    }
+
+    /// A statement begins, unless one is under way.
+    pub(super) fn begins(&mut self) {
+        if self.began.is_none() && self.context.settings().duration("statement_timeout").is_some() {
+            self.began = Some(Instant::now());
+        }
+    }
+
+    /// When the statement under way is to end.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        let began = self.began?;
+        let timeout = self.context.settings().duration("statement_timeout")?;
+        began.checked_add(timeout)
+    }
+
+    /// What an error of SQLite's comes to: a statement that takes too much for the loop is run again elsewhere.
+    pub(super) fn stop(&self, error: &Error, text: &[u8]) -> Stop {
+        let long = error.interruption == Some(Interruption::Steps);
+        let large = self.place == Place::Loop && error.is_too_long();
+        if self.context.take_wants_thread() || long || large {
+            return Stop::Needs(Need::Thread);
+        }
+        Stop::Failed(Failure::of_sqlite(error, text))
+    }
+
+    /// The same of an error that a text was compiled into.
+    pub(super) fn not_compiled(&self, connection: &Connection, failure: Failure) -> Stop {
+        if connection.take_outgrown() && self.place == Place::Loop {
+            return Stop::Needs(Need::Thread);
+        }
+        Stop::Failed(failure)
+    }
+
+    /// Output at which a statement pauses.
+    pub(super) fn output_max(&self) -> usize {
+        match self.place {
+            Place::Loop => OUTPUT_ON_LOOP,
+            Place::Thread => OUTPUT_ON_THREAD,
+        }
+    }
+}

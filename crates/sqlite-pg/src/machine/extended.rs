@@ -1,0 +1,497 @@
+//! Parse, Bind, Describe, Execute and Close.
+
+use std::collections::hash_map::Entry;
+use std::sync::Arc;
+
+use refrain_sqlite::{Connection, Error, Run, Statement};
+use refrain_wire::frame::{Header, split_string};
+use refrain_wire::front::{Bind, Parse, Target};
+use refrain_wire::tag::{back, front};
+use refrain_wire::write;
+
+use crate::command::Command;
+use crate::failure::{Failure, state};
+use crate::meaning::{Meaning, given};
+use crate::prepared::{Does, Portal, Prepared, Stage, Values};
+use crate::shape::{Formats, Shape, description};
+use crate::text::Source;
+
+use super::compiling::{Whole, compile, significant, utf8};
+use super::own::no_statement;
+use super::rows::{Plan, Whose};
+use super::told::{parameters, told};
+use super::{Machine, Need, Outcome, Place, Stop};
+
+/// Statements that a session may have prepared.
+const STATEMENTS_MAX: usize = 10_000;
+
+impl Machine {
+    pub(super) fn parse(&mut self, body: &[u8], out: &mut Vec<u8>) -> Outcome {
+        let parse = Parse::read(body).map_err(malformed)?;
+        let named = !parse.name.is_empty();
+        if named && self.statements.contains_key(parse.name) {
+            let name = String::from_utf8_lossy(parse.name);
+            let message = format!("prepared statement \"{name}\" already exists");
+            return Err(Failure::new(state::DUPLICATE_STATEMENT, message).into());
+        }
+        if self.statements.len() >= STATEMENTS_MAX {
+            return Err(Failure::new("53400", "too many prepared statements").into());
+        }
+        self.let_go();
+        let client = utf8(parse.text())?;
+        let oids = parse.tail.get(client.len() + 3..).unwrap_or_default();
+        let oids =
+            oids.chunks_exact(4).map(|oid| u32::from_be_bytes([oid[0], oid[1], oid[2], oid[3]]));
+        let prepared = self.prepare(client, &oids.collect::<Vec<_>>())?;
+        self.statements.insert(parse.name.to_vec(), prepared);
+        write::bare(out, back::PARSE_COMPLETE);
+        Ok(())
+    }
+
+    fn prepare(&mut self, client: &str, oids: &[u32]) -> Result<Arc<Prepared>, Stop> {
+        let Some(start) = significant(client) else {
+            return Ok(Prepared::answered(client, Does::Nothing));
+        };
+        let text = client.get(start..).unwrap_or_default();
+        if let Some((command, length)) = Command::read(text.as_bytes())? {
+            if !command.ends_failure() {
+                self.transaction.check()?;
+            }
+            only_one(text.get(length..).unwrap_or_default())?;
+            let text = text.get(..length).unwrap_or_default();
+            return Ok(Prepared::answered(text, Does::Command(command)));
+        }
+        self.transaction.check()?;
+        let source = Source::read(client.as_bytes());
+        self.with(|machine, connection| {
+            let given = given(oids);
+            let whole = Whole { source: &source, client, given: &given };
+            let (meanings, alone) = (&machine.pool.meanings, machine.sees_alone());
+            let compiled = compile(connection, meanings, alone, &whole, start)
+                .map_err(|failure| machine.not_compiled(connection, failure))?;
+            let end = start + compiled.length;
+            only_one(client.get(end..).unwrap_or_default())?;
+            let Some(statement) = compiled.statement else {
+                return Ok(Prepared::answered(client, Does::Nothing));
+            };
+            check_names(&statement)?;
+            let meaning = compiled.meaning;
+            let parameters = match &meaning {
+                Some(meaning) => told(&meaning.parameters, oids),
+                None => parameters(connection, client, statement.parameter_count(), oids),
+            };
+            let sql = match compiled.rewritten {
+                Some(rewritten) => rewritten,
+                None => utf8(source.bytes.get(start..end).unwrap_or_default())?.to_owned(),
+            };
+            let prepared = Prepared::run(sql, client, parameters, meaning, oids);
+            machine.hold(&prepared, statement);
+            Ok(prepared)
+        })
+    }
+
+    pub(super) fn bind(&mut self, body: &[u8], out: &mut Vec<u8>) -> Outcome {
+        let Ok(Some(names)) = Bind::read(body, true) else {
+            return Err(Failure::protocol("invalid message format").into());
+        };
+        let prepared = self.find(names.statement)?;
+        let ends_failure =
+            matches!(&prepared.does, Does::Command(command) if command.ends_failure());
+        if !ends_failure {
+            self.transaction.check()?;
+        }
+        if !names.portal.is_empty() && self.portals.contains_key(names.portal) {
+            let name = String::from_utf8_lossy(names.portal);
+            let message = format!("cursor \"{name}\" already exists");
+            return Err(Failure::new(state::DUPLICATE_CURSOR, message).into());
+        }
+        let values = Values::read(body)?;
+        values.check(&prepared, names.statement)?;
+        self.drop_portal(names.portal);
+        let mut prepared = prepared;
+        let parked = match prepared.does {
+            Does::Sql => {
+                let run = |machine: &mut Self, prepared: &Arc<Prepared>| {
+                    machine.with(|machine, connection| {
+                        Ok(machine.bound(connection, prepared, &values)?.park())
+                    })
+                };
+                let bound = match run(self, &prepared) {
+                    Err(Stop::Stale) if !prepared.is_described() => {
+                        prepared = self.anew(&prepared)?;
+                        run(self, &prepared)
+                    }
+                    bound => bound,
+                };
+                Some(bound?)
+            }
+            _ => None,
+        };
+        let formats = values.results;
+        let (bind, stage) = (body.to_vec(), Stage::Bound(parked));
+        let portal = Portal { prepared, formats, bind, stage, owes_description: false };
+        self.portals.insert(names.portal.to_vec(), portal);
+        write::bare(out, back::BIND_COMPLETE);
+        Ok(())
+    }
+
+    fn find(&self, name: &[u8]) -> Result<Arc<Prepared>, Failure> {
+        let found = self.statements.get(name).cloned();
+        found.ok_or_else(|| match name {
+            b"" => Failure::new(state::NO_STATEMENT, "unnamed prepared statement does not exist"),
+            name => no_statement(&String::from_utf8_lossy(name)),
+        })
+    }
+
+    pub(super) fn describe(&mut self, body: &[u8], behind: &[u8], out: &mut Vec<u8>) -> Outcome {
+        match Target::read(body).map_err(malformed)? {
+            Target::Statement(name) => {
+                let prepared = self.find(name)?;
+                prepared.write_parameters(out);
+                self.describe_statement(&prepared, out)
+            }
+            Target::Portal(name) => self.describe_portal(name, behind, out),
+            Target::Unknown => Err(Failure::protocol("invalid DESCRIBE message subtype").into()),
+        }
+    }
+
+    fn describe_statement(&mut self, prepared: &Arc<Prepared>, out: &mut Vec<u8>) -> Outcome {
+        let formats = Formats::default();
+        match &prepared.does {
+            Does::Nothing => description(out, &[], &formats),
+            Does::Command(command) => description(out, &command.columns(), &formats),
+            Does::Sql => {
+                self.transaction.check()?;
+                let mut prepared = prepared.clone();
+                let shape = loop {
+                    let shape = self.with(|machine, connection| {
+                        let mut statement = machine.fresh(connection, &prepared)?;
+                        let shape = prepared.shape(&mut statement, connection);
+                        machine.hold(&prepared, statement);
+                        Ok(shape)
+                    })?;
+                    if !shape.stale {
+                        break shape;
+                    }
+                    prepared = self.anew(&prepared)?;
+                };
+                description(out, &shape.columns, &formats);
+                prepared.describe(shape);
+            }
+        }
+        Ok(())
+    }
+
+    /// A portal that runs next is described there: what its first step finds is true, and no look at the schema is
+    /// needed. Others are described by the statement they hold.
+    fn describe_portal(&mut self, name: &[u8], behind: &[u8], out: &mut Vec<u8>) -> Outcome {
+        let Some(portal) = self.portals.get_mut(name) else {
+            return Err(no_portal(name).into());
+        };
+        let (mut prepared, formats) = (portal.prepared.clone(), portal.formats.clone());
+        match &prepared.clone().does {
+            Does::Nothing => description(out, &[], &formats),
+            Does::Command(command) => description(out, &command.columns(), &formats),
+            Does::Sql => {
+                self.transaction.check()?;
+                if matches!(portal.stage, Stage::Bound(_)) && runs_next(behind, name) {
+                    portal.owes_description = true;
+                    return Ok(());
+                }
+                let mut stage = std::mem::replace(&mut portal.stage, Stage::Done);
+                let (shape, stage) = loop {
+                    let (shape, after) = self.with(|machine, connection| {
+                        machine.look_at(connection, &prepared, stage)
+                    })?;
+                    if !shape.stale {
+                        break (shape, after);
+                    }
+                    (prepared, stage) = (self.anew(&prepared)?, Stage::Bound(None));
+                };
+                if let Some(portal) = self.portals.get_mut(name) {
+                    portal.stage = stage;
+                }
+                description(out, &shape.columns, &formats);
+                prepared.describe(shape);
+            }
+        }
+        Ok(())
+    }
+
+    /// The shape of a portal's rows. What it holds is left where it is, unless the schema has changed before it began.
+    fn look_at(
+        &mut self,
+        connection: &Connection,
+        prepared: &Arc<Prepared>,
+        stage: Stage,
+    ) -> Result<(Arc<Shape>, Stage), Stop> {
+        let (parked, sent, otherwise) = match stage {
+            Stage::Bound(parked) => (parked, 0, Stage::Bound(None)),
+            Stage::Suspended(parked, sent) => (Some(parked), sent, Stage::Done),
+            Stage::Done => (None, 0, Stage::Done),
+        };
+        let run = parked.and_then(|parked| connection.resume(parked));
+        if let Some(mut run) = run
+            && (sent > 0 || run.is_current().map_err(|error| trouble(&error, prepared))?)
+        {
+            let shape = prepared.shape(&mut run, connection);
+            return Ok((shape, Stage::paused(run.park(), sent)));
+        }
+        let mut statement = self.fresh(connection, prepared)?;
+        Ok((prepared.shape(&mut statement, connection), otherwise))
+    }
+
+    /// The same statement translated for the schema that is there now, in the place of the old one everywhere.
+    fn anew(&mut self, prepared: &Arc<Prepared>) -> Result<Arc<Prepared>, Stop> {
+        if let Some(meaning) = &prepared.meaning {
+            self.pool.meanings.forget(meaning);
+        }
+        let made = self.prepare(&prepared.client, &prepared.oids)?;
+        let is_old = |known: &Arc<Prepared>| Arc::ptr_eq(known, prepared);
+        let statements = self.statements.values_mut().filter(|known| is_old(known));
+        statements.for_each(|known| *known = made.clone());
+        let portals = self.portals.values_mut().filter(|portal| is_old(&portal.prepared));
+        portals.for_each(|portal| portal.prepared = made.clone());
+        Ok(made)
+    }
+
+    pub(super) fn execute(&mut self, body: &[u8], behind: &[u8], out: &mut Vec<u8>) -> Outcome {
+        let bad = || Failure::protocol("invalid message format");
+        let (name, limit) = split_string(body).ok_or_else(bad)?;
+        let limit = limit.try_into().map(i32::from_be_bytes).map_err(|_| bad())?;
+        let limit = u64::try_from(limit).unwrap_or(0);
+        let Some(portal) = self.portals.get(name) else { return Err(no_portal(name).into()) };
+        let prepared = portal.prepared.clone();
+        match &prepared.does {
+            Does::Nothing => write::bare(out, back::EMPTY_QUERY_RESPONSE),
+            Does::Command(Command::Copy) => return self.copy(&prepared.client, false, out),
+            Does::Command(command) => return self.own(command, false, out),
+            Does::Sql => {
+                self.transaction.check()?;
+                let last = Header::parse(behind)
+                    .ok()
+                    .flatten()
+                    .is_some_and(|next| next.tag == front::SYNC);
+                let (name, owed) = (name.to_vec(), portal.owes_description);
+                let run = |machine: &mut Self, out: &mut Vec<u8>| {
+                    let name = name.clone();
+                    machine.with(|machine, connection| {
+                        machine.run_portal(connection, name, limit, last, out)
+                    })
+                };
+                return match run(self, out) {
+                    // What nobody was told of may be another by now.
+                    Err(Stop::Stale) if owed || !prepared.is_described() => {
+                        self.anew(&prepared)?;
+                        if let Some(portal) = self.portals.get_mut(&name) {
+                            portal.stage = Stage::Bound(None);
+                        }
+                        run(self, out)
+                    }
+                    done => done,
+                };
+            }
+        }
+        Ok(())
+    }
+
+    fn run_portal(
+        &mut self,
+        connection: &Connection,
+        name: Vec<u8>,
+        limit: u64,
+        last: bool,
+        out: &mut Vec<u8>,
+    ) -> Outcome {
+        let Some(portal) = self.portals.get_mut(&name) else { return Ok(()) };
+        if matches!(portal.stage, Stage::Suspended(..)) && self.place == Place::Loop {
+            // Its first rows are with the client already, so it could not begin again elsewhere.
+            return Err(Stop::Needs(Need::Thread));
+        }
+        let (prepared, formats) = (portal.prepared.clone(), portal.formats.clone());
+        let owed = portal.owes_description;
+        let stage = std::mem::replace(&mut portal.stage, Stage::Done);
+        let is_done = matches!(stage, Stage::Done);
+        let (mut run, before) = self.take_up(connection, &prepared, &name, stage)?;
+        if is_done {
+            prepared.shape(&mut run, connection).tag.write(out, 0, 0);
+            return Ok(());
+        }
+        let writes = !run.readonly();
+        if let Err(stop) = self.open(connection, writes, last) {
+            if let Some(portal) = self.portals.get_mut(&name) {
+                portal.stage = Stage::paused(run.park(), before);
+            }
+            return Err(stop);
+        }
+        let (client, meaning) = (prepared.client.clone(), prepared.meaning.clone());
+        let whose = Whose::Portal(name.clone());
+        let plan = Plan { whose, client, meaning, formats, limit, before, writes };
+        let started = self.start_rows(connection, run, plan, out);
+        if matches!(started, Err(Stop::Needs(Need::Thread)))
+            && let Some(portal) = self.portals.get_mut(&name)
+        {
+            portal.stage = Stage::Bound(None);
+            portal.owes_description = owed;
+        }
+        started
+    }
+
+    /// The run of a portal, and how many rows of it were sent.
+    fn take_up<'c>(
+        &mut self,
+        connection: &'c Connection,
+        prepared: &Arc<Prepared>,
+        name: &[u8],
+        stage: Stage,
+    ) -> Result<(Run<'c, 'static>, u64), Stop> {
+        let (parked, sent) = match stage {
+            Stage::Bound(parked) => (parked, 0),
+            Stage::Suspended(parked, sent) => (Some(parked), sent),
+            Stage::Done => (None, 0),
+        };
+        match parked.and_then(|parked| connection.resume(parked)) {
+            Some(run) => Ok((run, sent)),
+            None if sent > 0 => Err(no_portal(name).into()),
+            None => {
+                let body = self.portals.get(name).map(|portal| portal.bind.clone());
+                let values = Values::read(body.as_deref().unwrap_or_default())?;
+                Ok((self.bound(connection, prepared, &values)?, 0))
+            }
+        }
+    }
+
+    pub(super) fn close(&mut self, body: &[u8], out: &mut Vec<u8>) -> Outcome {
+        match Target::read(body).map_err(malformed)? {
+            Target::Statement(name) => drop(self.statements.remove(name)),
+            Target::Portal(name) => self.drop_portal(name),
+            Target::Unknown => {
+                return Err(Failure::protocol("invalid CLOSE message subtype").into());
+            }
+        }
+        write::bare(out, back::CLOSE_COMPLETE);
+        Ok(())
+    }
+
+    /// Keeps what was compiled for a statement at hand: mostly it is bound at once.
+    fn hold(&mut self, prepared: &Arc<Prepared>, statement: Statement<'_>) {
+        self.held = Some((prepared.clone(), statement.start().park()));
+    }
+
+    /// Has what is at hand go back to the cache.
+    pub(super) fn let_go(&mut self) {
+        if let (Some((_, held)), Some(connection)) = (self.held.take(), &self.connection) {
+            drop(connection.resume(held));
+        }
+    }
+
+    /// What was compiled for a statement, by whomever.
+    fn compiled<'c>(
+        &mut self,
+        connection: &'c Connection,
+        prepared: &Arc<Prepared>,
+    ) -> Result<Statement<'c>, Failure> {
+        let held = self.held.take().and_then(|(of, parked)| Some((of, connection.resume(parked)?)));
+        if let Some((of, run)) = held
+            && Arc::ptr_eq(&of, prepared)
+        {
+            return Ok(run.finish());
+        }
+        let compiled = connection.prepare(prepared.text());
+        let compiled = compiled.map_err(|error| trouble(&error, prepared))?;
+        compiled.statement.ok_or_else(|| no_statement(""))
+    }
+
+    /// A statement that describes itself as the file is now.
+    fn fresh<'c>(
+        &mut self,
+        connection: &'c Connection,
+        prepared: &Arc<Prepared>,
+    ) -> Result<Statement<'c>, Failure> {
+        let mut statement = self.compiled(connection, prepared)?;
+        statement.refresh().map_err(|error| trouble(&error, prepared))?;
+        Ok(statement)
+    }
+
+    /// A statement with its parameters, not run yet. What the client was told of a statement that writes is checked
+    /// now, as it cannot be once it has written.
+    fn bound<'c>(
+        &mut self,
+        connection: &'c Connection,
+        prepared: &Arc<Prepared>,
+        values: &Values<'_>,
+    ) -> Result<Run<'c, 'static>, Stop> {
+        let mut statement = self.compiled(connection, prepared)?;
+        let described = statement.column_count() > 0 && prepared.is_described();
+        if !statement.readonly() && (described || prepared.meaning.is_some()) {
+            statement.refresh().map_err(|error| trouble(&error, prepared))?;
+            let shape = prepared.shape(&mut statement, connection);
+            if shape.stale {
+                return Err(Stop::Stale);
+            }
+            if described {
+                prepared.check(&shape)?;
+            }
+        }
+        prepared.meaning.as_deref().map_or(Ok(()), Meaning::compute)?;
+        let mut run = statement.start();
+        let bound = run.parameter_count();
+        for (index, parameter) in prepared.parameters.iter().enumerate().take(bound) {
+            let value = values.get(index, parameter)?;
+            let bound = run.bind_copied(index + 1, value.value());
+            bound.map_err(|error| trouble(&error, prepared))?;
+        }
+        Ok(run)
+    }
+
+    /// Drops a portal, and has its statement go back to the cache.
+    fn drop_portal(&mut self, name: &[u8]) {
+        let Entry::Occupied(portal) = self.portals.entry(name.to_vec()) else { return };
+        let parked = match portal.remove().stage {
+            Stage::Bound(parked) => parked,
+            Stage::Suspended(parked, _) => Some(parked),
+            Stage::Done => None,
+        };
+        if let (Some(parked), Some(connection)) = (parked, &self.connection) {
+            drop(connection.resume(parked));
+        }
+    }
+}
+
+/// Whether the next message runs a portal.
+fn runs_next(behind: &[u8], name: &[u8]) -> bool {
+    let Ok(Some((next, body))) = super::message(behind, usize::MAX) else { return false };
+    next.tag == front::EXECUTE && split_string(body).is_some_and(|(portal, _)| portal == name)
+}
+
+fn trouble(error: &Error, prepared: &Prepared) -> Failure {
+    Failure::of_sqlite(error, prepared.client.as_bytes())
+}
+
+/// SQLite must have read all parameters as numbers.
+fn check_names(statement: &Statement<'_>) -> Result<(), Failure> {
+    let named = (1..=statement.parameter_count())
+        .filter_map(|index| statement.parameter_name(index))
+        .any(|name| !name.starts_with('?'));
+    if named {
+        return Err(Failure::new(state::SYNTAX, "parameters are written $1, $2, …"));
+    }
+    Ok(())
+}
+
+fn only_one(rest: &str) -> Result<(), Failure> {
+    if significant(rest).is_none() {
+        return Ok(());
+    }
+    let message = "cannot insert multiple commands into a prepared statement";
+    Err(Failure::new(state::SYNTAX, message))
+}
+
+fn malformed(bad: refrain_wire::Malformed) -> Stop {
+    Stop::Failed(Failure::protocol(bad.to_string()))
+}
+
+fn no_portal(name: &[u8]) -> Failure {
+    let name = String::from_utf8_lossy(name);
+    Failure::new(state::NO_PORTAL, format!("portal \"{name}\" does not exist"))
+}

@@ -1,0 +1,276 @@
+//! Statements that are answered here.
+
+use refrain_wire::back::Status;
+use refrain_wire::write;
+
+use crate::command::{Assignment, Command, Modes, Which};
+use crate::failure::{Failure, state};
+use crate::settings::Settings;
+use crate::shape::{Column, Formats, data_texts, row_description};
+use crate::types::Type;
+
+use super::{Machine, Outcome, Place, Stop};
+
+impl Command {
+    /// The columns of what is answered; none if there are no rows.
+    pub(super) fn columns(&self) -> Vec<Column> {
+        let column = |name: &str| Column { name: name.to_owned(), is: Type::Text, limit: None };
+        match self {
+            Self::Show(Which::All) => ["name", "setting", "description"].map(column).into(),
+            Self::Show(Which::Named(name)) => vec![column(Settings::title(name))],
+            Self::SetConfig(all) => all.iter().map(|_| column("set_config")).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Whether it may run in a failed transaction.
+    pub(super) fn ends_failure(&self) -> bool {
+        matches!(self, Self::Commit { .. } | Self::Rollback { .. } | Self::RollbackTo(_))
+    }
+}
+
+impl Machine {
+    /// Runs a statement of ours; `describe` says that its rows are described first.
+    pub(super) fn own(&mut self, command: &Command, describe: bool, out: &mut Vec<u8>) -> Outcome {
+        if !command.ends_failure() {
+            self.transaction.check()?;
+        }
+        let columns = command.columns();
+        if describe && !columns.is_empty() {
+            row_description(out, &columns, &Formats::default());
+        }
+        let tag = match command {
+            Command::Begin { modes, start } => {
+                self.begin(*modes, out);
+                if *start { "START TRANSACTION" } else { "BEGIN" }
+            }
+            Command::Commit { chain } => self.commit(*chain, out)?,
+            Command::Rollback { chain } => self.roll_back(*chain, out),
+            Command::Savepoint(name) => self.savepoint(name)?,
+            Command::Release(name) => {
+                self.inside("RELEASE SAVEPOINT")?;
+                self.with(|machine, connection| {
+                    Ok(machine.transaction.release(connection, name)?)
+                })?;
+                "RELEASE"
+            }
+            Command::RollbackTo(name) => self.back_to(name)?,
+            Command::Modes(modes) => {
+                self.transaction.set(*modes);
+                "SET"
+            }
+            Command::SessionModes(modes) => {
+                self.session_modes(*modes)?;
+                "SET"
+            }
+            Command::Set(change) => {
+                self.set(change, out)?;
+                "SET"
+            }
+            Command::SetConfig(changes) => {
+                for change in changes {
+                    self.set(change, out)?;
+                }
+                let settings = self.context.settings();
+                let value =
+                    |change: &Assignment| settings.get(&change.name).unwrap_or("").to_owned();
+                let values: Vec<_> = changes.iter().map(value).collect();
+                data_texts(out, &values);
+                "SELECT 1"
+            }
+            Command::Reset(which) => {
+                self.reset(which, out)?;
+                "RESET"
+            }
+            Command::Show(which) => {
+                self.show(which, out)?;
+                "SHOW"
+            }
+            Command::Deallocate(which) => self.deallocate(which)?,
+            Command::Execute(name) => return Err(self.execute_by_name(name).into()),
+            Command::Discard(what) => {
+                self.discard(what, out)?;
+                write::command_complete(out, format!("DISCARD {what}").as_bytes());
+                return Ok(());
+            }
+            Command::Nothing(tag) => tag,
+            Command::Copy => return Err(Failure::unsupported("COPY is not supported here").into()),
+        };
+        write::command_complete(out, tag.as_bytes());
+        Ok(())
+    }
+
+    fn begin(&mut self, modes: Modes, out: &mut Vec<u8>) {
+        if let Err(warning) = self.transaction.begin(modes) {
+            warning.warn(out);
+        }
+        self.context.forget_now();
+    }
+
+    fn commit(&mut self, chain: bool, out: &mut Vec<u8>) -> Result<&'static str, Stop> {
+        if !self.transaction.is_block() {
+            warn_no_transaction(out);
+        }
+        self.portals.clear();
+        // What was written has to reach the disk, which takes its time.
+        if self.permit.is_some() && self.place == Place::Loop {
+            return Err(Stop::Needs(super::Need::Writer));
+        }
+        let committed = self.commit_open();
+        self.ended(matches!(committed, Ok(true)), chain);
+        match committed {
+            Ok(true) => Ok("COMMIT"),
+            Ok(false) => Ok("ROLLBACK"),
+            Err(failure) => Err(failure.into()),
+        }
+    }
+
+    fn roll_back(&mut self, chain: bool, out: &mut Vec<u8>) -> &'static str {
+        if !self.transaction.is_block() {
+            warn_no_transaction(out);
+        }
+        self.portals.clear();
+        self.transaction.rollback(self.connection.as_deref());
+        self.ended(false, chain);
+        "ROLLBACK"
+    }
+
+    fn ended(&mut self, committed: bool, chain: bool) {
+        self.context.settings().transaction_ended(committed);
+        self.context.forget_now();
+        self.settle();
+        if chain {
+            // It was ended just now, so there is none to warn of.
+            let _ = self.transaction.begin(Modes::default());
+        }
+    }
+
+    /// Refuses what makes sense between BEGIN and COMMIT only.
+    fn inside(&self, what: &str) -> Result<(), Failure> {
+        if self.transaction.is_block() {
+            return Ok(());
+        }
+        let message = format!("{what} can only be used in transaction blocks");
+        Err(Failure::new(state::NO_TRANSACTION, message))
+    }
+
+    fn savepoint(&mut self, name: &str) -> Result<&'static str, Stop> {
+        self.inside("SAVEPOINT")?;
+        self.with(|machine, connection| {
+            let made = machine.transaction.open(connection, false);
+            let made = made.and_then(|()| machine.transaction.savepoint(connection, name));
+            made.map_err(|error| machine.stop(&error, b""))
+        })?;
+        Ok("SAVEPOINT")
+    }
+
+    fn back_to(&mut self, name: &str) -> Result<&'static str, Stop> {
+        self.inside("ROLLBACK TO SAVEPOINT")?;
+        self.portals.clear();
+        self.with(|machine, connection| Ok(machine.transaction.back_to(connection, name)?))?;
+        Ok("ROLLBACK")
+    }
+
+    fn set(&mut self, change: &Assignment, out: &mut Vec<u8>) -> Result<(), Failure> {
+        let block = self.transaction.is_block();
+        if change.local && !block {
+            let message = "SET LOCAL can only be used in transaction blocks";
+            Failure::new(state::NO_TRANSACTION, message).warn(out);
+        }
+        self.context.settings().set(change, block)?;
+        if change.name == "transaction_read_only" {
+            let read_only = Some(self.context.settings().is_on(&change.name));
+            self.transaction.set(Modes { read_only });
+        }
+        self.tell_settings(out);
+        Ok(())
+    }
+
+    fn session_modes(&mut self, modes: Modes) -> Result<(), Failure> {
+        let Some(read_only) = modes.read_only else { return Ok(()) };
+        let value = Some((if read_only { "on" } else { "off" }).to_owned());
+        let name = "default_transaction_read_only".to_owned();
+        let block = self.transaction.is_block();
+        self.context.settings().set(&Assignment { name, value, local: false }, block)
+    }
+
+    fn reset(&mut self, which: &Which, out: &mut Vec<u8>) -> Result<(), Failure> {
+        let block = self.transaction.is_block();
+        match which {
+            Which::All => self.context.settings().reset_all(block),
+            Which::Named(name) => {
+                let change = Assignment { name: name.clone(), value: None, local: false };
+                self.context.settings().set(&change, block)?;
+            }
+        }
+        self.tell_settings(out);
+        Ok(())
+    }
+
+    fn show(&self, which: &Which, out: &mut Vec<u8>) -> Result<(), Failure> {
+        let settings = self.context.settings();
+        match which {
+            Which::Named(name) if name == "transaction_read_only" => {
+                data_texts(out, &[if self.transaction.is_read_only() { "on" } else { "off" }]);
+            }
+            Which::Named(name) => data_texts(out, &[settings.show(name)?]),
+            Which::All => {
+                settings
+                    .all()
+                    .iter()
+                    .for_each(|(name, value, _)| data_texts(out, &[*name, *value, ""]));
+            }
+        }
+        Ok(())
+    }
+
+    fn deallocate(&mut self, which: &Which) -> Result<&'static str, Failure> {
+        match which {
+            Which::All => {
+                self.statements.clear();
+                Ok("DEALLOCATE ALL")
+            }
+            Which::Named(name) => match self.statements.remove(name.as_bytes()) {
+                Some(_) => Ok("DEALLOCATE"),
+                None => Err(no_statement(name)),
+            },
+        }
+    }
+
+    fn execute_by_name(&self, name: &str) -> Failure {
+        if self.statements.contains_key(name.as_bytes()) {
+            let failure = Failure::unsupported("EXECUTE as a statement is not supported");
+            return failure.hint("run prepared statements through the protocol, as drivers do");
+        }
+        no_statement(name)
+    }
+
+    fn discard(&mut self, what: &str, out: &mut Vec<u8>) -> Result<(), Failure> {
+        if matches!(what, "ALL" | "TEMP") {
+            if self.transaction.status() != Status::Idle {
+                let message = "DISCARD ALL cannot run inside a transaction block";
+                return Err(Failure::new(state::ACTIVE_TRANSACTION, message));
+            }
+            // Temporary tables go with their connection.
+            if self.owns {
+                self.close_connection();
+            }
+        }
+        if what == "ALL" {
+            self.statements.clear();
+            self.portals.clear();
+            self.context.settings().reset_all(false);
+            self.tell_settings(out);
+        }
+        Ok(())
+    }
+}
+
+/// 26000.
+pub(super) fn no_statement(name: &str) -> Failure {
+    Failure::new(state::NO_STATEMENT, format!("prepared statement \"{name}\" does not exist"))
+}
+
+fn warn_no_transaction(out: &mut Vec<u8>) {
+    Failure::new(state::NO_TRANSACTION, "there is no transaction in progress").warn(out);
+}

@@ -1,0 +1,275 @@
+//! Running a statement and sending its rows.
+
+use std::sync::Arc;
+
+use refrain_sqlite::{Connection, Parked, Run, Step};
+use refrain_wire::tag::back;
+use refrain_wire::write;
+
+use crate::copy;
+use crate::meaning::Meaning;
+use crate::prepared::Stage;
+use crate::shape::{Described, Formats, Shape, Tag, data_row, description, row_description};
+
+use super::{Machine, Need, OUTPUT_ON_THREAD, Outcome, Place, Stop};
+
+/// A statement in the midst of its rows, put aside.
+pub(super) struct Rows {
+    parked: Parked,
+    plan: Plan,
+    shape: Arc<Shape>,
+    sent: u64,
+}
+
+/// For whom rows are, and how.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    pub(super) whose: Whose,
+    /// What the client sent for the statement.
+    pub(super) client: Arc<str>,
+    /// What that means, where it is PostgreSQL's.
+    pub(super) meaning: Option<Arc<Meaning>>,
+    pub(super) formats: Formats,
+    /// How many rows may be sent now; 0 is all.
+    pub(super) limit: u64,
+    /// Rows sent before, in earlier runs of the portal.
+    pub(super) before: u64,
+    /// Whether the statement writes.
+    pub(super) writes: bool,
+}
+
+/// Whose rows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Whose {
+    /// A simple query's: the rows are described first.
+    Query,
+    /// A portal's, by its name.
+    Portal(Vec<u8>),
+    /// COPY TO.
+    Copy(copy::Style),
+}
+
+/// How far a run came.
+enum Came {
+    Done,
+    /// As many rows as may be sent.
+    Limit,
+    /// The output is full.
+    Full,
+}
+
+impl Machine {
+    /// Runs a statement from its beginning. Where it cannot go on here, the output is as it was.
+    pub(super) fn start_rows(
+        &mut self,
+        connection: &Connection,
+        run: Run<'_, 'static>,
+        plan: Plan,
+        out: &mut Vec<u8>,
+    ) -> Outcome {
+        let mark = out.len();
+        let started = self.first_step(connection, run, plan, out);
+        if matches!(started, Err(Stop::Needs(Need::Thread))) && self.rows.is_none() {
+            out.truncate(mark);
+        }
+        started
+    }
+
+    fn first_step(
+        &mut self,
+        connection: &Connection,
+        mut run: Run<'_, 'static>,
+        plan: Plan,
+        out: &mut Vec<u8>,
+    ) -> Outcome {
+        if run.is_costly() && self.place == Place::Loop {
+            return Err(Stop::Needs(Need::Thread));
+        }
+        let fresh = plan.before == 0;
+        let job = connection.job(self.context.control.token);
+        let first = if fresh {
+            run.step().map_err(|error| self.stop(&error, plan.client.as_bytes()))?
+        } else {
+            Step::Row
+        };
+        drop(job);
+        let shape = run.shape(connection, plan.client.as_bytes(), plan.meaning.as_deref());
+        if shape.stale {
+            if let Some(meaning) = &plan.meaning {
+                self.pool.meanings.forget(meaning);
+            }
+            return Err(Stop::Stale);
+        }
+        match &plan.whose {
+            Whose::Query if !shape.columns.is_empty() => {
+                row_description(out, &shape.columns, &plan.formats);
+            }
+            Whose::Query => {}
+            Whose::Copy(style) => style.begin(out, &shape),
+            Whose::Portal(name) => {
+                if let Some(portal) = self.portals.get_mut(name).filter(|_| fresh) {
+                    if std::mem::take(&mut portal.owes_description) {
+                        description(out, &shape.columns, &plan.formats);
+                        portal.prepared.describe(shape.clone());
+                    } else {
+                        portal.prepared.check(&shape)?;
+                    }
+                }
+            }
+        }
+        let has_row = fresh && first == Step::Row;
+        let done = fresh && first == Step::Done;
+        self.pump(connection, run, Progress { plan, shape, sent: 0, has_row, done }, out)
+    }
+
+    /// Goes on with a statement that was put aside.
+    pub(super) fn more_rows(&mut self, out: &mut Vec<u8>) -> Outcome {
+        if self.place == Place::Loop {
+            return Err(Stop::Needs(Need::Thread));
+        }
+        if out.len() > OUTPUT_ON_THREAD {
+            return Err(Stop::Needs(Need::Room));
+        }
+        self.with(|machine, connection| {
+            let Some(rows) = machine.rows.take() else { return Ok(()) };
+            let Some(run) = connection.resume(rows.parked) else { return Ok(()) };
+            let Rows { plan, shape, sent, .. } = rows;
+            let progress = Progress { plan, shape, sent, has_row: false, done: false };
+            machine.pump(connection, run, progress, out)
+        })
+    }
+
+    fn pump(
+        &mut self,
+        connection: &Connection,
+        mut run: Run<'_, 'static>,
+        mut progress: Progress,
+        out: &mut Vec<u8>,
+    ) -> Outcome {
+        let job = connection.job(self.context.control.token);
+        let came = self.send_rows(&mut run, &mut progress, out);
+        drop(job);
+        match came? {
+            Came::Done => {
+                run.finish();
+                self.finish_rows(connection, &progress, out)
+            }
+            Came::Limit => {
+                if let Whose::Portal(name) = &progress.plan.whose
+                    && let Some(portal) = self.portals.get_mut(name)
+                {
+                    let sent = progress.plan.before + progress.sent;
+                    portal.stage = Stage::Suspended(run.park(), sent);
+                }
+                write::bare(out, back::PORTAL_SUSPENDED);
+                Ok(())
+            }
+            Came::Full => {
+                let Progress { plan, shape, sent, .. } = progress;
+                self.rows = Some(Rows { parked: run.park(), plan, shape, sent });
+                // The message that began this is not to be handled again.
+                Ok(())
+            }
+        }
+    }
+
+    fn send_rows(
+        &mut self,
+        run: &mut Run<'_, 'static>,
+        progress: &mut Progress,
+        out: &mut Vec<u8>,
+    ) -> Result<Came, Stop> {
+        let full = out.len() + self.output_max();
+        let Progress { plan, shape, sent, has_row, done } = progress;
+        if *done {
+            return Ok(Came::Done);
+        }
+        loop {
+            if plan.limit > 0 && *sent == plan.limit {
+                return Ok(Came::Limit);
+            }
+            if out.len() > full {
+                return Ok(Came::Full);
+            }
+            if !std::mem::take(has_row) {
+                let stepped =
+                    run.step().map_err(|error| self.stop(&error, plan.client.as_bytes()))?;
+                if stepped == Step::Done {
+                    return Ok(Came::Done);
+                }
+            }
+            *sent += 1;
+            let number = plan.before + *sent;
+            match &plan.whose {
+                Whose::Copy(style) => style.row(out, run, shape, number)?,
+                _ => data_row(out, run, shape, &plan.formats, number)?,
+            }
+        }
+    }
+
+    /// Appends what follows the last row.
+    fn finish_rows(
+        &mut self,
+        connection: &Connection,
+        progress: &Progress,
+        out: &mut Vec<u8>,
+    ) -> Outcome {
+        let Progress { plan, shape, sent, .. } = progress;
+        if plan.writes {
+            self.wrote(connection, shape)?;
+        }
+        let changes = if shape.columns.is_empty() { connection.changes() } else { *sent };
+        match &plan.whose {
+            Whose::Copy(style) => {
+                style.end(out, *sent);
+                write::command_complete(out, format!("COPY {sent}").as_bytes());
+            }
+            Whose::Portal(name) => {
+                if let Some(portal) = self.portals.get_mut(name) {
+                    portal.stage = Stage::Done;
+                }
+                shape.tag.write(out, *sent, changes);
+            }
+            Whose::Query => shape.tag.write(out, *sent, changes),
+        }
+        if let Whose::Query | Whose::Copy(_) = plan.whose
+            && let Some(simple) = &mut self.simple
+        {
+            simple.advance();
+        }
+        self.began = None;
+        Ok(())
+    }
+
+    /// A statement that writes has run: the right to write goes on unless a transaction holds it.
+    fn wrote(&mut self, connection: &Connection, shape: &Shape) -> Outcome {
+        if !self.transaction.is_open() {
+            let written = self.pool.check_commit(connection);
+            self.stop_writing();
+            written?;
+        }
+        if matches!(shape.tag, Tag::Plain(_)) {
+            self.owns = has_temporary(connection);
+            self.changed_schema |= self.transaction.is_open();
+        }
+        Ok(())
+    }
+}
+
+/// Rows on their way.
+struct Progress {
+    plan: Plan,
+    shape: Arc<Shape>,
+    sent: u64,
+    /// Whether the statement stands at a row that was not sent.
+    has_row: bool,
+    /// Whether there are no more rows.
+    done: bool,
+}
+
+/// Whether the connection has temporary tables, which are one session's.
+fn has_temporary(connection: &Connection) -> bool {
+    let statement = connection.statement("SELECT 1 FROM sqlite_temp_schema LIMIT 1");
+    let stepped = statement.and_then(|statement| statement.start().step());
+    !matches!(stepped, Ok(Step::Done))
+}

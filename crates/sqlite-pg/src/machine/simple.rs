@@ -1,0 +1,168 @@
+//! Query: one text, any number of statements.
+
+use std::sync::Arc;
+
+use refrain_sqlite::Connection;
+use refrain_wire::front::query_text;
+use refrain_wire::tag::back;
+use refrain_wire::write;
+
+use crate::command::Command;
+use crate::failure::Failure;
+use crate::meaning::Meaning;
+use crate::shape::{Described, Formats};
+use crate::text::Source;
+
+use super::compiling::{Whole, compile, significant, utf8};
+use super::rows::{Plan, Whose};
+use super::{Machine, Outcome, Place, Stop};
+
+/// A query under way.
+pub(super) struct Simple {
+    /// What the client sent.
+    client: Arc<str>,
+    /// What SQLite gets; as long.
+    source: Source,
+    /// Where the next statement begins.
+    at: usize,
+    /// Where the one under way ends.
+    end: usize,
+    /// Whether any statement was there.
+    any: bool,
+}
+
+impl Simple {
+    /// The statement under way is done.
+    pub(super) fn advance(&mut self) {
+        self.at = self.end;
+        self.any = true;
+    }
+
+    fn rest(&self) -> &str {
+        self.client.get(self.at..).unwrap_or_default()
+    }
+}
+
+impl Machine {
+    pub(super) fn query(&mut self, body: &[u8], out: &mut Vec<u8>) -> Outcome {
+        let text = query_text(body).map_err(|bad| Failure::protocol(bad.to_string()));
+        let text = text.and_then(|text| utf8(text).map(Arc::<str>::from));
+        let client = match text {
+            Ok(client) => client,
+            Err(failure) => {
+                failure.write(out, "ERROR");
+                self.end_failed();
+                self.ready(out);
+                return Ok(());
+            }
+        };
+        // A simple query ends what extended messages left open.
+        self.portals.remove(&b""[..]);
+        let source = Source::read(client.as_bytes());
+        self.simple = Some(Simple { client, source, at: 0, end: 0, any: false });
+        Ok(())
+    }
+
+    /// Runs statements up to the end of the text.
+    pub(super) fn more_simple(&mut self, out: &mut Vec<u8>) -> Outcome {
+        while let Some(simple) = &mut self.simple {
+            let Some(start) = significant(simple.rest()) else { break };
+            simple.at += start;
+            let (client, at) = (simple.client.clone(), simple.at);
+            if let Some((command, length)) =
+                Command::read(client.as_bytes().get(at..).unwrap_or_default())?
+            {
+                simple.end = at + length;
+                if let Command::Copy = command {
+                    let text = client.get(at..at + length).unwrap_or_default();
+                    self.copy(text, true, out)?;
+                } else {
+                    // BEGIN keeps what the statements before it did; everything else of ours as well.
+                    self.own(&command, true, out)?;
+                    self.simple.iter_mut().for_each(Simple::advance);
+                }
+            } else {
+                self.transaction.check()?;
+                match self.with(|machine, connection| machine.statement(connection, out)) {
+                    // It is translated anew for the schema that is there now.
+                    Err(Stop::Stale) => continue,
+                    done => done?,
+                }
+            }
+            if self.rows.is_some() || self.copy.is_some() {
+                return Ok(());
+            }
+        }
+        let Some(simple) = self.simple.take() else { return Ok(()) };
+        if !simple.any {
+            write::bare(out, back::EMPTY_QUERY_RESPONSE);
+        }
+        if self.transaction.is_implicit() && self.permit.is_some() && self.place == Place::Loop {
+            self.simple = Some(simple);
+            return Err(Stop::Needs(super::Need::Writer));
+        }
+        if let Err(failure) = self.end_implicit() {
+            self.pool.failed(&failure);
+            failure.write(out, "ERROR");
+            self.end_failed();
+        }
+        self.ready(out);
+        Ok(())
+    }
+
+    /// Compiles and runs the next statement.
+    fn statement(&mut self, connection: &Connection, out: &mut Vec<u8>) -> Outcome {
+        let alone = self.sees_alone();
+        let Some(simple) = &mut self.simple else { return Ok(()) };
+        let whole = Whole { source: &simple.source, client: &simple.client, given: &[] };
+        let meanings = &self.pool.meanings;
+        let compiled = match compile(connection, meanings, alone, &whole, simple.at) {
+            Ok(compiled) => compiled,
+            Err(failure) => return Err(self.not_compiled(connection, failure)),
+        };
+        simple.end = simple.at + compiled.length;
+        let Some(mut statement) = compiled.statement else {
+            simple.at = simple.end;
+            return Ok(());
+        };
+        let meaning = compiled.meaning;
+        if statement.parameter_count() > 0 {
+            let failure = Failure::new("42P02", "there is no parameter $1");
+            return Err(failure.hint("parameters need the extended protocol").into());
+        }
+        meaning.as_deref().map_or(Ok(()), Meaning::compute)?;
+        let client: Arc<str> = simple.client.get(simple.at..simple.end).unwrap_or_default().into();
+        let behind = simple.client.get(simple.end..).unwrap_or_default();
+        let last = significant(behind).is_none();
+        let writes = !statement.readonly();
+        self.open(connection, writes, last)?;
+        if writes && let Some(meaning) = &meaning {
+            statement.refresh().map_err(|error| self.stop(&error, b""))?;
+            if statement.shape(connection, client.as_bytes(), Some(meaning)).stale {
+                self.pool.meanings.forget(meaning);
+                return Err(Stop::Stale);
+            }
+        }
+        let formats = Formats::default();
+        let (whose, limit, before) = (Whose::Query, 0, 0);
+        let plan = Plan { whose, client, meaning, formats, limit, before, writes };
+        self.start_rows(connection, statement.start(), plan, out)
+    }
+
+    /// Prepares for a statement to run: the right to write, and SQLite's transaction where several statements
+    /// belong together. `last` says that nothing else can belong to it.
+    pub(super) fn open(&mut self, connection: &Connection, writes: bool, last: bool) -> Outcome {
+        let block = self.transaction.is_block();
+        if writes {
+            self.may_write(connection, last && !block && !self.transaction.is_open())?;
+            self.pool.check(connection)?;
+        }
+        if block || (writes && !last) {
+            let opened = self.transaction.open(connection, writes);
+            opened.map_err(|error| self.stop(&error, b""))?;
+        } else if self.place == Place::Loop && !writes {
+            self.pool.reads();
+        }
+        Ok(())
+    }
+}

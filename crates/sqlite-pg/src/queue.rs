@@ -1,0 +1,150 @@
+//! Whose turn it is to write.
+//!
+//! SQLite lets one connection write at a time, and has the others ask again and again until their
+//! patience ends. Within this process they stand in line instead: first come, first served, each told
+//! when its turn has come.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::control::Waker;
+
+/// The line before the one writer.
+#[derive(Default)]
+pub(crate) struct Queue {
+    line: Mutex<Line>,
+}
+
+#[derive(Default)]
+struct Line {
+    taken: bool,
+    waiting: VecDeque<Arc<Place>>,
+}
+
+/// A place in the line.
+struct Place {
+    /// Whether its turn has come.
+    granted: AtomicBool,
+    waker: Waker,
+}
+
+/// The right to write. The next in line has it when this is dropped.
+pub(crate) struct Permit {
+    queue: Arc<Queue>,
+}
+
+/// Somebody who waits. Leaves the line when this is dropped.
+pub(crate) struct Ticket {
+    queue: Arc<Queue>,
+    place: Arc<Place>,
+}
+
+impl Queue {
+    fn line(&self) -> MutexGuard<'_, Line> {
+        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a place in the line; `waker` is called when its turn has come, which may be at once.
+    pub(crate) fn join(self: &Arc<Self>, waker: Waker) -> Ticket {
+        let mut line = self.line();
+        let granted = AtomicBool::new(!line.taken);
+        line.taken = true;
+        let place = Arc::new(Place { granted, waker });
+        if !place.granted.load(Ordering::Relaxed) {
+            line.waiting.push_back(place.clone());
+        }
+        Ticket { queue: self.clone(), place }
+    }
+
+    /// Takes the right to write, if nobody has it or waits for it.
+    pub(crate) fn enter(self: &Arc<Self>) -> Option<Permit> {
+        let mut line = self.line();
+        let was_taken = std::mem::replace(&mut line.taken, true);
+        (!was_taken).then(|| Permit { queue: self.clone() })
+    }
+
+    /// How many wait.
+    pub(crate) fn waiting(&self) -> usize {
+        self.line().waiting.len()
+    }
+
+    /// Gives the right to the next in line.
+    fn pass_on(&self) {
+        let next = {
+            let mut line = self.line();
+            let next = line.waiting.pop_front();
+            line.taken = next.is_some();
+            if let Some(next) = &next {
+                next.granted.store(true, Ordering::Relaxed);
+            }
+            next
+        };
+        if let Some(next) = next {
+            (next.waker)();
+        }
+    }
+}
+
+impl Ticket {
+    /// The right to write, if the turn has come; the ticket if not.
+    pub(crate) fn redeem(self) -> Result<Permit, Self> {
+        let _line = self.queue.line();
+        // Swapped, so that dropping the ticket does not pass on what the permit has.
+        if self.place.granted.swap(false, Ordering::Relaxed) {
+            Ok(Permit { queue: self.queue.clone() })
+        } else {
+            drop(_line);
+            Err(self)
+        }
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        let granted = {
+            let mut line = self.queue.line();
+            line.waiting.retain(|place| !Arc::ptr_eq(place, &self.place));
+            self.place.granted.load(Ordering::Relaxed)
+        };
+        if granted {
+            self.queue.pass_on();
+        }
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        self.queue.pass_on();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+
+    use super::*;
+
+    #[test]
+    fn turns_come_in_order_and_who_leaves_is_passed_over() {
+        let queue = Arc::new(Queue::default());
+        let woken = Arc::new(AtomicUsize::new(0));
+        let waker = |number: usize| -> Waker {
+            let woken = woken.clone();
+            Arc::new(move || woken.store(number, Ordering::Relaxed))
+        };
+        let first = queue.join(waker(1)).redeem().ok().unwrap();
+        let second = queue.join(waker(2));
+        let third = queue.join(waker(3));
+        assert_eq!(queue.waiting(), 2);
+        let second = second.redeem().err().unwrap();
+        drop(second);
+        drop(first);
+        assert_eq!(woken.load(Ordering::Relaxed), 3);
+        let fourth = queue.join(waker(4));
+        drop(third); // granted, and never redeemed
+        assert_eq!(woken.load(Ordering::Relaxed), 4);
+        drop(fourth.redeem().ok().unwrap());
+        assert!(queue.join(waker(5)).redeem().is_ok());
+    }
+}

@@ -1,0 +1,141 @@
+//! The tables of a file, kept for as long as its schema stays what it is.
+//!
+//! A text that is like no other is translated anew, and to ask SQLite for its table takes longer than all the rest of that.
+//! So what a connection was asked is kept, for as long as it counts no change of the schema.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use hashlink::LruCache;
+use refrain_sqlite::Connection;
+
+use crate::attributes::Attributes;
+use crate::dialect::{Attribute, Catalog};
+use crate::failure::Failure;
+
+/// Connections of which tables are kept.
+const CONNECTIONS_MAX: usize = 32;
+/// Tables that are kept of each.
+const TABLES_MAX: usize = 256;
+
+/// What the connections to a file were asked.
+pub(crate) struct Schemas(Mutex<LruCache<u64, Schema>>);
+
+/// What a connection was asked since it last counted a change.
+#[derive(Default)]
+struct Schema {
+    epoch: u64,
+    version: Option<i64>,
+    /// By the schema's name and their own.
+    tables: HashMap<(Option<String>, String), Option<Vec<Attribute>>>,
+}
+
+impl Default for Schemas {
+    fn default() -> Self {
+        Self(Mutex::new(LruCache::new(CONNECTIONS_MAX)))
+    }
+}
+
+/// The tables that a connection sees.
+pub(crate) struct Tables<'a> {
+    asked: Attributes<'a>,
+    kept: Option<Kept<'a>>,
+}
+
+/// Where they are kept.
+struct Kept<'a> {
+    schemas: &'a Schemas,
+    connection: u64,
+    epoch: u64,
+}
+
+impl<'a> Tables<'a> {
+    /// As they are just now, and for this once.
+    pub(crate) fn of(connection: &'a Connection) -> Self {
+        Self { asked: Attributes(connection), kept: None }
+    }
+
+    /// As they were asked for before. `seen` is the connection's number, and what it has counted of changes of the schema.
+    pub(crate) fn kept(
+        connection: &'a Connection,
+        seen: Option<(u64, u64)>,
+        schemas: &'a Schemas,
+    ) -> Self {
+        let kept = seen.map(|(connection, epoch)| Kept { schemas, connection, epoch });
+        Self { asked: Attributes(connection), kept }
+    }
+
+    /// For which connection and changes they are kept.
+    pub(crate) fn seen(&self) -> Option<(u64, u64)> {
+        self.kept.as_ref().map(|kept| (kept.connection, kept.epoch))
+    }
+
+    /// A number that moves with every change of the main file's schema; `None` if they are not kept, or it cannot be told.
+    pub(crate) fn version(&self) -> Option<i64> {
+        let kept = self.kept.as_ref()?;
+        kept.get(|schema| schema.version).or_else(|| {
+            let version = self.asked.version();
+            kept.set(|schema| schema.version = version);
+            version
+        })
+    }
+}
+
+impl Kept<'_> {
+    fn lock(&self) -> MutexGuard<'_, LruCache<u64, Schema>> {
+        self.schemas.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is kept, if the schema is as it was.
+    fn get<T>(&self, get: impl FnOnce(&Schema) -> Option<T>) -> Option<T> {
+        let mut all = self.lock();
+        all.get(&self.connection).filter(|schema| schema.epoch == self.epoch).and_then(get)
+    }
+
+    fn set(&self, set: impl FnOnce(&mut Schema)) {
+        let mut all = self.lock();
+        let schema = all.entry(self.connection).or_insert_with(Schema::default);
+        if schema.epoch != self.epoch {
+            *schema = Schema { epoch: self.epoch, ..Schema::default() };
+        }
+        set(schema);
+    }
+}
+
+impl Catalog for Tables<'_> {
+    fn table(&self, schema: Option<&str>, table: &str) -> Option<Vec<Attribute>> {
+        let Some(kept) = &self.kept else { return self.asked.table(schema, table) };
+        let key = (schema.map(str::to_owned), table.to_owned());
+        if let Some(known) = kept.get(|schema| schema.tables.get(&key).cloned()) {
+            return known;
+        }
+        let found = self.asked.table(schema, table);
+        kept.set(|schema| {
+            if schema.tables.len() == TABLES_MAX {
+                schema.tables.clear();
+            }
+            schema.tables.insert(key, found.clone());
+        });
+        found
+    }
+
+    fn computed(&self, sql: &str) -> Result<String, Failure> {
+        self.asked.computed(sql)
+    }
+
+    fn is_unique(&self, table: &str, columns: &[String]) -> bool {
+        self.asked.is_unique(table, columns)
+    }
+
+    fn constrained(&self, index: &str) -> Option<(String, bool)> {
+        self.asked.constrained(index)
+    }
+
+    fn is_taken(&self, name: &str) -> bool {
+        self.asked.is_taken(name)
+    }
+
+    fn dependent(&self, name: &str) -> Option<String> {
+        self.asked.dependent(name)
+    }
+}

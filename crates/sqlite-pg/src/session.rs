@@ -1,0 +1,498 @@
+//! A session: bytes of a client in, bytes for it out.
+//!
+//! A [`Session`] is to whoever drives it what a socket to a PostgreSQL server is: it takes the startup
+//! packet and every message after it, in whatever pieces, and appends the answers. It does no I/O but
+//! SQLite's, and never blocks: what takes long goes on on another thread, or waits for its turn to
+//! write, and the waker says when to call [`Session::resume`].
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use refrain_wire::startup::{self, Opening, Startup};
+use refrain_wire::write;
+
+use crate::backend::{Backend, Pool};
+use crate::context::Context;
+use crate::control::{CancelHandle, Control, Waker};
+use crate::failure::{Failure, TIMEOUT, state};
+use crate::input::Input;
+use crate::machine::{Machine, Need};
+use crate::pieces::Pieces;
+use crate::place::Place;
+use crate::queue::{Permit, Ticket};
+use crate::settings::Settings;
+use crate::threads::Lane;
+
+/// Startup parameters that are not settings.
+const NOT_SETTINGS: &[&str] = &["user", "database", "replication", "options"];
+
+/// What a session waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// More bytes from the client.
+    Idle,
+    /// Something else; the waker is called when [`Session::resume`] is to be.
+    Waiting,
+    /// The output is to be sent; then [`Session::resume`] is to be called.
+    More,
+    /// The session is over.
+    Closed,
+}
+
+/// A session of a client with a database.
+pub struct Session {
+    pool: Arc<Pool>,
+    control: Arc<Control>,
+    pid: u32,
+    key: [u8; 4],
+    /// Bytes that were not handled yet.
+    input: Input,
+    stage: Stage,
+    slot: Arc<Slot>,
+    /// Whether nobody else is served by who drives it.
+    alone: bool,
+}
+
+/// Where the session's state is.
+enum Stage {
+    /// Before the startup packet.
+    Opening,
+    /// Here, and nothing is under way.
+    Here(Box<Machine>),
+    /// Here, in line to write.
+    InLine(Box<Machine>, Ticket, Patience),
+    /// Here, with output to be sent before it goes on.
+    Full(Box<Machine>),
+    /// On a thread, or in line for one.
+    Away(Errand),
+    /// Back from a thread, with more output than is handed on at once.
+    Telling(Box<Back>),
+    Over,
+}
+
+/// Work for a thread: taken by the thread, or back by a session that waits no longer.
+#[derive(Clone)]
+struct Errand(Arc<Mutex<Option<Work>>>);
+
+type Work = (Box<Machine>, Input);
+
+impl Errand {
+    fn take(&self) -> Option<Work> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Takes the work back if no thread has begun it and `ends` says why it is to end. The work stays in its place while that
+    /// is decided: a thread that finds the place empty goes away for good.
+    fn take_back(&self, ends: impl FnOnce(&Machine) -> Option<Failure>) -> Option<(Work, Failure)> {
+        let mut place = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let failure = ends(&place.as_ref()?.0)?;
+        place.take().map(|work| (work, failure))
+    }
+}
+
+/// How long a session stands in line.
+struct Patience {
+    until: Option<Instant>,
+    /// What it is told then.
+    ends: Failure,
+}
+
+/// What a thread hands back.
+type Slot = Mutex<Option<Box<Back>>>;
+
+struct Back {
+    machine: Box<Machine>,
+    /// What it was given and has not handled.
+    rest: Input,
+    out: Pieces,
+    need: Need,
+}
+
+impl Session {
+    /// A session that has heard nothing yet. `waker` is called, from any thread, when it is to be resumed.
+    pub fn new(pool: Arc<Pool>, waker: Waker) -> Self {
+        let (pid, key, control) = pool.backend.enter(waker);
+        let slot = Arc::new(Mutex::new(None));
+        Self {
+            pool,
+            control,
+            pid,
+            key,
+            input: Input::default(),
+            stage: Stage::Opening,
+            slot,
+            alone: false,
+        }
+    }
+
+    /// What cancels the session's statements.
+    pub fn cancel_handle(&self) -> CancelHandle {
+        CancelHandle { control: Arc::downgrade(&self.control) }
+    }
+
+    /// Where its connections come from.
+    pub fn pool(&self) -> &Arc<Pool> {
+        &self.pool
+    }
+
+    /// Says whether nobody else is served by who drives it: then it may wait for a commit.
+    pub fn set_alone(&mut self, alone: bool) {
+        self.alone = alone;
+    }
+
+    /// Takes bytes of the client's, and appends what answers them.
+    pub fn receive(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Progress {
+        match std::mem::replace(&mut self.stage, Stage::Over) {
+            Stage::Here(machine) if self.input.is_empty() => self.run(machine, bytes, out),
+            stage => {
+                self.input.append(bytes);
+                self.stage = stage;
+                self.go_on(out)
+            }
+        }
+    }
+
+    /// Goes on after the waker was called, or after the output was sent.
+    pub fn resume(&mut self, out: &mut Vec<u8>) -> Progress {
+        match std::mem::replace(&mut self.stage, Stage::Over) {
+            Stage::Full(machine) => return self.send_away(machine),
+            Stage::Away(errand) => {
+                let back = slot(&self.slot).take();
+                let Some(back) = back else { return self.wait_for_thread(errand, out) };
+                return self.tell(back, out);
+            }
+            Stage::Telling(back) => return self.tell(back, out),
+            stage => self.stage = stage,
+        }
+        self.go_on(out)
+    }
+
+    fn go_on(&mut self, out: &mut Vec<u8>) -> Progress {
+        match std::mem::replace(&mut self.stage, Stage::Over) {
+            Stage::Opening => self.open(out),
+            Stage::Here(machine) if !self.input.may_go_on(self.pool.longest_message()) => {
+                self.stage = Stage::Here(machine);
+                Progress::Idle
+            }
+            Stage::Here(machine) => self.run_input(machine, out),
+            Stage::InLine(machine, ticket, patience) => self.turn(machine, ticket, patience, out),
+            stage @ (Stage::Full(_) | Stage::Telling(_)) => {
+                self.stage = stage;
+                Progress::More
+            }
+            stage @ Stage::Away(_) => {
+                self.stage = stage;
+                Progress::Waiting
+            }
+            Stage::Over => Progress::Closed,
+        }
+    }
+
+    /// Runs the machine here on bytes that have just come, with nothing before them.
+    fn run(&mut self, mut machine: Box<Machine>, bytes: &[u8], out: &mut Vec<u8>) -> Progress {
+        if machine.permit.is_some() {
+            self.input.append(bytes);
+            return self.run_input(machine, out);
+        }
+        machine.alone = self.alone;
+        let (used, need) = machine.run(bytes, out, Place::Loop);
+        self.input.append(bytes.get(used..).unwrap_or_default());
+        self.wait(machine, need, out)
+    }
+
+    /// Runs the machine on the input, here unless it writes.
+    fn run_input(&mut self, mut machine: Box<Machine>, out: &mut Vec<u8>) -> Progress {
+        if machine.permit.is_some() && self.input.may_go_on(self.pool.longest_message()) {
+            return self.send_away(machine);
+        }
+        machine.alone = self.alone;
+        let (used, need) = machine.run(self.input.bytes(), out, Place::Loop);
+        self.input.consume(used);
+        self.wait(machine, need, out)
+    }
+
+    /// Waits for what the machine needs.
+    fn wait(&mut self, machine: Box<Machine>, need: Need, out: &mut Vec<u8>) -> Progress {
+        match need {
+            Need::Input => {
+                self.stage = Stage::Here(machine);
+                Progress::Idle
+            }
+            Need::Thread => self.send_away(machine),
+            Need::Writer if machine.permit.is_some() => self.send_away(machine),
+            Need::Writer => self.stand_in_line(machine, out),
+            Need::Room => {
+                self.stage = Stage::Full(machine);
+                Progress::More
+            }
+            Need::Nothing => Progress::Closed,
+        }
+    }
+
+    fn stand_in_line(&mut self, machine: Box<Machine>, out: &mut Vec<u8>) -> Progress {
+        let backend = machine.backend().clone();
+        let ticket = backend.queue.join(self.control.waker());
+        let ticket = match ticket.redeem() {
+            Ok(permit) => return self.may_write(machine, permit),
+            Err(ticket) => ticket,
+        };
+        let patience = patience(&machine);
+        if let Some(until) = patience.until {
+            backend.threads.wake_at(until, self.control.waker());
+        }
+        self.turn(machine, ticket, patience, out)
+    }
+
+    /// Goes on if the turn to write has come, or if nobody waits for it any more.
+    fn turn(
+        &mut self,
+        mut machine: Box<Machine>,
+        ticket: Ticket,
+        patience: Patience,
+        out: &mut Vec<u8>,
+    ) -> Progress {
+        let ticket = match ticket.redeem() {
+            Ok(permit) => return self.may_write(machine, permit),
+            Err(ticket) => ticket,
+        };
+        match self.gives_up(&patience) {
+            Some(failure) => {
+                drop(ticket);
+                machine.refused = Some(failure);
+                self.run_input(machine, out)
+            }
+            None => {
+                self.stage = Stage::InLine(machine, ticket, patience);
+                Progress::Waiting
+            }
+        }
+    }
+
+    /// Why a session that waits is not to wait any longer.
+    fn gives_up(&self, patience: &Patience) -> Option<Failure> {
+        if self.control.take_cancelled() {
+            let message = "canceling statement due to user request";
+            return Some(Failure::new(state::CANCELLED, message));
+        }
+        let late = patience.until.is_some_and(|until| Instant::now() >= until);
+        late.then(|| patience.ends.clone())
+    }
+
+    fn may_write(&mut self, mut machine: Box<Machine>, permit: Permit) -> Progress {
+        machine.permit = Some(permit);
+        self.send_away(machine)
+    }
+
+    /// Has a thread go on with the input.
+    fn send_away(&mut self, machine: Box<Machine>) -> Progress {
+        let lane = if machine.permit.is_some() { Lane::Write } else { Lane::Read };
+        let backend = machine.backend().clone();
+        if let Some(until) = machine.deadline().filter(|_| lane == Lane::Read) {
+            backend.threads.wake_at(until, self.control.waker());
+        }
+        let work = (machine, std::mem::take(&mut self.input));
+        let errand = Errand(Arc::new(Mutex::new(Some(work))));
+        let (slot, control, work) = (self.slot.clone(), self.control.clone(), errand.clone());
+        self.stage = Stage::Away(errand);
+        let task = move || {
+            let Some((mut machine, mut rest)) = work.take() else { return };
+            let mut out = Vec::new();
+            let (used, need) = machine.run(rest.bytes(), &mut out, Place::Thread);
+            rest.consume(used);
+            let out = Pieces::cut(out);
+            *self::slot(&slot) = Some(Box::new(Back { machine, rest, out, need }));
+            control.wake();
+        };
+        backend.threads.send(lane, Box::new(task));
+        Progress::Waiting
+    }
+
+    /// Waits for a thread, unless none has come in time.
+    fn wait_for_thread(&mut self, errand: Errand, out: &mut Vec<u8>) -> Progress {
+        let ended = errand.take_back(|machine| {
+            let ends = Failure::new(state::CANCELLED, TIMEOUT);
+            self.gives_up(&Patience { until: machine.deadline(), ends })
+        });
+        let Some(((mut machine, rest), failure)) = ended else {
+            self.stage = Stage::Away(errand);
+            return Progress::Waiting;
+        };
+        machine.given_up = Some(failure);
+        self.take_rest(rest);
+        self.run_input(machine, out)
+    }
+
+    /// Puts what a thread has not handled before what came meanwhile.
+    fn take_rest(&mut self, mut rest: Input) {
+        rest.append(self.input.bytes());
+        self.input = rest;
+    }
+
+    /// Hands on a piece of what a thread made. Behind the last one the machine is back.
+    fn tell(&mut self, mut back: Box<Back>, out: &mut Vec<u8>) -> Progress {
+        back.out.hand_on(out);
+        if !back.out.is_empty() {
+            self.stage = Stage::Telling(back);
+            return Progress::More;
+        }
+        let Back { machine, rest, need, .. } = *back;
+        self.take_rest(rest);
+        match need {
+            Need::Input => self.stage = Stage::Here(machine),
+            Need::Nothing => self.stage = Stage::Over,
+            need => drop(self.wait(machine, need, out)),
+        }
+        self.go_on(out)
+    }
+
+    /// Reads the startup packet.
+    fn open(&mut self, out: &mut Vec<u8>) -> Progress {
+        let mut input = std::mem::take(&mut self.input);
+        let (opening, used) = match startup::parse(input.bytes()) {
+            Ok(Some(read)) => read,
+            Ok(None) => {
+                self.input = input;
+                self.stage = Stage::Opening;
+                return Progress::Idle;
+            }
+            Err(bad) => {
+                Failure::protocol(bad.to_string()).write(out, "FATAL");
+                return Progress::Closed;
+            }
+        };
+        self.stage = match opening {
+            Opening::Ssl | Opening::Gss => {
+                out.push(b'N');
+                Stage::Opening
+            }
+            Opening::Cancel { pid, key } => {
+                self.pool.backend.cancel(pid, key);
+                Stage::Over
+            }
+            Opening::Startup(startup) => match self.begin(&startup, out) {
+                Ok(machine) => Stage::Here(machine),
+                Err(failure) => {
+                    failure.write(out, "FATAL");
+                    Stage::Over
+                }
+            },
+        };
+        input.consume(used);
+        self.input = input;
+        match self.stage {
+            Stage::Over => Progress::Closed,
+            _ if self.input.is_empty() => Progress::Idle,
+            _ => self.go_on(out),
+        }
+    }
+
+    /// Lets the client in: who may come in is not decided here.
+    fn begin(&self, startup: &Startup<'_>, out: &mut Vec<u8>) -> Result<Box<Machine>, Failure> {
+        if startup.major != 3 {
+            let message =
+                format!("unsupported frontend protocol {}.{}", startup.major, startup.minor);
+            return Err(Failure::unsupported(message));
+        }
+        let mut given = Vec::new();
+        for (name, value) in startup.parameters() {
+            let text = |bytes| {
+                std::str::from_utf8(bytes)
+                    .map_err(|_| Failure::protocol("startup packet is no UTF-8"))
+            };
+            given.push((text(name)?, text(value)?));
+        }
+        let get =
+            |wanted: &str| given.iter().find(|(name, _)| *name == wanted).map(|(_, value)| *value);
+        let user = get("user").unwrap_or("refrain");
+        let unknown: Vec<&[u8]> = given
+            .iter()
+            .filter(|(name, _)| name.starts_with("_pq_."))
+            .map(|(name, _)| name.as_bytes())
+            .collect();
+        if startup.minor > 0 || !unknown.is_empty() {
+            write::negotiate(out, 0, &unknown);
+        }
+        let settings = given
+            .iter()
+            .copied()
+            .filter(|(name, _)| !NOT_SETTINGS.contains(name) && !name.starts_with("_pq_."));
+        let options = options(get("options").unwrap_or_default());
+        let options = options.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        let server_version = Backend::server_version();
+        let settings = Settings::begin(user, &server_version, options.chain(settings))?;
+        write::authentication(out, 0, &[]);
+        for (name, value) in settings.reported() {
+            write::parameter_status(out, name.as_bytes(), value.as_bytes());
+        }
+        write::backend_key(out, self.pid, &self.key);
+        let version = format!("PostgreSQL {server_version}");
+        let database = get("database").unwrap_or(self.pool.backend.name()).to_owned();
+        let context = Context::new(
+            user.to_owned(),
+            database,
+            version,
+            self.pid,
+            self.control.clone(),
+            settings,
+        );
+        let machine = Box::new(Machine::new(self.pool.clone(), context));
+        write::ready(out, refrain_wire::back::Status::Idle);
+        Ok(machine)
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        let stage = std::mem::replace(&mut self.stage, Stage::Over);
+        let input = std::mem::take(&mut self.input);
+        // What waits for a thread does not begin; what runs there ends soon, and its result is dropped.
+        let waits = if let Stage::Away(errand) = &stage { errand.take() } else { None };
+        self.cancel_handle().cancel();
+        self.pool.backend.leave(self.pid);
+        let at_rest = match &stage {
+            Stage::Opening | Stage::Over => true,
+            Stage::Here(machine) => machine.is_at_rest(),
+            _ => false,
+        };
+        if !at_rest || !input.is_empty() {
+            // Undoing a transaction may take long, and so may giving back much memory.
+            let left = (stage, waits, input);
+            self.pool.backend.threads.send(Lane::Read, Box::new(move || drop(left)));
+        }
+    }
+}
+
+fn slot(slot: &Slot) -> MutexGuard<'_, Option<Box<Back>>> {
+    slot.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// How long a session stands in line, and what it is told then: whichever limit is nearer.
+fn patience(machine: &Machine) -> Patience {
+    let settings = machine.context.settings();
+    let line = settings.duration("lock_timeout").unwrap_or(machine.pool().lock_timeout());
+    let message = "canceling statement due to lock timeout";
+    let until = Instant::now().checked_add(line);
+    drop(settings);
+    if let Some(statement) = machine.deadline().filter(|end| until.is_none_or(|until| *end < until))
+    {
+        return Patience { until: Some(statement), ends: Failure::new(state::CANCELLED, TIMEOUT) };
+    }
+    Patience { until, ends: Failure::new(state::LOCK_NOT_AVAILABLE, message) }
+}
+
+/// The settings in `-c name=value` and `--name=value`.
+fn options(text: &str) -> Vec<(String, String)> {
+    let mut words = text.split_ascii_whitespace();
+    let mut settings = Vec::new();
+    while let Some(word) = words.next() {
+        let assignment = match word.strip_prefix("--").or_else(|| word.strip_prefix("-c")) {
+            Some("") => words.next().unwrap_or_default(),
+            Some(assignment) => assignment,
+            None => continue,
+        };
+        if let Some((name, value)) = assignment.split_once('=') {
+            settings.push((name.replace('-', "_"), value.to_owned()));
+        }
+    }
+    settings
+}

@@ -1,0 +1,307 @@
+//! What a statement is to a client: its columns, its parameters, its command tag.
+
+use std::sync::Arc;
+
+use refrain_sql::lex::{Lexer, TokenKind};
+use refrain_sqlite::{Connection, Run, Statement, Step, Value};
+use refrain_wire::tag::back;
+use refrain_wire::write;
+
+use crate::catalog;
+use crate::dialect::ResultColumn;
+use crate::encode::{self, Format, Unfit};
+use crate::failure::Failure;
+use crate::infer::{Inferred, Schema};
+use crate::meaning::Meaning;
+use crate::types::Type;
+
+/// A column of a result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Column {
+    pub(crate) name: String,
+    pub(crate) is: Type,
+    /// How long its values may be, where it is `varchar(n)` or `char(n)`.
+    pub(crate) limit: Option<u32>,
+}
+
+/// What CommandComplete says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Tag {
+    /// With the number of rows that came.
+    Rows(&'static str),
+    /// With the number of rows that were changed.
+    Changes(&'static str),
+    Plain(String),
+}
+
+/// What is known of a statement without running it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Shape {
+    pub(crate) columns: Vec<Column>,
+    pub(crate) tag: Tag,
+    /// Whether the statement is one for a schema that is gone: it is to be translated anew.
+    pub(crate) stale: bool,
+}
+
+/// How the columns of a result are asked for, or parameters are sent (Bind).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Formats {
+    /// One code counts for all, none means text.
+    All(Format),
+    /// A code each.
+    Each(Arc<[Format]>),
+}
+
+impl Default for Formats {
+    fn default() -> Self {
+        Self::All(Format::Text)
+    }
+}
+
+impl Formats {
+    /// That of one of them.
+    #[inline]
+    pub(crate) fn of(&self, index: usize) -> Format {
+        match self {
+            Self::All(all) => *all,
+            Self::Each(each) => each.get(index).copied().unwrap_or(Format::Text),
+        }
+    }
+}
+
+/// A statement in any state, as far as it can be described.
+pub(crate) trait Described {
+    /// Its shape; `client` is the text that the client sent for it.
+    /// `meaning` is what was made of that, if it is PostgreSQL's.
+    fn shape(
+        &mut self,
+        connection: &Connection,
+        client: &[u8],
+        meaning: Option<&Meaning>,
+    ) -> Arc<Shape>;
+}
+
+macro_rules! described {
+    ($($is:ty),*) => {$(
+        impl Described for $is {
+            fn shape(
+                &mut self,
+                connection: &Connection,
+                client: &[u8],
+                meaning: Option<&Meaning>,
+            ) -> Arc<Shape> {
+                self.memo(|statement| {
+                    let count = statement.column_count();
+                    if let Some(meaning) = meaning {
+                        return meant(meaning, connection, client, count);
+                    }
+                    let declared = |column| statement.column_decltype(column);
+                    let plain = (0..count).all(|column| declared(column).is_some());
+                    let inferred = match plain {
+                        true => Inferred::default(),
+                        false => Inferred::read(client, &Tables(connection)),
+                    };
+                    let column = |column| Column {
+                        name: statement.column_name(column).unwrap_or_default().to_owned(),
+                        is: match declared(column) {
+                            Some(declared) => Type::declared(declared),
+                            None => inferred.result(column, count).unwrap_or(Type::Text),
+                        },
+                        limit: None,
+                    };
+                    let columns = (0..count).map(column).collect();
+                    Shape { columns, tag: Tag::read(client), stale: false }
+                })
+            }
+        }
+    )*};
+}
+
+/// The shape of a statement that was translated.
+fn meant(meaning: &Meaning, connection: &Connection, client: &[u8], count: usize) -> Shape {
+    let column = |column: &ResultColumn| {
+        let ResultColumn { name, is, limit } = column;
+        Column { name: name.clone(), is: *is, limit: *limit }
+    };
+    let columns: Vec<Column> = meaning.columns.iter().map(column).collect();
+    // Some statements without a result have a column to SQLite, as it looks at rows to make sure (ADD COLUMN).
+    let stale = !columns.is_empty() && columns.len() != count || meaning.is_stale(connection);
+    Shape { columns, tag: Tag::read(client), stale }
+}
+
+described!(Statement<'_>, Run<'_, 'static>);
+
+/// The tables of a connection.
+pub(crate) struct Tables<'a>(pub(crate) &'a Connection);
+
+impl Schema for Tables<'_> {
+    fn columns(&self, table: &str) -> Vec<(String, Option<Type>)> {
+        const TEXT: &str = "SELECT name, type FROM pragma_table_xinfo(?1) WHERE hidden <> 1";
+        let read = || {
+            let mut run = self.0.statement(TEXT)?.start();
+            run.bind(1, Value::from(table))?;
+            let mut columns = Vec::new();
+            while run.step()? == Step::Row {
+                let text = |column| match run.column(column) {
+                    Value::Text(text) => String::from_utf8_lossy(text).into_owned(),
+                    _ => String::new(),
+                };
+                let declared = text(1);
+                let is = (!declared.is_empty()).then(|| Type::declared(&declared));
+                columns.push((text(0), is));
+            }
+            Ok::<_, refrain_sqlite::Error>(columns)
+        };
+        // Who asks has compiled the statement; a table that is gone since then has no columns.
+        let columns = read().unwrap_or_default();
+        if columns.is_empty() { catalog::columns(table) } else { columns }
+    }
+}
+
+impl Tag {
+    /// Reads the first words of a statement.
+    fn read(text: &[u8]) -> Self {
+        let mut words = Words { text, lexer: Lexer::new(text, false) };
+        let first = words.next().unwrap_or_default();
+        match first.as_str() {
+            "SELECT" | "VALUES" | "TABLE" | "UNION" | "INTERSECT" | "EXCEPT" => {
+                Self::Rows("SELECT")
+            }
+            "INSERT" | "REPLACE" => Self::Changes("INSERT 0"),
+            "UPDATE" => Self::Changes("UPDATE"),
+            "DELETE" => Self::Changes("DELETE"),
+            "WITH" => words.behind_with(),
+            "CREATE" | "DROP" | "ALTER" => {
+                let skipped = ["TEMP", "TEMPORARY", "UNIQUE", "VIRTUAL", "UNLOGGED", "RECURSIVE"];
+                let object = words.find(|word| !skipped.contains(&word.as_str()));
+                Self::Plain(format!("{first} {}", object.unwrap_or_default()))
+            }
+            "" => Self::Rows("SELECT"), // begins with a parenthesis
+            _ => Self::Plain(first),
+        }
+    }
+
+    /// Appends the CommandComplete.
+    pub(crate) fn write(&self, out: &mut Vec<u8>, rows: u64, changes: u64) {
+        let (words, count) = match self {
+            Self::Rows(word) => (*word, Some(rows)),
+            Self::Changes(word) => (*word, Some(changes)),
+            Self::Plain(words) => (words.as_str(), None),
+        };
+        write::message(out, back::COMMAND_COMPLETE, |out| {
+            out.extend_from_slice(words.as_bytes());
+            if let Some(count) = count {
+                out.push(b' ');
+                encode::decimal(out, count);
+            }
+            out.push(0);
+        });
+    }
+}
+
+/// The words of a statement outside of parentheses, in capitals.
+struct Words<'a> {
+    text: &'a [u8],
+    lexer: Lexer<'a>,
+}
+
+impl Iterator for Words<'_> {
+    type Item = String;
+
+    fn next(&mut self) -> Option<String> {
+        let mut depth = 0_usize;
+        loop {
+            let token = self.lexer.significant()?;
+            match token.kind {
+                TokenKind::Open => depth += 1,
+                TokenKind::Close => depth = depth.saturating_sub(1),
+                TokenKind::Word if depth == 0 => {
+                    return Some(String::from_utf8_lossy(token.of(self.text)).to_ascii_uppercase());
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+impl Words<'_> {
+    fn behind_with(&mut self) -> Tag {
+        let tag = self.find_map(|word| match word.as_str() {
+            "SELECT" | "VALUES" => Some(Tag::Rows("SELECT")),
+            "INSERT" | "REPLACE" => Some(Tag::Changes("INSERT 0")),
+            "UPDATE" => Some(Tag::Changes("UPDATE")),
+            "DELETE" => Some(Tag::Changes("DELETE")),
+            _ => None,
+        });
+        tag.unwrap_or(Tag::Rows("SELECT"))
+    }
+}
+
+/// Appends what answers Describe: a RowDescription, or NoData where there are no columns.
+pub(crate) fn description(out: &mut Vec<u8>, columns: &[Column], formats: &Formats) {
+    if columns.is_empty() {
+        write::bare(out, back::NO_DATA);
+    } else {
+        row_description(out, columns, formats);
+    }
+}
+
+/// Appends a RowDescription.
+pub(crate) fn row_description(out: &mut Vec<u8>, columns: &[Column], formats: &Formats) {
+    write::message(out, back::ROW_DESCRIPTION, |out| {
+        count(out, columns.len());
+        for (index, column) in columns.iter().enumerate() {
+            write::string(out, column.name.as_bytes());
+            out.extend_from_slice(&[0; 6]); // no table, no column of it
+            out.extend_from_slice(&column.is.oid().to_be_bytes());
+            out.extend_from_slice(&column.is.size().to_be_bytes());
+            // As the server has it, a length counts its own four bytes.
+            let limit = column.limit.and_then(|limit| i32::try_from(limit).ok()?.checked_add(4));
+            out.extend_from_slice(&limit.unwrap_or(-1).to_be_bytes());
+            out.extend_from_slice(&formats.of(index).code().to_be_bytes());
+        }
+    });
+}
+
+/// Appends a DataRow. `number` is the row's, for the error message.
+///
+/// # Errors
+/// A value does not fit its column; nothing is appended then.
+#[inline]
+pub(crate) fn data_row(
+    out: &mut Vec<u8>,
+    run: &Run<'_, 'static>,
+    shape: &Shape,
+    formats: &Formats,
+    number: u64,
+) -> Result<(), Failure> {
+    let start = out.len();
+    let mut trouble = None;
+    write::message(out, back::DATA_ROW, |out| {
+        count(out, shape.columns.len());
+        for (index, column) in shape.columns.iter().enumerate() {
+            let value = run.column(index);
+            if encode::value(out, &value, column.is, formats.of(index)).is_err() {
+                trouble = Some(Unfit::tell(&value, column.is, &column.name, number));
+                return;
+            }
+        }
+    });
+    match trouble {
+        Some(failure) => {
+            out.truncate(start);
+            Err(failure)
+        }
+        None => Ok(()),
+    }
+}
+
+/// Appends a number of columns or parameters.
+pub(crate) fn count(out: &mut Vec<u8>, count: usize) {
+    out.extend_from_slice(&u16::try_from(count).unwrap_or(u16::MAX).to_be_bytes());
+}
+
+/// Appends a DataRow of texts.
+pub(crate) fn data_texts<T: AsRef<str>>(out: &mut Vec<u8>, values: &[T]) {
+    write::text_row(out, values.iter().map(|value| Some(value.as_ref())));
+}

@@ -1,0 +1,220 @@
+//! Transactions as PostgreSQL has them, on SQLite's.
+//!
+//! BEGIN only says that the statements from here on belong together. SQLite hears of it with the
+//! first that runs: one that writes begins `IMMEDIATE`, so that it cannot fail later for what others
+//! wrote meanwhile. After an error nothing runs until ROLLBACK, although SQLite would go on.
+
+use refrain_sqlite::{Connection, Error};
+use refrain_wire::back::Status;
+
+use crate::command::Modes;
+use crate::failure::{Failure, state};
+
+/// The transaction that a session is in.
+#[derive(Debug, Default)]
+pub(crate) struct Transaction {
+    block: Block,
+    /// Whether SQLite has one open.
+    open: bool,
+    /// READ ONLY or READ WRITE, if it was said.
+    read_only: Option<bool>,
+    /// READ ONLY or READ WRITE of transactions that do not say.
+    pub(crate) default_read_only: bool,
+    /// Savepoints that the client set, oldest first.
+    savepoints: Vec<String>,
+}
+
+/// The client's view of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Block {
+    #[default]
+    None,
+    /// Between BEGIN and its end.
+    Begun,
+    /// The same, and something failed.
+    Failed,
+}
+
+impl Transaction {
+    /// What ReadyForQuery says.
+    pub(crate) fn status(&self) -> Status {
+        match self.block {
+            Block::None => Status::Idle,
+            Block::Begun => Status::Transaction,
+            Block::Failed => Status::Failed,
+        }
+    }
+
+    /// Whether the client is between BEGIN and its end.
+    pub(crate) fn is_block(&self) -> bool {
+        self.block != Block::None
+    }
+
+    /// Whether SQLite has a transaction open for the session.
+    pub(crate) fn is_open(&self) -> bool {
+        self.open
+    }
+
+    /// Whether SQLite has a transaction open for messages without a BEGIN.
+    pub(crate) fn is_implicit(&self) -> bool {
+        self.open && !self.is_block()
+    }
+
+    /// Whether statements that write are refused.
+    pub(crate) fn is_read_only(&self) -> bool {
+        self.read_only.unwrap_or(self.default_read_only)
+    }
+
+    /// Refuses to run anything in a failed transaction.
+    ///
+    /// # Errors
+    /// 25P02.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        if self.block != Block::Failed {
+            return Ok(());
+        }
+        let message =
+            "current transaction is aborted, commands ignored until end of transaction block";
+        Err(Failure::new(state::FAILED_TRANSACTION, message))
+    }
+
+    /// BEGIN. A warning if there is one already.
+    pub(crate) fn begin(&mut self, modes: Modes) -> Result<(), Failure> {
+        if self.is_block() {
+            let message = "there is already a transaction in progress";
+            return Err(Failure::new(state::ACTIVE_TRANSACTION, message));
+        }
+        self.block = Block::Begun;
+        self.set(modes);
+        Ok(())
+    }
+
+    /// SET TRANSACTION.
+    pub(crate) fn set(&mut self, modes: Modes) {
+        self.read_only = modes.read_only.or(self.read_only);
+    }
+
+    /// Opens SQLite's transaction before a statement, if it is not open.
+    ///
+    /// # Errors
+    /// 55P03 if another process writes.
+    pub(crate) fn open(&mut self, connection: &Connection, writes: bool) -> Result<(), Error> {
+        if self.open {
+            return Ok(());
+        }
+        let begin = if writes { "BEGIN IMMEDIATE" } else { "BEGIN" };
+        connection.execute(begin, &[])?;
+        self.open = true;
+        Ok(())
+    }
+
+    /// COMMIT, or the end of an implicit transaction. Says whether it was kept.
+    ///
+    /// # Errors
+    /// What SQLite has against it; the transaction is rolled back then.
+    pub(crate) fn commit(&mut self, connection: Option<&Connection>) -> Result<bool, Error> {
+        let keep = self.block != Block::Failed;
+        let committed = match connection.filter(|_| self.open) {
+            Some(connection) if keep => {
+                connection.discard_parked();
+                connection.execute("COMMIT", &[]).map(drop)
+            }
+            Some(connection) => {
+                roll_back(connection);
+                Ok(())
+            }
+            None => Ok(()),
+        };
+        if let (Err(_), Some(connection)) = (&committed, connection) {
+            roll_back(connection);
+        }
+        self.over();
+        committed.map(|()| keep)
+    }
+
+    /// ROLLBACK.
+    pub(crate) fn rollback(&mut self, connection: Option<&Connection>) {
+        if let Some(connection) = connection.filter(|_| self.open) {
+            roll_back(connection);
+        }
+        self.over();
+    }
+
+    /// Something failed: an implicit transaction is rolled back, a block has to be.
+    pub(crate) fn fail(&mut self, connection: Option<&Connection>) {
+        if !self.is_block() {
+            return self.rollback(connection);
+        }
+        self.block = Block::Failed;
+        // Without a savepoint to go back to, nothing of it can be kept: others may write.
+        let Some(connection) = connection.filter(|_| self.open) else { return };
+        if self.savepoints.is_empty() || connection.autocommit() {
+            roll_back(connection);
+            self.open = false;
+            self.savepoints.clear();
+        }
+    }
+
+    fn over(&mut self) {
+        self.block = Block::None;
+        self.open = false;
+        self.read_only = None;
+        self.savepoints.clear();
+    }
+
+    /// SAVEPOINT. SQLite's transaction must be open.
+    ///
+    /// # Errors
+    /// What SQLite has against it.
+    pub(crate) fn savepoint(&mut self, connection: &Connection, name: &str) -> Result<(), Error> {
+        connection.execute(&format!("SAVEPOINT {}", quoted(name)), &[])?;
+        self.savepoints.push(name.to_owned());
+        Ok(())
+    }
+
+    /// RELEASE.
+    ///
+    /// # Errors
+    /// 3B001: there is no such savepoint.
+    pub(crate) fn release(&mut self, connection: &Connection, name: &str) -> Result<(), Failure> {
+        let place = self.find(name)?;
+        let text = format!("RELEASE {}", quoted(name));
+        connection.execute(&text, &[]).map_err(|error| Failure::of_sqlite(&error, b""))?;
+        self.savepoints.truncate(place);
+        Ok(())
+    }
+
+    /// ROLLBACK TO, which ends the failure of a transaction.
+    ///
+    /// # Errors
+    /// 3B001: there is no such savepoint.
+    pub(crate) fn back_to(&mut self, connection: &Connection, name: &str) -> Result<(), Failure> {
+        let place = self.find(name)?;
+        connection.discard_parked();
+        let text = format!("ROLLBACK TO {}", quoted(name));
+        connection.execute(&text, &[]).map_err(|error| Failure::of_sqlite(&error, b""))?;
+        self.savepoints.truncate(place + 1);
+        self.block = Block::Begun;
+        Ok(())
+    }
+
+    fn find(&self, name: &str) -> Result<usize, Failure> {
+        let place = self.savepoints.iter().rposition(|known| known == name);
+        place.ok_or_else(|| Failure::new("3B001", format!("savepoint \"{name}\" does not exist")))
+    }
+}
+
+/// An error may have ended the transaction before; then there is nothing to do.
+fn roll_back(connection: &Connection) {
+    connection.discard_parked();
+    if connection.in_transaction() {
+        // Nothing is left to be done for a rollback that fails: the file is as it was.
+        let _ = connection.execute("ROLLBACK", &[]);
+    }
+}
+
+/// SQLite takes names for equal that differ in case, so each is written with its own letters' codes.
+fn quoted(name: &str) -> String {
+    let letters = name.bytes().map(|byte| format!("{byte:02x}"));
+    format!("\"s{}\"", letters.collect::<String>())
+}
