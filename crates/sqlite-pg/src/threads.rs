@@ -44,10 +44,10 @@ impl Threads {
     /// The system gives no thread.
     pub(crate) fn start(readers: usize) -> std::io::Result<Self> {
         let (write, tasks) = channel();
-        spawn("lite-write".to_owned(), move || work(&tasks))?;
+        spawn("sqlite-write".to_owned(), move || work(&tasks))?;
         let clock = Arc::new(Clock::default());
         let ticking = clock.clone();
-        spawn("lite-clock".to_owned(), move || ticking.run())?;
+        spawn("sqlite-clock".to_owned(), move || ticking.run())?;
         let threads = Self { readers: Arc::default(), writer: write, clock };
         threads.want_readers(readers.max(1))?;
         Ok(threads)
@@ -160,7 +160,7 @@ impl Readers {
             line.threads
         };
         let readers = self.clone();
-        let started = spawn(format!("lite-read-{number}"), move || readers.run());
+        let started = spawn(format!("sqlite-read-{number}"), move || readers.run());
         if started.is_err() {
             self.line().threads -= 1;
         }

@@ -17,7 +17,7 @@ mod view;
 mod sockets;
 mod pgbouncer;
 mod own;
-mod lite;
+mod sqlite;
 mod autoprepare;
 mod show;
 mod commands;

@@ -1,7 +1,7 @@
 //! The table of everything that can be shown.
 
 use super::table::{Listing, Pair, Show, text};
-use super::{autoprepare, lite, own, pgbouncer, sockets};
+use super::{autoprepare, own, pgbouncer, sockets, sqlite};
 
 /// What can be shown, by name.
 pub(super) const LISTINGS: &[(&str, &dyn Show)] = &[
@@ -31,8 +31,8 @@ pub(super) const LISTINGS: &[(&str, &dyn Show)] = &[
     ("stats", &pgbouncer::STATS),
     ("stats_averages", &pgbouncer::STATS_AVERAGES),
     ("stats_totals", &pgbouncer::STATS_TOTALS),
-    ("stmt_cache", &lite::STMT_CACHE),
-    ("stmt_cache_texts", &lite::STMT_CACHE_TEXTS),
+    ("stmt_cache", &sqlite::STMT_CACHE),
+    ("stmt_cache_texts", &sqlite::STMT_CACHE_TEXTS),
     ("totals", &pgbouncer::TOTALS),
     ("users", &pgbouncer::USERS),
     ("version", &pgbouncer::VERSION),

@@ -15,8 +15,8 @@ mod syscalls;
 mod idle;
 mod instructions;
 mod printed;
-mod lite_wire;
-mod lite_writes;
+mod sqlite_wire;
+mod sqlite_writes;
 mod autoprepare;
 mod publish;
 
@@ -50,11 +50,11 @@ enum What {
     /// What a text costs that becomes the values of a prepared statement, before anything is sent.
     Template,
     /// What kept statements of SQLite save, beside rusqlite and go-sqlite3.
-    Lite,
+    Sqlite,
     /// What a lookup in SQLite costs behind the protocol, beside PostgreSQL.
-    LiteWire,
+    SqliteWire,
     /// What one client that writes to SQLite gets done, beside the library without a server.
-    LiteWrites,
+    SqliteWrites,
     /// What autoprepare saves, and what it costs where it can save nothing.
     Autoprepare(autoprepare::Plan),
 }
@@ -70,9 +70,9 @@ pub fn run(arguments: &Arguments) -> Result<()> {
             let hit_and_judgement = [("refrain-sql", "template"), ("refrain-grammar", "judge")];
             ("bench-template", printed::run(&hit_and_judgement)?)
         }
-        Some(What::Lite) => ("bench-lite", printed::run(&[("refrain-sqlite", "statements")])?),
-        Some(What::LiteWire) => ("bench-lite-wire", lite_wire::run()?),
-        Some(What::LiteWrites) => ("bench-lite-writes", lite_writes::run()?),
+        Some(What::Sqlite) => ("bench-sqlite", printed::run(&[("refrain-sqlite", "statements")])?),
+        Some(What::SqliteWire) => ("bench-sqlite-wire", sqlite_wire::run()?),
+        Some(What::SqliteWrites) => ("bench-sqlite-writes", sqlite_writes::run()?),
         Some(What::Autoprepare(plan)) => ("bench-autoprepare", plan.run()?),
     };
     println!("{text}");

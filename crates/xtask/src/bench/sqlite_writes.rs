@@ -16,11 +16,11 @@ use crate::workspace;
 
 use super::facts::without_pgbouncer;
 use super::launch::{self, Contender, Driver, Running, Shape};
-use super::lite_wire::{Folder, ask};
 use super::pgbench::{DATABASE, Load, Mode, Pgbench, Until, Workload};
 use super::report::median;
 use super::rounds::SCALE;
 use super::session::Session;
+use super::sqlite_wire::{Folder, ask};
 
 /// Times that everything is measured.
 const ROUNDS: usize = 7;
