@@ -31,8 +31,8 @@ mod user;
 mod error;
 mod file;
 mod url;
-mod build;
 mod options;
+mod build;
 mod reload;
 mod reference;
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::address::Address;
 use crate::epoll::Epoll;
 use crate::face::{Driver, Event, Token};
+use crate::sizing::Sizing;
 use crate::socket::{Listener, Socket};
 use crate::uring::{self, Uring};
 use crate::waker::Waker;
@@ -20,37 +21,6 @@ pub enum Kind {
     Uring,
     /// epoll.
     Epoll,
-}
-
-/// How much a driver sets aside, and how patient it is. Buffers and entries concern io_uring only; epoll
-/// receives into one buffer of 64 KiB.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Sizing {
-    /// How many receives can be under way between the kernel and the caller. A power of two, or
-    /// rounded up to one, of at most 32768. Memory is used only for as many as were ever needed.
-    pub buffers: u16,
-    /// Bytes one receive can bring.
-    pub buffer_bytes: u32,
-    /// Requests handed to the kernel at once, and a quarter of the completions it can report at once.
-    /// More are split over several calls.
-    pub entries: u32,
-    /// How long a closed connection may take to be rid of its last bytes, if its peer is slow to read.
-    pub linger: Duration,
-    /// The lowest descriptor that is kept from connections that are accepted. One that got such a number all the same
-    /// is held for up to a second, until a lower one is free, and no other is accepted meanwhile.
-    pub gate: u32,
-}
-
-impl Default for Sizing {
-    fn default() -> Sizing {
-        Sizing {
-            buffers: 512,
-            buffer_bytes: 16 << 10,
-            entries: 1024,
-            linger: Duration::from_secs(5),
-            gate: u32::MAX,
-        }
-    }
 }
 
 /// The driver in use. An enum rather than a trait object, so that calls can be inlined.

@@ -31,6 +31,7 @@ mod sys;
 mod socket;
 mod waker;
 mod face;
+mod sizing;
 mod delay;
 mod resting;
 mod table;
@@ -40,6 +41,7 @@ mod kernel;
 
 pub use address::{Address, Peer};
 pub use face::{Driver, Event, Token};
-pub use kernel::{Kernel, Kind, Sizing, open};
+pub use kernel::{Kernel, Kind, open};
+pub use sizing::Sizing;
 pub use socket::{Listener, Socket};
 pub use waker::Waker;

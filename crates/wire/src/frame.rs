@@ -1,4 +1,4 @@
-//! A message's header, and strings that end with a zero byte.
+//! The parts that messages are made of: header, length, strings that end with a zero byte.
 
 use crate::Malformed;
 
@@ -48,6 +48,14 @@ impl Header {
 pub fn split_string(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let end = bytes.iter().position(|&b| b == 0)?;
     Some((bytes.get(..end)?, bytes.get(end + 1..)?))
+}
+
+/// Writes the length of everything appended since `start` into the four bytes reserved there.
+pub(crate) fn patch_length(out: &mut [u8], start: usize) {
+    let length = u32::try_from(out.len() - start).unwrap_or(u32::MAX);
+    if let Some(place) = out.get_mut(start..start + 4) {
+        place.copy_from_slice(&length.to_be_bytes());
+    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The first packet of a connection, which has a length but no tag.
 
 use crate::Malformed;
-use crate::frame::split_string;
+use crate::frame::{patch_length, split_string};
 
 /// The largest first packet PostgreSQL reads (`MAX_STARTUP_PACKET_LENGTH`).
 pub const STARTUP_BYTES_MAX: u32 = 10_000;
@@ -129,7 +129,7 @@ pub fn write<'a>(
         }
     }
     out.push(0);
-    crate::write::patch_length(out, start);
+    patch_length(out, start);
 }
 
 /// Appends a request to cancel the statement of another connection.
@@ -139,7 +139,7 @@ pub fn write_cancel(out: &mut Vec<u8>, pid: u32, key: &[u8]) {
     out.extend_from_slice(&CANCEL.to_be_bytes());
     out.extend_from_slice(&pid.to_be_bytes());
     out.extend_from_slice(key);
-    crate::write::patch_length(out, start);
+    patch_length(out, start);
 }
 
 #[cfg(test)]

@@ -1,15 +1,8 @@
 //! Appending messages to a buffer.
 
 use crate::back::{Status, field};
+use crate::frame::patch_length;
 use crate::tag::{self, back, front};
-
-/// Writes the length of what was appended since `start` into the four bytes kept for it there.
-pub(crate) fn patch_length(out: &mut [u8], start: usize) {
-    let length = u32::try_from(out.len() - start).unwrap_or(u32::MAX);
-    if let Some(place) = out.get_mut(start..start + 4) {
-        place.copy_from_slice(&length.to_be_bytes());
-    }
-}
 
 /// Appends a message whose body `fill` writes.
 pub fn message(out: &mut Vec<u8>, tag: u8, fill: impl FnOnce(&mut Vec<u8>)) {

@@ -13,8 +13,8 @@
 
 mod buffers;
 mod connection;
-mod probe;
 mod ring;
+mod probe;
 mod sending;
 
 use std::io;
@@ -28,8 +28,8 @@ use io_uring::{opcode, types};
 use crate::address::Address;
 use crate::delay::Delay;
 use crate::face::{self, Driver, Event, Token};
-use crate::kernel::Sizing;
 use crate::resting::{Resting, is_scarcity};
+use crate::sizing::Sizing;
 use crate::socket::{self, Listener, Socket};
 use crate::sys;
 use crate::table::{Key, Life, Table};
