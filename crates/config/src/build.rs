@@ -1,9 +1,9 @@
-//! From the text of a file, or a URL, to checked [`Options`].
+//! Builds checked [`Options`] from the text of a file or from a URL.
 //!
-//! The text is taken for entries, entries are sorted into sections, each entry is read by the row
-//! of its name, and rules between options are checked last, when each pool's options are known. All
-//! errors are collected: a file is mended in one go. A URL is first turned into the entries of the
-//! file that would say the same.
+//! The text is parsed into entries and the entries are sorted into sections. Each entry is read by
+//! the row of its name. Rules between options are checked last, when the options of each pool are
+//! known. All errors are collected, so that the user can correct a file in one go. A URL is first
+//! turned into the entries of an equivalent file.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -20,7 +20,7 @@ use crate::url;
 use crate::user::{User, UserKeys};
 use crate::value::{Entry, Given};
 
-/// The sections of a file, beside the keys at its top.
+/// The sections of a file; all other keys stand at its top.
 const POOL: &str = "pool";
 const DATABASES: &str = "databases";
 const USERS: &str = "users";
@@ -30,24 +30,25 @@ impl Options {
     ///
     /// # Errors
     ///
-    /// All that is wrong with it, by line. When it is not TOML at all, only that.
+    /// Every error in the text, by line. If the text is not TOML, only that error.
     pub fn from_toml(text: &str) -> Result<Self, Errors> {
         checked(&file::parse(text).map_err(Errors)?)
     }
 
-    /// Makes the options for running without a file, from the URL of a server or the file of an
-    /// SQLite database.
+    /// Builds the options for running without a file, from the URL of a server or of an SQLite
+    /// file.
     ///
-    /// Clients reach a file under its name without its ending, or as the `dbname` of the query, and
-    /// under the name of no other database; whoever names none gets it. They reach a server's
-    /// databases under their own names (`*`). What the URL's query sets of a database counts for
-    /// each, and the rest of the query may set any other option. A password makes a user who logs
-    /// in with it; without one there is nothing to tell users by, so clients are trusted, unless
-    /// `auth` is set.
+    /// Clients reach an SQLite file under one database name: the `dbname` of the query, or the
+    /// file's name without its ending. A client that names no database gets this one. Clients reach
+    /// a server's databases under their own names (`*`). Keys of a database in the query of the URL
+    /// apply to each of these databases; the query may set any other option as well. A password
+    /// creates a user who logs in with it. Without a password, clients are trusted unless the query
+    /// sets `auth`.
     ///
     /// # Errors
     ///
-    /// All that is wrong with it. The URL is not repeated, for it may hold a password.
+    /// Every error in the URL. The messages do not repeat the URL, because it may contain a
+    /// password.
     pub fn from_url(url: &str) -> Result<Self, Errors> {
         let root =
             url::parse(url, None).and_then(|entries| as_file(&entries)).map_err(|message| {
@@ -72,7 +73,7 @@ fn checked(root: &[Entry]) -> Result<Options, Errors> {
     Err(Errors(errors))
 }
 
-/// The entries of the file that says what a URL says.
+/// Returns the entries of the file that is equivalent to a URL.
 fn as_file(entries: &[Entry]) -> Result<Vec<Entry>, &'static str> {
     let text = |name: &str| {
         let mut found = entries.iter().rev().filter(|entry| entry.name == name);
@@ -99,7 +100,7 @@ fn as_file(entries: &[Entry]) -> Result<Vec<Entry>, &'static str> {
             root.push(table(USERS, vec![user]));
         }
         (None, Some(_)) => return Err("expected a user as well as a password"),
-        // In front, so that an `auth` of the query counts before it.
+        // Inserted at the front, so that an `auth` in the query takes precedence.
         (_, None) => root.insert(0, entry("auth", Given::Text("trust".to_owned()))),
     }
     root.push(table(POOL, pool));
@@ -107,7 +108,7 @@ fn as_file(entries: &[Entry]) -> Result<Vec<Entry>, &'static str> {
     Ok(root)
 }
 
-/// What the database in a file is called: as the file without its ending.
+/// Returns the name of the database in an SQLite file: the file's name without its ending.
 fn name_of(path: &str) -> &str {
     let stem = Path::new(path).file_stem().and_then(OsStr::to_str).unwrap_or_default();
     if stem.is_empty() || Database::CONSOLES.contains(&stem) { Database::USUAL } else { stem }
@@ -125,7 +126,8 @@ fn table(name: &str, entries: Vec<Entry>) -> Entry {
     entry(name, Given::Table(entries))
 }
 
-/// Names options as they stand in a URL, where there are no sections, and each error once.
+/// Names the options as they stand in a URL, where there are no sections, and removes repeated
+/// errors.
 fn without_sections(mut errors: Errors) -> Errors {
     for error in &mut errors.0 {
         error.option = error.option.rsplit('.').next().unwrap_or_default().to_owned();
@@ -134,7 +136,7 @@ fn without_sections(mut errors: Errors) -> Errors {
     errors
 }
 
-/// A table of the file: its place, for messages, and what stands in it.
+/// A table of the file: its path, for messages, and its entries.
 struct Section<'a> {
     path: String,
     name: &'a str,
@@ -143,7 +145,7 @@ struct Section<'a> {
 }
 
 impl Section<'_> {
-    /// The line of an option, or else of the section.
+    /// Returns the line of an option, or else the line of the section.
     fn line_of(&self, option: &str) -> Option<usize> {
         let entry = self.entries.iter().find(|entry| entry.name == option);
         entry.map_or(self.line, |entry| entry.line)
@@ -195,7 +197,7 @@ impl Builder {
         }
     }
 
-    /// The tables among some entries.
+    /// Returns the tables among the entries; every other entry is an error.
     fn sections<'a>(&mut self, path: &str, entries: &'a [Entry]) -> Vec<Section<'a>> {
         let mut sections = Vec::new();
         for Entry { name, line, given } in entries {
@@ -210,7 +212,7 @@ impl Builder {
         sections
     }
 
-    /// The tables within the table of a name: `[databases.…]`.
+    /// Returns the tables within the table `name`: `[databases.…]`.
     fn named<'a>(&mut self, sections: &'a [Entry], name: &str) -> Vec<Section<'a>> {
         let mut found = Vec::new();
         for entry in sections.iter().filter(|entry| entry.name == name) {
@@ -221,7 +223,7 @@ impl Builder {
         found
     }
 
-    /// Reads a section: its own keys, and pool options where they may stand there.
+    /// Reads a section: its own keys, and pool options if `pool` is given.
     fn keys<T: Table>(&mut self, section: &Section<'_>, pool: Option<&mut PoolOverrides>) -> T {
         let mut keys = T::default();
         let mut pool = pool;
@@ -253,7 +255,7 @@ impl Builder {
             (keys.max_connections, keys.max_client_connections);
         let server = match keys.into_server() {
             Ok(server) => server,
-            // A URL that cannot be read has a host, for all we know.
+            // A URL that cannot be read may contain the host, so a missing host is not reported.
             Err(_) if self.errors.len() > before => return None,
             Err((key, message)) => {
                 self.fail(section.line, dotted(&section.path, key), message);
@@ -270,7 +272,8 @@ impl Builder {
         })
     }
 
-    /// A database's entries, those of its URL first, so that keys of their own count before them.
+    /// Returns the entries of a database, those of its URL first, so that its own keys take
+    /// precedence.
     fn with_url(&mut self, section: &Section<'_>) -> Vec<Entry> {
         let mut entries = Vec::new();
         for entry in section.entries.iter().filter(|entry| entry.name == "url") {
@@ -300,7 +303,8 @@ impl Builder {
         }
     }
 
-    /// Rules between options, for each user's in each database; each user is told once.
+    /// Checks the rules between options for each user in each database; reports one database per
+    /// user.
     fn user_rules(&mut self, sections: &[Section<'_>], users: &[User], databases: &[Database]) {
         for (section, user) in sections.iter().zip(users).filter(|(_, u)| !u.pool.is_empty()) {
             let sound = databases.iter().filter(|database| database.pool.conflicts().is_empty());
@@ -338,7 +342,7 @@ impl Builder {
     }
 }
 
-/// Why a user with this secret can never log in by this method.
+/// Returns the reason why a user with this secret can never log in by this method.
 fn unfit(secret: &UserSecret, auth: AuthMethod) -> Option<&'static str> {
     match (auth, secret) {
         (AuthMethod::Trust, _) => None,
@@ -360,7 +364,7 @@ fn names<T: Table>() -> impl Iterator<Item = &'static str> {
     T::ROWS.iter().map(|row: &Row<T>| row.name)
 }
 
-/// The message about a name that is no option, with the likeliest one that is.
+/// Returns the error for an unknown name, with the most similar option.
 fn unknown<T: Table>(name: &str) -> String {
     let others = names::<T>().chain(names::<PoolOptions>());
     let near = others.map(|other| (distance(name, other), other)).min();
@@ -372,7 +376,7 @@ fn unknown<T: Table>(name: &str) -> String {
     }
 }
 
-/// How many letters must be put in, left out or changed to make one word of the other.
+/// Returns the edit distance of two words: how many letters must be inserted, removed or replaced.
 fn distance(one: &str, other: &str) -> usize {
     let other = other.as_bytes();
     let mut row: Vec<usize> = (0..=other.len()).collect();

@@ -1,4 +1,4 @@
-//! Databases clients may ask for, and the server behind each.
+//! Databases that clients may ask for, and the server of each.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -11,36 +11,37 @@ use crate::sqlite::{Sqlite, StatementAdmission, Synchronous};
 use crate::table::table;
 use crate::value::choice;
 
-/// A database as clients name it.
+/// A database that clients may ask for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Database {
-    /// The name clients ask for; [`Database::ANY`] stands for every name without an entry of its
-    /// own.
+    /// The name that clients ask for; [`Database::ANY`] stands for every name without an entry of
+    /// its own.
     pub name: String,
-    /// What is behind it.
+    /// The server of the database.
     pub server: Server,
-    /// Its pools' options, before those set for a user are laid over.
+    /// Options of its pools, without those that are set for a user.
     pub pool: PoolOptions,
-    /// The part of `pool` that was set here and not in `[pool]`.
+    /// The part of `pool` that is set under this database and not in `[pool]`.
     pub overrides: PoolOverrides,
-    /// Servers over all pools of the database; `None` is no limit. For `*`: of each name.
+    /// Server connections over all pools of the database; `None` is no limit. For `*`, the limit of
+    /// each name.
     pub max_connections: Option<u32>,
-    /// Clients of the database; `None` is no limit. For `*`: of each name.
+    /// Clients of the database; `None` is no limit. For `*`, the limit of each name.
     pub max_client_connections: Option<u32>,
 }
 
 impl Database {
-    /// The name of the entry that stands for all names without one.
+    /// The name of the entry that stands for all names without an entry.
     pub const ANY: &str = "*";
-    /// Names that lead to the admin console, and to no database.
+    /// Names of the admin console, which are not databases.
     pub const CONSOLES: [&str; 2] = ["refrain", "pgbouncer"];
-    /// What a file is called that cannot have its own name: tools ask for this where nobody names
-    /// another.
+    /// The database name of an SQLite file whose own name cannot be used. Tools ask for this name
+    /// by default.
     pub(crate) const USUAL: &str = "postgres";
 }
 
 choice! {
-    /// What answers for a database.
+    /// The backend of a database.
     Backend {
         /// A PostgreSQL server.
         Postgres = "postgres",
@@ -49,24 +50,24 @@ choice! {
     }
 }
 
-/// A server, and how to log in to it.
+/// A server, and the credentials for logging in to it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Server {
-    /// Where it is.
+    /// Address of the server.
     pub host: Host,
-    /// The database there; `None` is the name the client asked for.
+    /// Name of the database on the server; `None` is the name that the client asked for.
     pub dbname: Option<String>,
-    /// The user to log in as; `None` is the client's own name.
+    /// User to log in as; `None` is the client's user name.
     pub user: Option<String>,
-    /// The password to log in with; `None` is that of the user, if it is known here.
+    /// Password to log in with; `None` is the user's password under `[users]`, if it is there.
     pub password: Option<Secret>,
-    /// The `application_name` of every connection; `None` is the client's.
+    /// The `application_name` of server connections, unless the client sets its own.
     pub application_name: Option<String>,
-    /// Further startup parameters, in the order written.
+    /// Further startup parameters, in the order of the file.
     pub parameters: Vec<(String, String)>,
 }
 
-/// Where a server is.
+/// Address of a server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Host {
     /// A name or an address, without brackets, and a port.
@@ -83,7 +84,7 @@ pub enum Host {
         /// The number at the end of the socket's name.
         port: u16,
     },
-    /// No other process: SQLite answers here, as a PostgreSQL server would.
+    /// An SQLite file, which this process serves as a PostgreSQL server would.
     Sqlite(Arc<Sqlite>),
 }
 
@@ -235,7 +236,7 @@ table! {
 }
 
 impl DatabaseKeys {
-    /// The keys by which a database would be written, without `url`.
+    /// Returns the keys that describe a database in a file, without `url`.
     pub(crate) fn of(database: &Database) -> Self {
         let server = database.server.clone();
         let keys = Self {
@@ -276,7 +277,7 @@ impl DatabaseKeys {
         }
     }
 
-    /// The server these keys name; the error is the key at fault and what is wrong.
+    /// Returns the server that the keys describe, or the key at fault and the error.
     pub(crate) fn into_server(self) -> Result<Server, (&'static str, &'static str)> {
         let host = match self.backend {
             Backend::Postgres => self.place()?,

@@ -1,16 +1,16 @@
-//! What is wrong with a file or a URL, for the person who wrote it.
+//! Errors in a file or a URL, for the person who wrote it.
 
 use std::fmt;
 
-/// One thing that is wrong.
+/// One error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
-    /// The line it is on, from 1; `None` in a URL and for what is missing from the file as a whole.
+    /// The line, from 1; `None` in a URL and for something missing from the file as a whole.
     pub line: Option<usize>,
-    /// The option as it would be found in the file, such as `databases.app.pool_size`; empty when
-    /// it is about none.
+    /// The option by its path in the file, such as `databases.app.pool_size`; empty if the error is
+    /// about no option.
     pub option: String,
-    /// What is wrong and what was expected. Never shows a password.
+    /// The error and the expected value. Never contains a password.
     pub message: String,
 }
 
@@ -26,7 +26,7 @@ impl fmt::Display for Error {
     }
 }
 
-/// All that is wrong, in the order of the lines. Never empty.
+/// All errors, in the order of the lines. Never empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Errors(pub Vec<Error>);
 

@@ -5,7 +5,7 @@ use toml::de::{DeArray, DeTable, DeValue};
 use crate::error::Error;
 use crate::value::{Entry, Given};
 
-/// Reads TOML. What the entries mean is not known here.
+/// Parses TOML into entries, without interpreting them.
 pub(crate) fn parse(text: &str) -> Result<Vec<Entry>, Vec<Error>> {
     let lines = Lines { text };
     let (root, errors) = DeTable::parse_recoverable(text);
@@ -20,7 +20,7 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Entry>, Vec<Error>> {
     Err(errors.iter().map(error).collect())
 }
 
-/// Turns places in the text into lines.
+/// Turns offsets in the text into line numbers.
 struct Lines<'a> {
     text: &'a str,
 }
@@ -30,7 +30,7 @@ impl Lines<'_> {
         1 + self.text.bytes().take(offset).filter(|&byte| byte == b'\n').count()
     }
 
-    /// A table's entries in the order they are written.
+    /// Returns the entries of a table in the order in which they are written.
     fn table(&self, table: &DeTable<'_>) -> Vec<Entry> {
         let mut pairs: Vec<_> = table.iter().collect();
         pairs.sort_by_key(|(name, _)| name.span().start);

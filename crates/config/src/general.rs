@@ -8,11 +8,11 @@ use crate::table::table;
 use crate::value::{Given, Value, choice};
 
 choice! {
-    /// How the program talks to the kernel about sockets.
+    /// Kernel interface for socket I/O.
     DriverChoice {
-        /// io_uring where the kernel allows it, else epoll.
+        /// io_uring if the kernel allows it, otherwise epoll.
         Auto = "auto",
-        /// io_uring, or do not start.
+        /// io_uring; without it, Refrain does not start.
         Uring = "uring",
         /// epoll.
         Epoll = "epoll",
@@ -20,25 +20,25 @@ choice! {
 }
 
 choice! {
-    /// The form of a line in the log.
+    /// Log format.
     LogFormat {
-        /// For people: words and `key=value`.
+        /// For people: text and `key=value`.
         Text = "text",
-        /// For machines: an object a line.
+        /// For machines: one JSON object per line.
         Json = "json",
     }
 }
 
 choice! {
-    /// The least important lines that are still logged.
+    /// Log level: less important lines are not written.
     LogLevel {
-        /// Something failed that an operator should look at.
+        /// Failures that an operator should look at.
         Error = "error",
-        /// Something is amiss that the program copes with.
+        /// Problems that Refrain copes with.
         Warn = "warn",
         /// Start, stop, reload, logins refused.
         Info = "info",
-        /// Every connection and its end.
+        /// Start and end of every connection.
         Debug = "debug",
         /// Every message.
         Trace = "trace",
@@ -46,25 +46,25 @@ choice! {
 }
 
 choice! {
-    /// How clients prove who they are.
+    /// Method by which clients authenticate.
     AuthMethod {
-        /// They do not.
+        /// No authentication.
         Trust = "trust",
-        /// The password in clear text.
+        /// Password in clear text.
         Password = "password",
-        /// MD5 with a salt; users whose secret is a SCRAM verifier are asked for SCRAM.
+        /// MD5 with a salt; SCRAM for users whose secret is a SCRAM verifier.
         Md5 = "md5",
         /// SCRAM-SHA-256.
         Scram = "scram",
     }
 }
 
-/// How many cores serve connections, each with a thread, an engine and a driver.
+/// Number of worker threads, each with an engine and a driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Workers {
-    /// One for each core the process may use.
+    /// One for each core that the process may use.
     Cores,
-    /// So many.
+    /// A fixed number.
     Fixed(u16),
 }
 
@@ -219,7 +219,7 @@ table! {
 }
 
 impl General {
-    /// Rules beyond bounds: the option that breaks a rule, and the rule.
+    /// Returns the broken rules beyond bounds: the option that breaks a rule, and the rule.
     pub(crate) fn conflicts(&self) -> Vec<(&'static str, &'static str)> {
         let nowhere = self.listen.is_empty();
         nowhere.then_some(("listen", "must name at least one address")).into_iter().collect()

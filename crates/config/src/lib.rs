@@ -1,23 +1,22 @@
-//! Every option of Refrain, once: name, unit, default, bounds, when a change counts, and words for
-//! it.
+//! Every option of Refrain, defined once: name, unit, default, bounds, when a change takes effect,
+//! and documentation.
 //!
-//! The text of a TOML file, or the URL of a server, goes in; checked [`Options`] come out, or all
-//! that is wrong with it, by line. What is wrong is never guessed around: an unknown key is an
-//! error.
+//! The input is the text of a TOML file, or the URL of a server. The output is checked [`Options`],
+//! or every error by line. Refrain does not guess at what a user meant: an unknown key is an error.
 //!
 //! Options are rows of four tables ([`General`], [`PoolOptions`], and the keys of databases and of
-//! users). From the rows come reading, bounds, defaults, `SHOW CONFIG` ([`Options::rows`]), what a
-//! reload would change ([`Options::differences`]), `docs/config.md` ([`reference()`]) and the
-//! example file ([`example()`]). To add an option is to add a row; a rule between several options
+//! users). The rows define reading, bounds, defaults, `SHOW CONFIG` ([`Options::rows`]), the
+//! changes of a reload ([`Options::differences`]), `docs/config.md` ([`reference()`]) and the
+//! example file ([`example()`]). To add an option is to add a row. A rule between several options
 //! goes into the `conflicts` of its table.
 //!
-//! Two things hold of every [`Options`] that was read:
+//! Two things hold for every [`Options`] that was read:
 //!
-//! - each value is within its bounds, also after [`Options::pool`] has laid a user's over a
-//!   database's;
-//! - every user can log in by the method that is set, and there is at least one database.
+//! - each value is within its bounds, also after [`Options::pool`] has applied a user's options
+//!   over a database's;
+//! - every user can log in by the configured method, and there is at least one database.
 //!
-//! Not here: reading files or the environment, and looking up names of hosts.
+//! Not here: reading files or the environment, and resolving host names.
 #![forbid(unsafe_code)]
 
 mod secret;

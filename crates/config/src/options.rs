@@ -1,4 +1,4 @@
-//! The checked options as a whole, and which of them count for a client.
+//! The checked options as a whole, and the ones that apply to a client.
 
 use std::net::SocketAddr;
 
@@ -7,12 +7,12 @@ use crate::general::{AuthMethod, General};
 use crate::pool::PoolOptions;
 use crate::user::User;
 
-/// Everything that was configured, checked.
+/// The whole configuration, checked.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Options {
-    /// The program as a whole.
+    /// Options of the program as a whole.
     pub general: General,
-    /// The `[pool]` table: what counts for every pool, unless its database or user says otherwise.
+    /// The `[pool]` table: the options of every pool, unless its database or user overrides them.
     pub defaults: PoolOptions,
     /// Databases, sorted by name.
     pub databases: Vec<Database>,
@@ -20,56 +20,57 @@ pub struct Options {
     pub users: Vec<User>,
 }
 
-/// All that counts for one user of one database.
+/// All options that apply to one user of one database.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ResolvedPool {
-    /// The server, with `dbname` and `user` filled in, and `password` where one is known.
+    /// The server, with `dbname` and `user` filled in, and `password` if it is known.
     pub server: Server,
-    /// The options, those of the user laid over those of the database.
+    /// The options of the database, overridden by those of the user.
     pub options: PoolOptions,
-    /// Servers over all pools of the database.
+    /// Server connections over all pools of the database.
     pub max_database_connections: Option<u32>,
     /// Clients of the database.
     pub max_database_client_connections: Option<u32>,
-    /// Servers over all pools of the user.
+    /// Server connections over all pools of the user.
     pub max_user_connections: Option<u32>,
     /// Clients of the user.
     pub max_user_client_connections: Option<u32>,
 }
 
 impl Options {
-    /// The first of these addresses that other machines may reach, where clients are trusted.
+    /// Returns the first of these addresses that other machines may reach, if clients are trusted.
     pub fn trusts_strangers(&self, addresses: &[SocketAddr]) -> Option<SocketAddr> {
         let is_public = |address: &&SocketAddr| !address.ip().to_canonical().is_loopback();
         let trusts = self.general.auth == AuthMethod::Trust;
         addresses.iter().find(is_public).copied().filter(|_| trusts)
     }
 
-    /// The database clients mean by a name: that of the name, or `*`.
+    /// Returns the database for a name: the entry of that name, or `*`.
     pub fn database(&self, name: &str) -> Option<&Database> {
         let named = |wanted: &str| self.databases.iter().find(|d| d.name == wanted);
         named(name).or_else(|| named(Database::ANY))
     }
 
-    /// The name of the database that a client means: that which it names, or the default if it
-    /// names none. Drivers then send the name of the user.
+    /// Returns the name of the database that a client asks for: the name that it sent, or the
+    /// default if it named none. A driver that names none sends the name of the user.
     pub fn meant<'a>(&'a self, name: &'a str, user: &str) -> &'a str {
         let names_none = name == user && self.database(name).is_none();
         let default = self.general.default_database.as_deref();
         default.filter(|_| names_none && !Database::CONSOLES.contains(&name)).unwrap_or(name)
     }
 
-    /// The user of a name. Under `trust` clients may log in as users that are not here.
+    /// Returns the user with this name. Under `trust`, clients may log in as users that are not
+    /// here.
     pub fn user(&self, name: &str) -> Option<&User> {
         self.users.iter().find(|user| user.name == name)
     }
 
-    /// Whether a user may log in, if the proof is right: under `trust` everybody may.
+    /// Whether a user may log in with the right password; under `trust`, every user may.
     pub fn admits(&self, user: &str) -> bool {
         self.general.auth == AuthMethod::Trust || self.user(user).is_some()
     }
 
-    /// All that counts for a user of a database; `None` when there is no such database.
+    /// Returns all options that apply to a user of a database; `None` if there is no such database.
     pub fn pool(&self, database: &str, user: &str) -> Option<ResolvedPool> {
         let entry = self.database(database)?;
         let known = self.user(user);

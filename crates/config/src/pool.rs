@@ -1,7 +1,7 @@
-//! Options of a pool: the servers lent to one user of one database.
+//! Options of a pool: the server connections for one user of one database.
 //!
-//! Each may be set for all in `[pool]`, for a database and for a user. What is set for the user
-//! counts before what is set for the database, and that before `[pool]`.
+//! Each option may be set in `[pool]`, for a database and for a user. A user's value takes
+//! precedence over the database's, and the database's over that of `[pool]`.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::table::{Row, Table, table};
 use crate::value::{Given, Percent, choice};
 
 choice! {
-    /// For how long a client keeps the server it was lent.
+    /// How long a client keeps its server.
     PoolMode {
         /// Until it disconnects.
         Session = "session",
@@ -21,24 +21,24 @@ choice! {
 }
 
 choice! {
-    /// What to do about `PREPARE`, `EXECUTE` and `DEALLOCATE` as SQL, in transaction and statement
-    /// mode.
+    /// Handling of `PREPARE`, `EXECUTE` and `DEALLOCATE` as SQL commands, in transaction and
+    /// statement mode.
     SqlPrepare {
         /// The client keeps its server until it disconnects or deallocates all.
         Pin = "pin",
-        /// The client is told that this does not work here.
+        /// The client gets an error.
         Error = "error",
     }
 }
 
 choice! {
-    /// When a server is asked what functions have left in its session.
+    /// When Refrain asks a server for session state left by functions.
     TrackFunctions {
         /// Never.
         Off = "off",
-        /// Behind those that are not known to leave nothing.
+        /// After calls of functions that are not known to leave nothing.
         On = "on",
-        /// Behind every transaction.
+        /// After every transaction.
         Strict = "strict",
     }
 }
@@ -46,9 +46,9 @@ choice! {
 choice! {
     /// Whether simple queries are prepared.
     Autoprepare {
-        /// They are sent as they came.
+        /// Simple queries are sent unchanged.
         Off = "off",
-        /// Those that differ in their literals only are one prepared statement.
+        /// Simple queries that differ only in their literals run as one prepared statement.
         On = "on",
     }
 }
@@ -248,7 +248,7 @@ table! {
 }
 
 impl PoolOptions {
-    /// Rules between options: the one that breaks a rule, and the rule.
+    /// Returns the broken rules between options: the option that breaks a rule, and the rule.
     pub(crate) fn conflicts(&self) -> Vec<(&'static str, &'static str)> {
         let most = self.max_server_statement_bytes.min(self.max_client_statement_bytes);
         [
@@ -267,17 +267,18 @@ impl PoolOptions {
     }
 }
 
-/// Pool options set in one place, checked, to be laid over those of a wider place.
+/// The pool options that are set in one section. They are checked, and override those of a wider
+/// section.
 #[derive(Clone, Default)]
 pub struct PoolOverrides(Vec<(&'static Row<PoolOptions>, Given)>);
 
 impl PoolOverrides {
-    /// Whether nothing is set.
+    /// True if no option is set.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Lays what is set here over `base`.
+    /// Returns `base` with these options replaced.
     pub fn over(&self, base: &PoolOptions) -> PoolOptions {
         let mut pool = base.clone();
         for (row, given) in &self.0 {
@@ -286,7 +287,7 @@ impl PoolOverrides {
         pool
     }
 
-    /// Checks a value and keeps it, in place of an earlier one for the same option.
+    /// Checks a value and stores it, replacing an earlier one of the same option.
     pub(crate) fn set(
         &mut self,
         row: &'static Row<PoolOptions>,
@@ -298,7 +299,7 @@ impl PoolOverrides {
         Ok(())
     }
 
-    /// The value set for an option, as `SHOW CONFIG` shows it.
+    /// Returns the value set for an option, as `SHOW CONFIG` shows it.
     pub(crate) fn shown(&self, name: &str) -> Option<String> {
         let (row, _) = self.0.iter().find(|(row, _)| row.name == name)?;
         Some((row.show)(&self.over(&PoolOptions::default())))

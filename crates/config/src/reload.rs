@@ -1,4 +1,4 @@
-//! What a reload would change, and `SHOW CONFIG`.
+//! The changes that a reload would make, and `SHOW CONFIG`.
 
 use crate::database::{Database, DatabaseKeys};
 use crate::general::General;
@@ -10,43 +10,43 @@ use crate::user::{User, UserKeys};
 /// An option that differs between two configurations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
-    /// The option as it would be found in the file, such as `databases.app.pool_size`, or the
-    /// section (`databases.app`) where that is new or gone.
+    /// The option by its path in the file, such as `databases.app.pool_size`, or the section
+    /// (`databases.app`) if that is new or removed.
     pub key: String,
-    /// Its old value; `None` when it was not set there. Secrets are shown as `***`.
+    /// Its old value; `None` if it was not set. Secrets are shown as `***`.
     pub old: Option<String>,
-    /// Its new value; `None` when it is no longer set there.
+    /// Its new value; `None` if it is no longer set.
     pub new: Option<String>,
-    /// From when on the new value counts.
+    /// When the new value takes effect.
     pub when: When,
 }
 
 /// A row of `SHOW CONFIG`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigRow {
-    /// The option.
+    /// Name of the option.
     pub key: &'static str,
-    /// Its value, as it would be written in the file.
+    /// Its value, as it would be written in a file.
     pub value: String,
-    /// Its default, as it would be written in the file.
+    /// Its default, as it would be written in a file.
     pub default: &'static str,
-    /// Whether a reload changes it.
+    /// True if a reload changes it.
     pub changeable: bool,
-    /// What it is, in a sentence.
+    /// Its documentation, in one sentence.
     pub doc: String,
-    /// What its number is of: `bytes`, `time`, `percent`; empty for counts and words.
+    /// The unit of its number: `bytes`, `time`, `percent`; empty for counts and words.
     pub unit: &'static str,
 }
 
 impl Options {
-    /// The rows of `SHOW CONFIG`: the program's options, then the defaults of pools.
+    /// Returns the rows of `SHOW CONFIG`: the options of the program, then the defaults of pools.
     pub fn rows(&self) -> Vec<ConfigRow> {
         let mut rows = config_rows(&self.general);
         rows.extend(config_rows(&self.defaults));
         rows
     }
 
-    /// What differs in `new`, and from when on it counts.
+    /// Returns the options that differ in `new`, and when each takes effect.
     pub fn differences(&self, new: &Self) -> Vec<Change> {
         let mut changes = Vec::new();
         compare("", &self.general, &new.general, &mut changes);
@@ -64,8 +64,8 @@ impl Options {
         changes
     }
 
-    /// These options as they count until the program is started again: `new`, but with the old
-    /// values of what changes on restart alone.
+    /// Returns the options that apply until the program is restarted: `new`, but with the old
+    /// values of options that change on restart only.
     #[must_use]
     pub fn reloaded(&self, mut new: Self) -> Self {
         for row in General::ROWS.iter().filter(|row| row.when == When::Restart) {
@@ -119,7 +119,8 @@ struct Entries<T: 'static> {
 }
 
 impl<T> Entries<T> {
-    /// Reports those that came or went; returns those in both, with the path of their options.
+    /// Reports entries that are new or removed. Returns those in both, with the path of their
+    /// options.
     fn in_both<'a>(
         &self,
         old: &'a [T],

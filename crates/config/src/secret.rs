@@ -1,8 +1,7 @@
-//! Passwords and what stands in for them.
+//! Passwords and password hashes.
 //!
 //! A secret is never printed: `Debug` shows `***`, there is no `Display`, and `SHOW CONFIG`, error
-//! messages and reload reports go through the same rule. Its memory is overwritten when it is
-//! dropped.
+//! messages and reload reports show `***` too. Its memory is overwritten when it is dropped.
 
 use std::fmt;
 
@@ -10,9 +9,9 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use zeroize::Zeroize;
 
-/// A text that must not be seen: a password.
+/// A text that must not be shown: a password.
 ///
-/// Comparing two takes a time that depends on them; a login is not decided with `==`.
+/// The time that `==` takes depends on the secrets, so a login must not be decided with it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
@@ -22,7 +21,7 @@ impl Secret {
         Self(text.into())
     }
 
-    /// The text itself, for the one place that sends or checks it.
+    /// Returns the text itself, for the code that sends or checks it.
     pub fn expose(&self) -> &str {
         &self.0
     }
@@ -40,25 +39,25 @@ impl Drop for Secret {
     }
 }
 
-/// What is known of a user's password, in the forms PostgreSQL keeps in `pg_authid.rolpassword`.
+/// A user's password, in the forms that PostgreSQL stores in `pg_authid.rolpassword`.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub enum UserSecret {
-    /// Nothing: the user can log in only where no password is asked for.
+    /// No password: the user can log in only if none is asked for.
     #[default]
     None,
-    /// The password itself. Good for every method, and for logging in to the server.
+    /// The password itself. Works with every method, and for logging in to the server.
     Plain(Secret),
-    /// `md5` and 32 hexadecimal digits: the MD5 of password and user name. Good for `md5` only.
+    /// `md5` and 32 hexadecimal digits: the MD5 of password and user name. Works with `md5` only.
     Md5(Secret),
-    /// A SCRAM-SHA-256 verifier. Good for `scram`, `md5` (answered with SCRAM) and `password`.
+    /// A SCRAM-SHA-256 verifier. Works with `scram`, `md5` (SCRAM is used instead) and `password`.
     Scram(ScramVerifier),
 }
 
 impl UserSecret {
-    /// Tells the form by its prefix, as PostgreSQL does; `None` for a damaged SCRAM verifier.
+    /// Recognizes the form by its prefix, as PostgreSQL does; `None` for a damaged SCRAM verifier.
     ///
-    /// PostgreSQL takes a damaged verifier for a plain password. Nobody chooses such a password, so
-    /// here it is refused.
+    /// PostgreSQL takes a damaged verifier for a plain password. A user is unlikely to choose such
+    /// a password, so Refrain refuses it.
     pub fn parse(text: &str) -> Option<Self> {
         if text.starts_with(ScramVerifier::PREFIX) {
             return ScramVerifier::parse(text).map(Self::Scram);
@@ -71,7 +70,7 @@ impl UserSecret {
         Some(if is_md5 { Self::Md5(secret) } else { Self::Plain(secret) })
     }
 
-    /// The password itself, where it is known.
+    /// Returns the password itself, if it is known.
     pub fn plain(&self) -> Option<&Secret> {
         match self {
             Self::Plain(secret) => Some(secret),
@@ -80,7 +79,8 @@ impl UserSecret {
     }
 }
 
-/// What a server needs to check a SCRAM-SHA-256 login without knowing the password (RFC 5803).
+/// The data with which a server checks a SCRAM-SHA-256 login without knowing the password (RFC
+/// 5803).
 #[derive(Clone, PartialEq, Eq)]
 pub struct ScramVerifier {
     /// Rounds of PBKDF2; 4096 in PostgreSQL unless set otherwise.

@@ -1,4 +1,4 @@
-//! Databases that are files, served by SQLite in this process.
+//! SQLite databases, served in this process.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -6,52 +6,52 @@ use std::time::Duration;
 use crate::value::choice;
 
 choice! {
-    /// How far a commit is on disk when SQLite's client is told of it.
+    /// Durability of a commit in SQLite when the client gets its reply.
     Synchronous {
-        /// On disk: it survives a loss of power.
+        /// The commit survives a power failure.
         Full = "full",
-        /// It survives the end of the process; a loss of power may undo the last ones.
+        /// The commit survives the end of the process; a power failure may undo the latest commits.
         Normal = "normal",
-        /// A loss of power may leave a corrupt file.
+        /// A power failure may corrupt the file.
         Off = "off",
     }
 }
 
 choice! {
-    /// From which use on a connection to SQLite keeps a compiled statement.
+    /// When a connection to SQLite caches a compiled statement.
     StatementAdmission {
-        /// From the second: a text that comes once pushes out nothing.
+        /// On its second use: a statement that is run once does not evict another.
         SecondUse = "second-use",
-        /// From the first.
+        /// On its first use.
         Always = "always",
     }
 }
 
-/// A file, and how SQLite is to serve it.
+/// An SQLite file and its options.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Sqlite {
-    /// Where it is. It is made if it is not there.
+    /// Path of the file, which is created if it does not exist.
     pub path: PathBuf,
-    /// How far a commit is on disk when it is acknowledged.
+    /// Durability of a commit.
     pub synchronous: Synchronous,
-    /// Wait for a lock of another process.
+    /// Time to wait for a lock of another process.
     pub busy_timeout: Duration,
-    /// Wait in line to write.
+    /// Time a transaction waits to write.
     pub lock_timeout: Duration,
-    /// Threads for reads that take long.
+    /// Threads kept for long reads.
     pub readers: u16,
-    /// The longest text, blob or row.
+    /// Length of the longest text, blob or row.
     pub max_length: usize,
-    /// Memory that a connection may have.
+    /// Memory that a connection may use.
     pub max_memory: usize,
-    /// Memory for pages of the file, of all cores together.
+    /// Memory for pages of the file, over all cores.
     pub cache_size: usize,
-    /// Bytes of the file that are read as memory.
+    /// Bytes of the file that are memory-mapped.
     pub mmap_size: usize,
-    /// Statements kept by each connection.
+    /// Compiled statements that each connection caches.
     pub stmt_cache_size: u32,
-    /// From which use on.
+    /// When a connection caches a statement.
     pub stmt_cache_admit: StatementAdmission,
-    /// Length of text up to which a statement is kept.
+    /// Text length up to which a statement is cached.
     pub stmt_cache_max_sql: usize,
 }

@@ -1,9 +1,9 @@
-//! The table of options: a row each, and nothing about an option anywhere else.
+//! The table of options: one row defines everything about an option.
 //!
-//! `table!` takes a struct whose fields are written with their default, bounds and examples, and
-//! makes of it the struct itself, its `Default`, and its rows. Everything else walks the rows:
-//! reading a file or a URL, `SHOW CONFIG`, the comparison at a reload, the reference, and the
-//! tests, which try every row's examples. A new option is a new row.
+//! `table!` takes a struct whose fields carry their default, bounds and examples. It generates the
+//! struct, its `Default` and its rows. All other code walks the rows: reading a file or a URL,
+//! `SHOW CONFIG`, the comparison at a reload, the reference, and the tests, which try the examples
+//! of every row. A new option is a new row.
 //!
 //! ```text
 //! /// First sentence: what it is. (Also in SHOW CONFIG.)
@@ -13,23 +13,23 @@
 //! ```
 //!
 //! Default, bounds and examples are written as an operator would write them. Without a default the
-//! option is unset, and without bounds any value of the type will do.
+//! option is unset; without bounds every value of the type is valid.
 
 use crate::value::{Bounds, Given};
 
-/// From when on a changed option counts.
+/// When a changed option takes effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
-    /// From the reload on, for everybody.
+    /// At the reload, for all connections.
     Reload,
-    /// From the reload on, for connections made after it.
+    /// At the reload, for new connections only.
     NewConnections,
-    /// Only when the program is started again.
+    /// When the program is restarted.
     Restart,
 }
 
 impl When {
-    /// The words of the reference and of reload reports.
+    /// Returns the words for the reference and for reload reports.
     pub fn words(self) -> &'static str {
         match self {
             Self::Reload => "on reload",
@@ -46,15 +46,15 @@ pub(crate) struct Row<T> {
     pub(crate) bounds: Bounds,
     pub(crate) when: When,
     pub(crate) unit: &'static str,
-    /// Lines of Markdown, the first paragraph being what `SHOW CONFIG` tells.
+    /// Lines of Markdown; `SHOW CONFIG` shows the first paragraph.
     pub(crate) doc: &'static [&'static str],
     pub(crate) expected: fn(Bounds) -> String,
     pub(crate) show: fn(&T) -> String,
-    /// Whether two tables agree on this option; secrets, too, which are shown alike.
+    /// Whether two tables have the same value; for secrets too, which are shown alike.
     pub(crate) same: fn(&T, &T) -> bool,
-    /// Takes the option's value over from another table.
+    /// Copies the option's value from another table.
     pub(crate) copy: fn(&mut T, &T),
-    /// Use [`Row::set`], which knows the bounds.
+    /// Stores a value. Use [`Row::set`], which passes the bounds.
     pub(crate) store: fn(&mut T, &Given, Bounds) -> Result<(), String>,
     #[cfg(test)]
     pub(crate) takes: &'static [&'static str],
@@ -68,14 +68,14 @@ impl<T> Row<T> {
         (self.store)(into, given, self.bounds)
     }
 
-    /// The first paragraph of the documentation, on one line.
+    /// Returns the first paragraph of the documentation, on one line.
     pub(crate) fn summary(&self) -> String {
         let first = self.doc.iter().map(|line| line.trim()).take_while(|line| !line.is_empty());
         first.collect::<Vec<_>>().join(" ")
     }
 }
 
-/// A struct made of options.
+/// A struct whose fields are options.
 pub(crate) trait Table: Default + 'static {
     const ROWS: &'static [Row<Self>];
 
@@ -136,7 +136,7 @@ macro_rules! table {
 }
 pub(crate) use table;
 
-/// The table without options: `[pool]` has none beside those of pools.
+/// The table without options: `[pool]` has only pool options.
 impl Table for () {
     const ROWS: &'static [Row<Self>] = &[];
 }
@@ -161,7 +161,7 @@ macro_rules! default_of {
 }
 pub(crate) use default_of;
 
-/// Reads a default out of its row. A test reads them all, so none can fail here.
+/// Parses the default of a row. A test parses all of them, so this cannot fail.
 pub(crate) fn parse_default<T: crate::value::Value>(text: &str) -> T {
     T::read(&Given::Text(text.to_owned())).expect("a row's default is a value of its type")
 }

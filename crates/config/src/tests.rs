@@ -1,4 +1,4 @@
-//! What holds for every row of every table.
+//! Rules for every row of every table.
 
 use std::collections::BTreeSet;
 
@@ -26,7 +26,7 @@ fn documented<T>(row: &Row<T>) {
     assert!(row.summary().len() <= 100, "{}: the first paragraph is short", row.name);
 }
 
-/// The default is within the bounds, and written as it is shown.
+/// Checks that the default is within the bounds, and written as it is shown.
 fn default_is_canonical<T: Table>(row: &Row<T>) {
     let Some(default) = row.default else { return };
     let mut table = T::default();
@@ -63,7 +63,7 @@ fn every_row_keeps_the_rules() {
     check::<UserKeys>();
 }
 
-/// In a URL an option is known by its name alone.
+/// In a URL, an option is identified by its name alone.
 #[test]
 fn names_are_unique() {
     let names = General::ROWS.iter().map(|row| row.name);

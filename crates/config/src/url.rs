@@ -1,13 +1,13 @@
-//! The URL of a server, as libpq writes it, or of an SQLite file, taken apart into options.
+//! Splits the URL of a server, as libpq writes it, or of an SQLite file, into options.
 //!
-//! `postgres://user:password@host:port/dbname?option=value&…`, where each part may be missing and
-//! each is percent-decoded. The host may be a name, an address, an IPv6 address in brackets, or
-//! (written `%2Frun%2Fpostgresql`, or as `?host=/run/postgresql`) the directory of a Unix socket.
+//! `postgres://user:password@host:port/dbname?option=value&…`: each part is optional and
+//! percent-encoded. The host is a name, an address, an IPv6 address in brackets, or the directory
+//! of a Unix socket (as `%2Frun%2Fpostgresql` or `?host=/run/postgresql`).
 //!
-//! A file is `sqlite:path?option=value&…`.
+//! The URL of an SQLite file is `sqlite:path?option=value&…`.
 //!
-//! What the options mean is not known here. Messages never repeat a part of the URL: it may be a
-//! password.
+//! The meaning of options is not known here. Messages never repeat a part of the URL, because it
+//! may be a password.
 
 use percent_encoding::percent_decode_str;
 
@@ -16,11 +16,11 @@ use crate::value::{Entry, Given};
 const NO_PASSWORD: &str =
     "expected a password (if there is none, leave out the : or password= too)";
 
-/// Takes a URL apart. Where an option stands twice, the later one counts.
+/// Splits a URL into entries. If an option occurs twice, the later one takes precedence.
 pub(crate) fn parse(url: &str, line: Option<usize>) -> Result<Vec<Entry>, &'static str> {
     if let Some(rest) = url.strip_prefix("sqlite:") {
         let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
-        // `sqlite:///srv/app.db` is written by those who know URLs of three slashes.
+        // Users of other tools write three slashes: `sqlite:///srv/app.db`.
         let path = path.strip_prefix("//").unwrap_or(path);
         return entries(vec![("backend", "sqlite"), ("path", path)], query, line);
     }
@@ -49,7 +49,7 @@ pub(crate) fn parse(url: &str, line: Option<usize>) -> Result<Vec<Entry>, &'stat
     entries(parts.into_iter().filter(|(_, text)| !text.is_empty()).collect(), query, line)
 }
 
-/// The entries of what was found in a URL, and of the `option=value` pairs behind it.
+/// Returns the parts of a URL, and the `option=value` pairs after it, as entries.
 fn entries<'a>(
     mut found: Vec<(&'a str, &'a str)>,
     query: &'a str,

@@ -1,19 +1,19 @@
-//! Users who may log in, and what is set for each.
+//! Users who may log in, and the options of each.
 
 use crate::pool::PoolOverrides;
 use crate::secret::UserSecret;
 use crate::table::table;
 
-/// A user clients may log in as.
+/// A user that clients may log in as.
 #[derive(Clone, Debug, PartialEq)]
 pub struct User {
-    /// The name.
+    /// Name of the user.
     pub name: String,
-    /// What is known of the password.
+    /// The password, or a hash of it.
     pub secret: UserSecret,
-    /// Pool options set for this user, in whatever database.
+    /// Pool options set for this user, in every database.
     pub pool: PoolOverrides,
-    /// Servers over all pools of the user; `None` is no limit.
+    /// Server connections over all pools of the user; `None` is no limit.
     pub max_connections: Option<u32>,
     /// Clients of the user; `None` is no limit.
     pub max_client_connections: Option<u32>,
@@ -40,7 +40,7 @@ table! {
 }
 
 impl UserKeys {
-    /// The keys by which a user would be written.
+    /// Returns the keys that describe a user in a file.
     pub(crate) fn of(user: &User) -> Self {
         Self {
             password: user.secret.clone(),

@@ -1,4 +1,4 @@
-//! Where to listen and connect to, and who is at the other end.
+//! Addresses to listen on and to connect to, and the peers of connections.
 
 use std::fmt;
 use std::io;
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use socket2::SockAddr;
 
-/// A place to listen on or to connect to. Names are resolved by the caller.
+/// An address to listen on or to connect to. The caller resolves names.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Address {
     /// An IPv4 or IPv6 address and port.
@@ -17,7 +17,8 @@ pub enum Address {
 }
 
 impl Address {
-    /// As the kernel wants it. Fails if a path is longer than the 107 bytes it has room for.
+    /// Converts the address for the kernel. Fails if a path is longer than the 107 bytes that the
+    /// kernel allows.
     pub(crate) fn to_kernel(&self) -> io::Result<SockAddr> {
         match self {
             Address::Tcp(address) => Ok(SockAddr::from(*address)),
@@ -25,7 +26,8 @@ impl Address {
         }
     }
 
-    /// `None` for a Unix socket without a name, which is what the connecting side has.
+    /// Converts an address from the kernel; `None` for a Unix socket without a name, as on the
+    /// connecting side.
     pub(crate) fn from_kernel(address: &SockAddr) -> Option<Address> {
         match address.as_socket() {
             Some(address) => Some(Address::Tcp(address)),
@@ -43,16 +45,17 @@ impl fmt::Display for Address {
     }
 }
 
-/// Who connected to us.
+/// The peer of an accepted connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Peer {
-    /// Over the network, from this address.
+    /// A peer on the network, with its address.
     Tcp(SocketAddr),
-    /// Over a Unix socket. `SO_PEERCRED` names the process as it was when it connected.
+    /// A process connected over a Unix socket. `SO_PEERCRED` describes the process at the time when
+    /// it connected.
     Unix {
-        /// The user the process ran as.
+        /// The user ID of the process.
         uid: Option<u32>,
-        /// The process.
+        /// The process ID.
         pid: Option<i32>,
     },
 }

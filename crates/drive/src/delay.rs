@@ -1,10 +1,10 @@
-//! Things to come back to after a fixed time.
+//! A queue of items that become due after a fixed time.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// A queue of things that are all due the same time after they were put in: the first in is due first.
-/// The clock is not looked at while it is empty, which is nearly always.
+/// A queue of items that all become due the same time after they were put in, so the first in is
+/// due first. It does not read the clock while it is empty, which is nearly always.
 pub(crate) struct Delay<T> {
     after: Duration,
     queue: VecDeque<(Instant, T)>,
@@ -19,7 +19,7 @@ impl<T> Delay<T> {
         self.queue.push_back((Instant::now() + self.after, thing));
     }
 
-    /// The next thing that is due.
+    /// Takes the next item that is due.
     pub(crate) fn take(&mut self) -> Option<T> {
         let (due, _) = self.queue.front()?;
         if *due > Instant::now() {
@@ -28,7 +28,7 @@ impl<T> Delay<T> {
         self.queue.pop_front().map(|(_, thing)| thing)
     }
 
-    /// `wait`, or less if something is due earlier.
+    /// Returns `wait`, or less if an item is due earlier.
     pub(crate) fn limit(&self, wait: Option<Duration>) -> Option<Duration> {
         let Some((due, _)) = self.queue.front() else { return wait };
         let left = due.saturating_duration_since(Instant::now());

@@ -1,12 +1,13 @@
 //! The driver for kernels without io_uring: readiness, edge triggered.
 //!
-//! The kernel tells once that a socket has become readable, and this file remembers it (`readable`)
-//! until a receive finds less than it had room for. So a pause costs no system call, and neither does
-//! finding out that nothing is left. Whether it may be sent to is asked by sending; only a connection
-//! whose peer is slow is watched for room, for as long as it is.
+//! The kernel reports once that a socket has become readable. The driver remembers this
+//! (`readable`) until a receive finds less than it had room for. So neither a pause nor finding out
+//! that nothing is left costs a system call. To find out whether a socket takes bytes, the driver
+//! sends; it watches for room only the connections of slow peers, and only as long as bytes are
+//! left.
 //!
-//! What always holds: a connection that is readable, open and not paused is in `ready`; and each one in
-//! there gets one receive a turn, however much it has to say.
+//! What always holds: a connection that is readable, open and not paused is in `ready`. Each
+//! connection in `ready` gets one receive per turn, however many bytes it has.
 
 use std::io;
 use std::mem;
@@ -33,11 +34,11 @@ const READ_AND_WRITE: i32 = READ | libc::EPOLLOUT;
 const OVER: i32 = libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR;
 const WRITABLE: i32 = libc::EPOLLOUT | libc::EPOLLHUP | libc::EPOLLERR;
 
-/// What comes back with an event: the bits of a connection's key, or one of these.
+/// The data of an event: the bits of a connection's key, or one of these.
 const WAKE: u64 = u64::MAX;
 const LISTENER: u64 = 1 << 63;
 
-/// See the module.
+/// The driver; see the module.
 pub(crate) struct Epoll {
     epoll: Poll,
     waker: Waker,
@@ -46,9 +47,9 @@ pub(crate) struct Epoll {
     next_serial: u32,
     events: Box<[libc::epoll_event]>,
     received: Box<[u8]>,
-    /// Connections to be visited in the next turn.
+    /// Connections to visit in the next turn.
     ready: Vec<Key>,
-    /// Answers to `connect` that were there at once.
+    /// Calls of `connect` that failed at once.
     failed: Vec<(Token, io::Error)>,
     resting: Resting,
     lingering: Delay<Key>,
@@ -56,17 +57,18 @@ pub(crate) struct Epoll {
 
 struct Connection {
     fd: OwnedFd,
-    /// What a send failed with; 0 if none did.
+    /// The error number with which a send failed; 0 if none failed.
     error: i32,
     life: Life,
     paused: bool,
-    /// The next receive may find something.
+    /// True if the next receive may find bytes.
     readable: bool,
-    /// The end of the stream is in sight: a short receive does not mean that there is no more to find.
+    /// True if the peer has ended the stream: a short receive then does not mean that nothing is
+    /// left.
     over: bool,
-    /// It is in `ready`.
+    /// True if the connection is in `ready`.
     queued: bool,
-    /// Bytes of `sending` that are out.
+    /// Bytes of `sending` that the kernel has taken.
     sent: usize,
     sending: Vec<u8>,
 }
@@ -120,7 +122,8 @@ impl Epoll {
         }
     }
 
-    /// Has a connection visited in the next turn, or in this one if its visits are yet to come.
+    /// Queues a connection to be visited in the next turn, or in this one if its visits are yet to
+    /// come.
     fn queue(&mut self, key: Key) {
         if let Some((_, connection)) = self.table.get(key)
             && !mem::replace(&mut connection.queued, true)
@@ -163,7 +166,7 @@ impl Epoll {
         }
     }
 
-    /// Goes on with what a peer was too slow to take.
+    /// Sends the rest of a buffer to a slow peer.
     fn send_on(&mut self, key: Key, sink: Sink<'_>) {
         let Some((token, connection)) = self.table.get(key) else { return };
         match sys::send(connection.fd.as_fd(), &connection.sending[connection.sent..]) {
@@ -182,14 +185,15 @@ impl Epoll {
             Life::Lingering => return self.release(key),
             Life::Leaving => self.queue(key),
             _ => {
-                // Can only fail for want of memory; then a few events too many will come.
+                // This fails only if memory is short; then a few needless events come.
                 let _ = connection.watch(&self.epoll, libc::EPOLL_CTL_MOD, key, READ);
             }
         }
         sink(Event::Sent { token, buffer });
     }
 
-    /// What the peer said before it went is still to be delivered, so that is read to its end first.
+    /// Handles a failed send. Bytes that the peer sent before it went away are still to be
+    /// delivered, so the driver receives to the end first.
     fn send_failed(&mut self, key: Key, error: &io::Error) {
         let Some((_, connection)) = self.table.get(key) else { return };
         connection.sending = Vec::new();
@@ -317,7 +321,7 @@ impl Driver for Epoll {
     }
 
     fn unlisten(&mut self, listener: u32) {
-        // Another handle on the socket may be open, so closing ours would not be enough.
+        // Another handle on the socket may be open, so closing this one would not be enough.
         for gone in self.listeners.extract_if(.., |found| found.id == listener) {
             let _ = gone.watch(&self.epoll, libc::EPOLL_CTL_DEL);
         }
@@ -426,7 +430,7 @@ impl Driver for Epoll {
                 self.happened(Key::from_bits(data), events as i32, sink);
             }
         }
-        // Those queued by a visit wait for the next turn.
+        // Connections queued by a visit wait for the next turn.
         let visits = self.ready.len();
         for at in 0..visits {
             self.visit(self.ready[at], sink);
@@ -449,7 +453,7 @@ impl Connection {
         poll.watch(operation, self.fd.as_fd(), events, key.to_bits())
     }
 
-    /// Nothing can be sent any more: lets a receive find what is still there, and then the end.
+    /// Ends sending, and lets receives find the remaining bytes and then the end.
     fn break_off(&mut self, error: &io::Error) {
         sys::stop_receiving(self.fd.as_fd());
         self.error = error.raw_os_error().unwrap_or(libc::EPIPE);
@@ -457,7 +461,7 @@ impl Connection {
         self.over = true;
     }
 
-    /// An error in sending came first, and is the one to be told.
+    /// Ends the connection. An error in sending came first, so the driver reports that one.
     fn end(&mut self, token: Token, error: Option<io::Error>, sink: Sink<'_>) {
         self.life = Life::Ended;
         self.sending = Vec::new();
@@ -467,7 +471,8 @@ impl Connection {
 }
 
 impl Listening {
-    /// Several drivers may watch clones of one socket; a new connection wakes one of them.
+    /// Watches the listener. Several drivers may watch clones of one socket; a new connection wakes
+    /// one of them.
     fn watch(&self, poll: &Poll, operation: i32) -> io::Result<()> {
         let events = libc::EPOLLIN | libc::EPOLLEXCLUSIVE;
         poll.watch(operation, self.socket.as_fd(), events, LISTENER | u64::from(self.serial))

@@ -1,4 +1,4 @@
-//! Which driver to use, chosen once at the start.
+//! The driver in use, chosen once at the start.
 
 use std::io;
 use std::time::Duration;
@@ -11,13 +11,14 @@ use crate::socket::{Listener, Socket};
 use crate::uring::{self, Uring};
 use crate::waker::Waker;
 
-/// A wish for a driver.
+/// The driver that the caller asks for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Kind {
-    /// io_uring if this kernel has all that is needed and lets us use it, otherwise epoll.
+    /// io_uring if this kernel supports all that the driver needs and lets the process use it,
+    /// otherwise epoll.
     #[default]
     Auto,
-    /// io_uring or an error.
+    /// io_uring; without it, an error.
     Uring,
     /// epoll.
     Epoll,
@@ -25,7 +26,8 @@ pub enum Kind {
 
 /// The driver in use. An enum rather than a trait object, so that calls can be inlined.
 ///
-/// It may be opened in one thread and used in another, but from its first turn on it stays in one.
+/// It may be opened in one thread and used in another, but stays in one thread from its first turn
+/// on.
 pub struct Kernel {
     chosen: Chosen,
     why: Option<String>,
@@ -40,7 +42,8 @@ enum Chosen {
 ///
 /// # Errors
 ///
-/// If the kernel lacks what the wished one needs; for [`Kind::Auto`], if epoll fails as well.
+/// If the kernel lacks something that the chosen driver needs; for [`Kind::Auto`], if epoll fails
+/// as well.
 pub fn open(kind: Kind, sizing: Sizing) -> io::Result<Kernel> {
     let refusal = match kind {
         Kind::Epoll => None,
@@ -59,13 +62,13 @@ pub fn open(kind: Kind, sizing: Sizing) -> io::Result<Kernel> {
 }
 
 impl Kernel {
-    /// Why [`Kind::Auto`] did not choose io_uring, for the log.
+    /// Returns the reason why [`Kind::Auto`] did not choose io_uring, for the log.
     pub fn why(&self) -> Option<&str> {
         self.why.as_deref()
     }
 
-    /// How many receives found no buffer and had to be asked for anew. Each costs a little time; a
-    /// number that grows steadily says that [`Sizing::buffers`] is too small.
+    /// Returns how many receives found no buffer and had to be requested again. Each costs a little
+    /// time; if the number grows steadily, [`Sizing::buffers`] is too small.
     pub fn starved(&self) -> u64 {
         match &self.chosen {
             Chosen::Uring(uring) => uring.starved(),

@@ -1,25 +1,29 @@
-//! Moves bytes: accept, connect, receive, send, close, wait until. It does not know what they mean.
+//! Socket I/O: accept, connect, receive, send, close, wait. The meaning of the bytes is not known
+//! here.
 //!
 //! A [`Driver`] belongs to one thread. Between two turns the caller says what it wants (send this,
-//! stop reading that); [`Driver::turn`] hands all of it to the kernel in one go, waits, and reports
-//! what happened as [`Event`]s. Nothing calls back outside of a turn, so the caller steps through all
-//! that came before anything goes out again. That is where the speed is: the kernel's work is nearly
-//! all of the cost (`cargo xtask bench syscalls` counts it), and it is least when submitted together.
+//! stop reading that). [`Driver::turn`] hands all of these requests to the kernel together, waits,
+//! and reports what happened as [`Event`]s. Events are delivered during a turn only, so the caller
+//! handles all of them before anything is sent. This batching makes the driver fast: the kernel's
+//! work is nearly all of the cost (`cargo xtask bench syscalls` counts the system calls), and it is
+//! least when requests are submitted together.
 //!
-//! Two kernels stand behind the one face, and the same tests run over both:
+//! Two kernel interfaces implement [`Driver`], and the same tests run over both:
 //!
-//! - `uring`: completions. Many receives per request, one system call a turn;
+//! - `uring`: completions. One request receives many times; a turn is one system call;
 //! - `epoll`: readiness, edge triggered. For old kernels, and for containers that refuse io_uring.
 //!
 //! What always holds:
 //!
-//! - the bytes of a connection are delivered in order, each once, and before its end is;
-//! - after [`Driver::close`] nothing is delivered for the connection, and its token may be used anew;
-//! - bytes given to [`Driver::send`] are sent even if `close` follows, as long as the peer takes them;
-//! - a connection that waits owns no buffer, and a turn in steady state allocates nothing.
+//! - the bytes of a connection are delivered in order, each once, and before the end of the
+//!   connection;
+//! - after [`Driver::close`] nothing is delivered for the connection, and its token may be reused;
+//! - bytes given to [`Driver::send`] are sent even if `close` follows, as long as the peer takes
+//!   them;
+//! - a waiting connection owns no buffer, and a turn in steady state allocates nothing.
 //!
-//! Not here: timers (the caller passes how long to wait), TLS, name resolution, any limit on the number
-//! of connections, and any thread.
+//! Not here: timers (the caller says how long to wait), TLS, name resolution, limits on the number
+//! of connections, and threads.
 
 #![allow(
     unsafe_code,

@@ -1,8 +1,9 @@
-//! Listeners that rest, for there is no descriptor for those who connect.
+//! Listeners that rest, because no file descriptor is free for new connections.
 //!
-//! A caller keeps descriptors for other ends by a gate ([`crate::Sizing::gate`]). Connections that it has told to close
-//! still have theirs for a moment, so the gate may be reached though soon there is room: the one connection that
-//! found none is held, and those behind it keep waiting in the kernel.
+//! A caller reserves descriptors for other purposes by a gate ([`crate::Sizing::gate`]).
+//! Connections that it has closed keep their descriptors for a moment, so the gate may be reached
+//! although there is soon room. The driver then holds the one connection that found no descriptor
+//! below the gate, and further connections wait in the kernel.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
@@ -11,17 +12,18 @@ use std::time::Duration;
 use crate::delay::Delay;
 use crate::socket::Socket;
 
-/// The time of one rest. To ask again at once would only burn the processor.
+/// The time of one rest. Trying again at once would waste processor time.
 const REST: Duration = Duration::from_millis(100);
-/// Rests for the sake of one connection, which is then delivered with the descriptor that it has.
+/// How many rests a held connection may cause; then it is delivered with the descriptor that it
+/// has.
 const RESTS: u8 = 10;
 
-/// Whether an accept failed for want of something that only time brings back.
+/// True if an accept failed because a resource is exhausted that may become free again.
 pub(crate) fn is_scarcity(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM))
 }
 
-/// See the module.
+/// The resting listeners; see the module.
 pub(crate) struct Resting {
     gate: u32,
     delay: Delay<Rest>,
@@ -42,12 +44,13 @@ impl Resting {
         Resting { gate, delay: Delay::new(REST) }
     }
 
-    /// Has a listener rest to which the kernel could give no connection.
+    /// Lets a listener rest, for which the kernel had no descriptor or memory.
     pub(crate) fn put(&mut self, listener: u32) {
         self.delay.put(Rest { listener, held: None });
     }
 
-    /// Gives a socket back that was just accepted. If it is beyond the gate it is held, and its listener rests.
+    /// Returns a socket that was just accepted. If its descriptor is beyond the gate, holds the
+    /// socket and lets its listener rest.
     pub(crate) fn admit(&mut self, listener: u32, socket: Socket) -> Option<Socket> {
         if self.is_below(&socket) {
             return Some(socket);
@@ -56,7 +59,7 @@ impl Resting {
         None
     }
 
-    /// A listener that has rested, and the connection that was held meanwhile.
+    /// Takes a listener that has rested, with the connection that was held meanwhile.
     pub(crate) fn take(&mut self) -> Option<(u32, Option<Socket>)> {
         loop {
             let Rest { listener, held } = self.delay.take()?;
@@ -69,7 +72,7 @@ impl Resting {
         }
     }
 
-    /// `wait`, or less if a rest is over earlier.
+    /// Returns `wait`, or less if a rest ends earlier.
     pub(crate) fn limit(&self, wait: Option<Duration>) -> Option<Duration> {
         self.delay.limit(wait)
     }

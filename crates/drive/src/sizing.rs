@@ -8,13 +8,13 @@ use std::time::Duration;
 /// 64 KiB.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sizing {
-    /// How many receives can be under way between the kernel and the caller: at most 32768, rounded up
-    /// to a power of two. The driver allocates only as many buffers as were ever needed.
+    /// How many receives can be under way between the kernel and the caller: at most 32768, rounded
+    /// up to a power of two. The driver allocates only as many buffers as were ever needed.
     pub buffers: u16,
     /// Bytes that one receive can bring.
     pub buffer_bytes: u32,
-    /// Requests handed to the kernel at once, and a quarter of the completions it can report at once.
-    /// More are split over several calls.
+    /// Requests handed to the kernel at once, and a quarter of the completions it can report at
+    /// once. More are split over several calls.
     pub entries: u32,
     /// How long a closed connection may take to send its last bytes to a peer that reads slowly.
     pub linger: Duration,

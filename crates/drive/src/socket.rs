@@ -1,7 +1,7 @@
-//! Sockets between drivers, and sockets that listen.
+//! Sockets that no driver holds, and sockets that listen.
 //!
-//! A [`Socket`] is in blocking mode whatever driver it comes from. io_uring needs that (it takes
-//! `O_NONBLOCK` to mean "fail rather than wait"), and epoll asks for non-blocking calls one by one.
+//! A [`Socket`] is in blocking mode, whichever driver it comes from. io_uring needs blocking mode:
+//! with `O_NONBLOCK` it fails rather than waits. epoll asks for non-blocking calls one by one.
 
 use std::fs;
 use std::io;
@@ -21,12 +21,12 @@ use crate::sys;
 pub struct Socket(OwnedFd);
 
 impl Socket {
-    /// For a descriptor that is known to be a stream socket in blocking mode.
+    /// Wraps a descriptor that is a stream socket in blocking mode.
     pub(crate) fn new(fd: OwnedFd) -> Socket {
         Socket(fd)
     }
 
-    /// The other end, asked of the kernel.
+    /// Asks the kernel for the peer.
     ///
     /// # Errors
     ///
@@ -43,7 +43,7 @@ impl Socket {
 }
 
 impl Socket {
-    /// The same under the lowest number that is free, if there is one.
+    /// Returns the socket under the lowest free descriptor number, if there is a lower one.
     pub(crate) fn renumbered(self) -> Socket {
         match self.0.try_clone() {
             Ok(lowest) => Socket(lowest),
@@ -54,7 +54,8 @@ impl Socket {
 
 impl From<TcpStream> for Socket {
     fn from(stream: TcpStream) -> Socket {
-        // Neither can fail on an open socket, and without the second it would only be slower.
+        // Neither call fails on an open socket, and without the second the socket would just be
+        // slower.
         let _ = stream.set_nonblocking(false);
         let _ = stream.set_nodelay(true);
         Socket(stream.into())
@@ -93,15 +94,16 @@ pub struct Listener(OwnedFd);
 impl Listener {
     /// Binds and listens.
     ///
-    /// A Unix socket left behind by a process that died is removed first, if nobody answers on it. Who
-    /// may use the new one is up to the process's umask; the caller changes the mode of the file, and
-    /// removes it at the end.
+    /// Removes a Unix socket that a dead process has left behind, if no process answers on it. The
+    /// umask decides which users may connect to the new one; the caller changes the mode of the
+    /// file, and removes the file at the end.
     ///
     /// # Errors
     ///
-    /// `AddrInUse` if somebody listens there; also for some milliseconds after a process was killed that
-    /// listened there with io_uring, whose requests hold on to the socket until the kernel has cleaned
-    /// up: a program that may be restarted tries again. And whatever else `bind(2)` and `listen(2)` say.
+    /// `AddrInUse` if another socket listens there. This is also the case for some milliseconds
+    /// after a process was killed that listened there with io_uring: its requests keep the socket
+    /// open until the kernel has cleaned up, so a program that may be restarted tries again. Also
+    /// all other errors of `bind(2)` and `listen(2)`.
     pub fn bind(address: &Address, backlog: i32) -> io::Result<Listener> {
         let kernel = address.to_kernel()?;
         let socket = socket2::Socket::new(kernel.domain(), Type::STREAM, None)?;
@@ -119,7 +121,7 @@ impl Listener {
         Listener::new(socket.into())
     }
 
-    /// A second handle on the same queue of connections, for another driver.
+    /// Returns a second handle on the same queue of connections, for another driver.
     ///
     /// # Errors
     ///
@@ -128,7 +130,7 @@ impl Listener {
         Ok(Listener(self.0.try_clone()?))
     }
 
-    /// Where it listens; of use if the port asked for was 0.
+    /// Returns the address on which the socket listens, for callers that asked for port 0.
     ///
     /// # Errors
     ///
@@ -138,7 +140,8 @@ impl Listener {
         Address::from_kernel(&address).ok_or_else(|| io::ErrorKind::AddrNotAvailable.into())
     }
 
-    /// What is set on a listening TCP socket is inherited by those it accepts, at no call each.
+    /// Accepted connections inherit the options of a listening TCP socket, without a system call
+    /// for each.
     fn new(fd: OwnedFd) -> io::Result<Listener> {
         let socket = SockRef::from(&fd);
         if socket.domain()? != Domain::UNIX {
@@ -147,12 +150,14 @@ impl Listener {
         Ok(Listener(fd))
     }
 
-    /// epoll accepts until there is nothing left; io_uring must not be told to fail then.
+    /// Sets the blocking mode: epoll accepts until the queue is empty and must not block, whereas
+    /// io_uring must not fail on an empty queue.
     pub(crate) fn set_nonblocking(&self, nonblocking: bool) -> io::Result<()> {
         SockRef::from(self).set_nonblocking(nonblocking)
     }
 
-    /// The next connection waiting. Not waiting for one is up to [`Listener::set_nonblocking`].
+    /// Accepts the next connection. [`Listener::set_nonblocking`] decides whether the call waits
+    /// for one.
     pub(crate) fn accept(&self) -> io::Result<Socket> {
         let (socket, _) = SockRef::from(self).accept()?;
         Ok(Socket(socket.into()))
@@ -179,7 +184,7 @@ impl AsFd for Listener {
     }
 }
 
-/// A new socket in blocking mode, to be connected to an address of this kind.
+/// Creates a socket in blocking mode, to be connected to an address of this kind.
 pub(crate) fn unconnected(address: &SockAddr) -> io::Result<OwnedFd> {
     let socket = socket2::Socket::new(address.domain(), Type::STREAM, None)?;
     if address.domain() != Domain::UNIX {
@@ -188,7 +193,7 @@ pub(crate) fn unconnected(address: &SockAddr) -> io::Result<OwnedFd> {
     Ok(socket.into())
 }
 
-/// Starts to connect. `Ok(false)` if the answer is yet to come.
+/// Starts to connect. Returns `Ok(false)` if the result is yet to come.
 pub(crate) fn start_connect(fd: BorrowedFd<'_>, address: &SockAddr) -> io::Result<bool> {
     let socket = SockRef::from(&fd);
     socket.set_nonblocking(true)?;
@@ -201,7 +206,7 @@ pub(crate) fn start_connect(fd: BorrowedFd<'_>, address: &SockAddr) -> io::Resul
     answer
 }
 
-/// The answer to [`start_connect`], once the socket is writable.
+/// Returns the result of [`start_connect`], once the socket is writable.
 pub(crate) fn finish_connect(fd: BorrowedFd<'_>) -> io::Result<()> {
     match SockRef::from(&fd).take_error()? {
         Some(error) => Err(error),
@@ -209,12 +214,13 @@ pub(crate) fn finish_connect(fd: BorrowedFd<'_>) -> io::Result<()> {
     }
 }
 
-/// Our own end of a connection.
+/// Returns the local address of a connection.
 pub(crate) fn local(fd: BorrowedFd<'_>) -> Option<Address> {
     Address::from_kernel(&SockRef::from(&fd).local_addr().ok()?)
 }
 
-/// We write whole batches, so Nagle's delay can only hurt; and a peer that vanished is to be noticed.
+/// Sets the options of a TCP socket. The driver writes whole batches, so Nagle's delay could only
+/// hurt; keepalive notices a peer that vanished.
 fn tune(socket: &socket2::Socket) -> io::Result<()> {
     socket.set_tcp_nodelay(true)?;
     socket.set_keepalive(true)
@@ -223,11 +229,12 @@ fn tune(socket: &socket2::Socket) -> io::Result<()> {
 fn remove_stale(path: &Path, address: &SockAddr) -> io::Result<()> {
     match fs::symlink_metadata(path) {
         Ok(found) if found.file_type().is_socket() => {}
-        // Nothing there; or something that is not ours to remove, and `bind` will say so.
+        // There is nothing at the path, or a file that Refrain must not remove; in that case `bind`
+        // fails.
         _ => return Ok(()),
     }
     let probe = socket2::Socket::new(Domain::UNIX, Type::STREAM, None)?;
-    // Somebody whose queue is full is somebody too: do not wait for room in it.
+    // A listener whose queue is full is alive too: do not wait for room in it.
     probe.set_nonblocking(true)?;
     match probe.connect(address) {
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path),

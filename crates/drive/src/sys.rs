@@ -1,16 +1,16 @@
-//! The system calls that the standard library and `socket2` lack, each made safe on its own.
+//! The system calls that the standard library and `socket2` lack, each wrapped in a safe function.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
 use std::time::Duration;
 
-/// A call's answer, or the error it left behind.
+/// Returns the result of a call, or its `errno`.
 fn check(answer: libc::ssize_t) -> io::Result<usize> {
     usize::try_from(answer).map_err(|_| io::Error::last_os_error())
 }
 
-/// Makes a call again if a signal cut it short.
+/// Repeats a call as long as a signal interrupts it.
 fn patiently(mut call: impl FnMut() -> libc::ssize_t) -> io::Result<usize> {
     loop {
         match check(call()) {
@@ -20,7 +20,7 @@ fn patiently(mut call: impl FnMut() -> libc::ssize_t) -> io::Result<usize> {
     }
 }
 
-/// Receives what is there, without waiting. 0 is the end of the stream.
+/// Receives available bytes, without waiting. 0 is the end of the stream.
 pub(crate) fn receive(fd: BorrowedFd<'_>, into: &mut [u8]) -> io::Result<usize> {
     // SAFETY: the pointer and the length are those of a slice lent to us for writing.
     patiently(|| unsafe {
@@ -28,36 +28,39 @@ pub(crate) fn receive(fd: BorrowedFd<'_>, into: &mut [u8]) -> io::Result<usize> 
     })
 }
 
-/// Sends as much as the kernel takes, without waiting. A broken pipe is an error, not a signal.
+/// Sends as many bytes as the kernel takes, without waiting. A broken pipe is an error, not a
+/// signal.
 pub(crate) fn send(fd: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usize> {
     let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
     // SAFETY: the pointer and the length are those of a slice lent to us for reading.
     patiently(|| unsafe { libc::send(fd.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), flags) })
 }
 
-/// Throws away what was received and not read.
+/// Discards received bytes that were not read.
 ///
-/// TCP answers a close with unread bytes by a reset, and a reset may overtake the last thing we said
-/// (an error message, say). On a Unix socket this does nothing, and nothing needs to be done.
+/// When a socket is closed with unread bytes, TCP sends a reset, which may overtake the last bytes
+/// sent (an error message, for example). On a Unix socket this function does nothing, and nothing
+/// is needed.
 pub(crate) fn discard(fd: BorrowedFd<'_>) {
     let flags = libc::MSG_DONTWAIT | libc::MSG_TRUNC;
-    // SAFETY: with MSG_TRUNC, TCP writes nothing to the buffer; other sockets refuse the null pointer.
+    // SAFETY: with MSG_TRUNC, TCP writes nothing to the buffer; other sockets refuse the null
+    // pointer.
     unsafe { libc::recv(fd.as_raw_fd(), ptr::null_mut(), 1 << 30, flags) };
 }
 
-/// Ends the receiving half, so that a receive finds the bytes already here, and then the end.
+/// Ends the receiving half, so that a receive finds the bytes that have arrived, and then the end.
 pub(crate) fn stop_receiving(fd: BorrowedFd<'_>) {
     // SAFETY: the descriptor is open for as long as it is borrowed; no memory is involved.
     unsafe { libc::shutdown(fd.as_raw_fd(), libc::SHUT_RD) };
 }
 
-/// Ends both halves, so that whatever waits for the socket, or ever will, is answered.
+/// Ends both halves, so that every present and future wait on the socket ends.
 pub(crate) fn stop(fd: BorrowedFd<'_>) {
     // SAFETY: the descriptor is open for as long as it is borrowed; no memory is involved.
     unsafe { libc::shutdown(fd.as_raw_fd(), libc::SHUT_RDWR) };
 }
 
-/// The user and process at the other end of a Unix socket.
+/// Returns the user and process ID at the other end of a Unix socket.
 pub(crate) fn credentials(fd: BorrowedFd<'_>) -> io::Result<(u32, i32)> {
     let mut found = libc::ucred { pid: 0, uid: 0, gid: 0 };
     let mut length = size_of::<libc::ucred>() as libc::socklen_t;
@@ -74,18 +77,19 @@ pub(crate) fn credentials(fd: BorrowedFd<'_>) -> io::Result<(u32, i32)> {
     check(answer as isize).map(|_| (found.uid, found.pid))
 }
 
-/// Takes over a descriptor that the kernel has just made for us.
+/// Takes ownership of a descriptor that the kernel has just created.
 ///
 /// # Safety
 ///
-/// Nobody else may own it.
+/// The descriptor has no other owner.
 pub(crate) unsafe fn own(fd: RawFd) -> io::Result<OwnedFd> {
     check(fd as isize)?;
     // SAFETY: it is open, and the caller says that it is ours.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// A counter that another thread can make us wake up with. Blocking, as io_uring needs it.
+/// Creates a counter with which another thread can wake the driver. It is blocking, as io_uring
+/// needs it.
 pub(crate) fn eventfd() -> io::Result<OwnedFd> {
     // SAFETY: no memory is involved, and a new descriptor has no other owner.
     unsafe { own(libc::eventfd(0, libc::EFD_CLOEXEC)) }
@@ -100,7 +104,7 @@ impl Poll {
         unsafe { own(libc::epoll_create1(libc::EPOLL_CLOEXEC)) }.map(Poll)
     }
 
-    /// Adds, changes or ends the watching of a descriptor. `data` comes back with each event.
+    /// Adds, changes or ends watching a descriptor. `data` comes back with each event.
     pub(crate) fn watch(
         &self,
         operation: i32,
@@ -116,14 +120,14 @@ impl Poll {
         check(answer as isize).map(drop)
     }
 
-    /// Waits for events and says how many were written to the front of `into`. `None` waits for ever;
-    /// a signal counts as no event.
+    /// Waits for events, writes them to the front of `into` and returns their number. `None` waits
+    /// without limit; a signal counts as no event.
     pub(crate) fn wait(
         &self,
         into: &mut [libc::epoll_event],
         wait: Option<Duration>,
     ) -> io::Result<usize> {
-        // Milliseconds, rounded up: to wake too early would make the caller turn in a circle.
+        // Milliseconds, rounded up: waking too early would make the caller spin.
         let milliseconds = match wait {
             None => -1,
             Some(wait) => i32::try_from(wait.as_nanos().div_ceil(1_000_000)).unwrap_or(i32::MAX),

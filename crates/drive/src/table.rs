@@ -1,14 +1,15 @@
-//! Connections by token, and beyond their token.
+//! Connections by token, and beyond the lifetime of their token.
 //!
-//! The caller may use a token anew as soon as it has closed it, but the kernel may still work for the
-//! old connection: bytes are leaving, a completion is under way. So the caller's token and the place of
-//! a connection are two things. A place is named by a [`Key`], which the kernel hands back with each
-//! event; its generation changes whenever the place is emptied, so a key fits one connection ever, or
-//! rather one in 16 million on the same place.
+//! The caller may reuse a token as soon as it has closed the connection, but the kernel may still
+//! work for the old connection: bytes are being sent, or a completion is pending. So a connection
+//! has a token, which the caller chooses, and a place. A place is named by a [`Key`], which the
+//! kernel hands back with each event. The generation of a key changes whenever its place is
+//! emptied, so a key fits just one in 16 million (2^`GENERATION_BITS`) connections on the same
+//! place.
 
 use crate::face::Token;
 
-/// The place of a connection, as handed to the kernel.
+/// The place of a connection, as the kernel gets it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Key {
     index: u32,
@@ -16,7 +17,7 @@ pub(crate) struct Key {
 }
 
 impl Key {
-    /// Bits of a key; those above are the driver's own.
+    /// The number of bits in a key; a driver uses the bits above for itself.
     pub(crate) const BITS: u32 = 32 + GENERATION_BITS;
 
     pub(crate) fn to_bits(self) -> u64 {
@@ -32,9 +33,9 @@ const GENERATION_BITS: u32 = 24;
 const GENERATION_MASK: u32 = (1 << GENERATION_BITS) - 1;
 const NOWHERE: u32 = u32::MAX;
 
-/// All connections of a driver. `T` is what the driver keeps for each.
+/// All connections of a driver. `T` is the driver's state of a connection.
 pub(crate) struct Table<T> {
-    /// Token to place.
+    /// The place of each token.
     places: Vec<u32>,
     entries: Vec<Entry<T>>,
     free: Vec<u32>,
@@ -53,7 +54,7 @@ impl<T> Table<T> {
 
     /// # Panics
     ///
-    /// If the token is in use: to go on would be to mix up two connections.
+    /// If the token is in use: two connections would be mixed up.
     pub(crate) fn insert(&mut self, token: Token, state: T) -> Key {
         let at = token.0 as usize;
         if at >= self.places.len() {
@@ -71,7 +72,7 @@ impl<T> Table<T> {
         Key { index, generation: entry.generation }
     }
 
-    /// The connection that the caller calls `token`.
+    /// Returns the key of the connection with this token.
     pub(crate) fn key(&self, token: Token) -> Option<Key> {
         let index = *self.places.get(token.0 as usize)?;
         let entry = self.entries.get(index as usize)?;
@@ -85,7 +86,8 @@ impl<T> Table<T> {
         Some(key)
     }
 
-    /// The connection and its token, if it is still there. The token is of no use once unbound.
+    /// Returns the connection and its token, if it still exists. The token is meaningless once
+    /// unbound.
     pub(crate) fn get(&mut self, key: Key) -> Option<(Token, &mut T)> {
         let entry = self.entries.get_mut(key.index as usize)?;
         if entry.generation != key.generation {
@@ -95,7 +97,7 @@ impl<T> Table<T> {
         entry.state.as_mut().map(|state| (token, state))
     }
 
-    /// Forgets a connection whose token was freed. From now on its key names nothing.
+    /// Removes a connection whose token was freed. From now on its key is invalid.
     pub(crate) fn remove(&mut self, key: Key) -> Option<T> {
         let entry = self.entries.get_mut(key.index as usize)?;
         if entry.generation != key.generation {
@@ -108,22 +110,23 @@ impl<T> Table<T> {
     }
 }
 
-/// What a connection has come to.
+/// The state of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Life {
-    /// The answer to `connect` is yet to come.
+    /// The result of `connect` is yet to come.
     Connecting,
     /// In use.
     Open,
-    /// The peer has ended its stream in order, and `Closed` was delivered; it may still be sent to.
+    /// The peer has ended its stream in order, and `Closed` was delivered; the caller may still
+    /// send.
     HalfOpen,
     /// `Closed` or `Failed` was delivered; the caller still has to close it.
     Ended,
-    /// To be given up by `detach` when its last bytes are out.
+    /// The caller has called `detach`; the socket is handed over when its last bytes are out.
     Leaving,
-    /// Closed by the caller, its token free; gone when its last bytes are out.
+    /// The caller has closed it and its token is free; it is removed when its last bytes are out.
     Lingering,
-    /// Closed as well, and its time is up: gone when the kernel holds nothing for it.
+    /// Closed as well, and its time is up: it is removed when the kernel has no request of it.
     Expired,
 }
 

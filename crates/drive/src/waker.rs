@@ -10,15 +10,15 @@ use crate::sys;
 
 /// Makes a driver's turn end with [`crate::Event::Woken`].
 ///
-/// Only the first of several wakes before a turn is a system call. What the waking thread wrote before
-/// [`Waker::wake`] is visible to the driver's thread once `Woken` is delivered.
+/// Of several wakes before a turn, only the first is a system call. Memory that the waking thread
+/// wrote before [`Waker::wake`] is visible to the driver's thread once `Woken` is delivered.
 #[derive(Clone, Debug)]
 pub struct Waker(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
     eventfd: File,
-    /// Whether a wake is on its way.
+    /// True if a wake is pending.
     woken: AtomicBool,
 }
 
@@ -36,14 +36,15 @@ impl Waker {
         }
     }
 
-    /// Takes the wake off the counter. Blocks if there is none.
+    /// Resets the counter. Blocks if there was no wake.
     pub(crate) fn consume(&self) {
         let mut count = [0; 8];
         let _ = (&self.0.eventfd).read(&mut count);
     }
 
-    /// Called when the counter has been read, before `Woken` is delivered: a wake from now on is a new
-    /// one. A swap rather than a store, to see all that a thread wrote whose wake was swallowed.
+    /// Marks the wake as handled. Called when the counter has been read, before `Woken` is
+    /// delivered: a wake from now on is a new one. A swap rather than a store, so that the driver
+    /// sees the writes of a thread whose wake needed no system call.
     pub(crate) fn acknowledge(&self) {
         self.0.woken.swap(false, Ordering::AcqRel);
     }

@@ -1,16 +1,16 @@
-//! Reading what a server sends, as far as a proxy must understand it.
+//! Readers for the messages of a server, as far as a proxy must understand them.
 
 use crate::Malformed;
 use crate::frame::split_string;
 
-/// Where a session stands between requests (ReadyForQuery).
+/// The transaction status of a session, as in ReadyForQuery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
     /// Outside a transaction.
     Idle,
     /// In a transaction.
     Transaction,
-    /// In a failed transaction, which takes nothing but its end.
+    /// In a failed transaction, which accepts only its end.
     Failed,
 }
 
@@ -18,7 +18,7 @@ impl Status {
     /// Reads the body of a ReadyForQuery.
     ///
     /// # Errors
-    /// Anything but one of the three letters.
+    /// A body that is not one of the three letters.
     #[inline]
     pub fn read(body: &[u8]) -> Result<Self, Malformed> {
         match body {
@@ -29,7 +29,7 @@ impl Status {
         }
     }
 
-    /// The letter on the wire.
+    /// Returns the letter on the wire.
     pub fn letter(self) -> u8 {
         match self {
             Self::Idle => b'I',
@@ -39,12 +39,12 @@ impl Status {
     }
 }
 
-/// What a server asks for, or says, about who the client is.
+/// An Authentication message: how the client is to prove its identity, or the outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Authentication<'a> {
-    /// The client is in.
+    /// The client is logged in.
     Ok,
-    /// Asks for the password as it is.
+    /// Asks for the password in clear text.
     Cleartext,
     /// Asks for the password hashed with this salt.
     Md5([u8; 4]),
@@ -52,9 +52,9 @@ pub enum Authentication<'a> {
     Sasl(&'a [u8]),
     /// The server's answer in the middle of a SASL exchange.
     SaslContinue(&'a [u8]),
-    /// The server's last words in a SASL exchange.
+    /// The server's last message in a SASL exchange.
     SaslFinal(&'a [u8]),
-    /// A method that is not spoken here (Kerberos, SSPI, …), by its number.
+    /// A method that Refrain does not support (Kerberos, SSPI, …), by its number.
     Other(u32),
 }
 
@@ -62,7 +62,7 @@ impl<'a> Authentication<'a> {
     /// Reads a body.
     ///
     /// # Errors
-    /// A body too short for what it says it is.
+    /// A body that is too short for its kind.
     pub fn read(body: &'a [u8]) -> Result<Self, Malformed> {
         let bad = Malformed::new("Authentication");
         let (code, rest) = body.split_first_chunk::<4>().ok_or(bad)?;
@@ -78,10 +78,11 @@ impl<'a> Authentication<'a> {
     }
 }
 
-/// The process ID and secret of a BackendKeyData (4 bytes in protocol 3.0, 4 to 256 in 3.2).
+/// Reads the process ID and the secret of a BackendKeyData: 4 bytes in protocol 3.0, 4 to 256 in
+/// 3.2.
 ///
 /// # Errors
-/// A body too short or too long.
+/// A body that is too short or too long.
 pub fn backend_key(body: &[u8]) -> Result<(u32, &[u8]), Malformed> {
     let bad = Malformed::new("BackendKeyData");
     let (pid, key) = body.split_first_chunk::<4>().ok_or(bad)?;
@@ -89,7 +90,7 @@ pub fn backend_key(body: &[u8]) -> Result<(u32, &[u8]), Malformed> {
     if sound { Ok((u32::from_be_bytes(*pid), key)) } else { Err(bad) }
 }
 
-/// Name and value of a ParameterStatus.
+/// Reads the name and the value of a ParameterStatus.
 ///
 /// # Errors
 /// A body that is not two strings.
@@ -100,12 +101,12 @@ pub fn parameter_status(body: &[u8]) -> Result<(&[u8], &[u8]), Malformed> {
     if rest.is_empty() { Ok((name, value)) } else { Err(bad) }
 }
 
-/// The tag of a CommandComplete, without its zero byte.
+/// Returns the tag of a CommandComplete, without its zero byte.
 pub fn command_tag(body: &[u8]) -> &[u8] {
     body.strip_suffix(&[0]).unwrap_or(body)
 }
 
-/// The first column of a DataRow, or `None` where it is null or absent.
+/// Iterates over the columns of a DataRow; `None` is a null. Stops at the end of a truncated body.
 pub fn columns(body: &[u8]) -> impl Iterator<Item = Option<&[u8]>> {
     let mut rest = body.get(2..).unwrap_or(&[]);
     std::iter::from_fn(move || {
@@ -120,17 +121,18 @@ pub fn columns(body: &[u8]) -> impl Iterator<Item = Option<&[u8]>> {
     })
 }
 
-/// What of a RowDescription counts.
+/// The parts of a RowDescription that [`row_shape`] copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowShape {
-    /// Of each column the name and the type.
+    /// Name and type of each column.
     Types,
-    /// The type's modifier as well.
+    /// Name, type and type modifier of each column.
     Modifiers,
 }
 
-/// Appends what a RowDescription says of how rows are to be read: of each column the name, the type and perhaps its
-/// modifier. The table it comes from and the format are left out. Of anything else, nothing.
+/// Appends the parts of a RowDescription that decide how rows are read: name and type of each
+/// column, and the type modifier if asked for. The table of a column and its format are left out.
+/// Appends nothing for any other message.
 pub fn row_shape(out: &mut Vec<u8>, body: &[u8], what: RowShape) {
     let mut rest = body.get(2..).unwrap_or(&[]);
     while let Some((name, after)) = split_string(rest) {
@@ -151,7 +153,7 @@ pub fn row_shape(out: &mut Vec<u8>, body: &[u8], what: RowShape) {
 pub struct Fields<'a>(pub &'a [u8]);
 
 impl<'a> Fields<'a> {
-    /// Code and value of each field, in order; stops where the body does not go on as it should.
+    /// Iterates over code and value of each field, in order; stops at a malformed field.
     pub fn iter(&self) -> impl Iterator<Item = (u8, &'a [u8])> + use<'a> {
         let mut rest = self.0;
         std::iter::from_fn(move || {
@@ -165,35 +167,35 @@ impl<'a> Fields<'a> {
         })
     }
 
-    /// Those fields that are whole, and what is behind them: of a message of which only the beginning has come, the
-    /// beginning of a field.
+    /// Splits the body into its complete fields and the rest. If only the beginning of a message
+    /// has arrived, the rest is the beginning of a field.
     pub fn split(&self) -> (Fields<'a>, &'a [u8]) {
         let whole = self.iter().map(|(_, value)| value.len() + 2).sum();
         let (whole, rest) = self.0.split_at_checked(whole).unwrap_or((self.0, &[]));
         (Fields(whole), rest)
     }
 
-    /// The first field with this code.
+    /// Returns the value of the first field with this code.
     pub fn get(&self, code: u8) -> Option<&'a [u8]> {
         self.iter().find(|(c, _)| *c == code).map(|(_, value)| value)
     }
 
-    /// The SQLSTATE; empty where the server sent none.
+    /// Returns the SQLSTATE; empty if the server sent none.
     pub fn sqlstate(&self) -> &'a [u8] {
         self.get(field::SQLSTATE).unwrap_or(b"")
     }
 
-    /// Whether the session ends with this error.
+    /// True if the session ends with this error.
     pub fn is_fatal(&self) -> bool {
-        // V is S without translation, and there since PostgreSQL 9.6.
+        // V is S without translation; PostgreSQL sends it since 9.6.
         let severity = self.get(field::SEVERITY_PLAIN).or_else(|| self.get(field::SEVERITY));
         matches!(severity, Some(b"FATAL" | b"PANIC"))
     }
 }
 
-/// Codes of the fields that are read or written here.
+/// Codes of the fields that Refrain reads or writes.
 pub mod field {
-    /// Severity, perhaps translated.
+    /// Severity, possibly translated.
     pub const SEVERITY: u8 = b'S';
     /// Severity, never translated.
     pub const SEVERITY_PLAIN: u8 = b'V';
@@ -201,17 +203,17 @@ pub mod field {
     pub const SQLSTATE: u8 = b'C';
     /// The message.
     pub const MESSAGE: u8 = b'M';
-    /// Where in the query text the error is.
+    /// Position of the error in the query text.
     pub const POSITION: u8 = b'P';
-    /// Where it happened: a line for each caller.
+    /// Call stack of the error, one line for each caller.
     pub const CONTEXT: u8 = b'W';
-    /// What to do about it.
+    /// Suggestion for solving the problem.
     pub const HINT: u8 = b'H';
-    /// More about it.
+    /// Details of the problem.
     pub const DETAIL: u8 = b'D';
-    /// The function in PostgreSQL's source that raised it.
+    /// The function in PostgreSQL's source that raised the error.
     pub const ROUTINE: u8 = b'R';
-    /// The file in PostgreSQL's source that raised it.
+    /// The file in PostgreSQL's source that raised the error.
     pub const FILE: u8 = b'F';
     /// The line in that file.
     pub const LINE: u8 = b'L';

@@ -1,25 +1,25 @@
-//! The parts that messages are made of: header, length, strings that end with a zero byte.
+//! The parts of messages: header, length, and strings that end with a zero byte.
 
 use crate::Malformed;
 
 /// Bytes of a header: the tag and the length.
 pub const HEADER_BYTES: usize = 5;
 
-/// The largest message PostgreSQL reads (`PQ_LARGE_MESSAGE_LIMIT`, 1 GiB less one byte), counted as on
-/// the wire: with the length's own four bytes, without the tag.
+/// The largest message that PostgreSQL reads (`PQ_LARGE_MESSAGE_LIMIT`, 1 GiB less one byte). The
+/// length counts its own four bytes, but not the tag.
 pub const MESSAGE_BYTES_MAX: u32 = 0x3fff_ffff;
 
 /// Tag and length of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Which message this is; see [`crate::tag`].
+    /// The kind of message; see [`crate::tag`].
     pub tag: u8,
-    /// Bytes that follow the header.
+    /// Length of the body, in bytes.
     pub body: u32,
 }
 
 impl Header {
-    /// Reads a header from the start of `bytes`; `None` while it is not all there.
+    /// Reads a header from the start of `bytes`; `None` if it is incomplete.
     ///
     /// # Errors
     /// A length below four or above [`MESSAGE_BYTES_MAX`].
@@ -36,14 +36,15 @@ impl Header {
         Ok(Some(Self { tag, body: length - 4 }))
     }
 
-    /// Bytes of the whole message on the wire.
+    /// Returns the length of the whole message on the wire, in bytes.
     #[inline]
     pub fn message_bytes(self) -> usize {
         HEADER_BYTES + self.body as usize
     }
 }
 
-/// Splits a string that ends with a zero byte off the front of `bytes`; `None` where no zero byte is.
+/// Splits a string that ends with a zero byte off the front of `bytes`; `None` if there is no zero
+/// byte.
 #[inline]
 pub fn split_string(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let end = bytes.iter().position(|&b| b == 0)?;

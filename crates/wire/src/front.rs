@@ -1,19 +1,19 @@
-//! Reading what a client sends, as far as a proxy must understand it.
+//! Readers for the messages of a client, as far as a proxy must understand them.
 //!
-//! Names stand at the front of every message that carries one, so the readers take what has come of
-//! a body so far and say `None` while the names are not all there. What stands behind them is passed
-//! on unread.
+//! Names stand at the front of every message that has any. The readers take the part of a body that
+//! has arrived, and return `None` until the names are complete. Refrain forwards the rest of the
+//! body unread.
 
 use crate::Malformed;
 use crate::frame::split_string;
 
-/// The longest name taken in a message. PostgreSQL keeps the first 63 bytes of a name.
+/// The longest name that Refrain accepts, in bytes. PostgreSQL keeps the first 63 bytes of a name.
 pub const NAME_BYTES_MAX: usize = 8 * 1024;
 
-/// A name and what stands behind it, where the name has come whole.
+/// A name and the bytes after it, if the name is complete.
 type Split<'a> = Option<(&'a [u8], &'a [u8])>;
 
-/// A name that has come whole, or is still on its way, or is longer than any name may be.
+/// Reads a name, which may still be incomplete. A name longer than [`NAME_BYTES_MAX`] is an error.
 fn name(bytes: &[u8], complete: bool) -> Result<Split<'_>, Malformed> {
     match split_string(bytes) {
         Some((name, _)) if name.len() > NAME_BYTES_MAX => Err(Malformed::new("name")),
@@ -27,7 +27,7 @@ fn name(bytes: &[u8], complete: bool) -> Result<Split<'_>, Malformed> {
 pub struct Parse<'a> {
     /// The statement's name; empty for the unnamed one.
     pub name: &'a [u8],
-    /// The text with its zero byte, and the parameter types: all that makes the statement what it is.
+    /// The text with its zero byte, and the parameter types: these define the statement.
     pub tail: &'a [u8],
 }
 
@@ -45,7 +45,7 @@ impl<'a> Parse<'a> {
         if sound { Ok(Self { name, tail }) } else { Err(bad) }
     }
 
-    /// The text without its zero byte.
+    /// Returns the text without its zero byte.
     pub fn text(&self) -> &'a [u8] {
         split_string(self.tail).map_or(&[], |(text, _)| text)
     }
@@ -54,14 +54,14 @@ impl<'a> Parse<'a> {
 /// Binds parameters to a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bind<'a> {
-    /// The portal to make; empty for the unnamed one.
+    /// The portal to create; empty for the unnamed one.
     pub portal: &'a [u8],
-    /// The statement it is made from.
+    /// The statement from which the portal is created.
     pub statement: &'a [u8],
 }
 
 impl<'a> Bind<'a> {
-    /// Reads the names at the front of a body; `None` while they are not all there.
+    /// Reads the names at the front of a body; `None` if they are incomplete.
     ///
     /// # Errors
     /// A body that ends before its names do, or a name that is too long.
@@ -72,21 +72,22 @@ impl<'a> Bind<'a> {
         Ok(Some(Self { portal, statement }))
     }
 
-    /// Bytes that the two names take with their zero bytes: what stands behind is passed on.
+    /// Returns the length of the two names with their zero bytes. The bytes after them are
+    /// forwarded unread.
     #[inline]
     pub fn names_bytes(&self) -> usize {
         self.portal.len() + self.statement.len() + 2
     }
 }
 
-/// What Describe or Close speaks of.
+/// The object of a Describe or Close.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target<'a> {
     /// A prepared statement.
     Statement(&'a [u8]),
     /// A portal.
     Portal(&'a [u8]),
-    /// A kind that PostgreSQL does not know and answers with an error of its own.
+    /// A kind that PostgreSQL does not know; it replies with an error of its own.
     Unknown,
 }
 
@@ -110,7 +111,7 @@ impl<'a> Target<'a> {
     }
 }
 
-/// The name of the portal that an Execute runs.
+/// Returns the name of the portal that an Execute runs.
 ///
 /// # Errors
 /// A body that does not hold a name and a row limit.
@@ -122,7 +123,7 @@ pub fn execute_portal(body: &[u8]) -> Result<&[u8], Malformed> {
     }
 }
 
-/// The text of a whole Query.
+/// Returns the text of a Query.
 ///
 /// # Errors
 /// A body that is not one string.

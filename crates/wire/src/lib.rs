@@ -1,14 +1,14 @@
 //! The PostgreSQL frontend/backend protocol, version 3 (3.0 and 3.2), as frames on borrowed bytes.
 //!
-//! Everything here reads from a slice that somebody else received, or appends to a buffer that
-//! somebody else sends. Nothing blocks, nothing allocates on the way in, and nothing panics on what
-//! a peer can send: a message that is not all there yet is `None`, one that can never be right is
-//! [`Malformed`].
+//! All functions read from a slice that the caller received, or append to a buffer that the caller
+//! sends. They do not block, readers do not allocate, and no message of a peer makes them panic. An
+//! incomplete message is `None`; one that can never become valid is [`Malformed`].
 //!
 //! Sources: chapter "Frontend/Backend Protocol" of the PostgreSQL manual (message formats, 3.0 and
 //! 3.2), and `src/include/libpq/protocol.h` for the tags. The names are the manual's.
 //!
-//! Not here: what a message means to a session, who may send it when, and where it goes.
+//! Not here: the meaning of a message for a session, the order in which messages may be sent, and
+//! their destination.
 
 #![forbid(unsafe_code)]
 

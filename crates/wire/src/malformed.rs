@@ -1,18 +1,18 @@
-//! What is wrong with bytes that can never become a message.
+//! The error for bytes that can never become a message.
 
 use std::fmt;
 
 /// A message that breaks the protocol, with the rule that it breaks.
 ///
-/// The connection that sent it cannot be trusted to be in step any more and has to end.
+/// The connection that sent it may be out of step with the protocol, and has to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed {
-    /// The message or field that is wrong, in the manual's words.
+    /// The malformed message or field, by its name in the manual.
     pub what: &'static str,
 }
 
 impl Malformed {
-    /// Names the message or field that is wrong.
+    /// Creates the error for a message or field.
     pub const fn new(what: &'static str) -> Self {
         Self { what }
     }

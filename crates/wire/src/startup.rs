@@ -3,18 +3,18 @@
 use crate::Malformed;
 use crate::frame::{patch_length, split_string};
 
-/// The largest first packet PostgreSQL reads (`MAX_STARTUP_PACKET_LENGTH`).
+/// The largest first packet that PostgreSQL reads, in bytes (`MAX_STARTUP_PACKET_LENGTH`).
 pub const STARTUP_BYTES_MAX: u32 = 10_000;
-/// The newest minor version of protocol 3 that is spoken here. 3.1 was never used.
+/// The newest minor version of protocol 3 that Refrain supports. Version 3.1 was never used.
 pub const MINOR_NEWEST: u16 = 2;
-/// Bytes of a 3.2 cancel key that the server may send at most.
+/// The longest cancel key that a server may send in protocol 3.2, in bytes.
 pub const CANCEL_KEY_BYTES_MAX: usize = 256;
 
 const CANCEL: u32 = 80_877_102;
 const SSL: u32 = 80_877_103;
 const GSS: u32 = 80_877_104;
 
-/// What a connection opens with.
+/// The request in the first packet of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Opening<'a> {
     /// Asks for a session.
@@ -26,16 +26,16 @@ pub enum Opening<'a> {
         /// The secret of BackendKeyData: 4 bytes in protocol 3.0, up to 256 in 3.2.
         key: &'a [u8],
     },
-    /// Asks for TLS; to be answered with one byte.
+    /// Asks for TLS; the reply is one byte.
     Ssl,
-    /// Asks for GSSAPI encryption; to be answered with one byte.
+    /// Asks for GSSAPI encryption; the reply is one byte.
     Gss,
 }
 
-/// The parameters of a session.
+/// Protocol version and startup parameters of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Startup<'a> {
-    /// Major protocol version; 3 is all that is spoken.
+    /// Major protocol version; Refrain supports version 3.
     pub major: u16,
     /// Minor protocol version.
     pub minor: u16,
@@ -43,7 +43,7 @@ pub struct Startup<'a> {
 }
 
 impl<'a> Startup<'a> {
-    /// Name and value of each parameter, in order.
+    /// Iterates over name and value of each parameter, in order.
     pub fn parameters(&self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> + use<'a> {
         let mut rest = self.parameters;
         std::iter::from_fn(move || {
@@ -58,11 +58,11 @@ impl<'a> Startup<'a> {
     }
 }
 
-/// Reads the first packet from the start of `bytes`, with the bytes it takes; `None` while it is not
-/// all there.
+/// Reads the first packet from the start of `bytes`. Returns it with its length in bytes; `None` if
+/// it is incomplete.
 ///
 /// # Errors
-/// A length or content that no first packet has.
+/// A length or content that no valid first packet has.
 pub fn parse(bytes: &[u8]) -> Result<Option<(Opening<'_>, usize)>, Malformed> {
     let bad = Malformed::new("startup packet");
     let Some((length, rest)) = bytes.split_first_chunk::<4>() else { return Ok(None) };
@@ -97,7 +97,7 @@ pub fn parse(bytes: &[u8]) -> Result<Option<(Opening<'_>, usize)>, Malformed> {
     Ok(Some((opening, length as usize)))
 }
 
-/// Pairs of strings up to an empty name, and nothing behind it.
+/// Checks that the parameters are pairs of strings up to an empty name, with nothing after it.
 fn check(startup: &Startup<'_>) -> Option<()> {
     if startup.major != 3 {
         return Some(()); // the caller refuses the version and does not look at the rest

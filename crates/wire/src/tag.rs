@@ -1,4 +1,4 @@
-//! The first byte of each message. The one place where they are spelled.
+//! The first byte of each message. No other file spells these letters.
 
 /// Messages that a client (frontend) sends.
 pub mod front {
@@ -12,11 +12,11 @@ pub mod front {
     pub const COPY_DONE: u8 = b'c';
     /// The failure of a COPY stream.
     pub const COPY_FAIL: u8 = b'f';
-    /// Asks for the shape of a statement or portal.
+    /// Asks for the parameters and columns of a statement, or the columns of a portal.
     pub const DESCRIBE: u8 = b'D';
     /// Runs a portal.
     pub const EXECUTE: u8 = b'E';
-    /// Asks the server to send what it has.
+    /// Asks the server to send its pending replies.
     pub const FLUSH: u8 = b'H';
     /// Calls a function by its OID ("fast path").
     pub const FUNCTION_CALL: u8 = b'F';
@@ -34,15 +34,15 @@ pub mod front {
 
 /// Messages that a server (backend) sends.
 pub mod back {
-    /// Any of the Authentication messages.
+    /// One of the Authentication messages.
     pub const AUTHENTICATION: u8 = b'R';
-    /// The key with which a session's statement is cancelled.
+    /// The key for cancelling a statement of the session.
     pub const BACKEND_KEY_DATA: u8 = b'K';
     /// Answers Bind.
     pub const BIND_COMPLETE: u8 = b'2';
     /// Answers Close.
     pub const CLOSE_COMPLETE: u8 = b'3';
-    /// A statement ran to its end.
+    /// A statement has completed.
     pub const COMMAND_COMPLETE: u8 = b'C';
     /// COPY in both directions has begun (replication).
     pub const COPY_BOTH_RESPONSE: u8 = b'W';
@@ -62,9 +62,9 @@ pub mod back {
     pub const ERROR_RESPONSE: u8 = b'E';
     /// Answers a function call.
     pub const FUNCTION_CALL_RESPONSE: u8 = b'V';
-    /// The server speaks an older minor version than asked for.
+    /// The server supports an older minor version than the client asked for.
     pub const NEGOTIATE_PROTOCOL_VERSION: u8 = b'v';
-    /// Answers Describe of what returns no rows.
+    /// Answers Describe of a statement or portal that returns no rows.
     pub const NO_DATA: u8 = b'n';
     /// A notice or warning.
     pub const NOTICE_RESPONSE: u8 = b'N';
@@ -72,7 +72,7 @@ pub mod back {
     pub const NOTIFICATION_RESPONSE: u8 = b'A';
     /// The parameter types of a statement.
     pub const PARAMETER_DESCRIPTION: u8 = b't';
-    /// The value of a reported setting.
+    /// The value of a run-time parameter that the server reports.
     pub const PARAMETER_STATUS: u8 = b'S';
     /// Answers Parse.
     pub const PARSE_COMPLETE: u8 = b'1';
@@ -80,11 +80,11 @@ pub mod back {
     pub const PORTAL_SUSPENDED: u8 = b's';
     /// The server waits for the next request.
     pub const READY_FOR_QUERY: u8 = b'Z';
-    /// The columns of the rows to come.
+    /// The columns of the rows that follow.
     pub const ROW_DESCRIPTION: u8 = b'T';
 }
 
-/// What Describe and Close speak of: a statement.
+/// The object of a Describe or Close: a statement.
 pub const STATEMENT: u8 = b'S';
-/// What Describe and Close speak of: a portal.
+/// The object of a Describe or Close: a portal.
 pub const PORTAL: u8 = b'P';

@@ -1,10 +1,10 @@
-//! Appending messages to a buffer.
+//! Writers, which append messages to a buffer.
 
 use crate::back::{Status, field};
 use crate::frame::patch_length;
 use crate::tag::{self, back, front};
 
-/// Appends a message whose body `fill` writes.
+/// Appends a message; `fill` writes its body.
 pub fn message(out: &mut Vec<u8>, tag: u8, fill: impl FnOnce(&mut Vec<u8>)) {
     out.push(tag);
     let start = out.len();
@@ -13,7 +13,8 @@ pub fn message(out: &mut Vec<u8>, tag: u8, fill: impl FnOnce(&mut Vec<u8>)) {
     patch_length(out, start);
 }
 
-/// Appends the beginning of a message, which `fill` writes; `missing` bytes of it are to follow.
+/// Appends the beginning of a message. `fill` writes the beginning of the body; `missing` bytes are
+/// to follow.
 pub fn beginning(out: &mut Vec<u8>, tag: u8, missing: usize, fill: impl FnOnce(&mut Vec<u8>)) {
     out.push(tag);
     let start = out.len();
@@ -75,7 +76,7 @@ pub fn close_portal(out: &mut Vec<u8>, name: &[u8]) {
     });
 }
 
-/// Appends a Bind without parameters, all results as text.
+/// Appends a Bind without parameters, for results in text format.
 pub fn bind(out: &mut Vec<u8>, portal: &[u8], statement: &[u8]) {
     message(out, front::BIND, |out| {
         string(out, portal);
@@ -84,7 +85,7 @@ pub fn bind(out: &mut Vec<u8>, portal: &[u8], statement: &[u8]) {
     });
 }
 
-/// Appends an Execute to the end.
+/// Appends an Execute without a row limit.
 pub fn execute(out: &mut Vec<u8>, portal: &[u8]) {
     message(out, front::EXECUTE, |out| {
         string(out, portal);
@@ -152,8 +153,8 @@ pub fn authentication(out: &mut Vec<u8>, code: u32, rest: &[u8]) {
     });
 }
 
-/// Appends a NegotiateProtocolVersion: the newest minor version spoken, and the protocol options
-/// (`_pq_.…`) that are not known.
+/// Appends a NegotiateProtocolVersion: the newest minor version that Refrain supports, and the
+/// protocol options (`_pq_.…`) that it does not know.
 pub fn negotiate(out: &mut Vec<u8>, minor: u16, unknown: &[&[u8]]) {
     message(out, back::NEGOTIATE_PROTOCOL_VERSION, |out| {
         // The manual says "minor version"; PostgreSQL sends, and libpq reads, major and minor.
@@ -165,16 +166,16 @@ pub fn negotiate(out: &mut Vec<u8>, minor: u16, unknown: &[&[u8]]) {
     });
 }
 
-/// What an error says.
+/// The fields of an error or a notice.
 #[derive(Clone, Copy, Debug)]
 pub struct Report<'a> {
     /// `ERROR`, `FATAL`, `WARNING`, ….
     pub severity: &'a str,
-    /// Five letters and digits.
+    /// The SQLSTATE: five letters and digits.
     pub sqlstate: &'a str,
-    /// One line.
+    /// The message, in one line.
     pub message: &'a str,
-    /// What to do about it; empty for nothing.
+    /// The hint; empty for none.
     pub hint: &'a str,
 }
 
@@ -205,7 +206,7 @@ fn report_as(out: &mut Vec<u8>, tag: u8, report: &Report<'_>) {
     });
 }
 
-/// Appends a RowDescription of text columns (OID 25) that come from no table.
+/// Appends a RowDescription of `text` columns (OID 25) that belong to no table.
 pub fn text_columns(out: &mut Vec<u8>, names: &[&str]) {
     message(out, back::ROW_DESCRIPTION, |out| {
         out.extend_from_slice(&u16::try_from(names.len()).unwrap_or(0).to_be_bytes());

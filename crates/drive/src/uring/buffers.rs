@@ -1,10 +1,10 @@
-//! The buffers that the kernel receives into: it picks one when bytes are there, not before.
+//! The buffers into which the kernel receives: it picks one when bytes have arrived, not before.
 //!
-//! They lie side by side in pages that cost nothing until touched. The ring that holds their numbers is
-//! a queue, so the kernel goes through all that are in it before it comes back to one. Hence only a few
-//! are in it at first, which then stay in the processor's caches. More go in when many connections found
-//! none at the same time; one that has a lot to say would empty any number of them, and is better off
-//! with few.
+//! The buffers lie side by side in pages that use no memory until touched. The ring with their
+//! numbers is a queue, so the kernel uses all buffers in it before it returns to the first. Hence
+//! the ring starts with a few buffers, which stay in the processor's caches. More are added when
+//! many connections found none at the same time. A single connection with many bytes would empty
+//! any number of buffers, and is better off with few.
 
 use std::io;
 use std::ptr::{self, NonNull};
@@ -19,14 +19,14 @@ pub(super) const GROUP: u16 = 0;
 
 const AT_FIRST: u16 = 16;
 
-/// See the module.
+/// The ring of buffers; see the module.
 pub(super) struct Buffers {
     ring: Pages,
     bytes: Pages,
-    /// A power of two.
+    /// The number of slots, a power of two.
     count: u16,
     size: u32,
-    /// Buffers that have ever been in the ring: those with numbers below.
+    /// The number of buffers that were ever in the ring: those with lower numbers.
     used: u16,
     tail: u16,
 }
@@ -51,39 +51,40 @@ impl Buffers {
         Ok(())
     }
 
-    /// The first bytes of a buffer that the kernel has filled.
+    /// Returns the first bytes of a buffer that the kernel has filled.
     pub(super) fn filled(&self, number: u16, length: usize) -> &[u8] {
         assert!(number < self.used && length <= self.size as usize);
         // SAFETY: in range by the line above; the pages are zeroed at first, so all of it is
-        // initialised. The kernel has given the buffer away, and does not write to it before `give`,
-        // for which this borrow has to end.
+        // initialised. The kernel has given the buffer away, and does not write to it before
+        // `give`, for which this borrow has to end.
         unsafe {
             let start = self.bytes.start.as_ptr().add(usize::from(number) * self.size as usize);
             slice::from_raw_parts(start, length)
         }
     }
 
-    /// Gives a buffer to the kernel (again).
+    /// Gives a buffer to the kernel, for the first time or again.
     pub(super) fn give(&mut self, number: u16) {
         assert!(number < self.used);
         let slot = usize::from(self.tail & (self.count - 1));
         let first = self.ring.start.as_ptr().cast::<BufRingEntry>();
-        // SAFETY: the slot is in range by the mask. It is not one the kernel reads, since there are as
-        // many slots as buffers and this one is not in the ring. All bits are valid for an entry.
+        // SAFETY: the slot is in range by the mask. It is not one the kernel reads, since there are
+        // as many slots as buffers and this one is not in the ring. All bits are valid for an
+        // entry.
         let entry = unsafe { &mut *first.add(slot) };
         let offset = u64::from(number) * u64::from(self.size);
         entry.set_addr(self.bytes.start.as_ptr() as u64 + offset);
         entry.set_len(self.size);
         entry.set_bid(number);
         self.tail = self.tail.wrapping_add(1);
-        // SAFETY: `first` is the ring's first entry, where the tail lies in a field that entries do not
-        // use. It is aligned, and shared with the kernel, hence atomic.
+        // SAFETY: `first` is the ring's first entry, where the tail lies in a field that entries do
+        // not use. It is aligned, and shared with the kernel, hence atomic.
         let tail = unsafe { AtomicU16::from_ptr(BufRingEntry::tail(first).cast_mut()) };
         tail.store(self.tail, Ordering::Release);
     }
 
-    /// So many connections found no buffer in a turn. If they are many, there will be twice as many
-    /// buffers, as far as they go.
+    /// Takes note of how many connections found no buffer in a turn. If they are many, doubles the
+    /// number of buffers, up to the maximum.
     pub(super) fn starved(&mut self, connections: u64) {
         if connections > u64::from(self.used / 4) {
             self.use_more(self.used);
@@ -99,7 +100,7 @@ impl Buffers {
     }
 }
 
-/// Memory straight from the kernel: aligned to pages, zero, and not there until touched.
+/// Memory from the kernel: aligned to pages, zeroed, and not allocated until touched.
 struct Pages {
     start: NonNull<u8>,
     length: usize,

@@ -1,4 +1,4 @@
-//! What is kept for a connection, 56 bytes of it, and the buffers kept for none.
+//! The state of a connection, 56 bytes of it, and the spare buffers, which no connection owns.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -11,63 +11,63 @@ use crate::table::Life;
 
 use super::Sink;
 
-/// What the kernel does about receiving.
+/// The state of the request to receive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Receive {
     /// Nothing.
     Nothing,
-    /// It reports what comes in.
+    /// The kernel reports bytes as they arrive.
     Asked,
-    /// It was asked to stop, and has not yet said that it did.
+    /// The driver asked the kernel to stop, and the kernel has not confirmed it yet.
     Cancelled,
 }
 
-/// What the kernel does, or is to do, about sending.
+/// The state of the request to send.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Send {
     /// Nothing.
     Nothing,
-    /// It connects first.
+    /// The socket is still connecting.
     Connecting,
-    /// `out` is not in its hands yet.
+    /// The kernel has not seen `out` yet.
     Waiting,
-    /// It has `out`, and answers at once or not at all.
+    /// The kernel has `out`, and sends a completion at once or not at all.
     Fast,
-    /// It has the rest of `out`, and answers when that is gone.
+    /// The kernel has the rest of `out`, and sends a completion when the rest is gone.
     Slow,
 }
 
 /// One connection.
 pub(super) struct Connection {
     pub(super) fd: OwnedFd,
-    /// What a send failed with; 0 if none did.
+    /// The error number with which a send failed; 0 if none failed.
     pub(super) error: i32,
     pub(super) life: Life,
     pub(super) receive: Receive,
     pub(super) send: Send,
-    /// The caller wants to receive.
+    /// True if the caller wants to receive.
     pub(super) wanted: bool,
-    /// Bytes have come in since it was asked for them.
+    /// True if bytes have arrived since the last request to receive.
     pub(super) fed: bool,
-    /// The caller waits for [`Event::Sent`].
+    /// True if the caller waits for [`Event::Sent`].
     pub(super) owed: bool,
     pub(super) aside: Option<Box<Aside>>,
     pub(super) out: Vec<u8>,
-    /// Bytes of `out` that are gone.
+    /// Bytes of `out` that are sent.
     pub(super) sent: usize,
 }
 
-/// What a connection has at times only.
+/// State that a connection has at times only.
 pub(super) enum Aside {
-    /// Where it connects to.
+    /// The address to connect to.
     Address(SockAddr),
-    /// What to send when `out` is gone.
+    /// The bytes to send when `out` is gone.
     Next(Vec<u8>),
 }
 
 const _: () = assert!(size_of::<Connection>() <= 56);
 
-/// The kernel counts in 32 bits.
+/// Returns a length for the kernel, which counts in 32 bits.
 const MOST_AT_ONCE: usize = 1 << 30;
 
 impl Connection {
@@ -91,7 +91,8 @@ impl Connection {
         types::Fd(self.fd.as_raw_fd())
     }
 
-    /// A request to send what is left of `out`: all of it, or as much as can be had with these flags.
+    /// Builds a request to send the rest of `out`: all of it, or as much as possible with these
+    /// flags.
     pub(super) fn rest(&self, flags: i32) -> squeue::Entry {
         let rest = &self.out[self.sent..];
         let length = rest.len().min(MOST_AT_ONCE) as u32;
@@ -100,7 +101,7 @@ impl Connection {
             .build()
     }
 
-    /// The kernel holds nothing for it, and is to get nothing.
+    /// True if the kernel has no request of the connection, and will get none.
     pub(super) fn is_quiet(&self) -> bool {
         self.receive == Receive::Nothing && self.send == Send::Nothing
     }
@@ -130,7 +131,8 @@ impl Connection {
         self.aside = None;
     }
 
-    /// The peer has ended its stream. Unless a send has failed before, it may still be sent to.
+    /// Handles the end of the peer's stream. Unless a send has failed before, the caller may still
+    /// send.
     pub(super) fn end_of_stream(&mut self, token: Token, sink: Sink<'_>) {
         if self.life == Life::Open && self.error == 0 {
             self.life = Life::HalfOpen;
@@ -140,7 +142,7 @@ impl Connection {
         }
     }
 
-    /// Delivers the end, once. An error in sending came first, and is the one to be told.
+    /// Delivers the end, once. An error in sending came first, so the driver reports that one.
     pub(super) fn end(&mut self, token: Token, error: Option<io::Error>, sink: Sink<'_>) {
         if self.life.may_send() {
             self.life = Life::Ended;
@@ -158,7 +160,7 @@ pub(super) struct Spare {
 }
 
 impl Spare {
-    /// What is kept after a burst.
+    /// The number of buffers that are kept after a burst.
     const MOST_BYTES: usize = 4 << 20;
 
     pub(super) fn put(&mut self, buffer: Vec<u8>) {
@@ -169,7 +171,7 @@ impl Spare {
         }
     }
 
-    /// One of them, or one without memory.
+    /// Returns a spare buffer, or one without memory.
     pub(super) fn take(&mut self) -> Vec<u8> {
         let buffer = self.buffers.pop().unwrap_or_default();
         self.bytes -= buffer.capacity();

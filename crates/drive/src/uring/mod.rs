@@ -1,15 +1,14 @@
 //! The driver for io_uring: requests and completions.
 //!
-//! One `io_uring_enter` a turn hands over all requests and waits. A receive is one request for as long
-//! as it goes well, and answered many times. An accept is one request for each connection: see `accept`.
-//!
-//! Sends are the one thing that is not plain; see `sending`.
+//! One `io_uring_enter` per turn hands over all requests and waits. One request to receive has many
+//! completions. An accept is one request for each connection: see `accept`. Sends are the
+//! exception; see `sending`.
 //!
 //! What always holds:
 //!
-//! - `receive` and `send` of a connection say exactly what the kernel holds for it, and its descriptor
-//!   and its buffers stay until it holds nothing;
-//! - a buffer that was filled is back in the ring before the next completion is looked at.
+//! - `receive` and `send` of a connection say exactly which requests the kernel has, and the
+//!   descriptor and the buffers of the connection stay until it has none;
+//! - a filled buffer is back in the ring before the next completion is handled.
 
 mod buffers;
 mod connection;
@@ -43,24 +42,24 @@ pub(crate) use probe::probe;
 
 type Sink<'a> = &'a mut dyn FnMut(Event<'_>);
 
-/// See the module.
+/// The driver; see the module.
 pub(crate) struct Uring {
-    // First, so that it is dropped before the memory its requests point to.
+    // First, so that it is dropped before the memory that its requests point to.
     ring: Ring,
     buffers: Buffers,
     waker: Waker,
-    /// Where the kernel puts the waker's counter.
+    /// The memory into which the kernel reads the waker's counter.
     wakes: Box<u64>,
     table: Table<Connection>,
     listeners: Vec<Listening>,
     next_serial: u32,
-    /// Connections with something to send that the kernel has not seen.
+    /// Connections with bytes to send that the kernel has not seen.
     outbox: Vec<Key>,
-    /// Connections whose fast send it has.
+    /// Connections whose fast send the kernel has.
     fast: Vec<Key>,
-    /// Connections that were given up and have nothing left in the kernel.
+    /// Detached connections without pending requests in the kernel.
     left: Vec<Key>,
-    /// Connections that could not even be begun.
+    /// Calls of `connect` that failed at once.
     failed: Vec<(Token, io::Error)>,
     spare: Spare,
     starved: u64,
@@ -119,8 +118,8 @@ impl Uring {
         unsafe { self.ring.push(request) };
     }
 
-    /// Asks for one connection. To have the kernel go on by itself would have it accept a whole burst at once, before
-    /// the caller can close any to make room.
+    /// Requests one connection. If the kernel accepted a whole burst at once, the caller could not
+    /// close connections to make room.
     fn accept(&mut self, at: usize) {
         let listening = &mut self.listeners[at];
         listening.accepting = true;
@@ -169,7 +168,7 @@ impl Uring {
         }
     }
 
-    /// Asks for bytes if the connection is to have any and has not asked yet.
+    /// Requests bytes if the connection wants to receive and has no request yet.
     fn receive(&mut self, key: Key) {
         let Some((_, connection)) = self.table.get(key) else { return };
         if connection.life == Life::Open
@@ -214,7 +213,7 @@ impl Uring {
                         self.starved += 1;
                         self.hungry.push(key);
                     }
-                    // We cancelled it, or it is to be asked for again.
+                    // The driver cancelled the request, or has to repeat it.
                     libc::ECANCELED | libc::EINTR | libc::EAGAIN => {}
                     error => {
                         connection.end(token, Some(io::Error::from_raw_os_error(error)), sink);
@@ -233,8 +232,8 @@ impl Uring {
         }
     }
 
-    /// Has those ask again that found no buffer. One that has much to say takes all that there are as soon as it asks: first
-    /// come those that were given none.
+    /// Repeats the requests of connections that found no buffer. A connection with many bytes takes
+    /// all buffers as soon as it asks, so connections that were given none come first.
     fn feed(&mut self) {
         let mut hungry = mem::take(&mut self.hungry);
         for fed in [false, true] {
@@ -268,7 +267,7 @@ impl Uring {
         }
     }
 
-    /// Lets go of a connection that has only been waiting for the kernel to be done with it.
+    /// Removes a connection that was waiting for the kernel to finish with it.
     fn look_after(&mut self, key: Key) {
         let Some((_, connection)) = self.table.get(key) else { return };
         match connection.life {
@@ -303,7 +302,7 @@ impl Uring {
                 self.await_wake();
                 sink(Event::Woken);
             }
-            // What it was to end answers for itself.
+            // The cancelled request has a completion of its own.
             Operation::Cancel => {}
         }
     }
@@ -322,11 +321,11 @@ impl Uring {
         }
     }
 
-    /// Has the kernel stop whatever it still does for a closed connection.
+    /// Cancels the requests of a closed connection.
     ///
-    /// A send that is cancelled answers as if it had been cut short: by the bytes that went before, if
-    /// there were any. And none may be under way now, but soon. So the connection remembers that nothing
-    /// is to follow, and the socket refuses it.
+    /// The completion of a cancelled send is as if the send had been cut short: it reports the
+    /// bytes that went before, if there were any. A send may also be about to follow, so the
+    /// connection remembers that none may, and the socket refuses it.
     fn expire(&mut self, key: Key) {
         let Some((_, connection)) = self.table.get(key) else { return };
         connection.life = Life::Expired;
@@ -464,7 +463,7 @@ impl Driver for Uring {
     }
 
     fn turn(&mut self, wait: Option<Duration>, sink: &mut dyn FnMut(Event<'_>)) -> io::Result<()> {
-        // Fast sends of which the last turn could not say whether they are done: this one can.
+        // Fast sends that the last turn could not confirm: this turn can.
         let pending = !(self.left.is_empty() && self.failed.is_empty() && self.fast.is_empty());
         self.empty_outbox();
         let wait = match pending {
@@ -472,7 +471,8 @@ impl Driver for Uring {
             false => self.lingering.limit(self.resting.limit(wait)),
         };
         self.ring.enter(wait)?;
-        // Asked now: what the completions below have us ask for next says nothing of these sends.
+        // Checked now, because the requests that the completions below lead to say nothing about
+        // these sends.
         let decided = self.ring.has_handed_over();
         let starved = self.starved;
         for _ in 0..self.ring.completions() {

@@ -1,7 +1,8 @@
-//! Whether this kernel has all that the driver needs, and behaves as it relies on.
+//! Checks whether this kernel supports all that the driver needs, and behaves as the driver
+//! expects.
 //!
-//! Asking for the numbers of the requests is not enough: receiving many times with one request came
-//! without a number of its own, and container run-times refuse calls as they please. So it is tried.
+//! Asking which requests the kernel supports is not enough: multishot receive came without a
+//! request number of its own, and container run-times refuse some calls. So the driver tries them.
 
 use std::io;
 use std::os::fd::AsRawFd;
@@ -15,7 +16,7 @@ use super::ring::{Completion, Operation, Ring};
 
 const LIMIT: Duration = Duration::from_secs(1);
 
-/// `Ok` if the driver will work here, and otherwise what is in the way.
+/// Returns `Ok` if the driver works here, otherwise the reason why not.
 pub(crate) fn probe() -> io::Result<()> {
     let mut ring = Ring::new(8)?;
     if !ring.supported()? {
@@ -32,7 +33,7 @@ pub(crate) fn probe() -> io::Result<()> {
     sends
 }
 
-/// One request to receive is answered twice.
+/// Checks that one request to receive has two completions.
 fn receives_many(ring: &mut Ring, here: &UnixStream, there: &UnixStream) -> io::Result<()> {
     let request = opcode::RecvMulti::new(types::Fd(there.as_raw_fd()), GROUP)
         .build()
@@ -51,10 +52,10 @@ fn receives_many(ring: &mut Ring, here: &UnixStream, there: &UnixStream) -> io::
     Ok(())
 }
 
-/// A send that must not wait is decided at once, and only a failure is reported.
+/// Checks that a send that must not wait is decided at once, and reports failures only.
 fn decides_sends(ring: &mut Ring, here: &UnixStream) -> io::Result<()> {
     static MUCH: [u8; 16 << 10] = [0; 16 << 10];
-    // Nobody takes the bytes: the two buffers are gone. In the end the socket is full.
+    // No receive takes the bytes, because both buffers are used up. In the end the socket is full.
     for _ in 0..1024 {
         send(ring, here, &MUCH);
         ring.enter(Some(Duration::ZERO))?;

@@ -9,8 +9,8 @@ use io_uring::{EnterFlags, IoUring, Probe, Submitter, cqueue, opcode, squeue};
 
 use crate::table::Key;
 
-/// What a completion is the answer to; with a [`Key`] or a number of the driver's own, this is what the
-/// kernel hands back.
+/// The kind of request that a completion belongs to. The kernel hands it back together with a
+/// [`Key`] or a number of the driver.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Operation {
     Receive,
@@ -42,32 +42,33 @@ impl Operation {
     }
 }
 
-/// The answer to a request, or one of several.
+/// The completion of a request, or one of several.
 pub(super) struct Completion {
     pub(super) operation: Operation,
     pub(super) bits: u64,
-    /// Negative: an error number.
+    /// The result; negative for an error number.
     pub(super) result: i32,
     /// The number of the buffer that the kernel picked.
     pub(super) buffer: Option<u16>,
-    /// The request goes on; there will be more answers.
+    /// True if the request continues, with more completions to come.
     pub(super) more: bool,
 }
 
-/// See the module.
+/// The two queues; see the module.
 pub(super) struct Ring {
     ring: IoUring,
-    /// Requests that found no room in the queue, to go in before any later one.
+    /// Requests for which the queue had no room. They go in before any later one.
     backlog: VecDeque<squeue::Entry>,
     enabled: bool,
 }
 
 impl Ring {
-    /// Opens the queues, to be used by the thread that first enters.
+    /// Opens the queues. The thread that enters first is the one that uses them.
     pub(super) fn new(entries: u32) -> io::Result<Ring> {
         let entries = entries.clamp(8, 1 << 15);
-        // Deferred: completions are made while we are in the kernel anyway, and in one batch; nothing
-        // interrupts us. Before 6.1 the next best thing is that at least nothing forces us to look.
+        // Deferred: the kernel makes completions while the thread is in the kernel anyway, in one
+        // batch and without interrupting it. Before 6.1, the next best option is that at least no
+        // interrupt forces the thread into the kernel.
         let deferred = Ring::setup(entries, |builder| builder.setup_defer_taskrun());
         let ring = match deferred {
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
@@ -89,9 +90,9 @@ impl Ring {
         let mut builder = IoUring::builder();
         builder
             .setup_single_issuer()
-            // The one issuer is the thread that enables the ring.
+            // The single issuer is the thread that enables the ring.
             .setup_r_disabled()
-            // A request that is refused does not hold up those behind it.
+            // A refused request does not hold up the requests after it.
             .setup_submit_all()
             .setup_clamp()
             .setup_cqsize(entries * 4);
@@ -102,7 +103,7 @@ impl Ring {
         self.ring.submitter()
     }
 
-    /// Whether the kernel knows all the requests we make.
+    /// True if the kernel knows all requests that the driver makes.
     pub(super) fn supported(&self) -> io::Result<bool> {
         let mut probe = Probe::new();
         self.ring.submitter().register_probe(&mut probe)?;
@@ -117,7 +118,7 @@ impl Ring {
         Ok(needed.iter().all(|code| probe.is_supported(*code)))
     }
 
-    /// Adds a request, to be handed to the kernel by the next [`Ring::enter`].
+    /// Adds a request, which the next [`Ring::enter`] hands to the kernel.
     ///
     /// # Safety
     ///
@@ -131,7 +132,7 @@ impl Ring {
         }
     }
 
-    /// Ends a request before its time. If it is still there, its last completion says so.
+    /// Cancels a request. If it still exists, its last completion says so.
     pub(super) fn cancel(&mut self, data: u64) {
         let request = opcode::AsyncCancel::new(data)
             .build()
@@ -141,8 +142,8 @@ impl Ring {
         unsafe { self.push(request) };
     }
 
-    /// Hands all requests over and waits for a completion, in one call unless there are more requests
-    /// than the queue has room for.
+    /// Hands over all requests and waits for a completion, in one call unless there are more
+    /// requests than the queue has room for.
     pub(super) fn enter(&mut self, wait: Option<Duration>) -> io::Result<()> {
         if !self.enabled {
             self.ring.submitter().register_enable_rings()?;
@@ -150,14 +151,14 @@ impl Ring {
         }
         while self.fill() > 0 {
             if self.call(Some(Duration::ZERO))? == 0 {
-                // No room for completions: they have to be taken out first.
+                // There is no room for completions: the caller has to take some out first.
                 return Ok(());
             }
         }
         self.call(wait).map(drop)
     }
 
-    /// Moves requests into the queue that had no room before, and says how many still have none.
+    /// Moves requests that had no room before into the queue, and returns how many still have none.
     fn fill(&mut self) -> usize {
         let mut queue = self.ring.submission();
         while let Some(request) = self.backlog.front() {
@@ -170,7 +171,7 @@ impl Ring {
         self.backlog.len()
     }
 
-    /// One `io_uring_enter`. Says how many requests the kernel took.
+    /// Calls `io_uring_enter` once. Returns how many requests the kernel took.
     fn call(&mut self, wait: Option<Duration>) -> io::Result<usize> {
         let (submitter, queue, completions) = self.ring.split();
         let requests = queue.len();
@@ -182,13 +183,15 @@ impl Ring {
             _ => SubmitArgs::new(),
         };
         let flags = EnterFlags::GETEVENTS | EnterFlags::EXT_ARG;
-        // SAFETY: the flags call for an argument of this type, and the time it points to is a local.
+        // SAFETY: the flags call for an argument of this type, and the time it points to is a
+        // local.
         let answer = unsafe {
             submitter.enter(requests as u32, u32::from(!at_once), flags.bits(), Some(&arguments))
         };
         match answer {
             Err(error) => match error.raw_os_error() {
-                // Time is up; a signal; no room or memory now. All are for the next turn to see to.
+                // The time is up, a signal came, or there is no room or memory now. The next turn
+                // handles all of these.
                 Some(libc::ETIME | libc::EINTR | libc::EBUSY | libc::EAGAIN) => Ok(0),
                 _ => Err(error),
             },
@@ -196,17 +199,17 @@ impl Ring {
         }
     }
 
-    /// Whether each request has reached the kernel.
+    /// True if the kernel has all requests.
     pub(super) fn has_handed_over(&mut self) -> bool {
         self.backlog.is_empty() && self.ring.submission().is_empty()
     }
 
-    /// Whether each completion made so far has been taken.
+    /// True if all completions made so far have been taken.
     pub(super) fn has_told_all(&mut self) -> bool {
         !self.ring.submission().cq_overflow() && self.ring.completion().is_empty()
     }
 
-    /// Completions to be taken.
+    /// Returns the number of completions to be taken.
     pub(super) fn completions(&mut self) -> usize {
         self.ring.completion().len()
     }
@@ -226,8 +229,8 @@ impl Ring {
 }
 
 impl Drop for Ring {
-    /// Closing a ring lets go of its requests in the kernel's own time; this makes it now, before the
-    /// memory they point to goes away.
+    /// Cancels all requests. When a ring is closed, the kernel releases its requests later; they
+    /// must be gone before the memory that they point to is freed.
     fn drop(&mut self) {
         let limit = Timespec::from(Duration::from_secs(1));
         let _ = self.ring.submitter().register_sync_cancel(Some(limit), CancelBuilder::any());

@@ -1,16 +1,17 @@
 //! Sending, without a completion for each send.
 //!
-//! A send normally fits into the socket's buffer and is done while it is handed over. Its completion
-//! would be there at once, and end the wait before anything has happened that is worth a turn: two
-//! calls where one would do. So a send is first made *fast*: it must not wait, and its completion is
-//! left out if all went well. The kernel decides such a request before the call returns, hence it is
-//! known to be done when the call took it and no completion speaks of it (`turn` in the parent; `probe`
-//! makes sure that the kernel does as described). Otherwise the rest goes out as a *slow* send, which
-//! waits for room and has its completion.
+//! A send normally fits into the socket's buffer and is done while it is handed over. Its
+//! completion would be there at once, and would end the wait before anything has happened that is
+//! worth a turn: two calls where one would do. So the driver first makes a send *fast*: it must not
+//! wait, and the kernel leaves out its completion if all went well. The kernel decides such a
+//! request before the call returns. Hence a fast send is done if the call took it and there is no
+//! completion for it (`turn` in the parent; `probe` makes sure that the kernel behaves like this).
+//! Otherwise the rest goes out as a *slow* send, which waits for room and has its completion.
 //!
-//! To the caller a fast send is gone when it is given; if it has to become slow, the next one is taken
-//! too but answered by [`Event::Sent`]. (To make it wait for the end of the turn would not do: a turn
-//! may wait for ever, and the caller for room to send.) So a slow peer costs at most one buffer more than with epoll.
+//! For the caller, a fast send is done when it is given. If it has to become slow, the driver takes
+//! the next one too, but replies with [`Event::Sent`]. (The caller cannot be made to wait for the
+//! end of the turn: a turn may wait without limit while the caller waits for room to send.) So a
+//! slow peer costs at most one buffer more than with epoll.
 
 use std::mem;
 use std::os::fd::AsFd;
@@ -26,7 +27,7 @@ use super::ring::{Completion, Operation};
 use super::{Sink, Uring};
 
 impl Uring {
-    /// Hands over what was given to `send` since the last turn.
+    /// Hands over the buffers given to `send` since the last turn.
     pub(super) fn empty_outbox(&mut self) {
         for at in 0..self.outbox.len() {
             let key = self.outbox[at];
@@ -50,12 +51,12 @@ impl Uring {
         let Some((_, connection)) = self.table.get(key) else { return };
         connection.send = Send::Slow;
         let request = connection.rest(0).user_data(Operation::Send.of(key));
-        // SAFETY: the buffer is neither moved nor freed before the completion, and the descriptor is
-        // open until `is_quiet`.
+        // SAFETY: the buffer is neither moved nor freed before the completion, and the descriptor
+        // is open until `is_quiet`.
         unsafe { self.ring.push(request) };
     }
 
-    /// A slow send is done, or a fast one was not.
+    /// Handles the completion of a send: a slow one that is done, or a fast one that is not.
     pub(super) fn sent(&mut self, answer: &Completion, sink: Sink<'_>) {
         let key = Key::from_bits(answer.bits);
         let Some((_, connection)) = self.table.get(key) else { return };
@@ -98,8 +99,9 @@ impl Uring {
         self.look_after(key);
     }
 
-    /// What the peer said before it went is still to be delivered, so the receive is left to find the
-    /// end; unless the connection is paused, when that could be never.
+    /// Handles a failed send. Bytes that the peer sent before it went away are still to be
+    /// delivered, so the receive stays and finds the end; unless the connection is paused, because
+    /// then it might never find it.
     fn send_failed(&mut self, key: Key, error: i32, sink: Sink<'_>) {
         let Some((token, connection)) = self.table.get(key) else { return };
         connection.forget_sends();
@@ -114,7 +116,8 @@ impl Uring {
         self.look_after(key);
     }
 
-    /// The fast sends that no completion has spoken of are done: all were handed over, and all completions taken.
+    /// Marks the fast sends without a completion as done: the kernel took all requests, and the
+    /// driver has handled all completions.
     pub(super) fn settle(&mut self, sink: Sink<'_>) {
         for at in 0..self.fast.len() {
             let key = self.fast[at];

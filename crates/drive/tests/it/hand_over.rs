@@ -9,7 +9,8 @@ use refrain_drive::{Driver, Socket, Token};
 
 use crate::harness::{Driven, Seen, on_both, pattern};
 
-/// Takes on sockets, receives until the connection is told to go back or ends, and says how far it got.
+/// Takes on sockets, receives until the connection is told to go back or ends, and says how far it
+/// got.
 fn receive_some(driven: &mut Driven, token: Token, from: usize, until: usize) -> (usize, Socket) {
     let mut at = from;
     let mut going = false;

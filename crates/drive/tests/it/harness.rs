@@ -164,7 +164,8 @@ impl Driven {
         peer.join().unwrap();
     }
 
-    /// The oldest event of which `pick` makes something, waiting for it if need be. The others stay.
+    /// The oldest event of which `pick` makes something, waiting for it if need be. The others
+    /// stay.
     pub(crate) fn find<T>(&mut self, mut pick: impl FnMut(Seen) -> Result<T, Seen>) -> T {
         let start = Instant::now();
         let mut at = 0;
@@ -249,8 +250,8 @@ impl Driven {
         }
     }
 
-    /// Gives so many bytes to `send` as are more than the kernel will take from a peer that does not
-    /// read, and returns how many.
+    /// Gives so many bytes to `send` as are more than the kernel will take from a peer that does
+    /// not read, and returns how many.
     pub(crate) fn overfill(&mut self, token: Token) -> usize {
         let mut given = 0;
         loop {
@@ -304,8 +305,8 @@ pub(crate) fn tcp(address: &Address) -> TcpStream {
     stream
 }
 
-/// The bytes of a stream from some place on. They repeat, but not at a distance that a mistake would
-/// be likely to have.
+/// The bytes of a stream from some place on. They repeat, but not at a distance that a mistake
+/// would be likely to have.
 pub(crate) fn pattern(from: usize, length: usize) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(length);
     while bytes.len() < length {

@@ -1,7 +1,7 @@
 //! Connections that are closed in every phase of a send: their descriptors go, read or unread.
 //!
-//! Each phase is tried a hundred times over TCP and as often over Unix sockets, with a driver that has
-//! little patience. How long it takes is not asserted; what lasts for ever fails.
+//! Each phase is tried a hundred times over TCP and as often over Unix sockets, with a driver that
+//! has little patience. How long it takes is not asserted; what lasts for ever fails.
 
 use std::collections::HashSet;
 use std::fs;

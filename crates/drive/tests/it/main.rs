@@ -1,6 +1,7 @@
 //! What every driver has to do, tried on each of them.
 //!
-//! No test depends on how long something takes; where one waits, it gives up after [`harness::GUARD`].
+//! No test depends on how long something takes; where one waits, it gives up after
+//! [`harness::GUARD`].
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, its helpers too")]
 

@@ -105,7 +105,8 @@ fn more_buffers_are_used_once_needed() {
     assert!(driven.kernel.starved() > 0);
 }
 
-/// One that has more to say than all buffers hold, again and again: another one's word comes in between.
+/// One that has more to say than all buffers hold, again and again: another one's word comes in
+/// between.
 #[test]
 fn one_that_says_much_does_not_hold_up_others() {
     const MUCH: usize = 400_000;

@@ -1,4 +1,5 @@
-//! A process that is out of descriptors. The limit is the process's, so each test is run in a child.
+//! A process that is out of descriptors. The limit is the process's, so each test is run in a
+//! child.
 
 use std::collections::VecDeque;
 use std::env;
@@ -58,7 +59,8 @@ fn next_number(driven: &mut Driven, kept: &mut Vec<Socket>) -> i32 {
     number
 }
 
-/// Of ten connections two find room below the gate, three more as others are closed there, and the next waits in vain.
+/// Of ten connections two find room below the gate, three more as others are closed there, and the
+/// next waits in vain.
 fn wait_at_the_gate(driven: &mut Driven) {
     let mut driven = driven.gated(50);
     let address = driven.listen(0);

@@ -52,8 +52,8 @@ on_both! {
         driven.woken();
     }
 
-    /// What was sent in a turn that ends for another reason is done when the turn is: what is sent next goes out with
-    /// the next turn, and waits for nothing else to happen.
+    /// What was sent in a turn that ends for another reason is done when the turn is: what is sent
+    /// next goes out with the next turn, and waits for nothing else to happen.
     fn a_wake_holds_up_no_send(driven) {
         let token = Token(1);
         let mut peer = driven.pair(token);
@@ -70,7 +70,8 @@ on_both! {
         }
     }
 
-    /// Whatever was written before a wake is seen after `Woken`, however the two threads interleave.
+    /// Whatever was written before a wake is seen after `Woken`, however the two threads
+    /// interleave.
     fn no_wake_is_lost(driven) {
         const LAST: u32 = 20_000;
         let written = Arc::new(AtomicU32::new(0));
