@@ -2,7 +2,7 @@
 
 use refrain_sqlite::{Connection, Step, Value};
 
-use crate::dialect::{ADDED, Attribute, Catalog, Given, KeyMark, ViewColumn};
+use crate::dialect::{ADDED, Attribute, Catalog, GivenBy, KeyMark, ViewColumn};
 use crate::failure::Failure;
 use crate::standard;
 use crate::types::Type;
@@ -36,7 +36,7 @@ const VERSION: &str = "SELECT schema_version FROM pragma_schema_version";
 pub(crate) struct Attributes<'a>(pub(crate) &'a Connection);
 
 /// A row of [`COLUMNS`].
-struct Row {
+struct ColumnRow {
     name: String,
     declared: String,
     not_null: bool,
@@ -46,7 +46,11 @@ struct Row {
 }
 
 impl Attributes<'_> {
-    fn rows(&self, schema: Option<&str>, table: &str) -> Result<Vec<Row>, refrain_sqlite::Error> {
+    fn rows(
+        &self,
+        schema: Option<&str>,
+        table: &str,
+    ) -> Result<Vec<ColumnRow>, refrain_sqlite::Error> {
         let mut run = self.0.statement(COLUMNS)?.start();
         run.bind(1, Value::from(table))?;
         run.bind(2, schema.map_or(Value::Null, Value::from))?;
@@ -64,7 +68,7 @@ impl Attributes<'_> {
                 Value::Integer(number) => number,
                 _ => 0,
             };
-            rows.push(Row {
+            rows.push(ColumnRow {
                 name: text(0),
                 declared: text(1),
                 not_null: number(2) != 0,
@@ -157,8 +161,9 @@ impl Catalog for Attributes<'_> {
             return None;
         }
         let keys = rows.iter().filter(|row| row.key > 0).count();
-        let is_row_number =
-            |row: &Row| keys == 1 && row.key == 1 && row.declared.eq_ignore_ascii_case("INTEGER");
+        let is_row_number = |row: &ColumnRow| {
+            keys == 1 && row.key == 1 && row.declared.eq_ignore_ascii_case("INTEGER")
+        };
         let untyped = rows.iter().all(|row| row.key == 0 && !row.not_null);
         let sql = match untyped || rows.iter().any(is_row_number) {
             true => self.first(SQL, table).unwrap_or_default(),
@@ -167,7 +172,7 @@ impl Catalog for Attributes<'_> {
         let mark = KeyMark::read(&sql);
         let types = ViewColumn::read(&sql);
         let is_view = sql.starts_with("CREATE VIEW");
-        let attribute = |(index, row): (usize, Row)| {
+        let attribute = |(index, row): (usize, ColumnRow)| {
             let mark = mark.filter(|_| is_row_number(&row));
             let is = Type::declared(&row.declared);
             let limited = matches!(is, Type::Varchar | Type::Bpchar);
@@ -182,7 +187,7 @@ impl Catalog for Attributes<'_> {
                 default: row.default,
                 computed: row.hidden > 1,
                 writable,
-                given: mark.map_or(Given::Statement, |mark| mark.given),
+                given: mark.map_or(GivenBy::Statement, |mark| mark.given),
                 name: row.name,
             }
         };

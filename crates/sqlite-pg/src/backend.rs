@@ -7,21 +7,21 @@ use std::time::{Duration, Instant};
 
 use refrain_sqlite::{CacheStats, Connection, Database, StatementStats};
 
+use crate::checkpoint_timer::CheckpointTimer;
 use crate::compute;
 use crate::control::{CancelHandle, Control, Waker};
 use crate::disk::Disk;
 use crate::failure::{Failure, state};
 use crate::functions;
-use crate::idle::Idle;
-use crate::meaning::Meanings;
+use crate::idle::IdleConnections;
 use crate::operator::{Operator, Teller};
-use crate::place::Place;
-use crate::queue::Queue;
-use crate::rest::Rest;
+use crate::runs_on::RunsOn;
 use crate::settings::VERSION;
 use crate::threads::{Lane, Threads};
+use crate::translation_cache::TranslationCache;
 use crate::turn::Turn;
 use crate::watch::{self, Look, Watch};
+use crate::write_queue::WriteQueue;
 
 /// What a message may hold beside its longest value.
 const MESSAGE_BESIDES: usize = 64 * 1024;
@@ -34,14 +34,14 @@ pub struct Backend {
     operator: Operator,
     pub(crate) watch: Watch,
     pub(crate) disk: Disk,
-    pub(crate) queue: Arc<Queue>,
+    pub(crate) queue: Arc<WriteQueue>,
     pub(crate) threads: Threads,
-    sessions: Mutex<HashMap<u32, Member>>,
+    sessions: Mutex<HashMap<u32, SessionEntry>>,
     next: AtomicU32,
 }
 
 /// A session, for those who would cancel it by its key.
-struct Member {
+struct SessionEntry {
     key: [u8; 4],
     control: Weak<Control>,
 }
@@ -96,7 +96,7 @@ impl Backend {
         format!("{VERSION} (Refrain, SQLite {})", rusqlite::version())
     }
 
-    fn sessions(&self) -> MutexGuard<'_, HashMap<u32, Member>> {
+    fn sessions(&self) -> MutexGuard<'_, HashMap<u32, SessionEntry>> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -109,7 +109,7 @@ impl Backend {
             key = pid.rotate_left(13).to_be_bytes();
         }
         let control = Control::new(u64::from(pid), waker);
-        let member = Member { key, control: Arc::downgrade(&control) };
+        let member = SessionEntry { key, control: Arc::downgrade(&control) };
         self.sessions().insert(pid, member);
         (pid, key, control)
     }
@@ -137,16 +137,16 @@ pub struct Pool {
     pub(crate) backend: Arc<Backend>,
     database: Database,
     lock_timeout: Duration,
-    idle: Idle,
-    books: Mutex<Books>,
+    idle: IdleConnections,
+    known_connections: Mutex<KnownConnections>,
     turn: Mutex<Turn>,
-    rest: Rest,
-    pub(crate) meanings: Meanings,
+    checkpoint_timer: CheckpointTimer,
+    pub(crate) translations: TranslationCache,
 }
 
 /// What is known of a pool's connections, those in use included.
 #[derive(Default)]
-struct Books {
+struct KnownConnections {
     /// By number; of one in use, what was known when it was last looked at.
     open: BTreeMap<u64, CacheStats>,
     /// What those that were closed had done.
@@ -185,11 +185,11 @@ impl Pool {
             backend: backend.clone(),
             database,
             lock_timeout,
-            idle: Idle::default(),
-            books: Mutex::default(),
+            idle: IdleConnections::default(),
+            known_connections: Mutex::default(),
             turn: Mutex::default(),
-            rest: Rest::default(),
-            meanings: Meanings::default(),
+            checkpoint_timer: CheckpointTimer::default(),
+            translations: TranslationCache::default(),
         })
     }
 
@@ -203,13 +203,13 @@ impl Pool {
         self.lock_timeout
     }
 
-    fn books(&self) -> MutexGuard<'_, Books> {
-        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    fn known_connections(&self) -> MutexGuard<'_, KnownConnections> {
+        self.known_connections.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A connection that nobody uses, or a new one. On the loop it is the one for short reads, if that can be had.
-    pub(crate) fn take(self: &Arc<Self>, place: Place) -> Result<Box<Connection>, Failure> {
-        let connection = match self.idle.take(place) {
+    pub(crate) fn take(self: &Arc<Self>, runs_on: RunsOn) -> Result<Box<Connection>, Failure> {
+        let connection = match self.idle.take(runs_on) {
             Some(connection) => connection,
             None => Box::new(self.connect()?),
         };
@@ -231,15 +231,15 @@ impl Pool {
     fn connect(self: &Arc<Self>) -> Result<Connection, Failure> {
         let connection = self.open()?;
         let defined = functions::define(&connection).and_then(|()| compute::define(&connection));
-        let mut books = self.books();
-        let made = defined.and_then(|()| match books.reader {
+        let mut known_connections = self.known_connections();
+        let made = defined.and_then(|()| match known_connections.reader {
             None => self.database.make_reader(&connection),
             Some(_) => Ok(()),
         });
         made.map_err(|error| Failure::of_sqlite(&error, b""))?;
-        books.reader.get_or_insert(connection.number());
-        books.open.insert(connection.number(), CacheStats::default());
-        drop(books);
+        known_connections.reader.get_or_insert(connection.number());
+        known_connections.open.insert(connection.number(), CacheStats::default());
+        drop(known_connections);
         Ok(connection)
     }
 
@@ -308,7 +308,7 @@ impl Pool {
     }
 
     fn rescue(self: &Arc<Self>) {
-        let emptied = self.idle.take(Place::Thread).is_some_and(|connection| {
+        let emptied = self.idle.take(RunsOn::Thread).is_some_and(|connection| {
             let emptied = connection.empty_wal();
             self.put(connection);
             emptied.is_ok()
@@ -332,10 +332,11 @@ impl Pool {
 
     /// Closes a connection, and remembers what it did.
     pub(crate) fn close(&self, connection: Box<Connection>) {
-        let mut books = self.books();
-        books.open.remove(&connection.number());
-        books.reader = books.reader.filter(|reader| *reader != connection.number());
-        books.closed += CacheStats { entries: 0, bytes: 0, ..connection.cache_stats() };
+        let mut known_connections = self.known_connections();
+        known_connections.open.remove(&connection.number());
+        known_connections.reader =
+            known_connections.reader.filter(|reader| *reader != connection.number());
+        known_connections.closed += CacheStats { entries: 0, bytes: 0, ..connection.cache_stats() };
     }
 
     /// A session reads on the core's loop, and no transaction of its own is open.
@@ -355,7 +356,7 @@ impl Pool {
 
     /// A session has written, and lets others write.
     pub(crate) fn wrote(self: &Arc<Self>) {
-        if let Some(moment) = self.rest.wrote(Instant::now()) {
+        if let Some(moment) = self.checkpoint_timer.wrote(Instant::now()) {
             self.look_at(moment);
         }
     }
@@ -372,7 +373,7 @@ impl Pool {
     }
 
     fn look(self: &Arc<Self>) {
-        if let Some(again) = self.rest.look(Instant::now()) {
+        if let Some(again) = self.checkpoint_timer.look(Instant::now()) {
             return self.look_at(again);
         }
         let pool = self.clone();
@@ -381,7 +382,7 @@ impl Pool {
 
     /// Copies the WAL into the file, and waits for nobody: what somebody still reads is left for later.
     fn copy_wal(self: &Arc<Self>) {
-        let Ok(connection) = self.take(Place::Thread) else { return };
+        let Ok(connection) = self.take(RunsOn::Thread) else { return };
         let copied = connection.checkpoint();
         self.put(connection);
         if copied.is_ok_and(|(frames, copied)| copied < frames) {
@@ -402,14 +403,14 @@ impl Pool {
             idle.insert(connection.number(), connection.cache_stats());
             statements.append(&mut connection.statement_stats());
         });
-        let mut books = self.books();
-        let connections = books.open.iter_mut().map(|(number, known)| {
+        let mut known_connections = self.known_connections();
+        let connections = known_connections.open.iter_mut().map(|(number, known)| {
             let found = idle.get(number);
             *known = found.copied().unwrap_or(*known);
             let size = self.database.cache_size();
             ConnectionView { number: *number, in_use: found.is_none(), size, stats: *known }
         });
         let connections = connections.collect();
-        PoolView { connections, closed: books.closed, statements }
+        PoolView { connections, closed: known_connections.closed, statements }
     }
 }

@@ -20,9 +20,9 @@ const YEAR_MAX: i64 = 9999;
 const ZONE_HOURS_MAX: i64 = 15;
 
 /// Reads what is left of a text, a part at a time.
-struct Reader<'a>(&'a [u8]);
+struct DateReader<'a>(&'a [u8]);
 
-impl Reader<'_> {
+impl DateReader<'_> {
     fn take(&mut self, wanted: &[u8]) -> Option<u8> {
         let (&first, rest) = self.0.split_first()?;
         if !wanted.contains(&first) {
@@ -174,13 +174,13 @@ fn civil_of(days: i64) -> (i64, i64, i64) {
 
 /// Reads a date; a time and a zone behind it do not count.
 pub(crate) fn read_date(text: &[u8]) -> Option<i32> {
-    let (days, ..) = Reader(text.trim_ascii()).moment()?;
+    let (days, ..) = DateReader(text.trim_ascii()).moment()?;
     i32::try_from(days).ok()
 }
 
 /// Reads a time of day; what it says of a time zone does not count.
 pub(crate) fn read_time(text: &[u8]) -> Option<i64> {
-    let mut reader = Reader(text.trim_ascii());
+    let mut reader = DateReader(text.trim_ascii());
     let micros = reader.time()?;
     reader.zone()?;
     reader.end()?;
@@ -190,7 +190,7 @@ pub(crate) fn read_time(text: &[u8]) -> Option<i64> {
 /// Reads a date with or without a time. What it says of a time zone counts if `zoned`, and is read
 /// past if not, as PostgreSQL does.
 pub(crate) fn read_timestamp(text: &[u8], zoned: bool) -> Option<i64> {
-    let (days, micros, east) = Reader(text.trim_ascii()).moment()?;
+    let (days, micros, east) = DateReader(text.trim_ascii()).moment()?;
     Some(days * DAY + micros - if zoned { east } else { 0 })
 }
 

@@ -8,21 +8,21 @@ use rusqlite::functions::{Context as Call, FunctionFlags};
 use rusqlite::types::{Value as Any, ValueRef};
 
 use crate::calendar;
-use crate::decode::{self, Given};
+use crate::decode::{self, Decoded};
 use crate::dialect::{fitted, missing};
 use crate::encode;
 use crate::failure::{Failure, state};
 use crate::once::once;
 use crate::types::Type;
 
-type Answer = Result<Any, Failure>;
+type ComputeResult = Result<Any, Failure>;
 
 /// What a function does with its arguments.
-type Function = fn(&Call<'_>) -> Answer;
+type ComputeFunction = fn(&Call<'_>) -> ComputeResult;
 
 /// A function: its name, how many arguments it takes (-1: any number), what it does, and whether the same arguments yield the
 /// same again.
-const FUNCTIONS: &[(&str, i32, Function, bool)] = &[
+const FUNCTIONS: &[(&str, i32, ComputeFunction, bool)] = &[
     ("refrain_in", 2, read, true),
     ("refrain_text", 2, written, true),
     ("refrain_int", 2, integer, true),
@@ -55,7 +55,7 @@ const FUNCTIONS: &[(&str, i32, Function, bool)] = &[
 ];
 
 /// Functions that do something with NULL.
-const NULLS_TOO: &[(&str, i32, Function)] = &[
+const NULLS_TOO: &[(&str, i32, ComputeFunction)] = &[
     ("refrain_limit", 2, limit),
     ("refrain_present", 3, present),
     ("refrain_once", -1, once),
@@ -140,19 +140,19 @@ fn text<'a>(call: &'a Call<'_>, index: usize) -> Result<&'a str, Failure> {
 }
 
 /// A text as a value of a type.
-fn read(call: &Call<'_>) -> Answer {
+fn read(call: &Call<'_>) -> ComputeResult {
     let given = decode::text(text(call, 1)?.as_bytes(), is_of(call))?;
     Ok(match given {
-        Given::Null => Any::Null,
-        Given::Integer(number) => Any::Integer(number),
-        Given::Real(number) => Any::Real(number),
-        Given::Text(text) => Any::Text(String::from_utf8_lossy(&text).into_owned()),
-        Given::Blob(bytes) => Any::Blob(bytes.into_owned()),
+        Decoded::Null => Any::Null,
+        Decoded::Integer(number) => Any::Integer(number),
+        Decoded::Real(number) => Any::Real(number),
+        Decoded::Text(text) => Any::Text(String::from_utf8_lossy(&text).into_owned()),
+        Decoded::Blob(bytes) => Any::Blob(bytes.into_owned()),
     })
 }
 
 /// A value of a type as PostgreSQL prints it.
-fn written(call: &Call<'_>) -> Answer {
+fn written(call: &Call<'_>) -> ComputeResult {
     let mut out = Vec::new();
     if encode::text(&mut out, &value(call, 1), is_of(call)).is_err() {
         // Another program may have put any text there, and a cast to text is how it is read.
@@ -162,7 +162,7 @@ fn written(call: &Call<'_>) -> Answer {
 }
 
 /// The range that an integer must be in.
-fn ranged(number: i128, is: Type) -> Answer {
+fn ranged(number: i128, is: Type) -> ComputeResult {
     let fits = match is {
         Type::Int2 => i16::try_from(number).is_ok(),
         Type::Int4 => i32::try_from(number).is_ok(),
@@ -181,7 +181,7 @@ fn overflow(is: Type) -> Failure {
 }
 
 /// A number as an integer: floats go to the even neighbour, decimals away from zero.
-fn integer(call: &Call<'_>) -> Answer {
+fn integer(call: &Call<'_>) -> ComputeResult {
     let is = is_of(call);
     match call.get_raw(1) {
         ValueRef::Integer(number) => ranged(i128::from(number), is),
@@ -206,7 +206,7 @@ fn integer(call: &Call<'_>) -> Answer {
 }
 
 /// A double as a float of four bytes.
-fn single(call: &Call<'_>) -> Answer {
+fn single(call: &Call<'_>) -> ComputeResult {
     let number = real(call, 1)?;
     let single = number as f32;
     if single.is_infinite() && number.is_finite() {
@@ -218,13 +218,13 @@ fn single(call: &Call<'_>) -> Answer {
     Ok(Any::Real(f64::from(single)))
 }
 
-fn fit(call: &Call<'_>) -> Answer {
+fn fit(call: &Call<'_>) -> ComputeResult {
     let limit = u32::try_from(whole(call, 2)?).unwrap_or(u32::MAX);
     fitted(text(call, 1)?, is_of(call), limit, whole(call, 3)? != 0).map(Any::Text)
 }
 
 /// A moment without its zone, which is UTC.
-fn zoneless(call: &Call<'_>) -> Answer {
+fn zoneless(call: &Call<'_>) -> ComputeResult {
     let moment = text(call, 0)?;
     let plain = moment.strip_suffix("+00").map(str::to_owned).or_else(|| {
         let micros = calendar::read_timestamp(moment.as_bytes(), true)?;
@@ -237,7 +237,7 @@ fn compute(
     call: &Call<'_>,
     of_integers: fn(i64, i64) -> Option<i64>,
     of_floats: fn(f64, f64) -> f64,
-) -> Answer {
+) -> ComputeResult {
     let is = is_of(call);
     if is.is_integer() {
         let made = of_integers(whole(call, 1)?, whole(call, 2)?);
@@ -247,7 +247,7 @@ fn compute(
     of_float(of_floats(left, right), left.is_finite() && right.is_finite(), is)
 }
 
-fn of_float(made: f64, finite: bool, is: Type) -> Answer {
+fn of_float(made: f64, finite: bool, is: Type) -> ComputeResult {
     let made = if is == Type::Float4 { f64::from(made as f32) } else { made };
     if made.is_nan() {
         return Err(decode::no_nan());
@@ -266,7 +266,7 @@ fn by_zero() -> Failure {
     Failure::new("22012", "division by zero")
 }
 
-fn divide(call: &Call<'_>) -> Answer {
+fn divide(call: &Call<'_>) -> ComputeResult {
     let is = is_of(call);
     if is.is_integer() {
         let (left, right) = (whole(call, 1)?, whole(call, 2)?);
@@ -286,7 +286,7 @@ fn divide(call: &Call<'_>) -> Answer {
     of_float(made, left.is_finite() && right.is_finite(), is)
 }
 
-fn remainder(call: &Call<'_>) -> Answer {
+fn remainder(call: &Call<'_>) -> ComputeResult {
     let (left, right) = (whole(call, 1)?, whole(call, 2)?);
     if right == 0 {
         return Err(by_zero());
@@ -294,14 +294,14 @@ fn remainder(call: &Call<'_>) -> Answer {
     ranged(i128::from(left) % i128::from(right), is_of(call))
 }
 
-fn negate(call: &Call<'_>) -> Answer {
+fn negate(call: &Call<'_>) -> ComputeResult {
     match is_of(call) {
         is if is.is_integer() => ranged(-i128::from(whole(call, 1)?), is),
         _ => Ok(Any::Real(-real(call, 1)?)),
     }
 }
 
-fn absolute(call: &Call<'_>) -> Answer {
+fn absolute(call: &Call<'_>) -> ComputeResult {
     match is_of(call) {
         is if is.is_integer() => ranged(i128::from(whole(call, 1)?).abs(), is),
         _ => Ok(Any::Real(real(call, 1)?.abs())),
@@ -309,7 +309,7 @@ fn absolute(call: &Call<'_>) -> Answer {
 }
 
 /// A number from 0 to 1, the 1 left out.
-fn random(_: &Call<'_>) -> Answer {
+fn random(_: &Call<'_>) -> ComputeResult {
     let mut bytes = [0; 8];
     let filled = getrandom::fill(&mut bytes);
     filled.map_err(|error| Failure::new("58000", error.to_string()))?;
@@ -321,18 +321,18 @@ fn date(call: &Call<'_>, index: usize) -> Result<i32, Failure> {
     calendar::read_date(text(call, index)?.as_bytes()).ok_or_else(unfit)
 }
 
-fn days_between(call: &Call<'_>) -> Answer {
+fn days_between(call: &Call<'_>) -> ComputeResult {
     Ok(Any::Integer(i64::from(date(call, 0)?) - i64::from(date(call, 1)?)))
 }
 
-fn add_days(call: &Call<'_>) -> Answer {
+fn add_days(call: &Call<'_>) -> ComputeResult {
     let days = i64::from(date(call, 0)?).checked_add(whole(call, 1)?);
     let made = days.and_then(|days| i32::try_from(days).ok()).and_then(calendar::date_text);
     made.map(Any::Text).ok_or_else(|| Failure::new("22008", "date out of range"))
 }
 
 /// An average of integers as PostgreSQL prints it (`select_div_scale` in numeric.c): sixteen significant digits at least.
-fn ratio(call: &Call<'_>) -> Answer {
+fn ratio(call: &Call<'_>) -> ComputeResult {
     let (sum, count) = (i128::from(whole(call, 0)?), i128::from(whole(call, 1)?));
     if count == 0 {
         return Ok(Any::Null);
@@ -362,7 +362,7 @@ fn ratio(call: &Call<'_>) -> Answer {
 }
 
 /// Characters from a place on, from 1; places before the first count too.
-fn substring(call: &Call<'_>) -> Answer {
+fn substring(call: &Call<'_>) -> ComputeResult {
     let (text, start) = (text(call, 0)?, whole(call, 1)?);
     let end = match call.len() {
         3 => {
@@ -380,7 +380,7 @@ fn substring(call: &Call<'_>) -> Answer {
 }
 
 /// So many characters of a text's beginning or end; less than none is all but so many.
-fn ends(call: &Call<'_>, first: bool) -> Answer {
+fn ends(call: &Call<'_>, first: bool) -> ComputeResult {
     let (text, wanted) = (text(call, 0)?, whole(call, 1)?);
     let length = i64::try_from(text.chars().count()).unwrap_or(i64::MAX);
     let taken = if wanted < 0 { (length + wanted).max(0) } else { wanted.min(length) };
@@ -396,14 +396,14 @@ fn too_long() -> Failure {
     Failure::new("54000", "requested length too large")
 }
 
-fn repeat(call: &Call<'_>) -> Answer {
+fn repeat(call: &Call<'_>) -> ComputeResult {
     let (text, times) = (text(call, 0)?, whole(call, 1)?);
     let times = usize::try_from(times.max(0)).unwrap_or(usize::MAX);
     let size = text.len().checked_mul(times).filter(|size| *size <= TEXT_MAX);
     size.map(|_| Any::Text(text.repeat(times))).ok_or_else(too_long)
 }
 
-fn pad(call: &Call<'_>) -> Answer {
+fn pad(call: &Call<'_>) -> ComputeResult {
     let (text, wanted, fill) = (text(call, 0)?, whole(call, 1)?.max(0), text(call, 2)?);
     let behind = whole(call, 3)? != 0;
     let wanted = usize::try_from(wanted).unwrap_or(usize::MAX);
@@ -418,7 +418,7 @@ fn pad(call: &Call<'_>) -> Answer {
     Ok(Any::Text(if behind { format!("{text}{filled}") } else { format!("{filled}{text}") }))
 }
 
-fn step(call: &Call<'_>) -> Answer {
+fn step(call: &Call<'_>) -> ComputeResult {
     match whole(call, 0)? {
         0 => Err(Failure::new(state::BAD_PARAMETER_VALUE, "step size cannot equal zero")),
         step => Ok(Any::Integer(step)),
@@ -426,7 +426,7 @@ fn step(call: &Call<'_>) -> Answer {
 }
 
 /// A number of rows; NULL is all of them, which SQLite says by -1.
-fn limit(call: &Call<'_>) -> Answer {
+fn limit(call: &Call<'_>) -> ComputeResult {
     let word = text(call, 1)?;
     match call.get_raw(0) {
         ValueRef::Null if word == "LIMIT" => Ok(Any::Integer(-1)),
@@ -441,7 +441,7 @@ fn limit(call: &Call<'_>) -> Answer {
 }
 
 /// A value of a key, which is not NULL: SQLite would give a number for that.
-fn present(call: &Call<'_>) -> Answer {
+fn present(call: &Call<'_>) -> ComputeResult {
     match call.get_raw(0) {
         ValueRef::Null => Err(missing(text(call, 1)?, text(call, 2)?)),
         ValueRef::Integer(number) => Ok(Any::Integer(number)),
@@ -450,7 +450,7 @@ fn present(call: &Call<'_>) -> Answer {
 }
 
 /// The largest or smallest value that is not NULL.
-fn extreme(call: &Call<'_>, wanted: std::cmp::Ordering) -> Answer {
+fn extreme(call: &Call<'_>, wanted: std::cmp::Ordering) -> ComputeResult {
     let mut found = ValueRef::Null;
     for index in 0..call.len() {
         let next = call.get_raw(index);

@@ -16,14 +16,14 @@ pub type Waker = Arc<dyn Fn() + Send + Sync>;
 pub(crate) struct Control {
     /// The session's number, by which its connection knows for whom it works.
     pub(crate) token: u64,
-    job: Mutex<Job>,
+    job: Mutex<CurrentWork>,
     /// The same as in `job`, for those who look often.
     cancelled: AtomicBool,
     waker: Waker,
 }
 
 #[derive(Default)]
-struct Job {
+struct CurrentWork {
     /// Whether the session is at work, or waits in the midst of it.
     busy: bool,
     interrupter: Option<Interrupter>,
@@ -34,7 +34,7 @@ impl Control {
         Arc::new(Self { token, job: Mutex::default(), cancelled: AtomicBool::new(false), waker })
     }
 
-    fn job(&self) -> MutexGuard<'_, Job> {
+    fn job(&self) -> MutexGuard<'_, CurrentWork> {
         self.job.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

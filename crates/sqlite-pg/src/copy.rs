@@ -18,7 +18,7 @@ use crate::types::Type;
 const ROW_MAX: usize = 64 << 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum CopyFormat {
     Text,
     Csv,
     Binary,
@@ -27,7 +27,7 @@ enum Kind {
 /// How rows are written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Style {
-    kind: Kind,
+    kind: CopyFormat,
     delimiter: u8,
     null: Vec<u8>,
     quote: u8,
@@ -58,7 +58,7 @@ pub(crate) enum Copy {
 }
 
 /// Where rows go: the INSERT that is run for each, and the types and names of what it takes.
-pub(crate) struct Into {
+pub(crate) struct CopyTarget {
     pub(crate) insert: String,
     pub(crate) types: Vec<Type>,
     pub(crate) names: Vec<String>,
@@ -76,7 +76,7 @@ pub(crate) struct CopyIn {
     header: Header,
     /// Whether the mark of the end has come.
     ended: bool,
-    binary: binary::Reader,
+    binary: binary::BinaryReader,
     pub(crate) rows: u64,
     /// Whether a simple query asked for it.
     pub(crate) simple: bool,
@@ -172,21 +172,21 @@ fn names(tokens: &mut Tokens<'_>) -> Option<Vec<String>> {
 impl Style {
     fn text() -> Self {
         let null = b"\\N".to_vec();
-        let kind = Kind::Text;
+        let kind = CopyFormat::Text;
         Self { kind, delimiter: b'\t', null, quote: b'"', escape: b'"', header: Header::No }
     }
 
     fn csv() -> Self {
-        Self { kind: Kind::Csv, delimiter: b',', null: Vec::new(), ..Self::text() }
+        Self { kind: CopyFormat::Csv, delimiter: b',', null: Vec::new(), ..Self::text() }
     }
 
     fn binary() -> Self {
-        Self { kind: Kind::Binary, ..Self::text() }
+        Self { kind: CopyFormat::Binary, ..Self::text() }
     }
 
     /// How its values are written.
     pub(crate) fn format(&self) -> Format {
-        if self.kind == Kind::Binary { Format::Binary } else { Format::Text }
+        if self.kind == CopyFormat::Binary { Format::Binary } else { Format::Text }
     }
 
     /// Reads the options, in parentheses or in the old way without.
@@ -230,7 +230,7 @@ impl Style {
             }
         }
         let lines_only = given.iter().find(|(option, _)| *option != "encoding");
-        if let (Some((option, _)), Kind::Binary) = (lines_only, style.kind) {
+        if let (Some((option, _)), CopyFormat::Binary) = (lines_only, style.kind) {
             let message = format!("cannot specify {} in BINARY mode", option.to_uppercase());
             return Err(Failure::new(state::SYNTAX, message));
         }
@@ -307,8 +307,8 @@ impl Style {
     ) -> Result<(), Failure> {
         let mut row = Vec::new();
         match self.kind {
-            Kind::Binary => Self::binary_row(&mut row, run, shape, number)?,
-            Kind::Text | Kind::Csv => self.line(&mut row, run, shape, number)?,
+            CopyFormat::Binary => Self::binary_row(&mut row, run, shape, number)?,
+            CopyFormat::Text | CopyFormat::Csv => self.line(&mut row, run, shape, number)?,
         }
         write::message(out, back::COPY_DATA, |out| out.extend_from_slice(&row));
         Ok(())
@@ -316,7 +316,7 @@ impl Style {
 
     /// Sends what stands behind the last of so many rows.
     pub(crate) fn end(&self, out: &mut Vec<u8>, rows: u64) {
-        if self.kind == Kind::Binary {
+        if self.kind == CopyFormat::Binary {
             write::message(out, back::COPY_DATA, |out| {
                 if rows == 0 {
                     binary::header(out);
@@ -393,11 +393,11 @@ fn known(option: &str) -> &'static str {
 
 impl CopyIn {
     /// Begins to take rows, and says so.
-    pub(crate) fn begin(style: Style, into: Into, simple: bool, out: &mut Vec<u8>) -> Self {
-        let Into { insert, types, names } = into;
+    pub(crate) fn begin(style: Style, into: CopyTarget, simple: bool, out: &mut Vec<u8>) -> Self {
+        let CopyTarget { insert, types, names } = into;
         style.respond(back::COPY_IN_RESPONSE, types.len(), out);
         let header = style.header;
-        let (buffer, binary) = (Vec::new(), binary::Reader::default());
+        let (buffer, binary) = (Vec::new(), binary::BinaryReader::default());
         let (ended, rows) = (false, 0);
         Self { style, insert, types, names, buffer, header, ended, binary, rows, simple }
     }
@@ -438,12 +438,12 @@ impl CopyIn {
         buffer.extend_from_slice(data);
         let mut rest = &buffer[..];
         let rows = match self.style.kind {
-            Kind::Binary => {
+            CopyFormat::Binary => {
                 let rows = self.binary.rows(&mut rest, self.types.len(), last)?;
                 self.rows += rows.len() as u64;
                 rows
             }
-            Kind::Text | Kind::Csv => self.lines(&mut rest, last)?,
+            CopyFormat::Text | CopyFormat::Csv => self.lines(&mut rest, last)?,
         };
         let used = buffer.len() - rest.len();
         buffer.drain(..used);
@@ -508,7 +508,7 @@ mod tests {
             panic!();
         };
         let (types, names) = (vec![Type::Text; 2], vec!["x".to_owned(), "y".to_owned()]);
-        let into = Into { insert: String::new(), types, names };
+        let into = CopyTarget { insert: String::new(), types, names };
         let mut copy = CopyIn::begin(style, into, true, &mut Vec::new());
         let mut rows = Vec::new();
         for byte in data.as_bytes() {
@@ -546,7 +546,7 @@ mod tests {
         else {
             panic!();
         };
-        assert_eq!((query.as_str(), style.kind), ("select 1 as (x)", Kind::Csv));
+        assert_eq!((query.as_str(), style.kind), ("select 1 as (x)", CopyFormat::Csv));
         for (text, sqlstate) in [
             ("COPY t FROM '/etc/passwd'", "0A000"),
             ("COPY t FROM STDIN (FORMAT binary, NULL '')", "42601"),

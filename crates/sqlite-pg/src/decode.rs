@@ -16,7 +16,7 @@ use crate::types::Type;
 
 /// A parameter's value. Some are borrowed from the message, some were made from it.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Given<'a> {
+pub(crate) enum Decoded<'a> {
     Null,
     Integer(i64),
     Real(f64),
@@ -24,7 +24,7 @@ pub(crate) enum Given<'a> {
     Blob(Cow<'a, [u8]>),
 }
 
-impl Given<'_> {
+impl Decoded<'_> {
     /// The value as SQLite takes it.
     pub(crate) fn value(&self) -> Value<'_> {
         match self {
@@ -41,21 +41,21 @@ impl Given<'_> {
 ///
 /// # Errors
 /// 22P02 and the like: the text is no value of the type.
-pub(crate) fn text(bytes: &[u8], is: Type) -> Result<Given<'_>, Failure> {
+pub(crate) fn text(bytes: &[u8], is: Type) -> Result<Decoded<'_>, Failure> {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return Err(Failure::new("22021", "invalid byte sequence for encoding \"UTF8\""));
     };
     let trimmed = text.trim();
     let bad = || invalid(is, text);
     Ok(match is {
-        Type::Bool => Given::Integer(i64::from(boolean(trimmed).ok_or_else(bad)?)),
+        Type::Bool => Decoded::Integer(i64::from(boolean(trimmed).ok_or_else(bad)?)),
         Type::Int2 | Type::Int4 | Type::Int8 | Type::Oid => {
             let number = trimmed.parse().map_err(|_| integer_trouble(is, trimmed))?;
-            Given::Integer(in_range(number, is)?)
+            Decoded::Integer(in_range(number, is)?)
         }
         Type::Float4 | Type::Float8 => float(trimmed, is)?,
         Type::Numeric => numeric(trimmed)?,
-        Type::Bytea => Given::Blob(Cow::Owned(bytea(bytes).ok_or_else(|| bytea_trouble(text))?)),
+        Type::Bytea => Decoded::Blob(Cow::Owned(bytea(bytes).ok_or_else(|| bytea_trouble(text))?)),
         Type::Date => owned(calendar::read_date(bytes).and_then(calendar::date_text), is, text)?,
         Type::Time => owned(calendar::read_time(bytes).and_then(calendar::time_text), is, text)?,
         Type::Timestamp | Type::Timestamptz => {
@@ -66,12 +66,12 @@ pub(crate) fn text(bytes: &[u8], is: Type) -> Result<Given<'_>, Failure> {
         Type::Uuid => owned(uuid(trimmed).map(|bytes| uuid_text(&bytes)), is, text)?,
         Type::Json => {
             json::check(text)?;
-            Given::Text(Cow::Borrowed(bytes))
+            Decoded::Text(Cow::Borrowed(bytes))
         }
-        Type::Jsonb => Given::Text(Cow::Owned(json::normal(text)?.into_bytes())),
-        Type::Name => Given::Text(Cow::Borrowed(truncated(text).as_bytes())),
+        Type::Jsonb => Decoded::Text(Cow::Owned(json::normal(text)?.into_bytes())),
+        Type::Name => Decoded::Text(Cow::Borrowed(truncated(text).as_bytes())),
         Type::Text | Type::Varchar | Type::Bpchar | Type::Char | Type::Void | Type::Unknown => {
-            Given::Text(Cow::Borrowed(bytes))
+            Decoded::Text(Cow::Borrowed(bytes))
         }
     })
 }
@@ -89,20 +89,20 @@ fn truncated(text: &str) -> &str {
 ///
 /// # Errors
 /// 22P03: the bytes are no value of the type.
-pub(crate) fn binary(bytes: &[u8], is: Type) -> Result<Given<'_>, Failure> {
+pub(crate) fn binary(bytes: &[u8], is: Type) -> Result<Decoded<'_>, Failure> {
     let bad = || {
         Failure::new(state::BAD_BINARY, format!("incorrect binary data format for {}", is.name()))
     };
     Ok(match is {
-        Type::Bool => Given::Integer(i64::from(u8::from_be_bytes(fixed(bytes, bad)?) != 0)),
-        Type::Int2 => Given::Integer(i64::from(i16::from_be_bytes(fixed(bytes, bad)?))),
-        Type::Int4 => Given::Integer(i64::from(i32::from_be_bytes(fixed(bytes, bad)?))),
-        Type::Oid => Given::Integer(i64::from(u32::from_be_bytes(fixed(bytes, bad)?))),
-        Type::Int8 => Given::Integer(i64::from_be_bytes(fixed(bytes, bad)?)),
+        Type::Bool => Decoded::Integer(i64::from(u8::from_be_bytes(fixed(bytes, bad)?) != 0)),
+        Type::Int2 => Decoded::Integer(i64::from(i16::from_be_bytes(fixed(bytes, bad)?))),
+        Type::Int4 => Decoded::Integer(i64::from(i32::from_be_bytes(fixed(bytes, bad)?))),
+        Type::Oid => Decoded::Integer(i64::from(u32::from_be_bytes(fixed(bytes, bad)?))),
+        Type::Int8 => Decoded::Integer(i64::from_be_bytes(fixed(bytes, bad)?)),
         Type::Float4 => no_nan_in(f64::from(f32::from_be_bytes(fixed(bytes, bad)?)))?,
         Type::Float8 => no_nan_in(f64::from_be_bytes(fixed(bytes, bad)?))?,
         Type::Numeric => numeric(&numeric_text(bytes).ok_or_else(bad)?)?,
-        Type::Bytea => Given::Blob(Cow::Borrowed(bytes)),
+        Type::Bytea => Decoded::Blob(Cow::Borrowed(bytes)),
         Type::Date => {
             let days = i32::from_be_bytes(fixed(bytes, bad)?);
             owned(calendar::date_text(days), is, "")?
@@ -115,7 +115,7 @@ pub(crate) fn binary(bytes: &[u8], is: Type) -> Result<Given<'_>, Failure> {
             let micros = i64::from_be_bytes(fixed(bytes, bad)?);
             owned(calendar::timestamp_text(micros, is == Type::Timestamptz), is, "")?
         }
-        Type::Uuid => Given::Text(Cow::Owned(uuid_text(&fixed(bytes, bad)?).into_bytes())),
+        Type::Uuid => Decoded::Text(Cow::Owned(uuid_text(&fixed(bytes, bad)?).into_bytes())),
         Type::Jsonb => text(bytes.strip_prefix(&[1]).ok_or_else(bad)?, is)?,
         Type::Json
         | Type::Text
@@ -137,11 +137,11 @@ pub(crate) fn no_nan() -> Failure {
     Failure::unsupported("NaN is not supported").hint("SQLite would keep NULL in its place")
 }
 
-fn no_nan_in(number: f64) -> Result<Given<'static>, Failure> {
-    if number.is_nan() { Err(no_nan()) } else { Ok(Given::Real(number)) }
+fn no_nan_in(number: f64) -> Result<Decoded<'static>, Failure> {
+    if number.is_nan() { Err(no_nan()) } else { Ok(Decoded::Real(number)) }
 }
 
-fn float(text: &str, is: Type) -> Result<Given<'static>, Failure> {
+fn float(text: &str, is: Type) -> Result<Decoded<'static>, Failure> {
     let number: f64 = text.parse().map_err(|_| invalid(is, text))?;
     let number = if is == Type::Float4 { f64::from(number as f32) } else { number };
     let digits = text.split(['e', 'E']).next().unwrap_or_default();
@@ -182,9 +182,9 @@ fn invalid(is: Type, text: &str) -> Failure {
     Failure::new(sqlstate, format!("invalid input syntax for type {}: \"{text}\"", is.name()))
 }
 
-fn owned(made: Option<String>, is: Type, text: &str) -> Result<Given<'static>, Failure> {
+fn owned(made: Option<String>, is: Type, text: &str) -> Result<Decoded<'static>, Failure> {
     let made = made.ok_or_else(|| invalid(is, text))?;
-    Ok(Given::Text(Cow::Owned(made.into_bytes())))
+    Ok(Decoded::Text(Cow::Owned(made.into_bytes())))
 }
 
 /// Digits that are no integer of 64 bits are out of range; all else is no number.
@@ -235,19 +235,19 @@ pub(crate) fn boolean(text: &str) -> Option<bool> {
 }
 
 /// An integer if it is one that fits, else a double.
-fn numeric(text: &str) -> Result<Given<'static>, Failure> {
+fn numeric(text: &str) -> Result<Decoded<'static>, Failure> {
     let whole = match text.split_once('.') {
         Some((whole, zeros)) if zeros.bytes().all(|byte| byte == b'0') => whole,
         _ => text,
     };
     if let Ok(integer) = whole.parse() {
-        return Ok(Given::Integer(integer));
+        return Ok(Decoded::Integer(integer));
     }
     match text.parse::<f64>() {
         Ok(number) if number.is_infinite() && !text.to_ascii_lowercase().contains("inf") => {
             Err(out_of_range(Type::Numeric, text))
         }
-        Ok(number) => Ok(Given::Real(number)),
+        Ok(number) => Ok(Decoded::Real(number)),
         Err(_) => Err(invalid(Type::Numeric, text)),
     }
 }
@@ -367,26 +367,26 @@ pub(crate) fn uuid_text(bytes: &[u8; 16]) -> String {
 mod tests {
     use super::*;
 
-    fn as_text(made: Result<Given<'_>, Failure>) -> String {
+    fn as_text(made: Result<Decoded<'_>, Failure>) -> String {
         match made.unwrap() {
-            Given::Text(text) => String::from_utf8(text.into_owned()).unwrap(),
+            Decoded::Text(text) => String::from_utf8(text.into_owned()).unwrap(),
             other => panic!("{other:?}"),
         }
     }
 
     #[test]
     fn text_is_bound_as_its_type() {
-        assert_eq!(text(b" 42 ", Type::Int8), Ok(Given::Integer(42)));
+        assert_eq!(text(b" 42 ", Type::Int8), Ok(Decoded::Integer(42)));
         assert_eq!(text(b"70000", Type::Int2).unwrap_err().sqlstate, "22003");
         assert_eq!(text(b"99999999999999999999", Type::Int8).unwrap_err().sqlstate, "22003");
         assert_eq!(text(b"x", Type::Int8).unwrap_err().sqlstate, "22P02");
-        assert_eq!(text(b"t", Type::Bool), Ok(Given::Integer(1)));
+        assert_eq!(text(b"t", Type::Bool), Ok(Decoded::Integer(1)));
         assert_eq!(text(b"o", Type::Bool).unwrap_err().sqlstate, "22P02");
-        assert_eq!(text(b"OFF", Type::Bool), Ok(Given::Integer(0)));
-        assert_eq!(text(b"1.50", Type::Numeric), Ok(Given::Real(1.5)));
-        assert_eq!(text(b"12.00", Type::Numeric), Ok(Given::Integer(12)));
-        assert_eq!(text(b"\\x00fF", Type::Bytea), Ok(Given::Blob(vec![0, 255].into())));
-        assert_eq!(text(b"a\\\\\\001", Type::Bytea), Ok(Given::Blob(b"a\\\x01".into())));
+        assert_eq!(text(b"OFF", Type::Bool), Ok(Decoded::Integer(0)));
+        assert_eq!(text(b"1.50", Type::Numeric), Ok(Decoded::Real(1.5)));
+        assert_eq!(text(b"12.00", Type::Numeric), Ok(Decoded::Integer(12)));
+        assert_eq!(text(b"\\x00fF", Type::Bytea), Ok(Decoded::Blob(vec![0, 255].into())));
+        assert_eq!(text(b"a\\\\\\001", Type::Bytea), Ok(Decoded::Blob(b"a\\\x01".into())));
         assert_eq!(text(b"2024-13-01", Type::Date).unwrap_err().sqlstate, "22008");
         assert_eq!(text(b"someday", Type::Date).unwrap_err().sqlstate, "22007");
         assert_eq!(
@@ -401,16 +401,16 @@ mod tests {
 
     #[test]
     fn binary_is_what_send_functions_write() {
-        assert_eq!(binary(&[0, 7], Type::Int2), Ok(Given::Integer(7)));
+        assert_eq!(binary(&[0, 7], Type::Int2), Ok(Decoded::Integer(7)));
         assert_eq!(binary(&[0, 7], Type::Int4).unwrap_err().sqlstate, "22P03");
-        assert_eq!(binary(&1.5f64.to_be_bytes(), Type::Float8), Ok(Given::Real(1.5)));
+        assert_eq!(binary(&1.5f64.to_be_bytes(), Type::Float8), Ok(Decoded::Real(1.5)));
         assert_eq!(as_text(binary(&0i32.to_be_bytes(), Type::Date)), "2000-01-01");
         assert_eq!(as_text(binary(b"\x01{}", Type::Jsonb)), "{}");
         // 12345.678: digits 1, 2345, 6780; weight 1; scale 3.
         let number = [0, 3, 0, 1, 0, 0, 0, 3, 0, 1, 0x09, 0x29, 0x1a, 0x7c];
-        assert_eq!(binary(&number, Type::Numeric), Ok(Given::Real(12_345.678)));
+        assert_eq!(binary(&number, Type::Numeric), Ok(Decoded::Real(12_345.678)));
         // 0.0005: one digit 5, weight -1, scale 4.
         let number = [0, 1, 0xff, 0xff, 0x40, 0, 0, 4, 0, 5];
-        assert_eq!(binary(&number, Type::Numeric), Ok(Given::Real(-0.0005)));
+        assert_eq!(binary(&number, Type::Numeric), Ok(Decoded::Real(-0.0005)));
     }
 }

@@ -7,9 +7,9 @@
 //! What always holds: a node, operator, function or type that nothing here knows is refused, with a hint from one table
 //! ([`hints`]). What is translated means the same; what would not, has a function that does (`refrain_…`).
 //!
-//! What is not PostgreSQL's is SQLite's ([`Stop::Sqlite`]): a text that its grammar does not take and that has a word of
+//! What is not PostgreSQL's is SQLite's ([`NotTranslated::Sqlite`]): a text that its grammar does not take and that has a word of
 //! SQLite's, or one that calls a function that only SQLite has. What speaks of the catalog has stand-ins
-//! ([`Stop::Catalog`]).
+//! ([`NotTranslated::Catalog`]).
 
 mod words;
 
@@ -45,7 +45,7 @@ mod sublinks;
 
 mod from;
 
-mod into;
+mod target_table;
 
 mod conflict;
 
@@ -71,7 +71,7 @@ use crate::failure::{Failure, state};
 use crate::types::Type;
 
 use scope::Scope;
-use select::{Output, Place};
+use select::{ExpectedColumns, Output};
 use words::{OTHER_TYPES, SQLITE_FUNCTIONS, SQLITE_TYPES, calls_sqlites, is_sqlites};
 use write::Written;
 
@@ -80,12 +80,12 @@ pub(crate) use coerce::fitted;
 pub(crate) use define::KeyMark;
 pub(crate) use objects::ViewColumn;
 pub(crate) use operators::COMPUTES;
-pub(crate) use scope::{Attribute, Catalog, Given};
+pub(crate) use scope::{Attribute, Catalog, GivenBy};
 pub(crate) use write::missing;
 
 /// Why a statement is not translated.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Stop {
+pub(crate) enum NotTranslated {
     /// It is refused.
     Refused(Failure),
     /// It is SQLite's.
@@ -94,13 +94,13 @@ pub(crate) enum Stop {
     Catalog,
 }
 
-impl From<Failure> for Stop {
+impl From<Failure> for NotTranslated {
     fn from(failure: Failure) -> Self {
         Self::Refused(failure)
     }
 }
 
-impl Stop {
+impl NotTranslated {
     /// The same with a place in bytes, unless it has one.
     fn at(self, text: &str, location: i32) -> Self {
         match (self, usize::try_from(location)) {
@@ -112,7 +112,7 @@ impl Stop {
     }
 }
 
-type Translated<T> = Result<T, Stop>;
+type Translated<T> = Result<T, NotTranslated>;
 
 /// A column of a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -154,12 +154,12 @@ struct Translator<'a> {
 /// Translates the only statement of a text. `given` are the types that the client says its parameters have.
 ///
 /// # Errors
-/// [`Stop`].
+/// [`NotTranslated`].
 pub(crate) fn translate(
     text: &str,
     catalog: &dyn Catalog,
     given: &[Option<Type>],
-) -> Result<Translation, Stop> {
+) -> Result<Translation, NotTranslated> {
     let (plain, or) = without_or(text);
     let statement = refrain_grammar::statement(&plain).map_err(|fault| not_parsed(text, fault))?;
     let mut translator = Translator {
@@ -174,8 +174,8 @@ pub(crate) fn translate(
     };
     let made = translator.statement(&statement, &or);
     let Written { sql, columns } = made.map_err(|stop| match stop {
-        Stop::Refused(_) if calls_sqlites(text) => Stop::Sqlite,
-        Stop::Refused(failure) if translator.is_asked(&failure) => Stop::Catalog,
+        NotTranslated::Refused(_) if calls_sqlites(text) => NotTranslated::Sqlite,
+        NotTranslated::Refused(failure) if translator.is_asked(&failure) => NotTranslated::Catalog,
         stop => stop,
     })?;
     if !translator.stand_ins.is_empty() && sql.starts_with("CREATE") {
@@ -225,17 +225,17 @@ fn without_or(text: &str) -> (std::borrow::Cow<'_, str>, String) {
     }
 }
 
-fn not_parsed(text: &str, fault: Fault) -> Stop {
+fn not_parsed(text: &str, fault: Fault) -> NotTranslated {
     match fault {
         Fault::Deep => Failure::new("54001", "stack depth limit exceeded")
             .hint("nest expressions and queries less deeply")
             .into(),
-        Fault::NotOne => Stop::Sqlite,
+        Fault::NotOne => NotTranslated::Sqlite,
         Fault::Syntax(message) => {
             let near =
                 message.rsplit_once("at or near \"").and_then(|(_, rest)| rest.strip_suffix('"'));
             if is_sqlites(text, near) {
-                return Stop::Sqlite;
+                return NotTranslated::Sqlite;
             }
             let offset = match near {
                 Some(near) => place_of(text, near),
@@ -276,7 +276,7 @@ impl Translator<'_> {
         self.unfolded = usize::from(!runs);
         match statement {
             NodeEnum::SelectStmt(it) => {
-                let query = self.query(it, Place::default())?;
+                let query = self.query(it, ExpectedColumns::default())?;
                 Ok(Written { sql: query.sql, columns: query.columns })
             }
             NodeEnum::InsertStmt(it) => self.insert(it, or),
@@ -289,8 +289,8 @@ impl Translator<'_> {
             NodeEnum::ViewStmt(it) => self.create_view(it).map(plain),
             NodeEnum::DropStmt(it) => self.drop(it).map(plain),
             NodeEnum::VacuumStmt(it) if it.options.is_empty() => match &it.rels[..] {
-                [] => Err(Stop::Sqlite),
-                [_] if !it.is_vacuumcmd => Err(Stop::Sqlite),
+                [] => Err(NotTranslated::Sqlite),
+                [_] if !it.is_vacuumcmd => Err(NotTranslated::Sqlite),
                 _ => Err(hints::refuse("VACUUM").into()),
             },
             other => Err(hints::statement(other).into()),
@@ -308,17 +308,17 @@ impl Translator<'_> {
         let one_byte = names.len() == 1 && called == "char";
         if OTHER_TYPES.contains(&called) || written.pct_type || one_byte {
             let form = if called == "interval" { "interval" } else { "type" };
-            return Err(Stop::from(hints::refuse(form)).at(self.text, written.location));
+            return Err(NotTranslated::from(hints::refuse(form)).at(self.text, written.location));
         }
         if names.len() == 1 && SQLITE_TYPES.contains(&called) {
-            return Err(Stop::Sqlite);
+            return Err(NotTranslated::Sqlite);
         }
         let known = names.len() == 1 || names.len() == 2 && names[0] == "pg_catalog";
         let Some(is) = Type::catalog_named(called).filter(|_| known) else {
             let message = format!("type \"{}\" does not exist", names.join("."));
             let failure = Failure::new(state::NO_OBJECT, message)
                 .hint("types of one's own are not supported: write text, with a CHECK");
-            return Err(Stop::from(failure).at(self.text, written.location));
+            return Err(NotTranslated::from(failure).at(self.text, written.location));
         };
         let modifiers: Vec<i32> = written.typmods.iter().filter_map(integer).collect();
         match (is, &modifiers[..]) {

@@ -17,17 +17,17 @@ const ROUND: u32 = 500;
 
 /// What is known of the disk with a database file.
 #[derive(Default)]
-pub(crate) struct Disk(Mutex<State>);
+pub(crate) struct Disk(Mutex<DiskState>);
 
 #[derive(Default)]
-struct State {
+struct DiskState {
     /// When the last long commit is forgotten, and how long that takes; none if the last was short.
     slow: Option<(Instant, Duration)>,
     count: u32,
 }
 
 impl Disk {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, DiskState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

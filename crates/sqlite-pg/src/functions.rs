@@ -12,18 +12,18 @@ use crate::calendar;
 use crate::command::Assignment;
 use crate::context::Context;
 use crate::decode::uuid_text;
-use crate::dialect::{Given, KeyMark, ViewColumn};
+use crate::dialect::{GivenBy, KeyMark, ViewColumn};
 use crate::failure::{Failure, TIMEOUT};
 use crate::standard;
 use crate::types::Type;
 
-type Answer = rusqlite::Result<Any>;
+type SessionResult = rusqlite::Result<Any>;
 
 /// What a function does: with the session it is called for, and its arguments.
-type Function = fn(&Context, &Call<'_>) -> Answer;
+type SessionFunction = fn(&Context, &Call<'_>) -> SessionResult;
 
 /// A function: its name, how many arguments it takes (-1: any number), and what it does.
-const FUNCTIONS: &[(&str, i32, Function)] = &[
+const FUNCTIONS: &[(&str, i32, SessionFunction)] = &[
     ("version", 0, |context, _| Ok(Any::Text(context.version.clone()))),
     ("current_schema", 0, |_, _| text("public")),
     ("current_schemas", 1, |_, _| text("{public}")),
@@ -79,9 +79,9 @@ const FUNCTIONS: &[(&str, i32, Function)] = &[
         Ok(is.map_or(Any::Null, Any::Integer))
     }),
     ("refrain_key_given", 1, |_, call| match key_mark(call)?.map(|mark| mark.given) {
-        Some(Given::Next) => text("n"),
-        Some(Given::ByDefault) => text("d"),
-        Some(Given::Always) => text("a"),
+        Some(GivenBy::Next) => text("n"),
+        Some(GivenBy::ByDefault) => text("d"),
+        Some(GivenBy::Always) => text("a"),
         _ => Ok(Any::Null),
     }),
     ("refrain_limit", 1, |_, call| {
@@ -126,7 +126,7 @@ pub(crate) fn define(connection: &Connection) -> Result<(), Error> {
 }
 
 /// What is known of a view's column, or of any.
-fn view_column(_: &Context, call: &Call<'_>) -> Answer {
+fn view_column(_: &Context, call: &Call<'_>) -> SessionResult {
     let sql = call.get::<Option<String>>(0)?.unwrap_or_default();
     let columns = ViewColumn::read(&sql);
     let number = call.get::<Option<i64>>(1)?;
@@ -159,15 +159,15 @@ fn refused(failure: Failure) -> rusqlite::Error {
     trouble(failure.carried())
 }
 
-fn text(text: &str) -> Answer {
+fn text(text: &str) -> SessionResult {
     Ok(Any::Text(text.to_owned()))
 }
 
-fn moment(micros: i64) -> Answer {
+fn moment(micros: i64) -> SessionResult {
     Ok(calendar::timestamp_text(micros, true).map_or(Any::Null, Any::Text))
 }
 
-fn sleep(context: &Context, call: &Call<'_>) -> Answer {
+fn sleep(context: &Context, call: &Call<'_>) -> SessionResult {
     const PIECE: Duration = Duration::from_millis(5);
     let seconds: f64 = call.get(0)?;
     if !context.may_take_long() {
@@ -191,7 +191,7 @@ fn sleep(context: &Context, call: &Call<'_>) -> Answer {
     text("")
 }
 
-fn random_uuid() -> Answer {
+fn random_uuid() -> SessionResult {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(|error| trouble(error.to_string()))?;
     // Version 4, variant 1 (RFC 9562).
@@ -200,7 +200,7 @@ fn random_uuid() -> Answer {
     Ok(Any::Text(uuid_text(&bytes)))
 }
 
-fn current_setting(context: &Context, call: &Call<'_>) -> Answer {
+fn current_setting(context: &Context, call: &Call<'_>) -> SessionResult {
     let name: String = call.get(0)?;
     let missing_ok = call.len() > 1 && call.get::<bool>(1)?;
     let settings = context.settings();
@@ -211,7 +211,7 @@ fn current_setting(context: &Context, call: &Call<'_>) -> Answer {
     }
 }
 
-fn set_config(context: &Context, call: &Call<'_>) -> Answer {
+fn set_config(context: &Context, call: &Call<'_>) -> SessionResult {
     let (name, value) = (call.get::<String>(0)?, call.get::<Option<String>>(1)?);
     let change = Assignment { name, value, local: call.get(2)? };
     let mut settings = context.settings();
@@ -219,7 +219,7 @@ fn set_config(context: &Context, call: &Call<'_>) -> Answer {
     text(settings.get(&change.name).unwrap_or_default())
 }
 
-fn settings(context: &Context) -> Answer {
+fn settings(context: &Context) -> SessionResult {
     let quoted = |text: &str| {
         let letters = text.chars().map(|letter| match letter {
             '"' => "\\\"".to_owned(),
@@ -242,7 +242,7 @@ fn types() -> String {
     format!("[{}]", rows.collect::<Vec<_>>().join(","))
 }
 
-fn format_type(_: &Context, call: &Call<'_>) -> Answer {
+fn format_type(_: &Context, call: &Call<'_>) -> SessionResult {
     let oid = match call.get_raw(0) {
         ValueRef::Integer(oid) => oid,
         _ => return Ok(Any::Null),
@@ -259,7 +259,7 @@ fn format_type(_: &Context, call: &Call<'_>) -> Answer {
 }
 
 /// What psql's patterns are made of: `^(name)$`, with `.*` in it.
-fn regexp(_: &Context, call: &Call<'_>) -> Answer {
+fn regexp(_: &Context, call: &Call<'_>) -> SessionResult {
     let pattern: String = call.get(0)?;
     let subject = match call.get_raw(1) {
         ValueRef::Text(bytes) => String::from_utf8_lossy(bytes).into_owned(),

@@ -7,28 +7,28 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use refrain_sqlite::Connection;
 
-use crate::place::Place;
+use crate::runs_on::RunsOn;
 
 /// Connections that are kept without work for them.
 const MAX: usize = 16;
 
 /// Those that were given back last are taken first.
 #[derive(Default)]
-pub(crate) struct Idle(
+pub(crate) struct IdleConnections(
     #[expect(clippy::vec_box, reason = "a connection goes from hand to hand and is large")]
     Mutex<Vec<Box<Connection>>>,
 );
 
-impl Idle {
+impl IdleConnections {
     #[expect(clippy::vec_box, reason = "as above")]
     fn all(&self) -> MutexGuard<'_, Vec<Box<Connection>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes one, if there is one.
-    pub(crate) fn take(&self, place: Place) -> Option<Box<Connection>> {
+    pub(crate) fn take(&self, runs_on: RunsOn) -> Option<Box<Connection>> {
         let mut all = self.all();
-        let wanted = place == Place::Loop;
+        let wanted = runs_on == RunsOn::Loop;
         let found = all.iter().rposition(|connection| connection.is_reader() == wanted);
         match found {
             Some(found) => Some(all.remove(found)),
@@ -70,28 +70,29 @@ mod tests {
         let (reader, other) = (open(), open());
         database.make_reader(&reader).unwrap();
         let (first, second) = (reader.number(), other.number());
-        let idle = Idle::default();
+        let idle = IdleConnections::default();
         let give = |connection| assert!(idle.put(connection).is_none());
         give(reader);
         give(other);
-        for (place, wanted) in [(Place::Loop, first), (Place::Thread, second), (Place::Loop, first)]
+        for (runs_on, wanted) in
+            [(RunsOn::Loop, first), (RunsOn::Thread, second), (RunsOn::Loop, first)]
         {
-            let taken = idle.take(place).unwrap();
+            let taken = idle.take(runs_on).unwrap();
             assert_eq!(taken.number(), wanted);
             give(taken);
         }
-        let taken = idle.take(Place::Loop).unwrap();
-        let last = idle.take(Place::Loop).unwrap();
+        let taken = idle.take(RunsOn::Loop).unwrap();
+        let last = idle.take(RunsOn::Loop).unwrap();
         assert_eq!(last.number(), second, "one is better than none");
         assert!(idle.is_empty());
         give(taken);
-        assert_eq!(idle.take(Place::Thread).unwrap().number(), first, "here as well");
+        assert_eq!(idle.take(RunsOn::Thread).unwrap().number(), first, "here as well");
     }
 
     #[test]
     fn the_reader_is_never_too_many() {
         let database = Database::new(":memory:", OpenOptions::default());
-        let idle = Idle::default();
+        let idle = IdleConnections::default();
         for _ in 0..MAX {
             assert!(idle.put(Box::new(database.connect().unwrap())).is_none());
         }

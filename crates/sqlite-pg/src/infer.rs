@@ -18,8 +18,8 @@ use refrain_sql::lex::{Lexer, Token, TokenKind};
 
 use crate::types::Type;
 
-use tables::Tables;
-pub(crate) use tables::{Schema, plain_name};
+use tables::NamedTables;
+pub(crate) use tables::{ColumnLookup, plain_name};
 
 /// How deep expressions and subqueries are followed.
 const DEPTH_MAX: usize = 64;
@@ -110,14 +110,14 @@ pub(crate) struct Inferred {
 
 impl Inferred {
     /// Reads a statement of the client's text.
-    pub(crate) fn read(text: &[u8], schema: &dyn Schema) -> Self {
+    pub(crate) fn read(text: &[u8], schema: &dyn ColumnLookup) -> Self {
         let tokens: Vec<Token> = std::iter::from_fn({
             let mut lexer = Lexer::new(text, false);
             move || lexer.significant()
         })
         .collect();
-        let tables = Tables::find(text, &tokens, schema);
-        let mut reader = Reader {
+        let tables = NamedTables::find(text, &tokens, schema);
+        let mut reader = TypeReader {
             text,
             tokens,
             at: 0,
@@ -160,18 +160,18 @@ impl Inferred {
     }
 }
 
-struct Reader<'a> {
+struct TypeReader<'a> {
     text: &'a [u8],
     tokens: Vec<Token>,
     at: usize,
     depth: usize,
-    tables: Tables<'a>,
+    tables: NamedTables<'a>,
     parameters: Vec<Option<Type>>,
     /// The types of the columns that an INSERT gives.
     target: Vec<Option<Type>>,
 }
 
-impl Reader<'_> {
+impl TypeReader<'_> {
     fn peek(&self) -> Option<Token> {
         self.tokens.get(self.at).copied()
     }

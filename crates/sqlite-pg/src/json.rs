@@ -34,7 +34,7 @@ pub(crate) fn normal(text: &str) -> Result<String, Failure> {
 }
 
 fn parse(text: &str, is: &str) -> Result<Json, Failure> {
-    let mut reader = Reader { rest: text, depth: 0, binary: is == "jsonb", refused: None };
+    let mut reader = JsonReader { rest: text, depth: 0, binary: is == "jsonb", refused: None };
     let value = reader.value().filter(|_| reader.rest.trim_start_matches(BLANKS).is_empty());
     let refused = reader.refused;
     // A zero byte is the one thing that json may say of a text and jsonb may not.
@@ -49,7 +49,7 @@ fn parse(text: &str, is: &str) -> Result<Json, Failure> {
 
 const BLANKS: [char; 4] = [' ', '\t', '\n', '\r'];
 
-struct Reader<'a> {
+struct JsonReader<'a> {
     rest: &'a str,
     depth: usize,
     binary: bool,
@@ -57,7 +57,7 @@ struct Reader<'a> {
     refused: Option<(&'static str, &'static str)>,
 }
 
-impl Reader<'_> {
+impl JsonReader<'_> {
     fn blanks(&mut self) {
         self.rest = self.rest.trim_start_matches(BLANKS);
     }

@@ -47,13 +47,13 @@ mod attributes;
 
 mod schemas;
 
-mod meaning;
+mod translation_cache;
 
 mod settings;
 
 mod control;
 
-mod queue;
+mod write_queue;
 
 mod watch;
 
@@ -71,11 +71,11 @@ mod compute;
 
 mod turn;
 
-mod place;
+mod runs_on;
 
 mod idle;
 
-mod rest;
+mod checkpoint_timer;
 
 mod disk;
 

@@ -11,11 +11,11 @@
 mod bounds;
 mod writing;
 mod rows;
-mod own;
+mod commands;
 mod compiling;
 mod copying;
 mod simple;
-mod told;
+mod parameter_types;
 mod extended;
 
 use std::collections::HashMap;
@@ -31,17 +31,17 @@ use crate::backend::{Backend, Pool};
 use crate::context::Context;
 use crate::copy::CopyIn;
 use crate::failure::Failure;
-use crate::place::Place;
 use crate::prepared::{Portal, Prepared};
-use crate::queue::Permit;
+use crate::runs_on::RunsOn;
 use crate::transaction::Transaction;
+use crate::write_queue::Permit;
 
 use bounds::{OUTPUT_ON_THREAD, is_long};
 use rows::Rows;
 use simple::Simple;
 
 /// What a client gave names. The hasher is a fast one: whoever finds names that collide slows themselves down.
-type Named<T> = HashMap<Vec<u8>, T, foldhash::fast::RandomState>;
+type ByName<T> = HashMap<Vec<u8>, T, foldhash::fast::RandomState>;
 
 /// What a machine waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,9 +53,9 @@ pub(crate) enum Need {
     /// The right to write, and a thread.
     Writer,
     /// Room in the output.
-    Room,
+    OutputRoom,
     /// Nothing: the session is over.
-    Nothing,
+    Close,
 }
 
 /// Why a message was not handled to its end.
@@ -83,20 +83,20 @@ pub(crate) struct Machine {
     pub(crate) context: Arc<Context>,
     connection: Option<Box<Connection>>,
     /// Whether the connection has something of this session only, such as a temporary table.
-    owns: bool,
+    has_temporary: bool,
     /// Whether the transaction has changed the schema, which others do not see.
     changed_schema: bool,
     /// The right to write.
     pub(crate) permit: Option<Permit>,
     /// Why the right to write did not come.
-    pub(crate) refused: Option<Failure>,
+    pub(crate) write_refused: Option<Failure>,
     /// Why no thread is waited for any longer.
-    pub(crate) given_up: Option<Failure>,
+    pub(crate) wait_ended: Option<Failure>,
     /// When the statement began that is under way, if its time is limited.
     began: Option<Instant>,
     transaction: Transaction,
-    statements: Named<Arc<Prepared>>,
-    portals: Named<Portal>,
+    statements: ByName<Arc<Prepared>>,
+    portals: ByName<Portal>,
     /// What was compiled when a statement was prepared or described, until the next or until Sync.
     held: Option<(Arc<Prepared>, Parked)>,
     rows: Option<Rows>,
@@ -105,8 +105,8 @@ pub(crate) struct Machine {
     /// After an error in an extended message, nothing is done until Sync.
     skipping: bool,
     /// What the client was last told of its settings.
-    told: Vec<(&'static str, String)>,
-    place: Place,
+    reported: Vec<(&'static str, String)>,
+    runs_on: RunsOn,
     /// Whether nobody else is served on the loop.
     pub(crate) alone: bool,
     /// When a write began that runs on the loop.
@@ -115,27 +115,27 @@ pub(crate) struct Machine {
 
 impl Machine {
     pub(crate) fn new(pool: Arc<Pool>, context: Arc<Context>) -> Self {
-        let told = context.settings().reported();
+        let reported = context.settings().reported();
         Self {
             pool,
             context,
             connection: None,
-            owns: false,
+            has_temporary: false,
             changed_schema: false,
             permit: None,
-            refused: None,
-            given_up: None,
+            write_refused: None,
+            wait_ended: None,
             began: None,
             transaction: Transaction::default(),
-            statements: Named::default(),
-            portals: Named::default(),
+            statements: ByName::default(),
+            portals: ByName::default(),
             held: None,
             rows: None,
             simple: None,
             copy: None,
             skipping: false,
-            told,
-            place: Place::Loop,
+            reported,
+            runs_on: RunsOn::Loop,
             alone: false,
             writes_since: None,
         }
@@ -157,12 +157,17 @@ impl Machine {
     }
 
     /// Handles messages as far as it comes: how many bytes were used, and what it waits for.
-    pub(crate) fn run(&mut self, input: &[u8], out: &mut Vec<u8>, place: Place) -> (usize, Need) {
-        self.place = place;
+    pub(crate) fn run(
+        &mut self,
+        input: &[u8],
+        out: &mut Vec<u8>,
+        runs_on: RunsOn,
+    ) -> (usize, Need) {
+        self.runs_on = runs_on;
         let context = self.context.clone();
         context.control.begin();
-        let done = context.enter(place == Place::Loop, || self.work(input, out));
-        if matches!(done.1, Need::Input | Need::Nothing) {
+        let done = context.enter(runs_on == RunsOn::Loop, || self.work(input, out));
+        if matches!(done.1, Need::Input | Need::Close) {
             context.control.end();
         }
         done
@@ -183,10 +188,10 @@ impl Machine {
                 Ok(None) => return (used, Need::Input),
                 Err(failure) => {
                     failure.write(out, "FATAL");
-                    return (used, Need::Nothing);
+                    return (used, Need::Close);
                 }
             };
-            if self.place == Place::Loop && is_long(&header) {
+            if self.runs_on == RunsOn::Loop && is_long(&header) {
                 self.begins();
                 return (used, Need::Thread);
             }
@@ -213,7 +218,7 @@ impl Machine {
 
     /// Ends what a thread was waited for in vain: what is under way, or else the next message. How many bytes that was.
     fn give_up(&mut self, input: &[u8], out: &mut Vec<u8>) -> usize {
-        let Some(failure) = self.given_up.take() else { return 0 };
+        let Some(failure) = self.wait_ended.take() else { return 0 };
         self.began = None;
         if self.rows.is_some() || self.simple.is_some() {
             self.failed(&failure, out);
@@ -247,7 +252,7 @@ impl Machine {
         }
         match tag {
             front::SYNC => self.sync(out),
-            front::TERMINATE => Err(Stop::Needs(Need::Nothing)),
+            front::TERMINATE => Err(Stop::Needs(Need::Close)),
             // PostgreSQL skips queries and function calls as well (`ignore_till_sync` in `PostgresMain`).
             _ if self.skipping => Ok(()),
             front::QUERY => self.query(body, out),
@@ -266,7 +271,7 @@ impl Machine {
             other => {
                 let message = format!("invalid frontend message type {other}");
                 Failure::protocol(message).write(out, "FATAL");
-                Err(Stop::Needs(Need::Nothing))
+                Err(Stop::Needs(Need::Close))
             }
         }
     }
@@ -350,7 +355,7 @@ impl Machine {
             self.stop_writing();
             self.changed_schema = false;
         }
-        if self.transaction.is_open() || self.owns || !self.portals.is_empty() {
+        if self.transaction.is_open() || self.has_temporary || !self.portals.is_empty() {
             return;
         }
         if let Some(connection) = self.connection.take() {
@@ -382,23 +387,23 @@ impl Machine {
             return;
         }
         let now = settings.reported();
-        for (told, now) in self.told.iter().zip(&now) {
+        for (told, now) in self.reported.iter().zip(&now) {
             if told != now {
                 write::parameter_status(out, now.0.as_bytes(), now.1.as_bytes());
             }
         }
         self.transaction.default_read_only = settings.is_on("default_transaction_read_only");
-        self.told = now;
+        self.reported = now;
     }
 
     /// Whether it may see another schema than other sessions do.
     fn sees_alone(&self) -> bool {
-        self.owns || self.changed_schema
+        self.has_temporary || self.changed_schema
     }
 
     /// Closes the connection, which nobody else may have: with it goes what is this session's own.
     fn close_connection(&mut self) {
-        self.owns = false;
+        self.has_temporary = false;
         self.context.control.works_on(None);
         if let Some(connection) = self.connection.take() {
             self.pool.close(connection);
@@ -411,10 +416,10 @@ impl Machine {
             return Ok(connection);
         }
         // Opening a file may wait for others, and takes as long as ten reads.
-        if self.place == Place::Loop && !self.pool.has_idle() {
+        if self.runs_on == RunsOn::Loop && !self.pool.has_idle() {
             return Err(Stop::Needs(Need::Thread));
         }
-        let connection = self.pool.take(self.place)?;
+        let connection = self.pool.take(self.runs_on)?;
         self.context.control.works_on(Some(connection.interrupter()));
         Ok(connection)
     }
@@ -436,7 +441,7 @@ impl Machine {
 impl Drop for Machine {
     fn drop(&mut self) {
         self.transaction.rollback(self.connection.as_deref());
-        if self.owns {
+        if self.has_temporary {
             return self.close_connection();
         }
         self.context.control.works_on(None);

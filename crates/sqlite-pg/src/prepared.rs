@@ -8,11 +8,11 @@ use refrain_wire::tag::back;
 use refrain_wire::write;
 
 use crate::command::Command;
-use crate::decode::{self, Given};
+use crate::decode::{self, Decoded};
 use crate::encode::Format;
 use crate::failure::Failure;
-use crate::meaning::Meaning;
 use crate::shape::{Described, Formats, Shape, count};
+use crate::translation_cache::TranslatedStatement;
 use crate::types::Type;
 
 /// A parameter of a prepared statement.
@@ -34,9 +34,9 @@ pub(crate) struct Prepared {
     /// What the client sent.
     pub(crate) client: Arc<str>,
     pub(crate) parameters: Vec<Parameter>,
-    pub(crate) does: Does,
+    pub(crate) action: StatementAction,
     /// What the text means, where it is PostgreSQL's.
-    pub(crate) meaning: Option<Arc<Meaning>>,
+    pub(crate) translated: Option<Arc<TranslatedStatement>>,
     /// The types that the client said its parameters have.
     pub(crate) oids: Vec<u32>,
     /// The shape that the client was told, or that the first run had.
@@ -45,7 +45,7 @@ pub(crate) struct Prepared {
 
 /// What running a prepared statement comes to.
 #[derive(Debug)]
-pub(crate) enum Does {
+pub(crate) enum StatementAction {
     /// There is no statement in the text.
     Nothing,
     /// It is answered here.
@@ -60,22 +60,31 @@ impl Prepared {
         sql: String,
         client: &str,
         parameters: Vec<Parameter>,
-        meaning: Option<Arc<Meaning>>,
+        translated: Option<Arc<TranslatedStatement>>,
         oids: &[u32],
     ) -> Arc<Self> {
-        let plain = Self::new(sql, client, parameters, Does::Sql);
-        Arc::new(Self { meaning, oids: oids.to_vec(), ..plain })
+        let plain = Self::new(sql, client, parameters, StatementAction::Sql);
+        Arc::new(Self { translated, oids: oids.to_vec(), ..plain })
     }
 
     /// A statement that is answered here.
-    pub(crate) fn answered(client: &str, does: Does) -> Arc<Self> {
-        Arc::new(Self::new(String::new(), client, Vec::new(), does))
+    pub(crate) fn answered(client: &str, action: StatementAction) -> Arc<Self> {
+        Arc::new(Self::new(String::new(), client, Vec::new(), action))
     }
 
-    fn new(sql: String, client: &str, parameters: Vec<Parameter>, does: Does) -> Self {
+    fn new(sql: String, client: &str, parameters: Vec<Parameter>, action: StatementAction) -> Self {
         let (hash, client) = (refrain_sqlite::Text::new(&sql).hash(), client.into());
-        let (meaning, oids) = (None, Vec::new());
-        Self { sql, hash, client, parameters, does, meaning, oids, described: Mutex::default() }
+        let (translated, oids) = (None, Vec::new());
+        Self {
+            sql,
+            hash,
+            client,
+            parameters,
+            action,
+            translated,
+            oids,
+            described: Mutex::default(),
+        }
     }
 
     /// The text, for the cache.
@@ -94,7 +103,7 @@ impl Prepared {
         statement: &mut impl Described,
         connection: &Connection,
     ) -> Arc<Shape> {
-        statement.shape(connection, self.client.as_bytes(), self.meaning.as_deref())
+        statement.shape(connection, self.client.as_bytes(), self.translated.as_deref())
     }
 
     /// Whether the shape is known to the client.
@@ -133,13 +142,13 @@ pub(crate) struct Portal {
     pub(crate) formats: Formats,
     /// The body of the Bind, for a statement that has to be begun again.
     pub(crate) bind: Vec<u8>,
-    pub(crate) stage: Stage,
+    pub(crate) state: PortalState,
     /// Whether the client is owed a description, which comes with the first step.
     pub(crate) owes_description: bool,
 }
 
 /// How far a portal is.
-pub(crate) enum Stage {
+pub(crate) enum PortalState {
     /// Bound, and not run.
     Bound(Option<Parked>),
     /// Stopped at a row limit; so many rows came.
@@ -148,7 +157,7 @@ pub(crate) enum Stage {
     Done,
 }
 
-impl Stage {
+impl PortalState {
     /// A run put aside behind so many rows.
     pub(crate) fn paused(parked: Parked, sent: u64) -> Self {
         match sent {
@@ -159,13 +168,13 @@ impl Stage {
 }
 
 /// What stands behind the names in a Bind.
-pub(crate) struct Values<'a> {
+pub(crate) struct BindValues<'a> {
     formats: Formats,
     values: Vec<Option<&'a [u8]>>,
     pub(crate) results: Formats,
 }
 
-impl<'a> Values<'a> {
+impl<'a> BindValues<'a> {
     /// Reads a whole body.
     ///
     /// # Errors
@@ -220,9 +229,9 @@ impl<'a> Values<'a> {
     ///
     /// # Errors
     /// It is none of its type.
-    pub(crate) fn get(&self, index: usize, parameter: &Parameter) -> Result<Given<'a>, Failure> {
+    pub(crate) fn get(&self, index: usize, parameter: &Parameter) -> Result<Decoded<'a>, Failure> {
         let Some(bytes) = self.values.get(index).copied().flatten() else {
-            return Ok(Given::Null);
+            return Ok(Decoded::Null);
         };
         let sent = Type::of_oid(parameter.oid);
         match (self.formats.of(index), sent) {

@@ -19,11 +19,11 @@ const CONNECTIONS_MAX: usize = 32;
 const TABLES_MAX: usize = 256;
 
 /// What the connections to a file were asked.
-pub(crate) struct Schemas(Mutex<LruCache<u64, Schema>>);
+pub(crate) struct Schemas(Mutex<LruCache<u64, KnownSchema>>);
 
 /// What a connection was asked since it last counted a change.
 #[derive(Default)]
-struct Schema {
+struct KnownSchema {
     epoch: u64,
     version: Option<i64>,
     /// By the schema's name and their own.
@@ -37,19 +37,19 @@ impl Default for Schemas {
 }
 
 /// The tables that a connection sees.
-pub(crate) struct Tables<'a> {
+pub(crate) struct SchemaTables<'a> {
     asked: Attributes<'a>,
-    kept: Option<Kept<'a>>,
+    kept: Option<KeptTables<'a>>,
 }
 
 /// Where they are kept.
-struct Kept<'a> {
+struct KeptTables<'a> {
     schemas: &'a Schemas,
     connection: u64,
     epoch: u64,
 }
 
-impl<'a> Tables<'a> {
+impl<'a> SchemaTables<'a> {
     /// As they are just now, and for this once.
     pub(crate) fn of(connection: &'a Connection) -> Self {
         Self { asked: Attributes(connection), kept: None }
@@ -61,7 +61,7 @@ impl<'a> Tables<'a> {
         seen: Option<(u64, u64)>,
         schemas: &'a Schemas,
     ) -> Self {
-        let kept = seen.map(|(connection, epoch)| Kept { schemas, connection, epoch });
+        let kept = seen.map(|(connection, epoch)| KeptTables { schemas, connection, epoch });
         Self { asked: Attributes(connection), kept }
     }
 
@@ -81,28 +81,28 @@ impl<'a> Tables<'a> {
     }
 }
 
-impl Kept<'_> {
-    fn lock(&self) -> MutexGuard<'_, LruCache<u64, Schema>> {
+impl KeptTables<'_> {
+    fn lock(&self) -> MutexGuard<'_, LruCache<u64, KnownSchema>> {
         self.schemas.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What is kept, if the schema is as it was.
-    fn get<T>(&self, get: impl FnOnce(&Schema) -> Option<T>) -> Option<T> {
+    fn get<T>(&self, get: impl FnOnce(&KnownSchema) -> Option<T>) -> Option<T> {
         let mut all = self.lock();
         all.get(&self.connection).filter(|schema| schema.epoch == self.epoch).and_then(get)
     }
 
-    fn set(&self, set: impl FnOnce(&mut Schema)) {
+    fn set(&self, set: impl FnOnce(&mut KnownSchema)) {
         let mut all = self.lock();
-        let schema = all.entry(self.connection).or_insert_with(Schema::default);
+        let schema = all.entry(self.connection).or_insert_with(KnownSchema::default);
         if schema.epoch != self.epoch {
-            *schema = Schema { epoch: self.epoch, ..Schema::default() };
+            *schema = KnownSchema { epoch: self.epoch, ..KnownSchema::default() };
         }
         set(schema);
     }
 }
 
-impl Catalog for Tables<'_> {
+impl Catalog for SchemaTables<'_> {
     fn table(&self, schema: Option<&str>, table: &str) -> Option<Vec<Attribute>> {
         let Some(kept) = &self.kept else { return self.asked.table(schema, table) };
         let key = (schema.map(str::to_owned), table.to_owned());

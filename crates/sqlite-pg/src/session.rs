@@ -18,10 +18,10 @@ use crate::failure::{Failure, TIMEOUT, state};
 use crate::input::Input;
 use crate::machine::{Machine, Need};
 use crate::pieces::Pieces;
-use crate::place::Place;
-use crate::queue::{Permit, Ticket};
+use crate::runs_on::RunsOn;
 use crate::settings::Settings;
 use crate::threads::Lane;
+use crate::write_queue::{Permit, Ticket};
 
 /// Startup parameters that are not settings.
 const NOT_SETTINGS: &[&str] = &["user", "database", "replication", "options"];
@@ -47,36 +47,36 @@ pub struct Session {
     key: [u8; 4],
     /// Bytes that were not handled yet.
     input: Input,
-    stage: Stage,
-    slot: Arc<Slot>,
+    state: SessionState,
+    slot: Arc<ResultSlot>,
     /// Whether nobody else is served by who drives it.
     alone: bool,
 }
 
 /// Where the session's state is.
-enum Stage {
+enum SessionState {
     /// Before the startup packet.
     Opening,
     /// Here, and nothing is under way.
-    Here(Box<Machine>),
+    OnLoop(Box<Machine>),
     /// Here, in line to write.
-    InLine(Box<Machine>, Ticket, Patience),
+    WaitsToWrite(Box<Machine>, Ticket, WaitLimit),
     /// Here, with output to be sent before it goes on.
-    Full(Box<Machine>),
+    OutputFull(Box<Machine>),
     /// On a thread, or in line for one.
-    Away(Errand),
+    OnThread(ThreadJob),
     /// Back from a thread, with more output than is handed on at once.
-    Telling(Box<Back>),
-    Over,
+    HasOutput(Box<ThreadResult>),
+    Closed,
 }
 
 /// Work for a thread: taken by the thread, or back by a session that waits no longer.
 #[derive(Clone)]
-struct Errand(Arc<Mutex<Option<Work>>>);
+struct ThreadJob(Arc<Mutex<Option<Work>>>);
 
 type Work = (Box<Machine>, Input);
 
-impl Errand {
+impl ThreadJob {
     fn take(&self) -> Option<Work> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
@@ -91,16 +91,16 @@ impl Errand {
 }
 
 /// How long a session stands in line.
-struct Patience {
+struct WaitLimit {
     until: Option<Instant>,
     /// What it is told then.
     ends: Failure,
 }
 
 /// What a thread hands back.
-type Slot = Mutex<Option<Box<Back>>>;
+type ResultSlot = Mutex<Option<Box<ThreadResult>>>;
 
-struct Back {
+struct ThreadResult {
     machine: Box<Machine>,
     /// What it was given and has not handled.
     rest: Input,
@@ -119,7 +119,7 @@ impl Session {
             pid,
             key,
             input: Input::default(),
-            stage: Stage::Opening,
+            state: SessionState::Opening,
             slot,
             alone: false,
         }
@@ -142,11 +142,11 @@ impl Session {
 
     /// Takes bytes of the client's, and appends what answers them.
     pub fn receive(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Progress {
-        match std::mem::replace(&mut self.stage, Stage::Over) {
-            Stage::Here(machine) if self.input.is_empty() => self.run(machine, bytes, out),
-            stage => {
+        match std::mem::replace(&mut self.state, SessionState::Closed) {
+            SessionState::OnLoop(machine) if self.input.is_empty() => self.run(machine, bytes, out),
+            state => {
                 self.input.append(bytes);
-                self.stage = stage;
+                self.state = state;
                 self.go_on(out)
             }
         }
@@ -154,37 +154,39 @@ impl Session {
 
     /// Goes on after the waker was called, or after the output was sent.
     pub fn resume(&mut self, out: &mut Vec<u8>) -> Progress {
-        match std::mem::replace(&mut self.stage, Stage::Over) {
-            Stage::Full(machine) => return self.send_away(machine),
-            Stage::Away(errand) => {
+        match std::mem::replace(&mut self.state, SessionState::Closed) {
+            SessionState::OutputFull(machine) => return self.send_away(machine),
+            SessionState::OnThread(job) => {
                 let back = slot(&self.slot).take();
-                let Some(back) = back else { return self.wait_for_thread(errand, out) };
+                let Some(back) = back else { return self.wait_for_thread(job, out) };
                 return self.tell(back, out);
             }
-            Stage::Telling(back) => return self.tell(back, out),
-            stage => self.stage = stage,
+            SessionState::HasOutput(back) => return self.tell(back, out),
+            state => self.state = state,
         }
         self.go_on(out)
     }
 
     fn go_on(&mut self, out: &mut Vec<u8>) -> Progress {
-        match std::mem::replace(&mut self.stage, Stage::Over) {
-            Stage::Opening => self.open(out),
-            Stage::Here(machine) if !self.input.may_go_on(self.pool.longest_message()) => {
-                self.stage = Stage::Here(machine);
+        match std::mem::replace(&mut self.state, SessionState::Closed) {
+            SessionState::Opening => self.open(out),
+            SessionState::OnLoop(machine) if !self.input.may_go_on(self.pool.longest_message()) => {
+                self.state = SessionState::OnLoop(machine);
                 Progress::Idle
             }
-            Stage::Here(machine) => self.run_input(machine, out),
-            Stage::InLine(machine, ticket, patience) => self.turn(machine, ticket, patience, out),
-            stage @ (Stage::Full(_) | Stage::Telling(_)) => {
-                self.stage = stage;
+            SessionState::OnLoop(machine) => self.run_input(machine, out),
+            SessionState::WaitsToWrite(machine, ticket, wait_limit) => {
+                self.turn(machine, ticket, wait_limit, out)
+            }
+            state @ (SessionState::OutputFull(_) | SessionState::HasOutput(_)) => {
+                self.state = state;
                 Progress::More
             }
-            stage @ Stage::Away(_) => {
-                self.stage = stage;
+            state @ SessionState::OnThread(_) => {
+                self.state = state;
                 Progress::Waiting
             }
-            Stage::Over => Progress::Closed,
+            SessionState::Closed => Progress::Closed,
         }
     }
 
@@ -195,7 +197,7 @@ impl Session {
             return self.run_input(machine, out);
         }
         machine.alone = self.alone;
-        let (used, need) = machine.run(bytes, out, Place::Loop);
+        let (used, need) = machine.run(bytes, out, RunsOn::Loop);
         self.input.append(bytes.get(used..).unwrap_or_default());
         self.wait(machine, need, out)
     }
@@ -206,7 +208,7 @@ impl Session {
             return self.send_away(machine);
         }
         machine.alone = self.alone;
-        let (used, need) = machine.run(self.input.bytes(), out, Place::Loop);
+        let (used, need) = machine.run(self.input.bytes(), out, RunsOn::Loop);
         self.input.consume(used);
         self.wait(machine, need, out)
     }
@@ -215,17 +217,17 @@ impl Session {
     fn wait(&mut self, machine: Box<Machine>, need: Need, out: &mut Vec<u8>) -> Progress {
         match need {
             Need::Input => {
-                self.stage = Stage::Here(machine);
+                self.state = SessionState::OnLoop(machine);
                 Progress::Idle
             }
             Need::Thread => self.send_away(machine),
             Need::Writer if machine.permit.is_some() => self.send_away(machine),
             Need::Writer => self.stand_in_line(machine, out),
-            Need::Room => {
-                self.stage = Stage::Full(machine);
+            Need::OutputRoom => {
+                self.state = SessionState::OutputFull(machine);
                 Progress::More
             }
-            Need::Nothing => Progress::Closed,
+            Need::Close => Progress::Closed,
         }
     }
 
@@ -236,11 +238,11 @@ impl Session {
             Ok(permit) => return self.may_write(machine, permit),
             Err(ticket) => ticket,
         };
-        let patience = patience(&machine);
-        if let Some(until) = patience.until {
+        let wait_limit = wait_limit(&machine);
+        if let Some(until) = wait_limit.until {
             backend.threads.wake_at(until, self.control.waker());
         }
-        self.turn(machine, ticket, patience, out)
+        self.turn(machine, ticket, wait_limit, out)
     }
 
     /// Goes on if the turn to write has come, or if nobody waits for it any more.
@@ -248,34 +250,34 @@ impl Session {
         &mut self,
         mut machine: Box<Machine>,
         ticket: Ticket,
-        patience: Patience,
+        wait_limit: WaitLimit,
         out: &mut Vec<u8>,
     ) -> Progress {
         let ticket = match ticket.redeem() {
             Ok(permit) => return self.may_write(machine, permit),
             Err(ticket) => ticket,
         };
-        match self.gives_up(&patience) {
+        match self.why_to_give_up(&wait_limit) {
             Some(failure) => {
                 drop(ticket);
-                machine.refused = Some(failure);
+                machine.write_refused = Some(failure);
                 self.run_input(machine, out)
             }
             None => {
-                self.stage = Stage::InLine(machine, ticket, patience);
+                self.state = SessionState::WaitsToWrite(machine, ticket, wait_limit);
                 Progress::Waiting
             }
         }
     }
 
     /// Why a session that waits is not to wait any longer.
-    fn gives_up(&self, patience: &Patience) -> Option<Failure> {
+    fn why_to_give_up(&self, wait_limit: &WaitLimit) -> Option<Failure> {
         if self.control.take_cancelled() {
             let message = "canceling statement due to user request";
             return Some(Failure::new(state::CANCELLED, message));
         }
-        let late = patience.until.is_some_and(|until| Instant::now() >= until);
-        late.then(|| patience.ends.clone())
+        let late = wait_limit.until.is_some_and(|until| Instant::now() >= until);
+        late.then(|| wait_limit.ends.clone())
     }
 
     fn may_write(&mut self, mut machine: Box<Machine>, permit: Permit) -> Progress {
@@ -291,16 +293,16 @@ impl Session {
             backend.threads.wake_at(until, self.control.waker());
         }
         let work = (machine, std::mem::take(&mut self.input));
-        let errand = Errand(Arc::new(Mutex::new(Some(work))));
-        let (slot, control, work) = (self.slot.clone(), self.control.clone(), errand.clone());
-        self.stage = Stage::Away(errand);
+        let job = ThreadJob(Arc::new(Mutex::new(Some(work))));
+        let (slot, control, work) = (self.slot.clone(), self.control.clone(), job.clone());
+        self.state = SessionState::OnThread(job);
         let task = move || {
             let Some((mut machine, mut rest)) = work.take() else { return };
             let mut out = Vec::new();
-            let (used, need) = machine.run(rest.bytes(), &mut out, Place::Thread);
+            let (used, need) = machine.run(rest.bytes(), &mut out, RunsOn::Thread);
             rest.consume(used);
             let out = Pieces::cut(out);
-            *self::slot(&slot) = Some(Box::new(Back { machine, rest, out, need }));
+            *self::slot(&slot) = Some(Box::new(ThreadResult { machine, rest, out, need }));
             control.wake();
         };
         backend.threads.send(lane, Box::new(task));
@@ -308,16 +310,16 @@ impl Session {
     }
 
     /// Waits for a thread, unless none has come in time.
-    fn wait_for_thread(&mut self, errand: Errand, out: &mut Vec<u8>) -> Progress {
-        let ended = errand.take_back(|machine| {
+    fn wait_for_thread(&mut self, job: ThreadJob, out: &mut Vec<u8>) -> Progress {
+        let ended = job.take_back(|machine| {
             let ends = Failure::new(state::CANCELLED, TIMEOUT);
-            self.gives_up(&Patience { until: machine.deadline(), ends })
+            self.why_to_give_up(&WaitLimit { until: machine.deadline(), ends })
         });
         let Some(((mut machine, rest), failure)) = ended else {
-            self.stage = Stage::Away(errand);
+            self.state = SessionState::OnThread(job);
             return Progress::Waiting;
         };
-        machine.given_up = Some(failure);
+        machine.wait_ended = Some(failure);
         self.take_rest(rest);
         self.run_input(machine, out)
     }
@@ -329,17 +331,17 @@ impl Session {
     }
 
     /// Hands on a piece of what a thread made. Behind the last one the machine is back.
-    fn tell(&mut self, mut back: Box<Back>, out: &mut Vec<u8>) -> Progress {
+    fn tell(&mut self, mut back: Box<ThreadResult>, out: &mut Vec<u8>) -> Progress {
         back.out.hand_on(out);
         if !back.out.is_empty() {
-            self.stage = Stage::Telling(back);
+            self.state = SessionState::HasOutput(back);
             return Progress::More;
         }
-        let Back { machine, rest, need, .. } = *back;
+        let ThreadResult { machine, rest, need, .. } = *back;
         self.take_rest(rest);
         match need {
-            Need::Input => self.stage = Stage::Here(machine),
-            Need::Nothing => self.stage = Stage::Over,
+            Need::Input => self.state = SessionState::OnLoop(machine),
+            Need::Close => self.state = SessionState::Closed,
             need => drop(self.wait(machine, need, out)),
         }
         self.go_on(out)
@@ -352,7 +354,7 @@ impl Session {
             Ok(Some(read)) => read,
             Ok(None) => {
                 self.input = input;
-                self.stage = Stage::Opening;
+                self.state = SessionState::Opening;
                 return Progress::Idle;
             }
             Err(bad) => {
@@ -360,27 +362,27 @@ impl Session {
                 return Progress::Closed;
             }
         };
-        self.stage = match opening {
+        self.state = match opening {
             Opening::Ssl | Opening::Gss => {
                 out.push(b'N');
-                Stage::Opening
+                SessionState::Opening
             }
             Opening::Cancel { pid, key } => {
                 self.pool.backend.cancel(pid, key);
-                Stage::Over
+                SessionState::Closed
             }
             Opening::Startup(startup) => match self.begin(&startup, out) {
-                Ok(machine) => Stage::Here(machine),
+                Ok(machine) => SessionState::OnLoop(machine),
                 Err(failure) => {
                     failure.write(out, "FATAL");
-                    Stage::Over
+                    SessionState::Closed
                 }
             },
         };
         input.consume(used);
         self.input = input;
-        match self.stage {
-            Stage::Over => Progress::Closed,
+        match self.state {
+            SessionState::Closed => Progress::Closed,
             _ if self.input.is_empty() => Progress::Idle,
             _ => self.go_on(out),
         }
@@ -443,31 +445,31 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        let stage = std::mem::replace(&mut self.stage, Stage::Over);
+        let state = std::mem::replace(&mut self.state, SessionState::Closed);
         let input = std::mem::take(&mut self.input);
         // What waits for a thread does not begin; what runs there ends soon, and its result is dropped.
-        let waits = if let Stage::Away(errand) = &stage { errand.take() } else { None };
+        let waits = if let SessionState::OnThread(job) = &state { job.take() } else { None };
         self.cancel_handle().cancel();
         self.pool.backend.leave(self.pid);
-        let at_rest = match &stage {
-            Stage::Opening | Stage::Over => true,
-            Stage::Here(machine) => machine.is_at_rest(),
+        let at_rest = match &state {
+            SessionState::Opening | SessionState::Closed => true,
+            SessionState::OnLoop(machine) => machine.is_at_rest(),
             _ => false,
         };
         if !at_rest || !input.is_empty() {
             // Undoing a transaction may take long, and so may giving back much memory.
-            let left = (stage, waits, input);
+            let left = (state, waits, input);
             self.pool.backend.threads.send(Lane::Read, Box::new(move || drop(left)));
         }
     }
 }
 
-fn slot(slot: &Slot) -> MutexGuard<'_, Option<Box<Back>>> {
+fn slot(slot: &ResultSlot) -> MutexGuard<'_, Option<Box<ThreadResult>>> {
     slot.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// How long a session stands in line, and what it is told then: whichever limit is nearer.
-fn patience(machine: &Machine) -> Patience {
+fn wait_limit(machine: &Machine) -> WaitLimit {
     let settings = machine.context.settings();
     let line = settings.duration("lock_timeout").unwrap_or(machine.pool().lock_timeout());
     let message = "canceling statement due to lock timeout";
@@ -475,9 +477,9 @@ fn patience(machine: &Machine) -> Patience {
     drop(settings);
     if let Some(statement) = machine.deadline().filter(|end| until.is_none_or(|until| *end < until))
     {
-        return Patience { until: Some(statement), ends: Failure::new(state::CANCELLED, TIMEOUT) };
+        return WaitLimit { until: Some(statement), ends: Failure::new(state::CANCELLED, TIMEOUT) };
     }
-    Patience { until, ends: Failure::new(state::LOCK_NOT_AVAILABLE, message) }
+    WaitLimit { until, ends: Failure::new(state::LOCK_NOT_AVAILABLE, message) }
 }
 
 /// The settings in `-c name=value` and `--name=value`.

@@ -14,7 +14,7 @@ use crate::command::Assignment;
 use crate::failure::{Failure, state};
 
 /// A setting that every session has.
-struct Row {
+struct SettingRow {
     name: &'static str,
     default: &'static str,
     takes: Takes,
@@ -38,14 +38,19 @@ enum Takes {
     Nothing,
 }
 
-const fn row(name: &'static str, default: &'static str, takes: Takes, reported: bool) -> Row {
-    Row { name, default, takes, reported }
+const fn row(
+    name: &'static str,
+    default: &'static str,
+    takes: Takes,
+    reported: bool,
+) -> SettingRow {
+    SettingRow { name, default, takes, reported }
 }
 
 /// The version that drivers read, whose features they then use.
 pub(crate) const VERSION: &str = "15.0";
 
-const SETTINGS: &[Row] = &[
+const SETTINGS: &[SettingRow] = &[
     row("application_name", "", Takes::Anything, true),
     row("bytea_output", "hex", Takes::Only(&["hex"]), false),
     row("client_encoding", "UTF8", Takes::Only(&["UTF8", "UNICODE"]), true),
@@ -89,21 +94,21 @@ const SETTINGS: &[Row] = &[
     row("work_mem", "4MB", Takes::Anything, false),
 ];
 
-fn row_of(name: &str) -> Option<&'static Row> {
+fn row_of(name: &str) -> Option<&'static SettingRow> {
     SETTINGS.iter().find(|row| row.name.eq_ignore_ascii_case(name))
 }
 
 /// What was set otherwise than by default, by names in lower case.
-type Values = BTreeMap<String, String>;
+type SettingValues = BTreeMap<String, String>;
 
 /// The settings of one session.
 #[derive(Debug, Default)]
 pub(crate) struct Settings {
     /// What the client began with: what RESET goes back to.
-    start: Values,
-    now: Values,
+    start: SettingValues,
+    now: SettingValues,
     /// As it was when the transaction first set something.
-    before: Option<Values>,
+    before: Option<SettingValues>,
     /// What SET LOCAL covers, oldest first.
     covered: Vec<(String, Option<String>)>,
     /// Whether anything changed since this was last asked.
@@ -243,7 +248,7 @@ impl Settings {
     }
 }
 
-fn put(values: &mut Values, name: String, value: Option<String>) {
+fn put(values: &mut SettingValues, name: String, value: Option<String>) {
     match value {
         Some(value) => drop(values.insert(name, value)),
         None => drop(values.remove(&name)),

@@ -11,18 +11,9 @@ use crate::catalog;
 use crate::dialect::ResultColumn;
 use crate::encode::{self, Format, Unfit};
 use crate::failure::Failure;
-use crate::infer::{Inferred, Schema};
-use crate::meaning::Meaning;
+use crate::infer::{ColumnLookup, Inferred};
+use crate::translation_cache::TranslatedStatement;
 use crate::types::Type;
-
-/// A column of a result.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Column {
-    pub(crate) name: String,
-    pub(crate) is: Type,
-    /// How long its values may be, where it is `varchar(n)` or `char(n)`.
-    pub(crate) limit: Option<u32>,
-}
 
 /// What CommandComplete says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,7 +28,7 @@ pub(crate) enum Tag {
 /// What is known of a statement without running it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Shape {
-    pub(crate) columns: Vec<Column>,
+    pub(crate) columns: Vec<ResultColumn>,
     pub(crate) tag: Tag,
     /// Whether the statement is one for a schema that is gone: it is to be translated anew.
     pub(crate) stale: bool,
@@ -72,12 +63,12 @@ impl Formats {
 /// A statement in any state, as far as it can be described.
 pub(crate) trait Described {
     /// Its shape; `client` is the text that the client sent for it.
-    /// `meaning` is what was made of that, if it is PostgreSQL's.
+    /// `translated` is what was made of that, if it is PostgreSQL's.
     fn shape(
         &mut self,
         connection: &Connection,
         client: &[u8],
-        meaning: Option<&Meaning>,
+        translated: Option<&TranslatedStatement>,
     ) -> Arc<Shape>;
 }
 
@@ -88,20 +79,20 @@ macro_rules! described {
                 &mut self,
                 connection: &Connection,
                 client: &[u8],
-                meaning: Option<&Meaning>,
+                translated: Option<&TranslatedStatement>,
             ) -> Arc<Shape> {
                 self.memo(|statement| {
                     let count = statement.column_count();
-                    if let Some(meaning) = meaning {
-                        return meant(meaning, connection, client, count);
+                    if let Some(translated) = translated {
+                        return meant(translated, connection, client, count);
                     }
                     let declared = |column| statement.column_decltype(column);
                     let plain = (0..count).all(|column| declared(column).is_some());
                     let inferred = match plain {
                         true => Inferred::default(),
-                        false => Inferred::read(client, &Tables(connection)),
+                        false => Inferred::read(client, &DeclaredTables(connection)),
                     };
-                    let column = |column| Column {
+                    let column = |column| ResultColumn {
                         name: statement.column_name(column).unwrap_or_default().to_owned(),
                         is: match declared(column) {
                             Some(declared) => Type::declared(declared),
@@ -118,23 +109,24 @@ macro_rules! described {
 }
 
 /// The shape of a statement that was translated.
-fn meant(meaning: &Meaning, connection: &Connection, client: &[u8], count: usize) -> Shape {
-    let column = |column: &ResultColumn| {
-        let ResultColumn { name, is, limit } = column;
-        Column { name: name.clone(), is: *is, limit: *limit }
-    };
-    let columns: Vec<Column> = meaning.columns.iter().map(column).collect();
+fn meant(
+    translated: &TranslatedStatement,
+    connection: &Connection,
+    client: &[u8],
+    count: usize,
+) -> Shape {
+    let columns = translated.columns.clone();
     // Some statements without a result have a column to SQLite, as it looks at rows to make sure (ADD COLUMN).
-    let stale = !columns.is_empty() && columns.len() != count || meaning.is_stale(connection);
+    let stale = !columns.is_empty() && columns.len() != count || translated.is_stale(connection);
     Shape { columns, tag: Tag::read(client), stale }
 }
 
 described!(Statement<'_>, Run<'_, 'static>);
 
 /// The tables of a connection.
-pub(crate) struct Tables<'a>(pub(crate) &'a Connection);
+pub(crate) struct DeclaredTables<'a>(pub(crate) &'a Connection);
 
-impl Schema for Tables<'_> {
+impl ColumnLookup for DeclaredTables<'_> {
     fn columns(&self, table: &str) -> Vec<(String, Option<Type>)> {
         const TEXT: &str = "SELECT name, type FROM pragma_table_xinfo(?1) WHERE hidden <> 1";
         let read = || {
@@ -238,7 +230,7 @@ impl Words<'_> {
 }
 
 /// Appends what answers Describe: a RowDescription, or NoData where there are no columns.
-pub(crate) fn description(out: &mut Vec<u8>, columns: &[Column], formats: &Formats) {
+pub(crate) fn description(out: &mut Vec<u8>, columns: &[ResultColumn], formats: &Formats) {
     if columns.is_empty() {
         write::bare(out, back::NO_DATA);
     } else {
@@ -247,7 +239,7 @@ pub(crate) fn description(out: &mut Vec<u8>, columns: &[Column], formats: &Forma
 }
 
 /// Appends a RowDescription.
-pub(crate) fn row_description(out: &mut Vec<u8>, columns: &[Column], formats: &Formats) {
+pub(crate) fn row_description(out: &mut Vec<u8>, columns: &[ResultColumn], formats: &Formats) {
     write::message(out, back::ROW_DESCRIPTION, |out| {
         count(out, columns.len());
         for (index, column) in columns.iter().enumerate() {

@@ -59,10 +59,10 @@ impl Threads {
     /// The system gives no more.
     pub(crate) fn want_readers(&self, wanted: usize) -> std::io::Result<()> {
         {
-            let mut line = self.readers.line();
-            line.kept = line.kept.max(wanted);
+            let mut queue = self.readers.queue();
+            queue.kept = queue.kept.max(wanted);
         }
-        while self.readers.line().threads < wanted {
+        while self.readers.queue().threads < wanted {
             self.readers.start()?;
         }
         Ok(())
@@ -95,7 +95,7 @@ impl Threads {
 
 impl Drop for Threads {
     fn drop(&mut self) {
-        self.readers.line().stopped = true;
+        self.readers.queue().stopped = true;
         self.readers.changed.notify_all();
         self.clock.stop();
     }
@@ -114,12 +114,12 @@ fn work(tasks: &Receiver<Task>) {
 /// The threads for reads, and what waits for them.
 #[derive(Default)]
 struct Readers {
-    line: Mutex<Line>,
+    queue: Mutex<ReadQueue>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct Line {
+struct ReadQueue {
     tasks: VecDeque<Task>,
     threads: usize,
     /// Threads without work.
@@ -130,23 +130,23 @@ struct Line {
 }
 
 impl Readers {
-    fn line(&self) -> MutexGuard<'_, Line> {
-        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+    fn queue(&self) -> MutexGuard<'_, ReadQueue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes work; whether it waits behind other work.
     fn put(&self, task: Task) -> bool {
-        let mut line = self.line();
-        line.tasks.push_back(task);
+        let mut queue = self.queue();
+        queue.tasks.push_back(task);
         self.changed.notify_one();
-        line.tasks.len() > line.idle
+        queue.tasks.len() > queue.idle
     }
 
     /// Starts a thread if work waits and all are busy.
     fn relieve(self: &Arc<Self>) {
-        let line = self.line();
-        let wanted = line.tasks.len() > line.idle && line.threads < READERS_MAX.max(line.kept);
-        drop(line);
+        let queue = self.queue();
+        let wanted = queue.tasks.len() > queue.idle && queue.threads < READERS_MAX.max(queue.kept);
+        drop(queue);
         if wanted {
             // Without one more, work waits longer.
             let _ = self.start();
@@ -155,40 +155,40 @@ impl Readers {
 
     fn start(self: &Arc<Self>) -> std::io::Result<()> {
         let number = {
-            let mut line = self.line();
-            line.threads += 1;
-            line.threads
+            let mut queue = self.queue();
+            queue.threads += 1;
+            queue.threads
         };
         let readers = self.clone();
         let started = spawn(format!("sqlite-read-{number}"), move || readers.run());
         if started.is_err() {
-            self.line().threads -= 1;
+            self.queue().threads -= 1;
         }
         started
     }
 
     fn run(&self) {
-        let mut line = self.line();
+        let mut queue = self.queue();
         loop {
-            if let Some(task) = line.tasks.pop_front() {
-                drop(line);
+            if let Some(task) = queue.tasks.pop_front() {
+                drop(queue);
                 task();
-                line = self.line();
+                queue = self.queue();
                 continue;
             }
-            if line.stopped {
+            if queue.stopped {
                 break;
             }
-            line.idle += 1;
-            let waited = self.changed.wait_timeout(line, REST);
+            queue.idle += 1;
+            let waited = self.changed.wait_timeout(queue, REST);
             let (woken, rested) = waited.unwrap_or_else(PoisonError::into_inner);
-            line = woken;
-            line.idle -= 1;
-            if rested.timed_out() && line.tasks.is_empty() && line.threads > line.kept {
+            queue = woken;
+            queue.idle -= 1;
+            if rested.timed_out() && queue.tasks.is_empty() && queue.threads > queue.kept {
                 break;
             }
         }
-        line.threads -= 1;
+        queue.threads -= 1;
     }
 }
 
@@ -285,7 +285,7 @@ mod tests {
         for _ in 0..4 {
             begun.recv_timeout(Duration::from_secs(60)).expect("all four run at once");
         }
-        assert!(threads.readers.line().threads >= 4);
+        assert!(threads.readers.queue().threads >= 4);
         drop(release);
     }
 }

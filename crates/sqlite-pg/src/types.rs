@@ -32,7 +32,7 @@ pub(crate) enum Type {
 }
 
 /// A row of [`TYPES`].
-struct Row {
+struct TypeRow {
     is: Type,
     oid: u32,
     /// Bytes of a value, or -1 where that varies (`pg_type.typlen`).
@@ -42,12 +42,12 @@ struct Row {
     names: &'static [&'static str],
 }
 
-const fn row(is: Type, oid: u32, size: i16, names: &'static [&'static str]) -> Row {
-    Row { is, oid, size, names }
+const fn row(is: Type, oid: u32, size: i16, names: &'static [&'static str]) -> TypeRow {
+    TypeRow { is, oid, size, names }
 }
 
 /// Numbers and sizes as in `pg_type.dat`.
-const TYPES: &[Row] = &[
+const TYPES: &[TypeRow] = &[
     row(Type::Bool, 16, 1, &["bool", "boolean"]),
     row(Type::Bytea, 17, -1, &["bytea"]),
     row(Type::Char, 18, 1, &["\"char\""]),
@@ -113,7 +113,7 @@ const DECLARED: &[(&str, Type)] = &[
 ];
 
 impl Type {
-    fn row(self) -> &'static Row {
+    fn row(self) -> &'static TypeRow {
         // Every type has a row; a test walks them. The fallback keeps this free of panics.
         TYPES.iter().find(|row| row.is == self).unwrap_or(&TYPES[0])
     }
@@ -125,7 +125,7 @@ impl Type {
 
     /// The type of this name, in any case and without its modifier.
     pub(crate) fn named(name: &str) -> Option<Self> {
-        let known = |row: &&Row| row.names.iter().any(|known| known.eq_ignore_ascii_case(name));
+        let known = |row: &&TypeRow| row.names.iter().any(|known| known.eq_ignore_ascii_case(name));
         TYPES.iter().find(known).map(|row| row.is)
     }
 

@@ -30,7 +30,7 @@ pub(crate) struct Memo {
 }
 
 /// What is known of a statement beside what SQLite knows.
-pub(crate) struct Facts {
+pub(crate) struct StatementFacts {
     pub(crate) hash: u64,
     /// Whether it is kept when it is returned.
     pub(crate) keep: bool,
@@ -59,13 +59,13 @@ pub(crate) struct Facts {
 /// A statement that nobody uses, with what is known of it.
 pub(crate) struct Kept {
     pub(crate) idle: Idle,
-    pub(crate) facts: Box<Facts>,
+    pub(crate) facts: Box<StatementFacts>,
 }
 
-impl Facts {
-    pub(crate) fn new(hash: u64, keep: bool, epoch: u64, begun: Instant) -> Facts {
+impl StatementFacts {
+    pub(crate) fn new(hash: u64, keep: bool, epoch: u64, begun: Instant) -> StatementFacts {
         let now = Instant::now();
-        Facts {
+        StatementFacts {
             hash,
             keep,
             spoiled: false,

@@ -10,15 +10,15 @@ use rusqlite::ffi as sqlite;
 use rusqlite::functions::{Context, FunctionFlags, SqlFnOutput};
 use rusqlite::limits::Limit;
 
+use crate::authorizer::{Authorizer, Trust};
 use crate::cache::Cache;
 use crate::core::Core;
 use crate::error::Error;
 use crate::ffi::{self, Handle, Index};
-use crate::guard::{Guard, Trust};
+use crate::file_id::WalFile;
 use crate::interrupt::{Interrupter, Job};
 use crate::limits::{Limits, Meter, PACE};
 use crate::options::{CacheOptions, OpenOptions};
-use crate::place::Log;
 use crate::statement::{Parked, Run, Statement, Step};
 use crate::stats::{CacheStats, StatementStats};
 use crate::text::Text;
@@ -56,7 +56,7 @@ pub struct Database {
 /// A connection to a database, for one thread at a time.
 pub struct Connection {
     number: u64,
-    log: Log,
+    wal_file: WalFile,
     /// The longest value that it takes, and that it takes just now.
     longest: i32,
     length: Cell<i32>,
@@ -142,7 +142,7 @@ impl Database {
         };
         let flags = access | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         ffi::configure();
-        let (guard, meter) = (Guard::new(), Meter::new(self.options.busy_timeout));
+        let (authorizer, meter) = (Authorizer::new(), Meter::new(self.options.busy_timeout));
         let opened = rusqlite::Connection::open_with_flags_and_vfs(&self.path, flags, ffi::VFS)?;
         let mut handle = Handle::new(opened, meter.clone(), self.options.max_memory)?;
         self.configure(&handle)?;
@@ -150,16 +150,16 @@ impl Database {
         let connection = handle.connection_mut();
         let looks = meter.clone();
         connection.progress_handler(PACE, Some(move || looks.look()))?;
-        let judge = guard.clone();
+        let asked = authorizer.clone();
         connection.authorizer(Some(move |context: rusqlite::hooks::AuthContext<'_>| {
-            judge.judge(&context)
+            asked.authorize(&context)
         }))?;
-        let core = Core::new(handle, Cache::new(self.options.cache), guard, meter)?;
+        let core = Core::new(handle, Cache::new(self.options.cache), authorizer, meter)?;
         let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
-        let (longest, log) = (self.longest_value(), Log::of(&self.path));
+        let (longest, wal_file) = (self.longest_value(), WalFile::of(&self.path));
         let (length, keeps_wal) = (Cell::new(longest), Cell::new(false));
         let (index, is_reader) = (core.handle.index(), Cell::new(false));
-        Ok(Connection { number, log, longest, length, keeps_wal, index, is_reader, core })
+        Ok(Connection { number, wal_file, longest, length, keeps_wal, index, is_reader, core })
     }
 
     fn longest_value(&self) -> i32 {
@@ -318,7 +318,7 @@ impl Connection {
 
     /// Whether the file and its log are still those under their names. A system call for each.
     pub fn is_in_place(&self) -> bool {
-        !self.core.handle.has_moved() && self.log.is_in_place()
+        !self.core.handle.has_moved() && self.wal_file.is_in_place()
     }
 
     /// Whether the index of its log was found not to be whole: then all fails, until no connection to the file is open.
@@ -351,7 +351,7 @@ impl Connection {
 
     /// Does what a client may not, such as attaching a database: all texts in `work` must be ours.
     pub fn trusted<T>(&self, work: impl FnOnce(&Connection) -> T) -> T {
-        let _until_the_end = self.core.guard.trust(Trust::Full);
+        let _until_the_end = self.core.authorizer.trust(Trust::Full);
         work(self)
     }
 
@@ -368,7 +368,7 @@ impl Connection {
         F: Fn(&Context<'_>) -> rusqlite::Result<T> + Send + 'static,
         T: SqlFnOutput,
     {
-        self.core.guard.give(name);
+        self.core.authorizer.give(name);
         let connection = self.core.handle.connection();
         Ok(connection.create_scalar_function(name, arguments, flags, function)?)
     }

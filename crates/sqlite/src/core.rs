@@ -7,10 +7,10 @@ use std::time::Instant;
 
 use rusqlite::ffi as sqlite;
 
-use crate::cache::{Cache, Facts, Kept};
+use crate::authorizer::Authorizer;
+use crate::cache::{Cache, Kept, StatementFacts};
 use crate::error::{Error, Interruption};
 use crate::ffi::{Compiled, Handle, Idle, Live};
-use crate::guard::Guard;
 use crate::interrupt::Interrupter;
 use crate::limits::Meter;
 use crate::text::Text;
@@ -21,7 +21,7 @@ const PROBE: &str = "SELECT 1 FROM sqlite_schema LIMIT 0";
 /// A run that was put aside in the middle of its rows.
 pub(crate) struct Suspended {
     pub(crate) live: Live<'static>,
-    pub(crate) facts: Box<Facts>,
+    pub(crate) facts: Box<StatementFacts>,
     /// Whether a step was made.
     pub(crate) stepped: bool,
 }
@@ -37,7 +37,7 @@ pub(crate) struct Core {
     pub(crate) read_only: Cell<bool>,
     /// Whether something was stopped for want of steps or length since this was last asked.
     pub(crate) outgrown: Cell<bool>,
-    pub(crate) guard: Arc<Guard>,
+    pub(crate) authorizer: Arc<Authorizer>,
     pub(crate) meter: Arc<Meter>,
     pub(crate) interrupter: Interrupter,
     pub(crate) handle: Handle,
@@ -47,7 +47,7 @@ impl Core {
     pub(crate) fn new(
         handle: Handle,
         cache: Cache,
-        guard: Arc<Guard>,
+        authorizer: Arc<Authorizer>,
         meter: Arc<Meter>,
     ) -> Result<Core, Error> {
         let probe = handle.prepare(PROBE, true)?.idle;
@@ -60,7 +60,7 @@ impl Core {
             epoch: Cell::new(0),
             read_only: Cell::new(false),
             outgrown: Cell::new(false),
-            guard,
+            authorizer,
             meter,
             interrupter,
             handle,
@@ -99,14 +99,14 @@ impl Core {
         let whole = compiled.length == text.sql().len();
         let own = if whole { *text } else { Text::new(idle.sql()) };
         let hash = own.hash();
-        let mut facts = Box::new(Facts::new(hash, false, self.epoch(), begun));
+        let mut facts = Box::new(StatementFacts::new(hash, false, self.epoch(), begun));
         facts.keep = self.cache.borrow_mut().compiled(&own, facts.prepare);
-        facts.costly = self.guard.take_costly();
+        facts.costly = self.authorizer.take_costly();
         Ok((Some(Kept { idle, facts }), compiled.length))
     }
 
     fn compile(&self, sql: &str, persistent: bool) -> Result<Compiled, Error> {
-        self.guard.take_costly();
+        self.authorizer.take_costly();
         self.handle.prepare(sql, persistent).map_err(|mut error| {
             if error.primary_code() == sqlite::SQLITE_INTERRUPT {
                 let reason = self.meter.take_reason().unwrap_or(Interruption::Cancel);
@@ -147,7 +147,7 @@ impl Core {
         let begun = Instant::now();
         let anew = self.compile(kept.idle.sql(), kept.facts.keep)?;
         let facts = &mut kept.facts;
-        facts.costly = self.guard.take_costly();
+        facts.costly = self.authorizer.take_costly();
         facts.recompiled += 1 + u64::from(kept.idle.reprepares());
         facts.reprepares = 0;
         facts.epoch = epoch;

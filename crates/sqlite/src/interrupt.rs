@@ -12,10 +12,10 @@ use crate::limits::Meter;
 /// Interrupts a connection's current job, from any thread. Clones stop the same connection.
 #[derive(Clone)]
 pub struct Interrupter {
-    shared: Arc<Shared>,
+    shared: Arc<InterruptTarget>,
 }
 
-struct Shared {
+struct InterruptTarget {
     /// For whom the connection works.
     job: Mutex<Option<u64>>,
     handle: rusqlite::InterruptHandle,
@@ -31,7 +31,7 @@ pub struct Job<'c> {
 
 impl Interrupter {
     pub(crate) fn new(handle: rusqlite::InterruptHandle, meter: Arc<Meter>) -> Interrupter {
-        Interrupter { shared: Arc::new(Shared { job: Mutex::new(None), handle, meter }) }
+        Interrupter { shared: Arc::new(InterruptTarget { job: Mutex::new(None), handle, meter }) }
     }
 
     /// Says that what the connection does from now on is for `token`.

@@ -44,7 +44,7 @@ mod marks;
 
 mod limits;
 
-mod place;
+mod file_id;
 
 mod ffi;
 
@@ -54,7 +54,7 @@ mod options;
 
 mod stats;
 
-mod guard;
+mod authorizer;
 
 mod interrupt;
 
@@ -68,10 +68,10 @@ mod connection;
 
 pub use connection::{Connection, Database, Prepared, Split};
 pub use error::{Error, Interruption};
+pub use file_id::FileId;
 pub use interrupt::{Interrupter, Job};
 pub use limits::Limits;
 pub use options::{Admit, CacheOptions, OpenOptions, Synchronous};
-pub use place::FileId;
 pub use rusqlite::functions;
 pub use statement::{Parked, Run, Statement, Step};
 pub use stats::{CacheStats, StatementStats};

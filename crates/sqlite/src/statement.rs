@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use rusqlite::ffi as sqlite;
 
-use crate::cache::{Facts, Kept, Memo};
+use crate::cache::{Kept, Memo, StatementFacts};
 use crate::core::{Core, Suspended};
 use crate::error::{Error, Interruption};
 use crate::ffi::{Asking, Live, Raw};
@@ -47,8 +47,8 @@ pub struct Statement<'c> {
 pub struct Run<'c, 'b> {
     core: &'c Core,
     /// None only while it is dropped, parked or finished.
-    parts: Option<(Live<'b>, Box<Facts>)>,
-    stage: Stage,
+    parts: Option<(Live<'b>, Box<StatementFacts>)>,
+    state: RunState,
     /// Whether it is a VACUUM that may attach a file without a name.
     is_vacuum: bool,
     /// When it began, if it is timed.
@@ -58,7 +58,7 @@ pub struct Run<'c, 'b> {
 
 /// How far a run is.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum RunState {
     Binding,
     Stepping,
     Ended,
@@ -168,18 +168,18 @@ impl<'c> Statement<'c> {
     /// Begins a run. Parameters are bound, then it is stepped.
     pub fn start<'b>(mut self) -> Run<'c, 'b> {
         let parts = self.kept.take().map(|kept| (kept.idle.start(), kept.facts));
-        Run::new(self.core, parts, Stage::Binding)
+        Run::new(self.core, parts, RunState::Binding)
     }
 
     fn raw(&self) -> &Raw {
         &self.kept().idle
     }
 
-    fn facts(&self) -> &Facts {
+    fn facts(&self) -> &StatementFacts {
         &self.kept().facts
     }
 
-    fn facts_mut(&mut self) -> &mut Facts {
+    fn facts_mut(&mut self) -> &mut StatementFacts {
         &mut self.kept.as_mut().expect("a statement has it until dropped").facts
     }
 
@@ -197,8 +197,12 @@ impl Drop for Statement<'_> {
 }
 
 impl<'c, 'b> Run<'c, 'b> {
-    fn new(core: &'c Core, parts: Option<(Live<'b>, Box<Facts>)>, stage: Stage) -> Run<'c, 'b> {
-        Run { core, parts, stage, is_vacuum: false, begun: None, rows: 0 }
+    fn new(
+        core: &'c Core,
+        parts: Option<(Live<'b>, Box<StatementFacts>)>,
+        state: RunState,
+    ) -> Run<'c, 'b> {
+        Run { core, parts, state, is_vacuum: false, begun: None, rows: 0 }
     }
 
     description!();
@@ -225,10 +229,10 @@ impl<'c, 'b> Run<'c, 'b> {
 
     /// Runs to the next row. Behind the last one, and behind an error, it stays done.
     pub fn step(&mut self) -> Result<Step, Error> {
-        match self.stage {
-            Stage::Ended => return Ok(Step::Done),
-            Stage::Binding => self.begin()?,
-            Stage::Stepping => {}
+        match self.state {
+            RunState::Ended => return Ok(Step::Done),
+            RunState::Binding => self.begin()?,
+            RunState::Stepping => {}
         }
         let Some((live, facts)) = &mut self.parts else { return Ok(Step::Done) };
         // What writes is stopped between two steps only: it must be able to read what it undoes.
@@ -257,22 +261,22 @@ impl<'c, 'b> Run<'c, 'b> {
                 Err(error)
             }
         };
-        self.stage = Stage::Ended;
+        self.state = RunState::Ended;
         if self.is_vacuum {
-            self.core.guard.end_vacuum();
+            self.core.authorizer.end_vacuum();
         }
         stepped
     }
 
     fn begin(&mut self) -> Result<(), Error> {
-        self.stage = Stage::Stepping;
+        self.state = RunState::Stepping;
         if self.core.read_only.get() && !self.readonly() {
-            self.stage = Stage::Ended;
+            self.state = RunState::Ended;
             let message = "cannot write in a read-only transaction";
             return Err(Error::new(sqlite::SQLITE_READONLY, message));
         }
         if !self.facts().keep && first_word(self.sql()).eq_ignore_ascii_case("VACUUM") {
-            self.is_vacuum = self.core.guard.begin_vacuum();
+            self.is_vacuum = self.core.authorizer.begin_vacuum();
         }
         let facts = self.facts_mut();
         facts.calls += 1;
@@ -319,11 +323,11 @@ impl<'c, 'b> Run<'c, 'b> {
         self.live()
     }
 
-    fn facts(&self) -> &Facts {
+    fn facts(&self) -> &StatementFacts {
         &self.parts.as_ref().expect("a run has them until dropped").1
     }
 
-    fn facts_mut(&mut self) -> &mut Facts {
+    fn facts_mut(&mut self) -> &mut StatementFacts {
         &mut self.parts.as_mut().expect("a run has them until dropped").1
     }
 
@@ -348,7 +352,7 @@ impl<'c> Run<'c, 'static> {
         let id = NEXT_PARKED.fetch_add(1, Ordering::Relaxed);
         if let Some((live, mut facts)) = self.parts.take() {
             facts.rows += self.rows;
-            let stepped = self.stage != Stage::Binding;
+            let stepped = self.state != RunState::Binding;
             self.core.suspended.borrow_mut().insert(id, Suspended { live, facts, stepped });
         }
         Parked(id)
@@ -357,8 +361,8 @@ impl<'c> Run<'c, 'static> {
     /// The run that was put aside, if it is there: a new one behind its last row.
     pub(crate) fn resume(core: &'c Core, parked: Parked) -> Option<Run<'c, 'static>> {
         let Suspended { live, facts, stepped } = core.suspended.borrow_mut().remove(&parked.0)?;
-        let stage = if stepped { Stage::Stepping } else { Stage::Binding };
-        Some(Run::new(core, Some((live, facts)), stage))
+        let state = if stepped { RunState::Stepping } else { RunState::Binding };
+        Some(Run::new(core, Some((live, facts)), state))
     }
 }
 

@@ -22,14 +22,14 @@ pub(super) fn header(out: &mut Vec<u8>) {
 
 /// What has come of a file.
 #[derive(Debug, Default)]
-pub(super) enum Reader {
+pub(super) enum BinaryReader {
     #[default]
     Header,
     Rows,
     Ended,
 }
 
-impl Reader {
+impl BinaryReader {
     /// Takes the rows that are whole off the front of some bytes. `last` says that nothing more comes.
     ///
     /// # Errors
@@ -47,8 +47,8 @@ impl Reader {
                 Self::Header => read_header(&mut behind)?.map(|()| *self = Self::Rows),
                 Self::Ended => return Err(bad("received copy data after EOF marker")),
                 Self::Rows => read_row(&mut behind, columns)?.map(|row| match row {
-                    Row::Fields(fields) => rows.push(fields),
-                    Row::End => *self = Self::Ended,
+                    BinaryRow::Fields(fields) => rows.push(fields),
+                    BinaryRow::End => *self = Self::Ended,
                 }),
             };
             match whole {
@@ -64,7 +64,7 @@ impl Reader {
     }
 }
 
-enum Row {
+enum BinaryRow {
     Fields(Fields),
     End,
 }
@@ -86,10 +86,10 @@ fn read_header(rest: &mut &[u8]) -> Result<Option<()>, Failure> {
 }
 
 /// `None`: it has not all come.
-fn read_row(rest: &mut &[u8], columns: usize) -> Result<Option<Row>, Failure> {
+fn read_row(rest: &mut &[u8], columns: usize) -> Result<Option<BinaryRow>, Failure> {
     let Some(count) = take(rest) else { return Ok(None) };
     if count == END {
-        return Ok(Some(Row::End));
+        return Ok(Some(BinaryRow::End));
     }
     let count = i16::from_be_bytes(count);
     if usize::try_from(count) != Ok(columns) {
@@ -106,7 +106,7 @@ fn read_row(rest: &mut &[u8], columns: usize) -> Result<Option<Row>, Failure> {
         let Some(field) = split(rest, length) else { return Ok(None) };
         fields.push(Some(field.to_vec()));
     }
-    Ok(Some(Row::Fields(fields)))
+    Ok(Some(BinaryRow::Fields(fields)))
 }
 
 fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn rows_come_in_pieces() {
         let file = file(b"\0\x02\0\0\0\x01a\xff\xff\xff\xff\0\x02\0\0\0\0\0\0\0\x02bc\xff\xff");
-        let (mut reader, mut kept, mut rows) = (Reader::default(), Vec::new(), Vec::new());
+        let (mut reader, mut kept, mut rows) = (BinaryReader::default(), Vec::new(), Vec::new());
         for byte in &file {
             kept.push(*byte);
             let mut rest = &kept[..];
@@ -166,7 +166,7 @@ mod tests {
             (&file(b"\0\x02\xff\xff\xff\xfe"), "invalid field size"),
             (&file(b"\xff\xff\0"), "received copy data after EOF marker"),
         ] {
-            let refused = Reader::default().rows(&mut &*bytes, 2, true).unwrap_err();
+            let refused = BinaryReader::default().rows(&mut &*bytes, 2, true).unwrap_err();
             assert_eq!((refused.sqlstate, &*refused.message), ("22P04", message));
         }
     }

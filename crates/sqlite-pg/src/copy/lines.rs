@@ -4,7 +4,7 @@ use std::iter::Peekable;
 
 use crate::failure::{Failure, state};
 
-use super::{Fields, Kind, Style};
+use super::{CopyFormat, Fields, Style};
 
 impl Style {
     /// Appends a field of a line, `None` for NULL.
@@ -13,7 +13,7 @@ impl Style {
             out.push(self.delimiter);
         }
         let Some(value) = value else { return out.extend_from_slice(&self.null) };
-        if self.kind != Kind::Csv {
+        if self.kind != CopyFormat::Csv {
             return value.iter().for_each(|byte| self.escaped(out, *byte));
         }
         let special = [self.delimiter, self.quote, b'\n', b'\r'];
@@ -49,7 +49,7 @@ impl Style {
 
     /// Where the first line of some bytes ends, behind its newline; `None` if it has not all come.
     pub(super) fn line_end(&self, bytes: &[u8]) -> Option<usize> {
-        let (csv, mut quoted) = (self.kind == Kind::Csv, false);
+        let (csv, mut quoted) = (self.kind == CopyFormat::Csv, false);
         let mut at = 0;
         while let Some(&byte) = bytes.get(at) {
             at += 1;
@@ -71,7 +71,11 @@ impl Style {
     /// # Errors
     /// 22P04: a quoted field does not end.
     pub(super) fn fields(&self, line: &[u8]) -> Result<Fields, Failure> {
-        if self.kind == Kind::Csv { self.csv_fields(line) } else { Ok(self.text_fields(line)) }
+        if self.kind == CopyFormat::Csv {
+            self.csv_fields(line)
+        } else {
+            Ok(self.text_fields(line))
+        }
     }
 
     fn text_fields(&self, line: &[u8]) -> Fields {

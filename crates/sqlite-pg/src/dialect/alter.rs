@@ -9,7 +9,7 @@ use refrain_grammar::protobuf::{
 use crate::failure::Failure;
 
 use super::define::{SYSTEM_COLUMNS, plain_key, written};
-use super::scope::{Attribute, Given, Scope, Source};
+use super::scope::{Attribute, FromItem, GivenBy, Scope};
 use super::value::name;
 use super::{Translated, Translator, hints, strings};
 
@@ -63,13 +63,13 @@ impl Translator<'_> {
         }
         let mut attributes = attributes;
         attributes.push(self.attribute(column)?);
-        let mut source = Source::table(&relation.relname, &attributes);
+        let mut source = FromItem::table(&relation.relname, &attributes);
         source.columns.iter_mut().for_each(|column| column.sql = name(&column.name));
         self.scopes.push(Scope { sources: vec![source], ..Scope::default() });
         let made = self.declared(column);
         self.scopes.pop();
         let made = made?;
-        if made.key || made.given != Given::Statement || made.rest.contains(" UNIQUE") {
+        if made.key || made.given != GivenBy::Statement || made.rest.contains(" UNIQUE") {
             return Err(hints::refuse("ADD COLUMN with a key").into());
         }
         Ok(format!("ALTER TABLE {table} ADD COLUMN {}", written(made)?))

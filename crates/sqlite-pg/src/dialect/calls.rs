@@ -12,14 +12,14 @@ use crate::types::Type::{
 use super::coerce::{Wanted, is_implicit};
 use super::expr::names;
 use super::operators::is_equated;
-use super::value::{Expr, Kind};
-use super::{Stop, Translated, Translator, hints};
+use super::value::{Expr, ExprKind};
+use super::{NotTranslated, Translated, Translator, hints};
 
 /// A function: its name, what it takes, what it yields, and how SQLite is told, with `$1` for the first argument.
-pub(super) type Row = (&'static str, &'static [Type], Type, &'static str);
+pub(super) type FunctionRow = (&'static str, &'static [Type], Type, &'static str);
 
 /// Of several of one name the first fits best that the arguments go over into.
-const FUNCTIONS: &[Row] = &[
+const FUNCTIONS: &[FunctionRow] = &[
     ("lower", &[Text], Text, "lower($1)"),
     ("upper", &[Text], Text, "upper($1)"),
     ("length", &[Text], Int4, "length($1)"),
@@ -99,7 +99,7 @@ const FUNCTIONS: &[Row] = &[
 ];
 
 /// Aggregates, of the same form.
-const AGGREGATES: &[Row] = &[
+const AGGREGATES: &[FunctionRow] = &[
     ("sum", &[Int4], Int8, "sum($1)"),
     ("sum", &[Int2], Int8, "sum($1)"),
     ("sum", &[Int8], Type::Numeric, "sum($1)"),
@@ -154,7 +154,7 @@ impl Translator<'_> {
         let called = names(&it.funcname);
         let Some(function) = called.last().cloned() else { return Err(hints::unknown().into()) };
         if super::SQLITE_FUNCTIONS.contains(&function.as_str()) && called.len() == 1 {
-            return Err(Stop::Sqlite);
+            return Err(NotTranslated::Sqlite);
         }
         let foreign = called.len() > 1 && called[0] != "pg_catalog";
         if foreign || it.func_variadic || it.agg_within_group {
@@ -179,7 +179,7 @@ impl Translator<'_> {
         let by_pattern = |expr: &Expr| expr.is().is_none_or(|is| !is.is_integer());
         if matches!(&*function, "substring" | "substr") && arguments.iter().skip(1).any(by_pattern)
         {
-            let parameters = |expr: &Expr| matches!(expr.kind, Kind::Parameter(_));
+            let parameters = |expr: &Expr| matches!(expr.kind, ExprKind::Parameter(_));
             if !arguments.iter().skip(1).all(parameters) {
                 return Err(hints::refuse("regular expression").into());
             }
@@ -233,7 +233,7 @@ impl Translator<'_> {
     /// The function of the table that takes these arguments.
     pub(super) fn resolved(
         &mut self,
-        table: &[Row],
+        table: &[FunctionRow],
         function: &str,
         arguments: Vec<Expr>,
         around: &Around,
@@ -244,10 +244,10 @@ impl Translator<'_> {
         }
         let of_name =
             || table.iter().filter(|row| row.0 == function && row.1.len() == arguments.len());
-        let exact = |row: &&Row| {
+        let exact = |row: &&FunctionRow| {
             row.1.iter().zip(&arguments).all(|(to, expr)| expr.is().is_none_or(|is| is == *to))
         };
-        let fits = |row: &&Row| {
+        let fits = |row: &&FunctionRow| {
             row.1
                 .iter()
                 .zip(&arguments)

@@ -2,8 +2,8 @@
 
 use refrain_grammar::protobuf::{DeleteStmt, Node, UpdateStmt};
 
-use super::into::Into;
-use super::scope::{Scope, Source};
+use super::scope::{FromItem, Scope};
+use super::target_table::TargetTable;
 use super::write::Written;
 use super::{Translated, Translator, hints};
 
@@ -53,9 +53,9 @@ impl Translator<'_> {
         Ok(Written { sql, columns })
     }
 
-    fn see(&mut self, into: &Into) {
+    fn see(&mut self, into: &TargetTable) {
         if let Some(scope) = self.scopes.last_mut() {
-            scope.sources.push(Source::table(&into.alias, &into.attributes));
+            scope.sources.push(FromItem::table(&into.alias, &into.attributes));
         }
     }
 

@@ -1,11 +1,11 @@
 //! From one type to another, by PostgreSQL's rules (`pg_cast`) and in SQLite's words.
 
-use crate::decode::{self, Given};
+use crate::decode::{self, Decoded};
 use crate::failure::{Failure, state};
 use crate::types::Type;
 
 use super::Translator;
-use super::value::{Expr, Kind, real_literal, text_literal};
+use super::value::{Expr, ExprKind, real_literal, text_literal};
 
 /// How much a conversion is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -97,16 +97,16 @@ pub(super) fn is_implicit(from: Type, to: Type) -> bool {
 }
 
 /// A value as SQLite writes it.
-fn written(given: &Given<'_>) -> String {
+fn written(given: &Decoded<'_>) -> String {
     match given {
-        Given::Null => "NULL".to_owned(),
-        Given::Integer(number) => number.to_string(),
-        Given::Real(number) if number.is_infinite() => {
+        Decoded::Null => "NULL".to_owned(),
+        Decoded::Integer(number) => number.to_string(),
+        Decoded::Real(number) if number.is_infinite() => {
             if *number > 0.0 { "9e999" } else { "-9e999" }.to_owned()
         }
-        Given::Real(number) => format!("{number:e}"),
-        Given::Text(text) => text_literal(&String::from_utf8_lossy(text)),
-        Given::Blob(bytes) => {
+        Decoded::Real(number) => format!("{number:e}"),
+        Decoded::Text(text) => text_literal(&String::from_utf8_lossy(text)),
+        Decoded::Blob(bytes) => {
             let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
             format!("x'{digits}'")
         }
@@ -120,14 +120,14 @@ impl Translator<'_> {
     /// The type's own for a string that is none of its values; 42804 or 42846 where there is no way, without a place.
     pub(super) fn coerce(&mut self, from: Expr, to: Type, wanted: Wanted) -> Result<Expr, Failure> {
         match &from.kind {
-            Kind::Typed(is) if *is == to => Ok(from),
-            Kind::Typed(is) => self.convert(from.clone(), *is, to, wanted),
-            Kind::Null => Ok(as_constant(from.rewritten("NULL".to_owned(), to))),
-            Kind::Literal(text) => {
+            ExprKind::Typed(is) if *is == to => Ok(from),
+            ExprKind::Typed(is) => self.convert(from.clone(), *is, to, wanted),
+            ExprKind::Null => Ok(as_constant(from.rewritten("NULL".to_owned(), to))),
+            ExprKind::Literal(text) => {
                 let sql = literal(text, to)?;
                 Ok(as_constant(from.rewritten(sql, to)))
             }
-            Kind::Number(number) => {
+            ExprKind::Number(number) => {
                 let made = number_as(from.clone(), number, to, wanted)?;
                 let constant = made.sql.clone();
                 match constant.starts_with("refrain_") {
@@ -135,7 +135,7 @@ impl Translator<'_> {
                     false => Ok(as_constant(made)),
                 }
             }
-            Kind::Parameter(number) => {
+            ExprKind::Parameter(number) => {
                 if let Some(place) = self.parameters.get_mut(*number) {
                     place.get_or_insert(to);
                 }
@@ -175,10 +175,10 @@ impl Translator<'_> {
     ) -> Result<Expr, Failure> {
         let known = from.limit;
         let literal = match &from.kind {
-            Kind::Literal(text) => Some(text.clone()),
+            ExprKind::Literal(text) => Some(text.clone()),
             _ => None,
         };
-        let null = from.kind == Kind::Null;
+        let null = from.kind == ExprKind::Null;
         let mut made = self.coerce(from, to, wanted)?;
         let Some(limit) = limit else { return Ok(made) };
         let fits = null || known.is_some_and(|known| known <= limit && to == Type::Varchar);
@@ -203,8 +203,8 @@ impl Translator<'_> {
     /// A value of whatever type it has by now: strings and parameters without one are texts.
     pub(super) fn settle(&mut self, from: Expr) -> Result<Expr, Failure> {
         match from.kind {
-            Kind::Typed(_) => Ok(from),
-            Kind::Number(_) => {
+            ExprKind::Typed(_) => Ok(from),
+            ExprKind::Number(_) => {
                 let sql = from.sql.clone();
                 Ok(from.rewritten(sql, Type::Numeric))
             }
@@ -268,7 +268,7 @@ fn number_as(from: Expr, number: &str, to: Type, wanted: Wanted) -> Result<Expr,
         Type::Float4 | Type::Float8 => {
             let given = decode::text(number.as_bytes(), to)?;
             match given {
-                Given::Real(value) if value.is_finite() => real_literal(&written(&given)),
+                Decoded::Real(value) if value.is_finite() => real_literal(&written(&given)),
                 _ => return Err(decode::out_of_range(to, number)),
             }
         }

@@ -5,9 +5,9 @@ use refrain_grammar::protobuf::{Node, OnConflictAction, OnConflictClause};
 
 use crate::failure::{Failure, state};
 
-use super::into::{Into, plain_scope};
-use super::scope::{Attribute, Given, Scope, Source};
+use super::scope::{Attribute, FromItem, GivenBy, Scope};
 use super::select::value_of;
+use super::target_table::{TargetTable, plain_scope};
 use super::value::name;
 use super::{Translated, Translator, hints, strings};
 
@@ -15,7 +15,7 @@ impl Translator<'_> {
     pub(super) fn conflict(
         &mut self,
         conflict: &OnConflictClause,
-        into: &Into,
+        into: &TargetTable,
     ) -> Translated<String> {
         let mut sql = " ON CONFLICT".to_owned();
         if let Some(infer) = &conflict.infer {
@@ -58,8 +58,8 @@ impl Translator<'_> {
                 .into());
         }
         let mut scope = Scope::default();
-        scope.sources.push(Source::table(&into.alias, &into.attributes));
-        scope.sources.push(Source::table("excluded", &into.attributes));
+        scope.sources.push(FromItem::table(&into.alias, &into.attributes));
+        scope.sources.push(FromItem::table("excluded", &into.attributes));
         // A plain name is the table's.
         scope.joined = plain_scope(into).sources.remove(0).columns;
         self.scopes.push(scope);
@@ -91,7 +91,7 @@ fn arbiters(conflict: &OnConflictClause) -> Vec<String> {
 /// SQLite takes one row after the other. `source` has the columns `column1`, `column2`…
 pub(super) fn once(
     conflict: &OnConflictClause,
-    into: &Into,
+    into: &TargetTable,
     columns: &[Attribute],
     source: String,
 ) -> Result<String, Failure> {
@@ -109,7 +109,7 @@ pub(super) fn once(
         match place {
             Some(place) => keys.push_str(&format!(", column{}", place + 1)),
             // A default is the same for all; what is given by SQLite, or NULL, meets nothing.
-            None if attribute.default.is_some() && attribute.given == Given::Statement => {}
+            None if attribute.default.is_some() && attribute.given == GivenBy::Statement => {}
             None => return Ok(source),
         }
     }

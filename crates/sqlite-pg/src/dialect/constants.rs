@@ -6,15 +6,15 @@ use crate::failure::{Failure, state};
 use crate::types::Type;
 
 use super::hints;
-use super::value::{Expr, Kind, digits, text_literal};
+use super::value::{Expr, ExprKind, digits, text_literal};
 
 /// A constant of the text.
 pub(super) fn constant(it: &AConst, text: &str) -> Result<Expr, Failure> {
     no_junk(it, text)?;
     if it.isnull {
-        return Ok(Expr::constant("NULL", Kind::Null));
+        return Ok(Expr::constant("NULL", ExprKind::Null));
     }
-    let typed = |sql: String, is| Expr::constant(sql, Kind::Typed(is));
+    let typed = |sql: String, is| Expr::constant(sql, ExprKind::Typed(is));
     Ok(match it.val.as_ref().ok_or_else(hints::unknown)? {
         Val::Ival(number) => typed(number.ival.to_string(), Type::Int4),
         Val::Fval(number) => match number.fval.parse::<i64>() {
@@ -24,14 +24,14 @@ pub(super) fn constant(it: &AConst, text: &str) -> Result<Expr, Failure> {
             Err(_) => number_constant(&number.fval)?,
         },
         Val::Boolval(truth) => typed(u8::from(truth.boolval).to_string(), Type::Bool),
-        Val::Sval(it) => Expr::constant(text_literal(&it.sval), Kind::Literal(it.sval.clone())),
+        Val::Sval(it) => Expr::constant(text_literal(&it.sval), ExprKind::Literal(it.sval.clone())),
         Val::Bsval(_) => return Err(hints::refuse("bit string")),
     })
 }
 
 fn number_constant(written: &str) -> Result<Expr, Failure> {
     let digits = digits(written).ok_or_else(|| hints::refuse("numeric with an exponent"))?;
-    Ok(Expr::constant(text_literal(&digits), Kind::Number(digits)))
+    Ok(Expr::constant(text_literal(&digits), ExprKind::Number(digits)))
 }
 
 /// PostgreSQL 15 has decimal numbers only: 42601 for `1_000` and `0x1F`, which its later grammar takes.

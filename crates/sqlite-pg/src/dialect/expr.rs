@@ -15,7 +15,7 @@ use super::coerce::Wanted;
 use super::constants::constant;
 use super::operators::{chosen, no_operator};
 use super::scope::find;
-use super::value::{Expr, Kind, text_literal};
+use super::value::{Expr, ExprKind, text_literal};
 use super::{Translated, Translator, hints, inner, string, strings};
 
 impl Translator<'_> {
@@ -108,8 +108,8 @@ impl Translator<'_> {
             self.parameters.resize(number, None);
         }
         let kind = match self.parameters.get(number - 1).copied().flatten() {
-            Some(is) => Kind::Typed(is),
-            None => Kind::Parameter(number - 1),
+            Some(is) => ExprKind::Typed(is),
+            None => ExprKind::Parameter(number - 1),
         };
         Ok(Expr::of(format!("?{number}"), kind))
     }
@@ -117,8 +117,9 @@ impl Translator<'_> {
     /// A value that decides something.
     pub(super) fn condition(&mut self, node: &Node, place: &str) -> Translated<Expr> {
         let value = self.expr(node)?;
-        self.truth(value, place)
-            .map_err(|failure| super::Stop::from(failure).at(self.text, super::location(node)))
+        self.truth(value, place).map_err(|failure| {
+            super::NotTranslated::from(failure).at(self.text, super::location(node))
+        })
     }
 
     fn truth(&mut self, value: Expr, place: &str) -> Result<Expr, Failure> {
@@ -185,8 +186,9 @@ impl Translator<'_> {
         let value = self.expr(node)?;
         let name = value.name.clone().filter(|_| !value.weak);
         let value = self.fit(value, is, limit, Wanted::Explicit);
-        let value = value
-            .map_err(|failure| super::Stop::from(failure).at(self.text, super::location(node)))?;
+        let value = value.map_err(|failure| {
+            super::NotTranslated::from(failure).at(self.text, super::location(node))
+        })?;
         Ok(match name {
             Some(name) => value.named(name),
             None => value.named_weakly(is.catalog_name()),
@@ -355,7 +357,7 @@ impl Translator<'_> {
         }
         let integer = |expr: &Expr| expr.is().is_some_and(Type::is_integer);
         let whole = |expr: &Expr| expr.is().is_none_or(Type::is_integer);
-        if all.iter().any(|expr| matches!(expr.kind, Kind::Number(_)))
+        if all.iter().any(|expr| matches!(expr.kind, ExprKind::Number(_)))
             || all[0].is() == Some(Type::Bpchar)
             || all.iter().any(integer) && !all.iter().all(whole)
         {
@@ -398,11 +400,11 @@ impl Translator<'_> {
             return Err(no_operator(&left, if not { "!~~" } else { "~~" }, &right).into());
         }
         // What computes constants is in nobody's hands, and a pattern of many parts may take long.
-        let quick = matches!(&right.kind, Kind::Literal(it) if it.matches('%').count() <= 2);
+        let quick = matches!(&right.kind, ExprKind::Literal(it) if it.matches('%').count() <= 2);
         let left = self.coerce(left, Type::Text, Wanted::Implicit)?;
         let right = self.coerce(right, Type::Text, Wanted::Implicit)?;
         let escape = match escape.map(|escape| self.expr(escape)).transpose()? {
-            Some(Expr { kind: Kind::Literal(letter), .. }) if letter.chars().count() == 1 => {
+            Some(Expr { kind: ExprKind::Literal(letter), .. }) if letter.chars().count() == 1 => {
                 text_literal(&letter)
             }
             Some(_) => return Err(hints::refuse("LIKE ESCAPE").into()),

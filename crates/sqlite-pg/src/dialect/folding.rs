@@ -2,7 +2,7 @@
 //! a row would ever ask for it (`eval_const_expressions` of the server). It does so behind Parse and Describe, which know nothing
 //! of the error: it stands by the translation.
 
-use super::value::{Expr, Kind};
+use super::value::{Expr, ExprKind};
 use super::{Translated, Translator};
 
 impl Translator<'_> {
@@ -43,8 +43,8 @@ impl Translator<'_> {
     pub(super) fn is_given(&self, expr: &Expr) -> bool {
         let Some(constant) = &expr.constant else { return false };
         match expr.kind {
-            Kind::Null => false,
-            Kind::Literal(_) | Kind::Number(_) => true,
+            ExprKind::Null => false,
+            ExprKind::Literal(_) | ExprKind::Number(_) => true,
             _ => self.holds(&format!("({constant}) IS NOT NULL")) == Some(true),
         }
     }

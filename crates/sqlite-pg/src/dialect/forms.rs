@@ -1,7 +1,7 @@
 //! The table of what PostgreSQL says and this does not: the words, the way out, and a statement that says it.
 
 /// A word or form of PostgreSQL's.
-pub(super) struct Row {
+pub(super) struct RefusedForm {
     /// By what it is asked for here.
     pub(super) form: &'static str,
     pub(super) message: &'static str,
@@ -16,13 +16,13 @@ const fn row(
     message: &'static str,
     hint: &'static str,
     example: &'static str,
-) -> Row {
-    Row { form, message, hint, example }
+) -> RefusedForm {
+    RefusedForm { form, message, hint, example }
 }
 
 /// All of them are errors of SQLSTATE 0A000.
 #[rustfmt::skip]
-pub(super) const FORMS: &[Row] = &[
+pub(super) const FORMS: &[RefusedForm] = &[
     row("numeric", "computing with numeric is not supported",
         "cast to double precision or bigint: x::double precision", "SELECT 1.1 + 2.2"),
     row("sum of real", "the sum of real is not supported",

@@ -12,10 +12,10 @@ use crate::types::Type;
 use super::coerce::Wanted;
 use super::expr::names as names_of;
 use super::operators::common;
-use super::scope::{Attribute, Column, Scope, Source};
-use super::select::{Place, settled, unique};
+use super::scope::{Attribute, Column, FromItem, Scope};
+use super::select::{ExpectedColumns, settled, unique};
 use super::value::{Bare, name};
-use super::{Stop, Translated, Translator, hints, inner, strings};
+use super::{NotTranslated, Translated, Translator, hints, inner, strings};
 
 /// Schemas whose tables are the file's.
 const PUBLIC: &[&str] = &["", "public", "main"];
@@ -46,7 +46,7 @@ impl Translator<'_> {
         }
     }
 
-    fn add(&mut self, source: Source) -> Translated<()> {
+    fn add(&mut self, source: FromItem) -> Translated<()> {
         let Some(scope) = self.scopes.last_mut() else { return Ok(()) };
         if scope.sources.iter().any(|known| known.alias.eq_ignore_ascii_case(&source.alias)) {
             let message = format!("table name \"{}\" specified more than once", source.alias);
@@ -67,20 +67,20 @@ impl Translator<'_> {
         let standard = || catalog::standard(&table.schemaname, &table.relname);
         let (written, mut source) = match cte {
             Some(cte) => {
-                let source = Source::new(called, cte.columns.into_iter());
-                (name(&cte.name), Source { recursive: cte.open, ..source })
+                let source = FromItem::new(called, cte.columns.into_iter());
+                (name(&cte.name), FromItem { recursive: cte.open, ..source })
             }
             None if let Some((stand_in, columns)) = standard() => {
                 self.stand_ins.push(stand_in.to_owned());
                 (
                     format!("{stand_in} AS {}", name(called)),
-                    Source::new(called, columns.into_iter()),
+                    FromItem::new(called, columns.into_iter()),
                 )
             }
             None => {
                 self.not_to_come(table)?;
                 let (written, attributes) = self.table(table)?;
-                (written, Source::table(called, &attributes))
+                (written, FromItem::table(called, &attributes))
             }
         };
         if renamed.is_empty() {
@@ -158,7 +158,7 @@ impl Translator<'_> {
         let is_types = ["pg_type", "pg_namespace", "pg_attribute", "pg_class", "pg_indexes"]
             .contains(&table.relname.as_str());
         if catalog || table.relname == "pg_settings" || is_types && asked {
-            return Err(Stop::Catalog);
+            return Err(NotTranslated::Catalog);
         }
         if table.schemaname.is_empty() && table.relname.starts_with("pg_") {
             return Err(hints::refuse("catalog").into());
@@ -172,7 +172,7 @@ impl Translator<'_> {
         if !table.schemaname.is_empty() {
             failure = failure.hint("there is one schema: public");
         }
-        Err(Stop::from(failure).at(self.text, table.location))
+        Err(NotTranslated::from(failure).at(self.text, table.location))
     }
 
     fn subquery(&mut self, it: &RangeSubselect, bare: &mut Vec<Bare>) -> Translated<String> {
@@ -197,7 +197,8 @@ impl Translator<'_> {
         let outer =
             Scope { ctes: scope.ctes.clone(), coming: scope.coming.clone(), ..Scope::default() };
         self.scopes.push(outer);
-        let query = self.query(select, Place { names: &renamed, ..Place::default() });
+        let query =
+            self.query(select, ExpectedColumns { names: &renamed, ..ExpectedColumns::default() });
         self.scopes.pop();
         self.scopes.push(scope);
         let query = query?;
@@ -206,7 +207,7 @@ impl Translator<'_> {
         unique(columns.iter().map(|(name, _)| name.as_str()))?;
         let depth = self.scopes.len() - 1;
         bare.extend(query.bare.into_iter().filter(|(at, _)| *at < depth));
-        let mut source = Source::new(&alias.aliasname, columns.into_iter());
+        let mut source = FromItem::new(&alias.aliasname, columns.into_iter());
         for (column, output) in source.columns.iter_mut().zip(&query.columns) {
             column.limit = output.limit;
         }
@@ -278,7 +279,7 @@ impl Translator<'_> {
     /// The names that both sides of a join have.
     fn natural(&self, start: usize, middle: usize, joined: &[Column]) -> Vec<String> {
         let Some(scope) = self.scopes.last() else { return Vec::new() };
-        let names = |sources: &[Source]| -> Vec<String> {
+        let names = |sources: &[FromItem]| -> Vec<String> {
             let columns = sources.iter().flat_map(|source| &source.columns);
             columns.filter(|column| !column.merged).map(|column| column.name.clone()).collect()
         };
@@ -347,7 +348,7 @@ impl Translator<'_> {
         };
         let called = names_of(&call.funcname).pop().unwrap_or_default();
         if super::SQLITE_FUNCTIONS.contains(&called.as_str()) || called.starts_with("pragma_") {
-            return Err(Stop::Sqlite);
+            return Err(NotTranslated::Sqlite);
         }
         if called != "generate_series"
             || it.ordinality
@@ -391,7 +392,7 @@ impl Translator<'_> {
             name(&column),
             name(&called)
         );
-        self.add(Source::new(&called, std::iter::once((column, is))))?;
+        self.add(FromItem::new(&called, std::iter::once((column, is))))?;
         Ok(sql)
     }
 }
@@ -417,7 +418,7 @@ fn merged(left: Column, right: &Column, is: Type, kind: JoinType) -> Column {
 }
 
 /// Marks the column of this name as merged with another.
-fn merge(sources: &mut [Source], wanted: &str) -> Option<Column> {
+fn merge(sources: &mut [FromItem], wanted: &str) -> Option<Column> {
     let mut columns = sources.iter_mut().flat_map(|source| &mut source.columns);
     let column = columns.find(|column| !column.merged && column.name == wanted)?;
     let found = column.clone();

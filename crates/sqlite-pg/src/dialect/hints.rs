@@ -163,7 +163,7 @@ mod tests {
         let catalog = crate::dialect::tests::Fixed;
         for row in FORMS {
             let made = crate::dialect::translate(row.example, &catalog, &[]);
-            let Err(crate::dialect::Stop::Refused(failure)) = made else {
+            let Err(crate::dialect::NotTranslated::Refused(failure)) = made else {
                 panic!("{}: {made:?}", row.example);
             };
             assert_eq!(failure.sqlstate, "0A000", "{}: {failure:?}", row.example);

@@ -10,8 +10,8 @@ use crate::failure::Failure;
 use crate::types::Type;
 
 use super::expr::no_collation;
-use super::scope::{Scope, Source};
-use super::select::{Output, Place, settled, unique};
+use super::scope::{FromItem, Scope};
+use super::select::{ExpectedColumns, Output, settled, unique};
 use super::value::{Expr, name};
 use super::{Translated, Translator, hints, strings};
 
@@ -64,7 +64,7 @@ impl Translator<'_> {
             return Err(hints::refuse("such an index").into());
         }
         let (table, attributes) = self.table(relation)?;
-        let mut source = Source::table(&relation.relname, &attributes);
+        let mut source = FromItem::table(&relation.relname, &attributes);
         source.columns.iter_mut().for_each(|column| column.sql = name(&column.name));
         self.scopes.push(Scope { sources: vec![source], ..Scope::default() });
         let made = self.index_parts(index);
@@ -156,7 +156,8 @@ impl Translator<'_> {
             return Err(Failure::new("3F000", message).hint("there is one schema: public").into());
         }
         let names = strings(&view.aliases);
-        let query = self.query(select, Place { names: &names, ..Place::default() })?;
+        let query =
+            self.query(select, ExpectedColumns { names: &names, ..ExpectedColumns::default() })?;
         if names.len() > query.columns.len() {
             let message = "CREATE VIEW specifies more column names than columns";
             return Err(Failure::new("42601", message).into());
@@ -196,7 +197,7 @@ impl Translator<'_> {
 
     fn writable_targets(&mut self, select: &SelectStmt) -> Translated<Vec<bool>> {
         self.from(&select.from_clause, &mut Vec::new())?;
-        let targets = self.targets(&select.target_list, Place::default())?;
+        let targets = self.targets(&select.target_list, ExpectedColumns::default())?;
         self.order(&select.sort_clause, &targets)?;
         let scope = self.scopes.last().ok_or_else(hints::unknown)?;
         if scope.windowed || targets.iter().any(|target| target.expr.aggregate) {

@@ -7,7 +7,7 @@ use super::Translator;
 use super::coerce::{Wanted, is_implicit};
 use super::folding::of_both;
 use super::hints;
-use super::value::{Expr, Kind, real_literal};
+use super::value::{Expr, ExprKind, real_literal};
 
 /// How an operator is told to SQLite that computes; `Int` ones check that the result fits.
 pub(crate) const COMPUTES: &[(&str, &str)] = &[
@@ -107,7 +107,7 @@ impl Translator<'_> {
     /// A number with a fraction beside a float is one.
     fn with_number(&self, left: &Expr, right: &Expr) -> Option<Type> {
         let float = |expr: &Expr| matches!(expr.is(), Some(Type::Float4 | Type::Float8));
-        let number = |expr: &Expr| matches!(expr.kind, Kind::Number(_));
+        let number = |expr: &Expr| matches!(expr.kind, ExprKind::Number(_));
         (float(left) && number(right) || number(left) && float(right)).then_some(Type::Float8)
     }
 
@@ -258,14 +258,14 @@ impl Translator<'_> {
         let number =
             matches!(is, Some(Type::Int2 | Type::Int4 | Type::Int8 | Type::Float4 | Type::Float8));
         match (operator, &value.kind) {
-            ("-", Kind::Number(digits)) => {
+            ("-", ExprKind::Number(digits)) => {
                 let digits = match digits.strip_prefix('-') {
                     Some(positive) => positive.to_owned(),
                     None => format!("-{digits}"),
                 };
-                Ok(Expr::constant(super::value::text_literal(&digits), Kind::Number(digits)))
+                Ok(Expr::constant(super::value::text_literal(&digits), ExprKind::Number(digits)))
             }
-            ("+", _) if number || matches!(value.kind, Kind::Number(_)) => {
+            ("+", _) if number || matches!(value.kind, ExprKind::Number(_)) => {
                 let mut value = value;
                 value.name = None;
                 Ok(value)
@@ -290,14 +290,14 @@ impl Translator<'_> {
 }
 
 fn is_number_beside_integer(left: &Expr, right: &Expr) -> bool {
-    let number = |expr: &Expr| matches!(expr.kind, Kind::Number(_));
+    let number = |expr: &Expr| matches!(expr.kind, ExprKind::Number(_));
     let whole = |expr: &Expr| expr.is().is_some_and(Type::is_integer);
     number(left) && whole(right) || whole(left) && number(right)
 }
 
 /// Beside an integer SQLite compares a number by its value.
 fn plain_number(expr: Expr) -> Expr {
-    let Kind::Number(digits) = &expr.kind else { return expr };
+    let ExprKind::Number(digits) = &expr.kind else { return expr };
     let sql = real_literal(digits);
     Expr { constant: Some(sql.clone()), sql, ..expr }
 }

@@ -21,13 +21,13 @@ pub(crate) struct Attribute {
     pub(crate) computed: bool,
     /// Whether it is a table's, or a view's that PostgreSQL would write through ([`super::objects`]).
     pub(crate) writable: bool,
-    pub(crate) given: Given,
+    pub(crate) given: GivenBy,
 }
 
 impl Attribute {
     /// How a parameter is written that is stored in the column, with the checks that its type does not make.
     pub(crate) fn place(&self, number: usize, table: &str) -> String {
-        let key = self.given != Given::Statement;
+        let key = self.given != GivenBy::Statement;
         match self.limit {
             Some(limit) => format!("refrain_fit({}, ?{number}, {limit}, 0)", self.is.oid()),
             None if key => {
@@ -41,7 +41,7 @@ impl Attribute {
 
 /// Who gives a column its values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Given {
+pub(crate) enum GivenBy {
     /// The statement, or its default.
     Statement,
     /// The statement: it is SQLite's row number, and must not be given by SQLite.
@@ -104,7 +104,7 @@ impl Column {
 
 /// A table, subquery or join in FROM.
 #[derive(Clone, Debug)]
-pub(super) struct Source {
+pub(super) struct FromItem {
     /// What columns are qualified by.
     pub(super) alias: String,
     pub(super) columns: Vec<Column>,
@@ -115,7 +115,7 @@ pub(super) struct Source {
 /// What one query sees.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Scope {
-    pub(super) sources: Vec<Source>,
+    pub(super) sources: Vec<FromItem>,
     /// Columns that a plain name finds before all others: those of USING.
     pub(super) joined: Vec<Column>,
     pub(super) ctes: Vec<Cte>,
@@ -147,7 +147,7 @@ impl Cte {
     }
 }
 
-impl Source {
+impl FromItem {
     /// A table, view, CTE or subquery under a name.
     pub(super) fn new(alias: &str, columns: impl Iterator<Item = (String, Type)>) -> Self {
         let column = |(column, is): (String, Type)| Column {

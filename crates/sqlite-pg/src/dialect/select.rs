@@ -12,8 +12,8 @@ use super::coerce::Wanted;
 use super::operators::is_equated;
 use super::scope::{Scope, find};
 use super::targets::Target;
-use super::value::{Bare, Expr, Kind, name};
-use super::{Stop, Translated, Translator, hints, inner, location, strings};
+use super::value::{Bare, Expr, ExprKind, name};
+use super::{NotTranslated, Translated, Translator, hints, inner, location, strings};
 
 /// A column of a query, as those outside see it.
 #[derive(Clone, Debug)]
@@ -35,7 +35,7 @@ pub(super) struct Query {
 
 /// What the place of a query wants of its columns.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Place<'a> {
+pub(super) struct ExpectedColumns<'a> {
     /// The types; what has none takes them, what has another is an error.
     pub(super) types: &'a [Option<Type>],
     /// The names.
@@ -46,7 +46,7 @@ pub(super) struct Place<'a> {
     pub(super) exists: bool,
 }
 
-impl Place<'_> {
+impl ExpectedColumns<'_> {
     pub(super) fn of(self, index: usize) -> Option<Type> {
         self.types.get(index).copied().flatten()
     }
@@ -58,7 +58,11 @@ impl Place<'_> {
 
 impl Translator<'_> {
     /// Translates a query.
-    pub(super) fn query(&mut self, select: &SelectStmt, place: Place<'_>) -> Translated<Query> {
+    pub(super) fn query(
+        &mut self,
+        select: &SelectStmt,
+        place: ExpectedColumns<'_>,
+    ) -> Translated<Query> {
         refuse_parts(select)?;
         let with = self.with_clause(select.with_clause.as_ref())?;
         let made = match select.op() {
@@ -75,7 +79,7 @@ impl Translator<'_> {
         Ok(made)
     }
 
-    fn simple(&mut self, select: &SelectStmt, place: Place<'_>) -> Translated<Query> {
+    fn simple(&mut self, select: &SelectStmt, place: ExpectedColumns<'_>) -> Translated<Query> {
         self.scopes.push(Scope::default());
         let made = match select.values_lists.is_empty() {
             true => self.select(select, place),
@@ -89,7 +93,7 @@ impl Translator<'_> {
         self.scopes.len().saturating_sub(1)
     }
 
-    fn select(&mut self, select: &SelectStmt, place: Place<'_>) -> Translated<Query> {
+    fn select(&mut self, select: &SelectStmt, place: ExpectedColumns<'_>) -> Translated<Query> {
         let mut bare = Vec::new();
         let from = self.from(&select.from_clause, &mut bare)?;
         let mut sql = String::new();
@@ -99,7 +103,9 @@ impl Translator<'_> {
         if let Some(node) = &select.where_clause {
             let condition = self.condition(node, "WHERE")?;
             if condition.aggregate {
-                return Err(Stop::from(hints::aggregate("WHERE")).at(self.text, location(node)));
+                return Err(
+                    NotTranslated::from(hints::aggregate("WHERE")).at(self.text, location(node))
+                );
             }
             sql.push_str(&format!(" WHERE {}", condition.sql));
             bare.extend(condition.bare);
@@ -221,7 +227,11 @@ impl Translator<'_> {
     }
 
     /// The list behind SELECT or RETURNING.
-    pub(super) fn targets(&mut self, nodes: &[Node], place: Place<'_>) -> Translated<Vec<Target>> {
+    pub(super) fn targets(
+        &mut self,
+        nodes: &[Node],
+        place: ExpectedColumns<'_>,
+    ) -> Translated<Vec<Target>> {
         let mut targets = Vec::new();
         for node in nodes {
             let Some(NodeEnum::ResTarget(target)) = &node.node else {
@@ -241,15 +251,20 @@ impl Translator<'_> {
             let called = called(target, &expr);
             let index = targets.len();
             let expr = self.placed(expr, index, place);
-            let expr =
-                expr.map_err(|failure| Stop::from(failure).at(self.text, location(value)))?;
+            let expr = expr
+                .map_err(|failure| NotTranslated::from(failure).at(self.text, location(value)))?;
             targets.push(Target { name: place.name(index, &called), expr });
         }
         Ok(targets)
     }
 
     /// Gives a column the type that its place wants.
-    fn placed(&mut self, expr: Expr, index: usize, place: Place<'_>) -> Result<Expr, Failure> {
+    fn placed(
+        &mut self,
+        expr: Expr,
+        index: usize,
+        place: ExpectedColumns<'_>,
+    ) -> Result<Expr, Failure> {
         match place.of(index) {
             Some(is) => self.coerce(expr, is, Wanted::Implicit),
             None if place.open => Ok(expr),
@@ -309,7 +324,7 @@ impl Translator<'_> {
     fn limit(&mut self, node: Option<&Node>, word: &str) -> Translated<Option<String>> {
         let Some(node) = node else { return Ok(None) };
         let value = self.expr(node)?;
-        if value.kind == Kind::Null {
+        if value.kind == ExprKind::Null {
             return Ok(None);
         }
         if value.bare.iter().any(|(at, _)| *at == self.depth()) {

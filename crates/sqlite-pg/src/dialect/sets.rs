@@ -9,13 +9,17 @@ use crate::types::Type;
 use super::coerce::Wanted;
 use super::operators::chosen;
 use super::scope::Scope;
-use super::select::{Place, Query, output};
+use super::select::{ExpectedColumns, Query, output};
 use super::targets::Target;
 use super::value::{Bare, Expr, name};
 use super::{Translated, Translator, hints};
 
 impl Translator<'_> {
-    pub(super) fn values(&mut self, select: &SelectStmt, place: Place<'_>) -> Translated<Query> {
+    pub(super) fn values(
+        &mut self,
+        select: &SelectStmt,
+        place: ExpectedColumns<'_>,
+    ) -> Translated<Query> {
         let before = self.levels.len();
         let rows = self.rows(&select.values_lists, place)?;
         let depth = self.depth();
@@ -51,7 +55,7 @@ impl Translator<'_> {
     }
 
     /// The rows of VALUES, each column of one type.
-    fn rows(&mut self, lists: &[Node], place: Place<'_>) -> Translated<Vec<Vec<Expr>>> {
+    fn rows(&mut self, lists: &[Node], place: ExpectedColumns<'_>) -> Translated<Vec<Vec<Expr>>> {
         let mut rows: Vec<Vec<Expr>> = Vec::new();
         for list in lists {
             let Some(NodeEnum::List(list)) = &list.node else {
@@ -81,7 +85,11 @@ impl Translator<'_> {
     }
 
     /// UNION and its like. Each side is a query in parentheses: SQLite takes them from left to right, PostgreSQL by rank.
-    pub(super) fn combined(&mut self, select: &SelectStmt, place: Place<'_>) -> Translated<Query> {
+    pub(super) fn combined(
+        &mut self,
+        select: &SelectStmt,
+        place: ExpectedColumns<'_>,
+    ) -> Translated<Query> {
         let (left, right) = match (&select.larg, &select.rarg) {
             (Some(left), Some(right)) => (left, right),
             _ => return Err(hints::unknown().into()),
@@ -93,9 +101,9 @@ impl Translator<'_> {
             (SetOperation::SetopExcept, false) => "EXCEPT",
             _ => return Err(hints::refuse("INTERSECT ALL").into()),
         };
-        let open = Place { open: true, ..place };
+        let open = ExpectedColumns { open: true, ..place };
         let first = self.query(left, open)?;
-        let second = self.query(right, Place { names: &[], ..open })?;
+        let second = self.query(right, ExpectedColumns { names: &[], ..open })?;
         if first.columns.len() != second.columns.len() {
             let message =
                 format!("each {} query must have the same number of columns", plain(word));
@@ -120,13 +128,14 @@ impl Translator<'_> {
         let differ =
             |query: &Query| query.columns.iter().zip(&types).any(|(column, is)| column.is != *is);
         let first = match differ(&first) {
-            true => self.query(left, Place { types: &types, open: false, ..place })?,
+            true => self.query(left, ExpectedColumns { types: &types, open: false, ..place })?,
             false => first,
         };
         let second = match differ(&second) {
-            true => {
-                self.query(right, Place { types: &types, names: &[], open: false, exists: false })?
-            }
+            true => self.query(
+                right,
+                ExpectedColumns { types: &types, names: &[], open: false, exists: false },
+            )?,
             false => second,
         };
         self.joined_queries(select, word, first, second)

@@ -8,9 +8,9 @@ use refrain_grammar::protobuf::{
 use crate::failure::{Failure, state};
 use crate::types::Type;
 
-use super::select::{Place, Query, settled, value_of};
-use super::value::{Expr, Kind, name};
-use super::{Stop, Translated, Translator, hints, strings};
+use super::select::{ExpectedColumns, Query, settled, value_of};
+use super::value::{Expr, ExprKind, name};
+use super::{NotTranslated, Translated, Translator, hints, strings};
 
 impl Translator<'_> {
     /// A query within an expression.
@@ -23,12 +23,15 @@ impl Translator<'_> {
         let operator = strings(&link.oper_name).pop();
         match link.sub_link_type() {
             SubLinkType::ExistsSublink => {
-                let query = self.query(select, Place { exists: true, ..Place::default() })?;
+                let query = self.query(
+                    select,
+                    ExpectedColumns { exists: true, ..ExpectedColumns::default() },
+                )?;
                 let made = Expr::typed(format!("EXISTS ({})", query.sql), Type::Bool);
                 Ok(Expr { bare: query.bare, ..made }.named("exists"))
             }
             SubLinkType::ExprSublink => {
-                let query = self.query(select, Place::default())?;
+                let query = self.query(select, ExpectedColumns::default())?;
                 let [column] = &query.columns[..] else { return Err(one_column()) };
                 let (called, is) = settled(column);
                 let sql = match is_one_row(select) {
@@ -57,9 +60,10 @@ impl Translator<'_> {
             return Err(hints::refuse("row").into());
         }
         let left = self.expr(test)?;
-        let query = self.query(select, Place { open: true, ..Place::default() })?;
+        let query =
+            self.query(select, ExpectedColumns { open: true, ..ExpectedColumns::default() })?;
         let [column] = &query.columns[..] else { return Err(one_column()) };
-        let right = column.is.map_or(Kind::Null, Kind::Typed);
+        let right = column.is.map_or(ExprKind::Null, ExprKind::Typed);
         let (left, right, is) = self.together(left, Expr::of("", right), "=")?;
         if matches!(is, Type::Bpchar | Type::Numeric | Type::Json | Type::Jsonb)
             || !right.sql.is_empty() && right.sql != "NULL"
@@ -68,7 +72,10 @@ impl Translator<'_> {
         }
         let query = match column.is {
             Some(_) => query,
-            None => self.query(select, Place { types: &[Some(is)], ..Place::default() })?,
+            None => self.query(
+                select,
+                ExpectedColumns { types: &[Some(is)], ..ExpectedColumns::default() },
+            )?,
         };
         let word = if not { "NOT IN" } else { "IN" };
         let mut made =
@@ -78,7 +85,7 @@ impl Translator<'_> {
     }
 }
 
-fn one_column() -> Stop {
+fn one_column() -> NotTranslated {
     Failure::new(state::SYNTAX, "subquery must return only one column").into()
 }
 

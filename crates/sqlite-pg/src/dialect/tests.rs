@@ -18,10 +18,10 @@ impl Catalog for Fixed {
             writable: true,
             given,
         };
-        let text = |name| column(name, Type::Text, 0, Given::Statement);
+        let text = |name| column(name, Type::Text, 0, GivenBy::Statement);
         match table {
-            "t" => Some(vec![column("a", Type::Int4, 1, Given::Key), text("b")]),
-            "u" => Some(vec![column("id", Type::Int8, 1, Given::Next), text("b")]),
+            "t" => Some(vec![column("a", Type::Int4, 1, GivenBy::Key), text("b")]),
+            "u" => Some(vec![column("id", Type::Int8, 1, GivenBy::Next), text("b")]),
             _ => None,
         }
     }

@@ -4,7 +4,7 @@ use crate::types::Type;
 
 /// What PostgreSQL takes an expression for.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Kind {
+pub(super) enum ExprKind {
     /// It has a type.
     Typed(Type),
     /// A string whose place gives it a type.
@@ -24,7 +24,7 @@ pub(super) type Bare = (usize, String);
 #[derive(Clone, Debug)]
 pub(super) struct Expr {
     pub(super) sql: String,
-    pub(super) kind: Kind,
+    pub(super) kind: ExprKind,
     /// What a column of a result is called that has no name (`FigureColname` of the server).
     pub(super) name: Option<String>,
     /// Whether a cast around it gives another name.
@@ -43,10 +43,10 @@ pub(super) struct Expr {
 impl Expr {
     /// An expression of this type.
     pub(super) fn typed(sql: impl Into<String>, is: Type) -> Self {
-        Self::of(sql, Kind::Typed(is))
+        Self::of(sql, ExprKind::Typed(is))
     }
 
-    pub(super) fn of(sql: impl Into<String>, kind: Kind) -> Self {
+    pub(super) fn of(sql: impl Into<String>, kind: ExprKind) -> Self {
         let (sql, name, bare) = (sql.into(), None, Vec::new());
         Self {
             sql,
@@ -62,7 +62,7 @@ impl Expr {
     }
 
     /// A constant.
-    pub(super) fn constant(sql: impl Into<String>, kind: Kind) -> Self {
+    pub(super) fn constant(sql: impl Into<String>, kind: ExprKind) -> Self {
         let made = Self::of(sql, kind);
         Self { constant: Some(made.sql.clone()), ..made }
     }
@@ -91,7 +91,7 @@ impl Expr {
     /// The same in other words.
     pub(super) fn rewritten(mut self, sql: String, is: Type) -> Self {
         self.sql = sql;
-        self.kind = Kind::Typed(is);
+        self.kind = ExprKind::Typed(is);
         self.not_null = false;
         self.limit = None;
         self.constant = None;
@@ -113,8 +113,8 @@ impl Expr {
     /// Its type, if it has one.
     pub(super) fn is(&self) -> Option<Type> {
         match &self.kind {
-            Kind::Typed(is) => Some(*is),
-            Kind::Number(_) => Some(Type::Numeric),
+            ExprKind::Typed(is) => Some(*is),
+            ExprKind::Number(_) => Some(Type::Numeric),
             _ => None,
         }
     }

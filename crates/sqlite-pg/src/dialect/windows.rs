@@ -7,15 +7,15 @@ use crate::failure::Failure;
 use crate::types::Type;
 use crate::types::Type::{Float8, Int4, Int8, Text};
 
-use super::calls::{Around, Row};
+use super::calls::{Around, FunctionRow};
 use super::coerce::Wanted;
 use super::operators::is_equated;
 use super::targets::{Target, sorted_target};
-use super::value::{Expr, Kind, name};
+use super::value::{Expr, ExprKind, name};
 use super::{Translated, Translator, hints};
 
 /// Functions that make sense before OVER only.
-const WINDOWED: &[Row] = &[
+const WINDOWED: &[FunctionRow] = &[
     ("row_number", &[], Int8, "row_number()"),
     ("rank", &[], Int8, "rank()"),
     ("dense_rank", &[], Int8, "dense_rank()"),
@@ -204,7 +204,7 @@ impl Translator<'_> {
                 return Err(Failure::new("42883", message).into());
             }
             if matches!(value.is(), Some(Type::Jsonb | Type::Numeric))
-                && !matches!(value.kind, Kind::Number(_))
+                && !matches!(value.kind, ExprKind::Number(_))
             {
                 return Err(hints::refuse("numeric").into());
             }

@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::types::Type;
 
 use super::scope::{Cte, Scope};
-use super::select::{Place, settled, unique};
+use super::select::{ExpectedColumns, settled, unique};
 use super::value::name;
 use super::{Translated, Translator, hints, strings};
 
@@ -57,7 +57,7 @@ impl Translator<'_> {
             types = columns.iter().map(|(_, is)| Some(*is)).collect();
             self.enter(Cte { columns, open: true, ..Cte::of(&cte.ctename) });
         }
-        let place = Place { types: &types, names: &names, ..Place::default() };
+        let place = ExpectedColumns { types: &types, names: &names, ..ExpectedColumns::default() };
         let query = self.query(select, place)?;
         if self.is_read(&cte.ctename) {
             refuse_around_recursion(select)?;
@@ -82,7 +82,7 @@ impl Translator<'_> {
     ) -> Translated<Vec<(String, Type)>> {
         let left = select.larg.as_deref().ok_or_else(hints::unknown)?;
         let with = self.with_clause(select.with_clause.as_ref())?;
-        let made = self.query(left, Place { names, ..Place::default() });
+        let made = self.query(left, ExpectedColumns { names, ..ExpectedColumns::default() });
         if with.is_some() {
             self.scopes.pop();
         }

@@ -10,13 +10,13 @@ use crate::types::Type;
 
 use super::coerce::Wanted;
 use super::conflict::once;
-use super::into::{Into, plain_scope};
-use super::scope::{Attribute, Given, Scope};
-use super::select::{Output, Place, value_of};
+use super::scope::{Attribute, GivenBy, Scope};
+use super::select::{ExpectedColumns, Output, value_of};
 use super::sets::written_rows;
+use super::target_table::{TargetTable, plain_scope};
 use super::targets::Target;
-use super::value::{Expr, Kind, name, text_literal};
-use super::{Stop, Translated, Translator, hints, location};
+use super::value::{Expr, ExprKind, name, text_literal};
+use super::{NotTranslated, Translated, Translator, hints, location};
 
 /// A statement that writes, and what it returns.
 pub(super) struct Written {
@@ -25,12 +25,17 @@ pub(super) struct Written {
 }
 
 impl Translator<'_> {
-    pub(super) fn target_table(&mut self, relation: Option<&RangeVar>) -> Translated<Into> {
+    pub(super) fn target_table(&mut self, relation: Option<&RangeVar>) -> Translated<TargetTable> {
         let relation = relation.ok_or_else(hints::unknown)?;
         let (written, attributes) = self.table(relation)?;
         let alias = relation.alias.as_ref().map(|alias| alias.aliasname.clone());
         let table = relation.relname.clone();
-        Ok(Into { alias: alias.unwrap_or_else(|| table.clone()), table, written, attributes })
+        Ok(TargetTable {
+            alias: alias.unwrap_or_else(|| table.clone()),
+            table,
+            written,
+            attributes,
+        })
     }
 
     /// INSERT; `or` is what SQLite's own form says between INSERT and INTO.
@@ -58,7 +63,7 @@ impl Translator<'_> {
     }
 
     /// The column that an INSERT or an assignment names.
-    fn target_column<'a>(&self, node: &Node, into: &'a Into) -> Translated<&'a Attribute> {
+    fn target_column<'a>(&self, node: &Node, into: &'a TargetTable) -> Translated<&'a Attribute> {
         let Some(NodeEnum::ResTarget(target)) = &node.node else {
             return Err(hints::unknown().into());
         };
@@ -66,7 +71,7 @@ impl Translator<'_> {
             return Err(hints::refuse("row").into());
         }
         let found = into.attribute(&target.name);
-        found.map_err(|failure| Stop::from(failure).at(self.text, target.location))
+        found.map_err(|failure| NotTranslated::from(failure).at(self.text, target.location))
     }
 
     fn insert_into(&mut self, insert: &InsertStmt, or: &str) -> Translated<Written> {
@@ -100,7 +105,7 @@ impl Translator<'_> {
         };
         for attribute in &into.attributes {
             let given = columns.iter().any(|column| column.name == attribute.name);
-            if attribute.given == Given::Key && !given {
+            if attribute.given == GivenBy::Key && !given {
                 return Err(missing(&into.table, &attribute.name).into());
             }
         }
@@ -124,7 +129,7 @@ impl Translator<'_> {
     fn insert_rows(
         &mut self,
         select: &SelectStmt,
-        into: &Into,
+        into: &TargetTable,
         columns: &mut Vec<Attribute>,
         listed: bool,
     ) -> Translated<String> {
@@ -154,10 +159,14 @@ impl Translator<'_> {
                     continue;
                 }
                 let value = match is_default(node) {
-                    true => left_to_default(&columns[index], &into.table).map_err(Stop::from),
+                    true => {
+                        left_to_default(&columns[index], &into.table).map_err(NotTranslated::from)
+                    }
                     false => self.expr(node).and_then(|value| {
                         let stored = self.stored(value, &columns[index], &into.table);
-                        stored.map_err(|failure| Stop::from(failure).at(self.text, location(node)))
+                        stored.map_err(|failure| {
+                            NotTranslated::from(failure).at(self.text, location(node))
+                        })
                     }),
                 };
                 match value {
@@ -189,14 +198,16 @@ impl Translator<'_> {
     fn insert_query(
         &mut self,
         select: &SelectStmt,
-        into: &Into,
+        into: &TargetTable,
         columns: &mut Vec<Attribute>,
         listed: bool,
     ) -> Translated<String> {
         let numbered: Vec<String> =
             (1..=columns.len().max(64)).map(|number| format!("column{number}")).collect();
-        let query =
-            self.query(select, Place { names: &numbered, open: true, ..Place::default() })?;
+        let query = self.query(
+            select,
+            ExpectedColumns { names: &numbered, open: true, ..ExpectedColumns::default() },
+        )?;
         fitting(query.columns.len(), columns, listed)?;
         let untyped = query.columns.iter().any(|column| column.is.is_none());
         let query = match untyped {
@@ -209,7 +220,14 @@ impl Translator<'_> {
                     .zip(columns.iter())
                     .map(|(column, attribute)| Some(column.is.unwrap_or(attribute.is)))
                     .collect();
-                self.query(select, Place { types: &types, names: &numbered, ..Place::default() })?
+                self.query(
+                    select,
+                    ExpectedColumns {
+                        types: &types,
+                        names: &numbered,
+                        ..ExpectedColumns::default()
+                    },
+                )?
             }
         };
         let mut values = Vec::new();
@@ -225,15 +243,15 @@ impl Translator<'_> {
 
     /// A value as its column keeps it.
     fn stored(&mut self, value: Expr, to: &Attribute, table: &str) -> Result<Expr, Failure> {
-        if to.computed || to.given == Given::Always {
+        if to.computed || to.given == GivenBy::Always {
             let message = format!("cannot insert a non-DEFAULT value into column \"{}\"", to.name);
             return Err(Failure::new("428C9", message)
                 .hint("leave the column out: its values are generated"));
         }
-        let null = value.kind == Kind::Null;
+        let null = value.kind == ExprKind::Null;
         let from = value.type_name();
         let unfit = value.is().is_some();
-        let constant = matches!(value.kind, Kind::Literal(_))
+        let constant = matches!(value.kind, ExprKind::Literal(_))
             || value.sql.bytes().all(|byte| byte.is_ascii_digit());
         let made = self.fit(value, to.is, to.limit, Wanted::Assignment);
         let mut made = made.map_err(|failure| match failure.sqlstate {
@@ -248,7 +266,7 @@ impl Translator<'_> {
             }
             _ => failure,
         })?;
-        let key = matches!(to.given, Given::Key | Given::Next | Given::ByDefault);
+        let key = matches!(to.given, GivenBy::Key | GivenBy::Next | GivenBy::ByDefault);
         if key && null {
             return Err(missing(table, &to.name));
         }
@@ -260,7 +278,7 @@ impl Translator<'_> {
     }
 
     /// What stands behind SET.
-    pub(super) fn assignments(&mut self, nodes: &[Node], into: &Into) -> Translated<String> {
+    pub(super) fn assignments(&mut self, nodes: &[Node], into: &TargetTable) -> Translated<String> {
         let mut words = Vec::new();
         let mut known: Vec<String> = Vec::new();
         for node in nodes {
@@ -290,8 +308,8 @@ impl Translator<'_> {
             }
             let made = self.expr(value)?;
             let stored = self.stored(made, attribute, &into.table);
-            let stored =
-                stored.map_err(|failure| Stop::from(failure).at(self.text, location(value)))?;
+            let stored = stored
+                .map_err(|failure| NotTranslated::from(failure).at(self.text, location(value)))?;
             if stored.aggregate {
                 return Err(hints::aggregate("UPDATE").into());
             }
@@ -304,7 +322,7 @@ impl Translator<'_> {
     pub(super) fn returning(
         &mut self,
         returning: Option<&ReturningClause>,
-        into: &Into,
+        into: &TargetTable,
         sql: &mut String,
     ) -> Translated<Vec<Output>> {
         let Some(returning) = returning else { return Ok(Vec::new()) };
@@ -312,7 +330,7 @@ impl Translator<'_> {
             return Err(hints::refuse("RETURNING WITH").into());
         }
         self.scopes.push(plain_scope(into));
-        let targets = self.targets(&returning.exprs, Place::default());
+        let targets = self.targets(&returning.exprs, ExpectedColumns::default());
         self.scopes.pop();
         let targets = targets?;
         if targets.iter().any(|target| target.expr.aggregate) {
@@ -335,7 +353,7 @@ impl Translator<'_> {
 /// What a row gives a column that it leaves to its default, where another row gives it a value.
 fn left_to_default(column: &Attribute, table: &str) -> Result<Expr, Failure> {
     match (column.given, &column.default) {
-        (Given::Key, _) => Err(missing(table, &column.name)),
+        (GivenBy::Key, _) => Err(missing(table, &column.name)),
         (_, Some(sql)) => Ok(Expr::typed(format!("({sql})"), column.is)),
         // A key is given in the place of NULL.
         (_, None) => Ok(Expr::typed("NULL", column.is)),

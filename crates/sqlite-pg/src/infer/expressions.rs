@@ -4,7 +4,7 @@ use refrain_sql::lex::{Token, TokenKind};
 
 use crate::types::Type;
 
-use super::{DEPTH_MAX, ENDS, Guess, Item, Reader};
+use super::{DEPTH_MAX, ENDS, Guess, Item, TypeReader};
 
 /// Operators by how tightly they bind (SQLite's manual, "Operators, and Parse-Affecting Attributes").
 const COMPARES: &[&str] = &["=", "==", "<>", "!=", "<", "<=", ">", ">="];
@@ -13,7 +13,7 @@ const SUMS: &[&str] = &["+", "-"];
 const PRODUCTS: &[&str] = &["*", "/", "%"];
 const JOINS: &[&str] = &["||", "->", "->>"];
 
-impl Reader<'_> {
+impl TypeReader<'_> {
     /// Makes a parameter on either side what the other side is.
     pub(super) fn unify(&mut self, left: Guess, right: Guess) -> Guess {
         match (left, right) {

@@ -4,7 +4,7 @@ use refrain_sql::lex::TokenKind;
 
 use crate::types::Type;
 
-use super::{Guess, Reader, plain_name};
+use super::{Guess, TypeReader, plain_name};
 
 /// What a function yields.
 enum Yields {
@@ -105,7 +105,7 @@ const FUNCTIONS: &[(&[&str], Yields)] = &[
     (&["sum"], Yields::Sum),
 ];
 
-impl Reader<'_> {
+impl TypeReader<'_> {
     /// A key word, a function or a column.
     pub(super) fn word(&mut self) -> Guess {
         if self.take_word(&["null"]) {

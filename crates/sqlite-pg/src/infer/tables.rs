@@ -9,7 +9,7 @@ use crate::types::Type;
 use super::ENDS;
 
 /// What can be asked about tables.
-pub(crate) trait Schema {
+pub(crate) trait ColumnLookup {
     /// The columns of a table or view in order, with what they were declared as. Empty if there is none.
     fn columns(&self, table: &str) -> Vec<(String, Option<Type>)>;
 }
@@ -25,7 +25,7 @@ pub(crate) fn plain_name(written: &[u8]) -> String {
 }
 
 /// A table, by what it is called in the text.
-struct Named {
+struct NamedTable {
     table: String,
     alias: Option<String>,
 }
@@ -34,15 +34,15 @@ struct Named {
 type Columns = Vec<(String, Option<Type>)>;
 
 /// The tables of a text.
-pub(super) struct Tables<'a> {
-    named: Vec<Named>,
-    schema: &'a dyn Schema,
+pub(super) struct NamedTables<'a> {
+    named: Vec<NamedTable>,
+    schema: &'a dyn ColumnLookup,
     known: RefCell<Vec<(String, Columns)>>,
 }
 
-impl<'a> Tables<'a> {
+impl<'a> NamedTables<'a> {
     /// Finds the names that stand where tables do, in whatever subquery.
-    pub(super) fn find(text: &[u8], tokens: &[Token], schema: &'a dyn Schema) -> Self {
+    pub(super) fn find(text: &[u8], tokens: &[Token], schema: &'a dyn ColumnLookup) -> Self {
         let mut named = Vec::new();
         let mut walk = Walk { text, tokens, at: 0 };
         while walk.at < tokens.len() {
@@ -63,7 +63,7 @@ impl<'a> Tables<'a> {
 
     /// The type of a column, in the table called `qualifier` or in any.
     pub(super) fn column(&self, qualifier: Option<&str>, name: &str) -> Option<Type> {
-        let called = |named: &&Named| match (qualifier, &named.alias) {
+        let called = |named: &&NamedTable| match (qualifier, &named.alias) {
             (None, _) => true,
             // In ON CONFLICT, the row that was to be inserted.
             (Some("excluded"), _) => true,
@@ -138,7 +138,7 @@ impl Walk<'_> {
     }
 
     /// Tables with commas between them.
-    fn tables(&mut self, named: &mut Vec<Named>) {
+    fn tables(&mut self, named: &mut Vec<NamedTable>) {
         while let Some(mut table) = self.name() {
             if self.kind() == Some(TokenKind::Dot) {
                 self.at += 1;
@@ -148,7 +148,7 @@ impl Walk<'_> {
                 self.at += 1;
             }
             let alias = self.name();
-            named.push(Named { table, alias });
+            named.push(NamedTable { table, alias });
             if self.kind() != Some(TokenKind::Comma) {
                 return;
             }

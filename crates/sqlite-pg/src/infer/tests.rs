@@ -2,9 +2,9 @@
 
 use super::*;
 
-struct Tables;
+struct FixedTables;
 
-impl Schema for Tables {
+impl ColumnLookup for FixedTables {
     fn columns(&self, table: &str) -> Vec<(String, Option<Type>)> {
         let columns: &[(&str, Type)] = match table {
             "t" => &[("id", Type::Int8), ("name", Type::Text), ("score", Type::Float8)],
@@ -16,11 +16,11 @@ impl Schema for Tables {
 }
 
 fn parameters(text: &str) -> Vec<Option<Type>> {
-    Inferred::read(text.as_bytes(), &Tables).parameters
+    Inferred::read(text.as_bytes(), &FixedTables).parameters
 }
 
 fn result(text: &str) -> Option<Type> {
-    Inferred::read(text.as_bytes(), &Tables).result(0, 1)
+    Inferred::read(text.as_bytes(), &FixedTables).result(0, 1)
 }
 
 const BOOL: Option<Type> = Some(Type::Bool);
@@ -94,7 +94,7 @@ fn expressions_have_types() {
 
 #[test]
 fn a_star_is_passed_from_both_sides() {
-    let read = Inferred::read(b"select count(*), t.*, 1.5 from t", &Tables);
+    let read = Inferred::read(b"select count(*), t.*, 1.5 from t", &FixedTables);
     assert_eq!(read.result(0, 5), INT);
     assert_eq!(read.result(1, 5), INT);
     assert_eq!(read.result(4, 5), FLOAT);

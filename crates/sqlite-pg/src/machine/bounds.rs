@@ -8,7 +8,7 @@ use refrain_wire::tag::front;
 
 use crate::failure::Failure;
 
-use super::{Machine, Need, Place, Stop};
+use super::{Machine, Need, RunsOn, Stop};
 
 /// Instructions of SQLite's machine that a statement may take on the loop: about a millisecond.
 const STEPS_ON_LOOP: u32 = 100_000;
@@ -38,7 +38,7 @@ pub(super) fn is_long(header: &Header) -> bool {
 impl Machine {
     /// Says how long the next statement may run, here.
     pub(super) fn limit(&self, connection: &Connection) {
-        let on_loop = self.place == Place::Loop;
+        let on_loop = self.runs_on == RunsOn::Loop;
         let writes = self.permit.is_some();
         let steps = on_loop.then_some(if writes { STEPS_OF_WRITES_ON_LOOP } else { STEPS_ON_LOOP });
         let length = on_loop.then_some(LENGTH_ON_LOOP);
@@ -65,7 +65,7 @@ impl Machine {
     /// What an error of SQLite's comes to: a statement that takes too much for the loop is run again elsewhere.
     pub(super) fn stop(&self, error: &Error, text: &[u8]) -> Stop {
         let long = error.interruption == Some(Interruption::Steps);
-        let large = self.place == Place::Loop && error.is_too_long();
+        let large = self.runs_on == RunsOn::Loop && error.is_too_long();
         if self.context.take_wants_thread() || long || large {
             return Stop::Needs(Need::Thread);
         }
@@ -74,7 +74,7 @@ impl Machine {
 
     /// The same of an error that a text was compiled into.
     pub(super) fn not_compiled(&self, connection: &Connection, failure: Failure) -> Stop {
-        if connection.take_outgrown() && self.place == Place::Loop {
+        if connection.take_outgrown() && self.runs_on == RunsOn::Loop {
             return Stop::Needs(Need::Thread);
         }
         Stop::Failed(failure)
@@ -82,9 +82,9 @@ impl Machine {
 
     /// Output at which a statement pauses.
     pub(super) fn output_max(&self) -> usize {
-        match self.place {
-            Place::Loop => OUTPUT_ON_LOOP,
-            Place::Thread => OUTPUT_ON_THREAD,
+        match self.runs_on {
+            RunsOn::Loop => OUTPUT_ON_LOOP,
+            RunsOn::Thread => OUTPUT_ON_THREAD,
         }
     }
 }

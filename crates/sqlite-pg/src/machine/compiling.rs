@@ -6,10 +6,10 @@ use refrain_sql::lex::{Lexer, TokenKind};
 use refrain_sqlite::{Connection, Statement};
 
 use crate::catalog;
-use crate::dialect::Stop as Unmeant;
+use crate::dialect::NotTranslated;
 use crate::failure::Failure;
-use crate::meaning::{Meaning, Meanings, moved};
 use crate::text::Source;
+use crate::translation_cache::{TranslatedStatement, TranslationCache, moved};
 use crate::types::Type;
 
 /// The first statement of a text, compiled.
@@ -20,7 +20,7 @@ pub(super) struct Compiled<'c> {
     /// What was compiled, where it is not the client's text.
     pub(super) rewritten: Option<String>,
     /// What the text means, where it is PostgreSQL's.
-    pub(super) meaning: Option<Arc<Meaning>>,
+    pub(super) translated: Option<Arc<TranslatedStatement>>,
 }
 
 /// A text as it came.
@@ -36,7 +36,7 @@ pub(super) struct Whole<'a> {
 /// rest as it is. `alone` says that the session may see another schema than others.
 pub(super) fn compile<'c>(
     connection: &'c Connection,
-    meanings: &Meanings,
+    translations: &TranslationCache,
     alone: bool,
     whole: &Whole<'_>,
     at: usize,
@@ -45,23 +45,23 @@ pub(super) fn compile<'c>(
     let length = first_length(rest);
     let text = rest.get(..length).unwrap_or_default();
     loop {
-        let (meaning, was_kept) = match meanings.get(connection, text, whole.given, alone) {
+        let (translated, was_kept) = match translations.get(connection, text, whole.given, alone) {
             Ok(found) => found,
-            Err(Unmeant::Refused(failure)) => {
+            Err(NotTranslated::Refused(failure)) => {
                 let before = whole.client.get(..at).unwrap_or_default();
                 return Err(moved(failure, before));
             }
-            Err(Unmeant::Sqlite | Unmeant::Catalog) => {
+            Err(NotTranslated::Sqlite | NotTranslated::Catalog) => {
                 return as_it_is(connection, whole.source, whole.client, at);
             }
         };
-        match connection.prepare(meaning.sql.as_str()) {
+        match connection.prepare(translated.sql.as_str()) {
             Ok(prepared) => {
-                let (statement, rewritten) = (prepared.statement, Some(meaning.sql.clone()));
-                return Ok(Compiled { statement, length, rewritten, meaning: Some(meaning) });
+                let (statement, rewritten) = (prepared.statement, Some(translated.sql.clone()));
+                return Ok(Compiled { statement, length, rewritten, translated: Some(translated) });
             }
             // The schema that it was made for is gone, maybe.
-            Err(_) if was_kept => meanings.forget(&meaning),
+            Err(_) if was_kept => translations.forget(&translated),
             Err(error) => return Err(Failure { position: 0, ..Failure::of_sqlite(&error, b"") }),
         }
     }
@@ -93,7 +93,7 @@ fn as_it_is<'c>(
                 return Err(trouble.clone());
             }
             let (statement, length) = (prepared.statement, prepared.length);
-            return Ok(Compiled { statement, length, rewritten: None, meaning: None });
+            return Ok(Compiled { statement, length, rewritten: None, translated: None });
         }
         Err(error) => error,
     };
@@ -104,7 +104,7 @@ fn as_it_is<'c>(
             if let Ok(prepared) = connection.prepare(&*sql) {
                 let statement = prepared.statement;
                 let rewritten = Some(sql);
-                return Ok(Compiled { statement, length, rewritten, meaning: None });
+                return Ok(Compiled { statement, length, rewritten, translated: None });
             }
         }
     }

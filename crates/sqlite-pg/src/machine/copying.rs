@@ -5,18 +5,18 @@ use refrain_wire::tag::front;
 use refrain_wire::write;
 
 use crate::attributes::Attributes;
-use crate::copy::{Copy, CopyIn, Fields, Into, Style, quoted};
+use crate::copy::{Copy, CopyIn, CopyTarget, Fields, Style, quoted};
 use crate::decode;
-use crate::dialect::{Attribute, Catalog, Given, missing};
+use crate::dialect::{Attribute, Catalog, GivenBy, missing};
 use crate::encode::Format;
 use crate::failure::{Failure, state};
-use crate::meaning::Meaning;
 use crate::shape::Formats;
 use crate::text::Source;
+use crate::translation_cache::TranslatedStatement;
 use crate::types::Type;
 
 use super::compiling::{Whole, compile, significant};
-use super::rows::{Plan, Whose};
+use super::rows::{RowsFor, RowsPlan};
 use super::{Machine, Outcome};
 
 impl Machine {
@@ -51,10 +51,10 @@ impl Machine {
     ) -> Outcome {
         let source = Source::read(query.as_bytes());
         let whole = Whole { source: &source, client: query, given: &[] };
-        let (meanings, alone) = (&self.pool.meanings, self.sees_alone());
-        let compiled = compile(connection, meanings, alone, &whole, 0)?;
+        let (translations, alone) = (&self.pool.translations, self.sees_alone());
+        let compiled = compile(connection, translations, alone, &whole, 0)?;
         let syntax = || Failure::new(state::SYNTAX, "syntax error in COPY");
-        let (statement, meaning) = (compiled.statement.ok_or_else(syntax)?, compiled.meaning);
+        let (statement, translated) = (compiled.statement.ok_or_else(syntax)?, compiled.translated);
         if significant(query.get(compiled.length..).unwrap_or_default()).is_some() {
             return Err(syntax().into());
         }
@@ -63,11 +63,11 @@ impl Machine {
                 Failure::unsupported("COPY of a statement that writes is not supported").into()
             );
         }
-        meaning.as_deref().map_or(Ok(()), Meaning::compute)?;
+        translated.as_deref().map_or(Ok(()), TranslatedStatement::compute)?;
         self.open(connection, false, false)?;
-        let (whose, formats) = (Whose::Copy(style), Formats::default());
+        let (rows_for, formats) = (RowsFor::Copy(style), Formats::default());
         let (client, limit, before) = (query.into(), 0, 0);
-        let plan = Plan { whose, client, meaning, formats, limit, before, writes: false };
+        let plan = RowsPlan { rows_for, client, translated, formats, limit, before, writes: false };
         self.start_rows(connection, statement.start(), plan, out)
     }
 
@@ -189,11 +189,11 @@ fn copied(
 }
 
 /// The INSERT for a table.
-fn insert(connection: &Connection, table: &str, columns: &[String]) -> Result<Into, Failure> {
+fn insert(connection: &Connection, table: &str, columns: &[String]) -> Result<CopyTarget, Failure> {
     let into = copied(connection, table, columns)?;
     let known = columns_of(connection, table)?;
     let is_given = |key: &&Attribute| into.iter().any(|given| given.name == key.name);
-    let mut keys = known.iter().filter(|attribute| attribute.given == Given::Key);
+    let mut keys = known.iter().filter(|attribute| attribute.given == GivenBy::Key);
     if let Some(key) = keys.find(|key| !is_given(key)) {
         return Err(missing(table, &key.name));
     }
@@ -204,5 +204,5 @@ fn insert(connection: &Connection, table: &str, columns: &[String]) -> Result<In
     let places: Vec<_> = places.collect();
     let (table, list, places) = (quoted(table), names.join(", "), places.join(", "));
     let insert = format!("INSERT INTO {table} ({list}) VALUES ({places})");
-    Ok(Into { insert, types, names: into.into_iter().map(|column| column.name).collect() })
+    Ok(CopyTarget { insert, types, names: into.into_iter().map(|column| column.name).collect() })
 }

@@ -11,16 +11,16 @@ use refrain_wire::write;
 
 use crate::command::Command;
 use crate::failure::{Failure, state};
-use crate::meaning::{Meaning, given};
-use crate::prepared::{Does, Portal, Prepared, Stage, Values};
+use crate::prepared::{BindValues, Portal, PortalState, Prepared, StatementAction};
 use crate::shape::{Formats, Shape, description};
 use crate::text::Source;
+use crate::translation_cache::{TranslatedStatement, given};
 
+use super::commands::no_statement;
 use super::compiling::{Whole, compile, significant, utf8};
-use super::own::no_statement;
-use super::rows::{Plan, Whose};
-use super::told::{parameters, told};
-use super::{Machine, Need, Outcome, Place, Stop};
+use super::parameter_types::{inferred_parameters, translated_parameters};
+use super::rows::{RowsFor, RowsPlan};
+use super::{Machine, Need, Outcome, RunsOn, Stop};
 
 /// Statements that a session may have prepared.
 const STATEMENTS_MAX: usize = 10_000;
@@ -50,7 +50,7 @@ impl Machine {
 
     fn prepare(&mut self, client: &str, oids: &[u32]) -> Result<Arc<Prepared>, Stop> {
         let Some(start) = significant(client) else {
-            return Ok(Prepared::answered(client, Does::Nothing));
+            return Ok(Prepared::answered(client, StatementAction::Nothing));
         };
         let text = client.get(start..).unwrap_or_default();
         if let Some((command, length)) = Command::read(text.as_bytes())? {
@@ -59,32 +59,32 @@ impl Machine {
             }
             only_one(text.get(length..).unwrap_or_default())?;
             let text = text.get(..length).unwrap_or_default();
-            return Ok(Prepared::answered(text, Does::Command(command)));
+            return Ok(Prepared::answered(text, StatementAction::Command(command)));
         }
         self.transaction.check()?;
         let source = Source::read(client.as_bytes());
         self.with(|machine, connection| {
             let given = given(oids);
             let whole = Whole { source: &source, client, given: &given };
-            let (meanings, alone) = (&machine.pool.meanings, machine.sees_alone());
-            let compiled = compile(connection, meanings, alone, &whole, start)
+            let (translations, alone) = (&machine.pool.translations, machine.sees_alone());
+            let compiled = compile(connection, translations, alone, &whole, start)
                 .map_err(|failure| machine.not_compiled(connection, failure))?;
             let end = start + compiled.length;
             only_one(client.get(end..).unwrap_or_default())?;
             let Some(statement) = compiled.statement else {
-                return Ok(Prepared::answered(client, Does::Nothing));
+                return Ok(Prepared::answered(client, StatementAction::Nothing));
             };
             check_names(&statement)?;
-            let meaning = compiled.meaning;
-            let parameters = match &meaning {
-                Some(meaning) => told(&meaning.parameters, oids),
-                None => parameters(connection, client, statement.parameter_count(), oids),
+            let translated = compiled.translated;
+            let parameters = match &translated {
+                Some(translated) => translated_parameters(&translated.parameters, oids),
+                None => inferred_parameters(connection, client, statement.parameter_count(), oids),
             };
             let sql = match compiled.rewritten {
                 Some(rewritten) => rewritten,
                 None => utf8(source.bytes.get(start..end).unwrap_or_default())?.to_owned(),
             };
-            let prepared = Prepared::run(sql, client, parameters, meaning, oids);
+            let prepared = Prepared::run(sql, client, parameters, translated, oids);
             machine.hold(&prepared, statement);
             Ok(prepared)
         })
@@ -96,7 +96,7 @@ impl Machine {
         };
         let prepared = self.find(names.statement)?;
         let ends_failure =
-            matches!(&prepared.does, Does::Command(command) if command.ends_failure());
+            matches!(&prepared.action, StatementAction::Command(command) if command.ends_failure());
         if !ends_failure {
             self.transaction.check()?;
         }
@@ -105,12 +105,12 @@ impl Machine {
             let message = format!("cursor \"{name}\" already exists");
             return Err(Failure::new(state::DUPLICATE_CURSOR, message).into());
         }
-        let values = Values::read(body)?;
+        let values = BindValues::read(body)?;
         values.check(&prepared, names.statement)?;
         self.drop_portal(names.portal);
         let mut prepared = prepared;
-        let parked = match prepared.does {
-            Does::Sql => {
+        let parked = match prepared.action {
+            StatementAction::Sql => {
                 let run = |machine: &mut Self, prepared: &Arc<Prepared>| {
                     machine.with(|machine, connection| {
                         Ok(machine.bound(connection, prepared, &values)?.park())
@@ -128,8 +128,8 @@ impl Machine {
             _ => None,
         };
         let formats = values.results;
-        let (bind, stage) = (body.to_vec(), Stage::Bound(parked));
-        let portal = Portal { prepared, formats, bind, stage, owes_description: false };
+        let (bind, state) = (body.to_vec(), PortalState::Bound(parked));
+        let portal = Portal { prepared, formats, bind, state, owes_description: false };
         self.portals.insert(names.portal.to_vec(), portal);
         write::bare(out, back::BIND_COMPLETE);
         Ok(())
@@ -157,10 +157,10 @@ impl Machine {
 
     fn describe_statement(&mut self, prepared: &Arc<Prepared>, out: &mut Vec<u8>) -> Outcome {
         let formats = Formats::default();
-        match &prepared.does {
-            Does::Nothing => description(out, &[], &formats),
-            Does::Command(command) => description(out, &command.columns(), &formats),
-            Does::Sql => {
+        match &prepared.action {
+            StatementAction::Nothing => description(out, &[], &formats),
+            StatementAction::Command(command) => description(out, &command.columns(), &formats),
+            StatementAction::Sql => {
                 self.transaction.check()?;
                 let mut prepared = prepared.clone();
                 let shape = loop {
@@ -189,27 +189,27 @@ impl Machine {
             return Err(no_portal(name).into());
         };
         let (mut prepared, formats) = (portal.prepared.clone(), portal.formats.clone());
-        match &prepared.clone().does {
-            Does::Nothing => description(out, &[], &formats),
-            Does::Command(command) => description(out, &command.columns(), &formats),
-            Does::Sql => {
+        match &prepared.clone().action {
+            StatementAction::Nothing => description(out, &[], &formats),
+            StatementAction::Command(command) => description(out, &command.columns(), &formats),
+            StatementAction::Sql => {
                 self.transaction.check()?;
-                if matches!(portal.stage, Stage::Bound(_)) && runs_next(behind, name) {
+                if matches!(portal.state, PortalState::Bound(_)) && runs_next(behind, name) {
                     portal.owes_description = true;
                     return Ok(());
                 }
-                let mut stage = std::mem::replace(&mut portal.stage, Stage::Done);
-                let (shape, stage) = loop {
+                let mut state = std::mem::replace(&mut portal.state, PortalState::Done);
+                let (shape, state) = loop {
                     let (shape, after) = self.with(|machine, connection| {
-                        machine.look_at(connection, &prepared, stage)
+                        machine.look_at(connection, &prepared, state)
                     })?;
                     if !shape.stale {
                         break (shape, after);
                     }
-                    (prepared, stage) = (self.anew(&prepared)?, Stage::Bound(None));
+                    (prepared, state) = (self.anew(&prepared)?, PortalState::Bound(None));
                 };
                 if let Some(portal) = self.portals.get_mut(name) {
-                    portal.stage = stage;
+                    portal.state = state;
                 }
                 description(out, &shape.columns, &formats);
                 prepared.describe(shape);
@@ -223,19 +223,19 @@ impl Machine {
         &mut self,
         connection: &Connection,
         prepared: &Arc<Prepared>,
-        stage: Stage,
-    ) -> Result<(Arc<Shape>, Stage), Stop> {
-        let (parked, sent, otherwise) = match stage {
-            Stage::Bound(parked) => (parked, 0, Stage::Bound(None)),
-            Stage::Suspended(parked, sent) => (Some(parked), sent, Stage::Done),
-            Stage::Done => (None, 0, Stage::Done),
+        state: PortalState,
+    ) -> Result<(Arc<Shape>, PortalState), Stop> {
+        let (parked, sent, otherwise) = match state {
+            PortalState::Bound(parked) => (parked, 0, PortalState::Bound(None)),
+            PortalState::Suspended(parked, sent) => (Some(parked), sent, PortalState::Done),
+            PortalState::Done => (None, 0, PortalState::Done),
         };
         let run = parked.and_then(|parked| connection.resume(parked));
         if let Some(mut run) = run
             && (sent > 0 || run.is_current().map_err(|error| trouble(&error, prepared))?)
         {
             let shape = prepared.shape(&mut run, connection);
-            return Ok((shape, Stage::paused(run.park(), sent)));
+            return Ok((shape, PortalState::paused(run.park(), sent)));
         }
         let mut statement = self.fresh(connection, prepared)?;
         Ok((prepared.shape(&mut statement, connection), otherwise))
@@ -243,8 +243,8 @@ impl Machine {
 
     /// The same statement translated for the schema that is there now, in the place of the old one everywhere.
     fn anew(&mut self, prepared: &Arc<Prepared>) -> Result<Arc<Prepared>, Stop> {
-        if let Some(meaning) = &prepared.meaning {
-            self.pool.meanings.forget(meaning);
+        if let Some(translated) = &prepared.translated {
+            self.pool.translations.forget(translated);
         }
         let made = self.prepare(&prepared.client, &prepared.oids)?;
         let is_old = |known: &Arc<Prepared>| Arc::ptr_eq(known, prepared);
@@ -262,11 +262,13 @@ impl Machine {
         let limit = u64::try_from(limit).unwrap_or(0);
         let Some(portal) = self.portals.get(name) else { return Err(no_portal(name).into()) };
         let prepared = portal.prepared.clone();
-        match &prepared.does {
-            Does::Nothing => write::bare(out, back::EMPTY_QUERY_RESPONSE),
-            Does::Command(Command::Copy) => return self.copy(&prepared.client, false, out),
-            Does::Command(command) => return self.own(command, false, out),
-            Does::Sql => {
+        match &prepared.action {
+            StatementAction::Nothing => write::bare(out, back::EMPTY_QUERY_RESPONSE),
+            StatementAction::Command(Command::Copy) => {
+                return self.copy(&prepared.client, false, out);
+            }
+            StatementAction::Command(command) => return self.command(command, false, out),
+            StatementAction::Sql => {
                 self.transaction.check()?;
                 let last = Header::parse(behind)
                     .ok()
@@ -284,7 +286,7 @@ impl Machine {
                     Err(Stop::Stale) if owed || !prepared.is_described() => {
                         self.anew(&prepared)?;
                         if let Some(portal) = self.portals.get_mut(&name) {
-                            portal.stage = Stage::Bound(None);
+                            portal.state = PortalState::Bound(None);
                         }
                         run(self, out)
                     }
@@ -304,15 +306,15 @@ impl Machine {
         out: &mut Vec<u8>,
     ) -> Outcome {
         let Some(portal) = self.portals.get_mut(&name) else { return Ok(()) };
-        if matches!(portal.stage, Stage::Suspended(..)) && self.place == Place::Loop {
+        if matches!(portal.state, PortalState::Suspended(..)) && self.runs_on == RunsOn::Loop {
             // Its first rows are with the client already, so it could not begin again elsewhere.
             return Err(Stop::Needs(Need::Thread));
         }
         let (prepared, formats) = (portal.prepared.clone(), portal.formats.clone());
         let owed = portal.owes_description;
-        let stage = std::mem::replace(&mut portal.stage, Stage::Done);
-        let is_done = matches!(stage, Stage::Done);
-        let (mut run, before) = self.take_up(connection, &prepared, &name, stage)?;
+        let state = std::mem::replace(&mut portal.state, PortalState::Done);
+        let is_done = matches!(state, PortalState::Done);
+        let (mut run, before) = self.take_up(connection, &prepared, &name, state)?;
         if is_done {
             prepared.shape(&mut run, connection).tag.write(out, 0, 0);
             return Ok(());
@@ -320,18 +322,18 @@ impl Machine {
         let writes = !run.readonly();
         if let Err(stop) = self.open(connection, writes, last) {
             if let Some(portal) = self.portals.get_mut(&name) {
-                portal.stage = Stage::paused(run.park(), before);
+                portal.state = PortalState::paused(run.park(), before);
             }
             return Err(stop);
         }
-        let (client, meaning) = (prepared.client.clone(), prepared.meaning.clone());
-        let whose = Whose::Portal(name.clone());
-        let plan = Plan { whose, client, meaning, formats, limit, before, writes };
+        let (client, translated) = (prepared.client.clone(), prepared.translated.clone());
+        let rows_for = RowsFor::Portal(name.clone());
+        let plan = RowsPlan { rows_for, client, translated, formats, limit, before, writes };
         let started = self.start_rows(connection, run, plan, out);
         if matches!(started, Err(Stop::Needs(Need::Thread)))
             && let Some(portal) = self.portals.get_mut(&name)
         {
-            portal.stage = Stage::Bound(None);
+            portal.state = PortalState::Bound(None);
             portal.owes_description = owed;
         }
         started
@@ -343,19 +345,19 @@ impl Machine {
         connection: &'c Connection,
         prepared: &Arc<Prepared>,
         name: &[u8],
-        stage: Stage,
+        state: PortalState,
     ) -> Result<(Run<'c, 'static>, u64), Stop> {
-        let (parked, sent) = match stage {
-            Stage::Bound(parked) => (parked, 0),
-            Stage::Suspended(parked, sent) => (Some(parked), sent),
-            Stage::Done => (None, 0),
+        let (parked, sent) = match state {
+            PortalState::Bound(parked) => (parked, 0),
+            PortalState::Suspended(parked, sent) => (Some(parked), sent),
+            PortalState::Done => (None, 0),
         };
         match parked.and_then(|parked| connection.resume(parked)) {
             Some(run) => Ok((run, sent)),
             None if sent > 0 => Err(no_portal(name).into()),
             None => {
                 let body = self.portals.get(name).map(|portal| portal.bind.clone());
-                let values = Values::read(body.as_deref().unwrap_or_default())?;
+                let values = BindValues::read(body.as_deref().unwrap_or_default())?;
                 Ok((self.bound(connection, prepared, &values)?, 0))
             }
         }
@@ -419,11 +421,11 @@ impl Machine {
         &mut self,
         connection: &'c Connection,
         prepared: &Arc<Prepared>,
-        values: &Values<'_>,
+        values: &BindValues<'_>,
     ) -> Result<Run<'c, 'static>, Stop> {
         let mut statement = self.compiled(connection, prepared)?;
         let described = statement.column_count() > 0 && prepared.is_described();
-        if !statement.readonly() && (described || prepared.meaning.is_some()) {
+        if !statement.readonly() && (described || prepared.translated.is_some()) {
             statement.refresh().map_err(|error| trouble(&error, prepared))?;
             let shape = prepared.shape(&mut statement, connection);
             if shape.stale {
@@ -433,7 +435,7 @@ impl Machine {
                 prepared.check(&shape)?;
             }
         }
-        prepared.meaning.as_deref().map_or(Ok(()), Meaning::compute)?;
+        prepared.translated.as_deref().map_or(Ok(()), TranslatedStatement::compute)?;
         let mut run = statement.start();
         let bound = run.parameter_count();
         for (index, parameter) in prepared.parameters.iter().enumerate().take(bound) {
@@ -447,10 +449,10 @@ impl Machine {
     /// Drops a portal, and has its statement go back to the cache.
     fn drop_portal(&mut self, name: &[u8]) {
         let Entry::Occupied(portal) = self.portals.entry(name.to_vec()) else { return };
-        let parked = match portal.remove().stage {
-            Stage::Bound(parked) => parked,
-            Stage::Suspended(parked, _) => Some(parked),
-            Stage::Done => None,
+        let parked = match portal.remove().state {
+            PortalState::Bound(parked) => parked,
+            PortalState::Suspended(parked, _) => Some(parked),
+            PortalState::Done => None,
         };
         if let (Some(parked), Some(connection)) = (parked, &self.connection) {
             drop(connection.resume(parked));

@@ -7,28 +7,28 @@ use refrain_wire::tag::back;
 use refrain_wire::write;
 
 use crate::copy;
-use crate::meaning::Meaning;
-use crate::prepared::Stage;
+use crate::prepared::PortalState;
 use crate::shape::{Described, Formats, Shape, Tag, data_row, description, row_description};
+use crate::translation_cache::TranslatedStatement;
 
-use super::{Machine, Need, OUTPUT_ON_THREAD, Outcome, Place, Stop};
+use super::{Machine, Need, OUTPUT_ON_THREAD, Outcome, RunsOn, Stop};
 
 /// A statement in the midst of its rows, put aside.
 pub(super) struct Rows {
     parked: Parked,
-    plan: Plan,
+    plan: RowsPlan,
     shape: Arc<Shape>,
     sent: u64,
 }
 
 /// For whom rows are, and how.
 #[derive(Clone, Debug)]
-pub(super) struct Plan {
-    pub(super) whose: Whose,
+pub(super) struct RowsPlan {
+    pub(super) rows_for: RowsFor,
     /// What the client sent for the statement.
     pub(super) client: Arc<str>,
     /// What that means, where it is PostgreSQL's.
-    pub(super) meaning: Option<Arc<Meaning>>,
+    pub(super) translated: Option<Arc<TranslatedStatement>>,
     pub(super) formats: Formats,
     /// How many rows may be sent now; 0 is all.
     pub(super) limit: u64,
@@ -40,7 +40,7 @@ pub(super) struct Plan {
 
 /// Whose rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Whose {
+pub(super) enum RowsFor {
     /// A simple query's: the rows are described first.
     Query,
     /// A portal's, by its name.
@@ -50,7 +50,7 @@ pub(super) enum Whose {
 }
 
 /// How far a run came.
-enum Came {
+enum SendEnd {
     Done,
     /// As many rows as may be sent.
     Limit,
@@ -64,7 +64,7 @@ impl Machine {
         &mut self,
         connection: &Connection,
         run: Run<'_, 'static>,
-        plan: Plan,
+        plan: RowsPlan,
         out: &mut Vec<u8>,
     ) -> Outcome {
         let mark = out.len();
@@ -79,10 +79,10 @@ impl Machine {
         &mut self,
         connection: &Connection,
         mut run: Run<'_, 'static>,
-        plan: Plan,
+        plan: RowsPlan,
         out: &mut Vec<u8>,
     ) -> Outcome {
-        if run.is_costly() && self.place == Place::Loop {
+        if run.is_costly() && self.runs_on == RunsOn::Loop {
             return Err(Stop::Needs(Need::Thread));
         }
         let fresh = plan.before == 0;
@@ -93,20 +93,20 @@ impl Machine {
             Step::Row
         };
         drop(job);
-        let shape = run.shape(connection, plan.client.as_bytes(), plan.meaning.as_deref());
+        let shape = run.shape(connection, plan.client.as_bytes(), plan.translated.as_deref());
         if shape.stale {
-            if let Some(meaning) = &plan.meaning {
-                self.pool.meanings.forget(meaning);
+            if let Some(translated) = &plan.translated {
+                self.pool.translations.forget(translated);
             }
             return Err(Stop::Stale);
         }
-        match &plan.whose {
-            Whose::Query if !shape.columns.is_empty() => {
+        match &plan.rows_for {
+            RowsFor::Query if !shape.columns.is_empty() => {
                 row_description(out, &shape.columns, &plan.formats);
             }
-            Whose::Query => {}
-            Whose::Copy(style) => style.begin(out, &shape),
-            Whose::Portal(name) => {
+            RowsFor::Query => {}
+            RowsFor::Copy(style) => style.begin(out, &shape),
+            RowsFor::Portal(name) => {
                 if let Some(portal) = self.portals.get_mut(name).filter(|_| fresh) {
                     if std::mem::take(&mut portal.owes_description) {
                         description(out, &shape.columns, &plan.formats);
@@ -119,22 +119,22 @@ impl Machine {
         }
         let has_row = fresh && first == Step::Row;
         let done = fresh && first == Step::Done;
-        self.pump(connection, run, Progress { plan, shape, sent: 0, has_row, done }, out)
+        self.pump(connection, run, RowsProgress { plan, shape, sent: 0, has_row, done }, out)
     }
 
     /// Goes on with a statement that was put aside.
     pub(super) fn more_rows(&mut self, out: &mut Vec<u8>) -> Outcome {
-        if self.place == Place::Loop {
+        if self.runs_on == RunsOn::Loop {
             return Err(Stop::Needs(Need::Thread));
         }
         if out.len() > OUTPUT_ON_THREAD {
-            return Err(Stop::Needs(Need::Room));
+            return Err(Stop::Needs(Need::OutputRoom));
         }
         self.with(|machine, connection| {
             let Some(rows) = machine.rows.take() else { return Ok(()) };
             let Some(run) = connection.resume(rows.parked) else { return Ok(()) };
             let Rows { plan, shape, sent, .. } = rows;
-            let progress = Progress { plan, shape, sent, has_row: false, done: false };
+            let progress = RowsProgress { plan, shape, sent, has_row: false, done: false };
             machine.pump(connection, run, progress, out)
         })
     }
@@ -143,29 +143,29 @@ impl Machine {
         &mut self,
         connection: &Connection,
         mut run: Run<'_, 'static>,
-        mut progress: Progress,
+        mut progress: RowsProgress,
         out: &mut Vec<u8>,
     ) -> Outcome {
         let job = connection.job(self.context.control.token);
         let came = self.send_rows(&mut run, &mut progress, out);
         drop(job);
         match came? {
-            Came::Done => {
+            SendEnd::Done => {
                 run.finish();
                 self.finish_rows(connection, &progress, out)
             }
-            Came::Limit => {
-                if let Whose::Portal(name) = &progress.plan.whose
+            SendEnd::Limit => {
+                if let RowsFor::Portal(name) = &progress.plan.rows_for
                     && let Some(portal) = self.portals.get_mut(name)
                 {
                     let sent = progress.plan.before + progress.sent;
-                    portal.stage = Stage::Suspended(run.park(), sent);
+                    portal.state = PortalState::Suspended(run.park(), sent);
                 }
                 write::bare(out, back::PORTAL_SUSPENDED);
                 Ok(())
             }
-            Came::Full => {
-                let Progress { plan, shape, sent, .. } = progress;
+            SendEnd::Full => {
+                let RowsProgress { plan, shape, sent, .. } = progress;
                 self.rows = Some(Rows { parked: run.park(), plan, shape, sent });
                 // The message that began this is not to be handled again.
                 Ok(())
@@ -176,32 +176,32 @@ impl Machine {
     fn send_rows(
         &mut self,
         run: &mut Run<'_, 'static>,
-        progress: &mut Progress,
+        progress: &mut RowsProgress,
         out: &mut Vec<u8>,
-    ) -> Result<Came, Stop> {
+    ) -> Result<SendEnd, Stop> {
         let full = out.len() + self.output_max();
-        let Progress { plan, shape, sent, has_row, done } = progress;
+        let RowsProgress { plan, shape, sent, has_row, done } = progress;
         if *done {
-            return Ok(Came::Done);
+            return Ok(SendEnd::Done);
         }
         loop {
             if plan.limit > 0 && *sent == plan.limit {
-                return Ok(Came::Limit);
+                return Ok(SendEnd::Limit);
             }
             if out.len() > full {
-                return Ok(Came::Full);
+                return Ok(SendEnd::Full);
             }
             if !std::mem::take(has_row) {
                 let stepped =
                     run.step().map_err(|error| self.stop(&error, plan.client.as_bytes()))?;
                 if stepped == Step::Done {
-                    return Ok(Came::Done);
+                    return Ok(SendEnd::Done);
                 }
             }
             *sent += 1;
             let number = plan.before + *sent;
-            match &plan.whose {
-                Whose::Copy(style) => style.row(out, run, shape, number)?,
+            match &plan.rows_for {
+                RowsFor::Copy(style) => style.row(out, run, shape, number)?,
                 _ => data_row(out, run, shape, &plan.formats, number)?,
             }
         }
@@ -211,28 +211,28 @@ impl Machine {
     fn finish_rows(
         &mut self,
         connection: &Connection,
-        progress: &Progress,
+        progress: &RowsProgress,
         out: &mut Vec<u8>,
     ) -> Outcome {
-        let Progress { plan, shape, sent, .. } = progress;
+        let RowsProgress { plan, shape, sent, .. } = progress;
         if plan.writes {
             self.wrote(connection, shape)?;
         }
         let changes = if shape.columns.is_empty() { connection.changes() } else { *sent };
-        match &plan.whose {
-            Whose::Copy(style) => {
+        match &plan.rows_for {
+            RowsFor::Copy(style) => {
                 style.end(out, *sent);
                 write::command_complete(out, format!("COPY {sent}").as_bytes());
             }
-            Whose::Portal(name) => {
+            RowsFor::Portal(name) => {
                 if let Some(portal) = self.portals.get_mut(name) {
-                    portal.stage = Stage::Done;
+                    portal.state = PortalState::Done;
                 }
                 shape.tag.write(out, *sent, changes);
             }
-            Whose::Query => shape.tag.write(out, *sent, changes),
+            RowsFor::Query => shape.tag.write(out, *sent, changes),
         }
-        if let Whose::Query | Whose::Copy(_) = plan.whose
+        if let RowsFor::Query | RowsFor::Copy(_) = plan.rows_for
             && let Some(simple) = &mut self.simple
         {
             simple.advance();
@@ -249,7 +249,7 @@ impl Machine {
             written?;
         }
         if matches!(shape.tag, Tag::Plain(_)) {
-            self.owns = has_temporary(connection);
+            self.has_temporary = has_temporary(connection);
             self.changed_schema |= self.transaction.is_open();
         }
         Ok(())
@@ -257,8 +257,8 @@ impl Machine {
 }
 
 /// Rows on their way.
-struct Progress {
-    plan: Plan,
+struct RowsProgress {
+    plan: RowsPlan,
     shape: Arc<Shape>,
     sent: u64,
     /// Whether the statement stands at a row that was not sent.

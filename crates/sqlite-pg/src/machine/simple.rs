@@ -9,13 +9,13 @@ use refrain_wire::write;
 
 use crate::command::Command;
 use crate::failure::Failure;
-use crate::meaning::Meaning;
 use crate::shape::{Described, Formats};
 use crate::text::Source;
+use crate::translation_cache::TranslatedStatement;
 
 use super::compiling::{Whole, compile, significant, utf8};
-use super::rows::{Plan, Whose};
-use super::{Machine, Outcome, Place, Stop};
+use super::rows::{RowsFor, RowsPlan};
+use super::{Machine, Outcome, RunsOn, Stop};
 
 /// A query under way.
 pub(super) struct Simple {
@@ -78,7 +78,7 @@ impl Machine {
                     self.copy(text, true, out)?;
                 } else {
                     // BEGIN keeps what the statements before it did; everything else of ours as well.
-                    self.own(&command, true, out)?;
+                    self.command(&command, true, out)?;
                     self.simple.iter_mut().for_each(Simple::advance);
                 }
             } else {
@@ -97,7 +97,7 @@ impl Machine {
         if !simple.any {
             write::bare(out, back::EMPTY_QUERY_RESPONSE);
         }
-        if self.transaction.is_implicit() && self.permit.is_some() && self.place == Place::Loop {
+        if self.transaction.is_implicit() && self.permit.is_some() && self.runs_on == RunsOn::Loop {
             self.simple = Some(simple);
             return Err(Stop::Needs(super::Need::Writer));
         }
@@ -115,8 +115,8 @@ impl Machine {
         let alone = self.sees_alone();
         let Some(simple) = &mut self.simple else { return Ok(()) };
         let whole = Whole { source: &simple.source, client: &simple.client, given: &[] };
-        let meanings = &self.pool.meanings;
-        let compiled = match compile(connection, meanings, alone, &whole, simple.at) {
+        let translations = &self.pool.translations;
+        let compiled = match compile(connection, translations, alone, &whole, simple.at) {
             Ok(compiled) => compiled,
             Err(failure) => return Err(self.not_compiled(connection, failure)),
         };
@@ -125,27 +125,27 @@ impl Machine {
             simple.at = simple.end;
             return Ok(());
         };
-        let meaning = compiled.meaning;
+        let translated = compiled.translated;
         if statement.parameter_count() > 0 {
             let failure = Failure::new("42P02", "there is no parameter $1");
             return Err(failure.hint("parameters need the extended protocol").into());
         }
-        meaning.as_deref().map_or(Ok(()), Meaning::compute)?;
+        translated.as_deref().map_or(Ok(()), TranslatedStatement::compute)?;
         let client: Arc<str> = simple.client.get(simple.at..simple.end).unwrap_or_default().into();
         let behind = simple.client.get(simple.end..).unwrap_or_default();
         let last = significant(behind).is_none();
         let writes = !statement.readonly();
         self.open(connection, writes, last)?;
-        if writes && let Some(meaning) = &meaning {
+        if writes && let Some(translated) = &translated {
             statement.refresh().map_err(|error| self.stop(&error, b""))?;
-            if statement.shape(connection, client.as_bytes(), Some(meaning)).stale {
-                self.pool.meanings.forget(meaning);
+            if statement.shape(connection, client.as_bytes(), Some(translated)).stale {
+                self.pool.translations.forget(translated);
                 return Err(Stop::Stale);
             }
         }
         let formats = Formats::default();
-        let (whose, limit, before) = (Whose::Query, 0, 0);
-        let plan = Plan { whose, client, meaning, formats, limit, before, writes };
+        let (rows_for, limit, before) = (RowsFor::Query, 0, 0);
+        let plan = RowsPlan { rows_for, client, translated, formats, limit, before, writes };
         self.start_rows(connection, statement.start(), plan, out)
     }
 
@@ -160,7 +160,7 @@ impl Machine {
         if block || (writes && !last) {
             let opened = self.transaction.open(connection, writes);
             opened.map_err(|error| self.stop(&error, b""))?;
-        } else if self.place == Place::Loop && !writes {
+        } else if self.runs_on == RunsOn::Loop && !writes {
             self.pool.reads();
         }
         Ok(())

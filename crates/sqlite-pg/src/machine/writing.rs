@@ -9,21 +9,21 @@ use refrain_sqlite::Connection;
 
 use crate::failure::{Failure, state};
 
-use super::{Machine, Need, Outcome, Place, Stop};
+use super::{Machine, Need, Outcome, RunsOn, Stop};
 
 impl Machine {
     /// Makes sure that the session may write, here. `whole` says that the statement is all of its transaction.
     pub(super) fn may_write(&mut self, connection: &Connection, whole: bool) -> Outcome {
-        if let Some(failure) = self.refused.take() {
+        if let Some(failure) = self.write_refused.take() {
             return Err(Stop::Failed(failure));
         }
         if self.transaction.is_read_only() {
             let message = "cannot execute a statement that writes in a read-only transaction";
             return Err(Stop::Failed(Failure::new(state::READ_ONLY, message)));
         }
-        let may = match self.place {
-            Place::Thread => self.permit.is_some(),
-            Place::Loop => whole && self.begins_to_write_here(connection),
+        let may = match self.runs_on {
+            RunsOn::Thread => self.permit.is_some(),
+            RunsOn::Loop => whole && self.begins_to_write_here(connection),
         };
         if may { Ok(()) } else { Err(Stop::Needs(Need::Writer)) }
     }
@@ -44,7 +44,7 @@ impl Machine {
 
     /// A write is over: how long the loop stood still for it, if it did.
     pub(super) fn wrote_here(&mut self) {
-        if let Some(since) = self.writes_since.take().filter(|_| self.place == Place::Loop) {
+        if let Some(since) = self.writes_since.take().filter(|_| self.runs_on == RunsOn::Loop) {
             self.backend().disk.took(since, Instant::now());
         }
     }

@@ -51,7 +51,7 @@ pub(super) fn install() {
 }
 
 /// Guards a region; a fault in it marks `broken`. A region that is guarded already stays as it is.
-pub(super) fn guard(start: *const c_void, length: usize, broken: &'static AtomicBool) {
+pub(super) fn protect(start: *const c_void, length: usize, broken: &'static AtomicBool) {
     let _changes = CHANGES.lock().unwrap_or_else(PoisonError::into_inner);
     let start = start.addr();
     let mut free = None;
@@ -160,7 +160,7 @@ mod tests {
             assert_ne!(start, libc::MAP_FAILED);
             start.expose_provenance();
             if let Some(broken) = broken {
-                guard(start, length, broken);
+                protect(start, length, broken);
             }
             file.set_len(0).unwrap();
             let last = start.cast::<u8>().add(length - 1);

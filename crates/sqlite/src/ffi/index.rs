@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::fault;
-use crate::place::FileId;
+use crate::file_id::FileId;
 
 /// The index of one database file, whatever names it is opened by.
 pub(crate) struct Index {
@@ -91,7 +91,7 @@ impl Index {
         mapped.users += usize::from(new);
         let (start, done) = map();
         if !start.is_null() {
-            fault::guard(start, length, &self.broken);
+            fault::protect(start, length, &self.broken);
             mapped.length = mapped.length.max(((number + 1) * length) as u64);
             mapped.is = mapped.is.or_else(|| FileId::of(&mapped.path));
         }

@@ -29,20 +29,20 @@ impl From<&fs::Metadata> for FileId {
 }
 
 /// The log beside a database that a connection writes to.
-pub(crate) struct Log {
+pub(crate) struct WalFile {
     path: PathBuf,
     /// None until it was seen: SQLite makes it when it is needed.
     is: Cell<Option<FileId>>,
 }
 
-impl Log {
+impl WalFile {
     /// The log of a connection that was opened just now.
-    pub(crate) fn of(database: &Path) -> Log {
+    pub(crate) fn of(database: &Path) -> WalFile {
         let mut path = database.as_os_str().to_owned();
         path.push("-wal");
         let path = PathBuf::from(path);
         let is = Cell::new(FileId::of(&path));
-        Log { path, is }
+        WalFile { path, is }
     }
 
     /// Whether it is still there. One that was never seen is not missed.

@@ -8,22 +8,22 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How long nobody must have written.
-const REST: Duration = Duration::from_secs(1);
+const QUIET_TIME: Duration = Duration::from_secs(1);
 
 /// Whether a pool's sessions write.
 #[derive(Default)]
-pub(crate) struct Rest(Mutex<State>);
+pub(crate) struct CheckpointTimer(Mutex<TimerState>);
 
 #[derive(Default)]
-struct State {
+struct TimerState {
     /// When the last write ended.
     last: Option<Instant>,
     /// Whether somebody looks later.
-    watched: bool,
+    scheduled: bool,
 }
 
-impl Rest {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl CheckpointTimer {
+    fn state(&self) -> MutexGuard<'_, TimerState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -31,15 +31,15 @@ impl Rest {
     pub(crate) fn wrote(&self, now: Instant) -> Option<Instant> {
         let mut state = self.state();
         state.last = Some(now);
-        let watched = std::mem::replace(&mut state.watched, true);
-        (!watched).then(|| now + REST)
+        let scheduled = std::mem::replace(&mut state.scheduled, true);
+        (!scheduled).then(|| now + QUIET_TIME)
     }
 
     /// Looks. When to look again, if there was a write meanwhile.
     pub(crate) fn look(&self, now: Instant) -> Option<Instant> {
         let mut state = self.state();
-        let again = state.last.map(|last| last + REST).filter(|again| *again > now);
-        state.watched = again.is_some();
+        let again = state.last.map(|last| last + QUIET_TIME).filter(|again| *again > now);
+        state.scheduled = again.is_some();
         again
     }
 }
@@ -50,12 +50,12 @@ mod tests {
 
     #[test]
     fn the_rest_begins_with_the_last_write() {
-        let (rest, begin) = (Rest::default(), Instant::now());
-        let after = |parts: u32| begin + REST / 10 * parts;
-        assert_eq!(rest.wrote(after(0)), Some(after(10)));
-        assert_eq!(rest.wrote(after(5)), None);
-        assert_eq!(rest.look(after(10)), Some(after(15)));
-        assert_eq!(rest.look(after(15)), None);
-        assert_eq!(rest.wrote(after(16)), Some(after(26)));
+        let (timer, begin) = (CheckpointTimer::default(), Instant::now());
+        let after = |parts: u32| begin + QUIET_TIME / 10 * parts;
+        assert_eq!(timer.wrote(after(0)), Some(after(10)));
+        assert_eq!(timer.wrote(after(5)), None);
+        assert_eq!(timer.look(after(10)), Some(after(15)));
+        assert_eq!(timer.look(after(15)), None);
+        assert_eq!(timer.wrote(after(16)), Some(after(26)));
     }
 }

@@ -2,11 +2,11 @@
 
 use crate::failure::Failure;
 
-use super::scope::{Attribute, Scope, Source};
+use super::scope::{Attribute, FromItem, Scope};
 use super::value::name;
 
 /// The table that is written to.
-pub(super) struct Into {
+pub(super) struct TargetTable {
     /// As it is called in messages.
     pub(super) table: String,
     pub(super) written: String,
@@ -14,7 +14,7 @@ pub(super) struct Into {
     pub(super) attributes: Vec<Attribute>,
 }
 
-impl Into {
+impl TargetTable {
     /// How the table is written, with its alias.
     pub(super) fn sql(&self) -> String {
         match self.alias == self.table {
@@ -34,8 +34,8 @@ impl Into {
 }
 
 /// A scope in which the columns of a table are written as plain names.
-pub(super) fn plain_scope(into: &Into) -> Scope {
-    let mut source = Source::table(&into.alias, &into.attributes);
+pub(super) fn plain_scope(into: &TargetTable) -> Scope {
+    let mut source = FromItem::table(&into.alias, &into.attributes);
     source.columns.iter_mut().for_each(|column| column.sql = name(&column.name));
     Scope { sources: vec![source], ..Scope::default() }
 }

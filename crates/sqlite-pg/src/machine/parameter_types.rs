@@ -4,11 +4,11 @@ use refrain_sqlite::Connection;
 
 use crate::infer::Inferred;
 use crate::prepared::Parameter;
-use crate::shape::Tables;
+use crate::shape::DeclaredTables;
 use crate::types::Type;
 
 /// The parameters of a statement that was translated: what the client says, else what the text says, else text.
-pub(super) fn told(inferred: &[Option<Type>], oids: &[u32]) -> Vec<Parameter> {
+pub(super) fn translated_parameters(inferred: &[Option<Type>], oids: &[u32]) -> Vec<Parameter> {
     let count = inferred.len().max(oids.len());
     (0..count).map(|index| parameter(inferred.get(index).copied().flatten(), oids, index)).collect()
 }
@@ -27,7 +27,7 @@ fn parameter(inferred: Option<Type>, oids: &[u32], index: usize) -> Parameter {
 }
 
 /// The parameters: what the client says, else what the text says, else text.
-pub(super) fn parameters(
+pub(super) fn inferred_parameters(
     connection: &Connection,
     client: &str,
     count: usize,
@@ -35,7 +35,7 @@ pub(super) fn parameters(
 ) -> Vec<Parameter> {
     let inferred = match count {
         0 => Inferred::default(),
-        _ => Inferred::read(client.as_bytes(), &Tables(connection)),
+        _ => Inferred::read(client.as_bytes(), &DeclaredTables(connection)),
     };
     let count = count.max(oids.len());
     let of = |index: usize| inferred.parameters.get(index).copied().flatten();

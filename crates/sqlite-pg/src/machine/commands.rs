@@ -4,17 +4,19 @@ use refrain_wire::back::Status;
 use refrain_wire::write;
 
 use crate::command::{Assignment, Command, Modes, Which};
+use crate::dialect::ResultColumn;
 use crate::failure::{Failure, state};
 use crate::settings::Settings;
-use crate::shape::{Column, Formats, data_texts, row_description};
+use crate::shape::{Formats, data_texts, row_description};
 use crate::types::Type;
 
-use super::{Machine, Outcome, Place, Stop};
+use super::{Machine, Outcome, RunsOn, Stop};
 
 impl Command {
     /// The columns of what is answered; none if there are no rows.
-    pub(super) fn columns(&self) -> Vec<Column> {
-        let column = |name: &str| Column { name: name.to_owned(), is: Type::Text, limit: None };
+    pub(super) fn columns(&self) -> Vec<ResultColumn> {
+        let column =
+            |name: &str| ResultColumn { name: name.to_owned(), is: Type::Text, limit: None };
         match self {
             Self::Show(Which::All) => ["name", "setting", "description"].map(column).into(),
             Self::Show(Which::Named(name)) => vec![column(Settings::title(name))],
@@ -31,7 +33,12 @@ impl Command {
 
 impl Machine {
     /// Runs a statement of ours; `describe` says that its rows are described first.
-    pub(super) fn own(&mut self, command: &Command, describe: bool, out: &mut Vec<u8>) -> Outcome {
+    pub(super) fn command(
+        &mut self,
+        command: &Command,
+        describe: bool,
+        out: &mut Vec<u8>,
+    ) -> Outcome {
         if !command.ends_failure() {
             self.transaction.check()?;
         }
@@ -113,7 +120,7 @@ impl Machine {
         }
         self.portals.clear();
         // What was written has to reach the disk, which takes its time.
-        if self.permit.is_some() && self.place == Place::Loop {
+        if self.permit.is_some() && self.runs_on == RunsOn::Loop {
             return Err(Stop::Needs(super::Need::Writer));
         }
         let committed = self.commit_open();
@@ -252,7 +259,7 @@ impl Machine {
                 return Err(Failure::new(state::ACTIVE_TRANSACTION, message));
             }
             // Temporary tables go with their connection.
-            if self.owns {
+            if self.has_temporary {
                 self.close_connection();
             }
         }

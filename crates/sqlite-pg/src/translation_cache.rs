@@ -1,7 +1,7 @@
 //! What a client's statement means: SQLite's text for it and the types that the client is told, kept for the next time.
 //!
 //! A translation depends on the schema. It is stamped with SQLite's number for the schema, read before anything else of the
-//! schema was, and is looked at again whenever its statement was compiled anew ([`Meaning::is_stale`]). What a transaction or
+//! schema was, and is looked at again whenever its statement was compiled anew ([`TranslatedStatement::is_stale`]). What a transaction or
 //! a session sees alone, is not kept for others and not stamped.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,9 +10,9 @@ use hashlink::LruCache;
 use refrain_sqlite::Connection;
 
 use crate::attributes::Attributes;
-use crate::dialect::{ResultColumn, Stop, Translation, translate};
+use crate::dialect::{NotTranslated, ResultColumn, Translation, translate};
 use crate::failure::Failure;
-use crate::schemas::{Schemas, Tables};
+use crate::schemas::{SchemaTables, Schemas};
 use crate::types::Type;
 
 /// Translations that are kept.
@@ -22,7 +22,7 @@ const TEXT_MAX: usize = 16 * 1024;
 
 /// What a statement of PostgreSQL's dialect means.
 #[derive(Debug)]
-pub(crate) struct Meaning {
+pub(crate) struct TranslatedStatement {
     /// What SQLite gets.
     pub(crate) sql: String,
     pub(crate) columns: Vec<ResultColumn>,
@@ -43,12 +43,12 @@ pub(crate) struct Meaning {
 const SEEN_MAX: usize = 32;
 
 /// The translations of a database file's statements.
-pub(crate) struct Meanings {
-    kept: Mutex<LruCache<String, Arc<Meaning>>>,
+pub(crate) struct TranslationCache {
+    kept: Mutex<LruCache<String, Arc<TranslatedStatement>>>,
     schemas: Schemas,
 }
 
-impl Default for Meanings {
+impl Default for TranslationCache {
     fn default() -> Self {
         Self { kept: Mutex::new(LruCache::new(KEPT_MAX)), schemas: Schemas::default() }
     }
@@ -60,8 +60,8 @@ fn key(text: &str, given: &[Option<Type>]) -> String {
     format!("{text}\0{}", letters.collect::<String>())
 }
 
-impl Meanings {
-    fn kept(&self) -> MutexGuard<'_, LruCache<String, Arc<Meaning>>> {
+impl TranslationCache {
+    fn kept(&self) -> MutexGuard<'_, LruCache<String, Arc<TranslatedStatement>>> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -76,9 +76,12 @@ impl Meanings {
         text: &str,
         given: &[Option<Type>],
         alone: bool,
-    ) -> Result<(Arc<Meaning>, bool), Stop> {
+    ) -> Result<(Arc<TranslatedStatement>, bool), NotTranslated> {
         if alone {
-            return Ok((Arc::new(Meaning::find(&Tables::of(connection), text, given)?), false));
+            return Ok((
+                Arc::new(TranslatedStatement::find(&SchemaTables::of(connection), text, given)?),
+                false,
+            ));
         }
         let kept = match given {
             [] => self.kept().get(text).cloned(),
@@ -87,8 +90,8 @@ impl Meanings {
         if let Some(kept) = kept {
             return Ok((kept, true));
         }
-        let tables = Tables::kept(connection, seen(connection, false), &self.schemas);
-        let made = Arc::new(Meaning::find(&tables, text, given)?);
+        let tables = SchemaTables::kept(connection, seen(connection, false), &self.schemas);
+        let made = Arc::new(TranslatedStatement::find(&tables, text, given)?);
         if text.len() <= TEXT_MAX {
             let key = if given.is_empty() { text.to_owned() } else { key(text, given) };
             self.kept().insert(key, made.clone());
@@ -97,16 +100,20 @@ impl Meanings {
     }
 
     /// A meaning is not true any more.
-    pub(crate) fn forget(&self, meaning: &Meaning) {
-        match &meaning.given[..] {
-            [] => self.kept().remove(meaning.text.as_str()),
-            given => self.kept().remove(key(&meaning.text, given).as_str()),
+    pub(crate) fn forget(&self, translated: &TranslatedStatement) {
+        match &translated.given[..] {
+            [] => self.kept().remove(translated.text.as_str()),
+            given => self.kept().remove(key(&translated.text, given).as_str()),
         };
     }
 }
 
-impl Meaning {
-    fn find(tables: &Tables<'_>, text: &str, given: &[Option<Type>]) -> Result<Self, Stop> {
+impl TranslatedStatement {
+    fn find(
+        tables: &SchemaTables<'_>,
+        text: &str,
+        given: &[Option<Type>],
+    ) -> Result<Self, NotTranslated> {
         let seen = Mutex::new(tables.seen().into_iter().collect());
         let version = tables.version();
         let Translation { mut sql, columns, parameters, fails } = translate(text, tables, given)?;
@@ -144,7 +151,7 @@ impl Meaning {
             return false;
         }
         drop(known);
-        match Self::find(&Tables::of(connection), &self.text, &self.given) {
+        match Self::find(&SchemaTables::of(connection), &self.text, &self.given) {
             Ok(now) => now.sql != self.sql || now.parameters != self.parameters,
             Err(_) => true,
         }

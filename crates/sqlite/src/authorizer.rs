@@ -2,7 +2,7 @@
 //!
 //! A database file is served, and no other: without this, `ATTACH` reads and writes any file that
 //! the process can, and so does `VACUUM INTO`, which attaches what it writes. SQLite asks the
-//! [`Guard`] for each thing a statement does while it compiles it.
+//! [`Authorizer`] for each thing a statement does while it compiles it.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,7 +11,7 @@ use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 
 /// What a PRAGMA may be used for.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Use {
+enum PragmaUse {
     /// To ask, with nothing behind its name.
     Ask,
     /// With an argument as well.
@@ -20,40 +20,40 @@ enum Use {
 
 /// The PRAGMAs that a client may use. All others could change how the file is kept, the
 /// connection of the next client, or what is safe.
-const PRAGMAS: &[(&str, Use)] = &[
-    ("application_id", Use::Argument),
-    ("auto_vacuum", Use::Ask),
-    ("busy_timeout", Use::Ask),
-    ("cache_size", Use::Ask),
-    ("collation_list", Use::Ask),
-    ("compile_options", Use::Ask),
-    ("data_version", Use::Ask),
-    ("database_list", Use::Ask),
-    ("defer_foreign_keys", Use::Argument),
-    ("encoding", Use::Ask),
-    ("foreign_key_check", Use::Argument),
-    ("foreign_key_list", Use::Argument),
-    ("foreign_keys", Use::Ask),
-    ("freelist_count", Use::Ask),
-    ("function_list", Use::Ask),
-    ("index_info", Use::Argument),
-    ("index_list", Use::Argument),
-    ("index_xinfo", Use::Argument),
-    ("integrity_check", Use::Argument),
-    ("journal_mode", Use::Ask),
-    ("module_list", Use::Ask),
-    ("optimize", Use::Argument),
-    ("page_count", Use::Ask),
-    ("page_size", Use::Ask),
-    ("pragma_list", Use::Ask),
-    ("quick_check", Use::Argument),
-    ("schema_version", Use::Ask),
-    ("synchronous", Use::Ask),
-    ("table_info", Use::Argument),
-    ("table_list", Use::Argument),
-    ("table_xinfo", Use::Argument),
-    ("user_version", Use::Argument),
-    ("wal_checkpoint", Use::Argument),
+const PRAGMAS: &[(&str, PragmaUse)] = &[
+    ("application_id", PragmaUse::Argument),
+    ("auto_vacuum", PragmaUse::Ask),
+    ("busy_timeout", PragmaUse::Ask),
+    ("cache_size", PragmaUse::Ask),
+    ("collation_list", PragmaUse::Ask),
+    ("compile_options", PragmaUse::Ask),
+    ("data_version", PragmaUse::Ask),
+    ("database_list", PragmaUse::Ask),
+    ("defer_foreign_keys", PragmaUse::Argument),
+    ("encoding", PragmaUse::Ask),
+    ("foreign_key_check", PragmaUse::Argument),
+    ("foreign_key_list", PragmaUse::Argument),
+    ("foreign_keys", PragmaUse::Ask),
+    ("freelist_count", PragmaUse::Ask),
+    ("function_list", PragmaUse::Ask),
+    ("index_info", PragmaUse::Argument),
+    ("index_list", PragmaUse::Argument),
+    ("index_xinfo", PragmaUse::Argument),
+    ("integrity_check", PragmaUse::Argument),
+    ("journal_mode", PragmaUse::Ask),
+    ("module_list", PragmaUse::Ask),
+    ("optimize", PragmaUse::Argument),
+    ("page_count", PragmaUse::Ask),
+    ("page_size", PragmaUse::Ask),
+    ("pragma_list", PragmaUse::Ask),
+    ("quick_check", PragmaUse::Argument),
+    ("schema_version", PragmaUse::Ask),
+    ("synchronous", PragmaUse::Ask),
+    ("table_info", PragmaUse::Argument),
+    ("table_list", PragmaUse::Argument),
+    ("table_xinfo", PragmaUse::Argument),
+    ("user_version", PragmaUse::Argument),
+    ("wal_checkpoint", PragmaUse::Argument),
 ];
 
 /// SQLite's functions whose time grows with the length of their arguments and no faster, and which read no table.
@@ -191,7 +191,7 @@ pub(crate) enum Trust {
 }
 
 /// The answer to SQLite's questions; shared with the callback.
-pub(crate) struct Guard {
+pub(crate) struct Authorizer {
     trust: AtomicU8,
     /// Whether something was compiled, since this was last asked, of which a single step may take long.
     costly: AtomicBool,
@@ -199,15 +199,15 @@ pub(crate) struct Guard {
     given: Mutex<Vec<String>>,
 }
 
-impl Guard {
-    pub(crate) fn new() -> Arc<Guard> {
+impl Authorizer {
+    pub(crate) fn new() -> Arc<Authorizer> {
         let (costly, given) = (AtomicBool::new(false), Mutex::default());
-        Arc::new(Guard { trust: AtomicU8::new(Trust::Client as u8), costly, given })
+        Arc::new(Authorizer { trust: AtomicU8::new(Trust::Client as u8), costly, given })
     }
 
     /// Trusts statements differently until the result is dropped.
     pub(crate) fn trust(&self, trust: Trust) -> Trusting<'_> {
-        Trusting { guard: self, before: self.trust.swap(trust as u8, Ordering::Relaxed) }
+        Trusting { authorizer: self, before: self.trust.swap(trust as u8, Ordering::Relaxed) }
     }
 
     /// A `VACUUM` of a client begins; whether that makes a difference.
@@ -261,7 +261,7 @@ impl Guard {
     }
 
     /// Whether a statement may do this.
-    pub(crate) fn judge(&self, context: &AuthContext<'_>) -> Authorization {
+    pub(crate) fn authorize(&self, context: &AuthContext<'_>) -> Authorization {
         if self.is_costly(&context.action) {
             self.costly.store(true, Ordering::Relaxed);
         }
@@ -283,13 +283,13 @@ impl Guard {
 
 /// Puts back what was trusted before, whatever happens in between.
 pub(crate) struct Trusting<'g> {
-    guard: &'g Guard,
+    authorizer: &'g Authorizer,
     before: u8,
 }
 
 impl Drop for Trusting<'_> {
     fn drop(&mut self) {
-        self.guard.trust.store(self.before, Ordering::Relaxed);
+        self.authorizer.trust.store(self.before, Ordering::Relaxed);
     }
 }
 
@@ -299,7 +299,7 @@ fn is_in(list: &[&str], name: &str) -> bool {
 
 fn may_use(name: &str, with_argument: bool) -> bool {
     let row = PRAGMAS.iter().find(|row| row.0.eq_ignore_ascii_case(name));
-    row.is_some_and(|row| row.1 == Use::Argument || !with_argument)
+    row.is_some_and(|row| row.1 == PragmaUse::Argument || !with_argument)
 }
 
 #[cfg(test)]

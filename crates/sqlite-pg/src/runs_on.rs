@@ -2,7 +2,7 @@
 
 /// Where a session runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum RunsOn {
     /// On the loop of many clients.
     Loop,
     /// On a thread where it may take its time.

@@ -12,18 +12,18 @@ use crate::control::Waker;
 
 /// The line before the one writer.
 #[derive(Default)]
-pub(crate) struct Queue {
-    line: Mutex<Line>,
+pub(crate) struct WriteQueue {
+    state: Mutex<QueueState>,
 }
 
 #[derive(Default)]
-struct Line {
+struct QueueState {
     taken: bool,
-    waiting: VecDeque<Arc<Place>>,
+    waiting: VecDeque<Arc<QueueEntry>>,
 }
 
 /// A place in the line.
-struct Place {
+struct QueueEntry {
     /// Whether its turn has come.
     granted: AtomicBool,
     waker: Waker,
@@ -31,50 +31,50 @@ struct Place {
 
 /// The right to write. The next in line has it when this is dropped.
 pub(crate) struct Permit {
-    queue: Arc<Queue>,
+    queue: Arc<WriteQueue>,
 }
 
 /// Somebody who waits. Leaves the line when this is dropped.
 pub(crate) struct Ticket {
-    queue: Arc<Queue>,
-    place: Arc<Place>,
+    queue: Arc<WriteQueue>,
+    entry: Arc<QueueEntry>,
 }
 
-impl Queue {
-    fn line(&self) -> MutexGuard<'_, Line> {
-        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+impl WriteQueue {
+    fn state(&self) -> MutexGuard<'_, QueueState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes a place in the line; `waker` is called when its turn has come, which may be at once.
     pub(crate) fn join(self: &Arc<Self>, waker: Waker) -> Ticket {
-        let mut line = self.line();
-        let granted = AtomicBool::new(!line.taken);
-        line.taken = true;
-        let place = Arc::new(Place { granted, waker });
-        if !place.granted.load(Ordering::Relaxed) {
-            line.waiting.push_back(place.clone());
+        let mut state = self.state();
+        let granted = AtomicBool::new(!state.taken);
+        state.taken = true;
+        let entry = Arc::new(QueueEntry { granted, waker });
+        if !entry.granted.load(Ordering::Relaxed) {
+            state.waiting.push_back(entry.clone());
         }
-        Ticket { queue: self.clone(), place }
+        Ticket { queue: self.clone(), entry }
     }
 
     /// Takes the right to write, if nobody has it or waits for it.
     pub(crate) fn enter(self: &Arc<Self>) -> Option<Permit> {
-        let mut line = self.line();
-        let was_taken = std::mem::replace(&mut line.taken, true);
+        let mut state = self.state();
+        let was_taken = std::mem::replace(&mut state.taken, true);
         (!was_taken).then(|| Permit { queue: self.clone() })
     }
 
     /// How many wait.
     pub(crate) fn waiting(&self) -> usize {
-        self.line().waiting.len()
+        self.state().waiting.len()
     }
 
     /// Gives the right to the next in line.
     fn pass_on(&self) {
         let next = {
-            let mut line = self.line();
-            let next = line.waiting.pop_front();
-            line.taken = next.is_some();
+            let mut state = self.state();
+            let next = state.waiting.pop_front();
+            state.taken = next.is_some();
             if let Some(next) = &next {
                 next.granted.store(true, Ordering::Relaxed);
             }
@@ -89,9 +89,9 @@ impl Queue {
 impl Ticket {
     /// The right to write, if the turn has come; the ticket if not.
     pub(crate) fn redeem(self) -> Result<Permit, Self> {
-        let _line = self.queue.line();
+        let _line = self.queue.state();
         // Swapped, so that dropping the ticket does not pass on what the permit has.
-        if self.place.granted.swap(false, Ordering::Relaxed) {
+        if self.entry.granted.swap(false, Ordering::Relaxed) {
             Ok(Permit { queue: self.queue.clone() })
         } else {
             drop(_line);
@@ -103,9 +103,9 @@ impl Ticket {
 impl Drop for Ticket {
     fn drop(&mut self) {
         let granted = {
-            let mut line = self.queue.line();
-            line.waiting.retain(|place| !Arc::ptr_eq(place, &self.place));
-            self.place.granted.load(Ordering::Relaxed)
+            let mut state = self.queue.state();
+            state.waiting.retain(|entry| !Arc::ptr_eq(entry, &self.entry));
+            self.entry.granted.load(Ordering::Relaxed)
         };
         if granted {
             self.queue.pass_on();
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn turns_come_in_order_and_who_leaves_is_passed_over() {
-        let queue = Arc::new(Queue::default());
+        let queue = Arc::new(WriteQueue::default());
         let woken = Arc::new(AtomicUsize::new(0));
         let waker = |number: usize| -> Waker {
             let woken = woken.clone();
