@@ -1,9 +1,9 @@
 //! Simple queries as prepared statements: from the client to the server.
 //!
-//! A text whose template is prepared is sent as Bind, Describe, Execute and Sync. The client sees what the server
-//! answers to a query string: of those replies, what Bind says is swallowed, and that nothing is returned. While they
+//! A text whose normalized query is prepared is sent as Bind, Describe, Execute and Sync. The client sees what the server
+//! answers to a query string: of those replies, what Bind says is skipped, and that nothing is returned. While they
 //! are owed the client's next message waits, since the text itself may have to be run after all: see
-//! [`crate::admission`].
+//! [`crate::verify`].
 //!
 //! Only a text that stands alone is looked at: nothing is owed for what came before, the transaction has not failed,
 //! it is known under which settings it is read, and it leaves nothing behind in the session.
@@ -19,23 +19,23 @@ use refrain_wire::back::Status;
 use refrain_wire::tag::front;
 use refrain_wire::write;
 
+use crate::core_statements::CachedStatement;
 use crate::event::{Action, Case};
 use crate::job::Wish;
-use crate::ledger::{Entry, Fate, Owed, Purpose};
+use crate::link::{Link, Stop};
 use crate::message::Message;
+use crate::normalized_queries::{Advice, Sight};
+use crate::normalized_query::{Bounds, Place};
+use crate::outstanding::{OutstandingRequest, Purpose, ReplyAction, RequestKind};
 use crate::run::Run;
-use crate::settings::Standing;
-use crate::talk::{Stop, Talk};
-use crate::template::{Bounds, Place};
-use crate::templates::{Advice, Sight};
-use crate::texts::Local;
+use crate::settings::SettingsKnowledge;
 
 /// What a text may do to its session and be prepared all the same.
 const HARMLESS: Traits = Traits::SEQUENCE_STATE;
 /// Statements that a server is to get when it is free; more are wished for another time.
 const WISHES_MAX: usize = 16;
 
-impl Talk<'_> {
+impl Link<'_> {
     /// Runs a simple query as a prepared statement, if that is known to be right; `None` for any other.
     #[inline]
     pub(crate) fn autoprepare(
@@ -59,25 +59,26 @@ impl Talk<'_> {
         if !self.stands_alone(message) || !is_plain(scan) || !self.is_read_plainly() {
             return Ok(None);
         }
-        let mut spans = std::mem::take(&mut self.hub.spans);
+        let mut spans = std::mem::take(&mut self.core_state.spans);
         let most = self.pool().settings.options.autoprepare_max_literals as usize;
-        let key = template::generalise(text, self.hub.shared.registry.seed(), most, &mut spans);
+        let key =
+            template::generalise(text, self.core_state.shared.registry.seed(), most, &mut spans);
         let done = match key {
             Ok(key) => self.advised(message, text, &spans, key, scan.traits),
             Err(_) => Ok(None),
         };
-        self.hub.spans = spans;
+        self.core_state.spans = spans;
         done
     }
 
     /// Whether nothing is owed for what the client said before a message that has come whole, nor is the transaction
     /// lost.
     fn stands_alone(&self, message: &Message<'_>) -> bool {
-        let ledger = &self.server.ledger;
+        let outstanding = &self.server.outstanding;
         message.complete
-            && ledger.is_put_right()
-            && !ledger.is_open()
-            && ledger.status() != Status::Failed
+            && outstanding.syncs_settings()
+            && !outstanding.is_open()
+            && outstanding.status() != Status::Failed
             && self.server.run.is_none()
     }
 
@@ -88,12 +89,12 @@ impl Talk<'_> {
         if !plain || self.client.sets_locally {
             return false;
         }
-        let free = self.server.ledger.status() == Status::Idle;
-        free || !matches!(self.client.standing, Standing::Asked(..))
+        let free = self.server.outstanding.status() == Status::Idle;
+        free || !matches!(self.client.knowledge, SettingsKnowledge::Queried(..))
             && !self.pool().shared.is_being_defined()
     }
 
-    /// Does with a text what its template says.
+    /// Does with a text what its normalized query says.
     fn advised(
         &mut self,
         message: &Message<'_>,
@@ -105,30 +106,30 @@ impl Talk<'_> {
         if !self.knows_settings()? {
             return Ok(None);
         }
-        let free = self.server.ledger.status() == Status::Idle;
+        let free = self.server.outstanding.status() == Status::Idle;
         let (own, now) = (self.is_like_any(), self.now);
-        let pool = self.hub.pool(self.server.pool);
-        let profile = self.client.current();
+        let pool = self.core_state.pool(self.server.pool);
+        let settings = self.client.current();
         let bounds = pool.bounds();
-        let epoch = pool.shared.upheavals();
-        let sight = Sight { text, spans, key, profile, epoch, now, free, own };
-        match pool.templates.look(&sight, &bounds) {
+        let schema_version = pool.shared.schema_changes();
+        let sight = Sight { text, spans, key, settings, schema_version, now, free, own };
+        match pool.normalized_queries.look(&sight, &bounds) {
             Advice::Pass => Ok(None),
             Advice::Wait => Err(self.wait_for_news()),
             Advice::Watch(place) => {
                 self.watch(place);
                 Ok(None)
             }
-            Advice::Judge => {
+            Advice::Analyse => {
                 let pool = self.server.pool;
                 let case = Case { pool, key, text: text.into(), spans: spans.into() };
-                self.ports.act(Action::Judge(Box::new(case)));
+                self.ports.act(Action::Analyse(Box::new(case)));
                 if bounds.is_eager() { Err(self.wait_for_news()) } else { Ok(None) }
             }
             Advice::Due if self.waits_for_job(&bounds) => Err(self.wait_for_job()),
             Advice::Due => Ok(None),
-            Advice::Run(place, plan, local) => {
-                let run = Prepared { place, plan: &plan, local: &local, bounds: &bounds };
+            Advice::Run(place, plan, cached) => {
+                let run = Prepared { place, plan: &plan, cached: &cached, bounds: &bounds };
                 let done = self.run(&run, text, spans, traits)?;
                 Ok(done.then_some(message.bytes.len()))
             }
@@ -137,42 +138,44 @@ impl Talk<'_> {
 
     /// Whether it is known under which settings a text is read. Asks, where the session keeps its server.
     fn knows_settings(&mut self) -> Result<bool, Stop> {
-        let Standing::Unsure(_, since) = self.client.standing else { return Ok(true) };
-        let idle = self.server.ledger.status() == Status::Idle;
+        let SettingsKnowledge::Unknown(_, since) = self.client.knowledge else { return Ok(true) };
+        let idle = self.server.outstanding.status() == Status::Idle;
         if !idle || self.client.pins.has(crate::client::Pins::SETTINGS) {
             return Ok(false);
         }
-        debug_assert!(self.server.ledger.is_over(since.segment), "nothing is owed");
-        self.probe();
-        Err(Stop::Gate)
+        debug_assert!(self.server.outstanding.is_over(since.segment), "nothing is owed");
+        self.read_settings();
+        Err(Stop::Replies)
     }
 
     /// Whether the client's texts mean what they mean to any other with its settings. What a session has of its own, a
     /// temporary table for one, says nothing of another client's text.
     fn is_like_any(&self) -> bool {
-        let told = matches!(self.client.standing, Standing::Told);
-        told && !self.client.probe && !self.client.suspicion.looks && self.client.pins.is_empty()
+        let told = matches!(self.client.knowledge, SettingsKnowledge::Reported);
+        told && !self.client.read_settings
+            && !self.client.suspicion.looks
+            && self.client.pins.is_empty()
     }
 
-    /// Has the client wait until a template has come further.
+    /// Has the client wait until a normalized query has come further.
     fn wait_for_news(&mut self) -> Stop {
         let conn = self.client.conn;
         self.pool().wait_for_news(conn);
-        Stop::Gate
+        Stop::Replies
     }
 
     /// Whether the client is to wait until a job is done, and may: outside of any transaction.
     fn waits_for_job(&mut self, bounds: &Bounds) -> bool {
         let now = self.now;
         bounds.is_eager()
-            && self.server.ledger.status() == Status::Idle
+            && self.server.outstanding.status() == Status::Idle
             && self.is_like_any()
-            && !self.pool().templates.rests(now)
+            && !self.pool().normalized_queries.rests(now)
     }
 
     /// Has the client wait for a job, which its own server does once it has been put right.
     fn wait_for_job(&mut self) -> Stop {
-        if self.server.ledger.quiescent().is_some() { Stop::Job } else { Stop::Gate }
+        if self.server.outstanding.quiescent().is_some() { Stop::Job } else { Stop::Replies }
     }
 
     /// Takes note of how a text does that is run as it was sent.
@@ -188,42 +191,43 @@ impl Talk<'_> {
         spans: &[Span],
         traits: Traits,
     ) -> Result<bool, Stop> {
-        let alone = self.server.ledger.status() == Status::Idle;
-        let statement = &run.local.statement;
+        let alone = self.server.outstanding.status() == Status::Idle;
+        let statement = &run.cached.statement;
         if self.server.has(statement).is_none() {
             return self.lacks(run).map(|()| false);
         }
-        let mut values = std::mem::take(&mut self.hub.scratch);
+        let mut values = std::mem::take(&mut self.core_state.scratch);
         values.clear();
         let utf8 = self.client.current().reads.encoding.is_utf8();
         let bindable = write_values(run.plan, text, spans, utf8, &mut values);
         if bindable {
             self.count_hit();
-            self.send_run(run.local, &values, alone, traits);
+            self.send_run(run.cached, &values, alone, traits);
             let mut kept = std::mem::take(&mut self.server.text);
             kept.clear();
             kept.extend_from_slice(text);
             let writes = !run.plan.mentions.writes.is_empty();
-            let planned = self.server.slots.is_planned(statement.id);
+            let planned = self.server.statements.is_planned(statement.id);
             let place = if planned { run.place.on_new_server() } else { run.place };
             self.server.run = Some(Run::prepared(place, alone, writes, kept));
         }
-        self.hub.scratch = values;
+        self.core_state.scratch = values;
         Ok(bindable)
     }
 
     /// The server lacks the statement: it gets it once no client holds it, if it is worth that.
     #[cold]
     fn lacks(&mut self, run: &Prepared<'_>) -> Result<(), Stop> {
-        let statement = &run.local.statement;
+        let statement = &run.cached.statement;
         let servers = statement.counts().1;
-        let worth = self.pool().templates.is_worth_a_server(run.place, servers, run.bounds);
+        let worth =
+            self.pool().normalized_queries.is_worth_a_server(run.place, servers, run.bounds);
         if worth && self.is_like_any() {
             let wished = self.server.wishes.iter().any(|wish| wish.statement.id == statement.id);
             if !wished && self.server.wishes.len() < WISHES_MAX {
-                let profile = run.local.profile.clone();
+                let settings = run.cached.settings.clone();
                 let statement = statement.clone();
-                self.server.wishes.push(Wish { place: run.place, statement, profile });
+                self.server.wishes.push(Wish { place: run.place, statement, settings });
             }
             if self.waits_for_job(run.bounds) {
                 return Err(self.wait_for_job());
@@ -236,9 +240,15 @@ impl Talk<'_> {
     }
 
     /// Sends the messages that run a statement.
-    fn send_run(&mut self, local: &Rc<Local>, values: &[u8], alone: bool, traits: Traits) {
-        local.count_use();
-        let statement = &local.statement;
+    fn send_run(
+        &mut self,
+        cached: &Rc<CachedStatement>,
+        values: &[u8],
+        alone: bool,
+        traits: Traits,
+    ) {
+        cached.count_use();
+        let statement = &cached.statement;
         let generation = statement.generation();
         let out = self.ports.out(self.server.conn);
         write::message(out, front::BIND, |out| {
@@ -254,17 +264,24 @@ impl Talk<'_> {
             write::close_portal(out, b"");
         }
         write::sync(out);
-        let ours = Fate::Swallow(Purpose::Autoprepare);
-        self.owe(Entry::new(Owed::Bind, ours).about(statement.id));
-        self.owe(Entry::new(Owed::DescribePortal, Fate::Rows).about(statement.id));
-        self.owe(Entry::new(Owed::Execute, Fate::Forward).about(statement.id).with(traits));
+        let ours = ReplyAction::Skip(Purpose::Autoprepare);
+        self.owe(OutstandingRequest::new(RequestKind::Bind, ours).about(statement.id));
+        self.owe(
+            OutstandingRequest::new(RequestKind::DescribePortal, ReplyAction::Rows)
+                .about(statement.id),
+        );
+        self.owe(
+            OutstandingRequest::new(RequestKind::Execute, ReplyAction::Forward)
+                .about(statement.id)
+                .with(traits),
+        );
         if !alone {
-            self.owe(Entry::new(Owed::Close, ours));
+            self.owe(OutstandingRequest::new(RequestKind::Close, ours));
         }
-        self.owe(Entry::new(Owed::Sync, Fate::Forward));
+        self.owe(OutstandingRequest::new(RequestKind::Sync, ReplyAction::Forward));
         // Any query string drops the unnamed statement. The server still has it: see `hide_unnamed`.
         self.client.unnamed = None;
-        self.client.unnamed_changed = self.server.ledger.segment();
+        self.client.unnamed_changed = self.server.outstanding.segment();
         self.pool().counters.auto_hits += 1;
     }
 }
@@ -273,7 +290,7 @@ impl Talk<'_> {
 struct Prepared<'a> {
     place: Place,
     plan: &'a Plan,
-    local: &'a Rc<Local>,
+    cached: &'a Rc<CachedStatement>,
     bounds: &'a Bounds,
 }
 

@@ -9,8 +9,8 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
+use crate::client_statements::Name;
 use crate::evidence::Outcome;
-use crate::names::Name;
 use crate::time::Now;
 
 /// Looks that find nothing before calls are taken for harmless.

@@ -6,14 +6,14 @@
 
 use refrain_wire::startup;
 
-use crate::client::Phase;
+use crate::client::ClientState;
+use crate::connections::{CancelRun, Connection};
 use crate::engine::Step;
 use crate::event::Action;
 use crate::ids::{Conn, whose};
-use crate::ledger::{Fate, Purpose};
-use crate::roles::{CancelRun, Role};
-use crate::server::Custody;
-use crate::shared::Message;
+use crate::outstanding::{Purpose, ReplyAction};
+use crate::server::ServerState;
+use crate::shared::CoreMessage;
 
 /// Cancel requests under way to one server. Whoever knows a client's key can ask for any number.
 const CANCELS_MAX: u32 = 8;
@@ -22,20 +22,20 @@ impl Step<'_> {
     /// Somebody asks to cancel the statement of the client with this process ID.
     pub(crate) fn cancel_request(&mut self, pid: u32, key: &[u8]) {
         let Some((core, conn)) = whose(pid) else { return };
-        if core == self.engine.hub.core {
+        if core == self.engine.core_state.core {
             self.cancel_client(conn, key);
-        } else if core.0 < self.engine.hub.shared.cores {
-            let message = Message::Cancel { pid, key: key.into() };
+        } else if core.0 < self.engine.core_state.shared.cores {
+            let message = CoreMessage::Cancel { pid, key: key.into() };
             self.ports.act(Action::Tell { core, message });
         }
     }
 
     /// Cancels what a client's server is doing, if the key is the client's.
     pub(crate) fn cancel_client(&mut self, conn: Conn, key: &[u8]) {
-        let Some(client) = self.engine.roles.client(conn) else { return };
+        let Some(client) = self.engine.connections.client(conn) else { return };
         let same = client.key.len() == key.len()
             && client.key.iter().zip(key).fold(0, |sum, (a, b)| sum | (a ^ b)) == 0;
-        if !same || !matches!(client.phase, Phase::Ready(_)) {
+        if !same || !matches!(client.state, ClientState::Ready(_)) {
             return;
         }
         if let Some(server) = client.link {
@@ -46,11 +46,11 @@ impl Step<'_> {
     /// Cancels what a server does for its client. While it does something of ours first, that waits; and behind
     /// the client's last statement there is nothing to cancel.
     pub(crate) fn cancel_request_of(&mut self, client: Conn, server: Conn) {
-        let Some(s) = self.engine.roles.server(server) else { return };
-        match s.ledger.front().map(|entry| entry.fate) {
-            None | Some(Fate::Swallow(Purpose::Probe)) => {}
-            Some(Fate::Swallow(Purpose::PutRight | Purpose::Admit)) => {
-                if let Some(client) = self.engine.roles.client(client) {
+        let Some(s) = self.engine.connections.server(server) else { return };
+        match s.outstanding.front().map(|entry| entry.action) {
+            None | Some(ReplyAction::Skip(Purpose::ReadSettings)) => {}
+            Some(ReplyAction::Skip(Purpose::SyncSettings | Purpose::Verify)) => {
+                if let Some(client) = self.engine.connections.client(client) {
                     client.cancel_wanted = true;
                 }
             }
@@ -60,34 +60,34 @@ impl Step<'_> {
 
     /// Asks a server to cancel what it is doing.
     pub(crate) fn cancel_server(&mut self, server: Conn) {
-        let Some(s) = self.engine.roles.server(server) else { return };
+        let Some(s) = self.engine.connections.server(server) else { return };
         // It is doing nothing; or it is being asked, and one more would not be heard any better.
-        if s.ledger.is_empty() || s.cancels >= CANCELS_MAX {
+        if s.outstanding.is_empty() || s.cancels >= CANCELS_MAX {
             return;
         }
         s.cancels += 1;
         let (serial, pid, key) = (s.serial, s.pid, s.key.clone());
-        let pool = self.engine.hub.pool(s.pool);
+        let pool = self.engine.core_state.pool(s.pool);
         pool.counters.cancels += 1;
         let host = pool.settings.host.clone();
         let conn = self.ports.open();
         let run = CancelRun { server, serial, pid, key, since: self.now };
-        self.engine.roles.set(conn, Role::Cancel(Box::new(run)));
+        self.engine.connections.set(conn, Connection::Cancel(Box::new(run)));
         self.ports.act(Action::Connect { conn, host });
     }
 
     /// The connection for a cancel request stands.
     pub(crate) fn cancel_connected(&mut self, conn: Conn) {
-        if let Role::Cancel(run) = self.engine.roles.get(conn) {
+        if let Connection::Cancel(run) = self.engine.connections.get(conn) {
             startup::write_cancel(self.ports.out(conn), run.pid, &run.key);
         }
     }
 
     /// A cancel request has been under way for too long: it may hit at any time, so the server cannot go on.
     pub(crate) fn cancel_late(&mut self, conn: Conn) {
-        let Role::Cancel(run) = self.engine.roles.get(conn) else { return };
+        let Connection::Cancel(run) = self.engine.connections.get(conn) else { return };
         let (server, serial) = (run.server, run.serial);
-        if let Some(s) = self.engine.roles.server(server).filter(|s| s.serial == serial) {
+        if let Some(s) = self.engine.connections.server(server).filter(|s| s.serial == serial) {
             s.close_needed = true;
         }
         self.cancel_over(conn);
@@ -95,16 +95,16 @@ impl Step<'_> {
 
     /// The server has taken a cancel request, or could not be reached for it.
     pub(crate) fn cancel_over(&mut self, conn: Conn) {
-        if !matches!(self.engine.roles.get(conn), Role::Cancel(_)) {
+        if !matches!(self.engine.connections.get(conn), Connection::Cancel(_)) {
             return;
         }
-        let Role::Cancel(run) = self.engine.roles.take(conn) else { return };
+        let Connection::Cancel(run) = self.engine.connections.take(conn) else { return };
         self.ports.abandon(conn);
-        let server = self.engine.roles.server(run.server);
+        let server = self.engine.connections.server(run.server);
         let Some(server) = server.filter(|server| server.serial == run.serial) else { return };
         server.cancels = server.cancels.checked_sub(1).expect("a cancel that ends was begun");
-        if server.cancels == 0 && matches!(server.custody, Custody::Cancelling) {
-            server.custody = Custody::Resetting;
+        if server.cancels == 0 && matches!(server.state, ServerState::Cancelling) {
+            server.state = ServerState::Resetting;
             self.free(run.server);
         }
     }

@@ -1,4 +1,4 @@
-//! What the catalogue is asked before a template is used: what of a text no Describe shows.
+//! What the catalogue is asked before a normalized query is used: what of a text no Describe shows.
 //!
 //! One query of ours. Each row is an objection, in a word: see [`objection`]. It looks at what the text names, and not
 //! at what that names in turn, but for one thing: where a text may come to code of the user's at all (a trigger, a
@@ -7,8 +7,8 @@
 
 use refrain_sql::template::Mentions;
 
+use crate::normalized_query::Refused;
 use crate::settings::write_literal;
-use crate::template::Refused;
 
 /// Functions that tell what a client sent, and when, as a tree of PostgreSQL's has them: `current_query`,
 /// `statement_timestamp`, `pg_stat_get_activity`.
@@ -54,7 +54,7 @@ pub(crate) fn question(mentions: &Mentions, name: &[u8], routes: bool) -> Vec<u8
     text
 }
 
-/// What a row of the answer says against a template.
+/// What a row of the answer says against a normalized query.
 pub(crate) fn objection(why: &[u8]) -> Option<Refused> {
     match why {
         b"domain" => Some(Refused::Domain),
@@ -190,7 +190,7 @@ fn reflects(text: &mut Vec<u8>, mentions: &Mentions) {
     text.extend_from_slice(told.as_bytes());
 }
 
-/// Names as literals, each with `cast` behind it.
+/// ClientStatements as literals, each with `cast` behind it.
 fn list(text: &mut Vec<u8>, names: &[String], cast: &[u8]) {
     for (index, name) in names.iter().enumerate() {
         if index > 0 {

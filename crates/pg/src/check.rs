@@ -5,16 +5,16 @@
 
 use std::collections::HashMap;
 
-use crate::client::{Blocked, Client, Phase};
+use crate::client::{Client, ClientState, WaitingFor};
+use crate::connections::{Connection, Connections};
 use crate::engine::Engine;
 use crate::ids::{Conn, PoolId};
 use crate::pool::Pool;
-use crate::roles::{Role, Roles};
-use crate::server::{Custody, Server};
+use crate::server::{Server, ServerState};
 
 /// What one pool should have, by looking at all connections.
 #[derive(Default)]
-struct Census {
+struct Recount {
     clients: u32,
     waiting: usize,
     entering: usize,
@@ -37,29 +37,31 @@ impl Engine {
     /// # Errors
     /// What does not.
     pub fn check(&self) -> Result<(), String> {
-        let mut pools: HashMap<PoolId, Census> = HashMap::new();
+        let mut pools: HashMap<PoolId, Recount> = HashMap::new();
         let mut cancels: HashMap<(Conn, u64), u32> = HashMap::new();
         let mut clients = 0;
         holds!(self.runnable.is_empty(), "clients are left that can be read on");
-        for conn in self.roles.conns() {
-            match self.roles.get(conn) {
-                Role::Client(client) => {
+        for conn in self.connections.conns() {
+            match self.connections.get(conn) {
+                Connection::Client(client) => {
                     clients += 1;
                     holds!(client.conn == conn, "{conn:?} is a client with another number");
-                    check_client(&self.roles, client)?;
+                    check_client(&self.connections, client)?;
                     count_client(pools.entry(client.pool).or_default(), client);
                 }
-                Role::Server(server) => {
+                Connection::Server(server) => {
                     holds!(server.conn == conn, "{conn:?} is a server with another number");
-                    check_server(&self.roles, server)?;
+                    check_server(&self.connections, server)?;
                     count_server(pools.entry(server.pool).or_default(), server);
                 }
-                Role::Cancel(run) => *cancels.entry((run.server, run.serial)).or_default() += 1,
-                Role::Free => {}
+                Connection::Cancel(run) => {
+                    *cancels.entry((run.server, run.serial)).or_default() += 1
+                }
+                Connection::Free => {}
             }
         }
         holds!(self.clients == clients, "{clients} clients, {} are counted", self.clients);
-        for server in self.roles.servers() {
+        for server in self.connections.servers() {
             let under_way = cancels.remove(&(server.conn, server.serial)).unwrap_or(0);
             holds!(
                 server.cancels == under_way,
@@ -68,8 +70,12 @@ impl Engine {
                 server.conn
             );
         }
-        for pool in self.hub.pools() {
-            check_pool(&self.roles, pool, &pools.remove(&pool.shared.id).unwrap_or_default())?;
+        for pool in self.core_state.pools() {
+            check_pool(
+                &self.connections,
+                pool,
+                &pools.remove(&pool.shared.id).unwrap_or_default(),
+            )?;
         }
         pools.remove(&PoolId::NONE);
         let lost = pools.keys().next();
@@ -81,33 +87,37 @@ impl Engine {
     /// was a server.
     #[doc(hidden)]
     pub fn miscount(&mut self) -> bool {
-        let pool = self.hub.pools_mut().find(|pool| pool.servers > 0);
+        let pool = self.core_state.pools_mut().find(|pool| pool.servers > 0);
         pool.map(|pool| pool.servers += 1).is_some()
     }
 }
 
-fn count_client(pool: &mut Census, client: &Client) {
+fn count_client(pool: &mut Recount, client: &Client) {
     pool.clients += 1;
-    pool.waiting += usize::from(client.blocked == Blocked::Waiting);
-    pool.entering += usize::from(matches!(client.phase, Phase::Entering(..)));
+    pool.waiting += usize::from(client.waiting_for == WaitingFor::Server);
+    pool.entering += usize::from(matches!(client.state, ClientState::Entering(..)));
 }
 
-fn count_server(pool: &mut Census, server: &Server) {
+fn count_server(pool: &mut Recount, server: &Server) {
     pool.servers += 1;
-    pool.connecting += u32::from(matches!(server.custody, Custody::Connecting | Custody::Login(_)));
-    pool.idle += usize::from(matches!(server.custody, Custody::Idle));
+    pool.connecting +=
+        u32::from(matches!(server.state, ServerState::Connecting | ServerState::Login(_)));
+    pool.idle += usize::from(matches!(server.state, ServerState::Idle));
 }
 
-fn check_client(roles: &Roles, client: &Client) -> Result<(), String> {
+fn check_client(connections: &Connections, client: &Client) -> Result<(), String> {
     let conn = client.conn;
     match client.link {
         Some(link) => {
-            let Role::Server(server) = roles.get(link) else {
+            let Connection::Server(server) = connections.get(link) else {
                 return Err(format!("{conn:?} has the server {link:?}, which is none"));
             };
             holds!(server.client() == Some(conn), "{conn:?} has {link:?}, which is another's");
             holds!(server.pool == client.pool, "{conn:?} has a server of another pool");
-            holds!(client.blocked != Blocked::Waiting, "{conn:?} has a server and waits for one");
+            holds!(
+                client.waiting_for != WaitingFor::Server,
+                "{conn:?} has a server and waits for one"
+            );
         }
         None => {
             holds!(client.pins.is_empty(), "{conn:?} is pinned to no server");
@@ -115,33 +125,35 @@ fn check_client(roles: &Roles, client: &Client) -> Result<(), String> {
                 client.undos.iter().next().is_none(),
                 "{conn:?} may take back what nobody is asked"
             );
-            let console = matches!(client.phase, Phase::Console(..));
-            let gate = client.blocked == Blocked::Gate && !console;
-            holds!(!gate, "{conn:?} waits for a reply, and no server owes any");
+            let console = matches!(client.state, ClientState::Console(..));
+            let await_replies = client.waiting_for == WaitingFor::Replies && !console;
+            holds!(!await_replies, "{conn:?} waits for a reply, and no server owes any");
         }
     }
-    let entered =
-        matches!(client.phase, Phase::Ready(_) | Phase::Entering(..) | Phase::Checking(..));
+    let entered = matches!(
+        client.state,
+        ClientState::Ready(_) | ClientState::Entering(..) | ClientState::Checking(..)
+    );
     holds!(entered == (client.pool != PoolId::NONE), "{conn:?} has a pool too early or too late");
     holds!(client.names.adds_up(), "{conn:?}: bytes of its statements");
     holds!(client.portals.adds_up(), "{conn:?}: bytes of its portals");
     Ok(())
 }
 
-fn check_server(roles: &Roles, server: &Server) -> Result<(), String> {
+fn check_server(connections: &Connections, server: &Server) -> Result<(), String> {
     let conn = server.conn;
     holds!(server.told.is_none(), "{conn:?}: settings that no profile has");
-    holds!(server.slots.adds_up(), "{conn:?}: bytes of its statements");
-    match &server.custody {
-        Custody::Lent(client) => {
+    holds!(server.statements.adds_up(), "{conn:?}: bytes of its statements");
+    match &server.state {
+        ServerState::Lent(client) => {
             let client = *client;
-            let Role::Client(client) = roles.get(client) else {
+            let Connection::Client(client) = connections.get(client) else {
                 return Err(format!("{conn:?} is lent to {client:?}, which is no client"));
             };
             holds!(client.link == Some(conn), "{conn:?} is lent to a client that has another");
         }
-        Custody::Idle => {
-            holds!(server.ledger.quiescent().is_some(), "{conn:?} is idle and not quiescent");
+        ServerState::Idle => {
+            holds!(server.outstanding.quiescent().is_some(), "{conn:?} is idle and not quiescent");
             holds!(server.cancels == 0, "{conn:?} is idle, and is being cancelled");
             holds!(
                 server.undos.iter().next().is_none(),
@@ -150,24 +162,28 @@ fn check_server(roles: &Roles, server: &Server) -> Result<(), String> {
             holds!(server.inbox.rest == 0, "{conn:?} is idle amid a message");
             holds!(!server.paused, "{conn:?} is idle and not read");
         }
-        Custody::Job(job) => {
-            holds!(!server.ledger.is_empty(), "{conn:?} does a job, and owes nothing");
+        ServerState::Job(job) => {
+            holds!(!server.outstanding.is_empty(), "{conn:?} does a job, and owes nothing");
             let Some(client) = job.back else { return Ok(()) };
-            let Role::Client(client) = roles.get(client) else {
+            let Connection::Client(client) = connections.get(client) else {
                 return Err(format!("{conn:?} goes back to {client:?}, which is no client"));
             };
             holds!(client.link == Some(conn), "{conn:?} goes back to a client that has another");
-            holds!(client.blocked == Blocked::Job, "{:?} does not wait for its job", client.conn);
+            holds!(
+                client.waiting_for == WaitingFor::Job,
+                "{:?} does not wait for its job",
+                client.conn
+            );
         }
-        Custody::Cancelling => {
+        ServerState::Cancelling => {
             holds!(server.cancels > 0, "{conn:?} is held back, and no cancel is under way");
         }
-        Custody::Connecting | Custody::Login(_) | Custody::Resetting => {}
+        ServerState::Connecting | ServerState::Login(_) | ServerState::Resetting => {}
     }
     Ok(())
 }
 
-fn check_pool(roles: &Roles, pool: &Pool, there: &Census) -> Result<(), String> {
+fn check_pool(connections: &Connections, pool: &Pool, there: &Recount) -> Result<(), String> {
     let name = (&pool.shared.database, &pool.shared.user);
     let counts = [
         ("clients", pool.clients as usize, there.clients as usize),
@@ -180,25 +196,27 @@ fn check_pool(roles: &Roles, pool: &Pool, there: &Census) -> Result<(), String> 
     for (what, counted, there) in counts {
         holds!(counted == there, "{name:?}: {what}: {counted} are counted, {there} are there");
     }
-    let is_idle = |conn: &Conn| match roles.get(*conn) {
-        Role::Server(server) => {
-            matches!(server.custody, Custody::Idle) && server.pool == pool.shared.id
+    let is_idle = |conn: &Conn| match connections.get(*conn) {
+        Connection::Server(server) => {
+            matches!(server.state, ServerState::Idle) && server.pool == pool.shared.id
         }
-        Role::Client(_) | Role::Cancel(_) | Role::Free => false,
+        Connection::Client(_) | Connection::Cancel(_) | Connection::Free => false,
     };
     holds!(pool.idle().iter().all(is_idle), "{name:?}: what is listed as idle is not");
     holds!(is_unique(pool.idle()), "{name:?}: a server is idle twice");
     let waits: Vec<Conn> = pool.all_waiting().collect();
-    let is_waiting = |conn: &Conn| match roles.get(*conn) {
-        Role::Client(client) => client.blocked == Blocked::Waiting && client.pool == pool.shared.id,
-        Role::Server(_) | Role::Cancel(_) | Role::Free => false,
+    let is_waiting = |conn: &Conn| match connections.get(*conn) {
+        Connection::Client(client) => {
+            client.waiting_for == WaitingFor::Server && client.pool == pool.shared.id
+        }
+        Connection::Server(_) | Connection::Cancel(_) | Connection::Free => false,
     };
     holds!(waits.iter().all(is_waiting), "{name:?}: who is listed as waiting does not wait");
     holds!(is_unique(&waits), "{name:?}: a client waits twice");
     holds!(is_unique(&pool.entering), "{name:?}: a client enters twice");
     let idle = pool.idle().len();
-    let starves = !waits.is_empty() && idle > 0 && !pool.paused;
-    holds!(!starves, "{name:?}: {} clients wait and {idle} servers are idle", waits.len());
+    let lacks_room = !waits.is_empty() && idle > 0 && !pool.paused;
+    holds!(!lacks_room, "{name:?}: {} clients wait and {idle} servers are idle", waits.len());
     holds!(pool.asking.len() <= usize::from(u16::MAX), "{name:?}: cores ask twice");
     Ok(())
 }

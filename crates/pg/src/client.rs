@@ -1,35 +1,35 @@
 //! A client: all that is known of it.
 //!
-//! What it may say now is its [`Phase`]. A client that is [`Phase::Ready`] has shown who it is, and keeps
+//! What it may say now is its [`ClientState`]. A client that is [`ClientState::Ready`] has shown who it is, and keeps
 //! the proof.
 
 use std::sync::Arc;
 
 use crate::auth::{Authenticated, Proving};
+use crate::client_statements::{ClientStatement, ClientStatements, Name};
 use crate::defaults::{Claims, Defaults};
 use crate::evidence::Evidence;
 use crate::ids::{ClientSerial, Conn, EnvId, Peer, PoolId, Segment};
 use crate::inbox::{Inbox, Rest};
-use crate::ledger::{Seq, Span};
 use crate::lobby::Counted;
-use crate::names::{ClientStatement, Name, Names};
+use crate::outstanding::{Seq, Span};
 use crate::portals::Portals;
-use crate::settings::{Edit, Profile, Setting, Standing};
+use crate::settings::{Setting, Settings, SettingsKnowledge, SettingsMut};
 use crate::shared::PoolShared;
 use crate::time::Now;
 use crate::undo::{ClientUndo, Undos};
 
 /// What a client may say now.
 #[derive(Debug)]
-pub(crate) enum Phase {
+pub(crate) enum ClientState {
     /// Its first packet.
     Opening,
     /// Its part in proving who it is.
-    Proving(Box<Entrant>, Box<Proving>),
+    Proving(Box<LoginRequest>, Box<Proving>),
     /// Nothing: its pool's server has to be reached first.
-    Entering(Box<Entrant>, Authenticated),
+    Entering(Box<LoginRequest>, Authenticated),
     /// Nothing: a server looks at its startup parameters.
-    Checking(Box<Entrant>, Authenticated),
+    Checking(Box<LoginRequest>, Authenticated),
     /// Anything.
     Ready(#[expect(dead_code, reason = "a proof is held, not read")] Authenticated),
     /// Questions to the admin console, under the name it asked for.
@@ -47,7 +47,7 @@ pub(crate) struct Asked {
 
 /// What a client asked for in its startup packet.
 #[derive(Debug)]
-pub(crate) struct Entrant {
+pub(crate) struct LoginRequest {
     /// The user's name.
     pub(crate) user: String,
     /// The database's name.
@@ -60,14 +60,14 @@ pub(crate) struct Entrant {
 
 /// Why a client's input is not read on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Blocked {
+pub(crate) enum WaitingFor {
     /// It is.
     #[default]
-    No,
+    Nothing,
     /// It waits for a server.
-    Waiting,
+    Server,
     /// What it says next depends on replies still to come.
-    Gate,
+    Replies,
     /// Its server does a job of ours.
     Job,
 }
@@ -156,7 +156,7 @@ pub(crate) struct Suspicion {
     pub(crate) found: Pins,
     /// Whether the database has functions of users'.
     pub(crate) code: bool,
-    /// Names of parameters that were found in the texts of functions.
+    /// ClientStatements of parameters that were found in the texts of functions.
     pub(crate) parameters: Vec<Name>,
 }
 
@@ -172,14 +172,14 @@ pub(crate) struct Looking {
 /// A message that drops or makes statements if it succeeds.
 #[derive(Debug)]
 pub(crate) struct Barrier {
-    /// Its ledger entry.
+    /// Its list of outstanding requests entry.
     pub(crate) seq: Seq,
     /// Commands of its text whose end has not been told yet.
     pub(crate) commands: u32,
     /// Statements of the client's that a command of it drops by name, and how many there are from that command on.
     pub(crate) drops: Vec<(u32, Name)>,
     /// Those of the client's first settings that are to be restored when it is done.
-    pub(crate) restores: Option<Box<Edit>>,
+    pub(crate) restores: Option<Box<SettingsMut>>,
 }
 
 /// What is prepared in front of a query string, so that the string is not run where that cannot be.
@@ -197,26 +197,26 @@ pub(crate) enum Ahead {
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, not a state")]
 pub(crate) struct Client {
-    /// Names it for as long as the process runs.
+    /// ClientStatements it for as long as the process runs.
     pub(crate) serial: ClientSerial,
     /// Its connection.
     pub(crate) conn: Conn,
     /// Where it connects from.
     pub(crate) peer: Peer,
     /// What it may say now.
-    pub(crate) phase: Phase,
+    pub(crate) state: ClientState,
     /// What it is counted as.
     pub(crate) counted: Counted,
     /// Ways to encrypt its connection that it has asked for.
     pub(crate) asked: Asked,
-    /// Its pool, from [`Phase::Entering`] on.
+    /// Its pool, from [`ClientState::Entering`] on.
     pub(crate) pool: PoolId,
     /// The server lent to it.
     pub(crate) link: Option<Conn>,
     /// What it sent and is not dealt with yet.
     pub(crate) inbox: Inbox,
     /// Whether that is read on.
-    pub(crate) blocked: Blocked,
+    pub(crate) waiting_for: WaitingFor,
     /// Whether reading its connection is paused.
     pub(crate) paused: bool,
     /// When it ended its stream: it is answered what it had asked for, and goes.
@@ -234,21 +234,21 @@ pub(crate) struct Client {
     /// What a cancel request must show: 4 bytes in protocol 3.0, 32 in 3.2.
     pub(crate) key: Box<[u8]>,
     /// The settings it expects.
-    pub(crate) profile: Arc<Profile>,
+    pub(crate) settings: Arc<Settings>,
     /// Those of them that servers give any session, as of when it was told.
     pub(crate) defaults: Defaults,
     /// What it has set to these very values.
     pub(crate) claims: Option<Box<Claims>>,
     /// Those of its startup packet, to go back to.
-    pub(crate) startup: Option<Box<Edit>>,
+    pub(crate) startup: Option<Box<SettingsMut>>,
     /// What is known of the settings under which its next text is read.
-    pub(crate) standing: Standing,
+    pub(crate) knowledge: SettingsKnowledge,
     /// Whether it may have changed settings since a transaction of its was over.
     pub(crate) sets: bool,
     /// Whether it may have made settings for its transaction only.
     pub(crate) sets_locally: bool,
     /// Its prepared statements.
-    pub(crate) names: Names,
+    pub(crate) names: ClientStatements,
     /// What to take back of its statements if the server refuses.
     pub(crate) undos: Undos<ClientUndo>,
     /// Its unnamed statement.
@@ -268,9 +268,9 @@ pub(crate) struct Client {
     /// Those that are gone when the transaction commits.
     pub(crate) unpins: Pins,
     /// Whether it changed settings that PostgreSQL does not report.
-    pub(crate) probe: bool,
+    pub(crate) read_settings: bool,
     /// Their names, as far as `pg_settings` does not list them.
-    pub(crate) probe_names: Vec<Name>,
+    pub(crate) names_to_read: Vec<Name>,
     /// What it has called and nobody knows the effects of.
     pub(crate) suspicion: Suspicion,
     /// When it connected.
@@ -287,20 +287,20 @@ impl Client {
         serial: ClientSerial,
         conn: Conn,
         peer: Peer,
-        nothing: &Arc<Profile>,
+        nothing: &Arc<Settings>,
         now: Now,
     ) -> Self {
         Self {
             serial,
             conn,
             peer,
-            phase: Phase::Opening,
+            state: ClientState::Opening,
             counted: Counted::Login,
             asked: Asked::default(),
             pool: PoolId::NONE,
             link: None,
             inbox: Inbox::default(),
-            blocked: Blocked::No,
+            waiting_for: WaitingFor::Nothing,
             paused: false,
             ended: None,
             skipping: false,
@@ -309,14 +309,14 @@ impl Client {
             minor: 0,
             cancel_wanted: false,
             key: Box::default(),
-            profile: nothing.clone(),
-            defaults: Defaults { profile: nothing.clone(), since: now },
+            settings: nothing.clone(),
+            defaults: Defaults { settings: nothing.clone(), since: now },
             claims: None,
             startup: None,
-            standing: Standing::Told,
+            knowledge: SettingsKnowledge::Reported,
             sets: false,
             sets_locally: false,
-            names: Names::default(),
+            names: ClientStatements::default(),
             undos: Undos::default(),
             unnamed: None,
             changed: Span::default(),
@@ -326,8 +326,8 @@ impl Client {
             portals: Portals::default(),
             pins: Pins::default(),
             unpins: Pins::default(),
-            probe: false,
-            probe_names: Vec::new(),
+            read_settings: false,
+            names_to_read: Vec::new(),
             suspicion: Suspicion::default(),
             connected: now,
             requested: now,
@@ -341,7 +341,7 @@ impl Client {
         id: u64,
     ) -> impl Iterator<Item = (&[u8], &mut ClientStatement)> {
         let unnamed = self.unnamed.iter_mut().map(|statement| (&b""[..], statement));
-        let unnamed = unnamed.filter(move |(_, unnamed)| unnamed.held.local().statement.id == id);
+        let unnamed = unnamed.filter(move |(_, unnamed)| unnamed.held.cached().statement.id == id);
         unnamed.chain(self.names.all_of(id))
     }
 
@@ -365,17 +365,17 @@ impl Client {
 
     /// The environment in which its texts are parsed.
     pub(crate) fn env(&self) -> EnvId {
-        match &self.standing {
-            Standing::Unsure(env, _) => *env,
-            Standing::Told | Standing::Asked(..) => self.current().env,
+        match &self.knowledge {
+            SettingsKnowledge::Unknown(env, _) => *env,
+            SettingsKnowledge::Reported | SettingsKnowledge::Queried(..) => self.current().env,
         }
     }
 
     /// The settings under which its next text is read, as far as they are known.
-    pub(crate) fn current(&self) -> &Arc<Profile> {
-        match &self.standing {
-            Standing::Asked(profile, _) => profile,
-            Standing::Told | Standing::Unsure(..) => &self.profile,
+    pub(crate) fn current(&self) -> &Arc<Settings> {
+        match &self.knowledge {
+            SettingsKnowledge::Queried(settings, _) => settings,
+            SettingsKnowledge::Reported | SettingsKnowledge::Unknown(..) => &self.settings,
         }
     }
 }

@@ -11,7 +11,7 @@ pub(crate) enum Columns {
     /// Nothing, or what cannot change.
     #[default]
     Fixed,
-    /// Not known yet: what the Parse of this ledger entry of this server found.
+    /// Not known yet: what the Parse of this list of outstanding requests entry of this server found.
     Of {
         /// The server's serial.
         server: u64,
@@ -39,12 +39,12 @@ pub(crate) struct Found {
     pub(crate) columns: Columns,
     /// A hash of the types of its parameters; zero while nobody has asked.
     pub(crate) parameters: u64,
-    /// The number of the ledger entry that says what it returns; zero while nobody has asked.
+    /// The number of the list of outstanding requests entry that says what it returns; zero while nobody has asked.
     pub(crate) asked: u64,
 }
 
 impl Columns {
-    /// The number of the Parse's ledger entry whose columns are not known.
+    /// The number of the Parse's list of outstanding requests entry whose columns are not known.
     pub(crate) fn parse(self) -> Option<u64> {
         match self {
             Self::Of { parse, .. } => Some(parse),

@@ -8,10 +8,10 @@ use refrain_wire::write::{self, Report};
 use refrain_wire::{Header, front as read};
 
 use crate::auth::Authenticated;
-use crate::client::{Blocked, Phase};
+use crate::client::{ClientState, WaitingFor};
+use crate::disconnect::DisconnectReason;
 use crate::engine::Step;
 use crate::event::Action;
-use crate::fault::Cause;
 use crate::ids::{ClientSerial, Conn};
 use crate::inbox::Rest;
 use crate::lobby::Counted;
@@ -45,10 +45,10 @@ impl Step<'_> {
                 message: "not allowed to use the admin console",
                 hint: "Add the user to admin_users or stats_users.",
             };
-            return self.refuse_client(conn, Cause::Login, &report);
+            return self.refuse_client(conn, DisconnectReason::Login, &report);
         }
         if !self.count_as(conn, Counted::Console) {
-            return self.end_client(conn, Cause::TooManyClients);
+            return self.end_client(conn, DisconnectReason::TooManyClients);
         }
         let out = self.ports.out(conn);
         let said: [(&[u8], &[u8]); 5] = [
@@ -60,13 +60,13 @@ impl Step<'_> {
         ];
         said.iter().for_each(|(name, value)| write::parameter_status(out, name, value));
         write::ready(out, Status::Idle);
-        if let Some(client) = self.engine.roles.client(conn) {
-            client.phase = Phase::Console(authenticated, name);
+        if let Some(client) = self.engine.connections.client(conn) {
+            client.state = ClientState::Console(authenticated, name);
         }
     }
 
     fn rights(&self, user: &str) -> Rights {
-        let general = &self.engine.hub.shared.options().general;
+        let general = &self.engine.core_state.shared.options().general;
         let open = general.admin_users.is_empty() && general.auth == AuthMethod::Trust;
         if open || general.admin_users.iter().any(|admin| admin == user) {
             Rights::Change
@@ -79,27 +79,27 @@ impl Step<'_> {
 
     /// Ends the session of a client that may not look any more. One that waits for an answer gets it first.
     pub(crate) fn dismiss_from_console(&mut self, conn: Conn) {
-        let Some(client) = self.engine.roles.client(conn) else { return };
-        let waits = client.blocked != Blocked::No;
-        let Phase::Console(authenticated, _) = &client.phase else { return };
+        let Some(client) = self.engine.connections.client(conn) else { return };
+        let waits = client.waiting_for != WaitingFor::Nothing;
+        let ClientState::Console(authenticated, _) = &client.state else { return };
         let user = authenticated.user().to_owned();
-        let admitted = self.engine.hub.shared.options().admits(&user);
+        let admitted = self.engine.core_state.shared.options().admits(&user);
         let may_not_look = !admitted || matches!(self.rights(&user), Rights::Nothing);
         if may_not_look && !waits {
-            self.end_client(conn, Cause::Removed);
+            self.end_client(conn, DisconnectReason::Removed);
         }
     }
 
     /// What a client of the console says. One question at a time: the next is read when the last was answered.
     pub(crate) fn console_bytes(&mut self, conn: Conn, bytes: &[u8]) {
-        let Some(client) = self.engine.roles.client(conn) else { return };
+        let Some(client) = self.engine.connections.client(conn) else { return };
         let skipped = client.inbox.take_rest(bytes);
         let all = client.inbox.join(&bytes[skipped..]);
         let mut at = 0;
         while let Some(used) = self.console_message(conn, &all[at..]) {
             at += used;
         }
-        if let Some(client) = self.engine.roles.client(conn) {
+        if let Some(client) = self.engine.connections.client(conn) {
             client.inbox.put_back(all, at);
             self.leave_if_ended(conn);
             match self.ports.queued(conn) > UNREAD_BYTES_MAX {
@@ -110,8 +110,8 @@ impl Step<'_> {
     }
 
     fn console_message(&mut self, conn: Conn, input: &[u8]) -> Option<usize> {
-        let client = self.engine.roles.client(conn)?;
-        if client.blocked != Blocked::No || self.ports.queued(conn) > UNREAD_BYTES_MAX {
+        let client = self.engine.connections.client(conn)?;
+        if client.waiting_for != WaitingFor::Nothing || self.ports.queued(conn) > UNREAD_BYTES_MAX {
             return None;
         }
         let header = match Header::parse(input) {
@@ -119,14 +119,14 @@ impl Step<'_> {
             Ok(Some(header)) if header.body <= QUESTION_BYTES_MAX => header,
             Ok(Some(header)) => return self.too_long(conn, &header, input.len()),
             Err(_) => {
-                self.end_client(conn, Cause::ClientProtocol);
+                self.end_client(conn, DisconnectReason::ClientProtocol);
                 return None;
             }
         };
         let body = input.get(refrain_wire::frame::HEADER_BYTES..header.message_bytes())?;
         match header.tag {
             front::TERMINATE => {
-                self.end_client(conn, Cause::Terminated);
+                self.end_client(conn, DisconnectReason::Terminated);
                 return None;
             }
             front::QUERY => self.question(conn, body),
@@ -148,7 +148,7 @@ impl Step<'_> {
     /// Refuses a message that is too long. What is to come of it is dropped as it comes. Says how much is here.
     fn too_long(&mut self, conn: Conn, header: &Header, here: usize) -> Option<usize> {
         let length = header.message_bytes();
-        let client = self.engine.roles.client(conn)?;
+        let client = self.engine.connections.client(conn)?;
         client.inbox.expect(length.saturating_sub(here), Rest::Nowhere);
         let message = format!("a command of the console has at most {QUESTION_BYTES_MAX} bytes");
         let report = Report { severity: "ERROR", sqlstate: "54000", message: &message, hint: "" };
@@ -162,13 +162,13 @@ impl Step<'_> {
 
     fn question(&mut self, conn: Conn, body: &[u8]) {
         let Ok(text) = read::query_text(body) else {
-            return self.end_client(conn, Cause::ClientProtocol);
+            return self.end_client(conn, DisconnectReason::ClientProtocol);
         };
-        let Some(client) = self.engine.roles.client(conn) else { return };
-        let Phase::Console(authenticated, _) = &client.phase else { return };
+        let Some(client) = self.engine.connections.client(conn) else { return };
+        let ClientState::Console(authenticated, _) = &client.state else { return };
         let user = authenticated.user().to_owned();
         let serial = client.serial;
-        client.blocked = Blocked::Gate;
+        client.waiting_for = WaitingFor::Replies;
         let admin = matches!(self.rights(&user), Rights::Change);
         self.ports.act(Action::Console {
             client: serial,
@@ -180,7 +180,7 @@ impl Step<'_> {
 
     /// The program has an answer.
     pub(crate) fn console_reply(&mut self, serial: ClientSerial, reply: &[u8]) {
-        let found = self.engine.roles.clients().find(|client| client.serial == serial);
+        let found = self.engine.connections.clients().find(|client| client.serial == serial);
         let Some(conn) = found.map(|client| client.conn) else { return };
         let out = self.ports.out(conn);
         out.extend_from_slice(reply);

@@ -1,6 +1,6 @@
 //! What servers give their sessions to begin with, and what of its settings is a client's own.
 //!
-//! The settings that PostgreSQL reports stand in every [`Profile`], whoever has made them. Those that a client never set
+//! The settings that PostgreSQL reports stand in every [`Settings`], whoever has made them. Those that a client never set
 //! follow the server: its configuration, or that of the role, may change under a session, or the client is lent another
 //! server. So client and server have, beside their settings, the *defaults* that these lie over. A setting is the client's
 //! own if it differs from the default, stood in the startup packet, or was set to the very value of the default.
@@ -10,14 +10,14 @@
 
 use std::sync::Arc;
 
-use crate::settings::{self, Edit, Profile};
+use crate::settings::{self, Settings, SettingsMut};
 use crate::time::Now;
 
 /// The defaults of a session, and as of when they are known.
 #[derive(Clone, Debug)]
 pub(crate) struct Defaults {
     /// The settings that are reported.
-    pub(crate) profile: Arc<Profile>,
+    pub(crate) settings: Arc<Settings>,
     /// When a server said so.
     pub(crate) since: Now,
 }
@@ -26,13 +26,13 @@ impl Defaults {
     /// The value of one.
     #[inline]
     pub(crate) fn get(&self, name: &[u8]) -> Option<&[u8]> {
-        self.profile.get(name)
+        self.settings.get(name)
     }
 
     /// Whether they are those of `other`.
     #[inline]
     pub(crate) fn are(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.profile, &other.profile)
+        Arc::ptr_eq(&self.settings, &other.settings)
     }
 }
 
@@ -87,14 +87,14 @@ fn has(names: &[Box<[u8]>], name: &[u8]) -> bool {
 
 /// The settings of a client that follows a server: where it has what it had by default, it has what is default there.
 pub(crate) fn follow(
-    profile: &Profile,
+    settings: &Settings,
     before: &Defaults,
     now: &Defaults,
     is_own: impl Fn(&[u8]) -> bool,
-) -> Edit {
-    let mut edit = profile.edit();
-    for (name, value) in now.profile.iter() {
-        let follows = profile.get(name).is_none_or(|has| before.get(name) == Some(has));
+) -> SettingsMut {
+    let mut edit = settings.edit();
+    for (name, value) in now.settings.iter() {
+        let follows = settings.get(name).is_none_or(|has| before.get(name) == Some(has));
         if follows && !is_own(name) {
             edit.set(name, value);
         }
@@ -103,42 +103,42 @@ pub(crate) fn follow(
 }
 
 /// A query that puts a server right, and columns of its answer, each with the name of the setting whose default it says.
-pub(crate) type Righting = (Vec<u8>, Resets);
-/// See [`Righting`].
+pub(crate) type SyncingSettings = (Vec<u8>, Resets);
+/// See [`SyncingSettings`].
 pub(crate) type Resets = Vec<(usize, Box<[u8]>)>;
 /// A setting to change; `None` for its default.
 type Change<'a> = (&'a [u8], Option<&'a [u8]>);
 
 /// The query that makes a server with settings `has` one with settings `wants`: where these are the default, by a reset.
 /// Settings for which `in_doubt` are put right in any case. None where nothing is to be done.
-pub(crate) fn put_right(
-    has: &Profile,
-    wants: &Profile,
+pub(crate) fn sync_settings(
+    has: &Settings,
+    wants: &Settings,
     defaults: &Defaults,
     in_doubt: impl Fn(&[u8]) -> bool,
-) -> Option<Righting> {
+) -> Option<SyncingSettings> {
     write(changes(has, wants, defaults, in_doubt), defaults)
 }
 
 /// The same for the settings of a login, and which these are: its last columns. They are put to a server as it was at its own
 /// login, since some say something of what is there already (`DateStyle=sql`).
 pub(crate) fn put_first(
-    has: &Profile,
-    wants: &Profile,
+    has: &Settings,
+    wants: &Settings,
     defaults: &Defaults,
     in_doubt: impl Fn(&[u8]) -> bool,
-) -> (Option<Righting>, Edit) {
-    let mut asked = Edit::default();
+) -> (Option<SyncingSettings>, SettingsMut) {
+    let mut asked = SettingsMut::default();
     let own = wants.iter().filter(|(name, value)| defaults.get(name) != Some(value));
     own.for_each(|(name, value)| asked.set(name, value));
-    let mut all = changes(has, &defaults.profile, defaults, in_doubt);
+    let mut all = changes(has, &defaults.settings, defaults, in_doubt);
     all.extend(asked.iter().map(|(name, value)| (name, Some(value))));
     (write(all, defaults), asked)
 }
 
 fn changes<'a>(
-    has: &'a Profile,
-    wants: &'a Profile,
+    has: &'a Settings,
+    wants: &'a Settings,
     defaults: &Defaults,
     in_doubt: impl Fn(&[u8]) -> bool,
 ) -> Vec<Change<'a>> {
@@ -152,7 +152,7 @@ fn changes<'a>(
     wants.iter().filter(changed).map(set).chain(gone.map(|(name, _)| (name, None))).collect()
 }
 
-fn write(changes: Vec<Change<'_>>, defaults: &Defaults) -> Option<Righting> {
+fn write(changes: Vec<Change<'_>>, defaults: &Defaults) -> Option<SyncingSettings> {
     if changes.is_empty() {
         return None;
     }
@@ -167,25 +167,25 @@ fn write(changes: Vec<Change<'_>>, defaults: &Defaults) -> Option<Righting> {
 mod tests {
     use super::*;
 
-    fn profile(settings: &[(&str, &str)]) -> Arc<Profile> {
-        let mut edit = Edit::default();
+    fn settings(settings: &[(&str, &str)]) -> Arc<Settings> {
+        let mut edit = SettingsMut::default();
         settings.iter().for_each(|(n, v)| edit.set(n.as_bytes(), v.as_bytes()));
-        Arc::new(edit.into_profile(None, None))
+        Arc::new(edit.into_settings(None, None))
     }
 
-    fn defaults(settings: &[(&str, &str)]) -> Defaults {
-        Defaults { profile: profile(settings), since: Now(0) }
+    fn defaults(given: &[(&str, &str)]) -> Defaults {
+        Defaults { settings: settings(given), since: Now(0) }
     }
 
-    fn put_right(has: &[(&str, &str)], wants: &[(&str, &str)], doubt: bool) -> String {
+    fn sync_settings(has: &[(&str, &str)], wants: &[(&str, &str)], doubt: bool) -> String {
         let defaults = defaults(&[("timezone", "UTC"), ("datestyle", "ISO")]);
-        let made = super::put_right(&profile(has), &profile(wants), &defaults, |_| doubt);
+        let made = super::sync_settings(&settings(has), &settings(wants), &defaults, |_| doubt);
         String::from_utf8(made.unwrap_or_default().0).expect("UTF-8")
     }
 
     #[test]
-    fn only_what_differs_is_put_right() {
-        let sql = put_right(
+    fn only_what_differs_is_set() {
+        let sql = sync_settings(
             &[("TimeZone", "UTC"), ("work_mem", "4MB"), ("DateStyle", "ISO")],
             &[("timezone", "Europe/Berlin"), ("datestyle", "ISO")],
             false,
@@ -195,21 +195,21 @@ mod tests {
             "SELECT pg_catalog.set_config('timezone','Europe/Berlin',false),\
              pg_catalog.set_config('work_mem',NULL,false)"
         );
-        assert_eq!(put_right(&[("timezone", "UTC")], &[("timezone", "UTC")], false), "");
+        assert_eq!(sync_settings(&[("timezone", "UTC")], &[("timezone", "UTC")], false), "");
     }
 
     #[test]
     fn a_default_is_reset_and_not_set() {
         let (has, wants) = ([("timezone", "Asia/Tokyo")], [("timezone", "UTC")]);
         let reset = "SELECT pg_catalog.set_config('timezone',NULL,false)";
-        assert_eq!(put_right(&has, &wants, false), reset);
-        assert_eq!(put_right(&wants, &wants, true), reset);
-        assert_eq!(put_right(&has, &has, true), "", "what is set is known");
+        assert_eq!(sync_settings(&has, &wants, false), reset);
+        assert_eq!(sync_settings(&wants, &wants, true), reset);
+        assert_eq!(sync_settings(&has, &has, true), "", "what is set is known");
     }
 
     #[test]
     fn literals_mean_themselves() {
-        let sql = put_right(&[], &[("application_name", r"it's a \ b")], false);
+        let sql = sync_settings(&[], &[("application_name", r"it's a \ b")], false);
         assert!(sql.contains(r"('application_name', E'it''s a \\ b',false)"), "{sql}");
     }
 
@@ -219,8 +219,11 @@ mod tests {
             defaults(&[("timezone", "UTC"), ("datestyle", "ISO"), ("intervalstyle", "postgres")]),
             defaults(&[("timezone", "Asia/Tokyo"), ("datestyle", "SQL"), ("intervalstyle", "sql")]),
         );
-        let has =
-            profile(&[("timezone", "UTC"), ("datestyle", "German"), ("intervalstyle", "postgres")]);
+        let has = settings(&[
+            ("timezone", "UTC"),
+            ("datestyle", "German"),
+            ("intervalstyle", "postgres"),
+        ]);
         let edit = follow(&has, &before, &now, |name| name == b"intervalstyle");
         let values = ["timezone", "datestyle", "intervalstyle"].map(|n| edit.get(n.as_bytes()));
         assert_eq!(values, [Some(&b"Asia/Tokyo"[..]), Some(b"German"), Some(b"postgres")]);

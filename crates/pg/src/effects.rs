@@ -8,13 +8,13 @@ use refrain_wire::back as read;
 
 use crate::client::Pins;
 use crate::evidence::{self, Outcome};
-use crate::ledger::{Entry, Seq};
-use crate::talk::Talk;
+use crate::link::Link;
+use crate::outstanding::{OutstandingRequest, Seq};
 
-impl Talk<'_> {
+impl Link<'_> {
     /// A command has run to its end: what it did to the session is done.
     #[inline]
-    pub(crate) fn completed(&mut self, entry: &Entry, seq: Seq, body: &[u8]) {
+    pub(crate) fn completed(&mut self, entry: &OutstandingRequest, seq: Seq, body: &[u8]) {
         let tag = refrain_sql::tag(read::command_tag(body));
         let evidence = &mut self.client.suspicion.evidence;
         evidence.completed(seq, || evidence::outcome(read::command_tag(body)));
@@ -25,7 +25,7 @@ impl Talk<'_> {
             self.passed_barrier();
         }
         let plain = matches!(tag, Tag::Select | Tag::Insert | Tag::Update | Tag::Delete);
-        if !(plain && entry.traits.is_empty()) && entry.fate.is_for_client() {
+        if !(plain && entry.traits.is_empty()) && entry.action.is_for_client() {
             self.completed_specially(tag, entry.traits);
         }
     }
@@ -52,7 +52,9 @@ impl Talk<'_> {
     pub(crate) fn completed_specially(&mut self, tag: Tag, traits: Traits) {
         let pins = self.client.pins;
         match tag {
-            Tag::Set | Tag::Reset if traits.contains(Traits::SET) => self.client.probe = true,
+            Tag::Set | Tag::Reset if traits.contains(Traits::SET) => {
+                self.client.read_settings = true
+            }
             Tag::Prepare => self.pin(Pins::PREPARED),
             Tag::Listen => self.pin(Pins::LISTEN),
             Tag::Unlisten if traits.contains(Traits::UNLISTEN_ALL) => {
@@ -63,11 +65,11 @@ impl Talk<'_> {
             Tag::Load => self.pin(Pins::LOAD),
             Tag::DiscardTemp => {
                 self.unpin_at_commit(Pins::TEMP);
-                self.upheaval();
+                self.schema_change();
             }
             Tag::Rollback => {
                 self.client.unpins = Pins::default();
-                self.server.ledger.recovers();
+                self.server.outstanding.recovers();
                 // What it took back says nothing of what the same calls leave another time.
                 self.client.suspicion.evidence.undo();
                 self.client.claims.iter_mut().for_each(|claims| claims.undo());
@@ -75,20 +77,20 @@ impl Talk<'_> {
             Tag::DeallocateAll => self.deallocated_all(),
             Tag::DiscardAll => {
                 self.discarded_all();
-                self.upheaval();
+                self.schema_change();
             }
             Tag::Ddl => {
                 self.server.defines = true;
-                self.pool().shared.begin_epoch();
+                self.pool().shared.begin_schema_version();
             }
-            Tag::Commit => self.server.ledger.recovers(),
+            Tag::Commit => self.server.outstanding.recovers(),
             Tag::Do => {
-                self.client.probe = true;
-                self.upheaval();
+                self.client.read_settings = true;
+                self.schema_change();
             }
-            Tag::Call if self.pool().tracks() == TrackFunctions::Off => self.upheaval(),
+            Tag::Call if self.pool().tracks() == TrackFunctions::Off => self.schema_change(),
             // What it makes, it makes by a query.
-            _ if traits.contains(Traits::DDL) => self.upheaval(),
+            _ if traits.contains(Traits::DDL) => self.schema_change(),
             _ => {}
         }
         self.client.sets_locally |= traits.contains(Traits::LOCAL);
@@ -105,7 +107,7 @@ impl Talk<'_> {
             self.unpin(Pins::ADVISORY);
         }
         if traits.contains(Traits::SET) && !matches!(tag, Tag::Set | Tag::Reset) {
-            self.client.probe = true;
+            self.client.read_settings = true;
         }
         if pins.is_empty() && !self.client.pins.is_empty() {
             self.pool().counters.pins += 1;
@@ -115,13 +117,13 @@ impl Talk<'_> {
     /// What sessions begin with has changed: servers at the same place are connected anew as they come free.
     pub(crate) fn renew(&mut self) {
         let host = self.pool().settings.host.clone();
-        self.hub.shared.renew(&host.to_string());
+        self.core_state.shared.renew(&host.to_string());
     }
 
     /// What was run may have changed the schema, unseen.
-    fn upheaval(&mut self) {
+    fn schema_change(&mut self) {
         self.server.defines = true;
-        self.pool().shared.upheaval();
+        self.pool().shared.schema_change();
     }
 
     pub(crate) fn pin(&mut self, pin: Pins) {
@@ -141,7 +143,7 @@ impl Talk<'_> {
 
     /// DEALLOCATE ALL ran on the server: all its statements are gone, and the client's.
     fn deallocated_all(&mut self) {
-        self.server.slots.clear_named();
+        self.server.statements.clear_named();
         drop(self.client.names.take());
         self.unpin(Pins::PREPARED);
     }
@@ -151,7 +153,7 @@ impl Talk<'_> {
         self.deallocated_all();
         self.client.pins = Pins::default();
         self.client.claims = None;
-        self.client.probe = true;
+        self.client.read_settings = true;
         self.server.dirty = false;
     }
 }

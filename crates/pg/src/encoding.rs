@@ -8,7 +8,7 @@
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Encoding(Option<u8>);
 
-/// Names as PostgreSQL has them (`pg_encname_tbl` in `encnames.c`), letters and digits only: each row is one encoding.
+/// ClientStatements as PostgreSQL has them (`pg_encname_tbl` in `encnames.c`), letters and digits only: each row is one encoding.
 const NAMES: &[&[&str]] = &[
     &["utf8", "unicode"],
     &["sqlascii"],

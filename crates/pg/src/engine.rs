@@ -10,14 +10,14 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use crate::connections::{Connection, Connections};
+use crate::core_state::{self, CoreState, Entropy};
+use crate::disconnect::DisconnectReason;
 use crate::event::{Action, Event, Level};
-use crate::fault::Cause;
-use crate::hub::{self, Entropy, Hub};
 use crate::ids::{Conn, Core};
+use crate::link::Link;
 use crate::ports::Ports;
-use crate::roles::{Role, Roles};
 use crate::shared::Shared;
-use crate::talk::Talk;
 use crate::time::Now;
 
 /// What the log says of a peer that has ended its stream.
@@ -26,8 +26,8 @@ pub(crate) const END_OF_STREAM: &str = "end of stream";
 /// One core's engine.
 #[derive(Debug)]
 pub struct Engine {
-    pub(crate) hub: Hub,
-    pub(crate) roles: Roles,
+    pub(crate) core_state: CoreState,
+    pub(crate) connections: Connections,
     /// Clients whose input can be read on.
     pub(crate) runnable: VecDeque<Conn>,
     /// When the tables were last looked through for what is due.
@@ -47,8 +47,8 @@ impl Engine {
     /// An engine without connections.
     pub fn new(core: Core, shared: Arc<Shared>, entropy: Entropy) -> Self {
         Self {
-            hub: Hub::new(core, shared, entropy),
-            roles: Roles::default(),
+            core_state: CoreState::new(core, shared, entropy),
+            connections: Connections::default(),
             runnable: VecDeque::new(),
             ticked: Now(0),
             clients: 0,
@@ -67,12 +67,12 @@ impl Engine {
             Event::Connected { conn } => step.connected(conn),
             Event::Failed { conn, why } => step.failed(conn, why),
             Event::Closed { conn, why } => step.closed(conn, why),
-            Event::Arrived { conn, parcel } => step.arrived(conn, *parcel),
+            Event::Arrived { conn, transfer } => step.arrived(conn, *transfer),
             Event::Tick => step.tick(),
             Event::Message(message) => step.message(message),
             Event::Command(command) => step.command(command),
             Event::Console { client, reply } => step.console_reply(client, &reply),
-            Event::Judged { case, verdict } => step.judged(&case, verdict),
+            Event::Analysed { case, verdict } => step.analysed(&case, verdict),
         }
         while let Some(client) = step.engine.runnable.pop_front() {
             step.serve(client, &[]);
@@ -86,20 +86,20 @@ impl Engine {
 
     /// Whether nobody is left to wait for after a drain.
     pub fn is_drained(&self) -> bool {
-        self.hub.draining && self.clients == 0
+        self.core_state.draining && self.clients == 0
     }
 }
 
 impl Step<'_> {
     #[inline]
     fn bytes(&mut self, conn: Conn, bytes: &[u8]) {
-        match self.engine.roles.get(conn) {
-            Role::Client(_) => self.client_bytes(conn, bytes),
-            Role::Server(_) => self.server_bytes(conn, bytes),
-            Role::Cancel(_) => {}
-            Role::Free => {
-                if let Some(parcel) = self.ports.leaving(conn) {
-                    parcel.0.inbox.hold(bytes);
+        match self.engine.connections.get(conn) {
+            Connection::Client(_) => self.client_bytes(conn, bytes),
+            Connection::Server(_) => self.server_bytes(conn, bytes),
+            Connection::Cancel(_) => {}
+            Connection::Free => {
+                if let Some(transfer) = self.ports.leaving(conn) {
+                    transfer.0.inbox.hold(bytes);
                 }
             }
         }
@@ -107,63 +107,65 @@ impl Step<'_> {
 
     /// A client, its server and all that a message between them may touch.
     #[inline]
-    pub(crate) fn talk(&mut self, client: Conn, server: Conn) -> Talk<'_> {
-        let Engine { hub, roles, .. } = &mut *self.engine;
-        let (client, server) = roles.pair(client, server);
-        Talk { now: self.now, client, server, hub, ports: self.ports }
+    pub(crate) fn linked(&mut self, client: Conn, server: Conn) -> Link<'_> {
+        let Engine { core_state, connections, .. } = &mut *self.engine;
+        let (client, server) = connections.pair(client, server);
+        Link { now: self.now, client, server, core_state, ports: self.ports }
     }
 
     fn connected(&mut self, conn: Conn) {
-        match self.engine.roles.get(conn) {
-            Role::Server(_) => self.server_connected(conn),
-            Role::Cancel(_) => self.cancel_connected(conn),
-            Role::Client(_) | Role::Free => {}
+        match self.engine.connections.get(conn) {
+            Connection::Server(_) => self.server_connected(conn),
+            Connection::Cancel(_) => self.cancel_connected(conn),
+            Connection::Client(_) | Connection::Free => {}
         }
     }
 
     fn failed(&mut self, conn: Conn, why: &str) {
-        match self.engine.roles.get(conn) {
-            Role::Server(_) => self.connect_failed(conn, why),
-            Role::Cancel(_) => self.cancel_over(conn),
-            Role::Client(_) | Role::Free => {}
+        match self.engine.connections.get(conn) {
+            Connection::Server(_) => self.connect_failed(conn, why),
+            Connection::Cancel(_) => self.cancel_over(conn),
+            Connection::Client(_) | Connection::Free => {}
         }
     }
 
     fn closed(&mut self, conn: Conn, why: Option<&str>) {
-        match self.engine.roles.get(conn) {
-            Role::Client(_) => match why {
+        match self.engine.connections.get(conn) {
+            Connection::Client(_) => match why {
                 Some(why) => self.client_gone(conn, why),
                 None => self.client_ends(conn),
             },
-            Role::Server(_) => self.server_gone(conn, why.unwrap_or(END_OF_STREAM)),
-            Role::Cancel(_) => self.cancel_over(conn),
-            Role::Free if why.is_some() => self.ports.give_up(conn),
+            Connection::Server(_) => self.server_gone(conn, why.unwrap_or(END_OF_STREAM)),
+            Connection::Cancel(_) => self.cancel_over(conn),
+            Connection::Free if why.is_some() => self.ports.give_up(conn),
             // It may still read its last replies.
-            Role::Free => {}
+            Connection::Free => {}
         }
     }
 
     /// What was handed to the kernel has gone: if little is queued by now, whoever feeds the connection may go on.
     fn drained(&mut self, conn: Conn) {
-        let Engine { roles, hub, runnable, .. } = &mut *self.engine;
-        let pool = match roles.get(conn) {
-            Role::Client(client) => client.pool,
-            Role::Server(server) => server.pool,
-            Role::Cancel(_) | Role::Free => return,
+        let Engine { connections, core_state, runnable, .. } = &mut *self.engine;
+        let pool = match connections.get(conn) {
+            Connection::Client(client) => client.pool,
+            Connection::Server(server) => server.pool,
+            Connection::Cancel(_) | Connection::Free => return,
         };
-        if self.ports.queued(conn) > hub.low_mark(pool) {
+        if self.ports.queued(conn) > core_state.low_mark(pool) {
             return;
         }
-        if let Some(client) = roles.client(conn) {
+        if let Some(client) = connections.client(conn) {
             if client.paused {
                 runnable.push_back(conn);
             }
-            let Some(server) = client.link.and_then(|server| roles.server(server)) else { return };
+            let Some(server) = client.link.and_then(|server| connections.server(server)) else {
+                return;
+            };
             if std::mem::take(&mut server.paused) {
                 self.ports.act(Action::Resume { conn: server.conn });
             }
-        } else if let Some(server) = roles.server(conn) {
-            let Some(client) = server.client().and_then(|client| roles.client(client)) else {
+        } else if let Some(server) = connections.server(conn) {
+            let Some(client) = server.client().and_then(|client| connections.client(client)) else {
                 return self.offer(conn);
             };
             if client.paused {
@@ -173,9 +175,15 @@ impl Step<'_> {
     }
 
     /// Puts a line about a client into the log.
-    pub(crate) fn note_client(&mut self, conn: Conn, level: Level, cause: Cause, detail: String) {
-        let Some(client) = self.engine.roles.client(conn) else { return };
-        let pool = self.engine.hub.peek_pool(client.pool);
-        hub::note_client(self.ports, level, cause, (client, pool), detail);
+    pub(crate) fn note_client(
+        &mut self,
+        conn: Conn,
+        level: Level,
+        cause: DisconnectReason,
+        detail: String,
+    ) {
+        let Some(client) = self.engine.connections.client(conn) else { return };
+        let pool = self.engine.core_state.peek_pool(client.pool);
+        core_state::note_client(self.ports, level, cause, (client, pool), detail);
     }
 }

@@ -9,8 +9,8 @@ use refrain_sql::template::{Key, Span, Verdict};
 pub use crate::ids::{ClientSerial, Core, Peer};
 
 use crate::ids::{Conn, PoolId};
-use crate::server::Parcel;
-use crate::shared::Message;
+use crate::server::Transfer;
+use crate::shared::CoreMessage;
 
 /// Something happened outside.
 #[derive(Debug)]
@@ -59,12 +59,12 @@ pub enum Event<'a> {
         /// Its number here.
         conn: Conn,
         /// What the other core's engine knew of it.
-        parcel: Box<Parcel>,
+        transfer: Box<Transfer>,
     },
     /// Time passed; see [`crate::Engine::next_tick`].
     Tick,
     /// Another core has something to say.
-    Message(Message),
+    Message(CoreMessage),
     /// The operator wants something.
     Command(Command),
     /// The answer to an [`Action::Console`].
@@ -74,8 +74,8 @@ pub enum Event<'a> {
         /// Messages to be sent as they are, up to but without ReadyForQuery.
         reply: Vec<u8>,
     },
-    /// The answer to an [`Action::Judge`].
-    Judged {
+    /// The answer to an [`Action::Analyse`].
+    Analysed {
         /// What was to be judged.
         case: Box<Case>,
         /// What is to become of the literals.
@@ -83,12 +83,12 @@ pub enum Event<'a> {
     },
 }
 
-/// A text whose literals are to be judged: the first of its template that was worth it.
+/// A text whose literals are to be judged: the first of its normalized query that was worth it.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// Whose template.
+    /// Whose normalized query.
     pub pool: PoolId,
-    /// Where the template is kept.
+    /// Where the normalized query is kept.
     pub key: Key,
     /// The text.
     pub text: Box<[u8]>,
@@ -110,7 +110,7 @@ pub enum Command {
     Kill(Option<Arc<str>>),
     /// Close this client.
     KillClient(ClientSerial),
-    /// Forget all templates of simple queries, and close the statements prepared for them.
+    /// Forget all normalized queries of simple queries, and close the statements prepared for them.
     FlushAutoprepare,
     /// Use these options from now on.
     Reload(Arc<Options>),
@@ -142,21 +142,21 @@ pub enum Action {
         conn: Conn,
     },
     /// Move a server to another core: take its socket off this core's driver, call
-    /// [`crate::Ports::release`], and give socket and parcel to `to`, which steps [`Event::Arrived`].
+    /// [`crate::Ports::release`], and give socket and transfer to `to`, which steps [`Event::Arrived`].
     HandOver {
         /// Its number here.
         conn: Conn,
         /// Where to.
         to: Core,
         /// What is known of it.
-        parcel: Box<Parcel>,
+        transfer: Box<Transfer>,
     },
     /// Have another core step [`Event::Message`].
     Tell {
         /// Which; never this one.
         core: Core,
         /// What.
-        message: Message,
+        message: CoreMessage,
     },
     /// A client of the admin console asked something. The answer is [`Event::Console`].
     Console {
@@ -169,8 +169,8 @@ pub enum Action {
         /// The text of its query.
         query: String,
     },
-    /// Parse a text by the real grammar, which takes its time: not on this thread. The answer is [`Event::Judged`].
-    Judge(Box<Case>),
+    /// Parse a text by the real grammar, which takes its time: not on this thread. The answer is [`Event::Analysed`].
+    Analyse(Box<Case>),
     /// Something worth a line in the log.
     Note(Box<Note>),
 }
@@ -193,7 +193,7 @@ pub enum Level {
 pub struct Note {
     /// How much it matters.
     pub level: Level,
-    /// What ended or happened, as a short key (see [`crate::fault::Cause`]).
+    /// What ended or happened, as a short key (see [`crate::disconnect::DisconnectReason`]).
     pub cause: &'static str,
     /// The client concerned, and where it connects from.
     pub client: Option<ClientSerial>,

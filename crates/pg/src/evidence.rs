@@ -2,7 +2,7 @@
 //!
 //! A text that was sent need not have run what it names. A portal may be bound and not executed, or executed for its first
 //! rows only; a command may find no row to call anything for; what ran may be rolled back, and what it left with it. So
-//! the calls of a text are noted with the entries of the ledger that it made, and count once its commands have
+//! the calls of a text are noted with the entries of the list of outstanding requests that it made, and count once its commands have
 //! completed with rows, or with tags that have no count. An error or a rollback takes that from all of them. Where there is
 //! no code of users' in the whole database, a command without rows has left as little as any.
 //!
@@ -11,8 +11,8 @@
 
 use std::ops::Range;
 
-use crate::names::Name;
-use crate::owed::Seq;
+use crate::client_statements::Name;
+use crate::request_kinds::Seq;
 
 /// Calls and portals of one transaction that are told apart.
 const CALLS_MAX: usize = 64;
@@ -62,7 +62,7 @@ impl Evidence {
         }
     }
 
-    /// Ledger entry `seq` is the Execute of a portal.
+    /// Outstanding entry `seq` is the Execute of a portal.
     #[inline]
     pub(crate) fn execute(&mut self, portal: &[u8], seq: Seq) {
         if !self.bound.is_empty() {
@@ -72,7 +72,7 @@ impl Evidence {
         }
     }
 
-    /// A text was sent as these ledger entries, and makes these calls.
+    /// A text was sent as these list of outstanding requests entries, and makes these calls.
     pub(crate) fn send(&mut self, calls: Option<u64>, entries: Range<Seq>) {
         let Some(calls) = calls.filter(|_| self.called.len() < CALLS_MAX) else { return };
         let known = |called: &Called| called.calls == calls && called.outcome == Some(Outcome::Ran);

@@ -14,18 +14,20 @@ use refrain_wire::tag::back;
 use refrain_wire::write;
 
 use crate::client::{Ahead, Pins};
+use crate::client_statements::{ByName, ClientStatement, Name};
+use crate::core_state;
+use crate::disconnect::DisconnectReason;
 use crate::event::Level;
-use crate::fault::Cause;
-use crate::hub;
-use crate::ledger::{Entry, Failed, Fate, Owed, Purpose, Refusal, Syncs};
-use crate::names::{ByName, ClientStatement, Name};
+use crate::link::Link;
+use crate::outstanding::{
+    Failed, OutstandingRequest, Purpose, Refusal, ReplyAction, RequestKind, Syncs,
+};
 use crate::reply::Halt;
 use crate::statement::{STALE_FILE, STALE_ROUTINE, is_stale};
-use crate::talk::Talk;
 use crate::undo::{ClientUndo, Reverted};
 use crate::words::Words;
 
-impl Talk<'_> {
+impl Link<'_> {
     /// An error. Says whether the client gets what has not come of it.
     pub(crate) fn error(&mut self, words: &Words<'_>) -> Result<bool, Halt> {
         let fields = words.fields;
@@ -34,7 +36,7 @@ impl Talk<'_> {
             self.tell(&words.cut());
             return Err(Halt::Fatal);
         }
-        let failed = self.server.ledger.fail()?;
+        let failed = self.server.outstanding.fail()?;
         let goes = self.settle_error(&failed, words)?;
         match failed.syncs {
             Syncs::Sure | Syncs::Bounded => {}
@@ -48,20 +50,20 @@ impl Talk<'_> {
     /// Close behind that in any case. The client waits for what comes of it.
     #[cold]
     fn count_syncs(&mut self) {
-        let name = self.hub.shared.registry.no_statement();
+        let name = self.core_state.shared.registry.no_statement();
         let out = self.out();
         write::sync(out);
         write::close_statement(out, &name);
-        self.owe_us(Owed::Syncs, Purpose::Count, 0);
+        self.owe_us(RequestKind::Syncs, Purpose::Count, 0);
         write::sync(self.out());
-        self.owe_us(Owed::Sync, Purpose::Count, 0);
+        self.owe_us(RequestKind::Sync, Purpose::Count, 0);
     }
 
     /// They are counted: the client hears of each. If there was none, what it says is ignored up to its next Sync.
     #[cold]
     pub(crate) fn syncs_counted(&mut self) {
-        let counted = self.server.ledger.counted();
-        let status = self.server.ledger.status();
+        let counted = self.server.outstanding.counted();
+        let status = self.server.outstanding.status();
         self.client.skipping |= counted == 0;
         for _ in 0..counted {
             write::ready(self.ports.out(self.client.conn), status);
@@ -78,11 +80,11 @@ impl Talk<'_> {
             barrier.restores = None;
         }
         self.client.skipping |= failed.open;
-        if self.hushes(failed) {
+        if self.skips_error_in(failed) {
             self.client.suspicion.evidence.undo();
             return Ok(false);
         }
-        let before = failed.entry.fate == Fate::Swallow(Purpose::PutRight);
+        let before = failed.entry.action == ReplyAction::Skip(Purpose::SyncSettings);
         if !before && self.runs_again(&failed.entry, fields) {
             return Ok(false);
         }
@@ -105,31 +107,33 @@ impl Talk<'_> {
         name: Option<&[u8]>,
     ) -> Result<bool, Halt> {
         let fields = &words.fields;
-        match failed.entry.fate {
-            Fate::Swallow(Purpose::PutRight) => {
+        match failed.entry.action {
+            ReplyAction::Skip(Purpose::SyncSettings) => {
                 self.refuse_settings(fields);
                 return Err(Halt::Refused);
             }
-            Fate::Swallow(Purpose::Probe) if self.looks_again(fields) => {}
-            Fate::Swallow(Purpose::Probe) => {
+            ReplyAction::Skip(Purpose::ReadSettings) if self.looks_again(fields) => {}
+            ReplyAction::Skip(Purpose::ReadSettings) => {
                 self.client.pins.add(Pins::SETTINGS);
-                self.client.probe = false;
+                self.client.read_settings = false;
                 self.server.dirty = true;
                 return Ok(self.forward_ours(failed, words));
             }
             // The statement is there, and the end of the segment goes back to the settings.
-            Fate::Swallow(Purpose::Return) if self.is_ours_alone() => {}
+            ReplyAction::Skip(Purpose::Return) if self.is_ours_alone() => {}
             // The transaction has failed, and will go back by itself.
-            Fate::Swallow(Purpose::Restore) => {}
-            Fate::Swallow(Purpose::Reset | Purpose::Rollback) => self.server.close_needed = true,
-            Fate::Swallow(Purpose::Shape) if failed.until == failed.seq => {}
-            Fate::Refuse(why) => return Ok(self.tell_refusal(why, words)),
-            Fate::Forward
-            | Fate::Held
-            | Fate::Rows
-            | Fate::Instead(_)
-            | Fate::Swallow(_)
-            | Fate::MadeUp(_) => {
+            ReplyAction::Skip(Purpose::Restore) => {}
+            ReplyAction::Skip(Purpose::Reset | Purpose::Rollback) => {
+                self.server.close_needed = true
+            }
+            ReplyAction::Skip(Purpose::Shape) if failed.until == failed.seq => {}
+            ReplyAction::Refuse(why) => return Ok(self.tell_refusal(why, words)),
+            ReplyAction::Forward
+            | ReplyAction::Held
+            | ReplyAction::Rows
+            | ReplyAction::Instead(_)
+            | ReplyAction::Skip(_)
+            | ReplyAction::Fake(_) => {
                 self.forward(&failed.entry, words, name);
                 return Ok(true);
             }
@@ -139,15 +143,15 @@ impl Talk<'_> {
 
     /// A statement prepared with a Sync of its own was refused: that is the error the client hears, and not that
     /// what uses it then failed as well (E51). A query string that waits for it is not run.
-    fn hushes(&mut self, failed: &Failed) -> bool {
-        if failed.covers(self.server.hush) {
+    fn skips_error_in(&mut self, failed: &Failed) -> bool {
+        if failed.covers(self.server.skip_error_in) {
             return true;
         }
         let entry = &failed.entry;
-        let ours = [Fate::Swallow(Purpose::Prepare), Fate::Swallow(Purpose::Environment)];
-        if ours.contains(&entry.fate) && self.is_ours_alone() {
+        let ours = [ReplyAction::Skip(Purpose::Prepare), ReplyAction::Skip(Purpose::Environment)];
+        if ours.contains(&entry.action) && self.is_ours_alone() {
             match self.client.ahead {
-                Ahead::Nothing => self.server.hush = failed.segments.1 + 1,
+                Ahead::Nothing => self.server.skip_error_in = failed.segments.1 + 1,
                 Ahead::Prepared | Ahead::Refused => self.client.ahead = Ahead::Refused,
             }
         }
@@ -156,14 +160,14 @@ impl Talk<'_> {
 
     /// Whether what failed stood in a segment of our own, in which a statement is prepared.
     fn is_ours_alone(&self) -> bool {
-        let ours = Fate::Swallow(Purpose::Prepare);
-        let next = self.server.ledger.front();
-        next.is_some_and(|next| next.owed == Owed::Sync && next.fate == ours)
+        let ours = ReplyAction::Skip(Purpose::Prepare);
+        let next = self.server.outstanding.front();
+        next.is_some_and(|next| next.kind == RequestKind::Sync && next.action == ours)
     }
 
     /// Takes back what the messages changed that failed or were skipped.
     fn undo(&mut self, failed: &Failed) {
-        let undone = &mut self.hub.pool(self.server.pool).counters.undone;
+        let undone = &mut self.core_state.pool(self.server.pool).counters.undone;
         let (mut never, mut unlent, mut before) = (Vec::new(), Vec::new(), None);
         let mut kept = Vec::new();
         for Reverted { undo, failed: own } in self.client.undos.fail(failed) {
@@ -230,35 +234,38 @@ impl Talk<'_> {
     }
 
     /// What the error says about a statement.
-    fn learn(&mut self, entry: &Entry, fields: &Fields<'_>) {
-        let uses = matches!(entry.owed, Owed::Bind | Owed::DescribeStatement | Owed::Execute);
-        if !uses || entry.statement == 0 || matches!(entry.fate, Fate::Refuse(_)) {
+    fn learn(&mut self, entry: &OutstandingRequest, fields: &Fields<'_>) {
+        let uses = matches!(
+            entry.kind,
+            RequestKind::Bind | RequestKind::DescribeStatement | RequestKind::Execute
+        );
+        if !uses || entry.statement == 0 || matches!(entry.action, ReplyAction::Refuse(_)) {
             return;
         }
         let id = entry.statement;
         if fields.sqlstate() == b"26000" {
             // What EXECUTE names is not what was used.
             let message = fields.get(field::MESSAGE).unwrap_or_default();
-            let prefix = self.hub.shared.registry.prefix();
+            let prefix = self.core_state.shared.registry.prefix();
             let ours = message.windows(prefix.len()).any(|part| part == prefix);
             let mut names = false;
-            self.for_client_statement(id, |it| names = it.held.local().statement.names);
+            self.for_client_statement(id, |it| names = it.held.cached().statement.names);
             if names && !ours {
                 return;
             }
             // A name of ours is unknown there: something that cannot be seen dropped all (E47).
             self.pool().counters.lost_statements += 1;
-            self.server.slots.clear();
+            self.server.statements.clear();
             self.server.close_needed = true;
         } else if is_stale(fields) {
-            let generation = self.server.slots.peek(id).map(|slot| slot.generation);
-            let unnamed = self.server.slots.unnamed;
+            let generation = self.server.statements.peek(id).map(|slot| slot.generation);
+            let unnamed = self.server.statements.unnamed;
             let seen = generation.or((unnamed.id == id).then_some(unnamed.generation));
-            let epoch = self.pool().shared.epoch();
+            let schema_version = self.pool().shared.schema_version();
             let mut begun = false;
             self.for_client_statement(id, |statement| {
-                let shared = &statement.held.local().statement;
-                begun = seen.is_some_and(|seen| shared.begin_generation(seen, epoch));
+                let shared = &statement.held.cached().statement;
+                begun = seen.is_some_and(|seen| shared.begin_generation(seen, schema_version));
             });
             self.pool().counters.generations += u64::from(begun);
         }
@@ -266,8 +273,8 @@ impl Talk<'_> {
 
     /// A query of ours failed. The client hears of it where its own messages failed with it.
     fn forward_ours(&mut self, failed: &Failed, words: &Words<'_>) -> bool {
-        let next = self.server.ledger.front();
-        let hears = !next.is_some_and(|next| next.fate == failed.entry.fate);
+        let next = self.server.outstanding.front();
+        let hears = !next.is_some_and(|next| next.action == failed.entry.action);
         if hears {
             self.forward(&failed.entry, words, None);
         }
@@ -275,7 +282,7 @@ impl Talk<'_> {
     }
 
     /// What a statement leaves behind though it failed.
-    fn leaves(&mut self, entry: &Entry) {
+    fn leaves(&mut self, entry: &OutstandingRequest) {
         // Locks of the session outlive the transaction in which they were taken.
         if entry.traits.contains(Traits::ADVISORY) {
             self.pin(Pins::ADVISORY);
@@ -286,7 +293,7 @@ impl Talk<'_> {
     /// same, though its end is not told.
     fn learn_end(&mut self, failed: &Failed, fields: &Fields<'_>, name: Option<&Name>) {
         let entry = &failed.entry;
-        if entry.owed != Owed::Query || !fields.sqlstate().starts_with(b"23") {
+        if entry.kind != RequestKind::Query || !fields.sqlstate().starts_with(b"23") {
             return;
         }
         let barrier = self.client.barrier.as_ref().filter(|barrier| barrier.seq == failed.seq);
@@ -296,21 +303,22 @@ impl Talk<'_> {
         }
         let drops = entry.traits.intersects(Traits::DEALLOCATE_ALL | Traits::DISCARD_ALL);
         if drops && last {
-            self.server.slots.doubt_all();
+            self.server.statements.doubt_all();
             drop(self.client.names.take());
         }
         if let Some(name) = name.filter(|_| entry.traits.contains(Traits::DEALLOCATE)) {
-            self.server.slots.doubt(entry.statement);
+            self.server.statements.doubt(entry.statement);
             drop(self.client.names.remove(name));
         }
     }
 
     /// Passes an error on, with the client's name for the statement in it.
-    fn forward(&mut self, entry: &Entry, words: &Words<'_>, name: Option<&[u8]>) {
+    fn forward(&mut self, entry: &OutstandingRequest, words: &Words<'_>, name: Option<&[u8]>) {
         // The position is one in a text that the client did not send just now (E33).
-        let ours = matches!(entry.fate, Fate::Swallow(purpose) if purpose != Purpose::Autoprepare);
+        let ours =
+            matches!(entry.action, ReplyAction::Skip(purpose) if purpose != Purpose::Autoprepare);
         let fields = self.as_sent(entry, &words.fields);
-        let prefix = self.hub.shared.registry.prefix();
+        let prefix = self.core_state.shared.registry.prefix();
         let out = self.ports.out(self.client.conn);
         write::beginning(out, back::ERROR_RESPONSE, words.missing, |out| {
             for (code, value) in &fields {
@@ -340,8 +348,8 @@ impl Talk<'_> {
     fn refuse_settings(&mut self, fields: &Fields<'_>) {
         let why = String::from_utf8_lossy(fields.get(field::MESSAGE).unwrap_or_default());
         let detail = format!("settings refused: {why}");
-        let of = (&*self.client, self.hub.peek_pool(self.client.pool));
-        hub::note_client(self.ports, Level::Warn, Cause::Login, of, detail);
+        let of = (&*self.client, self.core_state.peek_pool(self.client.pool));
+        core_state::note_client(self.ports, Level::Warn, DisconnectReason::Login, of, detail);
         let out = self.ports.out(self.client.conn);
         write::message(out, back::ERROR_RESPONSE, |out| {
             for (code, value) in fields.iter() {

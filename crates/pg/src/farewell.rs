@@ -6,10 +6,10 @@
 
 use refrain_wire::write::{self, Report};
 
-use crate::client::{Blocked, Phase};
+use crate::client::{ClientState, WaitingFor};
+use crate::disconnect::DisconnectReason;
 use crate::engine::{END_OF_STREAM, Step};
 use crate::event::Level;
-use crate::fault::Cause;
 use crate::ids::Conn;
 
 /// What PostgreSQL says where a client's stream ends amid a COPY from it.
@@ -24,8 +24,8 @@ impl Step<'_> {
     /// A client has ended its stream.
     pub(crate) fn client_ends(&mut self, conn: Conn) {
         let now = self.now;
-        let Some(client) = self.engine.roles.client(conn) else { return };
-        if !matches!(client.phase, Phase::Ready(_) | Phase::Console(..)) {
+        let Some(client) = self.engine.connections.client(conn) else { return };
+        if !matches!(client.state, ClientState::Ready(_) | ClientState::Console(..)) {
             return self.client_gone(conn, END_OF_STREAM);
         }
         client.ended = Some(now);
@@ -34,35 +34,40 @@ impl Step<'_> {
 
     /// A client that has ended its stream, and has nothing more to be read, leaves when it has been answered.
     pub(crate) fn leave_if_ended(&mut self, conn: Conn) {
-        let Some(client) = self.engine.roles.client(conn) else { return };
-        if client.ended.is_none() || client.blocked != Blocked::No {
+        let Some(client) = self.engine.connections.client(conn) else { return };
+        if client.ended.is_none() || client.waiting_for != WaitingFor::Nothing {
             return;
         }
         let (link, half_sent) = (client.link, client.is_half_sent());
-        if let Some(server) = link.and_then(|server| self.engine.roles.server(server)) {
-            let (there, ledger) = (server.conn, &server.ledger);
+        if let Some(server) = link.and_then(|server| self.engine.connections.server(server)) {
+            let (there, outstanding) = (server.conn, &server.outstanding);
             if half_sent {
                 // The rest of its last message never comes, and nothing can be said behind the beginning.
-                if ledger.will_answer_before_last()
-                    && let Some(client) = self.engine.roles.client(conn)
+                if outstanding.will_answer_before_last()
+                    && let Some(client) = self.engine.connections.client(conn)
                 {
-                    client.blocked = Blocked::Gate;
+                    client.waiting_for = WaitingFor::Replies;
                     return;
                 }
-            } else if ledger.will_answer() {
-                return self.gate(conn, there);
+            } else if outstanding.will_answer() {
+                return self.await_replies(conn, there);
             }
             self.tell_no_data(conn, there);
         }
-        self.note_client(conn, Level::Debug, Cause::ClientGone, END_OF_STREAM.to_owned());
+        self.note_client(
+            conn,
+            Level::Debug,
+            DisconnectReason::ClientGone,
+            END_OF_STREAM.to_owned(),
+        );
         self.remove_client(conn, false);
     }
 
     /// Tells a client whose stream ends amid its COPY what PostgreSQL says of that.
     fn tell_no_data(&mut self, conn: Conn, server: Conn) {
-        let Some(server) = self.engine.roles.server(server) else { return };
-        if server.ledger.awaits_data() && !self.is_cut(conn) {
-            let reports = [Some(NO_DATA), Cause::Synchronization.report()];
+        let Some(server) = self.engine.connections.server(server) else { return };
+        if server.outstanding.awaits_data() && !self.is_cut(conn) {
+            let reports = [Some(NO_DATA), DisconnectReason::Synchronization.report()];
             let out = self.ports.out(conn);
             reports.iter().flatten().for_each(|report| write::error(out, report));
         }

@@ -12,13 +12,13 @@ use refrain_wire::front::{Bind, Target};
 use refrain_wire::tag::{back, front};
 use refrain_wire::write;
 
+use crate::client_statements::{ClientStatement, mark};
 use crate::columns::{Columns, Found, Shape};
-use crate::ledger::{Entry, Fate, Made, Owed, Purpose, Seq};
+use crate::core_statements::CachedStatement;
+use crate::link::{Called, Link, Stop};
 use crate::message::Message;
-use crate::names::{ClientStatement, mark};
+use crate::outstanding::{FakeReply, OutstandingRequest, Purpose, ReplyAction, RequestKind, Seq};
 use crate::statement::Statement;
-use crate::talk::{Called, Stop, Talk};
-use crate::texts::Local;
 use crate::undo::{ClientUndo, ServerUndo};
 
 /// A copy for a client's use.
@@ -39,22 +39,27 @@ pub(crate) enum Use {
     Describe,
 }
 
-impl Talk<'_> {
+impl Link<'_> {
     /// Whether the server has a copy of a statement that is the one the client prepared under `name` (E67). Where that
     /// is not known it is asked, and the client waits.
     #[inline]
-    pub(crate) fn fit(&mut self, name: &[u8], local: &Rc<Local>, to: Use) -> Result<Fit, Stop> {
-        let copy = self.copy(name, local, to);
+    pub(crate) fn fit(
+        &mut self,
+        name: &[u8],
+        cached: &Rc<CachedStatement>,
+        to: Use,
+    ) -> Result<Fit, Stop> {
+        let copy = self.copy(name, cached, to);
         let Some(own) = self.own(name) else { return Ok(Fit::Lacks) };
         if let Some((called, found)) = copy
             && found.columns == own.columns
             && (own.parameters == 0
                 || found.parameters == own.parameters
-                || found.parameters == 0 && own.generation == local.statement.generation())
+                || found.parameters == 0 && own.generation == cached.statement.generation())
         {
             return Ok(Fit::Has(called));
         }
-        self.fit_slowly(name, local, copy)
+        self.fit_slowly(name, cached, copy)
     }
 
     /// What the client has under a name.
@@ -68,35 +73,40 @@ impl Talk<'_> {
 
     /// The copy that the server has for a use of a statement.
     #[inline]
-    fn copy(&mut self, name: &[u8], local: &Rc<Local>, to: Use) -> Option<(Called, Found)> {
-        let statement = &local.statement;
-        if !name.is_empty() || self.is_foreign(local) {
+    fn copy(
+        &mut self,
+        name: &[u8],
+        cached: &Rc<CachedStatement>,
+        to: Use,
+    ) -> Option<(Called, Found)> {
+        let statement = &cached.statement;
+        if !name.is_empty() || self.is_foreign(cached) {
             if let Some(slot) = self.server.slot(statement) {
                 return Some((Called::Named(slot.generation), slot.found));
             }
             // A Parse amid a segment counts as a command there: a portal before it that is not done would be done.
             // And Describe is no use: a statement that is only looked at is not worth a name yet.
             let looks = to == Use::Describe;
-            let goes_on = looks || self.server.ledger.is_open() || !local.is_worth_a_name();
-            if !goes_on || self.server.slots.peek(statement.id).is_some() {
+            let goes_on = looks || self.server.outstanding.is_open() || !cached.is_worth_a_name();
+            if !goes_on || self.server.statements.peek(statement.id).is_some() {
                 return None;
             }
         }
-        self.unnamed_is(local).then_some((Called::Unnamed, self.server.slots.unnamed.found))
+        self.unnamed_is(cached).then_some((Called::Unnamed, self.server.statements.unnamed.found))
     }
 
     /// The same where it takes a closer look.
     fn fit_slowly(
         &mut self,
         name: &[u8],
-        local: &Rc<Local>,
+        cached: &Rc<CachedStatement>,
         copy: Option<(Called, Found)>,
     ) -> Result<Fit, Stop> {
-        let current = local.statement.generation();
-        let failed = self.server.ledger.has_failed();
-        if !failed && self.server.ledger.is_in_doubt() {
+        let current = cached.statement.generation();
+        let failed = self.server.outstanding.has_failed();
+        if !failed && self.server.outstanding.is_in_doubt() {
             // A question of ours would be refused there, in words that the client's own message does not get.
-            return Err(Stop::Gate);
+            return Err(Stop::Replies);
         }
         let Some(own) = self.own(name) else { return Ok(Fit::Lacks) };
         let (columns, parameters, generation) = (own.columns, own.parameters, own.generation);
@@ -108,7 +118,7 @@ impl Talk<'_> {
             return if failed || !known {
                 Ok(Fit::Lacks)
             } else {
-                Err(self.await_copy(name, local))
+                Err(self.await_copy(name, cached))
             };
         };
         // A copy that nobody described has no parameters that are known: the client's Parse may have named them all.
@@ -116,13 +126,13 @@ impl Talk<'_> {
         let blind = parameters != 0 && found.parameters == 0 && generation != current;
         match columns.agree(found.columns) {
             _ if failed => Ok(Fit::Has(called)),
-            Some(true) if blind => Err(self.await_found(called, &local.statement, found)),
+            Some(true) if blind => Err(self.await_found(called, &cached.statement, found)),
             Some(true) if !other => {
                 self.takes(name, found);
                 Ok(Fit::Has(called))
             }
             Some(_) => {
-                self.differs(local, generation);
+                self.differs(cached, generation);
                 Ok(Fit::Stale)
             }
             None if matches!(columns, Columns::Of { .. }) => {
@@ -130,14 +140,14 @@ impl Talk<'_> {
                 self.takes(name, found);
                 Ok(Fit::Has(called))
             }
-            None => Err(self.await_found(called, &local.statement, found)),
+            None => Err(self.await_found(called, &cached.statement, found)),
         }
     }
 
     /// The client has this copy of a statement from now on.
     fn takes(&mut self, name: &[u8], found: Found) {
         let Some(own) = self.own(name) else { return };
-        own.generation = own.held.local().statement.generation();
+        own.generation = own.held.cached().statement.generation();
         let unseen = matches!(own.columns, Columns::Of { .. });
         if unseen {
             own.columns = found.columns;
@@ -145,76 +155,79 @@ impl Talk<'_> {
     }
 
     /// Two copies of one generation differ: the schema has changed unseen, and others may have the older one.
-    fn differs(&mut self, local: &Local, generation: u32) {
-        let epoch = self.pool().shared.epoch();
-        if local.statement.generation() == generation
-            && local.statement.begin_generation(generation, epoch)
+    fn differs(&mut self, cached: &CachedStatement, generation: u32) {
+        let schema_version = self.pool().shared.schema_version();
+        if cached.statement.generation() == generation
+            && cached.statement.begin_generation(generation, schema_version)
         {
             self.pool().counters.generations += 1;
         }
     }
 
     /// Gives the server a copy, asks what it returns, and has the client wait for the answer.
-    fn await_copy(&mut self, name: &[u8], local: &Rc<Local>) -> Stop {
-        let (id, current) = (local.statement.id, local.statement.generation());
-        let ledger = &self.server.ledger;
-        let slots = &self.server.slots;
-        let unsettled = slots.peek(id).is_some_and(|slot| {
-            slot.generation == current && !slot.doubtful && ledger.is_unsettled(slot.segment)
+    fn await_copy(&mut self, name: &[u8], cached: &Rc<CachedStatement>) -> Stop {
+        let (id, current) = (cached.statement.id, cached.statement.generation());
+        let outstanding = &self.server.outstanding;
+        let statements = &self.server.statements;
+        let unsettled = statements.peek(id).is_some_and(|slot| {
+            slot.generation == current && !slot.doubtful && outstanding.is_unsettled(slot.segment)
         });
-        let unnamed = slots.unnamed;
+        let unnamed = statements.unnamed;
         let unnamed = unnamed.id == id
             && unnamed.generation == current
-            && ledger.is_unsettled(unnamed.segment);
+            && outstanding.is_unsettled(unnamed.segment);
         // What an earlier segment has prepared is not prepared again, but waited for.
         if unsettled || unnamed && name.is_empty() {
-            return Stop::Gate;
+            return Stop::Replies;
         }
-        let called = self.prepare_for(name, local);
-        self.ask_columns(called, &local.statement);
-        Stop::Gate
+        let called = self.prepare_for(name, cached);
+        self.ask_columns(called, &cached.statement);
+        Stop::Replies
     }
 
     /// Asks what a copy returns that the server has, and has the client wait for the answer.
     fn await_found(&mut self, called: Called, statement: &Statement, found: Found) -> Stop {
-        if found.asked == 0 || !self.server.ledger.owes(found.asked) {
+        if found.asked == 0 || !self.server.outstanding.owes(found.asked) {
             self.ask_columns(called, statement);
         }
-        Stop::Gate
+        Stop::Replies
     }
 
     /// Asks what a copy returns.
     pub(crate) fn ask_columns(&mut self, called: Called, statement: &Statement) {
         self.describe_copy(called, statement);
-        let entry = Entry::new(Owed::DescribeStatement, Fate::Swallow(Purpose::Shape));
+        let entry = OutstandingRequest::new(
+            RequestKind::DescribeStatement,
+            ReplyAction::Skip(Purpose::Shape),
+        );
         self.asks(called, entry.about(statement.id));
     }
 
     /// Writes a Describe of a copy.
     pub(crate) fn describe_copy(&mut self, called: Called, statement: &Statement) {
-        let mut known = std::mem::take(&mut self.hub.scratch);
+        let mut known = std::mem::take(&mut self.core_state.scratch);
         known.clear();
         if let Called::Named(generation) = called {
             statement.write_name(&mut known, generation);
         }
         write::describe_statement(self.ports.out(self.server.conn), &known);
-        self.hub.scratch = known;
+        self.core_state.scratch = known;
     }
 
-    /// Adds the ledger entry of a Describe that will say what a copy returns.
-    pub(crate) fn asks(&mut self, called: Called, entry: Entry) {
-        let seq = self.server.ledger.next_seq();
-        let slots = &mut self.server.slots;
+    /// Adds the list of outstanding requests entry of a Describe that will say what a copy returns.
+    pub(crate) fn asks(&mut self, called: Called, entry: OutstandingRequest) {
+        let seq = self.server.outstanding.next_seq();
+        let statements = &mut self.server.statements;
         let found = match called {
-            Called::Unnamed => Some(&mut slots.unnamed.found),
-            Called::Named(_) => slots.peek_mut(entry.statement).map(|slot| &mut slot.found),
+            Called::Unnamed => Some(&mut statements.unnamed.found),
+            Called::Named(_) => statements.peek_mut(entry.statement).map(|slot| &mut slot.found),
         };
         let parse = found.and_then(|found| {
             found.asked = seq;
             found.columns.parse()
         });
         let behind = parse.and_then(|parse| u32::try_from(seq - parse).ok());
-        self.owe(Entry { behind: behind.unwrap_or(0), ..entry });
+        self.owe(OutstandingRequest { behind: behind.unwrap_or(0), ..entry });
     }
 
     /// A Parse of the client's was sent on: asks what it found, unless the client is about to ask itself. What never changes
@@ -222,12 +235,12 @@ impl Talk<'_> {
     pub(crate) fn ask_behind_parse(
         &mut self,
         called: Called,
-        local: &Local,
+        cached: &CachedStatement,
         name: &[u8],
         next: &[u8],
     ) {
-        let statement = &local.statement;
-        let once = !name.is_empty() && !statement.names && !local.is_described();
+        let statement = &cached.statement;
+        let once = !name.is_empty() && !statement.names && !cached.is_described();
         if (statement.returns || once) && !tells(name, next) {
             self.ask_columns(called, statement);
         }
@@ -236,27 +249,27 @@ impl Talk<'_> {
     /// Describe in a failed transaction, of a statement that the server lacks. PostgreSQL answers it where no rows are
     /// returned: with the parameters, which take no look at the catalogue. The server cannot even be given the statement.
     /// Says whether it was answered.
-    pub(crate) fn describe_in_vain(&mut self, local: &Local) -> Result<bool, Stop> {
-        let Some(parameters) = local.parameters() else { return Ok(false) };
-        let ledger = &self.server.ledger;
-        if !ledger.has_failed() {
-            return if ledger.is_in_doubt() { Err(Stop::Gate) } else { Ok(false) };
+    pub(crate) fn describe_in_vain(&mut self, cached: &CachedStatement) -> Result<bool, Stop> {
+        let Some(parameters) = cached.parameters() else { return Ok(false) };
+        let outstanding = &self.server.outstanding;
+        if !outstanding.has_failed() {
+            return if outstanding.is_in_doubt() { Err(Stop::Replies) } else { Ok(false) };
         }
         // Nothing is owed: its turn is now.
         let out = self.ports.out(self.client.conn);
         write::message(out, back::PARAMETER_DESCRIPTION, |out| out.extend_from_slice(&parameters));
-        self.make_up(Owed::DescribeStatement, Made::NoRows);
-        local.count_use();
+        self.fake(RequestKind::DescribeStatement, FakeReply::NoRows);
+        cached.count_use();
         Ok(true)
     }
 
     /// Describe of the portal that was bound just before, from the unnamed statement: it tells what that returns.
     pub(crate) fn describe_portal(&mut self, portal: &[u8]) {
-        let unnamed = self.server.slots.unnamed;
-        let bound = self.server.ledger.back().is_some_and(|last| {
-            last.owed == Owed::Bind && last.statement == unnamed.id && unnamed.id != 0
+        let unnamed = self.server.statements.unnamed;
+        let bound = self.server.outstanding.back().is_some_and(|last| {
+            last.kind == RequestKind::Bind && last.statement == unnamed.id && unnamed.id != 0
         });
-        let entry = Entry::new(Owed::DescribePortal, Fate::Forward);
+        let entry = OutstandingRequest::new(RequestKind::DescribePortal, ReplyAction::Forward);
         let unknown = unnamed.found.asked == 0 && unnamed.found.columns.parse().is_some();
         if bound && unknown && self.server.bound == mark(portal) {
             self.asks(Called::Unnamed, entry.about(unnamed.id));
@@ -267,21 +280,21 @@ impl Talk<'_> {
 
     /// The first half of what a Describe says.
     pub(crate) fn parameters_described(&mut self, body: &[u8]) {
-        self.server.described = self.hub.shared.registry.hash_bytes(body);
+        self.server.described = self.core_state.shared.registry.hash_bytes(body);
         self.server.parameters.clear();
         self.server.parameters.extend_from_slice(body);
     }
 
     /// A Describe has been answered: what the copy returns is known, and what every client statement returns that has
     /// it from the same Parse.
-    pub(crate) fn described(&mut self, entry: &Entry, seq: Seq, body: &[u8]) {
+    pub(crate) fn described(&mut self, entry: &OutstandingRequest, seq: Seq, body: &[u8]) {
         if entry.statement == 0 {
             return;
         }
         let id = entry.statement;
-        let whole = entry.owed == Owed::DescribeStatement;
+        let whole = entry.kind == RequestKind::DescribeStatement;
         if let Some((_, own)) = self.client.all_of(id).next().filter(|_| whole) {
-            own.held.local().learn_description(&self.server.parameters, !body.is_empty());
+            own.held.cached().learn_description(&self.server.parameters, !body.is_empty());
         }
         let types = self.hash_columns(body, RowShape::Types);
         let modified = if whole { self.hash_columns(body, RowShape::Modifiers) | 1 } else { 0 };
@@ -298,19 +311,19 @@ impl Talk<'_> {
         found.columns = if found.columns == Columns::Fixed { found.columns } else { columns };
         found.parameters = parameters;
         let columns = found.columns;
-        let mut local = None;
+        let mut cached = None;
         for (name, own) in self.client.all_of(id) {
-            local.get_or_insert_with(|| own.held.local().clone());
-            if entry.fate == Fate::Forward && mark(name) == entry.name {
+            cached.get_or_insert_with(|| own.held.cached().clone());
+            if entry.action == ReplyAction::Forward && mark(name) == entry.name {
                 own.columns = columns;
                 (own.parameters, own.generation) = (parameters, generation);
             }
         }
         // What a transaction makes of the schema may be taken back.
-        if let Some(local) = local.filter(|_| !self.server.defines)
-            && local.learn_columns(generation, columns)
+        if let Some(cached) = cached.filter(|_| !self.server.defines)
+            && cached.learn_columns(generation, columns)
         {
-            self.differs(&local, generation);
+            self.differs(&cached, generation);
         }
     }
 
@@ -321,8 +334,8 @@ impl Talk<'_> {
                 *now = columns;
             }
         };
-        known(&mut self.server.slots.unnamed.found.columns);
-        if let Some(slot) = self.server.slots.peek_mut(id) {
+        known(&mut self.server.statements.unnamed.found.columns);
+        if let Some(slot) = self.server.statements.peek_mut(id) {
             known(&mut slot.found.columns);
         }
         self.server.undos.retain(|undo| {
@@ -346,11 +359,11 @@ impl Talk<'_> {
     }
 
     fn hash_columns(&mut self, body: &[u8], what: RowShape) -> u64 {
-        let mut rows = std::mem::take(&mut self.hub.scratch);
+        let mut rows = std::mem::take(&mut self.core_state.scratch);
         rows.clear();
         row_shape(&mut rows, body, what);
-        let hash = self.hub.shared.registry.hash_bytes(&rows);
-        self.hub.scratch = rows;
+        let hash = self.core_state.shared.registry.hash_bytes(&rows);
+        self.core_state.scratch = rows;
         hash
     }
 }

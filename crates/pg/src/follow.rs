@@ -1,8 +1,8 @@
 //! Clients follow the defaults of servers: at lending, and where these have changed under a session.
 //!
 //! A server that is lent is put right by one query in front of the client's first message. Where that resets a setting, the
-//! answer says the default ([`Talk::was_reset`]). A setting that a server reports though nobody has set it is asked for when
-//! the transaction is over ([`Talk::take_told`](crate::reports)). Whatever is learned so, the client hears of as of any
+//! answer says the default ([`Link::was_reset`]). A setting that a server reports though nobody has set it is asked for when
+//! the transaction is over ([`Link::take_told`](crate::reports)). Whatever is learned so, the client hears of as of any
 //! change of its session, unless the setting is its own.
 
 use std::sync::Arc;
@@ -11,29 +11,29 @@ use refrain_config::PoolMode;
 use refrain_sql::Traits;
 use refrain_wire::{back as read, write};
 
-use crate::client::Phase;
+use crate::client::ClientState;
 use crate::defaults::{self, Claims, Defaults};
-use crate::ledger::{Owed, Purpose};
-use crate::settings::{self, Edit};
-use crate::slots::Unnamed;
-use crate::talk::Talk;
+use crate::link::Link;
+use crate::outstanding::{Purpose, RequestKind};
+use crate::server_statements::Unnamed;
+use crate::settings::{self, SettingsMut};
 
-impl Talk<'_> {
+impl Link<'_> {
     /// Makes the settings of a server that was just lent those of its client, unless it has them.
     #[inline]
-    pub(crate) fn put_right_if_need_be(&mut self) {
+    pub(crate) fn sync_settings_if_needed(&mut self) {
         let (client, server) = (&*self.client, &*self.server);
-        let alike = Arc::ptr_eq(&server.profile, &client.profile)
+        let alike = Arc::ptr_eq(&server.settings, &client.settings)
             && server.defaults.are(&client.defaults)
             && !server.stuck;
         if !alike {
-            self.put_right();
+            self.sync_settings();
         }
     }
 
     /// The client has what nobody has set from the server.
     #[cold]
-    fn put_right(&mut self) {
+    fn sync_settings(&mut self) {
         let (client, server) = (&self.client.defaults, &self.server.defaults);
         if !client.are(server) && client.since <= server.since {
             self.follow();
@@ -41,22 +41,22 @@ impl Talk<'_> {
         let (has, wants) = (&self.server.defaults, &self.client.defaults);
         let stuck = std::mem::take(&mut self.server.stuck);
         let in_doubt = |name: &[u8]| stuck || has.get(name) != wants.get(name);
-        let (server, client) = (&self.server.profile, &self.client.profile);
-        let made = if matches!(self.client.phase, Phase::Checking(..)) {
+        let (server, client) = (&self.server.settings, &self.client.settings);
+        let made = if matches!(self.client.state, ClientState::Checking(..)) {
             let (made, asked) = defaults::put_first(server, client, wants, in_doubt);
-            self.server.probed = Some(asked);
+            self.server.settings_read = Some(asked);
             made
         } else {
-            defaults::put_right(server, client, wants, in_doubt)
+            defaults::sync_settings(server, client, wants, in_doubt)
         };
         self.server.defaults = wants.clone();
-        self.server.profile = self.client.profile.clone();
+        self.server.settings = self.client.settings.clone();
         let Some((text, resets)) = made else { return };
         self.server.resets = resets;
         write::query(self.out(), &text);
-        self.owe_us(Owed::Query, Purpose::PutRight, 0);
-        self.server.slots.unnamed = Unnamed::NONE;
-        self.pool().counters.put_right += 1;
+        self.owe_us(RequestKind::Query, Purpose::SyncSettings, 0);
+        self.server.statements.unnamed = Unnamed::NONE;
+        self.pool().counters.sync_settings += 1;
     }
 
     /// The answer to that: what was reset is what the server gives any session.
@@ -70,15 +70,15 @@ impl Talk<'_> {
         if news.is_empty() {
             return;
         }
-        let mut has = self.server.profile.edit();
+        let mut has = self.server.settings.edit();
         news.iter().for_each(|(name, value)| has.set(name, value));
-        self.server.profile = self.hub.profile(has);
+        self.server.settings = self.core_state.settings(has);
         self.learn_defaults(news.into_iter());
     }
 
     /// Learns what a server gives any session; the client follows.
     pub(crate) fn learn_defaults<'a>(&mut self, found: impl Iterator<Item = (&'a [u8], &'a [u8])>) {
-        let mut edit = Edit::default();
+        let mut edit = SettingsMut::default();
         let defaults = &self.server.defaults;
         let news = |(name, value): &(&[u8], &[u8])| {
             let known = defaults.get(name);
@@ -88,17 +88,17 @@ impl Talk<'_> {
         if edit.is_empty() {
             return;
         }
-        let mut profile = defaults.profile.edit();
-        edit.iter().for_each(|(name, value)| profile.set(name, value));
-        let profile = self.hub.profile(profile);
-        self.server.defaults = Defaults { profile, since: self.now };
+        let mut settings = defaults.settings.edit();
+        edit.iter().for_each(|(name, value)| settings.set(name, value));
+        let settings = self.core_state.settings(settings);
+        self.server.defaults = Defaults { settings, since: self.now };
         if edit.iter().any(|(name, _)| !settings::is_harmless(name)) {
             // They may have been prepared when it was not known yet how their texts are read.
-            self.server.slots.doubt_all();
+            self.server.statements.doubt_all();
         }
-        let known = self.server.defaults.profile.clone();
+        let known = self.server.defaults.settings.clone();
         let pool = self.pool();
-        pool.shared.amend_welcome(edit.iter());
+        pool.shared.amend_server_parameters(edit.iter());
         pool.shared.meet(&known);
         pool.counters.defaults_learned += 1;
         self.follow();
@@ -108,17 +108,17 @@ impl Talk<'_> {
     fn follow(&mut self) {
         let (client, server) = (&*self.client, &*self.server);
         let is_own = |name: &[u8]| client.owns(name);
-        let edit = defaults::follow(&client.profile, &client.defaults, &server.defaults, is_own);
-        let profile = self.hub.profile(edit);
-        let before = std::mem::replace(&mut self.client.profile, profile);
+        let edit = defaults::follow(&client.settings, &client.defaults, &server.defaults, is_own);
+        let settings = self.core_state.settings(edit);
+        let before = std::mem::replace(&mut self.client.settings, settings);
         self.client.defaults = self.server.defaults.clone();
-        if !matches!(self.client.phase, Phase::Ready(_)) {
+        if !matches!(self.client.state, ClientState::Ready(_)) {
             return;
         }
         // Under the names that PostgreSQL reports them by.
-        let Some(welcome) = self.pool().shared.welcome() else { return };
-        for (name, _) in welcome.iter() {
-            let value = self.client.profile.get(name);
+        let Some(server_parameters) = self.pool().shared.server_parameters() else { return };
+        for (name, _) in server_parameters.iter() {
+            let value = self.client.settings.get(name);
             if let Some(value) = value.filter(|value| before.get(name) != Some(value)) {
                 write::parameter_status(self.ports.out(self.client.conn), name, value);
             }
@@ -127,8 +127,8 @@ impl Talk<'_> {
 
     /// A server has reported settings. Those that had their default, and that nobody has set, have another default now: that
     /// is asked for when the transaction is over.
-    pub(crate) fn suspect_defaults(&mut self, reported: &Edit) {
-        let (has, defaults) = (&self.server.profile, &self.server.defaults);
+    pub(crate) fn suspect_defaults(&mut self, reported: &SettingsMut) {
+        let (has, defaults) = (&self.server.settings, &self.server.defaults);
         let changed = |(name, value): &(&[u8], &[u8])| {
             let default = defaults.get(name);
             default.is_some_and(|default| default != *value) && has.get(name) == default
@@ -141,7 +141,7 @@ impl Talk<'_> {
             let reported = reported.clone();
             return self.learn_defaults(reported.iter());
         }
-        self.client.probe = true;
+        self.client.read_settings = true;
     }
 
     /// Whether settings may be reported because the client has changed them.

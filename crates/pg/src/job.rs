@@ -1,6 +1,6 @@
 //! What a server does for us while no client holds it.
 //!
-//! A job is one segment of ours, outside of any transaction: it asks about a template, or gives the server statements
+//! A job is one segment of ours, outside of any transaction: it asks about a normalized query, or gives the server statements
 //! that texts could have used. What the server answers is gathered here; what follows from it is decided in `jobs`.
 
 use std::sync::Arc;
@@ -10,13 +10,13 @@ use refrain_wire::tag::back;
 
 use crate::catalog;
 use crate::ids::Conn;
-use crate::ledger::{Entry, Fate, Owed, Purpose};
+use crate::normalized_query::{Place, Refused};
+use crate::outstanding::{OutstandingRequest, Purpose, ReplyAction, RequestKind};
 use crate::registry::Registry;
 use crate::run::is_passing;
-use crate::settings::Profile;
+use crate::settings::Settings;
 use crate::statement::Statement;
 use crate::stored::Column;
-use crate::template::{Place, Refused};
 
 /// Type `interval`.
 const INTERVAL: u32 = 1186;
@@ -27,7 +27,7 @@ pub(crate) struct Wish {
     pub(crate) place: Place,
     pub(crate) statement: Arc<Statement>,
     /// Settings under which it is to be prepared.
-    pub(crate) profile: Arc<Profile>,
+    pub(crate) settings: Arc<Settings>,
 }
 
 /// What a server does for us.
@@ -35,17 +35,17 @@ pub(crate) struct Wish {
 pub(crate) struct Job {
     /// The client whose session the server is: it waits, and has it back.
     pub(crate) back: Option<Conn>,
-    /// The template that is asked about.
-    pub(crate) admission: Option<Admission>,
+    /// The normalized query that is asked about.
+    pub(crate) verification: Option<Verification>,
     /// The statements that the server gets, by ID.
     pub(crate) gives: Vec<(u64, Place)>,
     /// What failed.
-    pub(crate) refused: Option<Refusal>,
+    pub(crate) refused: Option<JobError>,
 }
 
 /// An error in a job.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Refusal {
+pub(crate) struct JobError {
     /// The statement it is about; zero for none.
     pub(crate) statement: u64,
     pub(crate) sqlstate: [u8; 5],
@@ -53,12 +53,12 @@ pub(crate) struct Refusal {
     pub(crate) passes: bool,
 }
 
-/// A server is asked about a template.
+/// A server is asked about a normalized query.
 #[derive(Debug)]
-pub(crate) struct Admission {
+pub(crate) struct Verification {
     pub(crate) place: Place,
-    /// The schema epoch when it was asked.
-    pub(crate) epoch: u64,
+    /// The schema schema version when it was asked.
+    pub(crate) schema_version: u64,
     /// Whether the text writes anything.
     pub(crate) writes: bool,
     /// A hash of the columns of the text as it was sent.
@@ -73,62 +73,69 @@ pub(crate) struct Admission {
     pub(crate) refused: Option<Refused>,
 }
 
-/// What was found out about a template.
+/// What was found out about a normalized query.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Finding {
     /// It may be prepared.
     Fit,
     /// The server could not say: it is asked another time.
     Unknown,
-    /// The template is refused.
+    /// The normalized query is refused.
     Refused(Refused),
 }
 
 impl Job {
     /// A reply to one of its messages.
-    pub(crate) fn hears(&mut self, registry: &Registry, entry: &Entry, tag: u8, body: &[u8]) {
-        let Some(admission) = &mut self.admission else { return };
-        if entry.fate != Fate::Swallow(Purpose::Admit) {
+    pub(crate) fn hears(
+        &mut self,
+        registry: &Registry,
+        entry: &OutstandingRequest,
+        tag: u8,
+        body: &[u8],
+    ) {
+        let Some(verification) = &mut self.verification else { return };
+        if entry.action != ReplyAction::Skip(Purpose::Verify) {
             return;
         }
-        match (tag, entry.owed) {
-            (back::PARAMETER_DESCRIPTION, _) => admission.parameters(entry, body),
-            (back::ROW_DESCRIPTION | back::NO_DATA, Owed::DescribeStatement) => {
+        match (tag, entry.kind) {
+            (back::PARAMETER_DESCRIPTION, _) => verification.parameters(entry, body),
+            (back::ROW_DESCRIPTION | back::NO_DATA, RequestKind::DescribeStatement) => {
                 let hash = registry.hash_bytes(body) ^ u64::from(tag);
                 if entry.statement == 0 {
-                    admission.columns = Some(hash);
+                    verification.columns = Some(hash);
                 } else {
-                    admission.same = admission.columns == Some(hash);
+                    verification.same = verification.columns == Some(hash);
                 }
             }
             (back::DATA_ROW, _) => {
                 let why = read::columns(body).next().flatten().unwrap_or_default();
-                admission.refused = catalog::objection(why).or(admission.refused);
-                admission.table.extend(Column::read(why));
-                admission.partitions = catalog::plan_bytes(why).unwrap_or(admission.partitions);
+                verification.refused = catalog::objection(why).or(verification.refused);
+                verification.table.extend(Column::read(why));
+                verification.partitions =
+                    catalog::plan_bytes(why).unwrap_or(verification.partitions);
             }
             _ => {}
         }
     }
 
     /// One of its messages has failed, and all behind it was skipped.
-    pub(crate) fn fails(&mut self, entry: &Entry, fields: &Fields<'_>) {
+    pub(crate) fn fails(&mut self, entry: &OutstandingRequest, fields: &Fields<'_>) {
         let sqlstate = fields.sqlstate().first_chunk().copied().unwrap_or_default();
-        // What the text is refused for as it was sent is not the template's fault.
+        // What the text is refused for as it was sent is not the normalized query's fault.
         let passes = entry.statement == 0 || is_passing(fields);
-        self.refused = Some(Refusal { statement: entry.statement, sqlstate, passes });
+        self.refused = Some(JobError { statement: entry.statement, sqlstate, passes });
     }
 }
 
-impl Refusal {
+impl JobError {
     /// Whether something was locked for longer than a job waits.
     pub(crate) fn is_of_lock(&self) -> bool {
         self.sqlstate == *b"55P03"
     }
 }
 
-impl Admission {
-    fn parameters(&mut self, entry: &Entry, body: &[u8]) {
+impl Verification {
+    fn parameters(&mut self, entry: &OutstandingRequest, body: &[u8]) {
         let interval = |oid: &[u8; 4]| u32::from_be_bytes(*oid) == INTERVAL;
         let types = body.get(2..).unwrap_or_default();
         if entry.statement != 0 && self.writes && types.as_chunks().0.iter().any(interval) {
@@ -137,7 +144,7 @@ impl Admission {
     }
 
     /// What was found out, if nothing failed but `refusal`.
-    pub(crate) fn finding(&self, refusal: Option<Refusal>) -> Finding {
+    pub(crate) fn finding(&self, refusal: Option<JobError>) -> Finding {
         match (refusal, self.refused) {
             (Some(refusal), _) if refusal.passes => Finding::Unknown,
             (Some(refusal), _) => Finding::Refused(Refused::Server(refusal.sqlstate)),

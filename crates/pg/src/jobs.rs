@@ -5,7 +5,7 @@
 //! the statement or is run as it was sent, so nothing of ours stands in front of it and nothing of ours can fail its
 //! transaction (`docs/decisions/0027-jobs.md`).
 //!
-//! One template is asked about at a time, and a job waits for no lock longer than [`LOCK_TIMEOUT`]: what is locked for
+//! One normalized query is asked about at a time, and a job waits for no lock longer than [`LOCK_TIMEOUT`]: what is locked for
 //! long is locked by a migration, which clients that do not touch the same table must not feel.
 
 use std::rc::Rc;
@@ -15,24 +15,24 @@ use refrain_sql::Kind;
 use refrain_wire::write;
 
 use crate::catalog;
-use crate::client::Blocked;
+use crate::client::WaitingFor;
 use crate::columns::{Columns, Found};
+use crate::core_state::CoreState;
+use crate::core_statements::CachedStatement;
 use crate::defaults;
 use crate::engine::{Engine, Step};
-use crate::hub::Hub;
 use crate::ids::{Conn, EnvId};
-use crate::job::{Admission, Finding, Job, Refusal, Wish};
-use crate::ledger::{Entry, Fate, Owed, Purpose};
+use crate::job::{Finding, Job, JobError, Verification, Wish};
+use crate::normalized_queries::Due;
+use crate::normalized_query::{Refused, Stage};
+use crate::outstanding::{OutstandingRequest, Purpose, ReplyAction, RequestKind};
 use crate::pool::Pool;
 use crate::ports::Ports;
-use crate::server::{Custody, Server};
-use crate::settings::{Profile, Standing};
-use crate::slots::{Served, Slot, Unnamed};
+use crate::server::{Server, ServerState};
+use crate::server_statements::{ServerRef, ServerStatement, Unnamed};
+use crate::settings::{Settings, SettingsKnowledge};
 use crate::statement::{Identity, Statement};
 use crate::stored;
-use crate::template::{Refused, Stage};
-use crate::templates::Due;
-use crate::texts::Local;
 use crate::time::Now;
 use crate::undo::ServerUndo;
 
@@ -44,20 +44,20 @@ const REFUSALS_MAX: u32 = 3;
 impl Step<'_> {
     /// Gives a server that owes nothing to a job, if there is one for it. `back` is the client whose session it is.
     pub(crate) fn begin_job(&mut self, conn: Conn, back: Option<Conn>) -> bool {
-        let Engine { hub, roles, .. } = &mut *self.engine;
+        let Engine { core_state, connections, .. } = &mut *self.engine;
         // A session is under its client's settings, and stays so.
-        let keeps = back.and_then(|client| roles.client(client)).map(|client| client.env());
-        let Some(server) = roles.server(conn) else { return false };
+        let keeps = back.and_then(|client| connections.client(client)).map(|client| client.env());
+        let Some(server) = connections.server(conn) else { return false };
         let wishes = std::mem::take(&mut server.wishes);
-        let pool = hub.pool(server.pool);
-        if !pool.autoprepares() || pool.templates.rests(self.now) {
+        let pool = core_state.pool(server.pool);
+        if !pool.autoprepares() || pool.normalized_queries.rests(self.now) {
             return false;
         }
-        let mut desk = Desk { now: self.now, server, hub, ports: self.ports, keeps };
+        let mut desk = Desk { now: self.now, server, core_state, ports: self.ports, keeps };
         let Some(job) = desk.give(wishes).or_else(|| desk.ask_what_is_due()) else {
             return false;
         };
-        server.custody = Custody::Job(Box::new(Job { back, ..job }));
+        server.state = ServerState::Job(Box::new(Job { back, ..job }));
         server.since = self.now;
         true
     }
@@ -66,59 +66,59 @@ impl Step<'_> {
     pub(crate) fn lend_to_job(&mut self, client: Conn, server: Conn) {
         let begun = self.begin_job(server, Some(client));
         let now = self.now;
-        let Some(c) = self.engine.roles.client(client) else { return };
-        let pool = self.engine.hub.pool(c.pool);
+        let Some(c) = self.engine.connections.client(client) else { return };
+        let pool = self.engine.core_state.pool(c.pool);
         if begun {
-            c.blocked = Blocked::Job;
-        } else if pool.templates.asking {
-            c.blocked = Blocked::Gate;
+            c.waiting_for = WaitingFor::Job;
+        } else if pool.normalized_queries.asking {
+            c.waiting_for = WaitingFor::Replies;
             pool.wait_for_news(client);
         } else {
             // There is nothing that it could wait for.
-            pool.templates.rest(true, now);
+            pool.normalized_queries.rest(true, now);
             self.unblock(client);
         }
     }
 
     /// A session has ended a transaction and has nothing to say: its server may do a job meanwhile.
     pub(crate) fn lend_between(&mut self, client: Conn, server: Conn) {
-        let Some(c) = self.engine.roles.client(client) else { return };
-        let known = matches!(c.standing, Standing::Told) && !c.probe;
-        let silent = c.blocked == Blocked::No && c.inbox.held() == 0;
+        let Some(c) = self.engine.connections.client(client) else { return };
+        let known = matches!(c.knowledge, SettingsKnowledge::Reported) && !c.read_settings;
+        let silent = c.waiting_for == WaitingFor::Nothing && c.inbox.held() == 0;
         let wanted = self.has_job(server);
         if known && silent && wanted && self.begin_job(server, Some(client)) {
-            let Some(c) = self.engine.roles.client(client) else { return };
-            c.blocked = Blocked::Job;
+            let Some(c) = self.engine.connections.client(client) else { return };
+            c.waiting_for = WaitingFor::Job;
         }
     }
 
     /// Whether there is something to do for us at a server.
     #[inline]
     pub(crate) fn has_job(&mut self, server: Conn) -> bool {
-        let Some(s) = self.engine.roles.server(server) else { return false };
-        !s.wishes.is_empty() || self.engine.hub.pool(s.pool).templates.has_due()
+        let Some(s) = self.engine.connections.server(server) else { return false };
+        !s.wishes.is_empty() || self.engine.core_state.pool(s.pool).normalized_queries.has_due()
     }
 
     /// A server has done its job.
     pub(crate) fn job_ends(&mut self, conn: Conn) {
         let now = self.now;
-        let Engine { hub, roles, .. } = &mut *self.engine;
-        let Some(server) = roles.server(conn) else { return };
-        let custody = std::mem::replace(&mut server.custody, Custody::Resetting);
-        let Custody::Job(job) = custody else { return };
+        let Engine { core_state, connections, .. } = &mut *self.engine;
+        let Some(server) = connections.server(conn) else { return };
+        let state = std::mem::replace(&mut server.state, ServerState::Resetting);
+        let ServerState::Job(job) = state else { return };
         (server.since, server.worked) = (now, true);
-        let pool = hub.pool(server.pool);
+        let pool = core_state.pool(server.pool);
         conclude(pool, &job, now);
-        if job.admission.is_some() {
-            server.slots.weigh_anew();
+        if job.verification.is_some() {
+            server.statements.weigh_anew();
         }
         pool.wake();
         let woken = pool.take_woken();
         match job.back {
             Some(client) => {
-                server.custody = Custody::Lent(client);
+                server.state = ServerState::Lent(client);
                 // What the server has reported meanwhile, the client has not heard.
-                self.talk(client, conn).put_right_if_need_be();
+                self.linked(client, conn).sync_settings_if_needed();
                 self.unblock(client);
             }
             None => self.make_fit(conn),
@@ -130,9 +130,9 @@ impl Step<'_> {
 /// A server has gone amid its job.
 pub(crate) fn lost(pool: &mut Pool, job: &Job) {
     let bounds = pool.bounds();
-    if let Some(admission) = &job.admission {
-        pool.templates.asking = false;
-        if let Some(variant) = pool.templates.at(admission.place) {
+    if let Some(verification) = &job.verification {
+        pool.normalized_queries.asking = false;
+        if let Some(variant) = pool.normalized_queries.at(verification.place) {
             variant.recount(&bounds);
         }
     }
@@ -142,48 +142,55 @@ pub(crate) fn lost(pool: &mut Pool, job: &Job) {
 /// What follows from a job.
 fn conclude(pool: &mut Pool, job: &Job, now: Now) {
     let locked = job.refused.is_some_and(|refusal| refusal.is_of_lock());
-    pool.templates.rest(locked, now);
-    if let Some(admission) = &job.admission {
-        pool.templates.asking = false;
-        conclude_admission(pool, admission, job.refused, now);
+    pool.normalized_queries.rest(locked, now);
+    if let Some(verification) = &job.verification {
+        pool.normalized_queries.asking = false;
+        conclude_verification(pool, verification, job.refused, now);
     }
     let Some(refusal) = job.refused.filter(|refusal| !refusal.passes) else { return };
-    let epoch = pool.shared.upheavals();
+    let schema_version = pool.shared.schema_changes();
     let given = job.gives.iter().find(|(id, _)| *id == refusal.statement);
-    if let Some(variant) = given.and_then(|(_, place)| pool.templates.at(*place)) {
-        variant.distrust(Refused::Server(refusal.sqlstate), REFUSALS_MAX, epoch, now);
+    if let Some(variant) = given.and_then(|(_, place)| pool.normalized_queries.at(*place)) {
+        variant.distrust(Refused::Server(refusal.sqlstate), REFUSALS_MAX, schema_version, now);
     }
 }
 
-fn conclude_admission(pool: &mut Pool, admission: &Admission, refusal: Option<Refusal>, now: Now) {
+fn conclude_verification(
+    pool: &mut Pool,
+    verification: &Verification,
+    refusal: Option<JobError>,
+    now: Now,
+) {
     let bounds = pool.bounds();
-    let finding = admission.finding(refusal);
-    let epoch = admission.epoch;
+    let finding = verification.finding(refusal);
+    let schema_version = verification.schema_version;
     let stored = pool
-        .templates
-        .plan(admission.place.key)
-        .and_then(|plan| stored::stored(&plan.mentions, &admission.table));
-    if let Some(variant) = pool.templates.at(admission.place)
-        && let Stage::Asked { local, .. } = &variant.stage
+        .normalized_queries
+        .plan(verification.place.key)
+        .and_then(|plan| stored::stored(&plan.mentions, &verification.table));
+    if let Some(variant) = pool.normalized_queries.at(verification.place)
+        && let Stage::Asked { cached, .. } = &variant.stage
     {
         match finding {
             Finding::Fit => {
-                local.statement.found_partitions(admission.partitions);
-                if local.statement.memory() > bounds.bytes {
+                cached.statement.found_partitions(verification.partitions);
+                if cached.statement.memory() > bounds.bytes {
                     let why = Refused::Memory;
-                    variant.stage = Stage::Never { why, epoch, since: now };
+                    variant.stage = Stage::Never { why, schema_version, since: now };
                     pool.counters.auto_refusals += 1;
                     return;
                 }
                 variant.stage = match stored {
                     Some(stored) => {
-                        let (local, stored) = (local.clone(), stored.into());
-                        Stage::Ready { local, stored, epoch, since: now }
+                        let (cached, stored) = (cached.clone(), stored.into());
+                        Stage::Ready { cached, stored, schema_version, since: now }
                     }
-                    None => Stage::Never { why: Refused::Sequence, epoch, since: now },
+                    None => Stage::Never { why: Refused::Sequence, schema_version, since: now },
                 };
             }
-            Finding::Refused(why) => variant.stage = Stage::Never { why, epoch, since: now },
+            Finding::Refused(why) => {
+                variant.stage = Stage::Never { why, schema_version, since: now }
+            }
             Finding::Unknown => variant.recount(&bounds),
         }
     }
@@ -197,7 +204,7 @@ fn conclude_admission(pool: &mut Pool, admission: &Admission, refusal: Option<Re
 struct Desk<'a> {
     now: Now,
     server: &'a mut Server,
-    hub: &'a mut Hub,
+    core_state: &'a mut CoreState,
     ports: &'a mut Ports,
     /// The settings that the server has and is to keep, if it is to.
     keeps: Option<EnvId>,
@@ -208,12 +215,12 @@ impl Desk<'_> {
         self.ports.out(self.server.conn)
     }
 
-    fn owe(&mut self, owed: Owed, purpose: Purpose, statement: u64) -> u64 {
-        if self.server.ledger.is_empty() {
+    fn owe(&mut self, kind: RequestKind, purpose: Purpose, statement: u64) -> u64 {
+        if self.server.outstanding.is_empty() {
             self.server.asked = self.now;
         }
-        let entry = Entry::new(owed, Fate::Swallow(purpose)).about(statement);
-        self.server.ledger.push(entry).0
+        let entry = OutstandingRequest::new(kind, ReplyAction::Skip(purpose)).about(statement);
+        self.server.outstanding.push(entry).0
     }
 
     /// Gives the server those statements that it lacks.
@@ -226,9 +233,9 @@ impl Desk<'_> {
         let lacking = wishes.into_iter().filter(|wish| lacks(wish, self.server));
         let mut wishes: Vec<_> = lacking.collect();
         let first = wishes.first()?;
-        let (env, profile) = (first.statement.env, first.profile.clone());
+        let (env, settings) = (first.statement.env, first.settings.clone());
         wishes.retain(|wish| wish.statement.env == env);
-        self.begin(&profile);
+        self.begin(&settings);
         for wish in &wishes {
             self.parse(&wish.statement);
         }
@@ -237,23 +244,23 @@ impl Desk<'_> {
         Some(Job { gives, ..Job::default() })
     }
 
-    /// Asks about the template that has waited longest.
+    /// Asks about the normalized query that has waited longest.
     fn ask_what_is_due(&mut self) -> Option<Job> {
         let keeps = self.keeps;
-        let due = self.pool().templates.take_due(keeps)?;
+        let due = self.pool().normalized_queries.take_due(keeps)?;
         let place = due.place;
-        let local = self.intern(&due);
+        let cached = self.intern(&due);
         let shared = self.pool().shared.clone();
-        let epoch = shared.upheavals();
-        let statement = local.statement.clone();
+        let schema_version = shared.schema_changes();
+        let statement = cached.statement.clone();
         // What servers have of it may be older than what is to be found out now.
-        if statement.follow(epoch) || due.anew {
-            statement.begin_generation(statement.generation(), shared.epoch());
+        if statement.follow(schema_version) || due.anew {
+            statement.begin_generation(statement.generation(), shared.schema_version());
         }
         let now = self.now;
-        self.pool().templates.at(place)?.stage = Stage::Asked { since: now, local };
-        self.pool().templates.asking = true;
-        self.begin(&due.profile);
+        self.pool().normalized_queries.at(place)?.stage = Stage::Asked { since: now, cached };
+        self.pool().normalized_queries.asking = true;
+        self.begin(&due.settings);
         self.describe_as_sent(&due.text);
         if self.server.has(&statement).is_none() {
             self.parse(&statement);
@@ -261,14 +268,14 @@ impl Desk<'_> {
         let mut name = Vec::new();
         statement.write_name(&mut name, statement.generation());
         write::describe_statement(self.out(), &name);
-        self.owe(Owed::DescribeStatement, Purpose::Admit, statement.id);
+        self.owe(RequestKind::DescribeStatement, Purpose::Verify, statement.id);
         let routes = statement.scan.kind == Kind::Insert;
         let question = catalog::question(&due.plan.mentions, &name, routes);
-        self.aside(&question, Purpose::Admit);
+        self.internal(&question, Purpose::Verify);
         self.end();
-        let admission = Admission {
+        let verification = Verification {
             place,
-            epoch,
+            schema_version,
             writes: !due.plan.mentions.writes.is_empty(),
             columns: None,
             same: false,
@@ -276,63 +283,63 @@ impl Desk<'_> {
             table: Vec::new(),
             refused: None,
         };
-        Some(Job { admission: Some(admission), ..Job::default() })
+        Some(Job { verification: Some(verification), ..Job::default() })
     }
 
     /// The statement of a text, under the settings that it is read under.
-    fn intern(&mut self, due: &Due) -> Rc<Local> {
+    fn intern(&mut self, due: &Due) -> Rc<CachedStatement> {
         let tail = due.tail();
-        let (env, profile) = (due.profile.env, &due.profile);
+        let (env, settings) = (due.settings.env, &due.settings);
         let identity = Identity { pool: self.server.pool, env, tail: &tail };
-        let shared = self.hub.shared.clone();
-        let pool = self.hub.pool(self.server.pool);
-        let epoch = pool.shared.epoch();
+        let shared = self.core_state.shared.clone();
+        let pool = self.core_state.pool(self.server.pool);
+        let schema_version = pool.shared.schema_version();
         let small = tail.len() <= pool.settings.options.max_cached_statement_bytes;
         let room = shared.registry.bytes() <= shared.options().general.max_statement_bytes;
         if !small || !room {
             pool.counters.uncached += 1;
             let statement = Arc::new(shared.registry.make(identity));
-            statement.start_epoch(epoch);
-            return Rc::new(Local::new(statement, profile));
+            statement.start_schema_version(schema_version);
+            return Rc::new(CachedStatement::new(statement, settings));
         }
-        let local = self.hub.texts.intern(&shared.registry, identity, profile);
-        let statement = &local.statement;
+        let cached = self.core_state.statements.intern(&shared.registry, identity, settings);
+        let statement = &cached.statement;
         if statement.is_new() {
-            statement.start_epoch(epoch);
-        } else if statement.epoch() < epoch {
-            statement.begin_generation(statement.generation(), epoch);
+            statement.start_schema_version(schema_version);
+        } else if statement.schema_version() < schema_version {
+            statement.begin_generation(statement.generation(), schema_version);
         }
-        local
+        cached
     }
 
     fn pool(&mut self) -> &mut Pool {
-        self.hub.pool(self.server.pool)
+        self.core_state.pool(self.server.pool)
     }
 
     /// Puts the server's settings right, as far as they change what a text means, and begins a segment.
-    fn begin(&mut self, profile: &Arc<Profile>) {
-        if self.keeps.is_none() && self.server.profile.env != profile.env {
-            let (has, defaults) = (&self.server.profile, &self.server.defaults);
-            let text = defaults::put_right(has, profile, defaults, |_| false);
+    fn begin(&mut self, settings: &Arc<Settings>) {
+        if self.keeps.is_none() && self.server.settings.env != settings.env {
+            let (has, defaults) = (&self.server.settings, &self.server.defaults);
+            let text = defaults::sync_settings(has, settings, defaults, |_| false);
             let (text, _) = text.expect("environments differ by a setting");
             write::query(self.out(), &text);
-            self.owe(Owed::Query, Purpose::PutRight, 0);
-            self.server.slots.unnamed = Unnamed::NONE;
-            self.server.profile = profile.clone();
+            self.owe(RequestKind::Query, Purpose::SyncSettings, 0);
+            self.server.statements.unnamed = Unnamed::NONE;
+            self.server.settings = settings.clone();
             self.server.stuck = true;
-            self.pool().counters.put_right += 1;
+            self.pool().counters.sync_settings += 1;
         }
-        self.aside(LOCK_TIMEOUT, Purpose::PutRight);
+        self.internal(LOCK_TIMEOUT, Purpose::SyncSettings);
     }
 
     fn end(&mut self) {
         write::sync(self.out());
-        self.owe(Owed::Sync, Purpose::Admit, 0);
+        self.owe(RequestKind::Sync, Purpose::Verify, 0);
     }
 
     /// Runs a query of ours, under a name that is gone when it has run.
-    fn aside(&mut self, text: &[u8], purpose: Purpose) {
-        let name = self.hub.shared.registry.aside();
+    fn internal(&mut self, text: &[u8], purpose: Purpose) {
+        let name = self.core_state.shared.registry.internal();
         let out = self.ports.out(self.server.conn);
         write::close_statement(out, &name);
         write::parse(out, &name, &[text, &[0; 3]].concat());
@@ -340,39 +347,44 @@ impl Desk<'_> {
         write::execute(out, &name);
         write::close_portal(out, &name);
         write::close_statement(out, &name);
-        use Owed::{Bind, Close, Execute, Parse};
-        for owed in [Close, Parse, Bind, Execute, Close, Close] {
-            self.owe(owed, purpose, 0);
+        use RequestKind::{Bind, Close, Execute, Parse};
+        for kind in [Close, Parse, Bind, Execute, Close, Close] {
+            self.owe(kind, purpose, 0);
         }
     }
 
     /// Has the server describe a text as it was sent, under a name that is gone when it has.
     fn describe_as_sent(&mut self, text: &[u8]) {
-        let name = self.hub.shared.registry.aside();
+        let name = self.core_state.shared.registry.internal();
         let out = self.ports.out(self.server.conn);
         write::close_statement(out, &name);
         write::parse(out, &name, &[text, &[0; 3]].concat());
         write::describe_statement(out, &name);
         write::close_statement(out, &name);
-        for owed in [Owed::Close, Owed::Parse, Owed::DescribeStatement, Owed::Close] {
-            self.owe(owed, Purpose::Admit, 0);
+        for kind in [
+            RequestKind::Close,
+            RequestKind::Parse,
+            RequestKind::DescribeStatement,
+            RequestKind::Close,
+        ] {
+            self.owe(kind, Purpose::Verify, 0);
         }
     }
 
     /// Gives the server a statement, and makes room for it before.
     fn parse(&mut self, statement: &Arc<Statement>) {
         let (id, bytes) = (statement.id, statement.tail.len());
-        if let Some(old) = self.server.slots.remove(id) {
+        if let Some(old) = self.server.statements.remove(id) {
             self.close(old);
         }
-        let options = &self.hub.pool(self.server.pool).settings.options;
+        let options = &self.core_state.pool(self.server.pool).settings.options;
         let (count, most) = (options.max_server_statements, options.max_server_statement_bytes);
         let (autos, memory) = (options.autoprepare_limit, options.autoprepare_memory_limit);
         while let Some(old) = self
             .server
-            .slots
+            .statements
             .evict(bytes, count, most)
-            .or_else(|| self.server.slots.evict_auto(statement.memory(), autos, memory))
+            .or_else(|| self.server.statements.evict_auto(statement.memory(), autos, memory))
         {
             self.pool().counters.evictions += 1;
             self.close(old);
@@ -381,16 +393,16 @@ impl Desk<'_> {
         let mut name = Vec::new();
         statement.write_name(&mut name, generation);
         write::parse(self.out(), &name, &statement.tail);
-        let seq = self.owe(Owed::Parse, Purpose::Admit, id);
-        let segment = self.server.ledger.segment();
+        let seq = self.owe(RequestKind::Parse, Purpose::Verify, id);
+        let segment = self.server.outstanding.segment();
         let columns = if statement.returns {
             Columns::Of { server: self.server.serial, parse: seq }
         } else {
             Columns::Fixed
         };
         let found = Found { columns, ..Found::default() };
-        let served = Served::new(statement.clone());
-        self.server.slots.insert(Slot {
+        let served = ServerRef::new(statement.clone());
+        self.server.statements.insert(ServerStatement {
             served,
             generation,
             segment,
@@ -402,12 +414,12 @@ impl Desk<'_> {
         self.pool().counters.server_parses += 1;
     }
 
-    fn close(&mut self, mut old: Slot) {
-        old.doubtful |= self.server.ledger.is_unsettled(old.segment);
+    fn close(&mut self, mut old: ServerStatement) {
+        old.doubtful |= self.server.outstanding.is_unsettled(old.segment);
         let mut name = Vec::new();
         old.served.statement().write_name(&mut name, old.generation);
         write::close_statement(self.out(), &name);
-        let seq = self.owe(Owed::Close, Purpose::Admit, 0);
+        let seq = self.owe(RequestKind::Close, Purpose::Verify, 0);
         self.server.undos.push(seq, ServerUndo::Evicted(old));
     }
 }

@@ -1,6 +1,6 @@
 //! What functions, triggers, procedures and DO have left in a session: asked behind those that nobody knows.
 //!
-//! A text that may run code of users' is noted as it is sent ([`Talk::suspect`]). When its transaction is over, and before
+//! A text that may run code of users' is noted as it is sent ([`Link::suspect`]). When its transaction is over, and before
 //! the server goes to anybody else, one query asks for settings, role, temporary objects, locks, subscriptions, prepared
 //! statements and cursors, and for the newest objects of the schema. What is found counts as if the text had said it: it
 //! ties the client to its server, or is a setting of its own. While that is asked, the client's next message waits: it
@@ -15,11 +15,11 @@ use refrain_wire::back::Fields;
 
 use crate::calls::Repute;
 use crate::client::{Looking, Pins};
-use crate::ledger::Purpose;
-use crate::names::Name;
+use crate::client_statements::Name;
+use crate::link::Link;
+use crate::outstanding::Purpose;
 use crate::pool_shared::CATALOGS;
-use crate::settings::{self, Edit, Profile, write_literal};
-use crate::talk::Talk;
+use crate::settings::{self, Settings, SettingsMut, write_literal};
 
 /// Parameters that functions set by names of their own, of which is asked.
 const PARAMETERS_MAX: usize = 256;
@@ -79,7 +79,7 @@ const PARAMETERS: &str = r" UNION ALL SELECT DISTINCT '=parameter',pg_catalog.lo
     '|\\mset\\s+(?:session\\s+)?([a-z_][\\w$]*\\.[\\w$.]+)','gi') m
     WHERE p.prolang NOT IN (12,13) AND p.prosrc~*E'set_config|\\mset\\s'";
 
-impl Talk<'_> {
+impl Link<'_> {
     /// A text is sent that may run code of users': unless that is known to be harmless, the session is looked at when its
     /// transaction is over. Gives the number under which that is learned, where there is something to learn.
     #[inline]
@@ -159,7 +159,7 @@ impl Talk<'_> {
     /// What leaves nothing new in a session of which so much is known already may leave something in another: what is
     /// found goes for sessions with the same settings and pins.
     fn here(&self, calls: u64) -> u64 {
-        calls ^ self.client.profile.hidden ^ u64::from(self.client.pins.bits()) << 48
+        calls ^ self.client.settings.hidden ^ u64::from(self.client.pins.bits()) << 48
     }
 
     /// Whether a text that hides what it does is known to leave nothing.
@@ -172,13 +172,13 @@ impl Talk<'_> {
 
     /// Asks the server what is left in its session.
     pub(crate) fn look(&mut self) {
-        let names = self.client.probe_names.iter().map(|name| name.as_slice());
-        let mut text = settings::probe(&self.server.defaults.profile, names);
+        let names = self.client.names_to_read.iter().map(|name| name.as_slice());
+        let mut text = settings::read_settings(&self.server.defaults.settings, names);
         for (name, _, there) in LEFT {
             let row = format!(" UNION ALL SELECT '={name}','' WHERE {there}");
             text.extend_from_slice(row.as_bytes());
         }
-        let pool = self.hub.pool(self.server.pool);
+        let pool = self.core_state.pool(self.server.pool);
         text.extend_from_slice(b" UNION ALL SELECT '=role','' WHERE SESSION_USER<>");
         let user = pool.settings.server.user.as_deref().unwrap_or(&pool.shared.user);
         write_literal(&mut text, user.as_bytes());
@@ -194,8 +194,8 @@ impl Talk<'_> {
         suspicion.looks = false;
         pool.counters.looks += 1;
         suspicion.found = Pins::default();
-        (self.server.probed, self.server.unset) = (None, Edit::default());
-        self.run_alone(&text, Purpose::Probe);
+        (self.server.settings_read, self.server.unset) = (None, SettingsMut::default());
+        self.run_alone(&text, Purpose::ReadSettings);
     }
 
     /// A row of the answer that is no setting.
@@ -220,7 +220,7 @@ impl Talk<'_> {
 
     /// The newest objects are seen. If they are news, a search for names in the same answer was behind them.
     fn see(&mut self, newest: [u32; CATALOGS]) {
-        let shared = &self.hub.pool(self.server.pool).shared;
+        let shared = &self.core_state.pool(self.server.pool).shared;
         let before = shared.code();
         shared.see(newest);
         let after = shared.code();
@@ -234,7 +234,7 @@ impl Talk<'_> {
     }
 
     /// The answer is there. `before` is what the client's settings were taken to be.
-    pub(crate) fn looked(&mut self, before: &Arc<Profile>) {
+    pub(crate) fn looked(&mut self, before: &Arc<Settings>) {
         let now = self.now;
         let suspicion = &mut self.client.suspicion;
         let Some(asked) = suspicion.asked.take() else { return };
@@ -243,7 +243,7 @@ impl Talk<'_> {
         let parameters = std::mem::take(&mut suspicion.parameters);
         // What these are set to is asked at once, and what was called is judged then. Where functions have changed since
         // this was asked, there may be other names by now.
-        let is_current = asked.code == self.hub.pool(self.server.pool).shared.code();
+        let is_current = asked.code == self.core_state.pool(self.server.pool).shared.code();
         let learns = is_current && asked.names;
         suspicion.looks |= !is_current || learns && !parameters.is_empty();
         let calls = match suspicion.looks {
@@ -253,12 +253,12 @@ impl Talk<'_> {
         suspicion.failed = false;
         let code = suspicion.code;
         // What a function has set by a name of its own is asked for from now on, whoever sets anything.
-        let profile = self.client.profile.clone();
-        let own = profile.iter().map(|(name, _)| name).filter(|name| name.contains(&b'.'));
+        let settings = self.client.settings.clone();
+        let own = settings.iter().map(|(name, _)| name).filter(|name| name.contains(&b'.'));
         own.for_each(|name| self.note_name(name));
-        let said = self.client.probe;
-        let changed = !said && !Arc::ptr_eq(before, &self.client.profile);
-        let pool = self.hub.pool(self.server.pool);
+        let said = self.client.read_settings;
+        let changed = !said && !Arc::ptr_eq(before, &self.client.settings);
+        let pool = self.core_state.pool(self.server.pool);
         if learns {
             pool.calls.learn_parameters(parameters, asked.code, now);
         }

@@ -6,8 +6,8 @@
 
 use refrain_wire::{Header, Malformed};
 
-use crate::fault::Cause;
-use crate::talk::Stop;
+use crate::disconnect::DisconnectReason;
+use crate::link::Stop;
 
 /// Bytes of a query that are looked at; the rest of a longer one streams through unseen.
 pub(crate) const QUERY_BYTES_READ: usize = 64 * 1024;
@@ -39,7 +39,9 @@ impl<'a> Message<'a> {
     pub(crate) fn whole(&self, max: usize) -> Result<&'a [u8], Stop> {
         match self.complete {
             true => Ok(self.body()),
-            false if self.header.body as usize > max => Err(Stop::End(Cause::ClientProtocol)),
+            false if self.header.body as usize > max => {
+                Err(Stop::End(DisconnectReason::ClientProtocol))
+            }
             false => Err(Stop::More),
         }
     }
@@ -57,6 +59,6 @@ impl<'a> Message<'a> {
 
 impl From<Malformed> for Stop {
     fn from(_: Malformed) -> Self {
-        Self::End(Cause::ClientProtocol)
+        Self::End(DisconnectReason::ClientProtocol)
     }
 }

@@ -16,14 +16,14 @@ use refrain_wire::front::Parse;
 use refrain_wire::write;
 
 use crate::client::{Ahead, Barrier, Pins};
+use crate::client_statements::{ByName, ClientStatement, Name};
+use crate::core_statements::CachedStatement;
 use crate::ids::Segment;
-use crate::ledger::{Entry, Fate, Owed, Purpose, Seq};
+use crate::link::{Called, Link, Stop};
 use crate::message::Message;
-use crate::names::{ByName, ClientStatement, Name};
+use crate::outstanding::{OutstandingRequest, Purpose, ReplyAction, RequestKind, Seq};
 use crate::settings;
 use crate::statement::{Identity, Statement};
-use crate::talk::{Called, Stop, Talk};
-use crate::texts::Local;
 use crate::undo::ClientUndo;
 
 /// What a text may do that names prepared statements.
@@ -68,18 +68,18 @@ pub(crate) struct Lent {
     drops: Vec<(u32, Name)>,
 }
 
-impl Talk<'_> {
+impl Link<'_> {
     /// The statement of a Parse: one of its own where what it is hangs on what the session has.
-    pub(crate) fn intern_parse(&mut self, tail: &[u8]) -> Result<Rc<Local>, Stop> {
-        let local = self.intern(tail);
-        if !local.statement.names {
-            return Ok(local);
+    pub(crate) fn intern_parse(&mut self, tail: &[u8]) -> Result<Rc<CachedStatement>, Stop> {
+        let cached = self.intern(tail);
+        if !cached.statement.names {
+            return Ok(cached);
         }
-        self.lend_name(&local.statement)?;
+        self.lend_name(&cached.statement)?;
         let identity = Identity { pool: self.server.pool, env: self.client.env(), tail };
-        let statement = Arc::new(self.hub.shared.registry.make(identity));
-        statement.start_epoch(local.statement.epoch());
-        let own = Rc::new(Local::new(statement, self.client.current()));
+        let statement = Arc::new(self.core_state.shared.registry.make(identity));
+        statement.start_schema_version(cached.statement.schema_version());
+        let own = Rc::new(CachedStatement::new(statement, self.client.current()));
         // It is kept where it was parsed: elsewhere it may be another.
         own.used();
         Ok(own)
@@ -91,15 +91,18 @@ impl Talk<'_> {
         let kind = statement.scan.kind;
         let Some(name) = used(kind) else { return Ok(Traits::NONE) };
         let name = Name::from_slice(&name.fold(statement.text()));
-        self.gate_until_settled()?;
-        let ledger = &self.server.ledger;
-        if ledger.may_have_failed() && !ledger.is_empty() && self.client.names.contains(&name) {
-            return Err(Stop::Gate);
+        self.wait_until_settled()?;
+        let outstanding = &self.server.outstanding;
+        if outstanding.may_have_failed()
+            && !outstanding.is_empty()
+            && self.client.names.contains(&name)
+        {
+            return Err(Stop::Replies);
         }
-        self.gate_lent(kind, &name)?;
+        self.wait_for_lent(kind, &name)?;
         let traits = self.runs(kind, &name);
         // A failed transaction refuses whatever it is.
-        if !self.server.ledger.has_failed() {
+        if !self.server.outstanding.has_failed() {
             self.lend_if_need_be(&name, wanted(kind));
         }
         Ok(traits)
@@ -108,31 +111,31 @@ impl Talk<'_> {
     /// Notes what a command does that uses a statement of the client's; says what that may do to the session.
     fn runs(&mut self, kind: Kind, name: &Name) -> Traits {
         let own = self.client.names.get(name).filter(|_| wanted(kind) == Wanted::Statement);
-        let Some(local) = own.map(|own| own.held.local().clone()) else { return Traits::NONE };
-        self.suspect(&local.statement.scan);
-        self.note_settings(local.statement.text(), &local.statement.scan);
-        local.statement.scan.traits
+        let Some(cached) = own.map(|own| own.held.cached().clone()) else { return Traits::NONE };
+        self.suspect(&cached.statement.scan);
+        self.note_settings(cached.statement.text(), &cached.statement.scan);
+        cached.statement.scan.traits
     }
 
     /// The client's statement of this name, where the server lacks what a command needs of it.
-    pub(crate) fn lacked(&mut self, name: &Name, wanted: Wanted) -> Option<Rc<Local>> {
+    pub(crate) fn lacked(&mut self, name: &Name, wanted: Wanted) -> Option<Rc<CachedStatement>> {
         let own = self.client.names.get(name)?;
         let since = match own.lent {
             ByName::Statement(since) => Some(since),
             ByName::Empty(since) if wanted == Wanted::Name => Some(since),
             ByName::Empty(_) | ByName::Nothing => None,
         };
-        let there = since.is_some_and(|since| !self.server.ledger.is_unsettled(since));
-        (!there).then(|| own.held.local().clone())
+        let there = since.is_some_and(|since| !self.server.outstanding.is_unsettled(since));
+        (!there).then(|| own.held.cached().clone())
     }
 
     /// Holds up what a statement is lent for until it is known under which settings that is parsed.
-    fn gate_lent(&mut self, kind: Kind, name: &Name) -> Result<(), Stop> {
+    fn wait_for_lent(&mut self, kind: Kind, name: &Name) -> Result<(), Stop> {
         match wanted(kind) {
             Wanted::Name => Ok(()),
             Wanted::Statement => {
                 let lacked = self.lacked(name, Wanted::Statement);
-                lacked.map_or(Ok(()), |local| self.gate_reading(&local))
+                lacked.map_or(Ok(()), |cached| self.wait_for_reading(&cached))
             }
         }
     }
@@ -140,10 +143,10 @@ impl Talk<'_> {
     /// Lends the server what a command needs of the client's statement of this name, unless there is none or the server has it;
     /// says whether it was lent now.
     fn lend_if_need_be(&mut self, name: &Name, wanted: Wanted) -> bool {
-        let Some(local) = self.lacked(name, wanted) else { return false };
+        let Some(cached) = self.lacked(name, wanted) else { return false };
         match wanted {
             Wanted::Name => self.lend_empty(name),
-            Wanted::Statement => self.lend(name, &local),
+            Wanted::Statement => self.lend(name, &cached),
         }
         self.pin(Pins::PREPARED);
         true
@@ -163,7 +166,7 @@ impl Talk<'_> {
             return Ok(Lent::default());
         }
         // A name that was closed is there again if the Close turns out to have been skipped.
-        self.gate_until_quiet()?;
+        self.wait_until_quiet()?;
         if self.client.names.len() == 0 {
             return Ok(Lent::default());
         }
@@ -173,9 +176,9 @@ impl Talk<'_> {
         if named.is_empty() || unknown {
             return Ok(Lent::default());
         }
-        let open = self.server.ledger.is_open();
-        if self.server.ledger.status() != Status::Failed {
-            named.iter().try_for_each(|(kind, name)| self.gate_lent(*kind, name))?;
+        let open = self.server.outstanding.is_open();
+        if self.server.outstanding.status() != Status::Failed {
+            named.iter().try_for_each(|(kind, name)| self.wait_for_lent(*kind, name))?;
             let mut lends = |wants: Wanted| {
                 let named = named.iter().filter(|(kind, _)| wanted(*kind) == wants);
                 named.filter(|(_, name)| self.lend_if_need_be(name, wants)).count() > 0
@@ -186,7 +189,7 @@ impl Talk<'_> {
             }
             if statements {
                 self.client.ahead = Ahead::Prepared;
-                return Err(Stop::Gate);
+                return Err(Stop::Replies);
             }
         }
         for (kind, name) in &named {
@@ -199,7 +202,7 @@ impl Talk<'_> {
     fn named_by(&self, text: &[u8]) -> (Lent, Vec<(Kind, Name)>) {
         let (mut lent, mut named) = (Lent::default(), Vec::new());
         let mut all_dropped = false;
-        for kind in refrain_sql::kinds(text, self.client.profile.reads.backslash) {
+        for kind in refrain_sql::kinds(text, self.client.settings.reads.backslash) {
             let dropped = matches!(kind, Kind::Deallocate(_));
             let name = if let Kind::Deallocate(name) = kind { Some(name) } else { used(kind) };
             let name = name.map(|name| Name::from_slice(&name.fold(text)));
@@ -229,42 +232,50 @@ impl Talk<'_> {
 
     /// A Parse by a client that may have statements by SQL, of a name that may be one of theirs: the server is given it by the
     /// client's name as well, and first, so that it says if that is taken.
-    pub(crate) fn parse_by_name(&mut self, parse: &Parse<'_>, local: &Rc<Local>, next: &[u8]) {
+    pub(crate) fn parse_by_name(
+        &mut self,
+        parse: &Parse<'_>,
+        cached: &Rc<CachedStatement>,
+        next: &[u8],
+    ) {
         let safe = self.not_ours(parse.name);
         write::parse(self.out(), &safe, parse.tail);
         self.pool().counters.server_parses += 1;
-        self.server.ledger.extend(&mut self.client.parsed);
-        let seq = self.owe(Entry::new(Owed::Parse, Fate::Forward).about(local.statement.id));
+        self.server.outstanding.extend(&mut self.client.parsed);
+        let seq = self.owe(
+            OutstandingRequest::new(RequestKind::Parse, ReplyAction::Forward)
+                .about(cached.statement.id),
+        );
         let name = Name::from_slice(parse.name);
         self.undoable(seq, ClientUndo::Named(name.clone()));
-        let lacks = self.server.has(&local.statement).is_none();
-        self.ensure_named(local);
-        let called = Called::Named(local.statement.generation());
-        let lent = ByName::Statement(self.server.ledger.segment());
-        let statement = ClientStatement { lent, ..self.client_statement(local.clone(), called) };
+        let lacks = self.server.has(&cached.statement).is_none();
+        self.ensure_named(cached);
+        let called = Called::Named(cached.statement.generation());
+        let lent = ByName::Statement(self.server.outstanding.segment());
+        let statement = ClientStatement { lent, ..self.client_statement(cached.clone(), called) };
         self.client.names.insert(name, statement);
         if lacks {
-            self.ask_behind_parse(called, local, parse.name, next);
+            self.ask_behind_parse(called, cached, parse.name, next);
         }
     }
 
     /// Gives the server a statement of the client's by the client's name, in the place of whatever had that.
-    fn lend(&mut self, name: &Name, local: &Rc<Local>) {
-        let (own, other) = (self.client.current().clone(), local.profile.clone());
-        let foreign = self.is_foreign(local);
+    fn lend(&mut self, name: &Name, cached: &Rc<CachedStatement>) {
+        let (own, other) = (self.client.current().clone(), cached.settings.clone());
+        let foreign = self.is_foreign(cached);
         if foreign {
-            self.run_aside(&settings::reading(&own, &other), Purpose::Environment);
+            self.run_internal(&settings::reading(&own, &other), Purpose::Environment);
         }
         let safe = self.not_ours(name);
         let out = self.ports.out(self.server.conn);
         write::close_statement(out, &safe);
-        write::parse(out, &safe, &local.statement.tail);
+        write::parse(out, &safe, &cached.statement.tail);
         self.pool().counters.server_parses += 1;
-        self.owe_us(Owed::Close, Purpose::Prepare, 0);
-        let seq = self.owe_us(Owed::Parse, Purpose::Prepare, local.statement.id);
+        self.owe_us(RequestKind::Close, Purpose::Prepare, 0);
+        let seq = self.owe_us(RequestKind::Parse, Purpose::Prepare, cached.statement.id);
         self.lent(seq, name, ByName::Statement);
         if foreign {
-            self.run_aside(&settings::reading(&other, &own), Purpose::Return);
+            self.run_internal(&settings::reading(&other, &own), Purpose::Return);
         }
     }
 
@@ -277,7 +288,7 @@ impl Talk<'_> {
 
     /// Notes what a Parse has put under a name of the client's.
     fn lent(&mut self, seq: Seq, name: &Name, what: fn(Segment) -> ByName) {
-        let segment = self.server.ledger.segment();
+        let segment = self.server.outstanding.segment();
         let Some(own) = self.client.names.get(name) else { return };
         let before = std::mem::replace(&mut own.lent, what(segment));
         self.undoable(seq, ClientUndo::Lent(name.clone(), before));

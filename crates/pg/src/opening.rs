@@ -6,19 +6,19 @@ use refrain_config::Database;
 use refrain_wire::startup::{self, MINOR_NEWEST, Opening, STARTUP_BYTES_MAX, Startup};
 use refrain_wire::write::{self, Report};
 
-use crate::client::{Client, Entrant, Phase};
+use crate::client::{Client, ClientState, LoginRequest};
+use crate::connections::Connection;
+use crate::disconnect::DisconnectReason;
 use crate::engine::Step;
 use crate::event::{Action, Level, Peer};
-use crate::fault::Cause;
 use crate::ids::{ClientSerial, Conn};
 use crate::lobby::{CONSOLES_MAX, Counted, Newcomer};
-use crate::roles::Role;
 use crate::settings::Setting;
-use crate::shared::{Message, client_serial};
+use crate::shared::{CoreMessage, client_serial};
 
 /// What a startup packet is refused with.
-struct Words {
-    cause: Cause,
+struct OpeningError {
+    cause: DisconnectReason,
     sqlstate: &'static str,
     message: String,
 }
@@ -26,43 +26,43 @@ struct Words {
 impl Step<'_> {
     /// A client connected.
     pub(crate) fn accepted(&mut self, conn: Conn, peer: Peer) {
-        let hub = &mut self.engine.hub;
-        let (shared, core) = (hub.shared.clone(), hub.core);
+        let core_state = &mut self.engine.core_state;
+        let (shared, core) = (core_state.shared.clone(), core_state.core);
         let serial = client_serial(&shared);
         let limits = shared.lobby.limits(&shared.options().general);
         let gone = shared.lobby.come(&peer, Newcomer { core, conn, serial }, limits.logins);
-        let client = Client::new(serial, conn, peer, &hub.nothing, self.now);
-        self.engine.roles.set(conn, Role::Client(Box::new(client)));
+        let client = Client::new(serial, conn, peer, &core_state.nothing, self.now);
+        self.engine.connections.set(conn, Connection::Client(Box::new(client)));
         self.engine.clients += 1;
         let Some(Newcomer { core: there, conn, serial }) = gone else { return };
         if there == core {
             self.make_way(conn, serial);
         } else {
-            let message = Message::MakeWay { conn, serial };
+            let message = CoreMessage::MakeWay { conn, serial };
             self.ports.act(Action::Tell { core: there, message });
         }
     }
 
     /// A connection has to make way for a later one, unless it has logged in meanwhile.
     pub(crate) fn make_way(&mut self, conn: Conn, serial: ClientSerial) {
-        let Some(client) = self.engine.roles.client(conn) else { return };
+        let Some(client) = self.engine.connections.client(conn) else { return };
         if client.serial != serial || client.counted != Counted::Login {
             return;
         }
-        let lobby = &self.engine.hub.shared.lobby;
+        let lobby = &self.engine.core_state.shared.lobby;
         if lobby.is_news(self.now) {
             let count = lobby.crowded_out();
             let told = format!("{count} connections that had not logged in had to make way so far");
-            self.note_client(conn, Level::Warn, Cause::CrowdedOut, told);
+            self.note_client(conn, Level::Warn, DisconnectReason::CrowdedOut, told);
         }
-        self.end_login(conn, Cause::CrowdedOut);
+        self.end_login(conn, DisconnectReason::CrowdedOut);
     }
 
     /// Ends a login that took too long, or had to make way. Who has sent no startup packet is told nothing: it may be
     /// no client at all, and such connections may be many.
-    pub(crate) fn end_login(&mut self, conn: Conn, cause: Cause) {
-        let Some(client) = self.engine.roles.client(conn) else { return };
-        let silent = matches!(client.phase, Phase::Opening);
+    pub(crate) fn end_login(&mut self, conn: Conn, cause: DisconnectReason) {
+        let Some(client) = self.engine.connections.client(conn) else { return };
+        let silent = matches!(client.state, ClientState::Opening);
         self.note_client(
             conn,
             if silent { Level::Debug } else { Level::Warn },
@@ -76,7 +76,11 @@ impl Step<'_> {
     }
 
     /// The first packet: how many bytes it took, and who wants to log in; `None` while it is not all there.
-    pub(crate) fn opening(&mut self, conn: Conn, input: &[u8]) -> Option<(usize, Option<Entrant>)> {
+    pub(crate) fn opening(
+        &mut self,
+        conn: Conn,
+        input: &[u8],
+    ) -> Option<(usize, Option<LoginRequest>)> {
         match startup::parse(input) {
             Ok(None) => None,
             Err(_) => {
@@ -101,7 +105,7 @@ impl Step<'_> {
     /// A request for TLS or GSSAPI encryption is denied: each once, and in either order. Says whether the client may
     /// go on.
     fn encryption(&mut self, conn: Conn, tls: bool, rest: bool) -> bool {
-        let Some(client) = self.engine.roles.client(conn) else { return false };
+        let Some(client) = self.engine.connections.client(conn) else { return false };
         let asked = if tls { &mut client.asked.tls } else { &mut client.asked.gss };
         if std::mem::replace(asked, true) {
             let minor = if tls { 5679 } else { 5680 };
@@ -114,7 +118,14 @@ impl Step<'_> {
             // What came with the request was sent in the hope of encryption (CVE-2021-23222).
             let what = if tls { "SSL request" } else { "GSSAPI encryption request" };
             let message = format!("received unencrypted data after {what}");
-            self.refuse(conn, &Words { cause: Cause::ClientProtocol, sqlstate: "08P01", message });
+            self.refuse(
+                conn,
+                &OpeningError {
+                    cause: DisconnectReason::ClientProtocol,
+                    sqlstate: "08P01",
+                    message,
+                },
+            );
         }
         !rest
     }
@@ -126,11 +137,15 @@ impl Step<'_> {
         if is_startup && (8..=STARTUP_BYTES_MAX).contains(&length) {
             let message =
                 "invalid startup packet layout: expected terminator as last byte".to_owned();
-            let words = Words { cause: Cause::ClientProtocol, sqlstate: "08P01", message };
+            let words = OpeningError {
+                cause: DisconnectReason::ClientProtocol,
+                sqlstate: "08P01",
+                message,
+            };
             return self.refuse(conn, &words);
         }
         let told = "invalid length of startup packet".to_owned();
-        self.note_client(conn, Level::Warn, Cause::ClientProtocol, told);
+        self.note_client(conn, Level::Warn, DisconnectReason::ClientProtocol, told);
         self.remove_client(conn, false);
     }
 
@@ -138,11 +153,14 @@ impl Step<'_> {
         let message = format!(
             "unsupported frontend protocol {major}.{minor}: server supports 3.0 to 3.{MINOR_NEWEST}"
         );
-        self.refuse(conn, &Words { cause: Cause::ClientVersion, sqlstate: "0A000", message });
+        self.refuse(
+            conn,
+            &OpeningError { cause: DisconnectReason::ClientVersion, sqlstate: "0A000", message },
+        );
     }
 
-    fn refuse(&mut self, conn: Conn, words: &Words) {
-        let Words { cause, sqlstate, message } = words;
+    fn refuse(&mut self, conn: Conn, words: &OpeningError) {
+        let OpeningError { cause, sqlstate, message } = words;
         self.refuse_client(
             conn,
             *cause,
@@ -150,53 +168,55 @@ impl Step<'_> {
         );
     }
 
-    fn startup(&mut self, conn: Conn, startup: &Startup<'_>) -> Option<Entrant> {
+    fn startup(&mut self, conn: Conn, startup: &Startup<'_>) -> Option<LoginRequest> {
         if startup.major != 3 {
             self.refuse_version(conn, startup.major, startup.minor);
             return None;
         }
-        if self.engine.hub.draining {
+        if self.engine.core_state.draining {
             let message = "the database system is shutting down";
             let report = Report { severity: "FATAL", sqlstate: "57P03", message, hint: "" };
-            self.refuse_client(conn, Cause::Shutdown, &report);
+            self.refuse_client(conn, DisconnectReason::Shutdown, &report);
             return None;
         }
         self.negotiate(conn, startup);
-        let entrant = match entrant(startup) {
-            Ok(entrant) => self.meant(entrant),
+        let login_request = match login_request(startup) {
+            Ok(login_request) => self.meant(login_request),
             Err(report) => {
-                self.refuse_client(conn, Cause::Login, &report);
+                self.refuse_client(conn, DisconnectReason::Login, &report);
                 return None;
             }
         };
         // Before anything is spent on a proof; counted is who has given one.
-        let shared = &self.engine.hub.shared;
+        let shared = &self.engine.core_state.shared;
         let most = shared.lobby.limits(&shared.options().general).clients;
-        if shared.lobby.is_full(most) && !Database::CONSOLES.contains(&entrant.database.as_str()) {
-            self.end_client(conn, Cause::TooManyClients);
+        if shared.lobby.is_full(most)
+            && !Database::CONSOLES.contains(&login_request.database.as_str())
+        {
+            self.end_client(conn, DisconnectReason::TooManyClients);
             return None;
         }
-        Some(entrant)
+        Some(login_request)
     }
 
     /// Has a client that names no database ask for the default.
-    fn meant(&self, mut entrant: Entrant) -> Entrant {
-        let options = self.engine.hub.shared.options();
-        let meant = options.meant(&entrant.database, &entrant.user);
-        if meant != entrant.database {
-            entrant.database = meant.to_owned();
+    fn meant(&self, mut login_request: LoginRequest) -> LoginRequest {
+        let options = self.engine.core_state.shared.options();
+        let meant = options.meant(&login_request.database, &login_request.user);
+        if meant != login_request.database {
+            login_request.database = meant.to_owned();
         }
-        entrant
+        login_request
     }
 
     /// Counts a connection that has shown who it is. `false` where there are as many as may be.
     pub(crate) fn count_as(&mut self, conn: Conn, counted: Counted) -> bool {
-        let shared = &self.engine.hub.shared;
+        let shared = &self.engine.core_state.shared;
         let most = match counted {
             Counted::Console => CONSOLES_MAX,
             _ => shared.lobby.limits(&shared.options().general).clients,
         };
-        let Some(client) = self.engine.roles.client(conn) else { return false };
+        let Some(client) = self.engine.connections.client(conn) else { return false };
         let room = shared.lobby.admit(counted, most);
         if room {
             shared.lobby.go(client.counted, &client.peer, client.serial);
@@ -217,13 +237,18 @@ impl Step<'_> {
         if startup.minor > MINOR_NEWEST || !unknown.is_empty() {
             write::negotiate(self.ports.out(conn), minor, &unknown);
         }
-        if let Some(client) = self.engine.roles.client(conn) {
+        if let Some(client) = self.engine.connections.client(conn) {
             client.minor = minor;
         }
     }
 
     /// Ends a login with words of its own.
-    pub(crate) fn refuse_client(&mut self, conn: Conn, cause: Cause, report: &Report<'_>) {
+    pub(crate) fn refuse_client(
+        &mut self,
+        conn: Conn,
+        cause: DisconnectReason,
+        report: &Report<'_>,
+    ) {
         self.note_client(conn, Level::Warn, cause, report.message.to_owned());
         write::error(self.ports.out(conn), report);
         self.remove_client(conn, false);
@@ -231,16 +256,20 @@ impl Step<'_> {
 }
 
 /// Sorts a startup packet's parameters.
-fn entrant(startup: &Startup<'_>) -> Result<Entrant, Report<'static>> {
+fn login_request(startup: &Startup<'_>) -> Result<LoginRequest, Report<'static>> {
     let invalid = |message| Report { severity: "FATAL", sqlstate: "28000", message, hint: "" };
-    let mut entrant =
-        Entrant { user: String::new(), database: String::new(), settings: Vec::new(), pool: None };
+    let mut login_request = LoginRequest {
+        user: String::new(),
+        database: String::new(),
+        settings: Vec::new(),
+        pool: None,
+    };
     let text = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
     for (name, value) in startup.parameters() {
         match name {
-            b"user" => entrant.user = text(value),
-            b"database" => entrant.database = text(value),
-            b"options" => options(value, &mut entrant.settings),
+            b"user" => login_request.user = text(value),
+            b"database" => login_request.database = text(value),
+            b"options" => options(value, &mut login_request.settings),
             b"replication" if !matches!(value, b"false" | b"off" | b"no" | b"0") => {
                 return Err(Report {
                     severity: "FATAL",
@@ -251,16 +280,16 @@ fn entrant(startup: &Startup<'_>) -> Result<Entrant, Report<'static>> {
             }
             b"replication" => {}
             name if name.starts_with(b"_pq_.") => {}
-            name => entrant.settings.push((name.into(), value.into())),
+            name => login_request.settings.push((name.into(), value.into())),
         }
     }
-    if entrant.user.is_empty() {
+    if login_request.user.is_empty() {
         return Err(invalid("no PostgreSQL user name specified in startup packet"));
     }
-    if entrant.database.is_empty() {
-        entrant.database.clone_from(&entrant.user);
+    if login_request.database.is_empty() {
+        login_request.database.clone_from(&login_request.user);
     }
-    Ok(entrant)
+    Ok(login_request)
 }
 
 /// Reads `options`: `-c name=value` and `--name=value`, words split at spaces, `\` before a space or itself

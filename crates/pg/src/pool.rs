@@ -4,7 +4,7 @@
 //! and those beyond need grow old and are let go (measured: docs/decisions). Clients are served first
 //! in, first out: otherwise, under load, one could wait for ever.
 //!
-//! A server stands in `idle` exactly while its custody is the pool's, and a client in `waiting` exactly while it is
+//! A server stands in `idle` exactly while its state is the pool's, and a client in `waiting` exactly while it is
 //! blocked for a server.
 
 use std::collections::{HashMap, VecDeque};
@@ -14,12 +14,12 @@ use refrain_config::{Autoprepare, PoolMode, TrackFunctions};
 
 use crate::calls::Calls;
 use crate::ids::{Conn, Core};
-use crate::ledger::Quiescent;
-use crate::settings::Profile;
+use crate::normalized_queries::NormalizedQueries;
+use crate::normalized_query::Bounds;
+use crate::outstanding::Quiescent;
+use crate::settings::Settings;
 use crate::shared::{PoolSettings, PoolShared};
 use crate::stats::Counters;
-use crate::template::Bounds;
-use crate::templates::Templates;
 use crate::time::Now;
 
 /// Bytes of the startup settings that a server has accepted and that are kept.
@@ -49,7 +49,7 @@ pub(crate) struct Pool {
     /// Whether its user or its database is not configured any more, as of the last reload.
     pub(crate) removed: bool,
     /// Whether other cores may know that clients wait here: until they are told that none does.
-    pub(crate) hungry: bool,
+    pub(crate) wants_server: bool,
     /// Whether they are told again, where clients wait still.
     pub(crate) ask_due: bool,
     /// Cores that asked for a server, and since when their first client waits.
@@ -57,13 +57,13 @@ pub(crate) struct Pool {
     /// When the next attempt to connect may be made.
     pub(crate) retry: Now,
     /// What its simple queries have in common.
-    pub(crate) templates: Templates,
-    /// Clients whose text waits until its template has come further.
-    curious: Vec<Conn>,
+    pub(crate) normalized_queries: NormalizedQueries,
+    /// Clients whose text waits until its normalized query has come further.
+    awaiting_analysis: Vec<Conn>,
     /// Those of them that are to look again.
     woken: Vec<Conn>,
     /// Settings that a server has accepted, and what it made of them.
-    proven: HashMap<Arc<Profile>, Arc<Profile>>,
+    proven: HashMap<Arc<Settings>, Arc<Settings>>,
     proven_bytes: usize,
     /// What the code is known to do that its clients' texts call.
     pub(crate) calls: Calls,
@@ -86,12 +86,12 @@ impl Pool {
             servers: 0,
             connecting: 0,
             paused,
-            hungry: false,
+            wants_server: false,
             ask_due: false,
             asking: Vec::new(),
             retry: Now(0),
-            templates: Templates::default(),
-            curious: Vec::new(),
+            normalized_queries: NormalizedQueries::default(),
+            awaiting_analysis: Vec::new(),
             woken: Vec::new(),
             proven: HashMap::new(),
             proven_bytes: 0,
@@ -102,7 +102,7 @@ impl Pool {
 
     /// Whether nobody here has anything of it, and no core waits for a word of ours.
     pub(crate) fn is_unused(&self) -> bool {
-        self.clients == 0 && self.servers == 0 && self.asking.is_empty() && !self.hungry
+        self.clients == 0 && self.servers == 0 && self.asking.is_empty() && !self.wants_server
     }
 
     /// When it is to be forgotten, if nobody has it until then; `None` where it is kept. One that no server was ever reached for
@@ -112,7 +112,7 @@ impl Pool {
         if !self.is_unused() || options.min_pool_size > 0 && !self.removed {
             return None;
         }
-        if self.shared.welcome().is_none() {
+        if self.shared.server_parameters().is_none() {
             return Some(self.retry);
         }
         options.pool_idle_timeout.map(|timeout| self.used.after(timeout))
@@ -203,7 +203,7 @@ impl Pool {
         }
     }
 
-    /// What of templates is kept.
+    /// What of normalized queries is kept.
     pub(crate) fn bounds(&self) -> Bounds {
         let options = &self.settings.options;
         Bounds {
@@ -214,14 +214,14 @@ impl Pool {
         }
     }
 
-    /// Has a client wait until a template has come further.
+    /// Has a client wait until a normalized query has come further.
     pub(crate) fn wait_for_news(&mut self, client: Conn) {
-        self.curious.push(client);
+        self.awaiting_analysis.push(client);
     }
 
-    /// A template has come further.
+    /// A normalized query has come further.
     pub(crate) fn wake(&mut self) {
-        self.woken.append(&mut self.curious);
+        self.woken.append(&mut self.awaiting_analysis);
     }
 
     /// Clients that are to look at their text again.
@@ -231,12 +231,12 @@ impl Pool {
     }
 
     /// What a server made of these settings, if one has accepted them.
-    pub(crate) fn proven(&self, wants: &Arc<Profile>) -> Option<Arc<Profile>> {
+    pub(crate) fn proven(&self, wants: &Arc<Settings>) -> Option<Arc<Settings>> {
         self.proven.get(wants).cloned()
     }
 
     /// A server has accepted these settings.
-    pub(crate) fn prove(&mut self, wants: Arc<Profile>, made: Arc<Profile>) {
+    pub(crate) fn prove(&mut self, wants: Arc<Settings>, made: Arc<Settings>) {
         let bytes = wants.bytes() + made.bytes();
         if self.proven_bytes + bytes > PROVEN_BYTES_MAX {
             (self.proven, self.proven_bytes) = (HashMap::new(), 0);

@@ -8,7 +8,7 @@ use refrain_config::{Host, Options, PoolOptions, Server};
 use crate::auth::{Password, Salted, Secret};
 use crate::ids::PoolId;
 use crate::schema::{Defining, Schema};
-use crate::settings::{Profile, Welcome};
+use crate::settings::{ServerParameters, Settings};
 
 /// Catalogs of which the newest objects are asked for.
 pub(crate) const CATALOGS: usize = 6;
@@ -27,23 +27,23 @@ pub struct PoolShared {
     /// The user as clients name themselves.
     pub user: Arc<str>,
     /// Counts changes of schema that passed through here.
-    epoch: AtomicU64,
+    schema_version: AtomicU64,
     /// All that may have changed the schema, by whichever pool of the same database there, or has and is committed only
-    /// now. For what is planned unasked; a client's own statements go by the epoch.
+    /// now. For what is planned unasked; a client's own statements go by the schema version.
     schema: Arc<Schema>,
     /// Counts changes of functions and triggers that passed through here, or may have.
     code: AtomicU64,
     /// The newest objects of the database that were seen, by catalog.
     newest: [AtomicU32; CATALOGS],
     /// Counts the times that its servers were to be connected anew.
-    era: AtomicU32,
+    reconnects: AtomicU32,
     /// Whether its user or its database is not configured any more.
     removed: AtomicBool,
     /// Its servers that are logged in, over all cores and on the way between them.
     live: AtomicU32,
     settings: RwLock<Arc<PoolSettings>>,
     /// What the first server said at its login: ParameterStatus, in order.
-    welcome: Mutex<Option<Arc<Welcome>>>,
+    server_parameters: Mutex<Option<Arc<ServerParameters>>>,
     /// What settings servers were seen to give their sessions, by number.
     met: Mutex<Vec<u64>>,
     login: Mutex<ServerLogin>,
@@ -90,15 +90,15 @@ impl PoolShared {
             id,
             database,
             user,
-            epoch: AtomicU64::new(0),
+            schema_version: AtomicU64::new(0),
             schema,
             code: AtomicU64::new(0),
             newest: Default::default(),
-            era: AtomicU32::new(0),
+            reconnects: AtomicU32::new(0),
             removed: AtomicBool::new(false),
             live: AtomicU32::new(0),
             settings: RwLock::new(settings),
-            welcome: Mutex::new(None),
+            server_parameters: Mutex::new(None),
             met: Mutex::default(),
             login: Mutex::new(login),
         }
@@ -115,8 +115,8 @@ impl PoolShared {
     }
 
     /// Has all servers connected anew.
-    pub(crate) fn begin_era(&self) {
-        self.era.fetch_add(1, Relaxed);
+    pub(crate) fn begin_reconnect(&self) {
+        self.reconnects.fetch_add(1, Relaxed);
     }
 
     /// Whether its user or its database is not configured any more: whoever is there leaves, and nobody is let in.
@@ -130,13 +130,13 @@ impl PoolShared {
     }
 
     /// What the first server said at its login.
-    pub fn welcome(&self) -> Option<Arc<Welcome>> {
-        lock(&self.welcome).clone()
+    pub fn server_parameters(&self) -> Option<Arc<ServerParameters>> {
+        lock(&self.server_parameters).clone()
     }
 
     /// Remembers what a server said at its login; says whether it is the first, or says other things.
-    pub fn learn_welcome(&self, said: Welcome) -> bool {
-        let mut known = lock(&self.welcome);
+    pub fn learn_server_parameters(&self, said: ServerParameters) -> bool {
+        let mut known = lock(&self.server_parameters);
         let news = known.as_ref().is_none_or(|known| **known != said);
         if news {
             *known = Some(Arc::new(said));
@@ -145,18 +145,22 @@ impl PoolShared {
     }
 
     /// Servers say these of their settings by now.
-    pub(crate) fn amend_welcome<'a>(&self, said: impl Iterator<Item = (&'a [u8], &'a [u8])>) {
-        let mut known = lock(&self.welcome);
-        let Some(welcome) = known.as_mut() else { return };
-        let welcome = Arc::make_mut(welcome);
+    pub(crate) fn amend_server_parameters<'a>(
+        &self,
+        said: impl Iterator<Item = (&'a [u8], &'a [u8])>,
+    ) {
+        let mut known = lock(&self.server_parameters);
+        let Some(server_parameters) = known.as_mut() else { return };
+        let server_parameters = Arc::make_mut(server_parameters);
         for (name, value) in said {
-            let found = welcome.iter_mut().find(|(known, _)| known.eq_ignore_ascii_case(name));
+            let found =
+                server_parameters.iter_mut().find(|(known, _)| known.eq_ignore_ascii_case(name));
             found.into_iter().for_each(|(_, known)| *known = value.into());
         }
     }
 
     /// A server gives its sessions these settings. Says whether it is the first to, and others give others.
-    pub(crate) fn meet(&self, defaults: &Profile) -> bool {
+    pub(crate) fn meet(&self, defaults: &Settings) -> bool {
         let number = defaults.number();
         let mut met = lock(&self.met);
         if met.contains(&number) || met.len() >= MET_MAX {
@@ -167,8 +171,8 @@ impl PoolShared {
     }
 
     /// What servers said is of the past: the database is not there any more.
-    pub(crate) fn forget_welcome(&self) {
-        *lock(&self.welcome) = None;
+    pub(crate) fn forget_server_parameters(&self) {
+        *lock(&self.server_parameters) = None;
     }
 
     /// A server has let us in; says whether it is the only one that has.
@@ -187,20 +191,20 @@ impl PoolShared {
         self.live.load(Relaxed) > 0
     }
 
-    /// The schema epoch.
-    pub fn epoch(&self) -> u64 {
-        self.epoch.load(Relaxed)
+    /// The schema schema version.
+    pub fn schema_version(&self) -> u64 {
+        self.schema_version.load(Relaxed)
     }
 
     /// The schema changed.
-    pub fn begin_epoch(&self) {
-        self.epoch.fetch_add(1, Relaxed);
-        self.upheaval();
+    pub fn begin_schema_version(&self) {
+        self.schema_version.fetch_add(1, Relaxed);
+        self.schema_change();
     }
 
     /// The schema may have changed.
-    pub fn upheaval(&self) {
-        self.schema.upheaval();
+    pub fn schema_change(&self) {
+        self.schema.schema_change();
     }
 
     /// What functions and triggers do may have changed.
@@ -220,14 +224,14 @@ impl PoolShared {
         // All of them are to be remembered.
         let changes = self.newest.iter().zip(newest).filter(|pair| newer(*pair)).count();
         if changes > 0 {
-            self.begin_epoch();
+            self.begin_schema_version();
             self.change_code();
         }
     }
 
     /// Counts all that may have changed the schema.
-    pub fn upheavals(&self) -> u64 {
-        self.schema.upheavals()
+    pub fn schema_changes(&self) -> u64 {
+        self.schema.schema_changes()
     }
 
     /// Something is sent that may change the schema.
@@ -242,8 +246,8 @@ impl PoolShared {
     }
 
     /// Which servers are of now: those connected since they were last to be connected anew.
-    pub fn era(&self) -> u32 {
-        self.era.load(Relaxed)
+    pub fn reconnects(&self) -> u32 {
+        self.reconnects.load(Relaxed)
     }
 
     /// What to log in to servers with.

@@ -2,7 +2,7 @@
 //!
 //! A pool is made by its first client and forgotten when no core has it open and it has no server: names are the clients'
 //! to choose, where `*` stands for a database or everybody is trusted. Cores open and close their parts by themselves
-//! ([`crate::hub::Hub`]); that nobody has a pool shows in the count of its [`Arc`].
+//! ([`crate::core_state::CoreState`]); that nobody has a pool shows in the count of its [`Arc`].
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,14 +19,14 @@ const POOLS_MAX: usize = 100_000;
 /// All pools.
 #[derive(Debug, Default)]
 pub(crate) struct Pools {
-    places: Vec<Place>,
+    places: Vec<PoolEntry>,
     free: Vec<u32>,
     by_name: HashMap<DatabaseAndUser, PoolId>,
 }
 
 /// A place in the table.
 #[derive(Debug, Default)]
-struct Place {
+struct PoolEntry {
     /// How many pools have had it before.
     time: u32,
     pool: Option<Arc<PoolShared>>,
@@ -53,7 +53,7 @@ impl Pools {
             return None;
         }
         let place = self.free.pop().unwrap_or_else(|| {
-            self.places.push(Place::default());
+            self.places.push(PoolEntry::default());
             u32::try_from(self.places.len() - 1).expect("fewer than 2^32 pools")
         });
         let id = PoolId::new(place, self.places[place as usize].time);

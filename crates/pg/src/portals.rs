@@ -9,12 +9,12 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use crate::client_statements::Name;
+use crate::core_statements::CachedStatement;
 use crate::ids::Segment;
-use crate::names::Name;
-use crate::texts::Local;
 
 /// The statement of a portal, where running it may do something to the session.
-pub(crate) type Portal = Option<Rc<Local>>;
+pub(crate) type Portal = Option<Rc<CachedStatement>>;
 
 /// The portals of a client.
 #[derive(Debug, Default)]
@@ -27,7 +27,7 @@ pub(crate) struct Portals {
 /// A portal with a name.
 #[derive(Debug)]
 struct Named {
-    local: Rc<Local>,
+    cached: Rc<CachedStatement>,
     /// The server's segment of its Bind.
     segment: Segment,
 }
@@ -35,11 +35,11 @@ struct Named {
 impl Portals {
     /// What is known of a portal.
     #[inline]
-    pub(crate) fn get(&self, name: &[u8]) -> Option<&Rc<Local>> {
+    pub(crate) fn get(&self, name: &[u8]) -> Option<&Rc<CachedStatement>> {
         if name.is_empty() {
             return self.unnamed.as_ref();
         }
-        self.named.get(name).map(|portal| &portal.local)
+        self.named.get(name).map(|portal| &portal.cached)
     }
 
     /// Remembers what is to be known of a portal that is bound in this segment.
@@ -50,12 +50,12 @@ impl Portals {
             return;
         }
         if let Some((name, old)) = self.named.remove_entry(name) {
-            let bytes = Self::cost(&name, &old.local);
+            let bytes = Self::cost(&name, &old.cached);
             self.bytes = self.bytes.checked_sub(bytes).expect("its bytes were counted");
         }
-        if let Some(local) = portal {
-            self.bytes += Self::cost(name, &local);
-            self.named.insert(Name::from_slice(name), Named { local, segment });
+        if let Some(cached) = portal {
+            self.bytes += Self::cost(name, &cached);
+            self.named.insert(Name::from_slice(name), Named { cached, segment });
         }
     }
 
@@ -63,10 +63,10 @@ impl Portals {
     pub(crate) fn has_room(
         &self,
         name: &[u8],
-        local: &Local,
+        cached: &CachedStatement,
         (count_max, bytes_max): (usize, usize),
     ) -> bool {
-        let fits = || self.bytes + Self::cost(name, local) <= bytes_max;
+        let fits = || self.bytes + Self::cost(name, cached) <= bytes_max;
         name.is_empty() || self.named.len() < count_max && fits()
     }
 
@@ -77,7 +77,7 @@ impl Portals {
             let bytes = &mut self.bytes;
             self.named.retain(|name, portal| {
                 let stays = !is_over(portal.segment);
-                let gone = if stays { 0 } else { Self::cost(name, &portal.local) };
+                let gone = if stays { 0 } else { Self::cost(name, &portal.cached) };
                 *bytes = bytes.checked_sub(gone).expect("its bytes were counted");
                 stays
             });
@@ -89,52 +89,52 @@ impl Portals {
 
     /// Whether the bytes are those of the portals that are there.
     pub(crate) fn adds_up(&self) -> bool {
-        let there = self.named.iter().map(|(name, portal)| Self::cost(name, &portal.local));
+        let there = self.named.iter().map(|(name, portal)| Self::cost(name, &portal.cached));
         self.bytes == there.sum::<usize>()
     }
 
     /// Bytes that the client answers for: the name, and the text it keeps in memory.
-    fn cost(name: &[u8], local: &Local) -> usize {
-        size_of::<(Name, Named)>() + name.len() + local.statement.tail.len()
+    fn cost(name: &[u8], cached: &CachedStatement) -> usize {
+        size_of::<(Name, Named)>() + name.len() + cached.statement.tail.len()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core_statements::CoreStatements;
     use crate::ids::{EnvId, PoolId};
     use crate::registry::{Registry, Seed};
     use crate::statement::Identity;
-    use crate::texts::Texts;
 
-    fn local() -> Rc<Local> {
+    fn cached() -> Rc<CachedStatement> {
         let identity = Identity { pool: PoolId(0), env: EnvId(0), tail: b"begin" };
         let registry = Registry::new(1, Seed::default());
-        Texts::default().intern(&registry, identity, &crate::settings::nothing())
+        CoreStatements::default().intern(&registry, identity, &crate::settings::nothing())
     }
 
     #[test]
     fn room_is_by_number_and_by_bytes() {
-        let (mut portals, local) = (Portals::default(), local());
-        let one = Portals::cost(b"a", &local);
-        portals.set(b"a", Some(local.clone()), 1);
-        assert!(portals.has_room(b"b", &local, (2, 2 * one)));
-        assert!(!portals.has_room(b"b", &local, (1, 2 * one)));
-        assert!(!portals.has_room(b"b", &local, (2, 2 * one - 1)));
-        assert!(portals.has_room(b"", &local, (1, 0)));
+        let (mut portals, cached) = (Portals::default(), cached());
+        let one = Portals::cost(b"a", &cached);
+        portals.set(b"a", Some(cached.clone()), 1);
+        assert!(portals.has_room(b"b", &cached, (2, 2 * one)));
+        assert!(!portals.has_room(b"b", &cached, (1, 2 * one)));
+        assert!(!portals.has_room(b"b", &cached, (2, 2 * one - 1)));
+        assert!(portals.has_room(b"", &cached, (1, 0)));
     }
 
     #[test]
     fn bytes_follow_the_map() {
-        let (mut portals, local) = (Portals::default(), local());
+        let (mut portals, cached) = (Portals::default(), cached());
         for (name, segment) in [(&b"a"[..], 1), (b"b", 1), (b"c", 1), (b"a", 2), (b"", 2)] {
-            portals.set(name, Some(local.clone()), segment);
+            portals.set(name, Some(cached.clone()), segment);
         }
-        assert_eq!(portals.bytes, 3 * Portals::cost(b"a", &local));
+        assert_eq!(portals.bytes, 3 * Portals::cost(b"a", &cached));
         portals.set(b"b", None, 2);
-        assert_eq!(portals.bytes, 2 * Portals::cost(b"a", &local));
+        assert_eq!(portals.bytes, 2 * Portals::cost(b"a", &cached));
         portals.end(|segment| segment <= 1);
-        assert_eq!(portals.bytes, Portals::cost(b"a", &local));
+        assert_eq!(portals.bytes, Portals::cost(b"a", &cached));
         assert!(portals.get(b"a").is_some() && portals.get(b"c").is_none());
         portals.end(|_| true);
         assert!(portals.bytes == 0 && portals.get(b"a").is_none());

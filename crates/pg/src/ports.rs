@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use crate::event::Action;
 use crate::ids::Conn;
-use crate::server::Parcel;
+use crate::server::Transfer;
 use crate::time::Now;
 
 /// What the loop is to do next; see [`Ports::next`].
@@ -51,13 +51,13 @@ struct Port {
     pending: Vec<u8>,
     /// Bytes that the kernel is working on; zero when no send is under way.
     in_flight: usize,
-    state: State,
+    state: PortState,
     /// Whether it stands in `Ports::dirty`.
     marked: bool,
 }
 
 #[derive(Debug, Default, PartialEq, Eq)]
-enum State {
+enum PortState {
     #[default]
     Free,
     Open,
@@ -85,8 +85,8 @@ impl Ports {
             Conn(u32::try_from(self.ports.len() - 1).expect("fewer than 2^32 connections"))
         });
         let port = self.port(conn);
-        assert_eq!(port.state, State::Free, "a free number is free");
-        port.state = State::Open;
+        assert_eq!(port.state, PortState::Free, "a free number is free");
+        port.state = PortState::Open;
         conn
     }
 
@@ -97,7 +97,7 @@ impl Ports {
     #[inline]
     pub fn out(&mut self, conn: Conn) -> &mut Vec<u8> {
         let port = &mut self.ports[conn.0 as usize];
-        assert!(port.state == State::Open, "writing to an open connection");
+        assert!(port.state == PortState::Open, "writing to an open connection");
         if !port.marked {
             port.marked = true;
             self.dirty.push(conn);
@@ -117,8 +117,8 @@ impl Ports {
     /// Closes `conn` once everything queued on it has gone.
     pub fn close(&mut self, conn: Conn) {
         let port = self.port(conn);
-        assert_eq!(port.state, State::Open, "an open connection is closed, and once");
-        port.state = State::Closing(None);
+        assert_eq!(port.state, PortState::Open, "an open connection is closed, and once");
+        port.state = PortState::Closing(None);
         self.closing += 1;
         self.mark(conn);
     }
@@ -134,7 +134,7 @@ impl Ports {
     /// What is still queued on a connection that is to be closed cannot be sent any more: the peer has gone.
     pub fn give_up(&mut self, conn: Conn) {
         let Some(port) = self.ports.get_mut(conn.0 as usize) else { return };
-        if matches!(port.state, State::Closing(_)) {
+        if matches!(port.state, PortState::Closing(_)) {
             port.pending.clear();
             port.in_flight = 0;
             self.mark(conn);
@@ -154,9 +154,9 @@ impl Ports {
         let mut late = Vec::new();
         for (conn, port) in (0u32..).map(Conn).zip(&mut self.ports) {
             match &mut port.state {
-                State::Closing(Some(due)) if *due <= now => late.push(conn),
-                State::Closing(due) => *due = Some(due.unwrap_or(now.after(CLOSING_MAX))),
-                State::Free | State::Open => {}
+                PortState::Closing(Some(due)) if *due <= now => late.push(conn),
+                PortState::Closing(due) => *due = Some(due.unwrap_or(now.after(CLOSING_MAX))),
+                PortState::Free | PortState::Open => {}
             }
         }
         late.into_iter().for_each(|conn| self.give_up(conn));
@@ -166,7 +166,7 @@ impl Ports {
     pub fn release(&mut self, conn: Conn) {
         assert_eq!(self.queued(conn), 0, "nothing is left behind");
         let port = self.port(conn);
-        port.state = State::Free;
+        port.state = PortState::Free;
         self.recycle_pending(conn);
         self.free.push(conn);
     }
@@ -178,10 +178,10 @@ impl Ports {
 
     /// The server that is to move to another core, until the loop has taken that action: what still comes from it
     /// goes along.
-    pub(crate) fn leaving(&mut self, conn: Conn) -> Option<&mut Parcel> {
+    pub(crate) fn leaving(&mut self, conn: Conn) -> Option<&mut Transfer> {
         self.actions.iter_mut().find_map(|action| match action {
-            Action::HandOver { conn: leaving, parcel, .. } if *leaving == conn => {
-                Some(&mut **parcel)
+            Action::HandOver { conn: leaving, transfer, .. } if *leaving == conn => {
+                Some(&mut **transfer)
             }
             _ => None,
         })
@@ -207,8 +207,8 @@ impl Ports {
                 return Some(Output::Send { conn, bytes });
             }
             self.recycle_pending(conn);
-            if matches!(self.port(conn).state, State::Closing(_)) {
-                self.port(conn).state = State::Free;
+            if matches!(self.port(conn).state, PortState::Closing(_)) {
+                self.port(conn).state = PortState::Free;
                 self.closing = self.closing.checked_sub(1).expect("what closes was to be closed");
                 self.free.push(conn);
                 return Some(Output::Close { conn });
@@ -223,10 +223,10 @@ impl Ports {
         self.keep(buffer);
         let Some(port) = self.ports.get_mut(conn.0 as usize) else { return false };
         port.in_flight = 0;
-        if !port.pending.is_empty() || matches!(port.state, State::Closing(_)) {
+        if !port.pending.is_empty() || matches!(port.state, PortState::Closing(_)) {
             self.mark(conn);
         }
-        self.port(conn).state == State::Open
+        self.port(conn).state == PortState::Open
     }
 
     fn port(&mut self, conn: Conn) -> &mut Port {

@@ -20,18 +20,20 @@ use refrain_wire::front::Parse;
 use refrain_wire::write;
 
 use crate::client::Pins;
+use crate::client_statements::{ClientRef, ClientStatement, Name};
 use crate::columns::{Columns, Found};
-use crate::ledger::{Entry, Fate, Made, Owed, Purpose, Refusal};
+use crate::core_statements::CachedStatement;
+use crate::link::{Called, Link, Stop};
 use crate::message::Message;
-use crate::names::{ClientStatement, Held, Name};
-use crate::settings::{self, Standing};
-use crate::slots::{Served, Slot, Unnamed};
+use crate::outstanding::{
+    FakeReply, OutstandingRequest, Purpose, Refusal, ReplyAction, RequestKind,
+};
+use crate::server_statements::{ServerRef, ServerStatement, Unnamed};
+use crate::settings::{self, SettingsKnowledge};
 use crate::statement::{Identity, Statement, reads_constants};
-use crate::talk::{Called, Stop, Talk};
-use crate::texts::Local;
 use crate::undo::{ClientUndo, ServerUndo};
 
-impl Talk<'_> {
+impl Link<'_> {
     /// Parse. `next` is what has come behind it.
     pub(crate) fn parse(&mut self, message: &Message<'_>, next: &[u8]) -> Result<usize, Stop> {
         if !self.client.managed {
@@ -42,7 +44,7 @@ impl Talk<'_> {
             return Ok(self.parse_unkept(message));
         }
         let parse = Parse::read(message.whole(most)?)?;
-        if matches!(self.client.standing, Standing::Unsure(..)) {
+        if matches!(self.client.knowledge, SettingsKnowledge::Unknown(..)) {
             let text = parse.tail.split(|&byte| byte == 0).next().unwrap_or_default();
             if reads_constants(text, refrain_sql::scan(text).traits) {
                 self.know_settings()?;
@@ -55,38 +57,38 @@ impl Talk<'_> {
             return self.parse_again(message, &parse);
         }
         // A Close that an earlier segment may still undo: the name may be taken after all.
-        if self.server.ledger.touches(&self.client.changed) {
-            return Err(Stop::Gate);
+        if self.server.outstanding.touches(&self.client.changed) {
+            return Err(Stop::Replies);
         }
         self.pool().counters.client_parses += 1;
         if self.is_over_quota(parse.tail.len()) {
-            return Ok(self.refuse(message, Owed::Parse, Refusal::Quota));
+            return Ok(self.refuse(message, RequestKind::Parse, Refusal::Quota));
         }
-        let local = self.intern_parse(parse.tail)?;
-        self.gate_in_doubt(&local)?;
+        let cached = self.intern_parse(parse.tail)?;
+        self.wait_in_doubt(&cached)?;
         if self.client.pins.has(Pins::PREPARED) {
-            self.parse_by_name(&parse, &local, next);
+            self.parse_by_name(&parse, &cached, next);
             return Ok(message.bytes.len());
         }
-        let known = self.parse_is_known(&local)?;
+        let known = self.parse_is_known(&cached)?;
         let seq = if known {
-            self.server.ledger.extend(&mut self.client.changed);
+            self.server.outstanding.extend(&mut self.client.changed);
             self.pool().counters.parses_answered += 1;
-            self.make_up(Owed::Parse, Made::Parse)
+            self.fake(RequestKind::Parse, FakeReply::Parse)
         } else {
-            self.server.ledger.extend(&mut self.client.parsed);
-            self.send_parse(&local, Fate::Forward)
+            self.server.outstanding.extend(&mut self.client.parsed);
+            self.send_parse(&cached, ReplyAction::Forward)
         };
-        let called = match known || local.is_worth_a_name() {
-            true => Called::Named(local.statement.generation()),
+        let called = match known || cached.is_worth_a_name() {
+            true => Called::Named(cached.statement.generation()),
             false => Called::Unnamed,
         };
         let name = Name::from_slice(parse.name);
         self.undoable(seq, ClientUndo::Named(name.clone()));
-        let statement = self.client_statement(local.clone(), called);
+        let statement = self.client_statement(cached.clone(), called);
         self.client.names.insert(name, statement);
         if !known {
-            self.ask_behind_parse(called, &local, parse.name, next);
+            self.ask_behind_parse(called, &cached, parse.name, next);
         }
         Ok(message.bytes.len())
     }
@@ -97,12 +99,12 @@ impl Talk<'_> {
             // The statement exists on this server alone.
             self.client.pins.add(Pins::PREPARED);
             self.client.unnamed = None;
-            self.server.slots.unnamed = Unnamed::NONE;
+            self.server.statements.unnamed = Unnamed::NONE;
             self.pool().counters.uncached += 1;
         }
         self.server.dirty = true;
         self.pool().counters.server_parses += 1;
-        self.owe(Entry::new(Owed::Parse, Fate::Forward));
+        self.owe(OutstandingRequest::new(RequestKind::Parse, ReplyAction::Forward));
         self.pass(message)
     }
 
@@ -113,22 +115,22 @@ impl Talk<'_> {
         next: &[u8],
     ) -> Result<usize, Stop> {
         self.pool().counters.client_parses += 1;
-        let local = self.intern_parse(parse.tail)?;
-        let ledger = &self.server.ledger;
-        let fails = ledger.status() == Status::Failed || ledger.may_have_failed();
-        let known = !fails && self.unnamed_is(&local);
+        let cached = self.intern_parse(parse.tail)?;
+        let outstanding = &self.server.outstanding;
+        let fails = outstanding.status() == Status::Failed || outstanding.may_have_failed();
+        let known = !fails && self.unnamed_is(&cached);
         let seq = if known {
             self.pool().counters.parses_answered += 1;
-            self.make_up(Owed::Parse, Made::Parse)
+            self.fake(RequestKind::Parse, FakeReply::Parse)
         } else {
-            self.send_parse_unnamed(&local, Fate::Forward)
+            self.send_parse_unnamed(&cached, ReplyAction::Forward)
         };
-        self.client.unnamed_changed = self.server.ledger.segment();
-        let statement = self.client_statement(local.clone(), Called::Unnamed);
+        self.client.unnamed_changed = self.server.outstanding.segment();
+        let statement = self.client_statement(cached.clone(), Called::Unnamed);
         let old = self.client.unnamed.replace(statement);
         self.undoable(seq, ClientUndo::Unnamed(old));
         if !known {
-            self.ask_behind_parse(Called::Unnamed, &local, b"", next);
+            self.ask_behind_parse(Called::Unnamed, &cached, b"", next);
         }
         Ok(message.bytes.len())
     }
@@ -136,23 +138,27 @@ impl Talk<'_> {
     /// A Parse of a name that is taken. PostgreSQL looks at the text first and then says 42P05: it is made to, by
     /// parsing the new text under a name that is taken there (E4).
     fn parse_again(&mut self, message: &Message<'_>, parse: &Parse<'_>) -> Result<usize, Stop> {
-        self.gate_until_settled()?;
-        let Some(old) = self.client.names.get(parse.name) else { return Err(Stop::Gate) };
-        let id = old.held.local().statement.id;
-        let name = self.hub.shared.registry.aside();
+        self.wait_until_settled()?;
+        let Some(old) = self.client.names.get(parse.name) else { return Err(Stop::Replies) };
+        let id = old.held.cached().statement.id;
+        let name = self.core_state.shared.registry.internal();
         self.take_name(&name);
         write::parse(self.out(), &name, parse.tail);
-        self.owe(Entry::new(Owed::Parse, Fate::Forward).about(id).called(parse.name));
+        self.owe(
+            OutstandingRequest::new(RequestKind::Parse, ReplyAction::Forward)
+                .about(id)
+                .called(parse.name),
+        );
         Ok(message.bytes.len())
     }
 
     /// A statement that was closed to make room may be there still, if its Close is skipped: that has to be known
     /// before it is prepared again.
-    fn gate_in_doubt(&self, local: &Local) -> Result<(), Stop> {
-        let id = local.statement.id;
+    fn wait_in_doubt(&self, cached: &CachedStatement) -> Result<(), Stop> {
+        let id = cached.statement.id;
         let closed = |undo: &ServerUndo| matches!(undo, ServerUndo::Evicted(slot) if slot.served.statement().id == id);
-        if self.server.slots.peek(id).is_none() && self.server.undos.iter().any(closed) {
-            return Err(Stop::Gate);
+        if self.server.statements.peek(id).is_none() && self.server.undos.iter().any(closed) {
+            return Err(Stop::Replies);
         }
         Ok(())
     }
@@ -165,129 +171,141 @@ impl Talk<'_> {
     }
 
     /// The statement with this text and these types, in the client's environment.
-    pub(crate) fn intern(&mut self, tail: &[u8]) -> Rc<Local> {
+    pub(crate) fn intern(&mut self, tail: &[u8]) -> Rc<CachedStatement> {
         let identity = Identity { pool: self.server.pool, env: self.client.env(), tail };
-        let unsure = matches!(self.client.standing, Standing::Unsure(..));
-        let shared = self.hub.shared.clone();
-        let pool = self.hub.pool(self.server.pool);
-        let epoch = pool.shared.epoch();
+        let unsure = matches!(self.client.knowledge, SettingsKnowledge::Unknown(..));
+        let shared = self.core_state.shared.clone();
+        let pool = self.core_state.pool(self.server.pool);
+        let schema_version = pool.shared.schema_version();
         let small = tail.len() <= pool.settings.options.max_cached_statement_bytes;
         let room = shared.registry.bytes() <= shared.options().general.max_statement_bytes;
         if !small || !room || unsure {
             pool.counters.uncached += 1;
             let statement = Arc::new(shared.registry.make(identity));
-            let local = Rc::new(Local::new(statement, self.client.current()));
+            let cached = Rc::new(CachedStatement::new(statement, self.client.current()));
             if unsure {
                 // Kept where it was parsed: nobody can say under which settings to do that again.
-                local.used();
+                cached.used();
             }
-            local.statement.start_epoch(epoch);
-            return local;
+            cached.statement.start_schema_version(schema_version);
+            return cached;
         }
-        let local = self.hub.texts.intern(&shared.registry, identity, self.client.current());
-        let statement = &local.statement;
-        if statement.epoch() < epoch {
+        let cached =
+            self.core_state.statements.intern(&shared.registry, identity, self.client.current());
+        let statement = &cached.statement;
+        if statement.schema_version() < schema_version {
             // The schema changed since this generation began: a new client must not get an old plan (E65), nor be told
             // that a server has accepted the text.
             if statement.is_new() {
-                statement.start_epoch(epoch);
-            } else if statement.begin_generation(statement.generation(), epoch) {
+                statement.start_schema_version(schema_version);
+            } else if statement.begin_generation(statement.generation(), schema_version) {
                 self.pool().counters.generations += 1;
             }
         }
-        local
+        cached
     }
 
     /// A client's statement that has what the Parse of this copy found.
-    pub(crate) fn client_statement(&self, local: Rc<Local>, called: Called) -> ClientStatement {
-        let (slots, generation) = (&self.server.slots, local.statement.generation());
+    pub(crate) fn client_statement(
+        &self,
+        cached: Rc<CachedStatement>,
+        called: Called,
+    ) -> ClientStatement {
+        let (statements, generation) = (&self.server.statements, cached.statement.generation());
         let found = match called {
-            Called::Unnamed => slots.unnamed.found,
+            Called::Unnamed => statements.unnamed.found,
             Called::Named(_) => {
-                slots.peek(local.statement.id).map(|slot| slot.found).unwrap_or_default()
+                statements.peek(cached.statement.id).map(|slot| slot.found).unwrap_or_default()
             }
         };
         let columns = found.columns;
-        ClientStatement::new(Held::new(local), generation, columns)
+        ClientStatement::new(ClientRef::new(cached), generation, columns)
     }
 
     /// What a Parse that is sent next finds.
     fn found(&self, statement: &Statement) -> Found {
-        let (server, parse) = (self.server.serial, self.server.ledger.next_seq());
+        let (server, parse) = (self.server.serial, self.server.outstanding.next_seq());
         let settled = !statement.returns;
         let columns = if settled { Columns::Fixed } else { Columns::Of { server, parse } };
         Found { columns, ..Found::default() }
     }
 
     /// Whether a Parse of this statement can be answered here.
-    fn parse_is_known(&mut self, local: &Local) -> Result<bool, Stop> {
-        let statement = &local.statement;
+    fn parse_is_known(&mut self, cached: &CachedStatement) -> Result<bool, Stop> {
+        let statement = &cached.statement;
         if self.server.has(statement).is_none() {
             return Ok(false);
         }
-        let ledger = &self.server.ledger;
+        let outstanding = &self.server.outstanding;
         // In a failed transaction PostgreSQL refuses a Parse, unless it is of what ends it (E3).
-        match ledger.status() {
-            Status::Idle if !ledger.may_have_failed() => Ok(true),
-            Status::Transaction if !ledger.has_unsettled() => Ok(true),
-            Status::Failed if ledger.is_empty() => Ok(statement.scan.kind == Kind::TransactionEnd),
-            Status::Idle | Status::Transaction | Status::Failed => Err(Stop::Gate),
+        match outstanding.status() {
+            Status::Idle if !outstanding.may_have_failed() => Ok(true),
+            Status::Transaction if !outstanding.has_unsettled() => Ok(true),
+            Status::Failed if outstanding.is_empty() => {
+                Ok(statement.scan.kind == Kind::TransactionEnd)
+            }
+            Status::Idle | Status::Transaction | Status::Failed => Err(Stop::Replies),
         }
     }
 
-    pub(crate) fn unnamed_is(&self, local: &Local) -> bool {
-        let unnamed = self.server.slots.unnamed;
-        unnamed.id == local.statement.id
-            && unnamed.generation == local.statement.generation()
-            && !self.server.ledger.is_unsettled(unnamed.segment)
+    pub(crate) fn unnamed_is(&self, cached: &CachedStatement) -> bool {
+        let unnamed = self.server.statements.unnamed;
+        unnamed.id == cached.statement.id
+            && unnamed.generation == cached.statement.generation()
+            && !self.server.outstanding.is_unsettled(unnamed.segment)
     }
 
     /// Sends a Parse, under the internal name where the statement is worth one.
-    fn send_parse(&mut self, local: &Rc<Local>, fate: Fate) -> u64 {
-        if local.is_worth_a_name() {
-            self.send_parse_named(local, fate)
+    fn send_parse(&mut self, cached: &Rc<CachedStatement>, action: ReplyAction) -> u64 {
+        if cached.is_worth_a_name() {
+            self.send_parse_named(cached, action)
         } else {
-            self.send_parse_unnamed(local, fate)
+            self.send_parse_unnamed(cached, action)
         }
     }
 
-    fn send_parse_named(&mut self, local: &Rc<Local>, fate: Fate) -> u64 {
-        self.make_room(local.statement.id, local.statement.tail.len());
-        self.send_parse_there(local, fate)
+    fn send_parse_named(&mut self, cached: &Rc<CachedStatement>, action: ReplyAction) -> u64 {
+        self.make_room(cached.statement.id, cached.statement.tail.len());
+        self.send_parse_there(cached, action)
     }
 
-    fn send_parse_there(&mut self, local: &Rc<Local>, fate: Fate) -> u64 {
-        let statement = &local.statement;
+    fn send_parse_there(&mut self, cached: &Rc<CachedStatement>, action: ReplyAction) -> u64 {
+        let statement = &cached.statement;
         let (id, generation) = (statement.id, statement.generation());
-        let mut name = std::mem::take(&mut self.hub.scratch);
+        let mut name = std::mem::take(&mut self.core_state.scratch);
         name.clear();
         statement.write_name(&mut name, generation);
         write::parse(self.ports.out(self.server.conn), &name, &statement.tail);
-        self.hub.scratch = name;
+        self.core_state.scratch = name;
         self.pool().counters.server_parses += 1;
         let found = self.found(statement);
-        let seq = self.owe(Entry::new(Owed::Parse, fate).about(id));
-        let segment = self.server.ledger.segment();
-        let served = Served::new(statement.clone());
-        let slot = Slot { served, generation, segment, doubtful: false, auto: false, found };
-        self.server.slots.insert(slot);
+        let seq = self.owe(OutstandingRequest::new(RequestKind::Parse, action).about(id));
+        let segment = self.server.outstanding.segment();
+        let served = ServerRef::new(statement.clone());
+        let slot =
+            ServerStatement { served, generation, segment, doubtful: false, auto: false, found };
+        self.server.statements.insert(slot);
         self.undoable_there(seq, ServerUndo::Prepared(id));
         seq
     }
 
-    pub(crate) fn send_parse_unnamed(&mut self, local: &Rc<Local>, fate: Fate) -> u64 {
-        let statement = &local.statement;
+    pub(crate) fn send_parse_unnamed(
+        &mut self,
+        cached: &Rc<CachedStatement>,
+        action: ReplyAction,
+    ) -> u64 {
+        let statement = &cached.statement;
         write::parse(self.ports.out(self.server.conn), b"", &statement.tail);
         self.pool().counters.server_parses += 1;
         let found = self.found(statement);
-        let seq = self.owe(Entry::new(Owed::Parse, fate).about(statement.id));
+        let seq = self.owe(OutstandingRequest::new(RequestKind::Parse, action).about(statement.id));
         let unnamed = Unnamed {
             id: statement.id,
             generation: statement.generation(),
-            segment: self.server.ledger.segment(),
+            segment: self.server.outstanding.segment(),
             found,
         };
-        let old = std::mem::replace(&mut self.server.slots.unnamed, unnamed);
+        let old = std::mem::replace(&mut self.server.statements.unnamed, unnamed);
         self.undoable_there(seq, ServerUndo::Unnamed(old));
         seq
     }
@@ -295,27 +313,27 @@ impl Talk<'_> {
     /// Closes what has to go before a statement can be prepared: an older copy of it, or the least recently
     /// used statement. In stream, right before the Parse: a portal made from it lives on (E25).
     fn make_room(&mut self, id: u64, bytes: usize) {
-        if let Some(old) = self.server.slots.remove(id) {
+        if let Some(old) = self.server.statements.remove(id) {
             self.send_close(old);
         }
-        let options = &self.hub.pool(self.server.pool).settings.options;
+        let options = &self.core_state.pool(self.server.pool).settings.options;
         let (count, most) = (options.max_server_statements, options.max_server_statement_bytes);
-        while let Some(old) = self.server.slots.evict(bytes, count, most) {
+        while let Some(old) = self.server.statements.evict(bytes, count, most) {
             self.pool().counters.evictions += 1;
             self.send_close(old);
         }
     }
 
-    pub(crate) fn send_close(&mut self, mut old: Slot) {
+    pub(crate) fn send_close(&mut self, mut old: ServerStatement) {
         // If this Close is skipped, so may have been the Parse before it.
-        old.doubtful |= self.server.ledger.is_unsettled(old.segment);
-        let mut name = std::mem::take(&mut self.hub.scratch);
+        old.doubtful |= self.server.outstanding.is_unsettled(old.segment);
+        let mut name = std::mem::take(&mut self.core_state.scratch);
         name.clear();
         old.served.statement().write_name(&mut name, old.generation);
         write::close_statement(self.ports.out(self.server.conn), &name);
-        self.hub.scratch = name;
+        self.core_state.scratch = name;
         let id = old.served.statement().id;
-        let seq = self.owe_us(Owed::Close, Purpose::Prepare, id);
+        let seq = self.owe_us(RequestKind::Close, Purpose::Prepare, id);
         self.undoable_there(seq, ServerUndo::Evicted(old));
     }
 
@@ -325,100 +343,104 @@ impl Talk<'_> {
     }
 
     /// Sends the statement that the server lacks, and that the client calls `name`.
-    pub(crate) fn prepare_for(&mut self, name: &[u8], local: &Rc<Local>) -> Called {
+    pub(crate) fn prepare_for(&mut self, name: &[u8], cached: &Rc<CachedStatement>) -> Called {
         self.server.misses += 1;
         self.pool().counters.prepare_misses += 1;
-        let fate = Fate::Swallow(Purpose::Prepare);
-        if self.is_foreign(local) {
-            return self.prepare_foreign(local);
+        let action = ReplyAction::Skip(Purpose::Prepare);
+        if self.is_foreign(cached) {
+            return self.prepare_foreign(cached);
         }
         // The client's unnamed statement stays one: it is planned and forgotten as such (E19).
-        if !name.is_empty() && local.used() {
-            self.send_parse_named(local, fate);
-            Called::Named(local.statement.generation())
+        if !name.is_empty() && cached.used() {
+            self.send_parse_named(cached, action);
+            Called::Named(cached.statement.generation())
         } else {
-            self.send_parse_unnamed(local, fate);
+            self.send_parse_unnamed(cached, action);
             Called::Unnamed
         }
     }
 
     /// Whether a statement was parsed under settings that the client has changed since, and that decide how its
     /// constants are read.
-    pub(crate) fn is_foreign(&self, local: &Local) -> bool {
+    pub(crate) fn is_foreign(&self, cached: &CachedStatement) -> bool {
         // A failed transaction refuses it whatever they are.
-        !settings::read_alike(&local.profile, self.client.current())
-            && local.statement.has_constants()
-            && !self.server.ledger.has_failed()
+        !settings::read_alike(&cached.settings, self.client.current())
+            && cached.statement.has_constants()
+            && !self.server.outstanding.has_failed()
     }
 
     /// Prepares a statement under the settings of its Parse, which decide what its text means (E57), and goes back
     /// to the client's. In a segment of its own where there is none yet, so as not to count in the client's.
-    fn prepare_foreign(&mut self, local: &Rc<Local>) -> Called {
-        let (own, other) = (self.client.current().clone(), local.profile.clone());
-        let alone = !self.server.ledger.is_open() && self.server.ledger.is_empty();
-        self.run_aside(&settings::reading(&own, &other), Purpose::Environment);
-        self.send_parse_named(local, Fate::Swallow(Purpose::Prepare));
-        self.run_aside(&settings::reading(&other, &own), Purpose::Return);
+    fn prepare_foreign(&mut self, cached: &Rc<CachedStatement>) -> Called {
+        let (own, other) = (self.client.current().clone(), cached.settings.clone());
+        let alone = !self.server.outstanding.is_open() && self.server.outstanding.is_empty();
+        self.run_internal(&settings::reading(&own, &other), Purpose::Environment);
+        self.send_parse_named(cached, ReplyAction::Skip(Purpose::Prepare));
+        self.run_internal(&settings::reading(&other, &own), Purpose::Return);
         if alone {
             self.end_segment(Purpose::Prepare);
         }
-        Called::Named(local.statement.generation())
+        Called::Named(cached.statement.generation())
     }
 
     /// Sees that the server has the statement under its internal name.
-    pub(crate) fn ensure_named(&mut self, local: &Rc<Local>) {
-        let statement = &local.statement;
+    pub(crate) fn ensure_named(&mut self, cached: &Rc<CachedStatement>) {
+        let statement = &cached.statement;
         if self.server.has(statement).is_some() {
             return;
         }
-        if self.is_foreign(local) {
-            self.prepare_foreign(local);
+        if self.is_foreign(cached) {
+            self.prepare_foreign(cached);
         } else {
-            self.send_parse_named(local, Fate::Swallow(Purpose::Prepare));
+            self.send_parse_named(cached, ReplyAction::Skip(Purpose::Prepare));
         }
     }
 
     /// The statement that a client means by a name, `None` for one it has not.
     #[inline]
-    pub(crate) fn find(&mut self, name: &[u8]) -> Result<Option<Rc<Local>>, Stop> {
-        let ledger = &self.server.ledger;
+    pub(crate) fn find(&mut self, name: &[u8]) -> Result<Option<Rc<CachedStatement>>, Stop> {
+        let outstanding = &self.server.outstanding;
         let unsettled = match name.is_empty() {
-            true => ledger.is_unsettled(self.client.unnamed_changed),
-            false => ledger.touches(&self.client.changed) || ledger.touches(&self.client.parsed),
+            true => outstanding.is_unsettled(self.client.unnamed_changed),
+            false => {
+                outstanding.touches(&self.client.changed)
+                    || outstanding.touches(&self.client.parsed)
+            }
         };
         if unsettled {
-            return Err(Stop::Gate);
+            return Err(Stop::Replies);
         }
         let found = match name.is_empty() {
             true => self.client.unnamed.as_mut(),
             false => self.client.names.get(name),
         };
-        let local = found.map(|statement| statement.held.local().clone());
-        if let Some(local) = &local {
-            self.gate_in_doubt(local)?;
-            self.gate_foreign(name, local)?;
+        let cached = found.map(|statement| statement.held.cached().clone());
+        if let Some(cached) = &cached {
+            self.wait_in_doubt(cached)?;
+            self.wait_for_foreign(name, cached)?;
         }
-        Ok(local)
+        Ok(cached)
     }
 
     /// Holds up what uses a statement that the server lacks: see [`Self::gate_reading`].
-    fn gate_foreign(&mut self, name: &[u8], local: &Local) -> Result<(), Stop> {
+    fn wait_for_foreign(&mut self, name: &[u8], cached: &CachedStatement) -> Result<(), Stop> {
         let there = match name.is_empty() {
-            true => self.unnamed_is(local),
-            false => self.server.has(&local.statement).is_some(),
+            true => self.unnamed_is(cached),
+            false => self.server.has(&cached.statement).is_some(),
         };
-        if there { Ok(()) } else { self.gate_reading(local) }
+        if there { Ok(()) } else { self.wait_for_reading(cached) }
     }
 
     /// Whether a statement has to be prepared under other settings than the client's of now, and which those are, can
     /// only be said when they are known: what is under way may change them, or take a change back.
-    pub(crate) fn gate_reading(&mut self, local: &Local) -> Result<(), Stop> {
-        let unsure = matches!(self.client.standing, Standing::Unsure(_, since) if since.reads);
-        if !local.statement.has_constants() || !unsure && !self.is_foreign(local) {
+    pub(crate) fn wait_for_reading(&mut self, cached: &CachedStatement) -> Result<(), Stop> {
+        let unsure =
+            matches!(self.client.knowledge, SettingsKnowledge::Unknown(_, since) if since.reads);
+        if !cached.statement.has_constants() || !unsure && !self.is_foreign(cached) {
             return Ok(());
         }
         self.know_settings()?;
-        let ready = self.server.ledger.is_empty() || !self.is_foreign(local);
-        if ready { Ok(()) } else { Err(Stop::Gate) }
+        let ready = self.server.outstanding.is_empty() || !self.is_foreign(cached);
+        if ready { Ok(()) } else { Err(Stop::Replies) }
     }
 }

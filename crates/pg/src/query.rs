@@ -2,7 +2,7 @@
 //!
 //! A client's statements have other names on the server, so DEALLOCATE is dealt with here (E46, E48), and
 //! EXECUTE of a protocol statement is rewritten (E51). Whatever else a text may do to the session is noted in
-//! the ledger and acted upon when the server says that it was done: a text that failed did nothing.
+//! the list of outstanding requests and acted upon when the server says that it was done: a text that failed did nothing.
 
 use std::rc::Rc;
 
@@ -11,16 +11,18 @@ use refrain_wire::back::Status;
 use refrain_wire::{front as read, write};
 
 use crate::client::{Ahead, Pins};
-use crate::ledger::{Entry, Fate, Made, Owed, Purpose, Refusal, Seq};
+use crate::client_statements::{ByName, Name};
+use crate::core_statements::CachedStatement;
+use crate::link::{Link, Stop, write_fake};
 use crate::message::Message;
 use crate::named::Lent;
-use crate::names::{ByName, Name};
-use crate::slots::Unnamed;
-use crate::talk::{Stop, Talk, write_made};
-use crate::texts::Local;
+use crate::outstanding::{
+    FakeReply, OutstandingRequest, Purpose, Refusal, ReplyAction, RequestKind, Seq,
+};
+use crate::server_statements::Unnamed;
 use crate::undo::{ClientUndo, ServerUndo};
 
-impl Talk<'_> {
+impl Link<'_> {
     /// Query.
     pub(crate) fn query(&mut self, message: &Message<'_>) -> Result<usize, Stop> {
         if message.awaits_text() {
@@ -33,7 +35,7 @@ impl Talk<'_> {
             true => read::query_text(message.body())?,
             false => message.body(),
         };
-        let scan = refrain_sql::scan_with(text, self.client.profile.reads.backslash);
+        let scan = refrain_sql::scan_with(text, self.client.settings.reads.backslash);
         if self.client.managed
             && let Some(used) = self.speaks_of_statements(message, text, &scan)?
         {
@@ -43,17 +45,17 @@ impl Talk<'_> {
             self.query_unmanaged(text, &scan);
         }
         if scan.traits.contains(Traits::PREPARE) && self.refuses_prepare() {
-            return Ok(self.refuse(message, Owed::Query, Refusal::Prepare));
+            return Ok(self.refuse(message, RequestKind::Query, Refusal::Prepare));
         }
         let lent = match self.client.managed {
             true => self.lend_named(message, text, &scan)?,
             false => Lent::default(),
         };
-        let first_entry = self.server.ledger.next_seq();
+        let first_entry = self.server.outstanding.next_seq();
         let autoprepared = self.autoprepare(message, text, &scan)?;
         let calls = self.suspect(&scan);
         if let Some(used) = autoprepared {
-            let sent = first_entry..self.server.ledger.next_seq();
+            let sent = first_entry..self.server.outstanding.next_seq();
             self.client.suspicion.evidence.send(calls, sent);
             return Ok(used);
         }
@@ -61,10 +63,12 @@ impl Talk<'_> {
         let first = self.first_settings(text, &scan).filter(|_| message.complete);
         self.forget_unnamed();
         self.note_settings(text, &scan);
-        self.note_vacated(text, &scan);
+        self.note_drained(text, &scan);
         self.ends_early();
-        let fate = if first.is_some() { Fate::Held } else { Fate::Forward };
-        let seq = self.owe(Entry::new(Owed::Query, fate).with(scan.traits | lent.traits));
+        let action = if first.is_some() { ReplyAction::Held } else { ReplyAction::Forward };
+        let seq = self.owe(
+            OutstandingRequest::new(RequestKind::Query, action).with(scan.traits | lent.traits),
+        );
         self.client.suspicion.evidence.send(calls, seq..seq + 1);
         self.bar(seq, scan.traits, scan.statements, first);
         self.bar_drops(seq, lent);
@@ -75,14 +79,14 @@ impl Talk<'_> {
     /// A Query or FunctionCall behind extended messages without a Sync. PostgreSQL 18 answers the Sync after it as if
     /// the transaction were over, and the next command with XX000: that must not be another client's (E38).
     pub(crate) fn ends_early(&mut self) {
-        self.server.close_needed |= self.server.ledger.is_open();
+        self.server.close_needed |= self.server.outstanding.is_open();
     }
 
     /// Any query string drops the unnamed statement, whatever comes of it.
     pub(crate) fn forget_unnamed(&mut self) {
-        let seq = self.server.ledger.next_seq();
-        let skippable = self.server.ledger.is_open();
-        let segment = self.server.ledger.segment();
+        let seq = self.server.outstanding.next_seq();
+        let skippable = self.server.outstanding.is_open();
+        let segment = self.server.outstanding.segment();
         self.client.unnamed_changed = segment;
         let old = self.client.unnamed.take();
         // What a segment before would bring back is dropped as well: that ends here.
@@ -90,17 +94,17 @@ impl Talk<'_> {
             self.client.undos.push(seq, ClientUndo::Unnamed(old));
         }
         let none = Unnamed::none_since(segment);
-        let old = std::mem::replace(&mut self.server.slots.unnamed, none);
+        let old = std::mem::replace(&mut self.server.statements.unnamed, none);
         if skippable && old.id != 0 {
             self.server.undos.push(seq, ServerUndo::Unnamed(old));
         }
     }
 
     /// A text that fails while anybody else is connected to a database: idle servers are to leave it.
-    pub(crate) fn note_vacated(&mut self, text: &[u8], scan: &Scan) {
+    pub(crate) fn note_drained(&mut self, text: &[u8], scan: &Scan) {
         if scan.traits.contains(Traits::VACATES) {
             for database in refrain_sql::vacated(text) {
-                self.hub.vacating.ask(&database, self.client.conn, self.now);
+                self.core_state.database_drain.ask(&database, self.client.conn, self.now);
             }
         }
     }
@@ -122,27 +126,27 @@ impl Talk<'_> {
             | Kind::CreateAsExecute(name) => name,
             _ => return Ok(None),
         };
-        self.gate_until_quiet()?;
+        self.wait_until_quiet()?;
         let folded = Name::from_slice(&name.fold(text));
         if !self.client.names.contains(&folded) {
             return Ok(None);
         }
-        if self.server.ledger.status() == Status::Failed {
+        if self.server.outstanding.status() == Status::Failed {
             return Ok(None);
         }
         if matches!(scan.kind, Kind::Deallocate(_)) {
             return Ok(Some(self.deallocate(message, &folded, scan.traits)));
         }
-        let found = self.client.names.get(&folded).map(|s| s.held.local().clone());
-        let Some(local) = found else { return Ok(None) };
+        let found = self.client.names.get(&folded).map(|s| s.held.cached().clone());
+        let Some(cached) = found else { return Ok(None) };
         let span = name.of(text);
         let start = span.as_ptr() as usize - text.as_ptr() as usize;
-        self.prepare_ahead(&local)?;
+        self.prepare_ahead(&cached)?;
         let range = start..start + span.len();
         if matches!(scan.kind, Kind::Execute(_) | Kind::CreateAsExecute(_)) {
-            self.note_settings(local.statement.text(), &local.statement.scan);
+            self.note_settings(cached.statement.text(), &cached.statement.scan);
         }
-        Ok(Some(self.execute_by_sql(message, range, &local, scan.traits, &folded)))
+        Ok(Some(self.execute_by_sql(message, range, &cached, scan.traits, &folded)))
     }
 
     /// DEALLOCATE of one of the client's statements. The server keeps it, for others may have it too; but within a block,
@@ -152,15 +156,17 @@ impl Talk<'_> {
             // The server has something by this name as well.
             self.forget_unnamed();
             self.ends_early();
-            let seq = self.owe(Entry::new(Owed::Query, Fate::Forward).with(traits));
+            let seq = self.owe(
+                OutstandingRequest::new(RequestKind::Query, ReplyAction::Forward).with(traits),
+            );
             self.close_name(name, seq);
             return self.pass(message);
         }
-        if self.server.ledger.status() == Status::Idle && !self.server.ledger.is_open() {
+        if self.server.outstanding.status() == Status::Idle && !self.server.outstanding.is_open() {
             self.client.names.remove(name);
-            return self.answer(message, Made::Deallocate);
+            return self.answer(message, FakeReply::Deallocate);
         }
-        let seq = self.ask_instead(Made::Deallocate, traits);
+        let seq = self.ask_instead(FakeReply::Deallocate, traits);
         self.close_name(name, seq);
         message.bytes.len()
     }
@@ -171,62 +177,64 @@ impl Talk<'_> {
         message: &Message<'_>,
         traits: Traits,
     ) -> Result<Option<usize>, Stop> {
-        self.gate_until_quiet()?;
-        let ledger = &self.server.ledger;
-        let native = ledger.status() == Status::Failed || ledger.is_open();
+        self.wait_until_quiet()?;
+        let outstanding = &self.server.outstanding;
+        let native = outstanding.status() == Status::Failed || outstanding.is_open();
         if native || self.client.pins.has(Pins::PREPARED) {
             return Ok(None);
         }
-        if ledger.status() == Status::Idle {
+        if outstanding.status() == Status::Idle {
             drop(self.client.names.take());
-            return Ok(Some(self.answer(message, Made::DeallocateAll)));
+            return Ok(Some(self.answer(message, FakeReply::DeallocateAll)));
         }
-        let seq = self.ask_instead(Made::DeallocateAll, traits);
+        let seq = self.ask_instead(FakeReply::DeallocateAll, traits);
         self.bar(seq, traits, 1, None);
         Ok(Some(message.bytes.len()))
     }
 
     /// What is answered here needs to know how the transaction stands.
-    pub(crate) fn gate_until_quiet(&self) -> Result<(), Stop> {
-        if self.server.ledger.is_empty() { Ok(()) } else { Err(Stop::Gate) }
+    pub(crate) fn wait_until_quiet(&self) -> Result<(), Stop> {
+        if self.server.outstanding.is_empty() { Ok(()) } else { Err(Stop::Replies) }
     }
 
     /// Answers a query in the server's place, outside any transaction block.
-    fn answer(&mut self, message: &Message<'_>, made: Made) -> usize {
+    fn answer(&mut self, message: &Message<'_>, made: FakeReply) -> usize {
         self.client.unnamed = None;
         let out = self.ports.out(self.client.conn);
-        write_made(out, made);
-        write::ready(out, self.server.ledger.status());
+        write_fake(out, made);
+        write::ready(out, self.server.outstanding.status());
         message.bytes.len()
     }
 
     /// Has the server run a query in the place of one that it is not to see. Within a transaction any query string
     /// leaves a trace: the unnamed portal is gone, the snapshot is taken, and what was run without a Sync is committed.
-    fn ask_instead(&mut self, made: Made, traits: Traits) -> Seq {
+    fn ask_instead(&mut self, made: FakeReply, traits: Traits) -> Seq {
         self.forget_unnamed();
         write::query(self.out(), b"SELECT ''");
-        self.owe(Entry::new(Owed::Query, Fate::Instead(made)).with(traits))
+        self.owe(
+            OutstandingRequest::new(RequestKind::Query, ReplyAction::Instead(made)).with(traits),
+        )
     }
 
     /// The server has run what it was asked instead.
-    pub(crate) fn answered_there(&mut self, made: Made) {
-        if made == Made::DeallocateAll {
+    pub(crate) fn answered_there(&mut self, made: FakeReply) {
+        if made == FakeReply::DeallocateAll {
             drop(self.client.names.take());
         }
-        write_made(self.ports.out(self.client.conn), made);
+        write_fake(self.ports.out(self.client.conn), made);
     }
 
     /// Amid an open segment a Parse that fails has the query skipped as well, and all behind it up to a Sync. So there
     /// the query waits for it.
-    fn prepare_ahead(&mut self, local: &Rc<Local>) -> Result<(), Stop> {
-        let lacks = self.server.has(&local.statement).is_none();
+    fn prepare_ahead(&mut self, cached: &Rc<CachedStatement>) -> Result<(), Stop> {
+        let lacks = self.server.has(&cached.statement).is_none();
         if lacks {
-            self.gate_reading(local)?;
+            self.wait_for_reading(cached)?;
         }
-        if lacks && self.server.ledger.is_open() {
+        if lacks && self.server.outstanding.is_open() {
             self.client.ahead = Ahead::Prepared;
-            self.ensure_named(local);
-            return Err(Stop::Gate);
+            self.ensure_named(cached);
+            return Err(Stop::Replies);
         }
         Ok(())
     }
@@ -236,14 +244,14 @@ impl Talk<'_> {
         if self.client.ahead == Ahead::Nothing {
             return Ok(false);
         }
-        self.gate_until_quiet()?;
+        self.wait_until_quiet()?;
         Ok(std::mem::replace(&mut self.client.ahead, Ahead::Nothing) == Ahead::Refused)
     }
 
     /// What was prepared for a query string in a segment of its own has been refused, of which the client has heard.
     fn end_refused(&mut self, message: &Message<'_>) -> usize {
         self.client.unnamed = None;
-        write::ready(self.ports.out(self.client.conn), self.server.ledger.status());
+        write::ready(self.ports.out(self.client.conn), self.server.outstanding.status());
         message.bytes.len()
     }
 
@@ -253,9 +261,9 @@ impl Talk<'_> {
         self.client.ahead = Ahead::Nothing;
         self.client.skipping = false;
         self.client.unnamed = None;
-        self.client.unnamed_changed = self.server.ledger.segment();
+        self.client.unnamed_changed = self.server.outstanding.segment();
         write::sync(self.out());
-        self.owe(Entry::new(Owed::Sync, Fate::Forward));
+        self.owe(OutstandingRequest::new(RequestKind::Sync, ReplyAction::Forward));
         message.bytes.len()
     }
 
@@ -265,18 +273,18 @@ impl Talk<'_> {
         &mut self,
         message: &Message<'_>,
         name: std::ops::Range<usize>,
-        local: &Rc<Local>,
+        cached: &Rc<CachedStatement>,
         traits: Traits,
         folded: &[u8],
     ) -> usize {
-        let open = self.server.ledger.is_open();
-        let calls = self.suspect(&local.statement.scan);
-        self.ensure_named(local);
-        if self.server.ledger.is_open() && !open {
+        let open = self.server.outstanding.is_open();
+        let calls = self.suspect(&cached.statement.scan);
+        self.ensure_named(cached);
+        if self.server.outstanding.is_open() && !open {
             self.end_segment(Purpose::Prepare);
         }
         let mut called = vec![b'"'];
-        local.statement.write_name(&mut called, local.statement.generation());
+        cached.statement.write_name(&mut called, cached.statement.generation());
         called.push(b'"');
         self.forget_unnamed();
         self.rewritten_header(message, name.len(), called.len());
@@ -285,9 +293,9 @@ impl Talk<'_> {
             self.out().extend_from_slice(part);
         }
         let seq = self.owe(
-            Entry::new(Owed::Query, Fate::Forward)
-                .with(traits | local.statement.scan.traits)
-                .about(local.statement.id)
+            OutstandingRequest::new(RequestKind::Query, ReplyAction::Forward)
+                .with(traits | cached.statement.scan.traits)
+                .about(cached.statement.id)
                 .called(folded),
         );
         self.client.suspicion.evidence.send(calls, seq..seq + 1);
@@ -297,7 +305,7 @@ impl Talk<'_> {
     /// A statement of the client's is gone, unless the message fails.
     fn close_name(&mut self, name: &Name, seq: Seq) {
         if let Some(old) = self.client.names.remove(name) {
-            self.server.ledger.extend(&mut self.client.changed);
+            self.server.outstanding.extend(&mut self.client.changed);
             self.undoable(seq, ClientUndo::Closed(name.clone(), old));
         }
     }
@@ -310,10 +318,15 @@ impl Talk<'_> {
 
     /// Has the server fail in the place of a message that is not passed on, so that a transaction fails with it; the
     /// words are put in on the way back.
-    pub(crate) fn refuse(&mut self, message: &Message<'_>, owed: Owed, why: Refusal) -> usize {
-        let name = self.hub.shared.registry.no_statement();
+    pub(crate) fn refuse(
+        &mut self,
+        message: &Message<'_>,
+        kind: RequestKind,
+        why: Refusal,
+    ) -> usize {
+        let name = self.core_state.shared.registry.no_statement();
         let out = self.ports.out(self.server.conn);
-        if owed == Owed::Query {
+        if kind == RequestKind::Query {
             let mut text = b"EXECUTE \"".to_vec();
             text.extend_from_slice(&name);
             text.push(b'"');
@@ -321,7 +334,7 @@ impl Talk<'_> {
         } else {
             write::describe_statement(out, &name);
         }
-        self.owe(Entry::new(owed, Fate::Refuse(why)));
+        self.owe(OutstandingRequest::new(kind, ReplyAction::Refuse(why)));
         message.bytes.len()
     }
 }

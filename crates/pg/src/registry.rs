@@ -121,7 +121,7 @@ impl Registry {
     }
 
     /// The name of a statement and a portal of our own, for a moment.
-    pub fn aside(&self) -> Vec<u8> {
+    pub fn internal(&self) -> Vec<u8> {
         [&self.prefix, &b"aside"[..]].concat()
     }
 

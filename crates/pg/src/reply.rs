@@ -1,7 +1,7 @@
 //! From the server to its client: the second half of the hot path.
 //!
-//! Every message passes one scanner of headers; the ledger says whose each is. What is forwarded as it came
-//! is copied in runs: a run ends where something is swallowed, rewritten or put in. Rows stream
+//! Every message passes one scanner of headers; the list of outstanding requests says whose each is. What is forwarded as it came
+//! is copied in runs: a run ends where something is skipped, rewritten or put in. Rows stream
 //! through without ever being whole here.
 //!
 //! A reply that no entry names ends the server: a guess would be another client's row. Notices,
@@ -17,10 +17,12 @@ use refrain_wire::{Header, Malformed};
 use crate::client::Pins;
 use crate::ids::pid_of;
 use crate::inbox::Rest;
-use crate::ledger::{Entry, Fate, Owed, Purpose, Settled, Surprise};
+use crate::link::{Link, write_fake};
+use crate::outstanding::{
+    OutstandingRequest, Purpose, ReplyAction, RequestKind, Settled, UnexpectedMessage,
+};
 use crate::schema::DEFINES;
 use crate::settings::SETTINGS_BYTES_MAX;
-use crate::talk::{Talk, write_made};
 use crate::words::Words;
 
 /// Bytes of a message that is looked into, at most. PostgreSQL bounds none of these. Errors and settings come near: of
@@ -47,8 +49,8 @@ pub(crate) enum Halt {
     Intruded,
 }
 
-impl From<Surprise> for Halt {
-    fn from(_: Surprise) -> Self {
+impl From<UnexpectedMessage> for Halt {
+    fn from(_: UnexpectedMessage) -> Self {
         Self::Broken
     }
 }
@@ -75,7 +77,7 @@ struct Run<'a> {
     at: usize,
 }
 
-impl Talk<'_> {
+impl Link<'_> {
     /// Deals with as much of a server's output as it can; says how many bytes that was, and why it stopped.
     pub(crate) fn replies(&mut self, input: &[u8]) -> (usize, Halt) {
         let mut run = Run { input, from: 0, at: 0 };
@@ -109,8 +111,10 @@ impl Talk<'_> {
             return self.message(run, header, body);
         }
         // The rows of what we ask are for us.
-        let asked = [Fate::Swallow(Purpose::Probe), Fate::Swallow(Purpose::PutRight)];
-        let ours = self.server.ledger.front().is_some_and(|entry| asked.contains(&entry.fate));
+        let asked =
+            [ReplyAction::Skip(Purpose::ReadSettings), ReplyAction::Skip(Purpose::SyncSettings)];
+        let ours =
+            self.server.outstanding.front().is_some_and(|entry| asked.contains(&entry.action));
         let long = length > SETTINGS_BYTES_MAX;
         if streams(header.tag) && !(ours && header.tag == back::DATA_ROW && !long) {
             self.server.overfull |= ours && header.tag == back::DATA_ROW;
@@ -153,7 +157,7 @@ impl Talk<'_> {
         let missing = words.missing;
         let rest = if *result.as_ref().unwrap_or(&false) { Rest::On } else { Rest::Nowhere };
         match missing {
-            0 => self.make_up_due(run),
+            0 => self.fake_due(run),
             _ => self.server.inbox.expect(missing, rest),
         }
         result.map(drop)
@@ -169,7 +173,7 @@ impl Talk<'_> {
         let ends = inbox.rest == 0;
         self.advance(run, count, goes);
         if ends {
-            self.make_up_due(run);
+            self.fake_due(run);
         }
     }
 
@@ -190,7 +194,7 @@ impl Talk<'_> {
         }
         let goes = match header.tag {
             tag @ (back::NOTICE_RESPONSE | back::NOTIFICATION_RESPONSE) => self.unasked(tag),
-            tag => fate(&self.server.ledger.settle(tag)?.entry, tag),
+            tag => action(&self.server.outstanding.settle(tag)?.entry, tag),
         };
         let missing = header.message_bytes() - (run.input.len() - run.at);
         if header.tag == back::NOTIFICATION_RESPONSE && goes == Goes::On {
@@ -209,11 +213,11 @@ impl Talk<'_> {
         match header.tag {
             back::DATA_ROW => {
                 self.release(run);
-                let settled = self.server.ledger.settle(header.tag)?;
-                self.advance(run, length, fate(&settled.entry, header.tag));
-                match settled.entry.fate {
-                    Fate::Swallow(Purpose::Probe) => self.probe_row(body),
-                    Fate::Swallow(Purpose::PutRight) => self.put_right_row(body),
+                let settled = self.server.outstanding.settle(header.tag)?;
+                self.advance(run, length, action(&settled.entry, header.tag));
+                match settled.entry.action {
+                    ReplyAction::Skip(Purpose::ReadSettings) => self.read_settings_row(body),
+                    ReplyAction::Skip(Purpose::SyncSettings) => self.sync_settings_row(body),
                     _ => {}
                 }
                 Ok(())
@@ -244,7 +248,7 @@ impl Talk<'_> {
 
     /// What becomes of a notice or a notification.
     fn unasked(&self, tag: u8) -> Goes {
-        self.server.ledger.front().map_or(Goes::On, |entry| unasked(entry, tag))
+        self.server.outstanding.front().map_or(Goes::On, |entry| unasked(entry, tag))
     }
 
     /// A notification that the session has sent itself names the process that the client was told it is. Its
@@ -258,7 +262,7 @@ impl Talk<'_> {
             return Ok(());
         }
         self.flush(run);
-        let own = pid_of(self.hub.core, self.client.conn).to_be_bytes();
+        let own = pid_of(self.core_state.core, self.client.conn).to_be_bytes();
         let out = self.ports.out(self.client.conn);
         out.extend_from_slice(head);
         out.extend_from_slice(&own);
@@ -277,8 +281,11 @@ impl Talk<'_> {
 
     /// Whether the values of a run are being bound.
     fn is_binding(&self) -> bool {
-        let ours = Fate::Swallow(Purpose::Autoprepare);
-        self.server.ledger.front().is_some_and(|e| e.owed == Owed::Bind && e.fate == ours)
+        let ours = ReplyAction::Skip(Purpose::Autoprepare);
+        self.server
+            .outstanding
+            .front()
+            .is_some_and(|e| e.kind == RequestKind::Bind && e.action == ours)
     }
 
     /// Sends the notices that were held back until it was known that the text is not run again.
@@ -298,13 +305,13 @@ impl Talk<'_> {
         length: usize,
         body: &[u8],
     ) -> Result<(), Halt> {
-        let settled = self.server.ledger.settle(tag)?;
+        let settled = self.server.outstanding.settle(tag)?;
         self.look_into(tag, &settled, body);
         if tag == back::BIND_COMPLETE {
             self.release_notices(run);
         }
         let unsaid = match tag {
-            back::NO_DATA => settled.entry.fate == Fate::Rows,
+            back::NO_DATA => settled.entry.action == ReplyAction::Rows,
             back::ROW_DESCRIPTION | back::COMMAND_COMPLETE => {
                 self.holds_back(&settled.entry, &run.input[run.at..], length)
             }
@@ -313,27 +320,29 @@ impl Talk<'_> {
         if tag == back::COMMAND_COMPLETE && !unsaid {
             self.release(run);
         }
-        self.advance(run, length, if unsaid { Goes::Nowhere } else { fate(&settled.entry, tag) });
-        if let (Fate::Instead(made), back::COMMAND_COMPLETE) = (settled.entry.fate, tag) {
+        self.advance(run, length, if unsaid { Goes::Nowhere } else { action(&settled.entry, tag) });
+        if let (ReplyAction::Instead(made), back::COMMAND_COMPLETE) = (settled.entry.action, tag) {
             self.flush(run);
             self.answered_there(made);
         }
         if settled.done {
             self.take_told();
-            match (settled.entry.owed, settled.entry.fate) {
-                (Owed::Execute, Fate::Swallow(Purpose::Probe)) => self.probe_ends(),
-                (Owed::Syncs, _) => {
+            match (settled.entry.kind, settled.entry.action) {
+                (RequestKind::Execute, ReplyAction::Skip(Purpose::ReadSettings)) => {
+                    self.read_settings_ends()
+                }
+                (RequestKind::Syncs, _) => {
                     self.flush(run);
                     self.syncs_counted();
                 }
                 _ => {}
             }
             self.settle(settled.seq);
-            self.make_up_due(run);
+            self.fake_due(run);
         }
         // The server does not see the message that ends the session: it was answered here.
         if tag == back::COPY_IN_RESPONSE
-            && let Some(made) = self.server.ledger.made_amid_copy()
+            && let Some(made) = self.server.outstanding.made_amid_copy()
         {
             self.flush(run);
             self.intruded(made.answers());
@@ -344,10 +353,10 @@ impl Talk<'_> {
 
     /// Replies of our making whose turn has come.
     #[inline]
-    fn make_up_due(&mut self, run: &mut Run<'_>) {
-        while let Some((seq, made)) = self.server.ledger.made() {
+    fn fake_due(&mut self, run: &mut Run<'_>) {
+        while let Some((seq, made)) = self.server.outstanding.made() {
             self.flush(run);
-            write_made(self.ports.out(self.client.conn), made);
+            write_fake(self.ports.out(self.client.conn), made);
             self.settle(seq);
         }
     }
@@ -355,7 +364,7 @@ impl Talk<'_> {
     /// What a reply says beyond being one.
     #[inline]
     fn look_into(&mut self, tag: u8, settled: &Settled, body: &[u8]) {
-        match (tag, settled.entry.owed) {
+        match (tag, settled.entry.kind) {
             (back::COMMAND_COMPLETE, _) => self.completed(&settled.entry, settled.seq, body),
             (back::FUNCTION_CALL_RESPONSE, _) => self.function_called(settled.seq, body),
             // What its rows so far have done is done.
@@ -364,14 +373,14 @@ impl Talk<'_> {
             }
             (back::PARSE_COMPLETE, _) => {
                 let id = settled.entry.statement;
-                self.for_client_statement(id, |statement| statement.held.local().accept());
+                self.for_client_statement(id, |statement| statement.held.cached().accept());
             }
             (back::BIND_COMPLETE, _) => self.run_is_bound(),
             (back::PARAMETER_DESCRIPTION, _) => self.parameters_described(body),
-            (back::ROW_DESCRIPTION | back::NO_DATA, Owed::DescribeStatement) => {
+            (back::ROW_DESCRIPTION | back::NO_DATA, RequestKind::DescribeStatement) => {
                 self.described(&settled.entry, settled.seq, body);
             }
-            (back::ROW_DESCRIPTION | back::NO_DATA, Owed::DescribePortal) => {
+            (back::ROW_DESCRIPTION | back::NO_DATA, RequestKind::DescribePortal) => {
                 self.described(&settled.entry, settled.seq, body);
             }
             _ => {}
@@ -390,12 +399,12 @@ impl Talk<'_> {
     #[inline]
     fn ready(&mut self, run: &mut Run<'_>, length: usize, body: &[u8]) -> Result<(), Halt> {
         let status = Status::read(body)?;
-        let settled = self.server.ledger.settle(back::READY_FOR_QUERY)?;
+        let settled = self.server.outstanding.settle(back::READY_FOR_QUERY)?;
         self.take_told();
-        self.server.ledger.ready(status);
+        self.server.outstanding.ready(status);
         if status == Status::Idle {
-            let ledger = &self.server.ledger;
-            self.client.transaction_ends(|segment| ledger.is_over(segment));
+            let outstanding = &self.server.outstanding;
+            self.client.transaction_ends(|segment| outstanding.is_over(segment));
             self.client.sets_locally = false;
             if let Some(claims) = &mut self.client.claims {
                 claims.settle();
@@ -403,11 +412,11 @@ impl Talk<'_> {
         }
         if status == Status::Idle && std::mem::take(&mut self.server.defines) {
             // What was planned meanwhile was planned without it.
-            self.pool().shared.upheaval();
+            self.pool().shared.schema_change();
         }
         if self.server.defining.is_some()
             && status == Status::Idle
-            && !self.server.ledger.intersects(DEFINES)
+            && !self.server.outstanding.intersects(DEFINES)
         {
             self.server.defining = None;
         }
@@ -416,7 +425,7 @@ impl Talk<'_> {
         }
         self.release(run);
         self.settle(settled.seq);
-        let behind = settled.entry.fate == Fate::Held;
+        let behind = settled.entry.action == ReplyAction::Held;
         let held = behind && self.restores_behind(settled.seq);
         if restores(&settled.entry) || behind && !held {
             self.flush(run);
@@ -425,12 +434,12 @@ impl Talk<'_> {
         if self.client.sets {
             self.settings_told();
         }
-        let goes = fate(&settled.entry, back::READY_FOR_QUERY);
+        let goes = action(&settled.entry, back::READY_FOR_QUERY);
         self.advance(run, length, if held { Goes::Nowhere } else { goes });
-        self.make_up_due(run);
-        match settled.entry.fate {
-            Fate::Swallow(Purpose::Reset) => self.reset_ends(),
-            Fate::Swallow(_) => {}
+        self.fake_due(run);
+        match settled.entry.action {
+            ReplyAction::Skip(Purpose::Reset) => self.reset_ends(),
+            ReplyAction::Skip(_) => {}
             _ if held => {}
             _ => {
                 self.client.requested = self.now;
@@ -443,13 +452,6 @@ impl Talk<'_> {
             }
         }
         Err(Halt::Ready)
-    }
-
-    fn reset_ends(&mut self) {
-        self.server.slots.clear();
-        self.server.dirty = false;
-        self.server.profile = self.server.defaults.profile.clone();
-        self.server.stuck = true;
     }
 }
 
@@ -475,24 +477,24 @@ fn rest_of(goes: Goes) -> Rest {
 }
 
 /// Whether it ends what was put behind a RESET.
-pub(crate) fn restores(entry: &Entry) -> bool {
-    entry.owed == Owed::Sync && entry.traits.contains(Traits::RESET)
+pub(crate) fn restores(entry: &OutstandingRequest) -> bool {
+    entry.kind == RequestKind::Sync && entry.traits.contains(Traits::RESET)
 }
 
 #[inline]
-fn fate(entry: &Entry, tag: u8) -> Goes {
-    let ours = matches!(entry.fate, Fate::Instead(_)) && tag != back::READY_FOR_QUERY;
-    if entry.fate.is_for_client() && !ours { Goes::On } else { Goes::Nowhere }
+fn action(entry: &OutstandingRequest, tag: u8) -> Goes {
+    let ours = matches!(entry.action, ReplyAction::Instead(_)) && tag != back::READY_FOR_QUERY;
+    if entry.action.is_for_client() && !ours { Goes::On } else { Goes::Nowhere }
 }
 
 /// What becomes of a notice or a notification that comes for an entry. What is said while a text is run is for the client. A
 /// notification answers nothing: whatever the server is asked just then, it is for the client, who has listened; but not before the server
 /// has the client's settings.
-fn unasked(entry: &Entry, tag: u8) -> Goes {
-    match entry.fate {
-        Fate::Swallow(Purpose::Autoprepare) => Goes::On,
-        Fate::Swallow(Purpose::PutRight) => Goes::Nowhere,
+fn unasked(entry: &OutstandingRequest, tag: u8) -> Goes {
+    match entry.action {
+        ReplyAction::Skip(Purpose::Autoprepare) => Goes::On,
+        ReplyAction::Skip(Purpose::SyncSettings) => Goes::Nowhere,
         _ if tag == back::NOTIFICATION_RESPONSE => Goes::On,
-        _ => fate(entry, tag),
+        _ => action(entry, tag),
     }
 }

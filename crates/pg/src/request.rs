@@ -1,8 +1,8 @@
 //! From the client to its server: the first half of the hot path.
 //!
-//! [`Talk::requests`] walks the messages where they arrived. Most are passed on as they are; those that
+//! [`Link::requests`] walks the messages where they arrived. Most are passed on as they are; those that
 //! name a statement go through [`crate::prepare`], query strings through [`crate::query`]. Each message sent
-//! adds to the server's ledger what it makes the server owe.
+//! adds to the server's list of outstanding requests what it makes the server owe.
 //!
 //! A message is looked at only as far as its names. What stands behind them is copied through, and if it
 //! has not arrived yet it streams: a message may be a gigabyte, the buffers stay small.
@@ -17,20 +17,22 @@ use refrain_wire::tag::front;
 use refrain_wire::write::{self, Report};
 
 use crate::client::{Ahead, Barrier};
-use crate::fault::Cause;
+use crate::client_statements::Name;
+use crate::disconnect::DisconnectReason;
 use crate::inbox::Rest;
-use crate::ledger::{Copying, Entry, Fate, Made, Owed, Purpose, Seq};
+use crate::link::{Link, Stop};
 use crate::message::Message;
-use crate::names::Name;
-use crate::settings::{self, Edit};
+use crate::outstanding::{
+    Copying, FakeReply, OutstandingRequest, Purpose, ReplyAction, RequestKind, Seq,
+};
+use crate::settings::{self, SettingsMut};
 use crate::statement::Statement;
-use crate::talk::{Stop, Talk};
 
-/// Entries a ledger may have; more of a client's messages wait. PostgreSQL sends replies at the latest when
-/// 8 kB of them have gathered, so a full ledger always shrinks.
+/// Entries a list of outstanding requests may have; more of a client's messages wait. PostgreSQL sends replies at the latest when
+/// 8 kB of them have gathered, so a full list of outstanding requests always shrinks.
 const LEDGER_MAX: usize = 16 * 1024;
 
-impl Talk<'_> {
+impl Link<'_> {
     /// Deals with as much of a client's input as it can; says how many bytes that was, and why it stopped.
     pub(crate) fn requests(&mut self, input: &[u8]) -> (usize, Stop) {
         let mut at = 0;
@@ -76,24 +78,26 @@ impl Talk<'_> {
         if self.client.skipping {
             return self.skip(message);
         }
-        match self.server.ledger.copying() {
+        match self.server.outstanding.copying() {
             // No reply comes before its data: there is nothing to wait for.
-            Copying::In if self.server.ledger.awaits_data() => {
+            Copying::In if self.server.outstanding.awaits_data() => {
                 return match intrudes(message) {
                     true => Err(self.intruded(message.header.tag)),
                     // Syncs without end: nothing would ever be struck off.
-                    false if self.server.ledger.len() >= LEDGER_MAX => {
-                        Err(Stop::End(Cause::ClientProtocol))
+                    false if self.server.outstanding.len() >= LEDGER_MAX => {
+                        Err(Stop::End(DisconnectReason::ClientProtocol))
                     }
                     false => self.dispatch(message, next),
                 };
             }
-            Copying::Counting => return Err(Stop::Gate),
-            _ if self.server.ledger.ends_copy() && intrudes(message) => return Err(Stop::Gate),
+            Copying::Counting => return Err(Stop::Replies),
+            _ if self.server.outstanding.ends_copy() && intrudes(message) => {
+                return Err(Stop::Replies);
+            }
             _ => {}
         }
-        if self.server.ledger.len() >= LEDGER_MAX || self.is_barred() || self.is_to_wait() {
-            return Err(Stop::Gate);
+        if self.server.outstanding.len() >= LEDGER_MAX || self.is_barred() || self.is_to_wait() {
+            return Err(Stop::Replies);
         }
         self.dispatch(message, next)
     }
@@ -103,7 +107,7 @@ impl Talk<'_> {
         let message = format!("unexpected message type 0x{tag:02X} during COPY from stdin");
         let report = Report { severity: "ERROR", sqlstate: "08P01", message: &message, hint: "" };
         write::error(self.ports.out(self.client.conn), &report);
-        Stop::End(Cause::Synchronization)
+        Stop::End(DisconnectReason::Synchronization)
     }
 
     #[inline]
@@ -117,20 +121,22 @@ impl Talk<'_> {
             front::PARSE => self.parse(message, next),
             front::CLOSE => self.close(message),
             // PostgreSQL refuses one with a body, but not amid a COPY: what it would owe is not known.
-            front::FLUSH if message.header.body > 0 => Err(Stop::End(Cause::ClientProtocol)),
+            front::FLUSH if message.header.body > 0 => {
+                Err(Stop::End(DisconnectReason::ClientProtocol))
+            }
             front::FLUSH => Ok(self.pass(message)),
             front::FUNCTION_CALL => {
                 self.ends_early();
                 let calls = self.suspect_function(message.body());
-                let seq = self.server.ledger.next_seq();
+                let seq = self.server.outstanding.next_seq();
                 self.client.suspicion.evidence.send(calls, seq..seq + 1);
-                self.owe(Entry::new(Owed::FunctionCall, Fate::Forward));
+                self.owe(OutstandingRequest::new(RequestKind::FunctionCall, ReplyAction::Forward));
                 Ok(self.pass(message))
             }
             front::COPY_DATA => Ok(self.pass(message)),
             front::COPY_DONE | front::COPY_FAIL => Ok(self.copy_end(message)),
-            front::TERMINATE => Err(Stop::End(Cause::Terminated)),
-            _ => Err(Stop::End(Cause::ClientProtocol)),
+            front::TERMINATE => Err(Stop::End(DisconnectReason::Terminated)),
+            _ => Err(Stop::End(DisconnectReason::ClientProtocol)),
         }
     }
 
@@ -138,7 +144,7 @@ impl Talk<'_> {
     #[inline]
     fn is_barred(&mut self) -> bool {
         let Some(barrier) = &mut self.client.barrier else { return false };
-        if self.server.ledger.owes(barrier.seq) {
+        if self.server.outstanding.owes(barrier.seq) {
             return true;
         }
         let restores = barrier.restores.take();
@@ -165,7 +171,7 @@ impl Talk<'_> {
         seq: Seq,
         traits: Traits,
         commands: u8,
-        restores: Option<Box<Edit>>,
+        restores: Option<Box<SettingsMut>>,
     ) {
         // PREPARE takes names that a Parse behind it may give.
         let all = Traits::DISCARD_ALL | Traits::DEALLOCATE_ALL | Traits::PREPARE;
@@ -184,7 +190,7 @@ impl Talk<'_> {
                 Ok(used)
             }
             front::QUERY if self.client.ahead == Ahead::Prepared => Ok(self.ends_in_vain(message)),
-            front::TERMINATE => Err(Stop::End(Cause::Terminated)),
+            front::TERMINATE => Err(Stop::End(DisconnectReason::Terminated)),
             _ => Ok(message.bytes.len()),
         }
     }
@@ -208,24 +214,24 @@ impl Talk<'_> {
     #[inline]
     fn sync(&mut self, message: &Message<'_>) -> Result<usize, Stop> {
         // PostgreSQL refuses one with a body, but not amid a COPY: whether there is one has to be known.
-        if message.header.body > 0 && !self.server.ledger.is_empty() {
-            return Err(Stop::Gate);
-        } else if message.header.body > 0 && self.server.ledger.copying() != Copying::No {
-            return Err(Stop::End(Cause::ClientProtocol));
+        if message.header.body > 0 && !self.server.outstanding.is_empty() {
+            return Err(Stop::Replies);
+        } else if message.header.body > 0 && self.server.outstanding.copying() != Copying::No {
+            return Err(Stop::End(DisconnectReason::ClientProtocol));
         }
-        self.owe(Entry::new(Owed::Sync, Fate::Forward));
+        self.owe(OutstandingRequest::new(RequestKind::Sync, ReplyAction::Forward));
         Ok(self.pass(message))
     }
 
     fn execute(&mut self, message: &Message<'_>) -> Result<usize, Stop> {
         let portal = read::execute_portal(message.whole(NAME_BYTES_MAX + 5)?)?;
-        let seq = self.server.ledger.next_seq();
+        let seq = self.server.outstanding.next_seq();
         self.client.suspicion.evidence.execute(portal, seq);
-        let Some(local) = self.client.portals.get(portal).cloned() else {
-            self.owe(Entry::new(Owed::Execute, Fate::Forward));
+        let Some(cached) = self.client.portals.get(portal).cloned() else {
+            self.owe(OutstandingRequest::new(RequestKind::Execute, ReplyAction::Forward));
             return Ok(self.pass(message));
         };
-        self.execute_acting(message, &local.statement)
+        self.execute_acting(message, &cached.statement)
     }
 
     /// Executes a statement that may do something to the session.
@@ -240,9 +246,10 @@ impl Talk<'_> {
         }
         let named = self.lend_name(statement)?;
         self.note_settings(text, scan);
-        self.note_vacated(text, scan);
+        self.note_drained(text, scan);
         let traits = scan.traits | named;
-        let seq = self.owe(Entry::new(Owed::Execute, Fate::Forward).with(traits));
+        let seq = self
+            .owe(OutstandingRequest::new(RequestKind::Execute, ReplyAction::Forward).with(traits));
         self.bar(seq, scan.traits, 1, None);
         let used = self.pass(message);
         match self.first_settings(text, scan) {
@@ -252,7 +259,7 @@ impl Talk<'_> {
                     barrier.restores = Some(first);
                 }
             }
-            Some(first) => self.run_aside(&settings::restore(&first), Purpose::Environment),
+            Some(first) => self.run_internal(&settings::restore(&first), Purpose::Environment),
             None => {}
         }
         Ok(used)
@@ -266,7 +273,10 @@ impl Talk<'_> {
                 Ok(self.pass(message))
             }
             Target::Unknown => {
-                self.owe(Entry::new(Owed::DescribePortal, Fate::Forward));
+                self.owe(OutstandingRequest::new(
+                    RequestKind::DescribePortal,
+                    ReplyAction::Forward,
+                ));
                 Ok(self.pass(message))
             }
         }
@@ -277,11 +287,11 @@ impl Talk<'_> {
             Target::Statement(name) if self.client.managed => self.close_statement(message, name),
             Target::Statement(name) => {
                 self.close_unmanaged(name);
-                self.owe(Entry::new(Owed::Close, Fate::Forward));
+                self.owe(OutstandingRequest::new(RequestKind::Close, ReplyAction::Forward));
                 Ok(self.pass(message))
             }
             Target::Portal(_) | Target::Unknown => {
-                self.owe(Entry::new(Owed::Close, Fate::Forward));
+                self.owe(OutstandingRequest::new(RequestKind::Close, ReplyAction::Forward));
                 Ok(self.pass(message))
             }
         }
@@ -289,9 +299,9 @@ impl Talk<'_> {
 
     /// CopyDone and CopyFail.
     fn copy_end(&mut self, message: &Message<'_>) -> usize {
-        let ledger = &self.server.ledger;
-        if !ledger.is_empty() || ledger.copying() != Copying::No {
-            self.server.ledger.push_copy_end();
+        let outstanding = &self.server.outstanding;
+        if !outstanding.is_empty() || outstanding.copying() != Copying::No {
+            self.server.outstanding.push_copy_end();
         }
         self.pass(message)
     }
@@ -299,7 +309,7 @@ impl Talk<'_> {
     /// Answers a Close that the server need not hear of.
     pub(crate) fn closed(&mut self, message: &Message<'_>) -> usize {
         self.pool().counters.closes_answered += 1;
-        self.make_up(Owed::Close, Made::Close);
+        self.fake(RequestKind::Close, FakeReply::Close);
         message.bytes.len()
     }
 

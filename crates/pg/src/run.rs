@@ -2,13 +2,13 @@
 
 use refrain_wire::back::Fields;
 
-use crate::guard::Turn;
-use crate::template::Place;
+use crate::compare_times::Turn;
+use crate::normalized_query::Place;
 
 /// A text that is being run, and has been looked at.
 #[derive(Debug)]
 pub(crate) struct Run {
-    /// Its template.
+    /// Its normalized query.
     pub(crate) place: Place,
     /// Which way it went.
     pub(crate) turn: Turn,

@@ -16,7 +16,7 @@ pub(crate) const DEFINES: Traits = Traits::DDL.union(Traits::PROCEDURAL);
 #[derive(Debug, Default)]
 pub(crate) struct Schema {
     /// Counts all that may have changed it.
-    upheavals: AtomicU64,
+    schema_changes: AtomicU64,
     /// Transactions under way that may change it.
     defining: AtomicU32,
 }
@@ -27,14 +27,14 @@ pub(crate) struct Defining(Arc<Schema>);
 
 impl Schema {
     /// It may be another from now on.
-    pub(crate) fn upheaval(&self) {
-        self.upheavals.fetch_add(1, Relaxed);
+    pub(crate) fn schema_change(&self) {
+        self.schema_changes.fetch_add(1, Relaxed);
     }
 
     /// Counts all that may have changed it.
     #[inline]
-    pub(crate) fn upheavals(&self) -> u64 {
-        self.upheavals.load(Relaxed)
+    pub(crate) fn schema_changes(&self) -> u64 {
+        self.schema_changes.load(Relaxed)
     }
 
     /// Whether a transaction is under way that may change it.

@@ -1,7 +1,7 @@
 //! A connection to a PostgreSQL server: all that is known of it.
 //!
-//! Who has it is its [`Custody`]. It goes from one to another only through `lending`, which asks the
-//! ledger for a proof before anybody else gets it.
+//! Who has it is its [`ServerState`]. It goes from one to another only through `lending`, which asks the
+//! list of outstanding requests for a proof before anybody else gets it.
 
 use std::sync::Arc;
 
@@ -14,19 +14,19 @@ use crate::encoding::Encoding;
 use crate::ids::{Conn, PoolId, Segment};
 use crate::inbox::Inbox;
 use crate::job::{Job, Wish};
-use crate::ledger::{Failed, Ledger, Seq};
+use crate::outstanding::{Failed, Outstanding, Seq};
+use crate::reported::Told;
 use crate::run::Run;
 use crate::schema::Defining;
-use crate::settings::{self, Edit, Profile, SETTINGS_BYTES_MAX, Welcome};
-use crate::slots::{Slot, Slots, Unnamed};
+use crate::server_statements::{ServerStatement, ServerStatements, Unnamed};
+use crate::settings::{self, SETTINGS_BYTES_MAX, ServerParameters, Settings, SettingsMut};
 use crate::statement::{Generation, Statement};
 use crate::time::Now;
-use crate::told::Told;
 use crate::undo::{Reverted, ServerUndo, Undos};
 
 /// Who has a server.
 #[derive(Debug)]
-pub(crate) enum Custody {
+pub(crate) enum ServerState {
     /// Nobody yet: it is being connected.
     Connecting,
     /// Nobody yet: it is being logged in to.
@@ -49,13 +49,13 @@ pub(crate) struct LoggingIn {
     /// The exchange of passwords; `None` once the server has let us in.
     pub(crate) login: Option<Login>,
     /// What the server has said of itself.
-    pub(crate) welcome: Welcome,
+    pub(crate) server_parameters: ServerParameters,
 }
 
 impl LoggingIn {
     /// Whether one more setting may be reported.
     pub(crate) fn has_room(&self, name: &[u8], value: &[u8]) -> bool {
-        settings::bytes(&self.welcome) + settings::cost(name, value) <= SETTINGS_BYTES_MAX
+        settings::bytes(&self.server_parameters) + settings::cost(name, value) <= SETTINGS_BYTES_MAX
     }
 }
 
@@ -63,31 +63,31 @@ impl LoggingIn {
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, not a state")]
 pub(crate) struct Server {
-    /// Names it for as long as the process runs.
+    /// ClientStatements it for as long as the process runs.
     pub(crate) serial: u64,
     /// Its connection here.
     pub(crate) conn: Conn,
     /// Its pool.
     pub(crate) pool: PoolId,
     /// Who has it.
-    pub(crate) custody: Custody,
+    pub(crate) state: ServerState,
     /// What it owes.
-    pub(crate) ledger: Ledger,
+    pub(crate) outstanding: Outstanding,
     /// What to take back of its set if it refuses.
     pub(crate) undos: Undos<ServerUndo>,
     /// The statements it has.
-    pub(crate) slots: Slots,
+    pub(crate) statements: ServerStatements,
     /// What arrived and is not dealt with yet.
     pub(crate) inbox: Inbox,
     /// Its settings, as they will be when it has read all that was sent.
-    pub(crate) profile: Arc<Profile>,
+    pub(crate) settings: Arc<Settings>,
     /// What it gives its session, of the settings that it reports.
     pub(crate) defaults: Defaults,
     /// Whether one of these may have been set to the very value that it is by default: a change of that would pass it by.
     pub(crate) stuck: bool,
     /// What it was asked to reset.
     pub(crate) resets: Resets,
-    /// The number of the first ledger entry that no Flush has asked for.
+    /// The number of the first list of outstanding requests entry that no Flush has asked for.
     pub(crate) flushed: Seq,
     /// Its process ID there.
     pub(crate) pid: u32,
@@ -108,7 +108,7 @@ pub(crate) struct Server {
     /// A mark of the portal that was bound last; zero where not from its unnamed statement.
     pub(crate) bound: u32,
     /// The segment whose error is not told: that of the segment before it was.
-    pub(crate) hush: Segment,
+    pub(crate) skip_error_in: Segment,
     /// A text that is being run, where it was looked at.
     pub(crate) run: Option<Run>,
     /// For the next text that is.
@@ -124,9 +124,9 @@ pub(crate) struct Server {
     /// Held while what was sent to it may change the schema.
     pub(crate) defining: Option<Defining>,
     /// What a probe has found so far, or the settings of a client's login that the server is to look at.
-    pub(crate) probed: Option<Edit>,
+    pub(crate) settings_read: Option<SettingsMut>,
     /// What of it has its default.
-    pub(crate) unset: Edit,
+    pub(crate) unset: SettingsMut,
     /// Whether it has found more than is kept.
     pub(crate) overfull: bool,
     /// Settings it has reported that its profile does not have yet.
@@ -134,7 +134,7 @@ pub(crate) struct Server {
     /// Whether its transaction may have changed what sessions begin with.
     pub(crate) renews: bool,
     /// Its pool's [`crate::shared::PoolShared::era`] when it was connected.
-    pub(crate) era: u32,
+    pub(crate) reconnects: u32,
     /// When it was connected.
     pub(crate) connected: Now,
     /// When it was lent or given back.
@@ -151,7 +151,7 @@ pub(crate) struct Server {
 
 /// A server on its way from one core to another: idle, quiescent, nothing queued.
 #[derive(Debug)]
-pub struct Parcel(pub(crate) Server);
+pub struct Transfer(pub(crate) Server);
 
 impl Server {
     /// A server that is being connected.
@@ -159,20 +159,20 @@ impl Server {
         serial: u64,
         conn: Conn,
         pool: PoolId,
-        nothing: &Arc<Profile>,
+        nothing: &Arc<Settings>,
         now: Now,
     ) -> Self {
         Self {
             serial,
             conn,
             pool,
-            custody: Custody::Connecting,
-            ledger: Ledger::default(),
+            state: ServerState::Connecting,
+            outstanding: Outstanding::default(),
             undos: Undos::default(),
-            slots: Slots::default(),
+            statements: ServerStatements::default(),
             inbox: Inbox::default(),
-            profile: nothing.clone(),
-            defaults: Defaults { profile: nothing.clone(), since: now },
+            settings: nothing.clone(),
+            defaults: Defaults { settings: nothing.clone(), since: now },
             stuck: false,
             resets: Resets::new(),
             flushed: 0,
@@ -185,7 +185,7 @@ impl Server {
             described: 0,
             parameters: Vec::new(),
             bound: 0,
-            hush: 0,
+            skip_error_in: 0,
             run: None,
             text: Vec::new(),
             wishes: Vec::new(),
@@ -193,12 +193,12 @@ impl Server {
             encoding: Encoding::default(),
             defines: false,
             defining: None,
-            probed: None,
-            unset: Edit::default(),
+            settings_read: None,
+            unset: SettingsMut::default(),
             overfull: false,
             told: None,
             renews: false,
-            era: 0,
+            reconnects: 0,
             connected: now,
             since: now,
             asked: now,
@@ -215,21 +215,21 @@ impl Server {
             match undo {
                 ServerUndo::Prepared(id) => {
                     never.push(id);
-                    if self.slots.peek(id).is_some_and(|slot| failed.covers(slot.segment)) {
-                        self.slots.remove(id);
+                    if self.statements.peek(id).is_some_and(|slot| failed.covers(slot.segment)) {
+                        self.statements.remove(id);
                     }
                 }
                 ServerUndo::Evicted(slot) => {
-                    if self.slots.peek(slot.served.statement().id).is_none() {
-                        self.slots.insert(slot);
+                    if self.statements.peek(slot.served.statement().id).is_none() {
+                        self.statements.insert(slot);
                     }
                 }
                 ServerUndo::Unnamed(old) => {
                     let old = if own { Unnamed::NONE } else { old };
                     before = Some(old);
                     // What a later segment has changed since stays.
-                    if failed.covers(self.slots.unnamed.segment) {
-                        self.slots.unnamed = old;
+                    if failed.covers(self.statements.unnamed.segment) {
+                        self.statements.unnamed = old;
                     }
                 }
             }
@@ -257,10 +257,10 @@ impl Server {
 
     /// Whether it is logged in and nobody has it.
     pub(crate) fn is_ownerless(&self) -> bool {
-        match &self.custody {
-            Custody::Idle | Custody::Resetting | Custody::Cancelling => true,
-            Custody::Job(job) => job.back.is_none(),
-            Custody::Connecting | Custody::Login(_) | Custody::Lent(_) => false,
+        match &self.state {
+            ServerState::Idle | ServerState::Resetting | ServerState::Cancelling => true,
+            ServerState::Job(job) => job.back.is_none(),
+            ServerState::Connecting | ServerState::Login(_) | ServerState::Lent(_) => false,
         }
     }
 
@@ -272,27 +272,27 @@ impl Server {
 
     /// The same: all of it.
     #[inline]
-    pub(crate) fn slot(&mut self, statement: &Statement) -> Option<&Slot> {
-        let slot = self.slots.touch(statement.id)?;
-        let current = slot.generation == statement.generation() && self.ledger.is_sure(slot);
+    pub(crate) fn slot(&mut self, statement: &Statement) -> Option<&ServerStatement> {
+        let slot = self.statements.touch(statement.id)?;
+        let current = slot.generation == statement.generation() && self.outstanding.is_sure(slot);
         current.then_some(&*slot)
     }
 
-    /// What the copy of a statement has that was asked about by ledger entry `seq`, and its generation.
+    /// What the copy of a statement has that was asked about by list of outstanding requests entry `seq`, and its generation.
     pub(crate) fn asked_by(&mut self, id: u64, seq: Seq) -> Option<(Generation, &mut Found)> {
-        let unnamed = &mut self.slots.unnamed;
+        let unnamed = &mut self.statements.unnamed;
         if unnamed.id == id && unnamed.found.asked == seq {
-            return Some((unnamed.generation, &mut self.slots.unnamed.found));
+            return Some((unnamed.generation, &mut self.statements.unnamed.found));
         }
-        let slot = self.slots.peek_mut(id).filter(|slot| slot.found.asked == seq)?;
+        let slot = self.statements.peek_mut(id).filter(|slot| slot.found.asked == seq)?;
         Some((slot.generation, &mut slot.found))
     }
 
     /// The client it is lent to, or will be again when its job is done.
     pub(crate) fn client(&self) -> Option<Conn> {
-        match &self.custody {
-            Custody::Lent(client) => Some(*client),
-            Custody::Job(job) => job.back,
+        match &self.state {
+            ServerState::Lent(client) => Some(*client),
+            ServerState::Job(job) => job.back,
             _ => None,
         }
     }

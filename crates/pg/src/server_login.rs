@@ -12,18 +12,18 @@ use refrain_wire::tag::back;
 use refrain_wire::{Header, startup, write};
 
 use crate::auth::{Login, NONCE_BYTES, Reply, ServerAsks};
+use crate::connections::Connection;
+use crate::core_state::note;
 use crate::defaults::Defaults;
+use crate::disconnect::DisconnectReason;
 use crate::encoding::Encoding;
 use crate::engine::Step;
 use crate::event::Level;
-use crate::fault::Cause;
-use crate::hub::note;
 use crate::ids::Conn;
 use crate::inbox::Rest;
 use crate::pool::Pool;
-use crate::roles::Role;
-use crate::server::{Custody, LoggingIn};
-use crate::settings::{Edit, is_settable};
+use crate::server::{LoggingIn, ServerState};
+use crate::settings::{SettingsMut, is_settable};
 
 /// The longest message of a login that is looked at whole. Of an error the beginning will do, and a notice is skipped.
 const MESSAGE_BYTES_MAX: usize = 64 * 1024;
@@ -41,9 +41,9 @@ enum Next {
 impl Step<'_> {
     /// A connection to a server stands: says who we are.
     pub(crate) fn server_connected(&mut self, conn: Conn) {
-        let random: [u8; NONCE_BYTES] = self.engine.hub.random();
-        let Some(server) = self.engine.roles.server(conn) else { return };
-        let pool = self.engine.hub.pool(server.pool);
+        let random: [u8; NONCE_BYTES] = self.engine.core_state.random();
+        let Some(server) = self.engine.connections.server(conn) else { return };
+        let pool = self.engine.core_state.pool(server.pool);
         let target = &pool.settings.server;
         let user = target.user.clone().unwrap_or_else(|| pool.shared.user.to_string());
         let database = pool.server_database();
@@ -56,19 +56,21 @@ impl Step<'_> {
         let more = target.parameters.iter().map(|(n, v)| (n.as_bytes(), v.as_bytes()));
         parameters.extend(more);
         startup::write(self.ports.out(conn), 0, parameters.into_iter());
-        let logging_in = LoggingIn { login: Some(login), welcome: Vec::new() };
-        server.custody = Custody::Login(Box::new(logging_in));
+        let logging_in = LoggingIn { login: Some(login), server_parameters: Vec::new() };
+        server.state = ServerState::Login(Box::new(logging_in));
     }
 
     /// Replies to a login. Says how many bytes were dealt with, and whether to look at the rest.
     pub(crate) fn login_replies(&mut self, conn: Conn, input: &[u8]) -> (usize, bool) {
-        let Some(server) = self.engine.roles.server(conn) else { return (input.len(), false) };
+        let Some(server) = self.engine.connections.server(conn) else {
+            return (input.len(), false);
+        };
         let rest = server.inbox.take_rest(input);
         if rest > 0 {
             return (rest, true);
         }
         let Ok(header) = Header::parse(input) else {
-            self.login_failed(conn, Cause::ServerLogin, "malformed message", None);
+            self.login_failed(conn, DisconnectReason::ServerLogin, "malformed message", None);
             return (0, true);
         };
         let Some(header) = header else { return (0, false) };
@@ -84,7 +86,12 @@ impl Step<'_> {
                 }
                 back::ERROR_RESPONSE if there >= MESSAGE_BYTES_MAX => {}
                 tag if long && tag != back::ERROR_RESPONSE => {
-                    self.login_failed(conn, Cause::ServerLogin, "a message is too long", None);
+                    self.login_failed(
+                        conn,
+                        DisconnectReason::ServerLogin,
+                        "a message is too long",
+                        None,
+                    );
                     return (0, true);
                 }
                 _ => return (0, false),
@@ -94,7 +101,7 @@ impl Step<'_> {
             Next::On => {}
             Next::Done => self.logged_in(conn),
             Next::Failed(why, words) => {
-                self.login_failed(conn, Cause::ServerLogin, &why, words.as_deref());
+                self.login_failed(conn, DisconnectReason::ServerLogin, &why, words.as_deref());
             }
         }
         (there, true)
@@ -102,8 +109,8 @@ impl Step<'_> {
 
     fn login_message(&mut self, conn: Conn, tag: u8, body: &[u8]) -> Next {
         let bad = |what: &str| Next::Failed(what.to_owned(), None);
-        let Some(server) = self.engine.roles.server(conn) else { return Next::On };
-        let Custody::Login(login) = &mut server.custody else { return bad("too early") };
+        let Some(server) = self.engine.connections.server(conn) else { return Next::On };
+        let ServerState::Login(login) = &mut server.state else { return bad("too early") };
         match tag {
             back::AUTHENTICATION => self.prove(conn, body),
             back::PARAMETER_STATUS => match read::parameter_status(body) {
@@ -111,7 +118,7 @@ impl Step<'_> {
                     if !login.has_room(name, value) {
                         return bad("it reports too many settings");
                     }
-                    login.welcome.push((name.into(), value.into()));
+                    login.server_parameters.push((name.into(), value.into()));
                     Next::On
                 }
                 Err(_) => bad("malformed ParameterStatus"),
@@ -138,8 +145,8 @@ impl Step<'_> {
 
     /// Answers what the server asks of who we are.
     fn prove(&mut self, conn: Conn, body: &[u8]) -> Next {
-        let Some(server) = self.engine.roles.server(conn) else { return Next::On };
-        let Custody::Login(login) = &mut server.custody else { return Next::On };
+        let Some(server) = self.engine.connections.server(conn) else { return Next::On };
+        let ServerState::Login(login) = &mut server.state else { return Next::On };
         let Ok(asked) = Authentication::read(body) else {
             return Next::Failed("malformed Authentication".to_owned(), None);
         };
@@ -152,19 +159,19 @@ impl Step<'_> {
             Authentication::SaslFinal(body) => ServerAsks::SaslFinal(body),
             Authentication::Other(kind) => ServerAsks::Other(kind),
         };
-        let Some(exchange) = login.login.take() else {
+        let Some(server_counts) = login.login.take() else {
             return Next::Failed("authentication after its end".to_owned(), None);
         };
-        let shared = self.engine.hub.pool(server.pool).shared.clone();
+        let shared = self.engine.core_state.pool(server.pool).shared.clone();
         let mut salted = shared.salted();
-        let result = exchange.answer(asks, &mut salted);
+        let result = server_counts.answer(asks, &mut salted);
         shared.keep_salted(salted);
         match result {
-            Ok(Reply::Send(body, exchange)) => {
-                login.login = Some(exchange);
+            Ok(Reply::Send(body, server_counts)) => {
+                login.login = Some(server_counts);
                 write::password(self.ports.out(conn), &body);
             }
-            Ok(Reply::Wait(exchange)) => login.login = Some(exchange),
+            Ok(Reply::Wait(server_counts)) => login.login = Some(server_counts),
             Ok(Reply::LoggedIn) => {}
             Err(error) => return Next::Failed(error.to_string(), None),
         }
@@ -173,20 +180,21 @@ impl Step<'_> {
 
     /// The server has let us in.
     fn logged_in(&mut self, conn: Conn) {
-        let jitter: [u8; 1] = self.engine.hub.random();
-        let Some(server) = self.engine.roles.server(conn) else { return };
-        let custody = std::mem::replace(&mut server.custody, Custody::Resetting);
-        let Custody::Login(login) = custody else { return };
+        let jitter: [u8; 1] = self.engine.core_state.random();
+        let Some(server) = self.engine.connections.server(conn) else { return };
+        let state = std::mem::replace(&mut server.state, ServerState::Resetting);
+        let ServerState::Login(login) = state else { return };
         let id = server.pool;
-        let mut edit = Edit::default();
-        let settable = login.welcome.iter().filter(|(name, _)| is_settable(name));
+        let mut edit = SettingsMut::default();
+        let settable = login.server_parameters.iter().filter(|(name, _)| is_settable(name));
         settable.for_each(|(name, value)| edit.set(name, value));
-        let profile = self.engine.hub.profile(edit);
-        server.profile = profile.clone();
-        server.defaults = Defaults { profile: profile.clone(), since: self.now };
-        let encoding = login.welcome.iter().find(|(name, _)| **name == *b"server_encoding");
+        let settings = self.engine.core_state.settings(edit);
+        server.settings = settings.clone();
+        server.defaults = Defaults { settings: settings.clone(), since: self.now };
+        let encoding =
+            login.server_parameters.iter().find(|(name, _)| **name == *b"server_encoding");
         server.encoding = Encoding::named(encoding.map_or(b"", |(_, value)| value));
-        let pool = self.engine.hub.pool(id);
+        let pool = self.engine.core_state.pool(id);
         let options = &pool.settings.options;
         if let Some(lifetime) = options.server_lifetime {
             let shorter = options.server_lifetime_jitter.of(lifetime) * u32::from(jitter[0]) / 256;
@@ -195,15 +203,15 @@ impl Step<'_> {
         server.connected = self.now;
         pool.connecting = pool.connecting.checked_sub(1).expect("it was being connected");
         pool.counters.server_logins += 1;
-        let news = pool.shared.learn_welcome(login.welcome);
-        if pool.shared.meet(&profile) {
+        let news = pool.shared.learn_server_parameters(login.server_parameters);
+        if pool.shared.meet(&settings) {
             // What sessions begin with has changed: those that began before are connected anew as they come free.
-            pool.shared.begin_era();
-            server.era = pool.shared.era();
+            pool.shared.begin_reconnect();
+            server.reconnects = pool.shared.reconnects();
         }
         if pool.shared.server_lives() || news {
-            for core in self.engine.hub.others() {
-                let message = crate::shared::Message::Welcome { pool: id };
+            for core in self.engine.core_state.others() {
+                let message = crate::shared::CoreMessage::ServerReached { pool: id };
                 self.ports.act(crate::event::Action::Tell { core, message });
             }
         }
@@ -213,27 +221,27 @@ impl Step<'_> {
 
     /// A connection to a server could not be made.
     pub(crate) fn connect_failed(&mut self, conn: Conn, why: &str) {
-        self.login_failed(conn, Cause::ServerDown, why, None);
+        self.login_failed(conn, DisconnectReason::ServerDown, why, None);
     }
 
     /// No server came of a connection. Whoever waits for a pool without any is told.
     pub(crate) fn login_failed(
         &mut self,
         conn: Conn,
-        cause: Cause,
+        cause: DisconnectReason,
         why: &str,
         words: Option<&[u8]>,
     ) {
-        let Role::Server(server) = self.engine.roles.take(conn) else { return };
+        let Connection::Server(server) = self.engine.connections.take(conn) else { return };
         self.ports.close(conn);
         let id = server.pool;
         let now = self.now;
-        let pool = self.engine.hub.pool(id);
+        let pool = self.engine.core_state.pool(id);
         pool.counters.server_login_failures += 1;
         pool.retry = now.after(pool.settings.options.server_login_retry);
         let gone = words.is_some_and(|words| is_of_nobody(&Fields(words)));
         if gone {
-            pool.shared.forget_welcome();
+            pool.shared.forget_server_parameters();
         }
         let words = words.filter(|words| may_be_told(pool, &Fields(words)));
         let detail = format!("{}: {why}", pool.settings.host);
@@ -251,9 +259,9 @@ impl Step<'_> {
     /// Closes a pool whose database or user does not exist: now, or with the first tick at which nobody has it.
     fn forget_soon(&mut self, id: crate::ids::PoolId) {
         let now = self.now;
-        let Some(pool) = self.engine.hub.find_pool(id) else { return };
+        let Some(pool) = self.engine.core_state.find_pool(id) else { return };
         if pool.is_unused() {
-            return self.engine.hub.close_pool(id);
+            return self.engine.core_state.close_pool(id);
         }
         // Another core waits for a word of ours, or a client came meanwhile. There is no server to spare a
         // further attempt, so the pool is not kept for the time until the next.
@@ -264,11 +272,11 @@ impl Step<'_> {
     fn fail_waiting(
         &mut self,
         id: crate::ids::PoolId,
-        cause: Cause,
+        cause: DisconnectReason,
         why: &str,
         words: Option<&[u8]>,
     ) {
-        let pool = self.engine.hub.pool(id);
+        let pool = self.engine.core_state.pool(id);
         let mut clients = std::mem::take(&mut pool.entering);
         while let Some(client) = pool.next_waiting() {
             clients.push(client);

@@ -5,17 +5,17 @@ use refrain_wire::front::{Parse, Target};
 use refrain_wire::tag::{back, front};
 use refrain_wire::{Header, write};
 
-use crate::client::{Blocked, Phase};
+use crate::client::{ClientState, WaitingFor};
+use crate::client_statements::{ClientRef, ClientStatement, Name};
+use crate::connections::Connection;
+use crate::disconnect::DisconnectReason;
 use crate::engine::Step;
 use crate::event::{Action, Level};
-use crate::fault::Cause;
 use crate::ids::Conn;
 use crate::inbox::Rest;
-use crate::ledger::Copying;
-use crate::names::{ClientStatement, Held, Name};
-use crate::roles::Role;
+use crate::link::Stop;
+use crate::outstanding::Copying;
 use crate::statement::Identity;
-use crate::talk::Stop;
 
 /// Bytes held for a client that waits, before its connection is not read any more.
 const HELD_BYTES_MAX: usize = 64 * 1024;
@@ -29,36 +29,36 @@ enum Wants {
     /// The rest of a message.
     More,
     /// To leave, or it cannot be understood.
-    End(Cause),
+    End(DisconnectReason),
 }
 
 impl Step<'_> {
     /// A client said something.
     #[inline]
     pub(crate) fn client_bytes(&mut self, conn: Conn, bytes: &[u8]) {
-        let Some(client) = self.engine.roles.client(conn) else { return };
-        match client.phase {
-            Phase::Ready(_) => {
+        let Some(client) = self.engine.connections.client(conn) else { return };
+        match client.state {
+            ClientState::Ready(_) => {
                 let pool = client.pool;
-                self.engine.hub.pool(pool).counters.bytes_received += bytes.len() as u64;
+                self.engine.core_state.pool(pool).counters.bytes_received += bytes.len() as u64;
                 self.serve(conn, bytes);
             }
-            Phase::Opening | Phase::Proving(..) => self.login_bytes(conn, bytes),
-            Phase::Entering(..) | Phase::Checking(..) => self.hold(conn, bytes),
-            Phase::Console(..) => self.console_bytes(conn, bytes),
+            ClientState::Opening | ClientState::Proving(..) => self.login_bytes(conn, bytes),
+            ClientState::Entering(..) | ClientState::Checking(..) => self.hold(conn, bytes),
+            ClientState::Console(..) => self.console_bytes(conn, bytes),
         }
     }
 
     /// Reads a client's input on: what is held of it, and `bytes` behind that.
     pub(crate) fn serve(&mut self, conn: Conn, bytes: &[u8]) {
-        let Some(client) = self.engine.roles.client(conn) else { return };
-        match client.phase {
-            Phase::Ready(_) => {}
-            Phase::Checking(..) => return self.checked(conn),
-            Phase::Console(..) => return self.console_bytes(conn, bytes),
-            Phase::Opening | Phase::Proving(..) | Phase::Entering(..) => return,
+        let Some(client) = self.engine.connections.client(conn) else { return };
+        match client.state {
+            ClientState::Ready(_) => {}
+            ClientState::Checking(..) => return self.checked(conn),
+            ClientState::Console(..) => return self.console_bytes(conn, bytes),
+            ClientState::Opening | ClientState::Proving(..) | ClientState::Entering(..) => return,
         }
-        if client.blocked != Blocked::No {
+        if client.waiting_for != WaitingFor::Nothing {
             return self.hold(conn, bytes);
         }
         if client.inbox.held() == 0 && bytes.is_empty() && client.ended.is_none() {
@@ -70,7 +70,7 @@ impl Step<'_> {
         } else {
             let all = client.inbox.join(bytes);
             let used = self.serve_input(conn, &all);
-            if let Some(client) = self.engine.roles.client(conn) {
+            if let Some(client) = self.engine.connections.client(conn) {
                 client.inbox.put_back(all, used);
                 self.regulate(conn);
             }
@@ -78,7 +78,7 @@ impl Step<'_> {
     }
 
     fn hold(&mut self, conn: Conn, bytes: &[u8]) {
-        if let Some(client) = self.engine.roles.client(conn)
+        if let Some(client) = self.engine.connections.client(conn)
             && (!bytes.is_empty() || client.paused)
         {
             client.inbox.hold(bytes);
@@ -89,13 +89,13 @@ impl Step<'_> {
     /// Has a client's connection read or not: not while it waits, for whatever, and has said much; and not before little
     /// is queued to it and to its server, if there was much.
     pub(crate) fn regulate(&mut self, conn: Conn) {
-        let Some(client) = self.engine.roles.client(conn) else { return };
-        let enters = matches!(client.phase, Phase::Entering(..) | Phase::Checking(..));
-        let waits = enters || client.blocked != Blocked::No;
+        let Some(client) = self.engine.connections.client(conn) else { return };
+        let enters = matches!(client.state, ClientState::Entering(..) | ClientState::Checking(..));
+        let waits = enters || client.waiting_for != WaitingFor::Nothing;
         if waits && client.inbox.held() > HELD_BYTES_MAX {
             return self.stop_reading(conn);
         }
-        let low = self.engine.hub.low_mark(client.pool);
+        let low = self.engine.core_state.low_mark(client.pool);
         let queued = self.ports.queued(conn).max(client.link.map_or(0, |s| self.ports.queued(s)));
         if client.paused && queued <= low {
             client.paused = false;
@@ -106,7 +106,7 @@ impl Step<'_> {
     /// Has a client's connection not read until something happens that it waits for.
     #[inline]
     pub(crate) fn stop_reading(&mut self, conn: Conn) {
-        if let Some(client) = self.engine.roles.client(conn)
+        if let Some(client) = self.engine.connections.client(conn)
             && !std::mem::replace(&mut client.paused, true)
         {
             self.ports.act(Action::Pause { conn });
@@ -115,8 +115,8 @@ impl Step<'_> {
 
     /// Has a client's input read on.
     pub(crate) fn unblock(&mut self, conn: Conn) {
-        let Some(client) = self.engine.roles.client(conn) else { return };
-        client.blocked = Blocked::No;
+        let Some(client) = self.engine.connections.client(conn) else { return };
+        client.waiting_for = WaitingFor::Nothing;
         self.engine.runnable.push_back(conn);
     }
 
@@ -125,7 +125,7 @@ impl Step<'_> {
     fn serve_input(&mut self, conn: Conn, input: &[u8]) -> usize {
         let mut at = 0;
         loop {
-            let Some(client) = self.engine.roles.client(conn) else { return input.len() };
+            let Some(client) = self.engine.connections.client(conn) else { return input.len() };
             let Some(server) = client.link else {
                 if self.reads_slowly(conn) {
                     return at;
@@ -142,26 +142,26 @@ impl Step<'_> {
                 }
                 continue;
             };
-            let mut talk = self.talk(conn, server);
-            let (used, stop) = talk.requests(&input[at..]);
-            let answers = talk.server.ledger.will_answer();
+            let mut link = self.linked(conn, server);
+            let (used, stop) = link.requests(&input[at..]);
+            let answers = link.server.outstanding.will_answer();
             at += used;
-            if talk.hub.vacating.has_news() {
-                self.vacate_everywhere();
+            if link.core_state.database_drain.has_news() {
+                self.drain_everywhere();
                 continue;
             }
             match stop {
                 Stop::More => {
                     // What was answered here leaves a server that has nothing to do.
-                    if talk.server.ledger.quiescent().is_some() {
+                    if link.server.outstanding.quiescent().is_some() {
                         self.after_ready(conn, server);
                     }
                     self.push_back_on_client(conn, server);
                     self.leave_if_ended(conn);
                     return at;
                 }
-                Stop::Gate => {
-                    self.gate(conn, server);
+                Stop::Replies => {
+                    self.await_replies(conn, server);
                     return at;
                 }
                 Stop::Job => {
@@ -170,7 +170,7 @@ impl Step<'_> {
                 }
                 // What it asked for before that is answered first.
                 Stop::End(_) if answers => {
-                    self.gate(conn, server);
+                    self.await_replies(conn, server);
                     return at;
                 }
                 Stop::End(cause) => self.end_client(conn, cause),
@@ -182,8 +182,8 @@ impl Step<'_> {
     /// is answered here goes by no server.
     #[inline]
     fn push_back_on_client(&mut self, conn: Conn, server: Conn) {
-        let Some(client) = self.engine.roles.client(conn) else { return };
-        let high = self.engine.hub.pool(client.pool).settings.options.buffer_high;
+        let Some(client) = self.engine.connections.client(conn) else { return };
+        let high = self.engine.core_state.pool(client.pool).settings.options.buffer_high;
         if self.ports.queued(server) > high || self.ports.queued(conn) > high {
             self.stop_reading(conn);
         }
@@ -191,8 +191,8 @@ impl Step<'_> {
 
     /// Whether a client leaves unread what it was answered; then it is not read on until it has read that.
     fn reads_slowly(&mut self, conn: Conn) -> bool {
-        let Some(client) = self.engine.roles.client(conn) else { return false };
-        let high = self.engine.hub.pool(client.pool).settings.options.buffer_high;
+        let Some(client) = self.engine.connections.client(conn) else { return false };
+        let high = self.engine.core_state.pool(client.pool).settings.options.buffer_high;
         let full = self.ports.queued(conn) > high;
         if full {
             self.stop_reading(conn);
@@ -202,13 +202,13 @@ impl Step<'_> {
 
     /// What the client says next depends on replies: it is read on when one has come. The server is asked
     /// for what it may be keeping back.
-    pub(crate) fn gate(&mut self, conn: Conn, server: Conn) {
-        let Some(client) = self.engine.roles.client(conn) else { return };
-        client.blocked = Blocked::Gate;
-        let Some(s) = self.engine.roles.server(server) else { return };
-        let asked = s.ledger.next_seq();
-        // What a Sync or Query ends comes by itself, but not where a COPY swallows the Sync.
-        let kept = s.ledger.is_open() || s.ledger.copying() == Copying::In;
+    pub(crate) fn await_replies(&mut self, conn: Conn, server: Conn) {
+        let Some(client) = self.engine.connections.client(conn) else { return };
+        client.waiting_for = WaitingFor::Replies;
+        let Some(s) = self.engine.connections.server(server) else { return };
+        let asked = s.outstanding.next_seq();
+        // What a Sync or Query ends comes by itself, but not where a COPY skips the Sync.
+        let kept = s.outstanding.is_open() || s.outstanding.copying() == Copying::In;
         if kept && std::mem::replace(&mut s.flushed, asked) != asked {
             write::bare(self.ports.out(server), front::FLUSH);
         }
@@ -216,18 +216,18 @@ impl Step<'_> {
 
     /// What needs no server is dealt with at once (E86).
     fn serve_alone(&mut self, conn: Conn, input: &[u8]) -> Wants {
-        let Some(client) = self.engine.roles.client(conn) else { return Wants::More };
+        let Some(client) = self.engine.connections.client(conn) else { return Wants::More };
         if client.inbox.rest > 0 && !input.is_empty() {
             return Wants::Used(client.inbox.take_rest(input));
         }
         let header = match Header::parse(input) {
             Ok(Some(header)) => header,
             Ok(None) => return Wants::More,
-            Err(_) => return Wants::End(Cause::ClientProtocol),
+            Err(_) => return Wants::End(DisconnectReason::ClientProtocol),
         };
         let length = header.message_bytes();
         match header.tag {
-            front::TERMINATE => Wants::End(Cause::Terminated),
+            front::TERMINATE => Wants::End(DisconnectReason::Terminated),
             // One with a body is for a server to refuse.
             front::SYNC if input.len() >= length && header.body == 0 => {
                 write::ready(self.ports.out(conn), Status::Idle);
@@ -246,10 +246,10 @@ impl Step<'_> {
                     Ok(Target::Statement(name)) => drop(client.names.remove(name)),
                     Ok(Target::Portal(_)) => {}
                     Ok(Target::Unknown) => return Wants::Server,
-                    Err(_) => return Wants::End(Cause::ClientProtocol),
+                    Err(_) => return Wants::End(DisconnectReason::ClientProtocol),
                 }
                 let pool = client.pool;
-                self.engine.hub.pool(pool).counters.closes_answered += 1;
+                self.engine.core_state.pool(pool).counters.closes_answered += 1;
                 write::bare(self.ports.out(conn), back::CLOSE_COMPLETE);
                 Wants::Used(length)
             }
@@ -267,26 +267,28 @@ impl Step<'_> {
     /// Parse of a statement that a server has accepted and that the schema still fits needs none (E85). It
     /// keeps a driver that prepares everything at its start from waiting for servers that it holds itself.
     fn parse_alone(&mut self, conn: Conn, body: &[u8]) -> bool {
-        let Some(client) = self.engine.roles.client(conn) else { return false };
-        let hub = &mut self.engine.hub;
+        let Some(client) = self.engine.connections.client(conn) else { return false };
+        let core_state = &mut self.engine.core_state;
         let Ok(parse) = Parse::read(body) else { return false };
         if parse.name.is_empty() || client.names.contains(parse.name) {
             return false;
         }
         let identity = Identity { pool: client.pool, env: client.env(), tail: parse.tail };
-        let Some(local) = hub.texts.find(&hub.shared.registry, identity) else { return false };
-        let pool = hub.pool(client.pool);
+        let Some(cached) = core_state.statements.find(&core_state.shared.registry, identity) else {
+            return false;
+        };
+        let pool = core_state.pool(client.pool);
         let options = &pool.settings.options;
         let room = client.names.len() < options.max_client_statements as usize
             && client.names.bytes() + parse.tail.len() <= options.max_client_statement_bytes;
-        if !room || !local.is_accepted(pool.shared.epoch()) {
+        if !room || !cached.is_accepted(pool.shared.schema_version()) {
             return false;
         }
-        let Some(columns) = local.columns() else { return false };
+        let Some(columns) = cached.columns() else { return false };
         pool.counters.client_parses += 1;
         pool.counters.parses_answered += 1;
-        let generation = local.statement.generation();
-        let held = Held::new(local);
+        let generation = cached.statement.generation();
+        let held = ClientRef::new(cached);
         let statement = ClientStatement::new(held, generation, columns);
         client.names.insert(Name::from_slice(parse.name), statement);
         write::bare(self.ports.out(conn), back::PARSE_COMPLETE);
@@ -296,21 +298,23 @@ impl Step<'_> {
     /// Whether a client has the beginning of a message whose rest is still to come: whatever it is sent next, it
     /// takes for that rest.
     pub(crate) fn is_cut(&mut self, conn: Conn) -> bool {
-        let link = self.engine.roles.client(conn).and_then(|client| client.link);
-        let server = link.and_then(|server| self.engine.roles.server(server));
+        let link = self.engine.connections.client(conn).and_then(|client| client.link);
+        let server = link.and_then(|server| self.engine.connections.server(server));
         server.is_some_and(|s| s.inbox.rest > 0 && s.inbox.rest_goes == Rest::On)
     }
 
     /// A client's session is over. It is told why, and what it had goes back or away.
-    pub(crate) fn end_client(&mut self, conn: Conn, cause: Cause) {
+    pub(crate) fn end_client(&mut self, conn: Conn, cause: DisconnectReason) {
         let says = !self.is_cut(conn);
         self.end_client_saying(conn, cause, says);
     }
 
     /// The same; in the middle of a message nothing can be said.
-    pub(crate) fn end_client_saying(&mut self, conn: Conn, cause: Cause, says: bool) {
+    pub(crate) fn end_client_saying(&mut self, conn: Conn, cause: DisconnectReason, says: bool) {
         let level = match cause {
-            Cause::Terminated | Cause::ClientGone | Cause::Shutdown => Level::Debug,
+            DisconnectReason::Terminated
+            | DisconnectReason::ClientGone
+            | DisconnectReason::Shutdown => Level::Debug,
             _ => Level::Warn,
         };
         self.note_client(conn, level, cause, String::new());
@@ -322,22 +326,22 @@ impl Step<'_> {
 
     /// A client's connection broke.
     pub(crate) fn client_gone(&mut self, conn: Conn, why: &str) {
-        self.note_client(conn, Level::Debug, Cause::ClientGone, why.to_owned());
+        self.note_client(conn, Level::Debug, DisconnectReason::ClientGone, why.to_owned());
         self.remove_client(conn, true);
     }
 
     /// Forgets a client, and closes its connection: at once where the peer has gone.
     pub(crate) fn remove_client(&mut self, conn: Conn, gone: bool) {
-        let Role::Client(client) = self.engine.roles.take(conn) else { return };
+        let Connection::Client(client) = self.engine.connections.take(conn) else { return };
         let clients = self.engine.clients.checked_sub(1);
         self.engine.clients = clients.expect("no more clients leave than came");
-        self.engine.hub.shared.lobby.go(client.counted, &client.peer, client.serial);
-        if let Some(pool) = self.engine.hub.find_pool(client.pool) {
+        self.engine.core_state.shared.lobby.go(client.counted, &client.peer, client.serial);
+        if let Some(pool) = self.engine.core_state.find_pool(client.pool) {
             let shared = pool.shared.clone();
             pool.remove_waiting(conn);
             pool.entering.retain(|&entering| entering != conn);
             pool.clients = pool.clients.checked_sub(1).expect("no more clients leave than came");
-            self.engine.hub.shared.client_gone(&shared);
+            self.engine.core_state.shared.client_gone(&shared);
         }
         if gone {
             self.ports.abandon(conn)

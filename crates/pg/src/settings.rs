@@ -1,7 +1,7 @@
 //! The settings of a session: what a client expects, what a server has, and what turns one into the
 //! other.
 //!
-//! A [`Profile`] is immutable and interned per core, so that "does this server fit this client" is one
+//! A [`Settings`] is immutable and interned per core, so that "does this server fit this client" is one
 //! comparison of pointers. It holds every setting that PostgreSQL reports (ParameterStatus) and a
 //! client can change, and beside those whatever the client has set otherwise: startup parameters, and
 //! what a probe found after a SET that PostgreSQL does not report. What is kept is bounded by [`SETTINGS_BYTES_MAX`].
@@ -72,11 +72,11 @@ pub(crate) fn is_settable(name: &[u8]) -> bool {
 pub(crate) type Setting = (Box<[u8]>, Box<[u8]>);
 
 /// ParameterStatus messages of a server's login: name and value.
-pub(crate) type Welcome = Vec<Setting>;
+pub(crate) type ServerParameters = Vec<Setting>;
 
 /// The settings of a session.
 #[derive(Debug)]
-pub(crate) struct Profile {
+pub(crate) struct Settings {
     settings: Vec<Setting>,
     /// The part that changes what a text means.
     pub(crate) env: EnvId,
@@ -84,7 +84,7 @@ pub(crate) struct Profile {
     #[expect(dead_code, reason = "it is held, not read")]
     lease: Option<Arc<EnvId>>,
     /// The part by which constants are read; none if that is all there is.
-    reading: Option<Arc<Profile>>,
+    reading: Option<Arc<Settings>>,
     /// How its bytes are read.
     pub(crate) reads: Reads,
     /// The part that PostgreSQL does not report: equal for equal parts.
@@ -101,7 +101,7 @@ pub(crate) struct Reads {
 }
 
 impl Reads {
-    fn under(settings: &Edit) -> Self {
+    fn under(settings: &SettingsMut) -> Self {
         let encoding = settings.get(b"client_encoding").unwrap_or_default();
         Self {
             backslash: settings.get(b"standard_conforming_strings") == Some(b"off"),
@@ -115,21 +115,21 @@ impl Reads {
     }
 }
 
-impl PartialEq for Profile {
+impl PartialEq for Settings {
     fn eq(&self, other: &Self) -> bool {
         self.settings == other.settings
     }
 }
 
-impl Eq for Profile {}
+impl Eq for Settings {}
 
-impl Hash for Profile {
+impl Hash for Settings {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.settings.hash(state);
     }
 }
 
-impl Profile {
+impl Settings {
     /// The value of a setting.
     pub(crate) fn get(&self, name: &[u8]) -> Option<&[u8]> {
         let found = self.settings.iter().find(|(n, _)| n.eq_ignore_ascii_case(name));
@@ -159,21 +159,21 @@ impl Profile {
     }
 
     /// The settings to change, for editing.
-    pub(crate) fn edit(&self) -> Edit {
-        Edit(self.settings.clone())
+    pub(crate) fn edit(&self) -> SettingsMut {
+        SettingsMut(self.settings.clone())
     }
 }
 
 /// What is known of the settings under which a client's next text is read.
 #[derive(Clone, Debug, Default)]
-pub(crate) enum Standing {
+pub(crate) enum SettingsKnowledge {
     /// They are those that it was told.
     #[default]
-    Told,
+    Reported,
     /// Something may have changed them: it has an environment of its own.
-    Unsure(EnvId, Since),
+    Unknown(EnvId, Since),
     /// They were asked for, in a transaction whose end will report them.
-    Asked(Arc<Profile>, Since),
+    Queried(Arc<Settings>, Since),
 }
 
 /// When settings were changed last, and how.
@@ -187,12 +187,12 @@ pub(crate) struct Since {
     pub(crate) hidden: bool,
 }
 
-impl Standing {
+impl SettingsKnowledge {
     /// When they were changed, if they are not those the client was told.
     pub(crate) fn since(&self) -> Option<Since> {
         match self {
-            Self::Told => None,
-            Self::Unsure(_, since) | Self::Asked(_, since) => Some(*since),
+            Self::Reported => None,
+            Self::Unknown(_, since) | Self::Queried(_, since) => Some(*since),
         }
     }
 
@@ -202,11 +202,11 @@ impl Standing {
     }
 }
 
-/// Settings being changed; [`crate::profiles::Profiles::intern`] makes a profile of them.
+/// Settings being changed; [`crate::interned_settings::InternedSettings::intern`] makes a profile of them.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Edit(Vec<Setting>);
+pub(crate) struct SettingsMut(Vec<Setting>);
 
-impl Edit {
+impl SettingsMut {
     /// Gives a setting a value.
     pub(crate) fn set(&mut self, name: &[u8], value: &[u8]) {
         let name = name.to_ascii_lowercase();
@@ -248,13 +248,13 @@ impl Edit {
 
     /// Whether a session may have these, and one more or another value, over those of `base`. Those
     /// that are replaced count for the difference.
-    pub(crate) fn has_room(&self, base: Option<&Profile>, name: &[u8], value: &[u8]) -> bool {
+    pub(crate) fn has_room(&self, base: Option<&Settings>, name: &[u8], value: &[u8]) -> bool {
         let old = self
             .get(name)
             .map(<[u8]>::len)
             .or(base.and_then(|base| base.get(name)).map(<[u8]>::len));
         let more = old.map_or(cost(name, value), |old| value.len().saturating_sub(old));
-        bytes(&self.0) + base.map_or(0, Profile::bytes) + more <= SETTINGS_BYTES_MAX
+        bytes(&self.0) + base.map_or(0, Settings::bytes) + more <= SETTINGS_BYTES_MAX
     }
 
     /// All settings, by name.
@@ -263,7 +263,7 @@ impl Edit {
     }
 
     /// Gives each setting the value it has in `other`, if it has one there.
-    pub(crate) fn take_values(&mut self, other: &Profile) {
+    pub(crate) fn take_values(&mut self, other: &Settings) {
         for (name, value) in &mut self.0 {
             if let Some(made) = other.get(name) {
                 *value = made.into();
@@ -272,15 +272,15 @@ impl Edit {
     }
 
     /// The profile of these settings, in an environment.
-    pub(crate) fn into_profile(
+    pub(crate) fn into_settings(
         self,
         lease: Option<Arc<EnvId>>,
-        reading: Option<Arc<Profile>>,
-    ) -> Profile {
+        reading: Option<Arc<Settings>>,
+    ) -> Settings {
         let env = lease.as_ref().map_or(EnvId::default(), |lease| **lease);
         let reads = Reads::under(&self);
         let hidden = self.hidden();
-        Profile { settings: self.0, env, lease, reading, reads, hidden }
+        Settings { settings: self.0, env, lease, reading, reads, hidden }
     }
 
     /// Those by which constants are read; `None` if that is all of them.
@@ -316,8 +316,8 @@ impl Edit {
 
 /// No settings at all.
 #[cfg(test)]
-pub(crate) fn nothing() -> Arc<Profile> {
-    Arc::new(Edit::default().into_profile(None, None))
+pub(crate) fn nothing() -> Arc<Settings> {
+    Arc::new(SettingsMut::default().into_settings(None, None))
 }
 
 /// Bytes that settings take.
@@ -340,25 +340,25 @@ const READING: [&[u8]; 5] = [
 ];
 
 /// Whether constants are read alike under both settings.
-pub(crate) fn read_alike(one: &Arc<Profile>, other: &Arc<Profile>) -> bool {
+pub(crate) fn read_alike(one: &Arc<Settings>, other: &Arc<Settings>) -> bool {
     Arc::ptr_eq(one.reading(), other.reading())
         || READING.iter().all(|name| one.get(name) == other.get(name))
 }
 
 /// The query that has a server with settings `has` read constants as under `wants`, for the transaction at most: what
 /// the client has set for that stays so.
-pub(crate) fn reading(has: &Profile, wants: &Profile) -> Vec<u8> {
-    let only = |profile: &Profile| {
-        let settings = profile.settings.iter().filter(|(name, _)| READING.contains(&&**name));
-        Edit(settings.cloned().collect()).into_profile(None, None)
+pub(crate) fn reading(has: &Settings, wants: &Settings) -> Vec<u8> {
+    let only = |settings: &Settings| {
+        let settings = settings.settings.iter().filter(|(name, _)| READING.contains(&&**name));
+        SettingsMut(settings.cloned().collect()).into_settings(None, None)
     };
     write_calls(differences(&only(has), &only(wants)), b",true)")
 }
 
 /// The settings to change, with their values; `None` for the server's own.
 fn differences<'a>(
-    has: &'a Profile,
-    wants: &'a Profile,
+    has: &'a Settings,
+    wants: &'a Settings,
 ) -> impl Iterator<Item = (&'a [u8], Option<&'a [u8]>)> {
     let changed = wants.iter().filter(|(name, value)| has.get(name) != Some(value));
     let gone = has.iter().filter(|(name, _)| wants.get(name).is_none());
@@ -389,7 +389,7 @@ pub(crate) fn write_calls<'a>(
 
 /// The query that gives those of a client's settings their first values which were reset. PostgreSQL goes back to what
 /// the session began with, and that was another's.
-pub(crate) fn restore(startup: &Edit) -> Vec<u8> {
+pub(crate) fn restore(startup: &SettingsMut) -> Vec<u8> {
     let mut text = b"SELECT pg_catalog.set_config(x.name,x.value,false) FROM (VALUES ".to_vec();
     for (index, (name, value)) in startup.0.iter().enumerate() {
         text.extend_from_slice(if index > 0 { b",(" } else { b"(" });
@@ -412,7 +412,10 @@ pub(crate) const UNSET: &[u8] = b"=";
 
 /// The query that asks a session for all that was set in it, and for the settings of `reported` in any case, with [`UNSET`]
 /// behind the name where these were not set. `names` are settings that `pg_settings` does not list.
-pub(crate) fn probe<'a>(reported: &Profile, names: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
+pub(crate) fn read_settings<'a>(
+    reported: &Settings,
+    names: impl Iterator<Item = &'a [u8]>,
+) -> Vec<u8> {
     let mut text = b"SELECT name||CASE source WHEN 'session' THEN '' ELSE '=' END,\
         pg_catalog.current_setting(name) FROM pg_catalog.pg_settings \
         WHERE source='session' AND name NOT IN \
@@ -452,7 +455,7 @@ mod tests {
 
     #[test]
     fn what_cannot_change_a_meaning_is_not_in_the_environment() {
-        let mut edit = Edit::default();
+        let mut edit = SettingsMut::default();
         edit.set(b"application_name", b"x");
         edit.set(b"TimeZone", b"UTC");
         assert_eq!(edit.environment(), b"timezone\0UTC\0");

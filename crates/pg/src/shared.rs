@@ -12,10 +12,10 @@ use refrain_config::{Options, UserSecret};
 
 use crate::auth::{Credential, Like, Password, ScramVerifier, Seed as AuthSeed, Stored};
 use crate::ids::{ClientSerial, Conn, Core, EnvId};
+use crate::interned_settings::Environments;
 use crate::lobby::Lobby;
 use crate::pauses::Pauses;
 use crate::pools::Pools;
-use crate::profiles::Environments;
 use crate::registry::{self, Registry};
 use crate::schema::Schema;
 use crate::snapshot::StatementView;
@@ -26,9 +26,9 @@ pub use crate::pool_shared::{PoolSettings, PoolShared};
 
 /// What one core tells another.
 #[derive(Clone, Debug)]
-pub enum Message {
+pub enum CoreMessage {
     /// A client of `core` waits for a server of this pool, since then.
-    Hungry {
+    WantsServer {
         /// Which pool.
         pool: PoolId,
         /// Who asks.
@@ -37,7 +37,7 @@ pub enum Message {
         since: Now,
     },
     /// `core` does not wait any more.
-    Sated {
+    GotServer {
         /// Which pool.
         pool: PoolId,
         /// Who asked.
@@ -63,17 +63,17 @@ pub enum Message {
         serial: ClientSerial,
     },
     /// A client wants everybody to leave a database.
-    Vacate {
+    DrainDatabase {
         /// Its name at the server.
         database: Arc<[u8]>,
     },
     /// Nobody need leave the database any more.
-    Vacated {
+    DatabaseDrained {
         /// Its name at the server.
         database: Arc<[u8]>,
     },
     /// The pool's server was reached, or was not: see what waits for it.
-    Welcome {
+    ServerReached {
         /// Which pool.
         pool: PoolId,
     },
@@ -81,23 +81,23 @@ pub enum Message {
 
 /// Servers that exist, and cores that would like another.
 #[derive(Debug, Default)]
-struct Exchange {
+struct ServerCounts {
     pools: HashMap<PoolId, u32>,
     databases: HashMap<Arc<str>, u32>,
     users: HashMap<Arc<str>, u32>,
-    starving: Vec<(PoolId, Core)>,
+    waits_for_room: Vec<(PoolId, Core)>,
 }
 
 /// Clients that have shown who they are, by database and by user.
 #[derive(Debug, Default)]
-struct Census {
+struct ClientCounts {
     databases: HashMap<Arc<str>, u32>,
     users: HashMap<Arc<str>, u32>,
 }
 
 /// Why a client may not be let in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Crowded {
+pub enum LimitReached {
     /// The database has as many clients as it may have.
     Database,
     /// The user has as many clients as it may have.
@@ -106,7 +106,7 @@ pub enum Crowded {
 
 /// Whether a server may be connected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Admission {
+pub enum ConnectPermit {
     /// It may, and is counted.
     Granted,
     /// It may not; the core is poked when there is room.
@@ -127,8 +127,8 @@ pub struct Shared {
     credentials: Mutex<HashMap<Box<str>, Option<Credential>>>,
     environments: Mutex<Environments>,
     next_environment: AtomicU64,
-    exchange: Mutex<Exchange>,
-    census: Mutex<Census>,
+    server_counts: Mutex<ServerCounts>,
+    client_counts: Mutex<ClientCounts>,
     pauses: Mutex<Pauses>,
     /// Changes of schema, by the database where they were made.
     schemas: Mutex<HashMap<String, Arc<Schema>>>,
@@ -154,8 +154,8 @@ impl Shared {
             credentials: Mutex::default(),
             environments: Mutex::default(),
             next_environment: AtomicU64::new(1),
-            exchange: Mutex::default(),
-            census: Mutex::default(),
+            server_counts: Mutex::default(),
+            client_counts: Mutex::default(),
             pauses: Mutex::default(),
             schemas: Mutex::default(),
             serials: AtomicU64::new(1),
@@ -198,7 +198,7 @@ impl Shared {
     pub fn reconnect(&self, database: Option<&Arc<str>>) {
         for pool in lock(&self.pools).iter() {
             if database.is_none_or(|database| *database == pool.database) {
-                pool.begin_era();
+                pool.begin_reconnect();
             }
         }
     }
@@ -207,7 +207,7 @@ impl Shared {
     pub(crate) fn renew(&self, host: &str) {
         for pool in lock(&self.pools).iter() {
             if pool.settings().host.to_string() == host {
-                pool.begin_era();
+                pool.begin_reconnect();
             }
         }
     }
@@ -244,9 +244,9 @@ impl Shared {
     /// Forgets a pool, unless a core has it open or it has a server.
     pub(crate) fn forget_pool(&self, id: PoolId) {
         let mut pools = lock(&self.pools);
-        let mut exchange = lock(&self.exchange);
-        if !exchange.pools.contains_key(&id) && pools.forget(id) {
-            exchange.starving.retain(|(starving, _)| *starving != id);
+        let mut server_counts = lock(&self.server_counts);
+        if !server_counts.pools.contains_key(&id) && pools.forget(id) {
+            server_counts.waits_for_room.retain(|(waits_for_room, _)| *waits_for_room != id);
         }
     }
 
@@ -285,69 +285,69 @@ impl Shared {
     }
 
     /// Whether `core` may connect one more server to `pool`; `reserve` servers beyond its size.
-    pub fn admit_server(&self, pool: &PoolShared, core: Core, reserve: bool) -> Admission {
+    pub fn admit_server(&self, pool: &PoolShared, core: Core, reserve: bool) -> ConnectPermit {
         let settings = pool.settings();
-        let mut exchange = lock(&self.exchange);
+        let mut server_counts = lock(&self.server_counts);
         let options = &settings.options;
         let size = options.pool_size + if reserve { options.reserve_pool_size } else { 0 };
         let below = |count: Option<&u32>, max: Option<u32>| {
             max.is_none_or(|max| count.copied().unwrap_or(0) < max)
         };
-        let room = below(exchange.pools.get(&pool.id), Some(size))
-            && below(exchange.databases.get(&pool.database), settings.database_max)
-            && below(exchange.users.get(&pool.user), settings.user_max);
+        let room = below(server_counts.pools.get(&pool.id), Some(size))
+            && below(server_counts.databases.get(&pool.database), settings.database_max)
+            && below(server_counts.users.get(&pool.user), settings.user_max);
         if !room {
-            if !exchange.starving.contains(&(pool.id, core)) {
-                exchange.starving.push((pool.id, core));
+            if !server_counts.waits_for_room.contains(&(pool.id, core)) {
+                server_counts.waits_for_room.push((pool.id, core));
             }
-            return Admission::Refused;
+            return ConnectPermit::Refused;
         }
-        *exchange.pools.entry(pool.id).or_default() += 1;
-        *exchange.databases.entry(pool.database.clone()).or_default() += 1;
-        *exchange.users.entry(pool.user.clone()).or_default() += 1;
-        Admission::Granted
+        *server_counts.pools.entry(pool.id).or_default() += 1;
+        *server_counts.databases.entry(pool.database.clone()).or_default() += 1;
+        *server_counts.users.entry(pool.user.clone()).or_default() += 1;
+        ConnectPermit::Granted
     }
 
     /// A server that was admitted is gone. Gives the pools and cores that may try again.
     pub fn server_gone(&self, pool: &PoolShared) -> Vec<(PoolId, Core)> {
-        let mut exchange = lock(&self.exchange);
-        let Exchange { pools, databases, users, .. } = &mut *exchange;
+        let mut server_counts = lock(&self.server_counts);
+        let ServerCounts { pools, databases, users, .. } = &mut *server_counts;
         leave(pools, &pool.id);
         leave(databases, &pool.database);
         leave(users, &pool.user);
-        std::mem::take(&mut exchange.starving)
+        std::mem::take(&mut server_counts.waits_for_room)
     }
 
     /// How many servers a pool has beyond what it, its database or its user may have: a reload has made that less.
     pub fn surplus(&self, pool: &PoolShared) -> u32 {
         let settings = pool.settings();
-        let exchange = lock(&self.exchange);
+        let server_counts = lock(&self.server_counts);
         let options = &settings.options;
         let size = options.pool_size.saturating_add(options.reserve_pool_size);
         let beyond = |count: Option<&u32>, max: Option<u32>| {
             max.map_or(0, |max| count.copied().unwrap_or(0).saturating_sub(max))
         };
-        beyond(exchange.pools.get(&pool.id), Some(size))
-            .max(beyond(exchange.databases.get(&pool.database), settings.database_max))
-            .max(beyond(exchange.users.get(&pool.user), settings.user_max))
+        beyond(server_counts.pools.get(&pool.id), Some(size))
+            .max(beyond(server_counts.databases.get(&pool.database), settings.database_max))
+            .max(beyond(server_counts.users.get(&pool.user), settings.user_max))
     }
 
     /// Counts a client in that has shown who it is.
     ///
     /// # Errors
     /// Where its database or user has as many clients as it may have; it is not counted then.
-    pub fn admit_client(&self, pool: &PoolShared) -> Result<(), Crowded> {
+    pub fn admit_client(&self, pool: &PoolShared) -> Result<(), LimitReached> {
         let settings = pool.settings();
-        let mut census = lock(&self.census);
-        let Census { databases, users } = &mut *census;
+        let mut client_counts = lock(&self.client_counts);
+        let ClientCounts { databases, users } = &mut *client_counts;
         let full = |count: Option<&u32>, max: Option<u32>| {
             max.is_some_and(|max| count.copied().unwrap_or(0) >= max)
         };
         if full(databases.get(&pool.database), settings.database_clients_max) {
-            return Err(Crowded::Database);
+            return Err(LimitReached::Database);
         }
         if full(users.get(&pool.user), settings.user_clients_max) {
-            return Err(Crowded::User);
+            return Err(LimitReached::User);
         }
         *databases.entry(pool.database.clone()).or_default() += 1;
         *users.entry(pool.user.clone()).or_default() += 1;
@@ -356,23 +356,23 @@ impl Shared {
 
     /// A client that was admitted is gone.
     pub fn client_gone(&self, pool: &PoolShared) {
-        let mut census = lock(&self.census);
-        let Census { databases, users } = &mut *census;
+        let mut client_counts = lock(&self.client_counts);
+        let ClientCounts { databases, users } = &mut *client_counts;
         leave(databases, &pool.database);
         leave(users, &pool.user);
     }
 
     /// Servers of a pool, over all cores.
     pub fn servers(&self, pool: PoolId) -> u32 {
-        lock(&self.exchange).pools.get(&pool).copied().unwrap_or(0)
+        lock(&self.server_counts).pools.get(&pool).copied().unwrap_or(0)
     }
 
     /// Servers of a database, or all, over all cores and on the way between them.
     pub fn database_servers(&self, database: Option<&str>) -> u32 {
-        let exchange = lock(&self.exchange);
+        let server_counts = lock(&self.server_counts);
         match database {
-            Some(database) => exchange.databases.get(database).copied().unwrap_or(0),
-            None => exchange.databases.values().sum(),
+            Some(database) => server_counts.databases.get(database).copied().unwrap_or(0),
+            None => server_counts.databases.values().sum(),
         }
     }
 
@@ -399,7 +399,7 @@ fn leave<K: Eq + std::hash::Hash>(counts: &mut HashMap<K, u32>, key: &K) {
     }
 }
 
-/// Names a client for as long as the process runs.
+/// ClientStatements a client for as long as the process runs.
 pub fn client_serial(shared: &Shared) -> ClientSerial {
     ClientSerial(shared.serial())
 }

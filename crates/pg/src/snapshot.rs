@@ -25,8 +25,8 @@ pub struct Snapshot {
     pub clients: Vec<ClientView>,
     /// Its servers.
     pub servers: Vec<ServerView>,
-    /// Templates of simple queries it has seen.
-    pub templates: Vec<TemplateRow>,
+    /// NormalizedQueries of simple queries it has seen.
+    pub normalized_queries: Vec<NormalizedQueryRow>,
     /// Connections still at their login, and cancel requests.
     pub logging_in: u32,
 }
@@ -60,7 +60,7 @@ pub struct PoolView {
 
 /// What a client is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ClientState {
+pub enum ClientViewState {
     /// Has a server, or nothing to do.
     Active,
     /// Waits for a server.
@@ -81,7 +81,7 @@ pub struct ClientView {
     /// Where it connects from.
     pub peer: Peer,
     /// What it is doing.
-    pub state: ClientState,
+    pub state: ClientViewState,
     /// Whether a server is lent to it, and which.
     pub server: Option<u64>,
     /// Why the server cannot be taken from it, in words; empty when it can.
@@ -100,7 +100,7 @@ pub struct ClientView {
 
 /// What a server is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ServerState {
+pub enum ServerViewState {
     /// Connecting or logging in.
     Login,
     /// Waits to be lent.
@@ -116,7 +116,7 @@ pub enum ServerState {
 /// A connection to a server.
 #[derive(Clone, Debug)]
 pub struct ServerView {
-    /// Names it for as long as the process runs.
+    /// ClientStatements it for as long as the process runs.
     pub serial: u64,
     /// Its pool's database, as clients name it.
     pub database: Arc<str>,
@@ -125,7 +125,7 @@ pub struct ServerView {
     /// Where it is.
     pub host: Arc<Host>,
     /// What it is doing.
-    pub state: ServerState,
+    pub state: ServerViewState,
     /// The client it is lent to.
     pub client: Option<ClientSerial>,
     /// Its process ID there.
@@ -151,7 +151,7 @@ pub struct ServerView {
 /// A statement of the registry, for `SHOW STATEMENTS`.
 #[derive(Clone, Debug)]
 pub struct StatementView {
-    /// Names it for as long as the process runs.
+    /// ClientStatements it for as long as the process runs.
     pub id: u64,
     /// The pool it belongs to.
     pub database: Arc<str>,
@@ -199,15 +199,15 @@ impl StatementView {
     }
 }
 
-/// A template of simple queries, as one core knows it, for `SHOW AUTOPREPARE`.
+/// A normalized query of simple queries, as one core knows it, for `SHOW AUTOPREPARE`.
 #[derive(Clone, Debug)]
-pub struct TemplateRow {
+pub struct NormalizedQueryRow {
     /// The pool it belongs to.
     pub database: Arc<str>,
     /// The pool it belongs to.
     pub user: Arc<str>,
     /// The text that is or would be prepared; where there is none, one that was sent.
-    pub template: String,
+    pub query: String,
     /// What is done with its queries, in a word.
     pub state: &'static str,
     /// Why, in words; empty where there is nothing to say.
@@ -219,7 +219,7 @@ pub struct TemplateRow {
     /// By how much these were faster than as many queries run as they were sent, in microseconds; below zero if they
     /// were slower.
     pub time_saved_us: i64,
-    /// Texts that are run as they were sent, since the plan that is kept does not fit their values.
+    /// CoreStatements that are run as they were sent, since the plan that is kept does not fit their values.
     pub slow_texts: u64,
     /// Literals that stay in the text.
     pub kept: u64,

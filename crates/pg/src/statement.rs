@@ -56,10 +56,10 @@ pub struct Statement {
     /// The internal name of generation zero.
     name: Box<[u8]>,
     generation: AtomicU32,
-    /// The pool's schema epoch when the generation began.
-    epoch: AtomicU64,
-    /// What is planned from it unasked is of this count of upheavals.
-    upheavals: AtomicU64,
+    /// The pool's schema schema version when the generation began.
+    schema_version: AtomicU64,
+    /// What is planned from it unasked is of this count of schema changes.
+    schema_changes: AtomicU64,
     /// What a plan takes of a server's memory for partitions and the like, in bytes, as far as it is known.
     partitions: AtomicUsize,
     counts: Counts,
@@ -130,8 +130,8 @@ impl Statement {
             returns: columns::may_change(text),
             name: name.into(),
             generation: AtomicU32::new(0),
-            epoch: AtomicU64::new(0),
-            upheavals: AtomicU64::new(0),
+            schema_version: AtomicU64::new(0),
+            schema_changes: AtomicU64::new(0),
             partitions: AtomicUsize::new(0),
             counts: Counts::default(),
         }
@@ -208,20 +208,20 @@ impl Statement {
     }
 
     /// Begins a new generation, unless somebody did so since `seen`.
-    pub fn begin_generation(&self, seen: Generation, epoch: u64) -> bool {
-        self.epoch.fetch_max(epoch, Relaxed);
+    pub fn begin_generation(&self, seen: Generation, schema_version: u64) -> bool {
+        self.schema_version.fetch_max(schema_version, Relaxed);
         self.generation.compare_exchange(seen, seen + 1, Relaxed, Relaxed).is_ok()
     }
 
-    /// What is planned from it unasked is to be of this count of upheavals. Says whether servers may have older plans.
-    pub fn follow(&self, upheavals: u64) -> bool {
-        let older = self.upheavals.fetch_max(upheavals, Relaxed) < upheavals;
+    /// What is planned from it unasked is to be of this count of schema changes. Says whether servers may have older plans.
+    pub fn follow(&self, schema_changes: u64) -> bool {
+        let older = self.schema_changes.fetch_max(schema_changes, Relaxed) < schema_changes;
         older && !self.is_new()
     }
 
-    /// The first generation began in this schema epoch.
-    pub fn start_epoch(&self, epoch: u64) {
-        self.epoch.fetch_max(epoch, Relaxed);
+    /// The first generation began in this schema schema version.
+    pub fn start_schema_version(&self, schema_version: u64) {
+        self.schema_version.fetch_max(schema_version, Relaxed);
     }
 
     /// Whether nobody has had it yet.
@@ -229,9 +229,9 @@ impl Statement {
         self.counts() == (0, 0, 0)
     }
 
-    /// The schema epoch in which the current generation began.
-    pub fn epoch(&self) -> u64 {
-        self.epoch.load(Relaxed)
+    /// The schema schema version in which the current generation began.
+    pub fn schema_version(&self) -> u64 {
+        self.schema_version.load(Relaxed)
     }
 
     /// Adds `by` clients of one core, and as many uses.
@@ -352,7 +352,7 @@ mod tests {
         let statement = statement();
         assert!(statement.begin_generation(0, 5));
         assert!(!statement.begin_generation(0, 6));
-        assert_eq!((statement.generation(), statement.epoch()), (1, 6));
+        assert_eq!((statement.generation(), statement.schema_version()), (1, 6));
     }
 
     #[test]

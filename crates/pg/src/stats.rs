@@ -119,7 +119,7 @@ counters! {
     /// Changes of what a server gives its sessions to begin with, seen in a session that was there before.
     defaults_learned,
     /// Servers whose settings were put right before use.
-    put_right,
+    sync_settings,
     /// Servers reset because a client left state behind.
     resets,
     /// Logins of clients that succeeded.
@@ -142,15 +142,15 @@ counters! {
     pools_forgotten,
     /// Simple queries that were run as a prepared statement.
     auto_hits,
-    /// Templates of simple queries that were found fit to be prepared.
+    /// NormalizedQueries of simple queries that were found fit to be prepared.
     auto_admissions,
-    /// Templates of simple queries that are run as they are sent from then on.
+    /// NormalizedQueries of simple queries that are run as they are sent from then on.
     auto_refusals,
     /// Simple queries run again as they were sent, because their prepared statement failed before it ran.
     auto_fallbacks,
     /// Failures inside a transaction that the query as it was sent would not have had: always zero, or a bug.
     auto_failures_in_transaction,
-    /// Templates given up because their prepared statements were slower than the queries as sent.
+    /// NormalizedQueries given up because their prepared statements were slower than the queries as sent.
     auto_demotions,
     /// Times that all autoprepared statements of a pool or a session were forgotten.
     auto_flushes,

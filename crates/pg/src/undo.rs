@@ -2,15 +2,15 @@
 //!
 //! The client's map and the server's set change when a message is sent; until its reply has come, the
 //! change may have to be undone: the message failed, or was skipped because one before it failed
-//! (E1 to E3, E22 to E24). Each change leaves a record under the number of its ledger entry: the
+//! (E1 to E3, E22 to E24). Each change leaves a record under the number of its list of outstanding requests entry: the
 //! client keeps those of its map, the server those of its set. A reply makes the records of its entry
 //! final; an error takes back those of the entries it struck off, newest first, and no others.
 
 use std::collections::VecDeque;
 
-use crate::ledger::{Failed, Seq};
-use crate::names::{ByName, ClientStatement, Name};
-use crate::slots::{Slot, Unnamed};
+use crate::client_statements::{ByName, ClientStatement, Name};
+use crate::outstanding::{Failed, Seq};
+use crate::server_statements::{ServerStatement, Unnamed};
 
 /// A change to a client's map, with what is needed to take it back.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ pub(crate) enum ServerUndo {
     /// The set got this statement.
     Prepared(u64),
     /// The set lost this slot.
-    Evicted(Slot),
+    Evicted(ServerStatement),
     /// The unnamed statement was another one before.
     Unnamed(Unnamed),
 }
@@ -56,7 +56,7 @@ impl<U> Default for Undos<U> {
 }
 
 impl<U> Undos<U> {
-    /// Records a change made by the message of ledger entry `seq`.
+    /// Records a change made by the message of list of outstanding requests entry `seq`.
     pub(crate) fn push(&mut self, seq: Seq, undo: U) {
         self.0.push_back((seq, undo));
     }
@@ -96,10 +96,10 @@ impl<U> Undos<U> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ledger::{Entry, Fate, Owed, Syncs};
+    use crate::outstanding::{OutstandingRequest, ReplyAction, RequestKind, Syncs};
 
     fn failed(seq: Seq, until: Seq) -> Failed {
-        let entry = Entry::new(Owed::Parse, Fate::Forward);
+        let entry = OutstandingRequest::new(RequestKind::Parse, ReplyAction::Forward);
         Failed { entry, seq, until, segments: (1, 1), open: false, syncs: Syncs::Sure }
     }
 

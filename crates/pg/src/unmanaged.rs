@@ -12,15 +12,15 @@ use refrain_sql::{Kind, Scan, Traits};
 use refrain_wire::front::{Bind, Parse};
 
 use crate::client::Pins;
+use crate::client_statements::{ClientRef, ClientStatement, Name};
 use crate::columns::Columns;
-use crate::ledger::{Entry, Fate, Owed};
+use crate::core_statements::CachedStatement;
+use crate::link::{Link, Stop};
 use crate::message::Message;
-use crate::names::{ClientStatement, Held, Name};
-use crate::talk::{Stop, Talk};
-use crate::texts::Local;
+use crate::outstanding::{OutstandingRequest, ReplyAction, RequestKind};
 use crate::undo::ClientUndo;
 
-impl Talk<'_> {
+impl Link<'_> {
     /// Parse: passed on, and remembered if it is not too long for that.
     pub(crate) fn parse_unmanaged(&mut self, message: &Message<'_>) -> Result<usize, Stop> {
         let most = self.pool().settings.options.max_client_statement_bytes;
@@ -31,30 +31,30 @@ impl Talk<'_> {
             return Ok(self.parse_unkept(message));
         }
         let parse = Parse::read(message.whole(most)?)?;
-        let seq = self.server.ledger.next_seq();
+        let seq = self.server.outstanding.next_seq();
         let used = self.parse_unkept(message);
-        let local = self.intern(parse.tail);
+        let cached = self.intern(parse.tail);
         match parse.name {
-            b"" => self.remember_unnamed(seq, local),
-            name => self.remember(seq, name, local),
+            b"" => self.remember_unnamed(seq, cached),
+            name => self.remember(seq, name, cached),
         }
         Ok(used)
     }
 
-    fn remember_unnamed(&mut self, seq: u64, local: Rc<Local>) {
-        self.client.unnamed_changed = self.server.ledger.segment();
-        let old = self.client.unnamed.replace(known(local));
+    fn remember_unnamed(&mut self, seq: u64, cached: Rc<CachedStatement>) {
+        self.client.unnamed_changed = self.server.outstanding.segment();
+        let old = self.client.unnamed.replace(known(cached));
         self.undoable(seq, ClientUndo::Unnamed(old));
     }
 
-    fn remember(&mut self, seq: u64, name: &[u8], local: Rc<Local>) {
+    fn remember(&mut self, seq: u64, name: &[u8], cached: Rc<CachedStatement>) {
         let again = self.client.names.remove(name).is_some();
-        if again || self.is_over_quota(local.statement.tail.len()) {
+        if again || self.is_over_quota(cached.statement.tail.len()) {
             return;
         }
-        self.server.ledger.extend(&mut self.client.parsed);
+        self.server.outstanding.extend(&mut self.client.parsed);
         let name = Name::from_slice(name);
-        self.client.names.insert(name.clone(), known(local));
+        self.client.names.insert(name.clone(), known(cached));
         self.undoable(seq, ClientUndo::Named(name));
     }
 
@@ -64,14 +64,14 @@ impl Talk<'_> {
         message: &Message<'_>,
         bind: &Bind<'_>,
     ) -> Result<usize, Stop> {
-        let local = self.find_unmanaged(bind.statement)?;
+        let cached = self.find_unmanaged(bind.statement)?;
         let mut portal = None;
-        if let Some(local) = local {
-            let acts = local.statement.acts();
-            let room = !acts || self.has_room_for(bind.portal, &local)?;
-            let calls = self.suspect(&local.statement.scan);
+        if let Some(cached) = cached {
+            let acts = cached.statement.acts();
+            let room = !acts || self.has_room_for(bind.portal, &cached)?;
+            let calls = self.suspect(&cached.statement.scan);
             self.client.suspicion.evidence.bind(bind.portal, calls);
-            portal = Some(local).filter(|_| acts && room);
+            portal = Some(cached).filter(|_| acts && room);
             if !room {
                 self.suspect_anything();
             }
@@ -79,26 +79,26 @@ impl Talk<'_> {
             self.client.suspicion.evidence.bind(bind.portal, None);
             self.suspect_anything();
         }
-        self.owe(Entry::new(Owed::Bind, Fate::Forward));
-        self.client.portals.set(bind.portal, portal, self.server.ledger.segment());
+        self.owe(OutstandingRequest::new(RequestKind::Bind, ReplyAction::Forward));
+        self.client.portals.set(bind.portal, portal, self.server.outstanding.segment());
         Ok(self.pass(message))
     }
 
     /// The text that a name stands for, if that is known. What an earlier segment may still undo is waited for.
-    fn find_unmanaged(&mut self, name: &[u8]) -> Result<Option<Rc<Local>>, Stop> {
-        let ledger = &self.server.ledger;
+    fn find_unmanaged(&mut self, name: &[u8]) -> Result<Option<Rc<CachedStatement>>, Stop> {
+        let outstanding = &self.server.outstanding;
         let unsettled = match name.is_empty() {
-            true => ledger.is_unsettled(self.client.unnamed_changed),
-            false => ledger.touches(&self.client.parsed),
+            true => outstanding.is_unsettled(self.client.unnamed_changed),
+            false => outstanding.touches(&self.client.parsed),
         };
         if unsettled {
-            return Err(Stop::Gate);
+            return Err(Stop::Replies);
         }
         let found = match name.is_empty() {
             true => self.client.unnamed.as_mut(),
             false => self.client.names.get(name),
         };
-        Ok(found.map(|statement| statement.held.local().clone()))
+        Ok(found.map(|statement| statement.held.cached().clone()))
     }
 
     /// A name stands for nothing any more, or for what it did if that fails: which of these, nobody remembers.
@@ -133,8 +133,8 @@ impl Talk<'_> {
     }
 }
 
-fn known(local: Rc<Local>) -> ClientStatement {
-    let generation = local.statement.generation();
-    let held = Held::new(local);
+fn known(cached: Rc<CachedStatement>) -> ClientStatement {
+    let generation = cached.statement.generation();
+    let held = ClientRef::new(cached);
     ClientStatement::new(held, generation, Columns::Fixed)
 }

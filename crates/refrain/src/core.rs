@@ -30,7 +30,7 @@ use crate::admin::Question;
 use crate::log;
 use crate::mail::Mail;
 use crate::scene::{self, Other};
-use crate::seat::{Leaving, Seat, token};
+use crate::worker_state::{Leaving, WorkerState, token};
 
 /// Turns after a stop, for what the kernel has not taken yet.
 const LAST_TURNS: u32 = 5;
@@ -40,7 +40,7 @@ const LAST_TURN: Duration = Duration::from_millis(10);
 /// A core: its kernel driver, and its seat before it.
 pub(crate) struct Worker {
     kernel: Kernel,
-    seat: Seat,
+    worker_state: WorkerState,
     listeners: u32,
 }
 
@@ -51,7 +51,7 @@ impl Worker {
     /// Where the kernel does not take a listener.
     pub(crate) fn new(
         mut kernel: Kernel,
-        seat: Seat,
+        worker_state: WorkerState,
         listeners: Vec<Listener>,
     ) -> io::Result<Self> {
         let mut count = 0;
@@ -59,7 +59,7 @@ impl Worker {
             kernel.listen(count, listener)?;
             count += 1;
         }
-        Ok(Self { kernel, seat, listeners: count })
+        Ok(Self { kernel, worker_state, listeners: count })
     }
 
     /// Runs until a [`Command::Stop`].
@@ -67,8 +67,8 @@ impl Worker {
     /// # Errors
     /// Where the kernel cannot be asked any more.
     pub(crate) fn run(&mut self) -> io::Result<()> {
-        let mut now = self.seat.clock.now();
-        while !self.seat.stopped {
+        let mut now = self.worker_state.clock.now();
+        while !self.worker_state.stopped {
             now = self.turn(now)?;
         }
         for _ in 0..LAST_TURNS {
@@ -78,80 +78,86 @@ impl Worker {
     }
 
     fn turn(&mut self, before: Now) -> io::Result<Now> {
-        let Self { kernel, seat, .. } = self;
+        let Self { kernel, worker_state, .. } = self;
         let mut now = None;
-        kernel.turn(seat.patience(before), &mut |happened| {
-            let now = *now.get_or_insert_with(|| seat.clock.now());
-            seat.hear(now, happened);
+        kernel.turn(worker_state.poll_timeout(before), &mut |happened| {
+            let now = *now.get_or_insert_with(|| worker_state.clock.now());
+            worker_state.handle_event(now, happened);
         })?;
-        let now = now.unwrap_or_else(|| seat.clock.now());
-        while let Some((conn, address)) = seat.dialer.next_again() {
+        let now = now.unwrap_or_else(|| worker_state.clock.now());
+        while let Some((conn, address)) = worker_state.dialer.next_again() {
             kernel.close(token(conn));
             kernel.connect(token(conn), &address);
         }
-        if seat.woken {
-            seat.woken = false;
-            seat.links.post.take(seat.core, &mut seat.inbox);
+        if worker_state.woken {
+            worker_state.woken = false;
+            worker_state.links.post.take(worker_state.core, &mut worker_state.inbox);
         }
-        for mail in std::mem::take(&mut seat.inbox) {
+        for mail in std::mem::take(&mut worker_state.inbox) {
             self.read(now, mail);
         }
-        self.seat.tick(now);
-        self.seat.embedded.set_alone(self.seat.engine.client_count() <= 1);
+        self.worker_state.tick(now);
+        self.worker_state.embedded.set_alone(self.worker_state.engine.client_count() <= 1);
         self.flush(now);
-        self.seat.embedded.end_turn();
-        self.seat.report();
+        self.worker_state.embedded.end_turn();
+        self.worker_state.report();
         Ok(now)
     }
 
     fn read(&mut self, now: Now, mail: Mail) {
-        let Self { kernel, seat, listeners } = self;
+        let Self { kernel, worker_state, listeners } = self;
         match mail {
             Mail::Accepted { socket, peer } => {
-                seat.counted = seat.counted.wrapping_add(1);
-                let conn = seat.ports.open();
+                worker_state.counted = worker_state.counted.wrapping_add(1);
+                let conn = worker_state.ports.open();
                 kernel.adopt(token(conn), socket);
                 let peer = peer_of(peer);
                 scene::meet(conn, Other::Client(peer.clone()));
-                seat.step(now, Event::Accepted { conn, peer });
+                worker_state.step(now, Event::Accepted { conn, peer });
             }
-            Mail::Arrived { socket, parcel, early } => {
-                let conn = seat.ports.open();
+            Mail::Arrived { socket, transfer, early } => {
+                let conn = worker_state.ports.open();
                 kernel.adopt(token(conn), socket);
                 scene::forget(conn);
-                seat.step(now, Event::Arrived { conn, parcel });
+                worker_state.step(now, Event::Arrived { conn, transfer });
                 if !early.is_empty() {
-                    seat.step(now, Event::Bytes { conn, bytes: &early });
+                    worker_state.step(now, Event::Bytes { conn, bytes: &early });
                 }
             }
-            Mail::Moved { guest, parcel } => {
-                let conn = seat.ports.open();
-                seat.embedded.arrived(conn, *guest);
+            Mail::Moved { guest, transfer } => {
+                let conn = worker_state.ports.open();
+                worker_state.embedded.arrived(conn, *guest);
                 scene::forget(conn);
-                seat.step(now, Event::Arrived { conn, parcel });
+                worker_state.step(now, Event::Arrived { conn, transfer });
             }
             Mail::Continue(conn) => {
-                if let Some(done) = seat.embedded.go_on(conn) {
-                    seat.hear_session(now, conn, done);
+                if let Some(done) = worker_state.embedded.go_on(conn) {
+                    worker_state.hear_session(now, conn, done);
                 }
             }
             Mail::Resolved { conn, ticket, addresses } => {
-                match seat.dialer.resolved(conn, ticket, addresses) {
+                match worker_state.dialer.resolved(conn, ticket, addresses) {
                     Ok(Some(address)) => kernel.connect(token(conn), &address),
                     Ok(None) => {}
-                    Err(why) => seat.step(now, Event::Failed { conn, why: &why }),
+                    Err(why) => worker_state.step(now, Event::Failed { conn, why: &why }),
                 }
             }
-            Mail::Message(message) => seat.step(now, Event::Message(message)),
+            Mail::Message(message) => worker_state.step(now, Event::Message(message)),
             Mail::Command(command) => {
-                seat.stopped |= matches!(command, Command::Stop);
-                seat.step(now, Event::Command(command));
+                worker_state.stopped |= matches!(command, Command::Stop);
+                worker_state.step(now, Event::Command(command));
             }
-            Mail::Console { client, reply } => seat.step(now, Event::Console { client, reply }),
-            Mail::Judged { case, verdict } => seat.step(now, Event::Judged { case, verdict }),
+            Mail::Console { client, reply } => {
+                worker_state.step(now, Event::Console { client, reply })
+            }
+            Mail::Analysed { case, verdict } => {
+                worker_state.step(now, Event::Analysed { case, verdict })
+            }
             // Whoever asked may have lost patience.
-            Mail::Snapshot(answer) => drop(answer.send(seat.engine.snapshot(now))),
-            Mail::StatementClients(answer) => drop(answer.send(seat.engine.statement_clients())),
+            Mail::Snapshot(answer) => drop(answer.send(worker_state.engine.snapshot(now))),
+            Mail::StatementClients(answer) => {
+                drop(answer.send(worker_state.engine.statement_clients()))
+            }
             Mail::Unlisten => (0..*listeners).for_each(|listener| kernel.unlisten(listener)),
         }
     }
@@ -159,32 +165,32 @@ impl Worker {
     /// Does what the engine wants done. What it wants because of that is done as well.
     fn flush(&mut self, now: Now) {
         loop {
-            while let Some(output) = self.seat.ports.next() {
+            while let Some(output) = self.worker_state.ports.next() {
                 self.put_out(now, output);
             }
-            match self.seat.embedded.next() {
-                Some((conn, done)) => self.seat.hear_session(now, conn, done),
+            match self.worker_state.embedded.next() {
+                Some((conn, done)) => self.worker_state.hear_session(now, conn, done),
                 None => return,
             }
         }
     }
 
     fn put_out(&mut self, now: Now, output: Output) {
-        let Self { kernel, seat, .. } = self;
+        let Self { kernel, worker_state, .. } = self;
         match output {
-            Output::Send { conn, bytes } if seat.embedded.has(conn) => {
-                if let Some(done) = seat.embedded.send(conn, bytes) {
-                    seat.hear_session(now, conn, done);
+            Output::Send { conn, bytes } if worker_state.embedded.has(conn) => {
+                if let Some(done) = worker_state.embedded.send(conn, bytes) {
+                    worker_state.hear_session(now, conn, done);
                 }
             }
             Output::Send { conn, bytes } => {
                 if let Some(buffer) = kernel.send(token(conn), bytes) {
-                    seat.sent(now, conn, buffer);
+                    worker_state.sent(now, conn, buffer);
                 }
             }
             Output::Close { conn } => {
-                if seat.embedded.remove(conn).is_none() {
-                    seat.dialer.forget(conn);
+                if worker_state.embedded.remove(conn).is_none() {
+                    worker_state.dialer.forget(conn);
                     kernel.close(token(conn));
                 }
             }
@@ -193,54 +199,56 @@ impl Worker {
     }
 
     fn act(&mut self, now: Now, action: Action) {
-        let Self { kernel, seat, .. } = self;
+        let Self { kernel, worker_state, .. } = self;
         match action {
             Action::Connect { conn, host } => {
                 scene::meet(conn, Other::Server(Arc::clone(&host)));
                 self.connect(now, conn, &host);
             }
             Action::Pause { conn } => {
-                if !seat.embedded.set_paused(conn, true) {
+                if !worker_state.embedded.set_paused(conn, true) {
                     kernel.pause(token(conn));
                 }
             }
             Action::Resume { conn } => {
-                if !seat.embedded.set_paused(conn, false) {
+                if !worker_state.embedded.set_paused(conn, false) {
                     kernel.resume(token(conn));
                 }
             }
-            Action::HandOver { conn, to, parcel } => match seat.embedded.remove(conn) {
+            Action::HandOver { conn, to, transfer } => match worker_state.embedded.remove(conn) {
                 Some(guest) => {
-                    seat.ports.release(conn);
-                    seat.links.put(to, Mail::Moved { guest: Box::new(guest), parcel });
+                    worker_state.ports.release(conn);
+                    worker_state.links.put(to, Mail::Moved { guest: Box::new(guest), transfer });
                 }
                 None => {
-                    seat.leaving.insert(token(conn), Leaving { to, parcel, early: Vec::new() });
+                    worker_state
+                        .leaving
+                        .insert(token(conn), Leaving { to, transfer, early: Vec::new() });
                     kernel.detach(token(conn));
                 }
             },
-            Action::Tell { core, message } => seat.links.put(core, Mail::Message(message)),
+            Action::Tell { core, message } => worker_state.links.put(core, Mail::Message(message)),
             Action::Console { client, user, admin, query } => {
-                let question = Question { core: seat.core, client, user, admin, query };
+                let question = Question { core: worker_state.core, client, user, admin, query };
                 // The desk goes before the cores only when the program ends.
-                let _ = seat.links.questions.send(question);
+                let _ = worker_state.links.questions.send(question);
             }
-            Action::Judge(case) => seat.links.bench.bring(seat.core, case),
+            Action::Analyse(case) => worker_state.links.bench.bring(worker_state.core, case),
             Action::Note(note) => log::note(&note),
         }
     }
 
     fn connect(&mut self, now: Now, conn: Conn, host: &Host) {
-        let Self { kernel, seat, .. } = self;
+        let Self { kernel, worker_state, .. } = self;
         match host {
             Host::Tcp { .. } | Host::Unix { .. } => {
-                if let Some(address) = seat.dialer.begin(conn, host) {
+                if let Some(address) = worker_state.dialer.begin(conn, host) {
                     kernel.connect(token(conn), &address);
                 }
             }
-            Host::Sqlite(file) => match seat.embedded.connect(conn, file) {
-                Ok(()) => seat.step(now, Event::Connected { conn }),
-                Err(why) => seat.step(now, Event::Failed { conn, why: &why }),
+            Host::Sqlite(file) => match worker_state.embedded.connect(conn, file) {
+                Ok(()) => worker_state.step(now, Event::Connected { conn }),
+                Err(why) => worker_state.step(now, Event::Failed { conn, why: &why }),
             },
         }
     }

@@ -9,9 +9,9 @@ use std::sync::{Mutex, PoisonError};
 
 use refrain_drive::{Peer, Socket, Waker};
 use refrain_pg::event::{Case, ClientSerial, Command, Core};
-use refrain_pg::shared::Message;
+use refrain_pg::shared::CoreMessage;
 use refrain_pg::snapshot::Snapshot;
-use refrain_pg::{Conn, Parcel};
+use refrain_pg::{Conn, Transfer};
 use refrain_sql::template::Verdict;
 
 use crate::guest::Guest;
@@ -23,19 +23,19 @@ pub(crate) enum Mail {
     /// A client for this core.
     Accepted { socket: Socket, peer: Peer },
     /// A server that another core's engine hands over, with bytes that came while it was detached.
-    Arrived { socket: Socket, parcel: Box<Parcel>, early: Vec<u8> },
+    Arrived { socket: Socket, transfer: Box<Transfer>, early: Vec<u8> },
     /// The same for a session with SQLite.
-    Moved { guest: Box<Guest>, parcel: Box<Parcel> },
+    Moved { guest: Box<Guest>, transfer: Box<Transfer> },
     /// A session with SQLite may go on.
     Continue(Conn),
     /// For the engine, from another.
-    Message(Message),
+    Message(CoreMessage),
     /// For the engine, from the operator.
     Command(Command),
     /// For the engine: the answer to a question on the console.
     Console { client: ClientSerial, reply: Vec<u8> },
     /// For the engine: what becomes of the literals of a text.
-    Judged { case: Box<Case>, verdict: Verdict },
+    Analysed { case: Box<Case>, verdict: Verdict },
     /// The addresses of the name that this attempt to connect waits for.
     Resolved { conn: Conn, ticket: u64, addresses: Addresses },
     /// Somebody wants to know what this core looks like.

@@ -2,7 +2,7 @@
 //!
 //! Counters are the engine's, by database and user; gauges are counted from the same snapshots as the console's
 //! listings. Times are histograms in seconds whose bounds are powers of two microseconds, so that any
-//! quantile can be had of any sum of pools. Names are stable; the help texts say what is counted.
+//! quantile can be had of any sum of pools. ClientStatements are stable; the help texts say what is counted.
 //!
 //! The text is written here rather than by a metrics library: those keep numbers of their own, and
 //! none of them can state a histogram that was counted elsewhere.
@@ -12,7 +12,7 @@ use std::fmt::{Display, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
-use refrain_pg::snapshot::{ClientState, PoolView, ServerState, Snapshot};
+use refrain_pg::snapshot::{ClientViewState, PoolView, ServerViewState, Snapshot};
 use refrain_pg::stats::{BUCKETS, Counters, Histogram};
 use refrain_sqlite::CacheStats;
 
@@ -193,10 +193,10 @@ fn clients(snapshots: &[Snapshot]) -> Counts {
     let mut counts = Counts::new();
     for client in snapshots.iter().flat_map(|core| &core.clients) {
         let state = match client.state {
-            ClientState::Active if client.server.is_none() => "idle",
-            ClientState::Active => "active",
-            ClientState::Waiting => "waiting",
-            ClientState::Admin => "console",
+            ClientViewState::Active if client.server.is_none() => "idle",
+            ClientViewState::Active => "active",
+            ClientViewState::Waiting => "waiting",
+            ClientViewState::Admin => "console",
         };
         let key = (Arc::clone(&client.database), Arc::clone(&client.user));
         *counts.entry((key, state)).or_default() += 1;
@@ -208,11 +208,11 @@ fn servers(snapshots: &[Snapshot]) -> Counts {
     let mut counts = Counts::new();
     for server in snapshots.iter().flat_map(|core| &core.servers) {
         let state = match server.state {
-            ServerState::Login => "login",
-            ServerState::Idle => "idle",
-            ServerState::Active => "active",
-            ServerState::Resetting => "resetting",
-            ServerState::Cancelling => "cancelling",
+            ServerViewState::Login => "login",
+            ServerViewState::Idle => "idle",
+            ServerViewState::Active => "active",
+            ServerViewState::Resetting => "resetting",
+            ServerViewState::Cancelling => "cancelling",
         };
         let key = (Arc::clone(&server.database), Arc::clone(&server.user));
         *counts.entry((key, state)).or_default() += 1;

@@ -22,23 +22,23 @@ use crate::descriptors::{self, Shares};
 use crate::dial::Dialer;
 use crate::embedded::{Embedded, Files};
 use crate::http;
-use crate::judge::{self, Bench};
 use crate::listen::{self, Door, Loads, SocketFile};
 use crate::mail::Post;
-use crate::operator::{Operator, Order};
+use crate::parser::{self, ParserQueue};
 use crate::resolve::Resolver;
-use crate::seat::{Links, Seat};
 use crate::signals;
 use crate::source::Source;
 use crate::state::{Flags, State};
+use crate::supervisor::{Supervisor, SupervisorCommand};
+use crate::worker_state::{Links, WorkerState};
 
 /// A program that runs.
 pub struct Program {
-    operator: Operator,
-    orders: Sender<Order>,
+    supervisor: Supervisor,
+    orders: Sender<SupervisorCommand>,
     addresses: Vec<Address>,
     metrics: Option<SocketAddr>,
-    judge: JoinHandle<()>,
+    parser: JoinHandle<()>,
     /// Removed at the end.
     _file: SocketFile,
 }
@@ -55,7 +55,7 @@ impl Program {
     }
 
     /// A way to give it orders while it runs.
-    pub fn orders(&self) -> Sender<Order> {
+    pub fn orders(&self) -> Sender<SupervisorCommand> {
         self.orders.clone()
     }
 
@@ -73,9 +73,9 @@ impl Program {
     /// Where a core could not go on, or did not stop.
     pub fn wait(self) -> io::Result<()> {
         drop(self.orders);
-        self.operator.run()?;
+        self.supervisor.run()?;
         // All cores have ended, and with them whoever could bring it a case. One that panicked was logged.
-        drop(self.judge.join());
+        drop(self.parser.join());
         Ok(())
     }
 }
@@ -104,7 +104,7 @@ pub fn start(source: Source, options: Options) -> io::Result<Program> {
     let loads = Loads::new(usize::from(cores));
     let (orders, ordered) = mpsc::channel();
     let (questions, asked) = mpsc::channel();
-    let (bench, judge) = judge::open(Arc::clone(&post))?;
+    let (bench, parser) = parser::open(Arc::clone(&post))?;
     let addresses = listeners.addresses.clone();
     let state = Arc::new(State {
         clock,
@@ -129,13 +129,13 @@ pub fn start(source: Source, options: Options) -> io::Result<Program> {
     if let Some(bound) = metrics {
         http::serve(bound, &state)?;
     }
-    let operator = Operator::new(state, source, loads, ordered, threads);
+    let supervisor = Supervisor::new(state, source, loads, ordered, threads);
     Ok(Program {
-        operator,
+        supervisor,
         orders,
         addresses,
         metrics: metrics_address,
-        judge,
+        parser,
         _file: listeners.file,
     })
 }
@@ -198,8 +198,8 @@ struct Parts<'a> {
     loads: &'a Loads,
     door: Door,
     questions: Sender<admin::Question>,
-    bench: Bench,
-    orders: &'a Sender<Order>,
+    bench: ParserQueue,
+    orders: &'a Sender<SupervisorCommand>,
 }
 
 /// Starts a thread for each core. The first accepts for all.
@@ -210,25 +210,25 @@ fn start_workers(
 ) -> io::Result<Vec<JoinHandle<()>>> {
     let mut threads = Vec::with_capacity(kernels.len());
     for (core, kernel) in parts.state.post.cores().zip(kernels) {
-        let seat = seat(&parts, core);
+        let worker_state = worker_state(&parts, core);
         let listeners = std::mem::take(&mut listeners);
         let orders = parts.orders.clone();
         let thread = thread::Builder::new().name(format!("core-{}", core.0));
         threads.push(thread.spawn(move || {
-            let run = || Worker::new(kernel, seat(), listeners)?.run();
+            let run = || Worker::new(kernel, worker_state(), listeners)?.run();
             // The operator goes last.
-            let _ = orders.send(Order::Ended(core, run()));
+            let _ = orders.send(SupervisorCommand::Ended(core, run()));
         })?);
     }
     Ok(threads)
 }
 
 /// Makes a core's seat, in the thread that will have it: an engine does not leave its thread.
-fn seat(parts: &Parts<'_>, core: Core) -> impl FnOnce() -> Seat + Send + use<> {
+fn worker_state(parts: &Parts<'_>, core: Core) -> impl FnOnce() -> WorkerState + Send + use<> {
     let (state, loads) = (Arc::clone(parts.state), parts.loads.clone());
     let (questions, orders) = (parts.questions.clone(), parts.orders.clone());
     let (bench, door) = (parts.bench.clone(), parts.door.clone());
-    move || Seat {
+    move || WorkerState {
         core,
         clock: state.clock,
         engine: Engine::new(core, Arc::clone(&state.shared), Box::new(fill_random)),
@@ -292,11 +292,11 @@ mod tests {
         let options = source.load().unwrap();
         let program = start(source, options).unwrap();
         let orders = program.orders();
-        let state = Arc::clone(&program.operator.state);
+        let state = Arc::clone(&program.supervisor.state);
         let running = thread::spawn(move || program.wait());
         let reload = || {
             let (answer, answered) = mpsc::channel();
-            orders.send(Order::Reload(Some(answer))).unwrap();
+            orders.send(SupervisorCommand::Reload(Some(answer))).unwrap();
             answered.recv().unwrap()
         };
         for listen in ["0.0.0.0:0", "127.0.0.1:0"] {
@@ -308,7 +308,7 @@ mod tests {
         write("0.0.0.0:0", "\"trust\"\ninsecure_trust = true");
         reload().unwrap();
         assert_eq!(state.options().general.auth, refrain_config::AuthMethod::Trust);
-        orders.send(Order::Stop).unwrap();
+        orders.send(SupervisorCommand::Stop).unwrap();
         running.join().unwrap().unwrap();
         std::fs::remove_file(path).unwrap();
     }
@@ -335,7 +335,7 @@ mod tests {
         for _ in 0..if chatty { 20_000 } else { 0 } {
             tracing::info!("a line that fills a pipe which nobody reads");
         }
-        crate::seat::PLANTED.store(true, std::sync::atomic::Ordering::Relaxed);
+        crate::worker_state::PLANTED.store(true, std::sync::atomic::Ordering::Relaxed);
         let mut client = TcpStream::connect(address).unwrap();
         tracing::info!("it is client {}", client.local_addr().unwrap());
         client.write_all(&[0]).unwrap();
@@ -389,7 +389,7 @@ mod tests {
         assert!(get(metrics, "/metrics").contains("\nrefrain_cores_answering 2\n"));
         assert!(get(metrics, "/").starts_with("HTTP/1.1 404"));
         let Address::Tcp(address) = program.addresses()[0].clone() else { panic!() };
-        program.orders().send(Order::Drain).unwrap();
+        program.orders().send(SupervisorCommand::Drain).unwrap();
         program.wait().unwrap();
         assert!(get(metrics, "/healthz").starts_with("HTTP/1.1 503"));
         assert!(TcpStream::connect(address).is_err());

@@ -1,7 +1,7 @@
-//! Names to addresses, off the cores.
+//! ClientStatements to addresses, off the cores.
 //!
 //! The system's resolver blocks, for seconds when a name server is away, so each name that is being looked
-//! up has a thread of its own. Names come from the configuration alone: there are never more such
+//! up has a thread of its own. ClientStatements come from the configuration alone: there are never more such
 //! threads than hosts configured. Whoever asks for a name meanwhile waits for the same answer.
 //!
 //! An answer is good for [`FRESH`]. When a name cannot be looked up any more, the last answer goes on being

@@ -17,22 +17,22 @@ use std::thread;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::Signals;
 
-use crate::operator::Order;
+use crate::supervisor::SupervisorCommand;
 
 /// Turns signals into orders from now on.
 ///
 /// # Errors
 /// Where the system takes no handler or no thread.
-pub(crate) fn watch(orders: Sender<Order>) -> io::Result<()> {
+pub(crate) fn watch(orders: Sender<SupervisorCommand>) -> io::Result<()> {
     let mut signals = Signals::new([SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2])?;
     thread::Builder::new().name("signals".to_owned()).spawn(move || {
         for signal in signals.forever() {
             let order = match signal {
-                SIGHUP => Order::Reload(None),
-                SIGUSR1 => Order::Pause,
-                SIGUSR2 => Order::Resume,
-                SIGQUIT => Order::Stop,
-                _ => Order::Drain,
+                SIGHUP => SupervisorCommand::Reload(None),
+                SIGUSR1 => SupervisorCommand::Pause,
+                SIGUSR2 => SupervisorCommand::Resume,
+                SIGQUIT => SupervisorCommand::Stop,
+                _ => SupervisorCommand::Drain,
             };
             if orders.send(order).is_err() {
                 return;

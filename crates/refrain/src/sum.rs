@@ -6,7 +6,7 @@ use std::sync::Arc;
 use refrain_pg::snapshot::{PoolView, Snapshot};
 use refrain_pg::stats::Counters;
 
-/// Names a pool: database and user.
+/// ClientStatements a pool: database and user.
 pub(crate) type Key = (Arc<str>, Arc<str>);
 
 /// Each pool over all cores.

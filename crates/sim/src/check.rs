@@ -23,8 +23,8 @@ impl World {
         let states: Vec<String> = waiting.map(|client| client.status()).collect();
         let events = self.events;
         let now = self.clock();
-        for seat in &self.seats {
-            let view = seat.engine.snapshot(now);
+        for worker in &self.workers {
+            let view = worker.engine.snapshot(now);
             for pool in &view.pools {
                 let (paused, waiting) = (pool.paused, pool.waiting);
                 self.trace.line(self.now, "pool", &format!("{:?}", view.core), || {
@@ -69,7 +69,8 @@ impl World {
     }
 
     fn check_clients(&mut self) {
-        let counts: Vec<usize> = self.seats.iter().map(|seat| seat.engine.client_count()).collect();
+        let counts: Vec<usize> =
+            self.workers.iter().map(|worker| worker.engine.client_count()).collect();
         if counts.iter().any(|count| *count > 0) {
             let counted = self.shared.lobby.total();
             self.violate("leaks", || {
@@ -126,8 +127,8 @@ impl World {
     /// A core that waits for nothing any more has told the others so: a pool is not forgotten while one asks for it.
     fn check_asking(&mut self) {
         let now = self.clock();
-        for core in 0..self.seats.len() {
-            let pools = self.seats[core].engine.snapshot(now).pools;
+        for core in 0..self.workers.len() {
+            let pools = self.workers[core].engine.snapshot(now).pools;
             if let Some(pool) = pools.iter().find(|pool| pool.asking > 0) {
                 let (user, asking) = (&pool.user, pool.asking);
                 self.violate("leaks", || {

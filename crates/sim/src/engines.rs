@@ -3,7 +3,7 @@
 
 use refrain_grammar::PgGrammar;
 use refrain_pg::event::{Case, Level, Peer as Who};
-use refrain_pg::{Action, Conn, Core, Event, Output, Parcel};
+use refrain_pg::{Action, Conn, Core, Event, Output, Transfer};
 use refrain_sql::template::Grammar;
 
 use crate::net::{Link, LinkId, Peer, Way};
@@ -24,16 +24,16 @@ impl World {
     /// An engine takes an event in. Its output is collected now, or at a later turn.
     pub(crate) fn step(&mut self, core: usize, event: Event<'_>) {
         let now = self.clock();
-        let seat = &mut self.seats[core];
-        seat.engine.step(now, event, &mut seat.ports);
-        if self.plant == Some(Plant::Miscount) && self.seats[core].engine.client_count() > 0 {
-            let planted = self.strikes() && self.seats[core].engine.miscount();
+        let worker = &mut self.workers[core];
+        worker.engine.step(now, event, &mut worker.ports);
+        if self.plant == Some(Plant::Miscount) && self.workers[core].engine.client_count() > 0 {
+            let planted = self.strikes() && self.workers[core].engine.miscount();
             self.planted = planted;
         }
         self.check_tables(core);
         if self.rng.chance(self.plan.rates.lazy) && !self.is_calm {
-            if !self.seats[core].turning {
-                self.seats[core].turning = true;
+            if !self.workers[core].turning {
+                self.workers[core].turning = true;
                 let delay = self.rng.below(50);
                 self.later(delay, Happening::Turn(core));
             }
@@ -47,14 +47,14 @@ impl World {
         if self.events > CHECKED_EVENTS && !self.events.is_multiple_of(CHECKED_EVERY) {
             return;
         }
-        if let Err(what) = self.seats[core].engine.check() {
+        if let Err(what) = self.workers[core].engine.check() {
             self.violate("tables", || format!("core {core}: {what}"));
         }
     }
 
     /// Does what an engine wants done.
     pub(crate) fn collect(&mut self, core: usize) {
-        while let Some(output) = self.seats[core].ports.next() {
+        while let Some(output) = self.workers[core].ports.next() {
             match output {
                 Output::Send { conn, bytes } => self.send(core, conn, bytes),
                 Output::Close { conn } => self.close(core, conn),
@@ -62,11 +62,11 @@ impl World {
             }
         }
         self.watch_buffers(core);
-        let seat = &mut self.seats[core];
-        if let Some(at) = seat.engine.next_tick(&seat.ports)
-            && seat.tick.is_none_or(|planned| at.0 < planned)
+        let worker = &mut self.workers[core];
+        if let Some(at) = worker.engine.next_tick(&worker.ports)
+            && worker.tick.is_none_or(|planned| at.0 < planned)
         {
-            seat.tick = Some(at.0);
+            worker.tick = Some(at.0);
             let delay = at.0.saturating_sub(self.now);
             self.later(delay, Happening::Tick(core));
         }
@@ -74,10 +74,13 @@ impl World {
 
     /// Rules out: memory that grows because somebody reads slowly.
     fn watch_buffers(&mut self, core: usize) {
-        let seat = &self.seats[core];
+        let worker = &self.workers[core];
         let most = self.plan.buffer_high + SLACK;
-        let over =
-            seat.links.keys().map(|conn| seat.ports.queued(*conn)).find(|queued| *queued > most);
+        let over = worker
+            .links
+            .keys()
+            .map(|conn| worker.ports.queued(*conn))
+            .find(|queued| *queued > most);
         if let Some(over) = over {
             self.violate("buffers", || format!("{over} bytes are queued on one connection"));
         }
@@ -85,16 +88,16 @@ impl World {
 
     /// Time passes. A tick that an earlier one has taken the place of is nothing.
     pub(crate) fn tick(&mut self, core: usize) {
-        if self.seats[core].tick.is_none_or(|planned| planned > self.now) {
+        if self.workers[core].tick.is_none_or(|planned| planned > self.now) {
             return;
         }
-        self.seats[core].tick = None;
+        self.workers[core].tick = None;
         self.step(core, Event::Tick);
         self.collect(core);
     }
 
     fn link_of(&self, core: usize, conn: Conn) -> Option<LinkId> {
-        self.seats[core].links.get(&conn).copied()
+        self.workers[core].links.get(&conn).copied()
     }
 
     fn send(&mut self, core: usize, conn: Conn, bytes: Vec<u8>) {
@@ -180,7 +183,7 @@ impl World {
         self.trace.fold([self.now, id.0 as u64, 2], &[]);
         let peer = self.links[id.0].peer;
         self.trace.line(self.now, "close", &format!("{peer:?}"), String::new);
-        self.seats[core].links.remove(&conn);
+        self.workers[core].links.remove(&conn);
         let link = &mut self.links[id.0];
         link.conn = None;
         link.lent = false;
@@ -220,11 +223,11 @@ impl World {
                     self.set_paused(core, conn, false);
                 }
             }
-            Action::HandOver { conn, to, parcel } => {
+            Action::HandOver { conn, to, transfer } => {
                 let Some(id) = self.link_of(core, conn) else { return };
                 self.trace.fold([self.now, id.0 as u64, 3], &[]);
                 self.trace.line(self.now, "hand over", &format!("{id:?}"), || format!("to {to:?}"));
-                self.links[id.0].leaving = Some((to, parcel));
+                self.links[id.0].leaving = Some((to, transfer));
                 self.links[id.0].up.paused = true;
                 self.depart(id);
             }
@@ -238,7 +241,7 @@ impl World {
                     self.later(delay, Happening::Tell(usize::from(to.0), message));
                 }
             }
-            Action::Judge(case) => {
+            Action::Analyse(case) => {
                 let (least, most) = self.plan.between;
                 let delay = self.rng.range(least, most);
                 self.later(delay, Happening::Judge(core, case));
@@ -262,7 +265,7 @@ impl World {
         let text = String::from_utf8_lossy(&case.text);
         let verdict = PgGrammar.judge(&text, &case.spans);
         self.trace.line(self.now, "judge", &text, || format!("{verdict:?}"));
-        self.step(core, Event::Judged { case, verdict });
+        self.step(core, Event::Analysed { case, verdict });
     }
 
     /// A link for a connection of an engine.
@@ -270,7 +273,7 @@ impl World {
         let id = LinkId(self.links.len());
         let room = self.plan.room;
         self.links.push(Link::new(core, Some(conn), peer, (room, room)));
-        self.seats[core].links.insert(conn, id);
+        self.workers[core].links.insert(conn, id);
         id
     }
 
@@ -294,7 +297,7 @@ impl World {
         link.down.taken = 0;
         let buffer = std::mem::take(&mut link.down.backlog);
         let core = link.core;
-        if self.seats[core].ports.sent(conn, buffer) {
+        if self.workers[core].ports.sent(conn, buffer) {
             self.step(core, Event::Drained { conn });
         }
         self.collect(core);
@@ -307,23 +310,23 @@ impl World {
         if link.lent {
             return;
         }
-        let Some((to, parcel)) = link.leaving.take() else { return };
+        let Some((to, transfer)) = link.leaving.take() else { return };
         let core = link.core;
         if let Some(conn) = link.conn.take() {
-            self.seats[core].ports.release(conn);
-            self.seats[core].links.remove(&conn);
+            self.workers[core].ports.release(conn);
+            self.workers[core].links.remove(&conn);
         }
         let (least, most) = self.plan.between;
         let delay = self.rng.range(least, most);
-        self.later(delay, Happening::HandOver(id, to, parcel));
+        self.later(delay, Happening::HandOver(id, to, transfer));
     }
 
     /// A server arrives from another core.
-    pub(crate) fn arrive(&mut self, id: LinkId, core: Core, parcel: Box<Parcel>) {
+    pub(crate) fn arrive(&mut self, id: LinkId, core: Core, transfer: Box<Transfer>) {
         let core = usize::from(core.0);
-        let seat = &mut self.seats[core];
-        let conn = seat.ports.open();
-        seat.links.insert(conn, id);
+        let worker = &mut self.workers[core];
+        let conn = worker.ports.open();
+        worker.links.insert(conn, id);
         self.links[id.0].core = core;
         self.links[id.0].conn = Some(conn);
         if self.links[id.0].up.dead {
@@ -331,13 +334,13 @@ impl World {
         }
         // It may leave again at once.
         self.unpause(id, Way::Up);
-        self.step(core, Event::Arrived { conn, parcel });
+        self.step(core, Event::Arrived { conn, transfer });
     }
 
     /// A connection from outside reaches a core.
     pub(crate) fn accept(&mut self, peer: Peer) -> LinkId {
-        let core = self.rng.index(self.seats.len());
-        let conn = self.seats[core].ports.open();
+        let core = self.rng.index(self.workers.len());
+        let conn = self.workers[core].ports.open();
         let id = self.open(core, conn, peer);
         self.trace.fold([self.now, id.0 as u64, 6], &[]);
         let from = std::net::SocketAddr::from(([127, 0, 0, 1], 5000));

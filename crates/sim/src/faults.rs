@@ -12,7 +12,7 @@ impl World {
             return;
         }
         let again = self.rng.range(1_000, 60_000);
-        self.later(again, Happening::Operator);
+        self.later(again, Happening::Supervisor);
         if self.rng.chance(self.plan.rates.restart) {
             self.restart();
         }
@@ -40,14 +40,14 @@ impl World {
     pub(crate) fn order(&mut self, command: &Command) {
         self.trace.fold([self.now, 0, 8], &[]);
         self.trace.line(self.now, "order", "", || format!("{command:?}"));
-        for core in 0..self.seats.len() {
+        for core in 0..self.workers.len() {
             self.step(core, Event::Command(command.clone()));
         }
     }
 
     fn kill_one(&mut self) {
         let now = self.clock();
-        let views = self.seats.iter().flat_map(|seat| seat.engine.snapshot(now).clients);
+        let views = self.workers.iter().flat_map(|worker| worker.engine.snapshot(now).clients);
         let mut serials: Vec<_> = views.map(|client| client.serial).collect();
         serials.sort();
         if !serials.is_empty() {

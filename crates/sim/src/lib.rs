@@ -13,7 +13,7 @@
 //! | lending | a server lent twice, or with something of another client's | `backends` |
 //! | statements | a Bind that reaches a server without its statement | `backends` |
 //! | protocol | bytes to a server that are no message | `backends` |
-//! | ledger | a reply that the engine did not expect | `engines` |
+//! | list of outstanding requests | a reply that the engine did not expect | `engines` |
 //! | tables | links, lists and counts of an engine that contradict each other | `engines` |
 //! | buffers | memory that grows with slow readers | `engines` |
 //! | endings | a client let go without a word, or for no reason | `clients` |

@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use refrain_pg::{Conn, Core, Parcel};
+use refrain_pg::{Conn, Core, Transfer};
 
 /// Which link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -148,7 +148,7 @@ pub struct Link {
     /// The buffer that the engine is to get back.
     pub(crate) lent: bool,
     /// Where it is about to be handed over to.
-    pub(crate) leaving: Option<(Core, Box<Parcel>)>,
+    pub(crate) leaving: Option<(Core, Box<Transfer>)>,
     /// Whether the connection stands.
     pub(crate) connected: bool,
 }

@@ -15,7 +15,7 @@ pub const MARK: &str = "--planted\n";
 pub enum Plant {
     /// A reply goes to another client.
     Misroute,
-    /// A ParseComplete that was to be swallowed goes on.
+    /// A ParseComplete that was to be skipped goes on.
     ExtraParseComplete,
     /// A ReadyForQuery is lost.
     DropReady,

@@ -253,7 +253,7 @@ impl Script {
         let text = text.replace('-', "_");
         if extended {
             self.say.parse("", &text).bind("", "", &[]).execute("", 0);
-            // A Sync before the data is swallowed by COPY.
+            // A Sync before the data is skipped by COPY.
             let early = !self.habits.patient && !self.in_block && rng.chance(300);
             if early && text.ends_with("stdin") {
                 self.say.sync();

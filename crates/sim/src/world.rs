@@ -12,8 +12,8 @@ use std::collections::{BinaryHeap, HashMap};
 use std::sync::Arc;
 
 use refrain_pg::event::{Case, Command};
-use refrain_pg::shared::{Message, Shared};
-use refrain_pg::{Conn, Core, Engine, Now, Parcel, Ports};
+use refrain_pg::shared::{CoreMessage, Shared};
+use refrain_pg::{Conn, Core, Engine, Now, Ports, Transfer};
 
 use crate::backends::Backend;
 use crate::clients::Client;
@@ -47,15 +47,15 @@ pub(crate) enum Happening {
     /// An engine's output is collected.
     Turn(usize),
     /// A core hears from another.
-    Tell(usize, Message),
+    Tell(usize, CoreMessage),
     /// A text is judged.
     Judge(usize, Box<Case>),
     /// A server arrives at another core.
-    HandOver(LinkId, Core, Box<Parcel>),
+    HandOver(LinkId, Core, Box<Transfer>),
     /// A connection that broke is noticed by the engine.
     Broken(LinkId),
     /// The operator.
-    Operator,
+    Supervisor,
     /// The operator undoes what he did.
     Order(Command),
     /// Faults stop.
@@ -92,7 +92,7 @@ impl Ord for Queued {
 
 /// A core: its engine and what belongs to it.
 #[derive(Debug)]
-pub(crate) struct Seat {
+pub(crate) struct SimWorker {
     pub(crate) engine: Engine,
     pub(crate) ports: Ports,
     pub(crate) links: HashMap<Conn, LinkId>,
@@ -128,7 +128,7 @@ pub struct World {
     /// For the network and the servers.
     pub(crate) rng: Rng,
     pub(crate) shared: Arc<Shared>,
-    pub(crate) seats: Vec<Seat>,
+    pub(crate) workers: Vec<SimWorker>,
     pub(crate) links: Vec<Link>,
     pub(crate) clients: Vec<Client>,
     pub(crate) backends: Vec<Backend>,
@@ -155,11 +155,11 @@ impl World {
         let mut entropy = rng.fork(2);
         let options = plan.options.clone();
         let shared = Shared::new(options, plan.cores, &mut |bytes| entropy.fill(bytes));
-        let seats = (0..plan.cores)
+        let workers = (0..plan.cores)
             .map(|core| {
                 let mut entropy = rng.fork(100 + u64::from(core));
                 let fill = Box::new(move |bytes: &mut [u8]| entropy.fill(bytes));
-                Seat {
+                SimWorker {
                     engine: Engine::new(Core(core), shared.clone(), fill),
                     ports: Ports::default(),
                     links: HashMap::new(),
@@ -184,7 +184,7 @@ impl World {
             numbers: 0,
             rng: rng.fork(3),
             shared,
-            seats,
+            workers,
             links: Vec::new(),
             clients,
             backends: Vec::new(),
@@ -201,7 +201,7 @@ impl World {
         }
         let calm = world.plan.calm;
         world.later(calm, Happening::Calm);
-        world.later(2_000, Happening::Operator);
+        world.later(2_000, Happening::Supervisor);
         world
     }
 
@@ -268,16 +268,16 @@ impl World {
             Happening::Signal(pid, key, link) => self.signal(pid, &key, link),
             Happening::Tick(core) => self.tick(core),
             Happening::Turn(core) => {
-                self.seats[core].turning = false;
+                self.workers[core].turning = false;
                 self.collect(core);
             }
             Happening::Tell(core, message) => {
                 self.step(core, refrain_pg::Event::Message(message));
             }
             Happening::Judge(core, case) => self.judge(core, case),
-            Happening::HandOver(link, core, parcel) => self.arrive(link, core, parcel),
+            Happening::HandOver(link, core, transfer) => self.arrive(link, core, transfer),
             Happening::Broken(link) => self.broken(link),
-            Happening::Operator => self.operator(),
+            Happening::Supervisor => self.operator(),
             Happening::Order(command) => self.order(&command),
             Happening::Calm => self.calm(),
         }

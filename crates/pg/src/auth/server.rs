@@ -156,11 +156,11 @@ pub struct Login {
     user: String,
     secret: Secret,
     nonce: String,
-    stage: Stage,
+    stage: LoginStage,
 }
 
 #[derive(Debug)]
-enum Stage {
+enum LoginStage {
     /// Nothing asked yet.
     Start,
     /// All said: a password sent, or a signature seen.
@@ -175,7 +175,7 @@ impl Login {
     /// Begins a login. Nothing is sent before the server asks.
     pub fn new(user: &str, secret: Secret, random: &[u8; NONCE_BYTES]) -> Self {
         let nonce = scram::nonce(random);
-        Self { user: user.to_owned(), secret, nonce, stage: Stage::Start }
+        Self { user: user.to_owned(), secret, nonce, stage: LoginStage::Start }
     }
 
     /// Answers a message of the server. `salted` is the caller's to keep between logins.
@@ -190,15 +190,17 @@ impl Login {
     ) -> Result<Reply, LoginError> {
         match (&self.stage, asks) {
             (_, ServerAsks::Other(kind)) => Err(LoginError::Unsupported(kind)),
-            (Stage::Start | Stage::AwaitOk, ServerAsks::Ok) => Ok(Reply::LoggedIn),
+            (LoginStage::Start | LoginStage::AwaitOk, ServerAsks::Ok) => Ok(Reply::LoggedIn),
             (_, ServerAsks::Ok) => Err(LoginError::ServerProofWrong),
-            (Stage::Start, ServerAsks::CleartextPassword) => self.send_password(),
-            (Stage::Start, ServerAsks::Md5 { salt }) => self.send_md5(salt),
-            (Stage::Start, ServerAsks::Sasl { mechanisms }) => self.send_first(mechanisms),
-            (Stage::AwaitChallenge, ServerAsks::SaslContinue(body)) => self.prove(body, salted),
-            (Stage::AwaitSignature(expected), ServerAsks::SaslFinal(body)) => {
+            (LoginStage::Start, ServerAsks::CleartextPassword) => self.send_password(),
+            (LoginStage::Start, ServerAsks::Md5 { salt }) => self.send_md5(salt),
+            (LoginStage::Start, ServerAsks::Sasl { mechanisms }) => self.send_first(mechanisms),
+            (LoginStage::AwaitChallenge, ServerAsks::SaslContinue(body)) => {
+                self.prove(body, salted)
+            }
+            (LoginStage::AwaitSignature(expected), ServerAsks::SaslFinal(body)) => {
                 check_signature(*expected, body)?;
-                Ok(Reply::Wait(Self { stage: Stage::AwaitOk, ..self }))
+                Ok(Reply::Wait(Self { stage: LoginStage::AwaitOk, ..self }))
             }
             _ => Err(Malformed("authentication message out of turn").into()),
         }
@@ -210,7 +212,7 @@ impl Login {
             Secret::Password(password) => Ok(terminated(password.bytes())),
             Secret::Md5(_) | Secret::Scram(_) => Err(LoginError::SecretUnfit),
         }
-        .map(|body| Reply::Send(body, Self { stage: Stage::AwaitOk, ..self }))
+        .map(|body| Reply::Send(body, Self { stage: LoginStage::AwaitOk, ..self }))
     }
 
     fn send_md5(self, salt: [u8; 4]) -> Result<Reply, LoginError> {
@@ -221,7 +223,7 @@ impl Login {
             Secret::Scram(_) => Err(LoginError::SecretUnfit),
         }
         .map(|hash| terminated(hash.salted(salt).bytes()))
-        .map(|body| Reply::Send(body, Self { stage: Stage::AwaitOk, ..self }))
+        .map(|body| Reply::Send(body, Self { stage: LoginStage::AwaitOk, ..self }))
     }
 
     /// Chooses SCRAM and opens it. The user's name stays empty, as the server has it already.
@@ -238,7 +240,7 @@ impl Login {
         let length = u32::try_from(message.len()).expect("a message of ours is short");
         let mechanism = terminated(MECHANISM.as_bytes());
         let body = [mechanism.as_slice(), &length.to_be_bytes(), message.as_bytes()].concat();
-        Ok(Reply::Send(Zeroizing::new(body), Self { stage: Stage::AwaitChallenge, ..self }))
+        Ok(Reply::Send(Zeroizing::new(body), Self { stage: LoginStage::AwaitChallenge, ..self }))
     }
 
     fn client_first_bare(&self) -> String {
@@ -259,7 +261,7 @@ impl Login {
         let proof = BASE64_STANDARD.encode(proof(&client_key, &said));
         let expected = server_key.map(|key| signature(&key, &said));
         let message = [&unproved, b",p=".as_slice(), proof.as_bytes()].concat();
-        let stage = Stage::AwaitSignature(expected);
+        let stage = LoginStage::AwaitSignature(expected);
         Ok(Reply::Send(Zeroizing::new(message), Self { stage, ..self }))
     }
 

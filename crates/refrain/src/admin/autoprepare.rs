@@ -1,23 +1,23 @@
 //! Autoprepare as an operator sees it.
 //!
-//! Each core has templates of its own. Here those of the same text are one row: what was counted is added up, and
+//! Each core has normalized queries of its own. Here those of the same text are one row: what was counted is added up, and
 //! of several states that of the core that has seen it most is shown.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use refrain_grammar::{Effect, Explained};
-use refrain_pg::snapshot::{Snapshot, TemplateRow};
+use refrain_pg::snapshot::{NormalizedQueryRow, Snapshot};
 use refrain_sql::template::Reason;
 
 use super::table::{Column, Listing, bigint, int, nullable, put, signed, text};
 
-/// `SHOW AUTOPREPARE`: the templates of simple queries, the most seen first.
-pub(super) const TEMPLATES: Listing<TemplateRow> = Listing {
+/// `SHOW AUTOPREPARE`: the normalized queries of simple queries, the most seen first.
+pub(super) const TEMPLATES: Listing<NormalizedQueryRow> = Listing {
     columns: &[
         text("database", |row| row.database.to_string()),
         text("user", |row| row.user.to_string()),
-        text("template", |row| row.template.clone()),
+        text("template", |row| row.query.clone()),
         text("state", |row| row.state.to_owned()),
         text("reason", |row| row.reason.clone()),
         bigint("seen", |row| row.seen),
@@ -76,10 +76,10 @@ pub(super) fn explain(sql: &str, literals_max: usize, out: &mut Vec<u8>) {
     put(OUTCOME, &[outcome], out);
 }
 
-fn merged(snapshots: &[Snapshot]) -> Vec<TemplateRow> {
-    let mut rows: BTreeMap<_, TemplateRow> = BTreeMap::new();
-    for part in snapshots.iter().flat_map(|core| &core.templates) {
-        let key = (Arc::clone(&part.database), Arc::clone(&part.user), part.template.clone());
+fn merged(snapshots: &[Snapshot]) -> Vec<NormalizedQueryRow> {
+    let mut rows: BTreeMap<_, NormalizedQueryRow> = BTreeMap::new();
+    for part in snapshots.iter().flat_map(|core| &core.normalized_queries) {
+        let key = (Arc::clone(&part.database), Arc::clone(&part.user), part.query.clone());
         match rows.get_mut(&key) {
             Some(sum) => add(sum, part),
             None => drop(rows.insert(key, part.clone())),
@@ -90,7 +90,7 @@ fn merged(snapshots: &[Snapshot]) -> Vec<TemplateRow> {
     rows
 }
 
-fn add(sum: &mut TemplateRow, part: &TemplateRow) {
+fn add(sum: &mut NormalizedQueryRow, part: &NormalizedQueryRow) {
     if part.seen > sum.seen {
         sum.state = part.state;
         sum.reason.clone_from(&part.reason);
@@ -109,11 +109,11 @@ mod tests {
 
     use super::*;
 
-    fn row(template: &str, state: &'static str, seen: u64) -> TemplateRow {
-        TemplateRow {
+    fn row(query: &str, state: &'static str, seen: u64) -> NormalizedQueryRow {
+        NormalizedQueryRow {
             database: "app".into(),
             user: "me".into(),
-            template: template.to_owned(),
+            query: query.to_owned(),
             state,
             reason: String::new(),
             seen,
@@ -125,7 +125,7 @@ mod tests {
         }
     }
 
-    fn core(number: u16, templates: Vec<TemplateRow>) -> Snapshot {
+    fn core(number: u16, normalized_queries: Vec<NormalizedQueryRow>) -> Snapshot {
         Snapshot {
             core: Core(number),
             now: Now(0),
@@ -133,7 +133,7 @@ mod tests {
             pools: Vec::new(),
             clients: Vec::new(),
             servers: Vec::new(),
-            templates,
+            normalized_queries,
             logging_in: 0,
         }
     }
@@ -144,7 +144,7 @@ mod tests {
         let rows = merged(&[core(0, first), core(1, vec![row("select $1", "ready", 8)])]);
         let shown: Vec<_> = rows
             .iter()
-            .map(|row| (&*row.template, row.state, row.seen, row.hits, row.time_saved_us, row.kept))
+            .map(|row| (&*row.query, row.state, row.seen, row.hits, row.time_saved_us, row.kept))
             .collect();
         assert_eq!(
             shown,

@@ -11,7 +11,7 @@ use super::show::{ALL, LISTINGS, SETTINGS};
 use super::table::Show;
 use super::text::{self, Refusal, Word};
 use super::{Desk, PATIENCE, PAUSE, Question, Waiting};
-use crate::operator::Order;
+use crate::supervisor::SupervisorCommand;
 
 /// A command, by its first word.
 pub(super) struct Entry {
@@ -138,7 +138,7 @@ fn reload(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answer {
     let [] = arguments else { return Err(Refusal::syntax(&question.query)) };
     let (answer, outcome) = mpsc::channel();
     // The operator goes last.
-    let _ = desk.orders.send(Order::Reload(Some(answer)));
+    let _ = desk.orders.send(SupervisorCommand::Reload(Some(answer)));
     match outcome.recv_timeout(PATIENCE) {
         Ok(Ok(())) => Ok(Some(text::done("RELOAD"))),
         Ok(Err(why)) => Err(Refusal::new("F0000", format!("RELOAD failed: {why}"))),
@@ -211,9 +211,9 @@ fn flush(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answer {
 
 fn shutdown(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answer {
     let order = match arguments {
-        [] => Order::Stop,
-        [how] if how.is("wait_for_servers") => Order::Drain,
-        [how] if how.is("wait_for_clients") => Order::DrainSlowly,
+        [] => SupervisorCommand::Stop,
+        [how] if how.is("wait_for_servers") => SupervisorCommand::Drain,
+        [how] if how.is("wait_for_clients") => SupervisorCommand::DrainSlowly,
         _ => return Err(Refusal::syntax(&question.query)),
     };
     // The operator goes last.

@@ -4,7 +4,7 @@
 //! everybody. To know what the cores are doing it asks each for a snapshot, which they make between two
 //! turns; no lock is shared with them. What it wants done goes to them as commands.
 //!
-//! Names, columns, their order and types are those of PgBouncer 1.24, because exporters and scripts read
+//! ClientStatements, columns, their order and types are those of PgBouncer 1.24, because exporters and scripts read
 //! them by position; what we have to tell beyond that has commands of its own ([`own`]). Each listing
 //! is a row in the table [`show::LISTINGS`], each command one in [`commands::COMMANDS`].
 //!
@@ -32,8 +32,8 @@ use refrain_pg::event::{ClientSerial, Core};
 use refrain_pg::snapshot::{ServerView, Snapshot};
 
 use crate::mail::Mail;
-use crate::operator::Order;
 use crate::state::State;
+use crate::supervisor::SupervisorCommand;
 
 use averages::Averages;
 use text::Refusal;
@@ -102,7 +102,7 @@ impl Waiting {
 /// The thread that answers.
 struct Desk {
     state: Arc<State>,
-    orders: Sender<Order>,
+    orders: Sender<SupervisorCommand>,
     averages: Averages,
     waiting: Vec<Waiting>,
 }
@@ -113,7 +113,7 @@ struct Desk {
 /// Where no thread can be started.
 pub(crate) fn open(
     state: Arc<State>,
-    orders: Sender<Order>,
+    orders: Sender<SupervisorCommand>,
     questions: Receiver<Question>,
 ) -> io::Result<()> {
     let averages = Averages::new(state.clock.now());
@@ -128,8 +128,8 @@ pub(crate) fn open(
 impl Desk {
     fn run(mut self, questions: &Receiver<Question>) {
         loop {
-            let patience = if self.waiting.is_empty() { IDLE } else { LOOK_EVERY };
-            match questions.recv_timeout(patience) {
+            let poll_timeout = if self.waiting.is_empty() { IDLE } else { LOOK_EVERY };
+            match questions.recv_timeout(poll_timeout) {
                 Ok(question) => self.answer(&question),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use refrain_config::{ConfigRow, Database, Host, PoolMode, PoolOptions, Server, User};
-use refrain_pg::snapshot::ServerState;
+use refrain_pg::snapshot::ServerViewState;
 
 use super::averages::{self, FIGURES, Figures};
 use super::table::{Column, Listing, Pair, bigint, int, nullable, numeric, text};
@@ -77,11 +77,11 @@ pub(super) const POOLS: Listing<PoolRow> = Listing {
             user: pool.sum.user.to_string(),
             cl_active: pool.clients_active.into(),
             cl_waiting: pool.sum.waiting.into(),
-            sv_active: pool.servers(ServerState::Active),
-            sv_being_canceled: pool.servers(ServerState::Cancelling),
-            sv_idle: pool.servers(ServerState::Idle),
-            sv_tested: pool.servers(ServerState::Resetting),
-            sv_login: pool.servers(ServerState::Login),
+            sv_active: pool.servers(ServerViewState::Active),
+            sv_being_canceled: pool.servers(ServerViewState::Cancelling),
+            sv_idle: pool.servers(ServerViewState::Idle),
+            sv_tested: pool.servers(ServerViewState::Resetting),
+            sv_login: pool.servers(ServerViewState::Login),
             max_wait_us: pool.sum.max_wait_us,
             mode: mode_word(pool.sum.mode),
         };

@@ -8,7 +8,7 @@ use std::fmt::Display;
 use refrain_config::Host;
 use refrain_drive::Address;
 use refrain_pg::event::{Core, Peer};
-use refrain_pg::snapshot::{ClientState, ClientView, ServerState, ServerView};
+use refrain_pg::snapshot::{ClientView, ClientViewState, ServerView, ServerViewState};
 
 use super::table::{Column, Listing, int, text};
 use super::view::View;
@@ -106,9 +106,9 @@ fn active_sockets(view: &View<'_>) -> Vec<Socket> {
 
 fn of_client(view: &View<'_>, client: &ClientView) -> Socket {
     let (state, long_state) = match client.state {
-        ClientState::Waiting => ("waiting", "cl_waiting"),
-        ClientState::Active if client.server.is_none() => ("idle", "cl_active"),
-        ClientState::Active | ClientState::Admin => ("active", "cl_active"),
+        ClientViewState::Waiting => ("waiting", "cl_waiting"),
+        ClientViewState::Active if client.server.is_none() => ("idle", "cl_active"),
+        ClientViewState::Active | ClientViewState::Admin => ("active", "cl_active"),
     };
     Socket {
         kind: "C",
@@ -132,11 +132,11 @@ fn of_client(view: &View<'_>, client: &ClientView) -> Socket {
 
 fn of_server(view: &View<'_>, server: &ServerView) -> Socket {
     let (state, long_state) = match server.state {
-        ServerState::Login => ("new", "sv_login"),
-        ServerState::Idle => ("idle", "sv_idle"),
-        ServerState::Active => ("active", "sv_active"),
-        ServerState::Resetting => ("tested", "sv_tested"),
-        ServerState::Cancelling => ("being_canceled", "sv_being_canceled"),
+        ServerViewState::Login => ("new", "sv_login"),
+        ServerViewState::Idle => ("idle", "sv_idle"),
+        ServerViewState::Active => ("active", "sv_active"),
+        ServerViewState::Resetting => ("tested", "sv_tested"),
+        ServerViewState::Cancelling => ("being_canceled", "sv_being_canceled"),
     };
     Socket {
         kind: "S",

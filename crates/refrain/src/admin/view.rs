@@ -6,7 +6,9 @@ use std::sync::Arc;
 use refrain_config::Options;
 use refrain_pg::Now;
 use refrain_pg::event::Core;
-use refrain_pg::snapshot::{ClientState, ClientView, PoolView, ServerState, ServerView, Snapshot};
+use refrain_pg::snapshot::{
+    ClientView, ClientViewState, PoolView, ServerView, ServerViewState, Snapshot,
+};
 
 use super::averages::{self, Averages, Figures, Totals};
 use crate::state::State;
@@ -30,17 +32,17 @@ pub(super) struct Pool {
     servers: [u32; SERVER_STATES.len()],
 }
 
-const SERVER_STATES: [ServerState; 5] = [
-    ServerState::Login,
-    ServerState::Idle,
-    ServerState::Active,
-    ServerState::Resetting,
-    ServerState::Cancelling,
+const SERVER_STATES: [ServerViewState; 5] = [
+    ServerViewState::Login,
+    ServerViewState::Idle,
+    ServerViewState::Active,
+    ServerViewState::Resetting,
+    ServerViewState::Cancelling,
 ];
 
 impl Pool {
     /// How many servers are in this state.
-    pub(super) fn servers(&self, state: ServerState) -> u64 {
+    pub(super) fn servers(&self, state: ServerViewState) -> u64 {
         let counts = SERVER_STATES.iter().zip(self.servers);
         counts.filter(|(other, _)| **other == state).map(|(_, count)| u64::from(count)).sum()
     }
@@ -63,7 +65,7 @@ impl<'a> View<'a> {
 
     /// How many clients talk to the console.
     pub(super) fn admins(&self) -> u64 {
-        self.clients().filter(|(_, client)| client.state == ClientState::Admin).count() as u64
+        self.clients().filter(|(_, client)| client.state == ClientViewState::Admin).count() as u64
     }
 
     /// All pools, by database and user.
@@ -71,7 +73,7 @@ impl<'a> View<'a> {
         let pool = |(key, sum)| (key, Pool { sum, clients_active: 0, servers: [0; 5] });
         let mut pools: BTreeMap<Key, Pool> =
             sum::pools(&self.snapshots).into_iter().map(pool).collect();
-        for (_, client) in self.clients().filter(|(_, c)| c.state == ClientState::Active) {
+        for (_, client) in self.clients().filter(|(_, c)| c.state == ClientViewState::Active) {
             let key = (Arc::clone(&client.database), Arc::clone(&client.user));
             if let Some(pool) = pools.get_mut(&key) {
                 pool.clients_active += 1;

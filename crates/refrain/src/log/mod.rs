@@ -17,8 +17,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use refrain_config::{LogFormat, LogLevel};
+use refrain_pg::disconnect::DisconnectReason;
 use refrain_pg::event::{Level, Note};
-use refrain_pg::fault::Cause;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tracing::level_filters::LevelFilter;
 use tracing::{Event, Subscriber};
@@ -149,7 +149,7 @@ pub(crate) fn note(note: &Note) {
 
 /// What happened to whom, and why.
 fn sentence(note: &Note) -> String {
-    let why = Cause::words(note.cause).unwrap_or(note.cause);
+    let why = DisconnectReason::words(note.cause).unwrap_or(note.cause);
     let detail = match note.detail.as_str() {
         LOGGED_IN => return "client logged in".to_owned(),
         "" => String::new(),

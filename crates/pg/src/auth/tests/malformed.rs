@@ -50,11 +50,11 @@ fn good_bodies(method: Method, form: Form) -> Vec<Vec<u8>> {
 
 /// Runs the exchange with `body` in place of the message that comes after `good`.
 fn with_body(method: Method, credential: &Credential, good: &[Vec<u8>], body: &[u8]) -> Step {
-    let (_, mut exchange) = proving(Proving::start(method, credential, &SERVERS_RANDOM));
+    let (_, mut server_counts) = proving(Proving::start(method, credential, &SERVERS_RANDOM));
     for earlier in good {
-        (_, exchange) = proving(exchange.receive(earlier));
+        (_, server_counts) = proving(server_counts.receive(earlier));
     }
-    exchange.receive(body)
+    server_counts.receive(body)
 }
 
 #[test]
@@ -93,29 +93,30 @@ fn a_changed_opening_spoils_the_proof() {
     for changed in
         [opening.replace("n,,", "y,,"), opening.replace("n=,", "n=bob,"), opening.clone() + ",x=1"]
     {
-        let (_, exchange) = start(Method::Scram, Form::Password);
-        let (_, exchange) = proving(exchange.receive(&initial(changed.as_bytes())));
-        assert_ne!(code(&exchange.receive(&good[1])), "let in", "{changed}");
+        let (_, server_counts) = start(Method::Scram, Form::Password);
+        let (_, server_counts) = proving(server_counts.receive(&initial(changed.as_bytes())));
+        assert_ne!(code(&server_counts.receive(&good[1])), "let in", "{changed}");
     }
 }
 
 #[test]
 fn a_client_may_say_that_it_could_have_bound_the_channel() {
-    let (_, exchange) = start(Method::Scram, Form::Scram);
-    let (_, exchange) = proving(exchange.receive(&initial(b"y,,n=,r=abc")));
+    let (_, server_counts) = start(Method::Scram, Form::Scram);
+    let (_, server_counts) = proving(server_counts.receive(&initial(b"y,,n=,r=abc")));
     let nonce = [b"abc".as_slice(), scram::nonce(&SERVERS_RANDOM).as_bytes()].concat();
     let proof = [b"c=eSws,r=", nonce.as_slice(), b",x=y,p=", [b'A'; 43].as_slice(), b"="].concat();
-    assert_eq!(code(&exchange.receive(&proof)), "28P01", "well-formed, and wrong");
+    assert_eq!(code(&server_counts.receive(&proof)), "28P01", "well-formed, and wrong");
 }
 
 #[test]
 fn the_first_message_may_come_second() {
-    let (_, exchange) = start(Method::Scram, Form::Password);
-    let (request, exchange) = proving(exchange.receive(&sasl_initial("SCRAM-SHA-256", -1, b"")));
+    let (_, server_counts) = start(Method::Scram, Form::Password);
+    let (request, server_counts) =
+        proving(server_counts.receive(&sasl_initial("SCRAM-SHA-256", -1, b"")));
     assert_eq!(request, AuthRequest::SaslContinue(Vec::new()));
     let (_, direct) = start(Method::Scram, Form::Password);
     let opening = b"n,,n=,r=abc";
-    let (late, _) = proving(exchange.receive(opening));
+    let (late, _) = proving(server_counts.receive(opening));
     assert_eq!(late, proving(direct.receive(&initial(opening))).0);
 }
 
@@ -140,8 +141,8 @@ fn openings_that_are_refused() {
         initial(&[b"n,,n=,r=".as_slice(), &[b'a'; 2000]].concat()),
     ];
     for body in bodies {
-        let (_, exchange) = start(Method::Scram, Form::Scram);
-        assert_eq!(code(&exchange.receive(&body)), "08P01", "{}", body.escape_ascii());
+        let (_, server_counts) = start(Method::Scram, Form::Scram);
+        assert_eq!(code(&server_counts.receive(&body)), "08P01", "{}", body.escape_ascii());
     }
 }
 
@@ -163,9 +164,9 @@ fn proofs_that_are_refused() {
         (format!("c=biws,r={nonce},p="), "08P01"),
         (format!("c=biws,r={nonce}"), "08P01"),
     ] {
-        let (_, exchange) = start(Method::Scram, Form::Scram);
-        let (_, exchange) = proving(exchange.receive(&initial(b"n,,n=,r=abc")));
-        assert_eq!(code(&exchange.receive(last.as_bytes())), expected, "{last}");
+        let (_, server_counts) = start(Method::Scram, Form::Scram);
+        let (_, server_counts) = proving(server_counts.receive(&initial(b"n,,n=,r=abc")));
+        assert_eq!(code(&server_counts.receive(last.as_bytes())), expected, "{last}");
     }
 }
 
@@ -182,8 +183,8 @@ fn passwords_that_are_refused() {
     ];
     for (body, expected) in cases {
         for method in [Method::Password, Method::Md5] {
-            let (_, exchange) = start(method, Form::Password);
-            assert_eq!(code(&exchange.receive(body)), expected, "{}", body.len());
+            let (_, server_counts) = start(method, Form::Password);
+            assert_eq!(code(&server_counts.receive(body)), expected, "{}", body.len());
         }
     }
 }

@@ -176,7 +176,7 @@ impl Outcome {
 /// Who decides which way a text goes.
 enum Way {
     Always(Turn),
-    Guarded(Box<Guard>),
+    Guarded(Box<TimeComparison>),
 }
 
 /// A text that is under way.
@@ -205,10 +205,10 @@ fn run(seed: u64, shape: Shape, noise: Noise, mut way: Way) -> Outcome {
             server =
                 under_way.iter().fold(CLIENTS * (CLIENTS - 1) / 2, |rest, it| rest - it.server);
             now = ends;
-            if let Way::Guarded(guard) = &mut way
+            if let Way::Guarded(comparison) = &mut way
                 && !out.given_up
             {
-                out.given_up = guard.took(turn, draw, &text.to_le_bytes(), us);
+                out.given_up = comparison.took(turn, draw, &text.to_le_bytes(), us);
             }
         }
         let Cost { text, simple, mut prepared } = shape(&mut dice, index);
@@ -218,7 +218,7 @@ fn run(seed: u64, shape: Shape, noise: Noise, mut way: Way) -> Outcome {
         let (turn, mut draw) = match &mut way {
             Way::Always(turn) => (*turn, Draw::None),
             Way::Guarded(_) if index < SEEN || out.given_up => (Turn::Simple, Draw::None),
-            Way::Guarded(guard) => guard.turn(&text.to_le_bytes()),
+            Way::Guarded(comparison) => comparison.turn(&text.to_le_bytes()),
         };
         if turn == Turn::Prepared && runs[server] < NEW {
             prepared = simple * if runs[server] == 0 { 3.0 } else { 1.2 };
@@ -355,25 +355,25 @@ fn what_is_faster_stays_prepared() {
 
 #[test]
 fn all_that_was_lost_is_told() {
-    let mut guard = Guard::default();
-    (0..5).for_each(|_| assert!(!guard.took(Turn::Simple, Draw::None, b"", 100)));
+    let mut comparison = TimeComparison::default();
+    (0..5).for_each(|_| assert!(!comparison.took(Turn::Simple, Draw::None, b"", 100)));
     for us in [60, 60, 5_000] {
-        assert!(!guard.took(Turn::Prepared, Draw::None, b"x", us));
+        assert!(!comparison.took(Turn::Prepared, Draw::None, b"x", us));
     }
-    assert_eq!((guard.hits, guard.saved_us), (3, 300 - 5_120));
+    assert_eq!((comparison.hits, comparison.saved_us), (3, 300 - 5_120));
 }
 
 #[test]
 fn a_text_that_was_slow_is_compared_with_itself() {
-    let mut guard = Guard::default();
-    (0..5).for_each(|_| assert!(!guard.took(Turn::Simple, Draw::None, b"", 100)));
+    let mut comparison = TimeComparison::default();
+    (0..5).for_each(|_| assert!(!comparison.took(Turn::Simple, Draw::None, b"", 100)));
     let mut ways = Vec::new();
     let (slow, as_slow): (&[u8], &[u8]) = (b"select 1", b"select 2");
     for _ in 0..6 {
         for (text, simple) in [(slow, 120), (as_slow, 40_000)] {
-            let (turn, draw) = guard.turn(text);
+            let (turn, draw) = comparison.turn(text);
             let us = if turn == Turn::Simple { simple } else { 50_000 };
-            assert!(!guard.took(turn, draw, text, us));
+            assert!(!comparison.took(turn, draw, text, us));
             ways.push((text == slow, turn));
         }
     }
@@ -382,15 +382,15 @@ fn a_text_that_was_slow_is_compared_with_itself() {
         own.map(|(_, turn)| if *turn == Turn::Simple { 's' } else { 'p' }).collect()
     };
     assert_eq!(of(slow), "ppspsp");
-    assert!(of(as_slow).ends_with('p') && guard.slow_texts() == 1, "{}", of(as_slow));
+    assert!(of(as_slow).ends_with('p') && comparison.slow_texts() == 1, "{}", of(as_slow));
 }
 
 #[test]
 fn few_executions_all_run_prepared() {
-    let mut guard = Guard::default();
-    (0..5).for_each(|_| assert!(!guard.took(Turn::Simple, Draw::None, b"", 100)));
+    let mut comparison = TimeComparison::default();
+    (0..5).for_each(|_| assert!(!comparison.took(Turn::Simple, Draw::None, b"", 100)));
     for _ in 0..FIRST {
-        assert_eq!(guard.turn(b"x"), (Turn::Prepared, Draw::None));
-        assert!(!guard.took(Turn::Prepared, Draw::None, b"x", 60));
+        assert_eq!(comparison.turn(b"x"), (Turn::Prepared, Draw::None));
+        assert!(!comparison.took(Turn::Prepared, Draw::None, b"x", 60));
     }
 }

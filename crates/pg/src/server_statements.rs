@@ -22,7 +22,7 @@ const PLANNED: u8 = 5;
 
 /// A server's share in a statement; the counts hear of its end.
 #[derive(Debug)]
-pub(crate) struct Served {
+pub(crate) struct ServerRef {
     statement: Arc<Statement>,
     /// How often it was run there for simple queries; no more than [`PLANNED`] are counted.
     runs: u8,
@@ -30,7 +30,7 @@ pub(crate) struct Served {
     memory: usize,
 }
 
-impl Served {
+impl ServerRef {
     /// Counts the server in.
     pub(crate) fn new(statement: Arc<Statement>) -> Self {
         statement.add_server();
@@ -44,7 +44,7 @@ impl Served {
     }
 }
 
-impl Drop for Served {
+impl Drop for ServerRef {
     fn drop(&mut self) {
         self.statement.drop_server();
     }
@@ -52,9 +52,9 @@ impl Drop for Served {
 
 /// A statement that a server has under a name.
 #[derive(Debug)]
-pub(crate) struct Slot {
+pub(crate) struct ServerStatement {
     /// Which.
-    pub(crate) served: Served,
+    pub(crate) served: ServerRef,
     /// Which generation of it.
     pub(crate) generation: Generation,
     /// The server's segment that prepared it.
@@ -67,7 +67,7 @@ pub(crate) struct Slot {
     pub(crate) found: Found,
 }
 
-impl Slot {
+impl ServerStatement {
     fn bytes(&self) -> usize {
         self.served.statement().tail.len()
     }
@@ -127,8 +127,8 @@ impl Hasher for IdHasher {
 
 /// All statements of a server.
 #[derive(Debug)]
-pub(crate) struct Slots {
-    named: LruCache<u64, Slot, BuildHasherDefault<IdHasher>>,
+pub(crate) struct ServerStatements {
+    named: LruCache<u64, ServerStatement, BuildHasherDefault<IdHasher>>,
     bytes: usize,
     /// How many are there for simple queries, and what they take.
     autos: usize,
@@ -137,7 +137,7 @@ pub(crate) struct Slots {
     pub(crate) unnamed: Unnamed,
 }
 
-impl Default for Slots {
+impl Default for ServerStatements {
     fn default() -> Self {
         let named = LruCache::with_hasher_and_unbounded();
         Self { named, bytes: 0, autos: 0, auto_bytes: 0, unnamed: Unnamed::NONE }
@@ -149,31 +149,31 @@ trait Unbounded {
     fn with_hasher_and_unbounded() -> Self;
 }
 
-impl Unbounded for LruCache<u64, Slot, BuildHasherDefault<IdHasher>> {
+impl Unbounded for LruCache<u64, ServerStatement, BuildHasherDefault<IdHasher>> {
     fn with_hasher_and_unbounded() -> Self {
         Self::with_hasher(usize::MAX, BuildHasherDefault::default())
     }
 }
 
-impl Slots {
+impl ServerStatements {
     /// The slot of a statement, which becomes the one used last.
     #[inline]
-    pub(crate) fn touch(&mut self, id: u64) -> Option<&mut Slot> {
+    pub(crate) fn touch(&mut self, id: u64) -> Option<&mut ServerStatement> {
         self.named.get_mut(&id)
     }
 
     /// The slot of a statement, its place in the order kept.
-    pub(crate) fn peek(&self, id: u64) -> Option<&Slot> {
+    pub(crate) fn peek(&self, id: u64) -> Option<&ServerStatement> {
         self.named.peek(&id)
     }
 
     /// The same, to note something of it.
-    pub(crate) fn peek_mut(&mut self, id: u64) -> Option<&mut Slot> {
+    pub(crate) fn peek_mut(&mut self, id: u64) -> Option<&mut ServerStatement> {
         self.named.peek_mut(&id)
     }
 
     /// Adds a slot, used last.
-    pub(crate) fn insert(&mut self, slot: Slot) {
+    pub(crate) fn insert(&mut self, slot: ServerStatement) {
         self.remove(slot.served.statement().id);
         self.bytes += slot.bytes();
         if slot.auto {
@@ -184,7 +184,7 @@ impl Slots {
     }
 
     /// Takes a slot out.
-    pub(crate) fn remove(&mut self, id: u64) -> Option<Slot> {
+    pub(crate) fn remove(&mut self, id: u64) -> Option<ServerStatement> {
         let slot = self.named.remove(&id)?;
         self.bytes = self.bytes.checked_sub(slot.bytes()).expect("its bytes were counted");
         if slot.auto {
@@ -195,7 +195,12 @@ impl Slots {
     }
 
     /// Takes the least recently used slot out if one more of `bytes` would not fit.
-    pub(crate) fn evict(&mut self, bytes: usize, count_max: u32, bytes_max: usize) -> Option<Slot> {
+    pub(crate) fn evict(
+        &mut self,
+        bytes: usize,
+        count_max: u32,
+        bytes_max: usize,
+    ) -> Option<ServerStatement> {
         let full = self.named.len() >= count_max as usize || self.bytes + bytes > bytes_max;
         let oldest = *self.named.iter().next()?.0;
         if full { self.remove(oldest) } else { None }
@@ -207,7 +212,7 @@ impl Slots {
         memory: usize,
         count_max: u32,
         memory_max: usize,
-    ) -> Option<Slot> {
+    ) -> Option<ServerStatement> {
         let full = self.autos >= count_max as usize || self.auto_bytes + memory > memory_max;
         if !full {
             return None;
@@ -265,7 +270,7 @@ impl Slots {
     /// Whether the counts are those of the slots that are there.
     pub(crate) fn adds_up(&self) -> bool {
         let all = || self.named.iter().map(|(_, slot)| slot);
-        self.bytes == all().map(Slot::bytes).sum::<usize>()
+        self.bytes == all().map(ServerStatement::bytes).sum::<usize>()
             && self.autos == all().filter(|slot| slot.auto).count()
     }
 
@@ -281,54 +286,55 @@ mod tests {
     use crate::ids::{EnvId, PoolId};
     use crate::statement::Identity;
 
-    fn slot(id: u64) -> Slot {
+    fn slot(id: u64) -> ServerStatement {
         let identity = Identity { pool: PoolId(0), env: EnvId(0), tail: b"0123456789" };
-        let served = Served::new(Arc::new(Statement::new(id, identity, b"_")));
+        let served = ServerRef::new(Arc::new(Statement::new(id, identity, b"_")));
         let found = Found::default();
-        Slot { served, generation: 0, segment: 0, doubtful: false, auto: false, found }
+        ServerStatement { served, generation: 0, segment: 0, doubtful: false, auto: false, found }
     }
 
-    fn evict(slots: &mut Slots, count_max: u32, bytes_max: usize) -> Option<u64> {
-        slots.evict(10, count_max, bytes_max).map(|slot| slot.served.statement().id)
+    fn evict(statements: &mut ServerStatements, count_max: u32, bytes_max: usize) -> Option<u64> {
+        statements.evict(10, count_max, bytes_max).map(|slot| slot.served.statement().id)
     }
 
     #[test]
     fn the_least_recently_used_goes_first() {
-        let mut slots = Slots::default();
-        (1..=3).for_each(|id| slots.insert(slot(id)));
-        slots.touch(1);
-        assert_eq!(evict(&mut slots, 4, 1000), None);
-        assert_eq!(evict(&mut slots, 3, 1000), Some(2));
-        assert_eq!(evict(&mut slots, 3, 25), Some(3));
-        assert_eq!((slots.len(), slots.bytes()), (1, 10));
+        let mut statements = ServerStatements::default();
+        (1..=3).for_each(|id| statements.insert(slot(id)));
+        statements.touch(1);
+        assert_eq!(evict(&mut statements, 4, 1000), None);
+        assert_eq!(evict(&mut statements, 3, 1000), Some(2));
+        assert_eq!(evict(&mut statements, 3, 25), Some(3));
+        assert_eq!((statements.len(), statements.bytes()), (1, 10));
     }
 
     #[test]
     fn what_a_plan_has_of_partitions_takes_room() {
-        let mut slots = Slots::default();
+        let mut statements = ServerStatements::default();
         for id in 1..=3 {
-            slots.insert(Slot { auto: true, ..slot(id) });
+            statements.insert(ServerStatement { auto: true, ..slot(id) });
         }
         let small = slot(4).served.statement.memory();
-        assert!(slots.evict_auto(small, 10, 4 * small).is_none());
-        slots.peek(3).unwrap().served.statement().found_partitions(small);
-        slots.weigh_anew();
-        let first = slots.evict_auto(small, 10, 4 * small).map(|slot| slot.served.statement().id);
+        assert!(statements.evict_auto(small, 10, 4 * small).is_none());
+        statements.peek(3).unwrap().served.statement().found_partitions(small);
+        statements.weigh_anew();
+        let first =
+            statements.evict_auto(small, 10, 4 * small).map(|slot| slot.served.statement().id);
         assert_eq!(first, Some(1));
-        assert!(slots.evict_auto(small, 10, 4 * small).is_none(), "there is room now");
-        slots.remove(2);
-        slots.remove(3);
-        assert_eq!((slots.autos, slots.auto_bytes), (0, 0));
+        assert!(statements.evict_auto(small, 10, 4 * small).is_none(), "there is room now");
+        statements.remove(2);
+        statements.remove(3);
+        assert_eq!((statements.autos, statements.auto_bytes), (0, 0));
     }
 
     #[test]
     fn counts_follow_the_set() {
         let one = slot(1);
         let statement = one.served.statement().clone();
-        let mut slots = Slots::default();
-        slots.insert(one);
+        let mut statements = ServerStatements::default();
+        statements.insert(one);
         assert_eq!(statement.counts().1, 1);
-        slots.clear();
-        assert_eq!((statement.counts().1, slots.bytes()), (0, 0));
+        statements.clear();
+        assert_eq!((statement.counts().1, statements.bytes()), (0, 0));
     }
 }

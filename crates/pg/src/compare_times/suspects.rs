@@ -1,4 +1,4 @@
-//! Texts that took many times as long as others when they ran prepared.
+//! CoreStatements that took many times as long as others when they ran prepared.
 //!
 //! The plan that is kept may fit nearly all values and be far off for a few. A text that was slow is run as it was sent when
 //! it comes again, then prepared again, and so in turns: like is compared with like, and what made it suspect does not
@@ -7,7 +7,7 @@
 
 use super::Turn;
 
-/// Texts that are remembered.
+/// CoreStatements that are remembered.
 const TEXTS_MAX: usize = 32;
 /// Executions of a text either way that decide.
 const RUNS: u32 = 2;

@@ -5,18 +5,18 @@ use std::sync::Arc;
 use refrain_sql::template::Span;
 
 use crate::client::Client;
+use crate::core_statements::CoreStatements;
+use crate::database_drain::DatabaseDrain;
+use crate::disconnect::DisconnectReason;
 use crate::event::{Action, Level, Note};
-use crate::fault::Cause;
 use crate::ids::{Core, EnvId, Peer, PoolId};
+use crate::interned_settings::InternedSettings;
 use crate::pool::Pool;
 use crate::ports::Ports;
-use crate::profiles::Profiles;
-use crate::settings::{Edit, Profile};
+use crate::settings::{Settings, SettingsMut};
 use crate::shared::{PoolShared, Shared};
 use crate::stats::Counters;
-use crate::texts::Texts;
 use crate::time::Now;
-use crate::vacating::Vacating;
 
 /// Bytes queued to a client of the console at which it is read on.
 const CONSOLE_LOW: usize = 64 * 1024;
@@ -25,21 +25,21 @@ const CONSOLE_LOW: usize = 64 * 1024;
 pub(crate) type Entropy = Box<dyn FnMut(&mut [u8]) + Send>;
 
 /// What one core's engine has beside its connections.
-pub(crate) struct Hub {
+pub(crate) struct CoreState {
     /// Which core this is.
     pub(crate) core: Core,
     /// What the cores share.
     pub(crate) shared: Arc<Shared>,
     /// The statements this core knows.
-    pub(crate) texts: Texts,
+    pub(crate) statements: CoreStatements,
     /// The settings this core knows.
-    pub(crate) profiles: Profiles,
+    pub(crate) interned_settings: InternedSettings,
     /// No settings at all.
-    pub(crate) nothing: Arc<Profile>,
+    pub(crate) nothing: Arc<Settings>,
     /// Whether no new clients are taken, and those there are leave when they can.
     pub(crate) draining: bool,
     /// Databases that everybody is to leave.
-    pub(crate) vacating: Vacating,
+    pub(crate) database_drain: DatabaseDrain,
     /// For names on their way into a message.
     pub(crate) scratch: Vec<u8>,
     /// For the literals of a text.
@@ -50,22 +50,22 @@ pub(crate) struct Hub {
     entropy: Entropy,
 }
 
-impl Hub {
+impl CoreState {
     /// A core that has seen nothing yet.
     pub(crate) fn new(core: Core, shared: Arc<Shared>, entropy: Entropy) -> Self {
-        let mut profiles = Profiles::default();
-        let nothing = profiles.intern(Edit::default(), |_| Arc::new(EnvId(0)));
-        let texts = Texts::default();
+        let mut interned_settings = InternedSettings::default();
+        let nothing = interned_settings.intern(SettingsMut::default(), |_| Arc::new(EnvId(0)));
+        let statements = CoreStatements::default();
         let draining = false;
         let scratch = Vec::new();
         Self {
             core,
             shared,
-            texts,
-            profiles,
+            statements,
+            interned_settings,
             nothing,
             draining,
-            vacating: Vacating::default(),
+            database_drain: DatabaseDrain::default(),
             scratch,
             spans: Vec::new(),
             forgotten: Counters::default(),
@@ -75,14 +75,14 @@ impl Hub {
     }
 
     /// The one profile with these settings.
-    pub(crate) fn profile(&mut self, edit: Edit) -> Arc<Profile> {
-        self.profiles.intern(edit, |bytes| self.shared.environment(bytes))
+    pub(crate) fn settings(&mut self, edit: SettingsMut) -> Arc<Settings> {
+        self.interned_settings.intern(edit, |bytes| self.shared.environment(bytes))
     }
 
     /// Lets go of what nobody has any more.
     pub(crate) fn sweep(&mut self) {
-        self.texts.sweep();
-        self.profiles.sweep();
+        self.statements.sweep();
+        self.interned_settings.sweep();
         self.shared.sweep();
     }
 
@@ -133,8 +133,8 @@ impl Hub {
 
     /// Whether a pool's servers are to go, because everybody is to leave their database.
     #[inline]
-    pub(crate) fn vacates(&self, id: PoolId, now: Now) -> bool {
-        self.peek_pool(id).is_some_and(|pool| self.vacating.concerns(pool, now))
+    pub(crate) fn is_draining(&self, id: PoolId, now: Now) -> bool {
+        self.peek_pool(id).is_some_and(|pool| self.database_drain.concerns(pool, now))
     }
 
     /// Bytes queued to a connection at which reading for it starts again; the console has no pool.
@@ -166,7 +166,7 @@ impl Hub {
     }
 }
 
-impl std::fmt::Debug for Hub {
+impl std::fmt::Debug for CoreState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Hub").field("core", &self.core).finish_non_exhaustive()
     }
@@ -176,7 +176,7 @@ impl std::fmt::Debug for Hub {
 pub(crate) fn note_client(
     ports: &mut Ports,
     level: Level,
-    cause: Cause,
+    cause: DisconnectReason,
     (client, pool): (&Client, Option<&Pool>),
     detail: String,
 ) {

@@ -3,22 +3,22 @@
 //! PostgreSQL answers in the order in which it was asked, so a queue is enough to know whose a reply is. The
 //! proxy asks for things on its own account as well (a statement this server has not seen, a setting to put
 //! right), and those answers must not reach the client; others it makes up itself (a Close for a statement it
-//! keeps). Each entry therefore says what is to come and what becomes of it: forwarded, swallowed, made up.
+//! keeps). Each entry therefore says what is to come and what becomes of it: forwarded, skipped, made up.
 //!
-//! After an error in an extended message the server answers nothing more until Sync: [`Ledger::fail`]
+//! After an error in an extended message the server answers nothing more until Sync: [`Outstanding::fail`]
 //! strikes all entries up to the next Sync off the queue, and only those. A client may have sent two
 //! batches, and the second is still owed in full. An error in a simple Query ends that Query only.
 //!
 //! Three things hold at every return:
 //!
 //! - an entry is struck off by the reply it names, or by an error before its Sync, and in no other way;
-//! - a reply that no entry names is a [`Surprise`], and the server is dropped: a guess here is another
+//! - a reply that no entry names is a [`UnexpectedMessage`], and the server is dropped: a guess here is another
 //!   client's row;
 //! - the oldest entry is never one that is made up: those are handed out as soon as they become it.
 //!
 //! COPY FROM STDIN takes Syncs that were sent before its end as noise (E42). A mark says where the client ended its
-//! stream. If the COPY succeeds, it swallowed the Syncs before that. If it fails once begun, nobody knows how far it
-//! had read: the server is asked to count ([`Owed::Syncs`]).
+//! stream. If the COPY succeeds, it skipped the Syncs before that. If it fails once begun, nobody knows how far it
+//! had read: the server is asked to count ([`RequestKind::Syncs`]).
 //!
 //! Not here: whether the client may send the message (`client`), and which server gets it (`pool`).
 
@@ -27,7 +27,10 @@ mod syncs;
 use std::collections::VecDeque;
 
 use crate::ids::Segment;
-pub(crate) use crate::owed::{Entry, Failed, Fate, Made, Owed, Past, Purpose, Refusal, Seq, Syncs};
+pub(crate) use crate::request_kinds::{
+    Failed, FakeReply, OutstandingRequest, Past, Purpose, Refusal, ReplyAction, RequestKind, Seq,
+    Syncs,
+};
 
 use refrain_sql::Traits;
 use refrain_wire::back::Status;
@@ -44,7 +47,7 @@ pub(crate) struct Span {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Settled {
     /// The entry.
-    pub(crate) entry: Entry,
+    pub(crate) entry: OutstandingRequest,
     /// Its number.
     pub(crate) seq: Seq,
     /// Whether it is struck off.
@@ -53,14 +56,14 @@ pub(crate) struct Settled {
 
 /// A reply that no entry names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Surprise {
+pub(crate) struct UnexpectedMessage {
     /// The reply's tag.
     pub(crate) tag: u8,
     /// What was owed instead.
-    pub(crate) owed: Option<Owed>,
+    pub(crate) kind: Option<RequestKind>,
 }
 
-/// A server that owes nothing and is outside a transaction. Only [`Ledger::quiescent`] makes one, and only
+/// A server that owes nothing and is outside a transaction. Only [`Outstanding::quiescent`] makes one, and only
 /// putting the server back consumes one.
 #[derive(Debug)]
 #[must_use]
@@ -78,14 +81,14 @@ pub(crate) enum Copying {
     Out,
     /// Both ways (replication).
     Both,
-    /// None, but how many Syncs one from the client has swallowed is not known yet.
+    /// None, but how many Syncs one from the client has skipped is not known yet.
     Counting,
 }
 
 /// What one server owes.
 #[derive(Debug)]
-pub(crate) struct Ledger {
-    entries: VecDeque<Entry>,
+pub(crate) struct Outstanding {
+    entries: VecDeque<OutstandingRequest>,
     /// Number of the oldest entry.
     head: Seq,
     /// The last entry that ends the data of a COPY.
@@ -104,10 +107,10 @@ pub(crate) struct Ledger {
     /// What was struck off last.
     past: Past,
     /// The reply that nobody expected, once there was one.
-    surprise: Option<Surprise>,
+    unexpected: Option<UnexpectedMessage>,
 }
 
-impl Default for Ledger {
+impl Default for Outstanding {
     fn default() -> Self {
         Self {
             entries: VecDeque::new(),
@@ -121,7 +124,7 @@ impl Default for Ledger {
             begins: 0,
             readies: 0,
             past: Past::default(),
-            surprise: None,
+            unexpected: None,
         }
     }
 }
@@ -137,9 +140,9 @@ enum Rule {
 }
 
 /// The table of replies: what each does to what is owed. From the manual's "Message Flow".
-fn rule(owed: Owed, tag: u8) -> Rule {
-    use Owed::*;
-    let (goes, ends): (&[u8], &[u8]) = match owed {
+fn rule(kind: RequestKind, tag: u8) -> Rule {
+    use RequestKind::*;
+    let (goes, ends): (&[u8], &[u8]) = match kind {
         Parse => (&[], &[back::PARSE_COMPLETE]),
         Bind => (&[], &[back::BIND_COMPLETE]),
         Close => (&[], &[back::CLOSE_COMPLETE]),
@@ -186,25 +189,25 @@ const QUERY: &[u8] = &[
     back::COPY_BOTH_RESPONSE,
 ];
 
-impl Ledger {
+impl Outstanding {
     /// Adds what a message just sent makes the server owe. Gives back a reply of our making whose turn is now.
     #[inline]
-    pub(crate) fn push(&mut self, entry: Entry) -> (Seq, Option<Made>) {
+    pub(crate) fn push(&mut self, entry: OutstandingRequest) -> (Seq, Option<FakeReply>) {
         let seq = self.head + self.entries.len() as u64;
-        self.open = match entry.owed {
+        self.open = match entry.kind {
             mark if mark.is_mark() => self.open,
-            owed => !owed.ends_segment(),
+            kind => !kind.ends_segment(),
         };
         if entry.traits.contains(Traits::BEGINS) {
             self.begins = self.sent;
         }
-        self.sent = self.sent.wrapping_add(u64::from(entry.owed.ends_segment()));
+        self.sent = self.sent.wrapping_add(u64::from(entry.kind.ends_segment()));
         if self.entries.is_empty() {
-            if let Fate::MadeUp(made) = entry.fate {
+            if let ReplyAction::Fake(made) = entry.action {
                 self.head += 1;
                 return (seq, Some(made));
             }
-            if entry.owed.is_mark() {
+            if entry.kind.is_mark() {
                 self.head += 1;
                 return (seq, None);
             }
@@ -218,19 +221,19 @@ impl Ledger {
     /// # Errors
     /// A reply that the oldest entry does not name.
     #[inline]
-    pub(crate) fn settle(&mut self, tag: u8) -> Result<Settled, Surprise> {
-        let Some(&entry) = self.entries.front() else { return Err(self.surprised(tag)) };
-        let done = match rule(entry.owed, tag) {
+    pub(crate) fn settle(&mut self, tag: u8) -> Result<Settled, UnexpectedMessage> {
+        let Some(&entry) = self.entries.front() else { return Err(self.unexpected(tag)) };
+        let done = match rule(entry.kind, tag) {
             Rule::Ends => true,
             Rule::Goes => false,
-            Rule::Never if entry.owed == Owed::Readies => {
+            Rule::Never if entry.kind == RequestKind::Readies => {
                 self.pop();
                 return self.settle(tag);
             }
-            Rule::Never => return Err(self.surprised(tag)),
+            Rule::Never => return Err(self.unexpected(tag)),
         };
         let seq = self.head;
-        self.follow_copy(tag, entry.owed);
+        self.follow_copy(tag, entry.kind);
         if done {
             self.pop();
         }
@@ -239,11 +242,11 @@ impl Ledger {
 
     /// The next reply of our making, if its turn has come.
     #[inline]
-    pub(crate) fn made(&mut self) -> Option<(Seq, Made)> {
+    pub(crate) fn made(&mut self) -> Option<(Seq, FakeReply)> {
         while let Some(entry) = self.entries.front() {
             let seq = self.head;
-            match (entry.fate, entry.owed) {
-                (Fate::MadeUp(made), _) => {
+            match (entry.action, entry.kind) {
+                (ReplyAction::Fake(made), _) => {
                     self.pop();
                     return Some((seq, made));
                 }
@@ -259,11 +262,11 @@ impl Ledger {
     ///
     /// # Errors
     /// An error while nothing is owed: it ends the connection or answers nobody.
-    pub(crate) fn fail(&mut self) -> Result<Failed, Surprise> {
+    pub(crate) fn fail(&mut self) -> Result<Failed, UnexpectedMessage> {
         let Some(&entry) = self.entries.front() else {
-            return Err(self.surprised(back::ERROR_RESPONSE));
+            return Err(self.unexpected(back::ERROR_RESPONSE));
         };
-        if entry.owed == Owed::Readies {
+        if entry.kind == RequestKind::Readies {
             self.pop();
             return self.fail();
         }
@@ -276,11 +279,11 @@ impl Ledger {
         let syncs = if self.copying == Copying::In { self.doubtful_syncs() } else { Syncs::Sure };
         let waits = matches!(syncs, Syncs::Countable | Syncs::Lost);
         self.copying = if waits { Copying::Counting } else { Copying::No };
-        let skips = !entry.owed.ends_segment();
+        let skips = !entry.kind.ends_segment();
         if syncs != Syncs::Sure {
             self.strike_doubtful(syncs);
         } else if skips {
-            while self.entries.front().is_some_and(|entry| entry.owed != Owed::Sync) {
+            while self.entries.front().is_some_and(|entry| entry.kind != RequestKind::Sync) {
                 self.pop();
             }
         }
@@ -298,41 +301,24 @@ impl Ledger {
     fn pop(&mut self) {
         let Some(entry) = self.entries.pop_front() else { return };
         self.head += 1;
-        self.ended = self.ended.wrapping_add(u64::from(entry.owed.ends_segment()));
-        self.past.add(entry.owed);
-    }
-
-    fn follow_copy(&mut self, tag: u8, owed: Owed) {
-        match tag {
-            back::COPY_IN_RESPONSE => self.copying = Copying::In,
-            back::COPY_OUT_RESPONSE => self.copying = Copying::Out,
-            back::COPY_BOTH_RESPONSE => self.copying = Copying::Both,
-            back::COMMAND_COMPLETE => {
-                if self.copying == Copying::In {
-                    self.strike_syncs();
-                }
-                self.copying = Copying::No;
-            }
-            back::READY_FOR_QUERY if owed == Owed::Query => self.copying = Copying::No,
-            back::READY_FOR_QUERY if owed == Owed::Syncs => self.readies += 1,
-            back::CLOSE_COMPLETE if owed == Owed::Syncs => self.copying = Copying::No,
-            _ => {}
-        }
+        self.ended = self.ended.wrapping_add(u64::from(entry.kind.ends_segment()));
+        self.past.add(entry.kind);
     }
 
     /// Notes a reply that nobody expected.
     #[cold]
-    fn surprised(&mut self, tag: u8) -> Surprise {
-        let surprise = Surprise { tag, owed: self.entries.front().map(|entry| entry.owed) };
-        self.surprise = Some(surprise);
-        surprise
+    fn unexpected(&mut self, tag: u8) -> UnexpectedMessage {
+        let unexpected =
+            UnexpectedMessage { tag, kind: self.entries.front().map(|entry| entry.kind) };
+        self.unexpected = Some(unexpected);
+        unexpected
     }
 
     /// What led to a surprise, in words.
     #[cold]
     pub(crate) fn story(&self) -> String {
-        let owed: Vec<Owed> = self.entries.iter().map(|entry| entry.owed).collect();
-        self.past.story(self.surprise.map(|surprise| surprise.tag), &owed)
+        let kind: Vec<RequestKind> = self.entries.iter().map(|entry| entry.kind).collect();
+        self.past.story(self.unexpected.map(|unexpected| unexpected.tag), &kind)
     }
 
     /// Whether the transaction has failed for certain: nothing is under way that may end it.
@@ -367,8 +353,8 @@ impl Ledger {
     }
 
     /// Whether nothing is owed but that settings are put right.
-    pub(crate) fn is_put_right(&self) -> bool {
-        self.entries.iter().all(|entry| entry.fate == Fate::Swallow(Purpose::PutRight))
+    pub(crate) fn syncs_settings(&self) -> bool {
+        self.entries.iter().all(|entry| entry.action == ReplyAction::Skip(Purpose::SyncSettings))
     }
 
     /// How many entries are owed.
@@ -403,9 +389,9 @@ impl Ledger {
     }
 
     /// What the oldest entry answers, the client is not told.
-    pub(crate) fn swallow_first(&mut self, purpose: Purpose) {
+    pub(crate) fn skip_first(&mut self, purpose: Purpose) {
         if let Some(first) = self.entries.front_mut() {
-            first.fate = Fate::Swallow(purpose);
+            first.action = ReplyAction::Skip(purpose);
         }
     }
 
@@ -421,29 +407,29 @@ impl Ledger {
     }
 
     /// Whether the settings have been asked for.
-    pub(crate) fn is_probed(&self) -> bool {
-        self.entries.iter().any(|entry| entry.fate == Fate::Swallow(Purpose::Probe))
+    pub(crate) fn reads_settings(&self) -> bool {
+        self.entries.iter().any(|entry| entry.action == ReplyAction::Skip(Purpose::ReadSettings))
     }
 
     /// Whether they are asked for in a segment of our own.
-    pub(crate) fn probes_apart(&self) -> bool {
-        let ours = Fate::Swallow(Purpose::Probe);
-        self.entries.iter().any(|entry| entry.owed == Owed::Sync && entry.fate == ours)
+    pub(crate) fn reads_settings_apart(&self) -> bool {
+        let ours = ReplyAction::Skip(Purpose::ReadSettings);
+        self.entries.iter().any(|entry| entry.kind == RequestKind::Sync && entry.action == ours)
     }
 
     /// Whether the server has this slot for certain.
     #[inline]
-    pub(crate) fn is_sure(&self, slot: &crate::slots::Slot) -> bool {
+    pub(crate) fn is_sure(&self, slot: &crate::server_statements::ServerStatement) -> bool {
         !slot.doubtful && !self.is_unsettled(slot.segment)
     }
 
     /// The entry that was added last.
-    pub(crate) fn back(&self) -> Option<&Entry> {
+    pub(crate) fn back(&self) -> Option<&OutstandingRequest> {
         self.entries.back()
     }
 
     /// The oldest entry.
-    pub(crate) fn front(&self) -> Option<&Entry> {
+    pub(crate) fn front(&self) -> Option<&OutstandingRequest> {
         self.entries.front()
     }
 
@@ -502,147 +488,154 @@ impl Ledger {
 mod tests {
     use super::*;
 
-    pub(super) fn owing(owed: &[Owed]) -> Ledger {
-        let mut ledger = Ledger::default();
-        for &owed in owed {
-            ledger.push(Entry::new(owed, Fate::Forward));
+    pub(super) fn owing(kind: &[RequestKind]) -> Outstanding {
+        let mut outstanding = Outstanding::default();
+        for &kind in kind {
+            outstanding.push(OutstandingRequest::new(kind, ReplyAction::Forward));
         }
-        ledger
+        outstanding
     }
 
-    pub(super) fn owed(ledger: &Ledger) -> Vec<Owed> {
-        ledger.entries.iter().map(|entry| entry.owed).collect()
+    pub(super) fn kind(outstanding: &Outstanding) -> Vec<RequestKind> {
+        outstanding.entries.iter().map(|entry| entry.kind).collect()
     }
 
     #[test]
     fn replies_strike_off_what_they_name() {
-        use Owed::*;
-        let mut ledger = owing(&[Parse, Bind, DescribePortal, Execute, Sync]);
+        use RequestKind::*;
+        let mut outstanding = owing(&[Parse, Bind, DescribePortal, Execute, Sync]);
         for tag in b"12TDDCZ" {
-            assert!(ledger.quiescent().is_none());
-            ledger.settle(*tag).unwrap();
+            assert!(outstanding.quiescent().is_none());
+            outstanding.settle(*tag).unwrap();
         }
-        assert!(ledger.quiescent().is_some());
+        assert!(outstanding.quiescent().is_some());
     }
 
     #[test]
-    fn a_reply_that_no_entry_names_is_a_surprise() {
-        let mut ledger = owing(&[Owed::Bind]);
-        let surprise = Surprise { tag: b'1', owed: Some(Owed::Bind) };
-        assert_eq!(ledger.settle(b'1').unwrap_err(), surprise);
-        assert!(Ledger::default().settle(b'C').is_err());
+    fn a_reply_that_no_request_names_is_unexpected() {
+        let mut outstanding = owing(&[RequestKind::Bind]);
+        let unexpected = UnexpectedMessage { tag: b'1', kind: Some(RequestKind::Bind) };
+        assert_eq!(outstanding.settle(b'1').unwrap_err(), unexpected);
+        assert!(Outstanding::default().settle(b'C').is_err());
     }
 
     #[test]
     fn an_error_skips_to_the_sync_of_its_own_segment() {
-        use Owed::*;
-        let mut ledger = owing(&[Parse, Bind, Query, Sync, Bind, Execute, Sync]);
-        let failed = ledger.fail().unwrap();
+        use RequestKind::*;
+        let mut outstanding = owing(&[Parse, Bind, Query, Sync, Bind, Execute, Sync]);
+        let failed = outstanding.fail().unwrap();
         assert_eq!((failed.seq, failed.until, failed.open), (0, 3, false));
-        assert_eq!(owed(&ledger), [Sync, Bind, Execute, Sync]);
+        assert_eq!(kind(&outstanding), [Sync, Bind, Execute, Sync]);
     }
 
     #[test]
     fn a_block_that_began_may_have_failed_until_its_segment_is_over() {
-        let mut ledger = Ledger::default();
-        ledger.push(Entry::new(Owed::Execute, Fate::Forward).with(Traits::BEGINS));
-        ledger.push(Entry::new(Owed::Parse, Fate::Forward));
-        assert!(!ledger.may_have_failed(), "what follows in the segment is skipped with it");
-        ledger.push(Entry::new(Owed::Sync, Fate::Forward));
-        assert!(ledger.may_have_failed());
-        ledger.settle(back::COMMAND_COMPLETE).unwrap();
-        ledger.fail().unwrap();
-        assert!(ledger.may_have_failed());
-        ledger.settle(back::READY_FOR_QUERY).unwrap();
-        assert!(!ledger.may_have_failed());
+        let mut outstanding = Outstanding::default();
+        outstanding.push(
+            OutstandingRequest::new(RequestKind::Execute, ReplyAction::Forward)
+                .with(Traits::BEGINS),
+        );
+        outstanding.push(OutstandingRequest::new(RequestKind::Parse, ReplyAction::Forward));
+        assert!(!outstanding.may_have_failed(), "what follows in the segment is skipped with it");
+        outstanding.push(OutstandingRequest::new(RequestKind::Sync, ReplyAction::Forward));
+        assert!(outstanding.may_have_failed());
+        outstanding.settle(back::COMMAND_COMPLETE).unwrap();
+        outstanding.fail().unwrap();
+        assert!(outstanding.may_have_failed());
+        outstanding.settle(back::READY_FOR_QUERY).unwrap();
+        assert!(!outstanding.may_have_failed());
     }
 
     #[test]
     fn a_block_may_have_failed_in_any_segment_that_is_not_over() {
-        let mut ledger = Ledger::default();
-        ledger.ready(Status::Transaction);
-        assert!(!ledger.may_have_failed());
-        ledger.push(Entry::new(Owed::DescribePortal, Fate::Forward));
-        assert!(!ledger.may_have_failed(), "what follows in the segment is skipped with it");
-        ledger.push(Entry::new(Owed::Sync, Fate::Forward));
-        assert!(ledger.may_have_failed());
+        let mut outstanding = Outstanding::default();
+        outstanding.ready(Status::Transaction);
+        assert!(!outstanding.may_have_failed());
+        outstanding
+            .push(OutstandingRequest::new(RequestKind::DescribePortal, ReplyAction::Forward));
+        assert!(!outstanding.may_have_failed(), "what follows in the segment is skipped with it");
+        outstanding.push(OutstandingRequest::new(RequestKind::Sync, ReplyAction::Forward));
+        assert!(outstanding.may_have_failed());
     }
 
     #[test]
     fn a_query_that_is_skipped_does_not_settle_whether_a_block_has_failed() {
-        let mut ledger = Ledger::default();
-        ledger.push(Entry::new(Owed::Execute, Fate::Forward).with(Traits::BEGINS));
-        ledger.push(Entry::new(Owed::Bind, Fate::Forward));
-        ledger.push(Entry::new(Owed::Query, Fate::Forward));
-        ledger.settle(back::COMMAND_COMPLETE).unwrap();
-        assert!(ledger.fail().unwrap().open);
-        ledger.push(Entry::new(Owed::Sync, Fate::Forward));
-        assert!(ledger.may_have_failed());
-        ledger.settle(back::READY_FOR_QUERY).unwrap();
-        assert!(!ledger.may_have_failed());
+        let mut outstanding = Outstanding::default();
+        outstanding.push(
+            OutstandingRequest::new(RequestKind::Execute, ReplyAction::Forward)
+                .with(Traits::BEGINS),
+        );
+        outstanding.push(OutstandingRequest::new(RequestKind::Bind, ReplyAction::Forward));
+        outstanding.push(OutstandingRequest::new(RequestKind::Query, ReplyAction::Forward));
+        outstanding.settle(back::COMMAND_COMPLETE).unwrap();
+        assert!(outstanding.fail().unwrap().open);
+        outstanding.push(OutstandingRequest::new(RequestKind::Sync, ReplyAction::Forward));
+        assert!(outstanding.may_have_failed());
+        outstanding.settle(back::READY_FOR_QUERY).unwrap();
+        assert!(!outstanding.may_have_failed());
     }
 
     #[test]
     fn an_error_in_a_query_or_at_sync_skips_nothing() {
-        for whole in [Owed::Query, Owed::Sync, Owed::FunctionCall] {
-            let mut ledger = owing(&[whole, Owed::Bind]);
-            assert_eq!(ledger.fail().unwrap().until, 0);
-            assert_eq!(owed(&ledger), [whole, Owed::Bind]);
+        for whole in [RequestKind::Query, RequestKind::Sync, RequestKind::FunctionCall] {
+            let mut outstanding = owing(&[whole, RequestKind::Bind]);
+            assert_eq!(outstanding.fail().unwrap().until, 0);
+            assert_eq!(kind(&outstanding), [whole, RequestKind::Bind]);
         }
     }
 
     #[test]
     fn an_open_segment_is_not_quiescent_even_when_nothing_is_owed() {
-        let mut ledger = owing(&[Owed::Parse]);
-        ledger.settle(b'1').unwrap();
-        assert!(ledger.is_empty() && ledger.is_open());
-        assert!(ledger.quiescent().is_none(), "E28: a Flush does not end the transaction");
-        ledger.push(Entry::new(Owed::Sync, Fate::Forward));
-        ledger.settle(b'Z').unwrap();
-        assert!(ledger.quiescent().is_some());
-        ledger.ready(Status::Transaction);
-        assert!(ledger.quiescent().is_none());
+        let mut outstanding = owing(&[RequestKind::Parse]);
+        outstanding.settle(b'1').unwrap();
+        assert!(outstanding.is_empty() && outstanding.is_open());
+        assert!(outstanding.quiescent().is_none(), "E28: a Flush does not end the transaction");
+        outstanding.push(OutstandingRequest::new(RequestKind::Sync, ReplyAction::Forward));
+        outstanding.settle(b'Z').unwrap();
+        assert!(outstanding.quiescent().is_some());
+        outstanding.ready(Status::Transaction);
+        assert!(outstanding.quiescent().is_none());
     }
 
     #[test]
-    fn made_up_replies_wait_for_their_turn() {
-        let made = |made| Entry::new(Owed::Parse, Fate::MadeUp(made));
-        let mut ledger = Ledger::default();
-        assert!(matches!(ledger.push(made(Made::Parse)), (0, Some(Made::Parse))));
-        ledger.push(Entry::new(Owed::Bind, Fate::Forward));
-        assert!(ledger.push(made(Made::Close)).1.is_none());
-        assert!(ledger.made().is_none());
-        ledger.settle(b'2').unwrap();
-        assert!(matches!(ledger.made(), Some((2, Made::Close))));
-        assert!(ledger.made().is_none());
+    fn fake_replies_wait_for_their_turn() {
+        let made = |made| OutstandingRequest::new(RequestKind::Parse, ReplyAction::Fake(made));
+        let mut outstanding = Outstanding::default();
+        assert!(matches!(outstanding.push(made(FakeReply::Parse)), (0, Some(FakeReply::Parse))));
+        outstanding.push(OutstandingRequest::new(RequestKind::Bind, ReplyAction::Forward));
+        assert!(outstanding.push(made(FakeReply::Close)).1.is_none());
+        assert!(outstanding.made().is_none());
+        outstanding.settle(b'2').unwrap();
+        assert!(matches!(outstanding.made(), Some((2, FakeReply::Close))));
+        assert!(outstanding.made().is_none());
     }
 
     #[test]
-    fn a_surprise_tells_what_led_to_it() {
-        let mut ledger = owing(&[Owed::Parse, Owed::Sync]);
-        ledger.fail().unwrap();
-        ledger.settle(b'Z').unwrap();
-        ledger.settle(b'C').unwrap_err();
+    fn an_unexpected_message_tells_what_led_to_it() {
+        let mut outstanding = owing(&[RequestKind::Parse, RequestKind::Sync]);
+        outstanding.fail().unwrap();
+        outstanding.settle(b'Z').unwrap();
+        outstanding.settle(b'C').unwrap_err();
         let story = "the server sent a message of type 'C', for which nothing was owed; \
                      before that: error, Parse, Sync";
-        assert_eq!(ledger.story(), story);
+        assert_eq!(outstanding.story(), story);
     }
 
     #[test]
     fn a_segment_is_unsettled_until_its_ready() {
-        let mut ledger = owing(&[Owed::Parse]);
-        let segment = ledger.segment();
-        assert!(!ledger.is_unsettled(segment), "the current segment relies on itself");
-        ledger.push(Entry::new(Owed::Sync, Fate::Forward));
-        assert!(ledger.is_unsettled(segment));
-        ledger.settle(b'1').unwrap();
-        ledger.settle(b'Z').unwrap();
-        assert!(!ledger.is_unsettled(segment));
+        let mut outstanding = owing(&[RequestKind::Parse]);
+        let segment = outstanding.segment();
+        assert!(!outstanding.is_unsettled(segment), "the current segment relies on itself");
+        outstanding.push(OutstandingRequest::new(RequestKind::Sync, ReplyAction::Forward));
+        assert!(outstanding.is_unsettled(segment));
+        outstanding.settle(b'1').unwrap();
+        outstanding.settle(b'Z').unwrap();
+        assert!(!outstanding.is_unsettled(segment));
     }
 
     #[test]
     fn every_reply_in_every_state_is_ruled_on_and_never_panics() {
-        use Owed::*;
+        use RequestKind::*;
         let all = [
             Parse,
             Bind,
@@ -660,11 +653,11 @@ mod tests {
         for first in all {
             for second in all {
                 for tag in 0..=255 {
-                    let mut ledger = owing(&[first, second]);
-                    let _ = ledger.settle(tag);
-                    let _ = ledger.made();
-                    let _ = ledger.fail();
-                    let _ = ledger.quiescent();
+                    let mut outstanding = owing(&[first, second]);
+                    let _ = outstanding.settle(tag);
+                    let _ = outstanding.made();
+                    let _ = outstanding.fail();
+                    let _ = outstanding.quiescent();
                 }
             }
         }

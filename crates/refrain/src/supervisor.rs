@@ -27,7 +27,7 @@ const COUNT_EVERY: Duration = Duration::from_millis(100);
 
 /// Something an operator wants done to the program as a whole, or a core has to say about its end.
 #[derive(Debug)]
-pub enum Order {
+pub enum SupervisorCommand {
     /// Read the configuration again. Whoever waits is told how it went.
     Reload(Option<Sender<Result<(), String>>>),
     /// Pause all databases.
@@ -58,11 +58,11 @@ enum Stage {
 }
 
 /// Who carries out orders.
-pub(crate) struct Operator {
+pub(crate) struct Supervisor {
     pub(crate) state: Arc<State>,
     pub(crate) source: Source,
     pub(crate) loads: Loads,
-    pub(crate) orders: Receiver<Order>,
+    pub(crate) orders: Receiver<SupervisorCommand>,
     pub(crate) threads: Vec<JoinHandle<()>>,
     stage: Stage,
     drained: usize,
@@ -70,12 +70,12 @@ pub(crate) struct Operator {
     failure: Option<io::Error>,
 }
 
-impl Operator {
+impl Supervisor {
     pub(crate) fn new(
         state: Arc<State>,
         source: Source,
         loads: Loads,
-        orders: Receiver<Order>,
+        orders: Receiver<SupervisorCommand>,
         threads: Vec<JoinHandle<()>>,
     ) -> Self {
         let stage = Stage::Serving;
@@ -112,7 +112,7 @@ impl Operator {
         self.failure.map_or(Ok(()), Err)
     }
 
-    fn next(&self) -> Result<Order, RecvTimeoutError> {
+    fn next(&self) -> Result<SupervisorCommand, RecvTimeoutError> {
         let until = match self.stage {
             Stage::Serving | Stage::Draining(None) => {
                 return self.orders.recv().map_err(|_| RecvTimeoutError::Disconnected);
@@ -123,34 +123,36 @@ impl Operator {
         self.orders.recv_timeout(until.saturating_duration_since(Instant::now()))
     }
 
-    fn obey(&mut self, order: Order) {
+    fn obey(&mut self, order: SupervisorCommand) {
         match order {
-            Order::Reload(answer) => {
+            SupervisorCommand::Reload(answer) => {
                 let outcome = self.reload();
                 if let Some(answer) = answer {
                     // Whoever asked may have lost patience.
                     let _ = answer.send(outcome);
                 }
             }
-            Order::Pause => {
+            SupervisorCommand::Pause => {
                 tracing::info!(cause = "pause", "all databases are paused");
                 self.state.pause(None);
             }
-            Order::Resume => {
+            SupervisorCommand::Resume => {
                 tracing::info!(cause = "resume", "all databases are resumed");
                 self.state.resume(None);
             }
-            Order::Drain if matches!(self.stage, Stage::Serving | Stage::Emptying) => self.drain(),
-            Order::Drain => self.stop("told to twice"),
-            Order::DrainSlowly => self.empty(),
-            Order::Stop => self.stop("told to"),
-            Order::Drained(_) => {
+            SupervisorCommand::Drain if matches!(self.stage, Stage::Serving | Stage::Emptying) => {
+                self.drain()
+            }
+            SupervisorCommand::Drain => self.stop("told to twice"),
+            SupervisorCommand::DrainSlowly => self.empty(),
+            SupervisorCommand::Stop => self.stop("told to"),
+            SupervisorCommand::Drained(_) => {
                 self.drained += 1;
                 if self.drained == self.threads.len() {
                     self.stop("all clients have finished");
                 }
             }
-            Order::Ended(core, outcome) => {
+            SupervisorCommand::Ended(core, outcome) => {
                 self.ended += 1;
                 if let Err(error) = outcome {
                     tracing::error!(cause = "kernel", core = core.0, "a core failed: {error}");

@@ -9,7 +9,7 @@ use refrain_wire::write::Report;
 
 /// Why a session, or a request for one, ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Cause {
+pub enum DisconnectReason {
     /// The client said goodbye.
     Terminated,
     /// The client's connection broke.
@@ -62,7 +62,7 @@ pub enum Cause {
 
 /// One row of the table of endings.
 struct Row {
-    cause: Cause,
+    cause: DisconnectReason,
     key: &'static str,
     /// SQLSTATE and words; empty where the client is told nothing.
     sqlstate: &'static str,
@@ -70,7 +70,7 @@ struct Row {
 }
 
 const fn row(
-    cause: Cause,
+    cause: DisconnectReason,
     key: &'static str,
     sqlstate: &'static str,
     message: &'static str,
@@ -80,58 +80,103 @@ const fn row(
 
 /// The table of endings. SQLSTATEs: appendix "PostgreSQL Error Codes".
 const TABLE: &[Row] = &[
-    row(Cause::Terminated, "terminated", "", ""),
-    row(Cause::ClientGone, "client_gone", "", ""),
-    row(Cause::ClientProtocol, "client_protocol", "08P01", "invalid message"),
+    row(DisconnectReason::Terminated, "terminated", "", ""),
+    row(DisconnectReason::ClientGone, "client_gone", "", ""),
+    row(DisconnectReason::ClientProtocol, "client_protocol", "08P01", "invalid message"),
     row(
-        Cause::Synchronization,
+        DisconnectReason::Synchronization,
         "synchronization",
         "08P01",
         "terminating connection because protocol synchronization was lost",
     ),
-    row(Cause::ClientVersion, "client_version", "0A000", "unsupported frontend protocol"),
-    row(Cause::Login, "login", "28P01", "password authentication failed"),
-    row(Cause::UnknownDatabase, "unknown_database", "3D000", "database does not exist"),
-    row(Cause::TooManyClients, "too_many_clients", "53300", "sorry, too many clients already"),
-    row(Cause::TooManyWaiting, "too_many_waiting", "53300", "too many clients wait for a server"),
-    row(Cause::LoginTimeout, "login_timeout", "57014", "canceling authentication due to timeout"),
-    row(Cause::CrowdedOut, "crowded_out", "53300", "too many connections that have not logged in"),
-    row(Cause::QueryTimeout, "query_timeout", "57014", "query timeout"),
-    row(Cause::QueryWaitTimeout, "query_wait_timeout", "08P01", "query_wait_timeout"),
-    row(Cause::ClientIdleTimeout, "client_idle_timeout", "57P05", "client idle timeout"),
     row(
-        Cause::IdleTransactionTimeout,
+        DisconnectReason::ClientVersion,
+        "client_version",
+        "0A000",
+        "unsupported frontend protocol",
+    ),
+    row(DisconnectReason::Login, "login", "28P01", "password authentication failed"),
+    row(DisconnectReason::UnknownDatabase, "unknown_database", "3D000", "database does not exist"),
+    row(
+        DisconnectReason::TooManyClients,
+        "too_many_clients",
+        "53300",
+        "sorry, too many clients already",
+    ),
+    row(
+        DisconnectReason::TooManyWaiting,
+        "too_many_waiting",
+        "53300",
+        "too many clients wait for a server",
+    ),
+    row(
+        DisconnectReason::LoginTimeout,
+        "login_timeout",
+        "57014",
+        "canceling authentication due to timeout",
+    ),
+    row(
+        DisconnectReason::CrowdedOut,
+        "crowded_out",
+        "53300",
+        "too many connections that have not logged in",
+    ),
+    row(DisconnectReason::QueryTimeout, "query_timeout", "57014", "query timeout"),
+    row(DisconnectReason::QueryWaitTimeout, "query_wait_timeout", "08P01", "query_wait_timeout"),
+    row(DisconnectReason::ClientIdleTimeout, "client_idle_timeout", "57P05", "client idle timeout"),
+    row(
+        DisconnectReason::IdleTransactionTimeout,
         "idle_transaction_timeout",
         "25P03",
         "terminating connection due to idle-in-transaction timeout",
     ),
     row(
-        Cause::TransactionTimeout,
+        DisconnectReason::TransactionTimeout,
         "transaction_timeout",
         "25P04",
         "terminating connection due to transaction timeout",
     ),
-    row(Cause::ServerDown, "server_down", "08006", "could not connect to server"),
-    row(Cause::ServerLogin, "server_login", "08006", "server login failed"),
-    row(Cause::ServerGone, "server_gone", "08006", "the server closed the connection unexpectedly"),
-    row(Cause::ServerProtocol, "server_protocol", "08P01", "the server broke the protocol"),
+    row(DisconnectReason::ServerDown, "server_down", "08006", "could not connect to server"),
+    row(DisconnectReason::ServerLogin, "server_login", "08006", "server login failed"),
     row(
-        Cause::TransactionInStatementMode,
+        DisconnectReason::ServerGone,
+        "server_gone",
+        "08006",
+        "the server closed the connection unexpectedly",
+    ),
+    row(
+        DisconnectReason::ServerProtocol,
+        "server_protocol",
+        "08P01",
+        "the server broke the protocol",
+    ),
+    row(
+        DisconnectReason::TransactionInStatementMode,
         "transaction_in_statement_mode",
         "08P01",
         "transaction blocks are not allowed in statement pooling mode",
     ),
-    row(Cause::Killed, "killed", "57P01", "terminating connection due to administrator command"),
-    row(Cause::Removed, "removed", "57P01", "terminating connection due to administrator command"),
     row(
-        Cause::Shutdown,
+        DisconnectReason::Killed,
+        "killed",
+        "57P01",
+        "terminating connection due to administrator command",
+    ),
+    row(
+        DisconnectReason::Removed,
+        "removed",
+        "57P01",
+        "terminating connection due to administrator command",
+    ),
+    row(
+        DisconnectReason::Shutdown,
         "shutdown",
         "57P01",
         "terminating connection due to administrator command",
     ),
 ];
 
-impl Cause {
+impl DisconnectReason {
     fn row(self) -> &'static Row {
         TABLE.iter().find(|row| row.cause == self).expect("every cause has a row")
     }
@@ -173,7 +218,7 @@ mod tests {
             assert!(matches!(row.sqlstate.len(), 0 | 5), "{}", row.key);
             assert_eq!(row.sqlstate.is_empty(), row.message.is_empty());
         }
-        assert_eq!(Cause::Shutdown.row().cause, Cause::Shutdown);
-        assert_eq!(TABLE.len(), Cause::Shutdown as usize + 1);
+        assert_eq!(DisconnectReason::Shutdown.row().cause, DisconnectReason::Shutdown);
+        assert_eq!(TABLE.len(), DisconnectReason::Shutdown as usize + 1);
     }
 }

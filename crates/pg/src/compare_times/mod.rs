@@ -107,7 +107,7 @@ enum Against {
 
 /// What executions of a statement took.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Guard {
+pub(crate) struct TimeComparison {
     simple: Sum,
     pairs: Pairs,
     losses: Losses,
@@ -129,7 +129,7 @@ pub(crate) struct Guard {
     pub(crate) saved_us: i64,
 }
 
-impl Guard {
+impl TimeComparison {
     /// Forgets which way was faster; what was counted stays, and the average of those that went as they were sent.
     pub(crate) fn begin_anew(&mut self) {
         let Self { simple, tossed, hits, saved_us, .. } = *self;
@@ -257,7 +257,7 @@ impl Guard {
         self.pairs.means()
     }
 
-    /// Texts that go as they were sent.
+    /// CoreStatements that go as they were sent.
     pub(crate) fn slow_texts(&self) -> u64 {
         self.suspects.slow()
     }

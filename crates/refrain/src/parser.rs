@@ -1,6 +1,6 @@
-//! Texts judged by the real grammar, off the cores.
+//! CoreStatements judged by the real grammar, off the cores.
 //!
-//! Parsing takes up to milliseconds, and is done once per template and core: one thread is enough for all. Cases
+//! Parsing takes up to milliseconds, and is done once per normalized query and core: one thread is enough for all. Cases
 //! wait in a queue that has an end; beyond it they are dropped. Nothing is lost by that but time: a core that gets
 //! no answer asks again, as long as such texts keep coming.
 //!
@@ -24,13 +24,13 @@ static ENCODING: Reason =
     Reason { name: "encoding", text: "the text is not UTF-8, and the grammar reads nothing else" };
 
 /// A case, and which core wants to know.
-pub(crate) type Brief = (Core, Box<Case>);
+pub(crate) type ParseRequest = (Core, Box<Case>);
 
 /// The way to the judge.
 #[derive(Clone, Debug)]
-pub(crate) struct Bench(SyncSender<Brief>);
+pub(crate) struct ParserQueue(SyncSender<ParseRequest>);
 
-impl Bench {
+impl ParserQueue {
     /// Puts a case before the judge, unless too many wait.
     pub(crate) fn bring(&self, core: Core, case: Box<Case>) {
         match self.0.try_send((core, case)) {
@@ -46,21 +46,21 @@ impl Bench {
 ///
 /// # Errors
 /// Where no thread can be started.
-pub(crate) fn open(post: Arc<Post>) -> io::Result<(Bench, JoinHandle<()>)> {
+pub(crate) fn open(post: Arc<Post>) -> io::Result<(ParserQueue, JoinHandle<()>)> {
     let (bench, cases) = mpsc::sync_channel(WAITING_MAX);
     let thread = thread::Builder::new().name("judge".to_owned()).stack_size(STACK);
     let thread = thread.spawn(move || sit(&post, cases))?;
-    Ok((Bench(bench), thread))
+    Ok((ParserQueue(bench), thread))
 }
 
-fn sit(post: &Post, cases: Receiver<Brief>) {
+fn sit(post: &Post, cases: Receiver<ParseRequest>) {
     for (core, case) in cases {
-        let verdict = judge(&case);
-        post.send(core, Mail::Judged { case, verdict });
+        let verdict = parser(&case);
+        post.send(core, Mail::Analysed { case, verdict });
     }
 }
 
-fn judge(case: &Case) -> Verdict {
+fn parser(case: &Case) -> Verdict {
     match str::from_utf8(&case.text) {
         Ok(text) => PgGrammar.judge(text, &case.spans),
         Err(_) => Verdict::Never(&ENCODING),

@@ -10,10 +10,10 @@ use indexmap::IndexMap;
 use smallvec::SmallVec;
 
 use crate::columns::Columns;
+use crate::core_statements::CachedStatement;
 use crate::ids::Segment;
 use crate::registry::Seed;
 use crate::statement::Generation;
-use crate::texts::Local;
 
 /// A statement's name; those of drivers fit without an allocation (`S_12`, `__asyncpg_stmt_3__`).
 pub(crate) type Name = SmallVec<[u8; 22]>;
@@ -26,28 +26,28 @@ pub(crate) fn mark(name: &[u8]) -> u32 {
 
 /// A client's share in a statement; the counts hear of its end.
 #[derive(Debug)]
-pub(crate) struct Held(Rc<Local>);
+pub(crate) struct ClientRef(Rc<CachedStatement>);
 
-impl Held {
+impl ClientRef {
     /// Counts the client in.
-    pub(crate) fn new(local: Rc<Local>) -> Self {
-        local.add_client();
-        Self(local)
+    pub(crate) fn new(cached: Rc<CachedStatement>) -> Self {
+        cached.add_client();
+        Self(cached)
     }
 
     /// The statement as this core has it.
-    pub(crate) fn local(&self) -> &Rc<Local> {
+    pub(crate) fn cached(&self) -> &Rc<CachedStatement> {
         &self.0
     }
 }
 
-impl Clone for Held {
+impl Clone for ClientRef {
     fn clone(&self) -> Self {
         Self::new(self.0.clone())
     }
 }
 
-impl Drop for Held {
+impl Drop for ClientRef {
     fn drop(&mut self) {
         self.0.drop_client();
     }
@@ -57,7 +57,7 @@ impl Drop for Held {
 #[derive(Clone, Debug)]
 pub(crate) struct ClientStatement {
     /// Which.
-    pub(crate) held: Held,
+    pub(crate) held: ClientRef,
     /// The generation that was current when the client prepared it, or was last shown to be the same.
     pub(crate) generation: Generation,
     /// What its Parse found that it returns.
@@ -82,25 +82,25 @@ pub(crate) enum ByName {
 
 impl ClientStatement {
     /// One that the server has under a name of ours only.
-    pub(crate) fn new(held: Held, generation: Generation, columns: Columns) -> Self {
+    pub(crate) fn new(held: ClientRef, generation: Generation, columns: Columns) -> Self {
         Self { held, generation, columns, parameters: 0, lent: ByName::Nothing }
     }
 
     /// Whether it is the statement with this ID, and `name` the name with this mark.
     pub(crate) fn is(&self, id: u64, name: &[u8], wanted: u32) -> bool {
-        self.held.local().statement.id == id && mark(name) == wanted
+        self.held.cached().statement.id == id && mark(name) == wanted
     }
 }
 
 /// All named statements of a client.
 #[derive(Debug, Default)]
-pub(crate) struct Names {
+pub(crate) struct ClientStatements {
     map: Option<Box<IndexMap<Name, ClientStatement, Seed>>>,
     last: usize,
     bytes: usize,
 }
 
-impl Names {
+impl ClientStatements {
     /// The statement with this name.
     #[inline]
     pub(crate) fn get(&mut self, name: &[u8]) -> Option<&mut ClientStatement> {
@@ -150,7 +150,7 @@ impl Names {
     /// The name that the client gave to the statement with this ID, and the statement.
     pub(crate) fn by_id(&mut self, id: u64) -> Option<(&[u8], &mut ClientStatement)> {
         let map = self.map.as_mut()?;
-        let (name, statement) = map.iter_mut().find(|(_, s)| s.held.local().statement.id == id)?;
+        let (name, statement) = map.iter_mut().find(|(_, s)| s.held.cached().statement.id == id)?;
         Some((name.as_slice(), statement))
     }
 
@@ -161,7 +161,7 @@ impl Names {
     ) -> impl Iterator<Item = (&[u8], &mut ClientStatement)> {
         let all = self.map.iter_mut().flat_map(|map| map.iter_mut());
         let all = all.map(|(name, statement)| (name.as_slice(), statement));
-        all.filter(move |(_, statement)| statement.held.local().statement.id == id)
+        all.filter(move |(_, statement)| statement.held.cached().statement.id == id)
     }
 
     /// How many there are.
@@ -183,39 +183,42 @@ impl Names {
     fn cost(name: &Name, statement: &ClientStatement) -> usize {
         size_of::<(Name, ClientStatement)>()
             + name.len()
-            + statement.held.local().statement.tail.len()
+            + statement.held.cached().statement.tail.len()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core_statements::CoreStatements;
     use crate::ids::{EnvId, PoolId};
     use crate::registry::Registry;
     use crate::statement::Identity;
-    use crate::texts::Texts;
 
     fn statement(tail: &[u8]) -> ClientStatement {
         let identity = Identity { pool: PoolId(0), env: EnvId(0), tail };
         let registry = Registry::new(1, Seed::default());
-        let held =
-            Held::new(Texts::default().intern(&registry, identity, &crate::settings::nothing()));
+        let held = ClientRef::new(CoreStatements::default().intern(
+            &registry,
+            identity,
+            &crate::settings::nothing(),
+        ));
         ClientStatement::new(held, 0, Columns::Fixed)
     }
 
     #[test]
     fn names_are_found_in_any_order_and_after_removal() {
-        let mut names = Names::default();
+        let mut names = ClientStatements::default();
         for name in [&b"a"[..], b"b", b"a-name-longer-than-fits-inline"] {
             names.insert(Name::from_slice(name), statement(name));
         }
         for name in [&b"b"[..], b"b", b"a", b"a-name-longer-than-fits-inline", b"a"] {
             let found = names.get(name).unwrap();
-            assert_eq!(&*found.held.local().statement.tail, name);
+            assert_eq!(&*found.held.cached().statement.tail, name);
         }
         assert!(names.remove(b"a").is_some());
         assert!(names.get(b"a").is_none());
-        assert_eq!(&*names.get(b"b").unwrap().held.local().statement.tail, b"b");
+        assert_eq!(&*names.get(b"b").unwrap().held.cached().statement.tail, b"b");
         names.remove(b"b");
         names.remove(b"a-name-longer-than-fits-inline");
         assert_eq!((names.len(), names.bytes()), (0, 0));
@@ -223,14 +226,14 @@ mod tests {
 
     #[test]
     fn counts_follow_the_map() {
-        let mut names = Names::default();
+        let mut names = ClientStatements::default();
         let one = statement(b"x");
-        let local = one.held.local().clone();
+        let cached = one.held.cached().clone();
         names.insert(Name::from_slice(b"x"), one);
-        assert_eq!(local.clients(), 1);
+        assert_eq!(cached.clients(), 1);
         let old = names.take();
-        assert_eq!((names.len(), local.clients()), (0, 1));
+        assert_eq!((names.len(), cached.clients()), (0, 1));
         drop(old);
-        assert_eq!(local.clients(), 0);
+        assert_eq!(cached.clients(), 0);
     }
 }

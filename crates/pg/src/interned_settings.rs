@@ -1,4 +1,4 @@
-//! Profiles, interned per core, and the numbers of parse environments, for the process.
+//! InternedSettings, interned per core, and the numbers of parse environments, for the process.
 //!
 //! Both are kept as long as anybody has them, and a little longer: sessions come back with the settings that they had.
 //! What nobody has takes no more bytes than what somebody has, or than [`SPARE_BYTES`], and that after a sweep.
@@ -10,7 +10,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::ids::EnvId;
-use crate::settings::{Edit, Profile};
+use crate::settings::{Settings, SettingsMut};
 
 /// Bytes of profiles and of environments that nobody has and that are kept all the same.
 const SPARE_BYTES: usize = 64 * 1024;
@@ -50,41 +50,41 @@ impl Gauge {
 
 /// The profiles one core knows.
 #[derive(Debug, Default)]
-pub(crate) struct Profiles {
-    known: HashSet<Arc<Profile>>,
+pub(crate) struct InternedSettings {
+    known: HashSet<Arc<Settings>>,
     gauge: Gauge,
 }
 
-impl Profiles {
+impl InternedSettings {
     /// The one profile with these settings. `environment` numbers the bytes that change what a text means.
     pub(crate) fn intern(
         &mut self,
-        edit: Edit,
+        edit: SettingsMut,
         mut environment: impl FnMut(&[u8]) -> Arc<EnvId>,
-    ) -> Arc<Profile> {
-        let profile = edit.into_profile(None, None);
-        if let Some(known) = self.known.get(&profile) {
+    ) -> Arc<Settings> {
+        let settings = edit.into_settings(None, None);
+        if let Some(known) = self.known.get(&settings) {
             return known.clone();
         }
-        let edit = profile.edit();
+        let edit = settings.edit();
         let reading = edit.reading().map(|part| {
             let lease = environment(&part.environment());
-            self.add(part.into_profile(Some(lease), None))
+            self.add(part.into_settings(Some(lease), None))
         });
         let lease = environment(&edit.environment());
-        self.add(edit.into_profile(Some(lease), reading))
+        self.add(edit.into_settings(Some(lease), reading))
     }
 
-    fn add(&mut self, profile: Profile) -> Arc<Profile> {
-        if let Some(known) = self.known.get(&profile) {
+    fn add(&mut self, settings: Settings) -> Arc<Settings> {
+        if let Some(known) = self.known.get(&settings) {
             return known.clone();
         }
-        let profile = Arc::new(profile);
-        self.known.insert(profile.clone());
-        if self.gauge.add(profile.bytes()) {
+        let settings = Arc::new(settings);
+        self.known.insert(settings.clone());
+        if self.gauge.add(settings.bytes()) {
             self.purge();
         }
-        profile
+        settings
     }
 
     /// Lets those go that nobody has, if there are many.
@@ -96,13 +96,13 @@ impl Profiles {
 
     fn purge(&mut self) {
         let before = self.known.len();
-        self.known.retain(|profile| Arc::strong_count(profile) > 1);
+        self.known.retain(|settings| Arc::strong_count(settings) > 1);
         // A profile has its part: that goes a round later.
         if self.known.len() < before {
-            self.known.retain(|profile| Arc::strong_count(profile) > 1);
+            self.known.retain(|settings| Arc::strong_count(settings) > 1);
         }
         self.known.shrink_to(2 * self.known.len());
-        self.gauge.kept(self.known.iter().map(|profile| profile.bytes() + ENTRY_COST).sum());
+        self.gauge.kept(self.known.iter().map(|settings| settings.bytes() + ENTRY_COST).sum());
     }
 }
 
@@ -145,8 +145,8 @@ impl Environments {
 mod tests {
     use super::*;
 
-    fn edit(settings: &[(&str, &str)]) -> Edit {
-        let mut edit = Edit::default();
+    fn edit(settings: &[(&str, &str)]) -> SettingsMut {
+        let mut edit = SettingsMut::default();
         settings.iter().for_each(|(n, v)| edit.set(n.as_bytes(), v.as_bytes()));
         edit
     }
@@ -156,52 +156,55 @@ mod tests {
     }
 
     #[test]
-    fn equal_settings_are_one_profile_and_order_does_not_matter() {
-        let mut profiles = Profiles::default();
-        let one = profiles.intern(edit(&[("a", "1"), ("B", "2")]), zero);
-        let two = profiles.intern(edit(&[("b", "2"), ("A", "1")]), zero);
+    fn equal_settings_are_interned_once_and_order_does_not_matter() {
+        let mut interned_settings = InternedSettings::default();
+        let one = interned_settings.intern(edit(&[("a", "1"), ("B", "2")]), zero);
+        let two = interned_settings.intern(edit(&[("b", "2"), ("A", "1")]), zero);
         assert!(Arc::ptr_eq(&one, &two));
         assert_eq!(one.get(b"B"), Some(&b"2"[..]));
     }
 
     #[test]
-    fn profiles_that_are_read_alike_have_that_part_in_common() {
-        let mut profiles = Profiles::default();
-        let one = profiles.intern(edit(&[("timezone", "UTC"), ("my.x", "1")]), zero);
-        let two = profiles.intern(edit(&[("timezone", "UTC"), ("my.x", "2")]), zero);
+    fn settings_that_are_read_alike_have_that_part_in_common() {
+        let mut interned_settings = InternedSettings::default();
+        let one = interned_settings.intern(edit(&[("timezone", "UTC"), ("my.x", "1")]), zero);
+        let two = interned_settings.intern(edit(&[("timezone", "UTC"), ("my.x", "2")]), zero);
         assert!(Arc::ptr_eq(one.reading(), two.reading()));
         assert_eq!(one.reading().get(b"my.x"), None);
-        let plain = profiles.intern(edit(&[("timezone", "UTC")]), zero);
+        let plain = interned_settings.intern(edit(&[("timezone", "UTC")]), zero);
         assert!(Arc::ptr_eq(plain.reading(), one.reading()), "it is all of that");
     }
 
     #[test]
     fn what_nobody_has_goes() {
-        let (mut profiles, mut environments) = (Profiles::default(), Environments::default());
+        let (mut interned_settings, mut environments) =
+            (InternedSettings::default(), Environments::default());
         let (mut most, mut next) = (0, 0);
         let big = "x".repeat(1000);
-        let held = profiles.intern(edit(&[("my.x", "held")]), zero);
+        let held = interned_settings.intern(edit(&[("my.x", "held")]), zero);
         for number in 0..10_000 {
             let settings = edit(&[("my.x", &format!("{big}{number}"))]);
-            let profile = profiles.intern(settings, |bytes| {
+            let settings = interned_settings.intern(settings, |bytes| {
                 next += 1;
                 environments.intern(bytes, || EnvId(next))
             });
-            most = most.max(profiles.gauge.bytes + environments.gauge.bytes);
-            drop(profile);
+            most = most.max(interned_settings.gauge.bytes + environments.gauge.bytes);
+            drop(settings);
         }
         assert!(most < 4 * SPARE_BYTES, "{most} bytes");
-        assert!(Arc::ptr_eq(&held, &profiles.intern(edit(&[("my.x", "held")]), zero)));
+        assert!(Arc::ptr_eq(&held, &interned_settings.intern(edit(&[("my.x", "held")]), zero)));
         let many: Vec<_> = (0..100)
-            .map(|number| profiles.intern(edit(&[("my.y", &format!("{big}{number}"))]), zero))
+            .map(|number| {
+                interned_settings.intern(edit(&[("my.y", &format!("{big}{number}"))]), zero)
+            })
             .collect();
-        assert!(profiles.gauge.bytes > SPARE_BYTES);
+        assert!(interned_settings.gauge.bytes > SPARE_BYTES);
         drop(many);
-        profiles.sweep();
-        assert!(profiles.gauge.bytes < SPARE_BYTES);
+        interned_settings.sweep();
+        assert!(interned_settings.gauge.bytes < SPARE_BYTES);
         assert_eq!(
-            profiles.known.iter().map(|p| p.bytes() + ENTRY_COST).sum::<usize>(),
-            profiles.gauge.bytes
+            interned_settings.known.iter().map(|p| p.bytes() + ENTRY_COST).sum::<usize>(),
+            interned_settings.gauge.bytes
         );
     }
 }

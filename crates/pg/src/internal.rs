@@ -10,10 +10,10 @@ use refrain_wire::tag::front;
 use refrain_wire::write;
 
 use crate::client::Pins;
-use crate::ledger::{Entry, Fate, Owed, Purpose, Seq};
-use crate::names::Name;
-use crate::settings::{self, Edit, Since, Standing};
-use crate::talk::{Stop, Talk};
+use crate::client_statements::Name;
+use crate::link::{Link, Stop};
+use crate::outstanding::{OutstandingRequest, Purpose, ReplyAction, RequestKind, Seq};
+use crate::settings::{self, SettingsKnowledge, SettingsMut, Since};
 
 /// Settings of a client's own making that are asked for by name; one that makes more keeps its server.
 const PROBE_NAMES_MAX: usize = 256;
@@ -25,10 +25,10 @@ const EXECUTE: &[u8] = b"execute";
 /// May set what PostgreSQL reports, for the session.
 const SETS: Traits = Traits::SET.union(Traits::SET_REPORTED).union(Traits::PROCEDURAL);
 
-impl Talk<'_> {
+impl Link<'_> {
     /// Runs a query of ours where the client's messages stand.
-    pub(crate) fn run_aside(&mut self, text: &[u8], purpose: Purpose) {
-        let name = self.hub.shared.registry.aside();
+    pub(crate) fn run_internal(&mut self, text: &[u8], purpose: Purpose) {
+        let name = self.core_state.shared.registry.internal();
         let tail = [text, &[0; 3]].concat();
         let out = self.ports.out(self.server.conn);
         // One that failed half-way may have left its statement.
@@ -38,16 +38,16 @@ impl Talk<'_> {
         write::execute(out, &name);
         write::close_portal(out, &name);
         write::close_statement(out, &name);
-        use Owed::{Bind, Close, Execute, Parse};
-        for owed in [Close, Parse, Bind, Execute, Close, Close] {
-            self.owe_us(owed, purpose, 0);
+        use RequestKind::{Bind, Close, Execute, Parse};
+        for kind in [Close, Parse, Bind, Execute, Close, Close] {
+            self.owe_us(kind, purpose, 0);
         }
     }
 
     /// The same, in a segment of its own unless the client's is open.
     pub(crate) fn run_alone(&mut self, text: &[u8], purpose: Purpose) {
-        let open = self.server.ledger.is_open();
-        self.run_aside(text, purpose);
+        let open = self.server.outstanding.is_open();
+        self.run_internal(text, purpose);
         if open {
             write::bare(self.out(), front::FLUSH);
         } else {
@@ -58,7 +58,7 @@ impl Talk<'_> {
     /// Ends a segment of our own, or one that the client is not to hear the end of.
     pub(crate) fn end_segment(&mut self, purpose: Purpose) {
         write::sync(self.out());
-        self.owe_us(Owed::Sync, purpose, 0);
+        self.owe_us(RequestKind::Sync, purpose, 0);
     }
 
     /// Gives the server an empty statement of this name, in the place of whatever had it.
@@ -66,21 +66,21 @@ impl Talk<'_> {
         let out = self.ports.out(self.server.conn);
         write::close_statement(out, name);
         write::parse(out, name, &[0; 3]);
-        self.owe_us(Owed::Close, Purpose::Prepare, 0);
-        self.owe_us(Owed::Parse, Purpose::Prepare, 0)
+        self.owe_us(RequestKind::Close, Purpose::Prepare, 0);
+        self.owe_us(RequestKind::Parse, Purpose::Prepare, 0)
     }
 
     /// Asks the server what settings the client has made.
-    pub(crate) fn probe(&mut self) {
-        let names = self.client.probe_names.iter().map(|name| name.as_slice());
-        let text = settings::probe(&self.server.defaults.profile, names);
-        (self.server.probed, self.server.unset) = (None, Edit::default());
+    pub(crate) fn read_settings(&mut self) {
+        let names = self.client.names_to_read.iter().map(|name| name.as_slice());
+        let text = settings::read_settings(&self.server.defaults.settings, names);
+        (self.server.settings_read, self.server.unset) = (None, SettingsMut::default());
         self.server.overfull = false;
-        self.run_alone(&text, Purpose::Probe);
+        self.run_alone(&text, Purpose::ReadSettings);
     }
 
     /// The first settings of a client that a text may go back to: what its server began with is another's.
-    pub(crate) fn first_settings(&self, text: &[u8], scan: &Scan) -> Option<Box<Edit>> {
+    pub(crate) fn first_settings(&self, text: &[u8], scan: &Scan) -> Option<Box<SettingsMut>> {
         // While a COPY is under way nothing can be said.
         if !scan.traits.contains(Traits::RESET) || scan.traits.contains(Traits::COPY) {
             return None;
@@ -98,57 +98,57 @@ impl Talk<'_> {
     pub(crate) fn restores_behind(&mut self, seq: Seq) -> bool {
         let barrier = self.client.barrier.as_mut().filter(|barrier| barrier.seq == seq);
         let Some(first) = barrier.and_then(|barrier| barrier.restores.take()) else { return false };
-        self.restore_then(&first, Fate::Forward);
+        self.restore_then(&first, ReplyAction::Forward);
         true
     }
 
     /// Puts them back in segments of their own, behind a message that ended its transaction at once and whose reply has come: what
     /// comes next may fail, and must not take it back.
-    pub(crate) fn restore_apart(&mut self, first: &Edit) {
-        if self.server.ledger.is_open() {
+    pub(crate) fn restore_apart(&mut self, first: &SettingsMut) {
+        if self.server.outstanding.is_open() {
             self.end_segment(Purpose::Restore);
         }
-        self.restore_then(first, Fate::Swallow(Purpose::Restore));
+        self.restore_then(first, ReplyAction::Skip(Purpose::Restore));
     }
 
-    fn restore_then(&mut self, first: &Edit, end: Fate) {
-        self.run_aside(&settings::restore(first), Purpose::Restore);
+    fn restore_then(&mut self, first: &SettingsMut, end: ReplyAction) {
+        self.run_internal(&settings::restore(first), Purpose::Restore);
         write::sync(self.out());
-        self.owe(Entry::new(Owed::Sync, end).with(Traits::RESET));
+        self.owe(OutstandingRequest::new(RequestKind::Sync, end).with(Traits::RESET));
     }
 
     /// Tells the client those of its first settings that are others now.
     pub(crate) fn tell_settings(&mut self) {
-        let Some(welcome) = self.pool().shared.welcome() else { return };
+        let Some(server_parameters) = self.pool().shared.server_parameters() else { return };
         let Some(startup) = &self.client.startup else { return };
-        let mut edit = self.client.profile.edit();
+        let mut edit = self.client.settings.edit();
         // Under the names that PostgreSQL reports them by.
-        for (name, _) in welcome.iter().filter(|(name, _)| startup.get(name).is_some()) {
-            let value = self.server.profile.get(name);
+        for (name, _) in server_parameters.iter().filter(|(name, _)| startup.get(name).is_some()) {
+            let value = self.server.settings.get(name);
             if let Some(value) = value.filter(|value| edit.get(name) != Some(value)) {
                 write::parameter_status(self.ports.out(self.client.conn), name, value);
                 edit.set(name, value);
             }
         }
-        self.client.profile = self.hub.profile(edit);
+        self.client.settings = self.core_state.settings(edit);
     }
 
     /// Sees that it is known how the constants of the next text are read: what the client may have changed, the server
     /// reports at the end of the segment, and before that it is asked (E57, E58).
     pub(crate) fn know_settings(&mut self) -> Result<(), Stop> {
-        let ledger = &self.server.ledger;
-        let Standing::Unsure(_, since) = self.client.standing else { return Ok(()) };
-        if self.client.pins.has(Pins::SETTINGS) || ledger.has_failed() {
+        let outstanding = &self.server.outstanding;
+        let SettingsKnowledge::Unknown(_, since) = self.client.knowledge else { return Ok(()) };
+        if self.client.pins.has(Pins::SETTINGS) || outstanding.has_failed() {
             return Ok(());
         }
         // An answer on its way is worth waiting for: without it the statement is nobody else's.
-        if !since.reads && !ledger.is_probed() {
+        if !since.reads && !outstanding.reads_settings() {
             return Ok(());
         }
-        if ledger.is_empty() {
-            self.probe();
+        if outstanding.is_empty() {
+            self.read_settings();
         }
-        Err(Stop::Gate)
+        Err(Stop::Replies)
     }
 
     /// Remembers that a text may change settings, or take a change back.
@@ -170,30 +170,32 @@ impl Talk<'_> {
         if scan.traits.contains(Traits::PROCEDURAL) {
             refrain_sql::set_names_within(text).for_each(|name| self.note_name(name));
         }
-        let before = self.client.standing.since();
+        let before = self.client.knowledge.since();
         let since = Since {
-            segment: self.server.ledger.segment(),
+            segment: self.server.outstanding.segment(),
             reads: reads || before.is_some_and(|before| before.reads),
-            hidden: hides || self.client.probe || before.is_some_and(|before| before.hidden),
+            hidden: hides
+                || self.client.read_settings
+                || before.is_some_and(|before| before.hidden),
         };
-        self.client.standing = match self.client.standing {
-            Standing::Unsure(env, _) => Standing::Unsure(env, since),
-            Standing::Told | Standing::Asked(..) => self.unsure(since),
+        self.client.knowledge = match self.client.knowledge {
+            SettingsKnowledge::Unknown(env, _) => SettingsKnowledge::Unknown(env, since),
+            SettingsKnowledge::Reported | SettingsKnowledge::Queried(..) => self.unsure(since),
         };
     }
 
     /// Settings may be changed, and nobody will say so.
     pub(crate) fn hide_settings(&mut self) {
-        let before = self.client.standing.since();
+        let before = self.client.knowledge.since();
         let since = Since {
-            segment: self.server.ledger.segment(),
+            segment: self.server.outstanding.segment(),
             reads: before.is_some_and(|before| before.reads),
             hidden: true,
         };
         self.client.sets = true;
-        self.client.standing = match self.client.standing {
-            Standing::Unsure(env, _) => Standing::Unsure(env, since),
-            Standing::Told | Standing::Asked(..) => self.unsure(since),
+        self.client.knowledge = match self.client.knowledge {
+            SettingsKnowledge::Unknown(env, _) => SettingsKnowledge::Unknown(env, since),
+            SettingsKnowledge::Reported | SettingsKnowledge::Queried(..) => self.unsure(since),
         };
     }
 
@@ -206,88 +208,90 @@ impl Talk<'_> {
 
     pub(crate) fn note_name(&mut self, name: &[u8]) {
         let name = Name::from_slice(name);
-        if self.client.probe_names.contains(&name) {
+        if self.client.names_to_read.contains(&name) {
             return;
         }
-        if self.client.probe_names.len() < PROBE_NAMES_MAX && name.len() <= PROBE_NAME_BYTES_MAX {
-            self.client.probe_names.push(name);
+        if self.client.names_to_read.len() < PROBE_NAMES_MAX && name.len() <= PROBE_NAME_BYTES_MAX {
+            self.client.names_to_read.push(name);
         } else {
             self.client.pins.add(Pins::SETTINGS);
         }
     }
 
-    fn unsure(&self, since: Since) -> Standing {
-        Standing::Unsure(self.hub.shared.own_environment(), since)
+    fn unsure(&self, since: Since) -> SettingsKnowledge {
+        SettingsKnowledge::Unknown(self.core_state.shared.own_environment(), since)
     }
 
     /// A segment is over, and PostgreSQL has reported what it reports.
     pub(crate) fn settings_told(&mut self) {
-        let since = self.client.standing.since();
-        if since.is_some_and(|since| !self.server.ledger.is_over(since.segment)) {
+        let since = self.client.knowledge.since();
+        if since.is_some_and(|since| !self.server.outstanding.is_over(since.segment)) {
             return;
         }
-        self.client.sets &= self.server.ledger.status() != Status::Idle;
+        self.client.sets &= self.server.outstanding.status() != Status::Idle;
         let Some(since) = since.map(|since| Since { reads: false, ..since }) else { return };
-        self.client.standing = match self.client.standing {
-            _ if !since.hidden => Standing::Told,
-            Standing::Unsure(env, _) => Standing::Unsure(env, since),
-            Standing::Told | Standing::Asked(..) => self.unsure(since),
+        self.client.knowledge = match self.client.knowledge {
+            _ if !since.hidden => SettingsKnowledge::Reported,
+            SettingsKnowledge::Unknown(env, _) => SettingsKnowledge::Unknown(env, since),
+            SettingsKnowledge::Reported | SettingsKnowledge::Queried(..) => self.unsure(since),
         };
     }
 
     /// What a probe found, with what PostgreSQL reports, are the session's settings.
-    pub(crate) fn probe_ends(&mut self) {
-        let mut edit = self.server.probed.take().unwrap_or_default();
+    pub(crate) fn read_settings_ends(&mut self) {
+        let mut edit = self.server.settings_read.take().unwrap_or_default();
         if std::mem::take(&mut self.server.overfull) {
             return self.keeps_settings();
         }
-        let ledger = &self.server.ledger;
-        let since = self.client.standing.since();
+        let outstanding = &self.server.outstanding;
+        let since = self.client.knowledge.since();
         // One in a segment of its own says nothing of what the client has begun behind it.
-        if ledger.is_open() && !ledger.probes_apart() {
+        if outstanding.is_open() && !outstanding.reads_settings_apart() {
             if let Some(startup) = &self.client.startup {
                 edit.fill(startup);
             }
-            let segment = ledger.segment();
+            let segment = outstanding.segment();
             let since = since.unwrap_or(Since { segment, reads: true, hidden: true });
-            self.client.standing = Standing::Asked(self.hub.profile(edit), since);
+            self.client.knowledge =
+                SettingsKnowledge::Queried(self.core_state.settings(edit), since);
             return;
         }
-        let settled = since.is_none_or(|since| ledger.answers(since.segment));
-        let before = self.client.profile.clone();
+        let settled = since.is_none_or(|since| outstanding.answers(since.segment));
+        let before = self.client.settings.clone();
         // What is reported is known better.
         let mut has = edit.clone();
-        for (name, _) in self.server.defaults.profile.iter() {
-            let (server, client) = (self.server.profile.get(name), self.client.profile.get(name));
+        for (name, _) in self.server.defaults.settings.iter() {
+            let (server, client) = (self.server.settings.get(name), self.client.settings.get(name));
             server.into_iter().for_each(|value| has.set(name, value));
             client.into_iter().for_each(|value| edit.set(name, value));
         }
-        self.server.profile = self.hub.profile(has);
+        self.server.settings = self.core_state.settings(has);
         if let Some(startup) = &self.client.startup {
             edit.fill(startup);
         }
-        self.client.profile = self.hub.profile(edit);
+        self.client.settings = self.core_state.settings(edit);
         let unset = std::mem::take(&mut self.server.unset);
         self.learn_defaults(unset.iter());
         self.looked(&before);
-        self.client.probe = false;
+        self.client.read_settings = false;
         // What was said after it was asked may have changed them again.
         if settled {
-            self.client.standing = Standing::Told;
+            self.client.knowledge = SettingsKnowledge::Reported;
         }
     }
 }
 
-impl Talk<'_> {
+impl Link<'_> {
     /// The client has set more than is kept: it keeps its server, and what its texts mean is its own.
     pub(crate) fn keeps_settings(&mut self) {
         if self.client.pins.is_empty() {
             self.pool().counters.pins += 1;
         }
         self.pin(Pins::SETTINGS);
-        self.client.probe = false;
-        let since = Since { segment: self.server.ledger.segment(), reads: false, hidden: true };
-        self.client.standing = self.unsure(since);
+        self.client.read_settings = false;
+        let since =
+            Since { segment: self.server.outstanding.segment(), reads: false, hidden: true };
+        self.client.knowledge = self.unsure(since);
     }
 }
 

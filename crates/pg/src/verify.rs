@@ -9,19 +9,19 @@ use refrain_wire::back::{Fields, field};
 use refrain_wire::tag::back;
 use refrain_wire::write;
 
-use crate::guard::Turn;
-use crate::ledger::{Entry, Fate, Owed, Purpose};
+use crate::compare_times::Turn;
+use crate::link::Link;
+use crate::normalized_query::Refused;
+use crate::outstanding::{OutstandingRequest, Purpose, ReplyAction, RequestKind};
 use crate::run::{Again, Run};
 use crate::statement::is_stale;
-use crate::talk::Talk;
-use crate::template::Refused;
 
 /// Reruns that succeed after which a variant is refused.
 const RERUNS_MAX: u32 = 3;
 /// The same of reruns after which all is found out anew, since the schema seems to have changed.
 const CHANGES_MAX: u32 = 20;
 
-impl Talk<'_> {
+impl Link<'_> {
     /// The server has bound the values of a run.
     pub(crate) fn run_is_bound(&mut self) {
         if let Some(run) = &mut self.server.run {
@@ -32,8 +32,13 @@ impl Talk<'_> {
     /// Whether the client gets a reply only if no error follows; `input` begins with it, in `length` bytes. A
     /// query string describes what a statement that writes returns once that has run, and is complete once its
     /// transaction has been committed.
-    pub(crate) fn holds_back(&mut self, entry: &Entry, input: &[u8], length: usize) -> bool {
-        let own = |run: &&mut Run| run.turn == Turn::Prepared && entry.fate.is_for_client();
+    pub(crate) fn holds_back(
+        &mut self,
+        entry: &OutstandingRequest,
+        input: &[u8],
+        length: usize,
+    ) -> bool {
+        let own = |run: &&mut Run| run.turn == Turn::Prepared && entry.action.is_for_client();
         let Some(run) = self.server.run.as_mut().filter(own) else { return false };
         let holds = match (input[0], input.get(length)) {
             (back::ROW_DESCRIPTION, next) => run.writes && next != Some(&back::DATA_ROW),
@@ -80,7 +85,7 @@ impl Talk<'_> {
     }
 
     /// An error came for what was run in the place of a text. Says whether the text is run as it was sent instead.
-    pub(crate) fn runs_again(&mut self, entry: &Entry, fields: &Fields<'_>) -> bool {
+    pub(crate) fn runs_again(&mut self, entry: &OutstandingRequest, fields: &Fields<'_>) -> bool {
         let Some(run) = &self.server.run else { return false };
         let (own, alone) = (run.turn == Turn::Prepared && !run.bound, run.alone);
         let repeated = run.may_be_repeated(fields);
@@ -91,10 +96,10 @@ impl Talk<'_> {
         let place = run.place;
         if changed {
             let pool = self.pool();
-            let again = pool.templates.at(place).map_or(0, |variant| variant.reruns);
+            let again = pool.normalized_queries.at(place).map_or(0, |variant| variant.reruns);
             if again < CHANGES_MAX {
                 // Whatever else was planned before the change may be refused next: none of it is run any more.
-                pool.shared.upheaval();
+                pool.shared.schema_change();
             }
             pool.counters.auto_failures_in_transaction += u64::from(!alone);
         }
@@ -106,15 +111,15 @@ impl Talk<'_> {
             run.held.clear();
             return false;
         }
-        debug_assert!(entry.fate == Fate::Swallow(Purpose::Autoprepare), "nothing is bound");
+        debug_assert!(entry.action == ReplyAction::Skip(Purpose::Autoprepare), "nothing is bound");
         let text = std::mem::take(&mut run.text);
         let sqlstate = fields.sqlstate().first_chunk().copied();
         run.again = sqlstate.map(|sqlstate| Again { sqlstate, changed });
         run.turn = Turn::Simple;
-        self.server.ledger.swallow_first(Purpose::Autoprepare);
+        self.server.outstanding.skip_first(Purpose::Autoprepare);
         self.forget_unnamed();
         write::query(self.out(), &text);
-        self.owe(Entry::new(Owed::Query, Fate::Forward));
+        self.owe(OutstandingRequest::new(RequestKind::Query, ReplyAction::Forward));
         self.client.suspicion.evidence.send_again();
         self.server.text = text;
         self.pool().counters.auto_fallbacks += 1;
@@ -136,22 +141,26 @@ impl Talk<'_> {
     fn ran(&mut self, run: &Run, took: u64) {
         let Run { place, turn, again, ref text, .. } = *run;
         let now = self.now;
-        let pool = self.hub.pool(self.server.pool);
-        let epoch = pool.shared.upheavals();
+        let pool = self.core_state.pool(self.server.pool);
+        let schema_version = pool.shared.schema_changes();
         if let Some(Again { sqlstate, changed }) = again {
             // What it failed for as a statement is not the text's fault.
-            if let Some(variant) = pool.templates.at(place) {
+            if let Some(variant) = pool.normalized_queries.at(place) {
                 let most = if changed { CHANGES_MAX } else { RERUNS_MAX };
-                variant.distrust(Refused::Server(sqlstate), most, epoch, now);
+                variant.distrust(Refused::Server(sqlstate), most, schema_version, now);
             }
-        } else if let Some(why) = pool.templates.ran(place, turn, text, took) {
-            pool.templates.refuse(place, why, epoch, now);
+        } else if let Some(why) = pool.normalized_queries.ran(place, turn, text, took) {
+            pool.normalized_queries.refuse(place, why, schema_version, now);
             pool.counters.auto_demotions += 1;
         }
     }
 
     /// The fields of an error as they would be for the text that the client sent.
-    pub(crate) fn as_sent<'a>(&self, entry: &Entry, fields: &Fields<'a>) -> Vec<(u8, Vec<u8>)> {
+    pub(crate) fn as_sent<'a>(
+        &self,
+        entry: &OutstandingRequest,
+        fields: &Fields<'a>,
+    ) -> Vec<(u8, Vec<u8>)> {
         let own = |(code, value): (u8, &'a [u8])| (code, value.to_vec());
         let fields: Vec<_> = fields.iter().map(own).collect();
         let Some(run) = self.server.run.as_ref().filter(|run| run.turn == Turn::Prepared) else {
@@ -159,17 +168,17 @@ impl Talk<'_> {
         };
         let (text, utf8) = (&run.text, self.client.current().reads.encoding.is_utf8());
         let plan = self
-            .hub
+            .core_state
             .peek_pool(self.server.pool)
-            .and_then(|pool| pool.templates.plan(run.place.key));
+            .and_then(|pool| pool.normalized_queries.plan(run.place.key));
         let Some((plan, spans)) = plan.zip(self.spans(text)) else { return fields };
-        as_sent(fields, entry.owed == Owed::Bind, &plan, text, &spans, utf8)
+        as_sent(fields, entry.kind == RequestKind::Bind, &plan, text, &spans, utf8)
     }
 
-    /// The literals of a text of a template.
+    /// The literals of a text of a normalized query.
     fn spans(&self, text: &[u8]) -> Option<Vec<Span>> {
         let mut spans = Vec::new();
-        let seed = self.hub.shared.registry.seed();
+        let seed = self.core_state.shared.registry.seed();
         refrain_sql::template::generalise(text, seed, usize::MAX, &mut spans).ok()?;
         Some(spans)
     }

@@ -13,7 +13,7 @@ use hashbrown::HashTable;
 
 use crate::columns::Columns;
 use crate::registry::Registry;
-use crate::settings::Profile;
+use crate::settings::Settings;
 use crate::statement::{Generation, Identity, Statement};
 
 /// Bytes of a ParameterDescription that is kept.
@@ -33,11 +33,11 @@ enum Described {
 
 /// A statement as one core has it. What client maps hold.
 #[derive(Debug)]
-pub(crate) struct Local {
+pub(crate) struct CachedStatement {
     /// The statement.
     pub(crate) statement: Arc<Statement>,
     /// Settings under which its text was parsed: those that decide how its constants are read, and no more.
-    pub(crate) profile: Arc<Profile>,
+    pub(crate) settings: Arc<Settings>,
     clients: Cell<u32>,
     /// Uses since they were last added to the shared count.
     uses: Cell<u32>,
@@ -51,15 +51,15 @@ pub(crate) struct Local {
     seen: Cell<u8>,
 }
 
-impl Local {
+impl CachedStatement {
     /// A statement that is in no map.
-    pub(crate) fn new(statement: Arc<Statement>, profile: &Arc<Profile>) -> Self {
+    pub(crate) fn new(statement: Arc<Statement>, settings: &Arc<Settings>) -> Self {
         let (_, servers, uses) = statement.counts();
         // What another core found worth a name is worth one here.
         let seen = if servers > 0 || uses > 1 { 2 } else { 0 };
         Self {
             statement,
-            profile: profile.reading().clone(),
+            settings: settings.reading().clone(),
             clients: Cell::new(0),
             uses: Cell::new(0),
             accepted: Cell::new(0),
@@ -89,8 +89,9 @@ impl Local {
     }
 
     /// Whether a server has accepted the statement, and the schema is still that of `epoch`.
-    pub(crate) fn is_accepted(&self, epoch: u64) -> bool {
-        self.accepted.get() == self.statement.generation() + 1 && self.statement.epoch() >= epoch
+    pub(crate) fn is_accepted(&self, schema_version: u64) -> bool {
+        self.accepted.get() == self.statement.generation() + 1
+            && self.statement.schema_version() >= schema_version
     }
 
     /// A server has said what a generation of it returns. Says whether that is not what was said of it before.
@@ -175,46 +176,51 @@ impl Local {
 
 /// All statements of one core.
 #[derive(Debug, Default)]
-pub(crate) struct Texts {
-    table: HashTable<(u64, Rc<Local>)>,
+pub(crate) struct CoreStatements {
+    table: HashTable<(u64, Rc<CachedStatement>)>,
 }
 
-impl Texts {
+impl CoreStatements {
     /// The statement with this identity: from here, or else from the registry.
     pub(crate) fn intern(
         &mut self,
         registry: &Registry,
         identity: Identity<'_>,
-        profile: &Arc<Profile>,
-    ) -> Rc<Local> {
+        settings: &Arc<Settings>,
+    ) -> Rc<CachedStatement> {
         let hash = registry.hash(&identity);
-        if let Some((_, local)) = self.table.find(hash, |(_, l)| l.statement.identity() == identity)
+        if let Some((_, cached)) =
+            self.table.find(hash, |(_, l)| l.statement.identity() == identity)
         {
-            return local.clone();
+            return cached.clone();
         }
-        let local = Rc::new(Local::new(registry.intern(identity, hash), profile));
-        self.table.insert_unique(hash, (hash, local.clone()), |(hash, _)| *hash);
-        local
+        let cached = Rc::new(CachedStatement::new(registry.intern(identity, hash), settings));
+        self.table.insert_unique(hash, (hash, cached.clone()), |(hash, _)| *hash);
+        cached
     }
 
     /// The statement with this identity, if this core knows it.
-    pub(crate) fn find(&self, registry: &Registry, identity: Identity<'_>) -> Option<Rc<Local>> {
+    pub(crate) fn find(
+        &self,
+        registry: &Registry,
+        identity: Identity<'_>,
+    ) -> Option<Rc<CachedStatement>> {
         let hash = registry.hash(&identity);
         let found = self.table.find(hash, |(_, l)| l.statement.identity() == identity);
-        found.map(|(_, local)| local.clone())
+        found.map(|(_, cached)| cached.clone())
     }
 
     /// The statements that clients of this core hold, by ID, and how many clients each.
     pub(crate) fn clients(&self) -> Vec<(u64, u32)> {
-        let held = self.table.iter().filter(|(_, local)| local.clients() > 0);
-        held.map(|(_, local)| (local.statement.id, local.clients())).collect()
+        let held = self.table.iter().filter(|(_, cached)| cached.clients() > 0);
+        held.map(|(_, cached)| (cached.statement.id, cached.clients())).collect()
     }
 
     /// Drops what no client of this core holds, and adds the uses of the rest to the shared counts.
     pub(crate) fn sweep(&mut self) {
-        self.table.retain(|(_, local)| {
-            local.flush_uses();
-            Rc::strong_count(local) > 1
+        self.table.retain(|(_, cached)| {
+            cached.flush_uses();
+            Rc::strong_count(cached) > 1
         });
     }
 }
@@ -228,23 +234,23 @@ mod tests {
     #[test]
     fn the_shared_count_hears_of_the_first_and_the_last_client_only() {
         let registry = Registry::new(1, Seed::default());
-        let mut texts = Texts::default();
+        let mut statements = CoreStatements::default();
         let identity = Identity { pool: PoolId(0), env: EnvId(0), tail: b"x\0\0\0" };
-        let local = texts.intern(&registry, identity, &crate::settings::nothing());
+        let cached = statements.intern(&registry, identity, &crate::settings::nothing());
         assert!(Rc::ptr_eq(
-            &local,
-            &texts.intern(&registry, identity, &crate::settings::nothing())
+            &cached,
+            &statements.intern(&registry, identity, &crate::settings::nothing())
         ));
-        local.add_client();
-        local.add_client();
-        assert_eq!(local.statement.counts().0, 1);
-        local.drop_client();
-        assert_eq!(local.statement.counts().0, 1);
-        local.drop_client();
-        assert_eq!(local.statement.counts().0, 0);
-        drop(local);
-        texts.sweep();
-        assert_eq!(texts.table.len(), 0);
+        cached.add_client();
+        cached.add_client();
+        assert_eq!(cached.statement.counts().0, 1);
+        cached.drop_client();
+        assert_eq!(cached.statement.counts().0, 1);
+        cached.drop_client();
+        assert_eq!(cached.statement.counts().0, 0);
+        drop(cached);
+        statements.sweep();
+        assert_eq!(statements.table.len(), 0);
         assert_eq!(registry.entries(), 1, "the registry keeps it until its own purge");
     }
 
@@ -252,8 +258,9 @@ mod tests {
     fn the_second_use_is_worth_a_name() {
         let registry = Registry::new(1, Seed::default());
         let identity = Identity { pool: PoolId(0), env: EnvId(0), tail: b"x\0\0\0" };
-        let local = Texts::default().intern(&registry, identity, &crate::settings::nothing());
-        assert!(!local.used());
-        assert!(local.used());
+        let cached =
+            CoreStatements::default().intern(&registry, identity, &crate::settings::nothing());
+        assert!(!cached.used());
+        assert!(cached.used());
     }
 }

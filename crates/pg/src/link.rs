@@ -3,10 +3,10 @@
 //! Both directions borrow this: [`crate::request`] from the client to the server, [`crate::reply`] back.
 
 use crate::client::Client;
-use crate::fault::Cause;
-use crate::hub::Hub;
-use crate::ledger::{Entry, Fate, Made, Owed, Purpose, Seq};
-use crate::names::{ClientStatement, Name};
+use crate::client_statements::{ClientStatement, Name};
+use crate::core_state::CoreState;
+use crate::disconnect::DisconnectReason;
+use crate::outstanding::{FakeReply, OutstandingRequest, Purpose, ReplyAction, RequestKind, Seq};
 use crate::pool::Pool;
 use crate::ports::Ports;
 use crate::schema::DEFINES;
@@ -17,11 +17,11 @@ use refrain_wire::tag::back;
 use refrain_wire::write;
 
 /// A client and its server.
-pub(crate) struct Talk<'a> {
+pub(crate) struct Link<'a> {
     pub(crate) now: Now,
     pub(crate) client: &'a mut Client,
     pub(crate) server: &'a mut Server,
-    pub(crate) hub: &'a mut Hub,
+    pub(crate) core_state: &'a mut CoreState,
     pub(crate) ports: &'a mut Ports,
 }
 
@@ -31,11 +31,11 @@ pub(crate) enum Stop {
     /// The rest is the beginning of a message.
     More,
     /// The next message depends on replies that are still to come.
-    Gate,
+    Replies,
     /// It waits for a job, which the client's server does.
     Job,
     /// The session ends.
-    End(Cause),
+    End(DisconnectReason),
 }
 
 /// What a statement is called on the server.
@@ -47,7 +47,7 @@ pub(crate) enum Called {
     Unnamed,
 }
 
-impl Talk<'_> {
+impl Link<'_> {
     /// The buffer of what goes to the server.
     #[inline]
     pub(crate) fn out(&mut self) -> &mut Vec<u8> {
@@ -57,20 +57,20 @@ impl Talk<'_> {
     /// The pool of both.
     #[inline]
     pub(crate) fn pool(&mut self) -> &mut Pool {
-        self.hub.pool(self.server.pool)
+        self.core_state.pool(self.server.pool)
     }
 
     /// Records what a message just sent makes the server owe. Does not touch what is made up: see
-    /// [`Talk::make_up`].
+    /// [`Link::make_up`].
     #[inline]
-    pub(crate) fn owe(&mut self, entry: Entry) -> Seq {
-        if self.server.ledger.is_empty() {
+    pub(crate) fn owe(&mut self, entry: OutstandingRequest) -> Seq {
+        if self.server.outstanding.is_empty() {
             self.server.asked = self.now;
         }
         if entry.traits.intersects(DEFINES) {
             self.begins_to_define();
         }
-        self.server.ledger.push(entry).0
+        self.server.outstanding.push(entry).0
     }
 
     /// What is sent may change the schema: from now on, and until its transaction is over.
@@ -83,15 +83,16 @@ impl Talk<'_> {
     }
 
     /// Records a message of our own whose reply nobody is to see.
-    pub(crate) fn owe_us(&mut self, owed: Owed, purpose: Purpose, statement: u64) -> Seq {
-        self.owe(Entry::new(owed, Fate::Swallow(purpose)).about(statement))
+    pub(crate) fn owe_us(&mut self, kind: RequestKind, purpose: Purpose, statement: u64) -> Seq {
+        self.owe(OutstandingRequest::new(kind, ReplyAction::Skip(purpose)).about(statement))
     }
 
     /// Gives the client a reply of our making when its turn comes, which may be now.
-    pub(crate) fn make_up(&mut self, owed: Owed, made: Made) -> Seq {
-        let (seq, now) = self.server.ledger.push(Entry::new(owed, Fate::MadeUp(made)));
+    pub(crate) fn fake(&mut self, kind: RequestKind, made: FakeReply) -> Seq {
+        let (seq, now) =
+            self.server.outstanding.push(OutstandingRequest::new(kind, ReplyAction::Fake(made)));
         if let Some(made) = now {
-            write_made(self.ports.out(self.client.conn), made);
+            write_fake(self.ports.out(self.client.conn), made);
         }
         seq
     }
@@ -110,11 +111,11 @@ impl Talk<'_> {
 
     /// A reply that was made up at once is final: since nothing was owed, no error can come before it.
     fn may_fail(&self, seq: Seq) -> bool {
-        let ledger = &self.server.ledger;
-        !(ledger.is_empty() && seq + 1 == ledger.next_seq())
+        let outstanding = &self.server.outstanding;
+        !(outstanding.is_empty() && seq + 1 == outstanding.next_seq())
     }
 
-    /// Makes the changes of ledger entries up to and with `seq` final.
+    /// Makes the changes of list of outstanding requests entries up to and with `seq` final.
     #[inline]
     pub(crate) fn settle(&mut self, seq: Seq) {
         self.client.undos.settle(seq);
@@ -128,7 +129,7 @@ impl Talk<'_> {
         change: impl FnOnce(&mut ClientStatement),
     ) {
         if let Some(unnamed) = &mut self.client.unnamed
-            && unnamed.held.local().statement.id == id
+            && unnamed.held.cached().statement.id == id
         {
             change(unnamed);
         } else if let Some((_, statement)) = self.client.names.by_id(id) {
@@ -137,7 +138,7 @@ impl Talk<'_> {
     }
 
     /// The name the client gave to an entry's statement, for words that PostgreSQL says about it.
-    pub(crate) fn client_name(&self, entry: &Entry) -> Option<Name> {
+    pub(crate) fn client_name(&self, entry: &OutstandingRequest) -> Option<Name> {
         let (id, mark) = (entry.statement, entry.name);
         if id == 0 {
             return None;
@@ -156,12 +157,12 @@ impl Talk<'_> {
 }
 
 /// Appends a reply of our making.
-pub(crate) fn write_made(out: &mut Vec<u8>, made: Made) {
+pub(crate) fn write_fake(out: &mut Vec<u8>, made: FakeReply) {
     match made {
-        Made::Parse => write::bare(out, back::PARSE_COMPLETE),
-        Made::Close => write::bare(out, back::CLOSE_COMPLETE),
-        Made::Deallocate => write::command_complete(out, b"DEALLOCATE"),
-        Made::DeallocateAll => write::command_complete(out, b"DEALLOCATE ALL"),
-        Made::NoRows => write::bare(out, back::NO_DATA),
+        FakeReply::Parse => write::bare(out, back::PARSE_COMPLETE),
+        FakeReply::Close => write::bare(out, back::CLOSE_COMPLETE),
+        FakeReply::Deallocate => write::command_complete(out, b"DEALLOCATE"),
+        FakeReply::DeallocateAll => write::command_complete(out, b"DEALLOCATE ALL"),
+        FakeReply::NoRows => write::bare(out, back::NO_DATA),
     }
 }

@@ -1,4 +1,4 @@
-//! What a server can owe, and what can become of it: the entries of the [`crate::ledger`].
+//! What a server can owe, and what can become of it: the entries of the [`crate::outstanding`].
 
 use refrain_sql::Traits;
 use refrain_wire::tag::front;
@@ -10,7 +10,7 @@ pub(crate) type Seq = u64;
 
 /// What a server owes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Owed {
+pub(crate) enum RequestKind {
     /// ParseComplete.
     Parse,
     /// BindComplete.
@@ -29,18 +29,18 @@ pub(crate) enum Owed {
     Query,
     /// FunctionCallResponse, then ReadyForQuery.
     FunctionCall,
-    /// A ReadyForQuery for each Sync of the client's that a COPY has not swallowed, one for a Sync of ours, then
+    /// A ReadyForQuery for each Sync of the client's that a COPY has not skipped, one for a Sync of ours, then
     /// CloseComplete.
     Syncs,
-    /// A ReadyForQuery for each Sync of the client's that a COPY has not swallowed. Another reply is for the entry behind.
+    /// A ReadyForQuery for each Sync of the client's that a COPY has not skipped. Another reply is for the entry behind.
     Readies,
-    /// Nothing: a Sync that COPY swallowed, or the end of its stream.
+    /// Nothing: a Sync that COPY skipped, or the end of its stream.
     Nothing,
     /// Nothing: the client ended a COPY stream here.
     CopyEnd,
 }
 
-impl Owed {
+impl RequestKind {
     /// Whether ReadyForQuery is what ends it, and its segment with it.
     #[inline]
     pub(crate) fn ends_segment(self) -> bool {
@@ -56,7 +56,7 @@ impl Owed {
 
 /// What becomes of the reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum ReplyAction {
     /// The client gets it.
     Forward,
     /// The client gets it, but for ReadyForQuery: that comes with what is put behind it if it succeeds.
@@ -65,21 +65,21 @@ pub(crate) enum Fate {
     Rows,
     /// The server was asked something else in its place; the client gets a completion of our making, and neither
     /// columns nor rows.
-    Instead(Made),
+    Instead(FakeReply),
     /// It answers the proxy; the client must not see it.
-    Swallow(Purpose),
+    Skip(Purpose),
     /// The server was not asked; the client gets a reply of our making when its turn comes.
-    MadeUp(Made),
+    Fake(FakeReply),
     /// The server was made to fail; the client gets the error in words of our own.
     Refuse(Refusal),
 }
 
-impl Fate {
+impl ReplyAction {
     /// Whether the client gets it, in whatever words.
     pub(crate) fn is_for_client(self) -> bool {
         match self {
             Self::Forward | Self::Held | Self::Rows | Self::Instead(_) | Self::Refuse(_) => true,
-            Self::Swallow(_) | Self::MadeUp(_) => false,
+            Self::Skip(_) | Self::Fake(_) => false,
         }
     }
 }
@@ -96,19 +96,19 @@ pub(crate) enum Purpose {
     /// To see whether a statement still has the shape that the client was told.
     Shape,
     /// To make the server's settings those of its client.
-    PutRight,
+    SyncSettings,
     /// To learn the settings that the client left.
-    Probe,
+    ReadSettings,
     /// To put the client's first settings in the place of those that RESET went back to.
     Restore,
-    /// To see how many Syncs a COPY has swallowed.
+    /// To see how many Syncs a COPY has skipped.
     Count,
     /// To remove what a client left behind.
     Reset,
     /// To end a transaction that a client left open.
     Rollback,
-    /// To see whether a template may be prepared.
-    Admit,
+    /// To see whether a normalized query may be prepared.
+    Verify,
     /// To run a statement in the place of a query string.
     Autoprepare,
 }
@@ -128,7 +128,7 @@ pub(crate) enum Refusal {
 
 /// A reply of our making.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Made {
+pub(crate) enum FakeReply {
     /// ParseComplete.
     Parse,
     /// CloseComplete.
@@ -141,7 +141,7 @@ pub(crate) enum Made {
     NoRows,
 }
 
-impl Made {
+impl FakeReply {
     /// The tag of the message that it answers.
     pub(crate) fn answers(self) -> u8 {
         match self {
@@ -155,25 +155,25 @@ impl Made {
 
 /// One reply, or one run of replies, that is owed.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Entry {
+pub(crate) struct OutstandingRequest {
     /// What is to come.
-    pub(crate) owed: Owed,
+    pub(crate) kind: RequestKind,
     /// What becomes of it.
-    pub(crate) fate: Fate,
+    pub(crate) action: ReplyAction,
     /// What the text behind it may do to the session.
     pub(crate) traits: Traits,
     /// The statement it is about; zero for none.
     pub(crate) statement: u64,
-    /// What the client called it, see [`crate::names::mark`].
+    /// What the client called it, see [`crate::client_statements::mark`].
     pub(crate) name: u32,
     /// Of a Describe: how many entries before it stands the Parse whose copy it describes; zero where that is not told.
     pub(crate) behind: u32,
 }
 
-impl Entry {
+impl OutstandingRequest {
     /// An entry about no statement.
-    pub(crate) fn new(owed: Owed, fate: Fate) -> Self {
-        Self { owed, fate, traits: Traits::default(), statement: 0, name: 0, behind: 0 }
+    pub(crate) fn new(kind: RequestKind, action: ReplyAction) -> Self {
+        Self { kind, action, traits: Traits::default(), statement: 0, name: 0, behind: 0 }
     }
 
     /// The same, about a statement.
@@ -186,7 +186,7 @@ impl Entry {
     #[must_use]
     #[inline]
     pub(crate) fn called(self, name: &[u8]) -> Self {
-        Self { name: crate::names::mark(name), ..self }
+        Self { name: crate::client_statements::mark(name), ..self }
     }
 
     /// The same, with what the text may do.
@@ -200,7 +200,7 @@ impl Entry {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Failed {
     /// The entry it came for.
-    pub(crate) entry: Entry,
+    pub(crate) entry: OutstandingRequest,
     /// Its number: this one failed.
     pub(crate) seq: Seq,
     /// Entries from `seq` up to this number, exclusive, were skipped.
@@ -209,7 +209,7 @@ pub(crate) struct Failed {
     pub(crate) segments: (Segment, Segment),
     /// Whether the Sync that ends the skipping has not been sent yet.
     pub(crate) open: bool,
-    /// What is known of Syncs that a COPY may or may not have swallowed.
+    /// What is known of Syncs that a COPY may or may not have skipped.
     pub(crate) syncs: Syncs,
 }
 
@@ -252,8 +252,8 @@ impl Past {
 
     /// Notes what was struck off.
     #[inline]
-    pub(crate) fn add(&mut self, owed: Owed) {
-        self.0 = self.0 << 4 | (owed as u64 + 1);
+    pub(crate) fn add(&mut self, kind: RequestKind) {
+        self.0 = self.0 << 4 | (kind as u64 + 1);
     }
 
     /// Notes an error, which comes before what it strikes off.
@@ -262,24 +262,24 @@ impl Past {
     }
 
     /// A surprise in words: the reply, what was owed instead, and what came before, oldest first.
-    pub(crate) fn story(self, tag: Option<u8>, owed: &[Owed]) -> String {
+    pub(crate) fn story(self, tag: Option<u8>, kind: &[RequestKind]) -> String {
         let word = |kind: usize| Self::WORDS[kind.min(Self::WORDS.len() - 1)];
         let list = |words: Vec<&str>| words.join(", ");
         let reply = match tag {
             Some(tag) => format!("the server sent a message of type {:?}", char::from(tag)),
             None => "the server sent what cannot be read".to_owned(),
         };
-        let owed = match owed {
+        let kind = match kind {
             [] => "for which nothing was owed".to_owned(),
-            owed => {
-                let words = owed.iter().take(16).map(|owed| word(*owed as usize)).collect();
+            kind => {
+                let words = kind.iter().take(16).map(|kind| word(*kind as usize)).collect();
                 format!("but it owed {}", list(words))
             }
         };
         let past = (0..16).rev().map(|at| self.0 >> (4 * at) & 15).filter(|kind| *kind > 0);
         let past: Vec<&str> = past.map(|kind| word(kind as usize - 1)).collect();
         let before = if past.is_empty() { "nothing".to_owned() } else { list(past) };
-        format!("{reply}, {owed}; before that: {before}")
+        format!("{reply}, {kind}; before that: {before}")
     }
 }
 

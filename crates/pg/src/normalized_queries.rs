@@ -1,7 +1,7 @@
 //! What the simple queries of a pool have in common, as far as this core has seen them.
 //!
-//! A text without its literals leads to a [`Template`]; those of its literals that are kept, and the settings under
-//! which it is read, lead to one of the template's [`Variant`]s, which is a prepared statement like any other. Both
+//! A text without its literals leads to a [`NormalizedQuery`]; those of its literals that are kept, and the settings under
+//! which it is read, lead to one of the normalized query's [`Variant`]s, which is a prepared statement like any other. Both
 //! have to be seen often enough before anything is asked of the grammar or of a server, and both remember why they
 //! were refused.
 //!
@@ -16,24 +16,26 @@ use std::sync::Arc;
 use hashlink::LruCache;
 use refrain_sql::template::{Exemplar, Key, Plan, Span, Verdict};
 
-use crate::guard::{Draw, Guard, Turn};
+use crate::compare_times::{Draw, TimeComparison, Turn};
+use crate::core_statements::CachedStatement;
 use crate::ids::EnvId;
-use crate::settings::Profile;
-use crate::slots::IdHasher;
-use crate::template::{Bounds, Place, Refused, Stage, State, Template, Variant, is_kept};
-use crate::texts::Local;
+use crate::normalized_query::{
+    Bounds, NormalizedQuery, Place, Refused, Stage, State, Variant, is_kept,
+};
+use crate::server_statements::IdHasher;
+use crate::settings::Settings;
 use crate::time::Now;
 
 /// Keys seen once that are remembered. Most texts of an application that writes no two alike are never seen again, and
 /// are not worth a copy.
 const ONCE: usize = 4096;
-/// Variants of a template; more sets of kept literals are run as they are sent.
+/// Variants of a normalized query; more sets of kept literals are run as they are sent.
 const VARIANTS_MAX: usize = 32;
 /// Bytes of the kept literals of a variant; texts that keep more are run as they are sent.
 const KEPT_MAX: usize = 1024;
-/// Templates that are counted or refused, for each statement that may be prepared.
+/// NormalizedQueries that are counted or refused, for each statement that may be prepared.
 const PER_STATEMENT: usize = 4;
-/// Texts that wait for a server.
+/// CoreStatements that wait for a server.
 const DUE_MAX: usize = 64;
 /// After this long, a question that was not answered is asked again, in microseconds.
 const PATIENCE_US: u64 = 5_000_000;
@@ -48,9 +50,9 @@ pub(crate) struct Sight<'a> {
     pub(crate) spans: &'a [Span],
     pub(crate) key: Key,
     /// The settings under which it is read.
-    pub(crate) profile: &'a Arc<Profile>,
-    /// The pool's schema epoch.
-    pub(crate) epoch: u64,
+    pub(crate) settings: &'a Arc<Settings>,
+    /// The pool's schema schema version.
+    pub(crate) schema_version: u64,
     pub(crate) now: Now,
     /// Whether it came outside any transaction.
     pub(crate) free: bool,
@@ -66,13 +68,13 @@ pub(crate) enum Advice {
     /// The same, and say how that went.
     Watch(Place),
     /// Have it judged.
-    Judge,
+    Analyse,
     /// It is being judged, or a server is being asked.
     Wait,
     /// Run it as it was sent: it waits for a server to be asked about it.
     Due,
     /// Run the statement.
-    Run(Place, Rc<Plan>, Rc<Local>),
+    Run(Place, Rc<Plan>, Rc<CachedStatement>),
 }
 
 /// A text that was seen often enough.
@@ -83,7 +85,7 @@ pub(crate) struct Due {
     pub(crate) text: Box<[u8]>,
     pub(crate) spans: Box<[Span]>,
     /// The settings under which it is read.
-    pub(crate) profile: Arc<Profile>,
+    pub(crate) settings: Arc<Settings>,
     /// Whether servers are to forget what they have of it.
     pub(crate) anew: bool,
 }
@@ -101,11 +103,11 @@ impl Due {
     }
 }
 
-/// All templates of a pool.
+/// All normalized queries of a pool.
 #[derive(Debug)]
-pub(crate) struct Templates {
+pub(crate) struct NormalizedQueries {
     once: Box<[u64]>,
-    table: LruCache<Key, Template, BuildHasherDefault<IdHasher>>,
+    table: LruCache<Key, NormalizedQuery, BuildHasherDefault<IdHasher>>,
     bytes: usize,
     variants: u64,
     due: VecDeque<Due>,
@@ -116,7 +118,7 @@ pub(crate) struct Templates {
     rest_us: u64,
 }
 
-impl Default for Templates {
+impl Default for NormalizedQueries {
     fn default() -> Self {
         Self {
             once: Box::default(),
@@ -131,32 +133,32 @@ impl Default for Templates {
     }
 }
 
-impl Templates {
+impl NormalizedQueries {
     /// Says what to do about a text.
     pub(crate) fn look(&mut self, sight: &Sight<'_>, bounds: &Bounds) -> Advice {
-        let Some(template) = self.table.get_mut(&sight.key) else {
+        let Some(normalized) = self.table.get_mut(&sight.key) else {
             return self.first(sight, bounds);
         };
-        if !template.exemplar.matches(sight.text, sight.spans) {
-            return Advice::Pass; // another template has its place
+        if !normalized.sample.matches(sight.text, sight.spans) {
+            return Advice::Pass; // another normalized query has its place
         }
         let place = Place { key: sight.key, variant: 0, draw: Draw::None };
         let (now, eager) = (sight.now, bounds.is_eager());
-        match &template.state {
+        match &normalized.state {
             State::Never(_) => Advice::Pass,
-            State::Counted if template.seen + 1 < u64::from(bounds.threshold) => {
+            State::Counted if normalized.seen + 1 < u64::from(bounds.threshold) => {
                 Advice::Watch(place)
             }
-            State::Judged(since) if now.since(*since) < PATIENCE_US => {
+            State::Analysed(since) if now.since(*since) < PATIENCE_US => {
                 if eager {
                     Advice::Wait
                 } else {
                     Advice::Watch(place)
                 }
             }
-            State::Counted | State::Judged(_) => {
-                template.state = State::Judged(now);
-                Advice::Judge
+            State::Counted | State::Analysed(_) => {
+                normalized.state = State::Analysed(now);
+                Advice::Analyse
             }
             State::Planned(plan) => {
                 let plan = plan.clone();
@@ -165,24 +167,24 @@ impl Templates {
         }
     }
 
-    /// A text whose template is not known.
+    /// A text whose normalized query is not known.
     #[cold]
     fn first(&mut self, sight: &Sight<'_>, bounds: &Bounds) -> Advice {
         let again = self.was_seen_once(sight.key);
         if !again && !bounds.is_eager() {
             return Advice::Pass;
         }
-        let exemplar = Exemplar::new(sight.text, sight.spans);
-        self.bytes += exemplar.bytes();
+        let sample = Exemplar::new(sight.text, sight.spans);
+        self.bytes += sample.bytes();
         let seen = u64::from(again);
-        let template = Template {
-            exemplar,
+        let normalized = NormalizedQuery {
+            sample,
             state: State::Counted,
             seen,
-            guard: Guard::default(),
+            comparison: TimeComparison::default(),
             variants: Vec::new(),
         };
-        self.table.insert(sight.key, template);
+        self.table.insert(sight.key, normalized);
         self.shrink(bounds);
         match self.table.contains_key(&sight.key) {
             true => self.look(sight, bounds),
@@ -212,8 +214,9 @@ impl Templates {
         let Some(variant) = self.variant(sight, bounds, &plan) else { return Advice::Pass };
         let place = Place { key: sight.key, variant: variant.id, draw: Draw::None };
         match &variant.stage {
-            Stage::Ready { local, stored, epoch, since }
-                if *epoch == sight.epoch && sight.now.since(*since) <= bounds.age_us =>
+            Stage::Ready { cached, stored, schema_version, since }
+                if *schema_version == sight.schema_version
+                    && sight.now.since(*since) <= bounds.age_us =>
             {
                 // Other columns tomorrow are no error outside of a transaction.
                 if plan.mentions.starred && !sight.free {
@@ -222,17 +225,18 @@ impl Templates {
                 if !stored.iter().all(|it| it.fits(sight.text, sight.spans)) {
                     return Advice::Watch(place);
                 }
-                let (turn, draw) = variant.guard.turn(sight.text);
+                let (turn, draw) = variant.comparison.turn(sight.text);
                 let place = Place { draw, ..place };
                 return match turn {
-                    Turn::Prepared => Advice::Run(place, plan, local.clone()),
+                    Turn::Prepared => Advice::Run(place, plan, cached.clone()),
                     Turn::Simple => Advice::Watch(place),
                 };
             }
             // Nothing mends that.
             Stage::Never { why: Refused::Rule(_), .. } => return Advice::Pass,
-            Stage::Never { epoch, since, .. }
-                if *epoch == sight.epoch && sight.now.since(*since) <= bounds.age_us =>
+            Stage::Never { schema_version, since, .. }
+                if *schema_version == sight.schema_version
+                    && sight.now.since(*since) <= bounds.age_us =>
             {
                 return Advice::Pass;
             }
@@ -247,7 +251,7 @@ impl Templates {
             return Advice::Pass;
         }
         // What servers have may be older than what is to be found out now.
-        let aged = matches!(variant.stage, Stage::Ready { epoch, .. } if epoch == sight.epoch);
+        let aged = matches!(variant.stage, Stage::Ready { schema_version, .. } if schema_version == sight.schema_version);
         let anew = aged || variant.reruns > 0;
         variant.stage = Stage::Due;
         self.fall_due(sight, place, plan, anew);
@@ -256,12 +260,12 @@ impl Templates {
 
     /// The variant of a text, made if there is none.
     fn variant(&mut self, sight: &Sight<'_>, bounds: &Bounds, plan: &Plan) -> Option<&mut Variant> {
-        let template = self.table.get_mut(&sight.key)?;
+        let normalized = self.table.get_mut(&sight.key)?;
         let same = |variant: &Variant| {
-            variant.env == sight.profile.env
+            variant.env == sight.settings.env
                 && is_kept(&variant.kept, plan.kept(sight.text, sight.spans))
         };
-        match template.variants.iter().position(same) {
+        match normalized.variants.iter().position(same) {
             Some(index) => self.table.get_mut(&sight.key)?.variants.get_mut(index),
             None => self.new_variant(sight, bounds, plan),
         }
@@ -279,35 +283,36 @@ impl Templates {
         if kept().map(|literal| literal.len() + 1).sum::<usize>() > KEPT_MAX {
             return None;
         }
-        let template = self.table.get_mut(&sight.key)?;
-        if template.variants.len() >= VARIANTS_MAX {
+        let normalized = self.table.get_mut(&sight.key)?;
+        if normalized.variants.len() >= VARIANTS_MAX {
             let old = |v: &Variant| {
-                matches!(v.stage, Stage::Counted) || v.epoch().is_some_and(|e| e < sight.epoch)
+                matches!(v.stage, Stage::Counted)
+                    || v.schema_version().is_some_and(|e| e < sight.schema_version)
             };
-            let index = template.variants.iter().position(old)?;
-            self.bytes -= template.variants.swap_remove(index).bytes();
+            let index = normalized.variants.iter().position(old)?;
+            self.bytes -= normalized.variants.swap_remove(index).bytes();
         }
         self.variants += 1;
         let stage = match plan.refuses(sight.text, sight.spans) {
             None => Stage::Counted,
             Some(rule) => {
                 let why = Refused::Rule(rule);
-                Stage::Never { why, epoch: sight.epoch, since: sight.now }
+                Stage::Never { why, schema_version: sight.schema_version, since: sight.now }
             }
         };
         let variant = Variant {
             id: self.variants,
-            env: sight.profile.env,
+            env: sight.settings.env,
             kept: kept().flat_map(|literal| [literal, &b"\0"[..]].concat()).collect(),
             seen: 0,
-            // Those without kept literals were counted as the template.
+            // Those without kept literals were counted as the normalized query.
             worth: if plan.keeps() { u64::from(bounds.threshold - 1) } else { 0 },
             reruns: 0,
             stage,
-            guard: template.guard.clone(),
+            comparison: normalized.comparison.clone(),
         };
         self.bytes += variant.bytes();
-        template.variants.push(variant);
+        normalized.variants.push(variant);
         self.shrink(bounds);
         self.table.get_mut(&sight.key)?.variants.last_mut()
     }
@@ -320,8 +325,8 @@ impl Templates {
             variant.stage = Stage::Counted;
         }
         let (text, spans) = (sight.text.into(), sight.spans.into());
-        let profile = sight.profile.clone();
-        self.due.push_back(Due { place, plan, text, spans, profile, anew });
+        let settings = sight.settings.clone();
+        self.due.push_back(Due { place, plan, text, spans, settings, anew });
     }
 
     /// Whether a server is to be asked something.
@@ -348,7 +353,7 @@ impl Templates {
         if self.asking {
             return None;
         }
-        let fits = |due: &Due| env.is_none_or(|env| due.profile.env == env);
+        let fits = |due: &Due| env.is_none_or(|env| due.settings.env == env);
         while let Some(index) = self.due.iter().position(fits) {
             let due = self.due.remove(index)?;
             // A server may have been asked about another text of the variant meanwhile.
@@ -359,13 +364,13 @@ impl Templates {
         None
     }
 
-    /// What becomes of the literals of a template is known.
-    pub(crate) fn judged(&mut self, key: Key, text: &[u8], verdict: Verdict) {
-        let Some(template) = self.table.peek_mut(&key) else { return };
-        if template.exemplar.text() != text && !matches!(template.state, State::Judged(_)) {
+    /// What becomes of the literals of a normalized query is known.
+    pub(crate) fn analysed(&mut self, key: Key, text: &[u8], verdict: Verdict) {
+        let Some(normalized) = self.table.peek_mut(&key) else { return };
+        if normalized.sample.text() != text && !matches!(normalized.state, State::Analysed(_)) {
             return;
         }
-        template.state = match verdict {
+        normalized.state = match verdict {
             Verdict::Never(reason) => State::Never(reason),
             Verdict::Template(plan) => State::Planned(Rc::new(plan)),
         };
@@ -373,15 +378,15 @@ impl Templates {
 
     /// The variant that is kept there, if it still is.
     pub(crate) fn at(&mut self, place: Place) -> Option<&mut Variant> {
-        let template = self.table.peek_mut(&place.key)?;
-        template.variants.iter_mut().find(|variant| variant.id == place.variant)
+        let normalized = self.table.peek_mut(&place.key)?;
+        normalized.variants.iter_mut().find(|variant| variant.id == place.variant)
     }
 
-    /// The plan of a template.
+    /// The plan of a normalized query.
     pub(crate) fn plan(&self, key: Key) -> Option<Rc<Plan>> {
         match &self.table.peek(&key)?.state {
             State::Planned(plan) => Some(plan.clone()),
-            State::Counted | State::Judged(_) | State::Never(_) => None,
+            State::Counted | State::Analysed(_) | State::Never(_) => None,
         }
     }
 
@@ -394,18 +399,18 @@ impl Templates {
         text: &[u8],
         us: u64,
     ) -> Option<Refused> {
-        let template = self.table.peek_mut(&place.key)?;
-        template.seen += 1;
+        let normalized = self.table.peek_mut(&place.key)?;
+        normalized.seen += 1;
         let own = |variant: &&mut Variant| variant.id == place.variant;
-        match template.variants.iter_mut().find(own) {
+        match normalized.variants.iter_mut().find(own) {
             None => {
-                template.guard.took(turn, Draw::None, text, us);
+                normalized.comparison.took(turn, Draw::None, text, us);
                 None
             }
             Some(variant) => {
                 variant.seen += 1;
-                let slower = variant.guard.took(turn, place.draw, text, us);
-                let (prepared, simple) = variant.guard.means();
+                let slower = variant.comparison.took(turn, place.draw, text, us);
+                let (prepared, simple) = variant.comparison.means();
                 slower.then_some(Refused::Slower { prepared, simple })
             }
         }
@@ -419,10 +424,10 @@ impl Templates {
     }
 
     /// A variant is not to be prepared any more.
-    pub(crate) fn refuse(&mut self, place: Place, why: Refused, epoch: u64, now: Now) {
+    pub(crate) fn refuse(&mut self, place: Place, why: Refused, schema_version: u64, now: Now) {
         if let Some(variant) = self.at(place) {
-            variant.stage = Stage::Never { why, epoch, since: now };
-            variant.guard.begin_anew();
+            variant.stage = Stage::Never { why, schema_version, since: now };
+            variant.comparison.begin_anew();
         }
     }
 
@@ -437,9 +442,9 @@ impl Templates {
         variant.seen >= bounds.uses_per_server() * u64::from(servers)
     }
 
-    /// All templates, those used last first.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Template> {
-        self.table.iter().rev().map(|(_, template)| template)
+    /// All normalized queries, those used last first.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &NormalizedQuery> {
+        self.table.iter().rev().map(|(_, normalized)| normalized)
     }
 }
 
@@ -457,29 +462,30 @@ mod tests {
 
     struct Fixture {
         seed: RandomState,
-        templates: Templates,
+        normalized_queries: NormalizedQueries,
         bounds: Bounds,
-        profile: Arc<Profile>,
+        settings: Arc<Settings>,
     }
 
     impl Fixture {
         fn new(bounds: Bounds) -> Self {
-            let (seed, templates) = (RandomState::new(), Templates::default());
-            Self { seed, templates, bounds, profile: crate::settings::nothing() }
+            let (seed, normalized_queries) = (RandomState::new(), NormalizedQueries::default());
+            Self { seed, normalized_queries, bounds, settings: crate::settings::nothing() }
         }
 
         /// What is to be done about a text; where its literals are to be judged, `slot` is what becomes of each.
         fn look(&mut self, text: &str, free: bool, slot: Slot) -> Advice {
             let (text, mut spans) = (text.as_bytes(), Vec::new());
             let key = generalise(text, &self.seed, 100, &mut spans).unwrap();
-            let profile = &self.profile;
-            let (epoch, now, own) = (1, Now(1), true);
-            let sight = Sight { text, spans: &spans, key, profile, epoch, now, free, own };
-            let advice = self.templates.look(&sight, &self.bounds);
-            if matches!(advice, Advice::Judge) {
+            let settings = &self.settings;
+            let (schema_version, now, own) = (1, Now(1), true);
+            let sight =
+                Sight { text, spans: &spans, key, settings, schema_version, now, free, own };
+            let advice = self.normalized_queries.look(&sight, &self.bounds);
+            if matches!(advice, Advice::Analyse) {
                 let slots = vec![slot; spans.len()].into();
                 let plan = Plan { slots, frozen: false, mentions: Mentions::default() };
-                self.templates.judged(key, text, Verdict::Template(plan));
+                self.normalized_queries.analysed(key, text, Verdict::Template(plan));
             }
             advice
         }
@@ -489,9 +495,9 @@ mod tests {
             for _ in 0..4 {
                 match self.look(text, free, slot) {
                     Advice::Watch(place) => {
-                        assert_eq!(self.templates.ran(place, Turn::Simple, b"", 10), None);
+                        assert_eq!(self.normalized_queries.ran(place, Turn::Simple, b"", 10), None);
                     }
-                    Advice::Pass | Advice::Judge => {}
+                    Advice::Pass | Advice::Analyse => {}
                     advice => return advice,
                 }
             }
@@ -499,7 +505,7 @@ mod tests {
         }
 
         fn counted_bytes(&self) -> usize {
-            self.templates.iter().map(Template::bytes).sum()
+            self.normalized_queries.iter().map(NormalizedQuery::bytes).sum()
         }
     }
 
@@ -515,10 +521,10 @@ mod tests {
         let mut it = Fixture::new(Bounds { bytes: 8192, ..BOUNDS });
         for number in 0..20 {
             it.learn(&literal(900, number), true, KEPT);
-            assert!(it.templates.bytes <= 8192);
-            assert_eq!(it.templates.bytes, it.counted_bytes());
+            assert!(it.normalized_queries.bytes <= 8192);
+            assert_eq!(it.normalized_queries.bytes, it.counted_bytes());
         }
-        assert!(it.templates.variants >= 20, "it made variants");
+        assert!(it.normalized_queries.variants >= 20, "it made variants");
     }
 
     #[test]
@@ -537,11 +543,11 @@ mod tests {
         (0..=DUE_MAX).for_each(|number| {
             it.learn(&text(number), false, BOUND);
         });
-        let due: Vec<_> = std::iter::from_fn(|| it.templates.take_due(None)).collect();
+        let due: Vec<_> = std::iter::from_fn(|| it.normalized_queries.take_due(None)).collect();
         assert_eq!(due.len(), DUE_MAX);
         assert!(!due.iter().any(|due| *due.text == *text(0).as_bytes()), "the oldest made room");
         it.learn(&text(0), false, BOUND);
-        let again = it.templates.take_due(None).unwrap();
+        let again = it.normalized_queries.take_due(None).unwrap();
         assert_eq!(*again.text, *text(0).as_bytes());
     }
 
@@ -549,9 +555,9 @@ mod tests {
     fn a_server_that_was_asked_meanwhile_is_not_asked_again() {
         let mut it = Fixture::new(BOUNDS);
         it.learn("SELECT 1", false, BOUND);
-        let place = it.templates.due[0].place;
+        let place = it.normalized_queries.due[0].place;
         let why = Refused::Shape;
-        it.templates.refuse(place, why, 1, Now(1));
-        assert!(it.templates.take_due(None).is_none());
+        it.normalized_queries.refuse(place, why, 1, Now(1));
+        assert!(it.normalized_queries.take_due(None).is_none());
     }
 }

@@ -1,13 +1,13 @@
-//! A template and its variants: what is known of texts that differ in their literals only.
+//! A normalized query and its variants: what is known of texts that differ in their literals only.
 
 use std::rc::Rc;
 
 use refrain_sql::template::{Exemplar, Key, Plan, Reason};
 
-use crate::guard::{Draw, Guard};
+use crate::compare_times::{Draw, TimeComparison};
+use crate::core_statements::CachedStatement;
 use crate::ids::EnvId;
 use crate::stored::Stored;
-use crate::texts::Local;
 use crate::time::Now;
 
 /// What may be kept, and for how long.
@@ -17,7 +17,7 @@ pub(crate) struct Bounds {
     pub(crate) threshold: u32,
     /// Statements on a server.
     pub(crate) statements: usize,
-    /// Bytes of all templates.
+    /// Bytes of all normalized queries.
     pub(crate) bytes: usize,
     /// Age at which a statement is prepared anew, in microseconds.
     pub(crate) age_us: u64,
@@ -36,10 +36,10 @@ impl Bounds {
     }
 }
 
-/// Where a text's template and variant are kept, and why the text goes its way.
+/// Where a text's normalized query and variant are kept, and why the text goes its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
-    /// The template.
+    /// The normalized query.
     pub(crate) key: Key,
     /// The variant; zero for none.
     pub(crate) variant: u64,
@@ -107,13 +107,13 @@ impl Refused {
     }
 }
 
-/// How far a template has come.
+/// How far a normalized query has come.
 #[derive(Clone, Debug)]
 pub(crate) enum State {
     /// It is counted.
     Counted,
     /// It is being judged, since then.
-    Judged(Now),
+    Analysed(Now),
     /// It is known what becomes of its literals.
     Planned(Rc<Plan>),
     /// Its texts are run as they are sent.
@@ -128,22 +128,22 @@ pub(crate) enum Stage {
     /// It waits for a server that no client holds.
     Due,
     /// A server is being asked, since then.
-    Asked { since: Now, local: Rc<Local> },
+    Asked { since: Now, cached: Rc<CachedStatement> },
     /// It is prepared where it is used.
-    Ready { local: Rc<Local>, stored: Rc<[Stored]>, epoch: u64, since: Now },
+    Ready { cached: Rc<CachedStatement>, stored: Rc<[Stored]>, schema_version: u64, since: Now },
     /// It is run as it is sent, until the schema changes or it is looked at anew.
-    Never { why: Refused, epoch: u64, since: Now },
+    Never { why: Refused, schema_version: u64, since: Now },
 }
 
 /// All texts that differ in nothing but their literals.
 #[derive(Debug)]
-pub(crate) struct Template {
-    pub(crate) exemplar: Exemplar,
+pub(crate) struct NormalizedQuery {
+    pub(crate) sample: Exemplar,
     pub(crate) state: State,
     /// Times one of its texts was run.
     pub(crate) seen: u64,
     /// What its texts took as they were sent.
-    pub(crate) guard: Guard,
+    pub(crate) comparison: TimeComparison,
     pub(crate) variants: Vec<Variant>,
 }
 
@@ -160,12 +160,12 @@ pub(crate) struct Variant {
     /// Reruns that succeeded.
     pub(crate) reruns: u32,
     pub(crate) stage: Stage,
-    pub(crate) guard: Guard,
+    pub(crate) comparison: TimeComparison,
 }
 
-impl Template {
+impl NormalizedQuery {
     pub(crate) fn bytes(&self) -> usize {
-        self.exemplar.bytes() + self.variants.iter().map(Variant::bytes).sum::<usize>()
+        self.sample.bytes() + self.variants.iter().map(Variant::bytes).sum::<usize>()
     }
 }
 
@@ -177,11 +177,11 @@ impl Variant {
     }
 
     /// It failed as a statement and not as it was sent: a server is asked again, but for `most` times only.
-    pub(crate) fn distrust(&mut self, why: Refused, most: u32, epoch: u64, now: Now) {
+    pub(crate) fn distrust(&mut self, why: Refused, most: u32, schema_version: u64, now: Now) {
         self.reruns += 1;
         self.stage = match self.reruns {
             reruns if reruns < most => Stage::Counted,
-            _ => Stage::Never { why, epoch, since: now },
+            _ => Stage::Never { why, schema_version, since: now },
         };
     }
 
@@ -189,10 +189,12 @@ impl Variant {
         size_of::<Self>() + self.kept.len()
     }
 
-    /// The schema epoch of what is known of it.
-    pub(crate) fn epoch(&self) -> Option<u64> {
+    /// The schema schema version of what is known of it.
+    pub(crate) fn schema_version(&self) -> Option<u64> {
         match self.stage {
-            Stage::Ready { epoch, .. } | Stage::Never { epoch, .. } => Some(epoch),
+            Stage::Ready { schema_version, .. } | Stage::Never { schema_version, .. } => {
+                Some(schema_version)
+            }
             Stage::Counted | Stage::Due | Stage::Asked { .. } => None,
         }
     }

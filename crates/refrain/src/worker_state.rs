@@ -14,25 +14,25 @@ use std::time::Duration;
 use refrain_drive::{Event as Happened, Socket, Token};
 use refrain_pg::event::Core;
 
-use refrain_pg::{Conn, Engine, Event, Now, Parcel, Ports};
+use refrain_pg::{Conn, Engine, Event, Now, Ports, Transfer};
 
 use crate::admin::Question;
 use crate::clock::Clock;
 use crate::dial::Dialer;
 use crate::embedded::Embedded;
 use crate::guest::Done;
-use crate::judge::Bench;
 use crate::listen::{Door, Loads};
 use crate::mail::{Mail, Post};
-use crate::operator::Order;
+use crate::parser::ParserQueue;
 use crate::scene;
+use crate::supervisor::SupervisorCommand;
 
 /// Has the next bytes that come end in a panic, in a test of what is left behind.
 #[cfg(test)]
 pub(crate) static PLANTED: AtomicBool = AtomicBool::new(false);
 
 /// All that hears of the kernel's events.
-pub(crate) struct Seat {
+pub(crate) struct WorkerState {
     pub(crate) core: Core,
     pub(crate) clock: Clock,
     pub(crate) engine: Engine,
@@ -58,21 +58,21 @@ pub(crate) struct Links {
     /// Mail for each core, sent at the end of the turn.
     pub(crate) outgoing: Vec<Vec<Mail>>,
     pub(crate) questions: Sender<Question>,
-    pub(crate) bench: Bench,
-    pub(crate) orders: Sender<Order>,
+    pub(crate) bench: ParserQueue,
+    pub(crate) orders: Sender<SupervisorCommand>,
 }
 
 /// A server on its way to another core.
 pub(crate) struct Leaving {
     pub(crate) to: Core,
-    pub(crate) parcel: Box<Parcel>,
+    pub(crate) transfer: Box<Transfer>,
     /// What came from it meanwhile; the other core's engine hears of it.
     pub(crate) early: Vec<u8>,
 }
 
-impl Seat {
+impl WorkerState {
     /// How long the kernel may wait for something to happen.
-    pub(crate) fn patience(&self, now: Now) -> Option<Duration> {
+    pub(crate) fn poll_timeout(&self, now: Now) -> Option<Duration> {
         if !self.inbox.is_empty() || self.embedded.is_waited_for() {
             return Some(Duration::ZERO);
         }
@@ -87,7 +87,7 @@ impl Seat {
         scene::end();
     }
 
-    pub(crate) fn hear(&mut self, now: Now, happened: Happened<'_>) {
+    pub(crate) fn handle_event(&mut self, now: Now, happened: Happened<'_>) {
         match happened {
             Happened::Received { token, bytes } => match self.leaving.get_mut(&token) {
                 None => self.step(now, Event::Bytes { conn: conn(token), bytes }),
@@ -144,9 +144,9 @@ impl Seat {
 
     /// The kernel has let go of a server that goes to another core.
     fn depart(&mut self, token: Token, socket: Socket) {
-        if let Some(Leaving { to, parcel, early }) = self.leaving.remove(&token) {
+        if let Some(Leaving { to, transfer, early }) = self.leaving.remove(&token) {
             self.ports.release(conn(token));
-            self.links.put(to, Mail::Arrived { socket, parcel, early });
+            self.links.put(to, Mail::Arrived { socket, transfer, early });
         }
     }
 
@@ -165,7 +165,7 @@ impl Seat {
         if self.engine.is_drained() && !self.drained {
             self.drained = true;
             // The operator goes last.
-            let _ = self.links.orders.send(Order::Drained(self.core));
+            let _ = self.links.orders.send(SupervisorCommand::Drained(self.core));
         }
     }
 }

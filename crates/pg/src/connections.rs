@@ -7,7 +7,7 @@ use crate::time::Now;
 
 /// What a connection is.
 #[derive(Debug, Default)]
-pub(crate) enum Role {
+pub(crate) enum Connection {
     /// Nothing: the number is free.
     #[default]
     Free,
@@ -36,35 +36,35 @@ pub(crate) struct CancelRun {
 
 /// All connections, by number.
 #[derive(Debug, Default)]
-pub(crate) struct Roles(Vec<Role>);
+pub(crate) struct Connections(Vec<Connection>);
 
-impl Roles {
+impl Connections {
     /// Gives a connection its role.
-    pub(crate) fn set(&mut self, conn: Conn, role: Role) {
+    pub(crate) fn set(&mut self, conn: Conn, connection: Connection) {
         let index = conn.0 as usize;
         if self.0.len() <= index {
-            self.0.resize_with(index + 1, Role::default);
+            self.0.resize_with(index + 1, Connection::default);
         }
-        assert!(matches!(self.0[index], Role::Free), "a connection has one role");
-        self.0[index] = role;
+        assert!(matches!(self.0[index], Connection::Free), "a connection has one role");
+        self.0[index] = connection;
     }
 
     /// Takes a connection's role away.
-    pub(crate) fn take(&mut self, conn: Conn) -> Role {
+    pub(crate) fn take(&mut self, conn: Conn) -> Connection {
         self.0.get_mut(conn.0 as usize).map(std::mem::take).unwrap_or_default()
     }
 
     /// What a connection is.
     #[inline]
-    pub(crate) fn get(&self, conn: Conn) -> &Role {
-        self.0.get(conn.0 as usize).unwrap_or(&Role::Free)
+    pub(crate) fn get(&self, conn: Conn) -> &Connection {
+        self.0.get(conn.0 as usize).unwrap_or(&Connection::Free)
     }
 
     /// The client at a connection.
     #[inline]
     pub(crate) fn client(&mut self, conn: Conn) -> Option<&mut Client> {
         match self.0.get_mut(conn.0 as usize) {
-            Some(Role::Client(client)) => Some(client),
+            Some(Connection::Client(client)) => Some(client),
             _ => None,
         }
     }
@@ -73,7 +73,7 @@ impl Roles {
     #[inline]
     pub(crate) fn server(&mut self, conn: Conn) -> Option<&mut Server> {
         match self.0.get_mut(conn.0 as usize) {
-            Some(Role::Server(server)) => Some(server),
+            Some(Connection::Server(server)) => Some(server),
             _ => None,
         }
     }
@@ -86,23 +86,23 @@ impl Roles {
     pub(crate) fn pair(&mut self, client: Conn, server: Conn) -> (&mut Client, &mut Server) {
         let both = self.0.get_disjoint_mut([client.0 as usize, server.0 as usize]);
         match both {
-            Ok([Role::Client(client), Role::Server(server)]) => (client, server),
+            Ok([Connection::Client(client), Connection::Server(server)]) => (client, server),
             _ => panic!("a link joins a client and a server"),
         }
     }
 
     /// All clients.
     pub(crate) fn clients(&self) -> impl Iterator<Item = &Client> {
-        self.0.iter().filter_map(|role| match role {
-            Role::Client(client) => Some(&**client),
+        self.0.iter().filter_map(|connection| match connection {
+            Connection::Client(client) => Some(&**client),
             _ => None,
         })
     }
 
     /// All servers.
     pub(crate) fn servers(&self) -> impl Iterator<Item = &Server> {
-        self.0.iter().filter_map(|role| match role {
-            Role::Server(server) => Some(&**server),
+        self.0.iter().filter_map(|connection| match connection {
+            Connection::Server(server) => Some(&**server),
             _ => None,
         })
     }
@@ -111,7 +111,7 @@ impl Roles {
     pub(crate) fn conns(&self) -> impl Iterator<Item = Conn> + use<> {
         let used: Vec<_> = (0u32..)
             .zip(&self.0)
-            .filter(|(_, role)| !matches!(role, Role::Free))
+            .filter(|(_, connection)| !matches!(connection, Connection::Free))
             .map(|(index, _)| Conn(index))
             .collect();
         used.into_iter()

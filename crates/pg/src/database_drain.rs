@@ -25,7 +25,7 @@ pub(crate) type Name = Arc<[u8]>;
 
 /// The databases that everybody is to leave.
 #[derive(Debug, Default)]
-pub(crate) struct Vacating {
+pub(crate) struct DatabaseDrain {
     databases: Vec<Leaving>,
     /// Those that a client of this core has just named, and the other cores do not know of.
     news: Vec<Name>,
@@ -39,7 +39,7 @@ struct Leaving {
     until: Now,
 }
 
-impl Vacating {
+impl DatabaseDrain {
     /// A client of this core wants a database left.
     pub(crate) fn ask(&mut self, name: &[u8], client: Conn, now: Now) {
         let name = Name::from(name);
@@ -93,24 +93,24 @@ impl Vacating {
 mod tests {
     use super::*;
 
-    fn names(vacating: &Vacating) -> Vec<&[u8]> {
-        vacating.databases.iter().map(|leaving| &*leaving.name).collect()
+    fn names(database_drain: &DatabaseDrain) -> Vec<&[u8]> {
+        database_drain.databases.iter().map(|leaving| &*leaving.name).collect()
     }
 
     #[test]
     fn a_database_is_left_until_it_is_dropped_and_not_for_ever() {
-        let mut vacating = Vacating::default();
-        vacating.ask(b"a", Conn(1), Now(0));
-        vacating.begin(Name::from(&b"b"[..]), None, Now(1));
-        assert_eq!(vacating.take_news().len(), 1);
-        assert_eq!(names(&vacating), [&b"a"[..], b"b"]);
-        assert_eq!(vacating.wanted_by(Conn(1)).len(), 1);
-        vacating.end(b"a");
-        assert_eq!(names(&vacating), [b"b"]);
+        let mut database_drain = DatabaseDrain::default();
+        database_drain.ask(b"a", Conn(1), Now(0));
+        database_drain.begin(Name::from(&b"b"[..]), None, Now(1));
+        assert_eq!(database_drain.take_news().len(), 1);
+        assert_eq!(names(&database_drain), [&b"a"[..], b"b"]);
+        assert_eq!(database_drain.wanted_by(Conn(1)).len(), 1);
+        database_drain.end(b"a");
+        assert_eq!(names(&database_drain), [b"b"]);
         let later = Now(2).after(WAIT_MAX);
         for at in 0..2 * DATABASES_MAX as u64 {
-            vacating.ask(&at.to_be_bytes(), Conn(1), later);
+            database_drain.ask(&at.to_be_bytes(), Conn(1), later);
         }
-        assert_eq!(vacating.databases.len(), DATABASES_MAX);
+        assert_eq!(database_drain.databases.len(), DATABASES_MAX);
     }
 }
