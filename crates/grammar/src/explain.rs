@@ -1,4 +1,4 @@
-//! What would be done with a text, literal by literal, for whoever asks why.
+//! Explains, literal by literal, how a text would be normalized.
 
 use std::hash::{BuildHasherDefault, DefaultHasher};
 
@@ -7,32 +7,33 @@ use refrain_sql::template::{Class, Grammar, Reason, Slot, Span, Verdict, general
 use crate::PgGrammar;
 use crate::rules::{Effect, parameter};
 
-/// What would become of one literal.
+/// The treatment of one literal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Explained<'a> {
-    /// Where it stands, in characters from 1.
+    /// Its place, in characters from 1.
     pub place: usize,
     /// The literal as written, without its sign.
     pub literal: &'a str,
-    /// What it is.
+    /// Its class.
     pub class: Class,
-    /// Whether it is kept or becomes a parameter.
+    /// Says if it is kept or becomes a parameter.
     pub effect: Effect,
-    /// Why.
+    /// The reason.
     pub reason: &'static Reason,
 }
 
-/// What would become of a text.
+/// The treatment of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explanation<'a> {
-    /// Its literals, in their order.
+    /// Its literals, in the order of the text.
     pub literals: Vec<Explained<'a>>,
     /// The text that would be prepared.
     pub template: String,
 }
 
-/// Says what would become of `text`; or why it would be run as it was sent, which is so too if it has more than
-/// `most` literals. What [`PgGrammar`] asks of its thread, this does.
+/// Explains how `text` would be treated; or returns the reason why it would run as it was sent,
+/// which may be that it has more than `most` literals. This function runs [`PgGrammar`] in the
+/// calling thread.
 pub fn explain(text: &str, most: usize) -> Result<Explanation<'_>, &'static Reason> {
     let mut spans = Vec::new();
     generalise(text.as_bytes(), &BuildHasherDefault::<DefaultHasher>::default(), most, &mut spans)?;

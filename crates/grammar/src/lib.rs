@@ -1,9 +1,10 @@
-//! PostgreSQL's own grammar, asked once per template what is to become of its literals.
+//! PostgreSQL's own grammar, which decides once per normalized query how its literals are treated.
 //!
-//! What: [`PgGrammar`] parses a text as the server would and judges it by the rows of [`RULES`]. There is one function
-//! to call: [`Grammar::judge`] takes a text and the spans that [`refrain_sql::template::generalise`] found in it, and
-//! says whether it may be prepared and what becomes of each literal. It takes some tens of microseconds and more for
-//! long texts, and allocates: it belongs on a thread of its own, one that lives on, with a stack of [`STACK`] bytes.
+//! What: [`PgGrammar`] parses a text as the server would, and judges it by the rows of [`RULES`].
+//! [`Grammar::judge`] takes a text and the spans that [`refrain_sql::template::generalise`] found
+//! in it, and decides if the text may be prepared and how each literal is treated. It takes some
+//! tens of microseconds, more for long texts, and allocates. So it belongs on a long-lived thread
+//! of its own, with a stack of [`STACK`] bytes.
 //!
 //! ```
 //! use std::hash::{BuildHasherDefault, DefaultHasher};
@@ -20,17 +21,20 @@
 //! assert_eq!(prepared, b"SELECT a FROM t WHERE b =  $1 ORDER BY 2");
 //! ```
 //!
-//! Why: which literals may become parameters without any client noticing is a question about the tree, not about the
-//! text: a number in ORDER BY is a column, a string in `concat` has no type, a minus sign belongs to its number or
-//! not. Whoever reads SQL otherwise than the server does, gets some of it wrong.
+//! Why: a literal may become a parameter if no client notices, and this is a question about the
+//! parse tree, not about the text: a number in ORDER BY is a column, a string in `concat` has no
+//! type, and a minus sign belongs to its number or not. A reader of SQL that differs from the
+//! server's gets some of this wrong.
 //!
-//! Why a crate of its own: the grammar is libpg_query's, in C, and takes minutes to compile. Nothing that decides,
-//! and none of its tests, has to wait for it.
+//! Why a crate of its own: the grammar is libpg_query's, in C, and takes minutes to compile. The
+//! crates that decide, and their tests, do not have to wait for it.
 //!
-//! What always holds: what is not known is kept, and a text the grammar does not take is left alone. A grammar newer
-//! than the server does no harm, for the server prepares the text, or refuses to, before anything relies on it.
+//! What always holds: a literal in an unknown place is kept, and a text that the grammar does not
+//! accept is left alone. A grammar newer than the server does no harm, because the server prepares
+//! or refuses the text before Refrain relies on it.
 //!
-//! What it does not do: know types, tables or functions. What only the catalogue tells, the first preparation shows.
+//! What it does not do: know types, tables or functions. The first preparation at the server shows
+//! the facts that are in the catalogue only.
 
 #![forbid(unsafe_code)]
 
@@ -62,7 +66,8 @@ use crate::rules::{CLOCK, DEPTH, OPERATORS, SELF, SYNTAX};
 use crate::slots::Slots;
 use crate::walk::Walk;
 
-/// How much stack, in bytes, the thread needs that judges. A text that would take more than that is not looked at.
+/// The stack size, in bytes, of the thread that runs [`Grammar::judge`]. A text that would need
+/// more is not analyzed.
 pub const STACK: usize = 16 << 20;
 
 /// The grammar of libpg_query.
@@ -107,8 +112,8 @@ fn judge(text: &str, spans: &[Span]) -> Result<Verdict, &'static Rule> {
     }
 }
 
-/// Why a text has no tree. There are two limits of depth: the stack, in C, and a number of levels where the tree is
-/// handed over.
+/// Returns the reason why a text has no tree. There are two limits of depth: the stack, in C, and a
+/// number of levels at which libpg_query hands over the tree.
 fn refusal(error: &Error) -> &'static Rule {
     match error {
         Error::Decode(_) => &DEPTH,

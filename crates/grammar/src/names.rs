@@ -1,10 +1,10 @@
-//! Names that mean something to a rule.
+//! Names to which rules refer.
 
 use refrain_sql::lex::{Lexer, Token, TokenKind};
 
 use crate::rules::{EXTRACT, INDEXED, Rule};
 
-/// Functions whose arguments may be of any type, so that a string among them has none.
+/// Functions whose arguments may have any type, so that a string argument has none.
 const ANY: &[&str] = &[
     "concat",
     "concat_ws",
@@ -34,7 +34,7 @@ const ANY: &[&str] = &[
     "rank",
 ];
 
-/// Arguments that are kept, by the function's name and from which of them to which.
+/// Arguments that are kept: the function's name, and the first and last place.
 const KEPT: &[(&str, usize, usize, &Rule)] = &[
     ("date_bin", 0, 0, &INDEXED),
     ("date_part", 0, 0, &INDEXED),
@@ -52,7 +52,8 @@ const KEPT: &[(&str, usize, usize, &Rule)] = &[
     ("to_tsvector", 0, 0, &INDEXED),
 ];
 
-/// Types that are read by the clock or by names, which a cast done early would get wrong later.
+/// Types whose values are read by the clock or by names. A cast that is done early would get them
+/// wrong later.
 const MOVING_TYPES: &[&str] = &[
     "abstime",
     "date",
@@ -143,7 +144,7 @@ const KEYED: &[&str] = &["->", "->>", "#>", "#>>"];
 const COMPARING: &[&str] =
     &["=", "<>", "<", ">", "<=", ">=", "~~", "!~~", "~~*", "!~~*", "@>", "<@", "&&", "@@"];
 
-/// Names that no text may mention that is to be prepared under another text.
+/// Names that a text must not contain if it is to be prepared under another text.
 const REFLECTING: &[&[u8]] = &[
     b"current_query",
     b"pg_cursor",
@@ -155,15 +156,15 @@ const REFLECTING: &[&[u8]] = &[
     b"pg_stat_get_backend_activity",
 ];
 
-/// The time at which the server took the last message of a statement in: a query string has one, a statement that is
-/// prepared several, and the transaction begins with the first.
+/// Functions that return the time at which the server received the last message of a statement: a
+/// query string has one, a prepared statement several, and the transaction begins with the first.
 const CLOCK: &[&[u8]] = &[b"statement_timestamp"];
 
 pub(crate) fn takes_any(function: &str) -> bool {
     ANY.contains(&function)
 }
 
-/// Why the argument at place `at`, counted from 0, is kept.
+/// Returns the rule by which the argument at place `at`, counted from 0, is kept.
 pub(crate) fn kept_argument(function: &str, at: usize) -> Option<&'static Rule> {
     let mut rows = KEPT.iter();
     let row = rows.find(|(name, from, to, _)| *name == function && (*from..=*to).contains(&at));
@@ -186,12 +187,14 @@ pub(crate) fn is_comparing(operator: &str) -> bool {
     COMPARING.contains(&operator)
 }
 
-/// Whether the text mentions, as a name anywhere, what shows statements as the server knows them.
+/// True if the text contains, as a name anywhere, a view or function that shows statements as the
+/// server knows them.
 pub(crate) fn looks_at_itself(text: &[u8]) -> bool {
     mentions(text, REFLECTING)
 }
 
-/// Whether the text mentions, as a name anywhere, when the server took it in.
+/// True if the text contains, as a name anywhere, a function that tells when the server received
+/// it.
 pub(crate) fn looks_at_the_clock(text: &[u8]) -> bool {
     mentions(text, CLOCK)
 }
@@ -203,7 +206,7 @@ fn mentions(text: &[u8], names: &[&[u8]]) -> bool {
     })
 }
 
-/// The name that a token is, without its quotes.
+/// Returns the name that a token is, without its quotes.
 fn name(text: &[u8], token: Token) -> Option<&[u8]> {
     let written = token.of(text);
     match token.kind {
@@ -213,7 +216,8 @@ fn name(text: &[u8], token: Token) -> Option<&[u8]> {
     }
 }
 
-/// All names behind which a parenthesis opens, each once: the functions that a text calls are among them.
+/// Returns all names before a parenthesis, each once: the functions that a text calls are among
+/// them.
 pub(crate) fn calls(text: &[u8]) -> Vec<String> {
     let mut calls = Vec::new();
     let mut before = None;
@@ -231,11 +235,13 @@ pub(crate) fn calls(text: &[u8]) -> Vec<String> {
     calls
 }
 
-/// Operator characters in a row that are given to the grammar, at most. Its scanner reads all of them for each operator or
-/// comment that begins among them (`xcstart` and `operator` in scan.l), and then all but that again.
+/// The most operator characters in a row that are given to the grammar. Its scanner reads all of
+/// them for each operator or comment that begins among them (`xcstart` and `operator` in scan.l),
+/// and then all but that again.
 const RUN_MAX: usize = 256;
 
-/// Whether so many operator characters stand in a row that the grammar would take the square of their number.
+/// True if so many operator characters stand in a row that the grammar's time would grow with the
+/// square of their number.
 pub(crate) fn has_long_run(text: &[u8]) -> bool {
     let mut run = 0;
     for token in Lexer::new(text, false) {
@@ -263,7 +269,8 @@ pub(crate) fn has_long_run(text: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    /// Bytes that the server's scanner reads of a text's operators and comments: at each that begins, all of the run.
+    /// Returns how many bytes the server's scanner reads of a text's operators and comments: at the
+    /// beginning of each one, the whole run.
     fn steps(text: &[u8]) -> usize {
         let is_operator = |byte: &u8| b"~!@#^&|`?+-*/%<>=".contains(byte);
         (0..text.len()).map(|at| text[at..].iter().take_while(|b| is_operator(b)).count()).sum()

@@ -1,17 +1,17 @@
-//! The tree of one statement, for those who translate it.
+//! The parse tree of one statement, for code that translates it.
 //!
-//! What always holds: a tree that is handed out can be walked by recursion on a thread with the usual stack. What
-//! nests deeper is refused, in C or as it is handed over ([`Fault::Deep`]).
+//! What always holds: a returned tree can be walked by recursion on a thread with the usual stack.
+//! A text that nests deeper is refused, in C or while the tree is handed over ([`Fault::Deep`]).
 
 use pg_query::Error;
 use pg_query::protobuf::Node;
 
 use crate::names;
 
-/// Why a text has no tree.
+/// The reason why a text has no tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// PostgreSQL's grammar does not take it: its words.
+    /// PostgreSQL's grammar does not accept it; with the grammar's message.
     Syntax(String),
     /// It nests too deeply.
     Deep,
@@ -19,7 +19,7 @@ pub enum Fault {
     NotOne,
 }
 
-/// How the grammar says that a text nests too deeply.
+/// The beginning of the grammar's message for a text that nests too deeply.
 const DEEP: &[&str] = &["stack depth limit", "memory exhausted"];
 
 /// Parses a text with one statement.

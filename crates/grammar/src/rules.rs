@@ -1,28 +1,30 @@
-//! The table of rules: what becomes of a literal, and which texts are left alone.
+//! The table of rules: how literals are treated, and which texts are left alone.
 //!
-//! What: every judgement of [`crate::PgGrammar`] is a row here, with its reason and with texts that show it.
+//! What: every judgement of [`crate::PgGrammar`] is a row here, with its reason and with texts that
+//! show it.
 //!
 //! What always holds, and a test checks of each row:
 //! - [`Effect::Never`]: each of its texts is left alone for the row's reason;
-//! - [`Effect::Keep`]: of the literals in its texts, just those that say `keep` or nothing but `7` are kept, for the row's reason;
+//! - [`Effect::Keep`]: of the literals in its texts, just those that say `keep` or consist of `7`s
+//!   are kept, for the row's reason;
 //! - [`Effect::Parameter`]: all literals in its texts become parameters, at least one by this row.
 //!
-//! What it does not do: find the places. Which nodes of the tree a row is about, `walk` knows.
+//! What it does not do: find the places. `walk` knows to which nodes of the tree a row applies.
 
 use refrain_sql::template::{Class, Edit, Reason};
 
-/// A row.
+/// A row of the table.
 #[derive(Debug)]
 pub struct Rule {
-    /// Its name, and why it is so.
+    /// Its name, and its reason.
     pub reason: Reason,
-    /// What it does.
+    /// Its effect.
     pub effect: Effect,
-    /// Texts it applies to.
+    /// Texts to which it applies.
     pub examples: &'static [&'static str],
 }
 
-/// What a row does.
+/// The effect of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// The whole text is left alone.
@@ -33,7 +35,7 @@ pub enum Effect {
     Parameter,
 }
 
-/// The row by which a literal becomes a parameter.
+/// Returns the row by which a literal becomes a parameter.
 pub(crate) fn parameter(class: Class, edit: Edit) -> &'static Rule {
     match edit {
         Edit::Sign { .. } => &SIGN,

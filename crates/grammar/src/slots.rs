@@ -1,10 +1,11 @@
-//! Which literal of the text a constant of the tree is.
+//! Finds the literal of the text for each constant of the tree.
 //!
-//! What: [`Slots`] takes the constants that the walk over the tree comes by, finds their literals by where they
-//! stand, and says of each what becomes of it.
+//! What: [`Slots`] takes the constants that the walk over the tree meets, finds their literals by
+//! their place, and records how each literal is treated.
 //!
-//! What always holds: a literal that no constant points to is kept: it stands where the grammar takes nothing else,
-//! or where nobody looked. What is kept once, stays kept, however often the tree shows it.
+//! What always holds: a literal without a constant is kept, because the grammar accepts nothing
+//! else in its place, or the walk did not look there. A literal that was kept once stays kept,
+//! however often the tree shows it.
 
 use pg_query::protobuf::a_const::Val;
 use pg_query::protobuf::{AConst, TypeName};
@@ -24,21 +25,21 @@ impl<'a> Slots<'a> {
         Slots { text, spans, found: vec![None; spans.len()] }
     }
 
-    /// The literal of `constant` becomes a parameter.
+    /// Makes the literal of `constant` a parameter.
     pub(crate) fn parameter(&mut self, constant: &AConst) {
         if let Some((at, edit)) = self.find(constant) {
             self.note(at, edit);
         }
     }
 
-    /// The literal of `constant` is kept.
+    /// Keeps the literal of `constant`.
     pub(crate) fn keep(&mut self, constant: &AConst, rule: &'static Rule) {
         if let Some((at, _)) = self.find(constant) {
             self.found[at] = Some(Slot::Keep(&rule.reason));
         }
     }
 
-    /// The literal of `constant`, with the name of a type in front, becomes a parameter of a cast.
+    /// Makes the literal of `constant`, with the name of a type in front, a parameter of a cast.
     pub(crate) fn typed(&mut self, constant: &AConst, name: &TypeName) {
         let Some((at, Edit::None)) = self.find(constant) else { return };
         let (Ok(start), end) = (u32::try_from(name.location), self.spans[at].start) else { return };
@@ -48,18 +49,18 @@ impl<'a> Slots<'a> {
         self.note(at, Edit::Typed { back: end - start, length: last.end });
     }
 
-    /// Which literal a constant is, if it became a parameter.
+    /// Returns the index of a constant's literal, if it became a parameter.
     pub(crate) fn parameter_at(&self, constant: &AConst) -> Option<usize> {
         let (at, _) = self.find(constant)?;
         matches!(self.found[at], Some(Slot::Parameter { .. })).then_some(at)
     }
 
-    /// How many literals have become parameters.
+    /// Returns how many literals have become parameters.
     pub(crate) fn parameters(&self) -> usize {
         self.found.iter().filter(|slot| matches!(slot, Some(Slot::Parameter { .. }))).count()
     }
 
-    /// What becomes of all literals.
+    /// Returns the treatment of all literals.
     pub(crate) fn plan(self, mentions: Mentions) -> Plan {
         let kept = Slot::Keep(&GRAMMAR.reason);
         let slots: Box<[Slot]> = self.found.iter().map(|slot| slot.unwrap_or(kept)).collect();
@@ -74,7 +75,8 @@ impl<'a> Slots<'a> {
         self.found[at].get_or_insert(Slot::Parameter { oid, edit });
     }
 
-    /// The literal where `constant` stands, or before which the minus sign stands that it begins with.
+    /// Finds the literal at the place of `constant`, or after the minus sign with which `constant`
+    /// begins.
     fn find(&self, constant: &AConst) -> Option<(usize, Edit)> {
         let location = u32::try_from(constant.location).ok()?;
         let (start, edit) = match self.text.get(location as usize)? {
@@ -95,7 +97,7 @@ impl<'a> Slots<'a> {
         is_same.then_some((at, edit))
     }
 
-    /// The first token from `from` on that is no blank.
+    /// Returns the first token from `from` on that is no blank or comment.
     fn significant(&self, from: u32) -> Option<Token> {
         let token = Lexer::new(self.text.get(from as usize..)?, false).significant()?;
         Some(Token { start: token.start + from, end: token.end + from, ..token })

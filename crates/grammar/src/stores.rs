@@ -1,8 +1,10 @@
-//! Which literals an INSERT stores as they are written.
+//! Finds the literals that an INSERT stores as they are written.
 //!
-//! A sequence that gives a column its value has given it for good, whatever becomes of the row. A literal that does not
-//! fit its column is found as a text is planned, before that, and by a statement of all values as it runs, behind it. So
-//! the engine looks at the literals of such an INSERT itself: those noted here it can judge by their columns.
+//! A sequence that gives a column its value has advanced for good, even if the row is not inserted.
+//! For a literal that does not fit its column, an INSERT of literals fails while it is planned,
+//! before the sequence advances; a prepared INSERT fails as it runs, after that. So the engine
+//! checks the literals of such an INSERT itself, and can judge the literals found here by their
+//! columns.
 
 use pg_query::NodeEnum;
 use pg_query::protobuf::{AConst, InsertStmt, Node};
@@ -11,7 +13,8 @@ use refrain_sql::template::{Store, StoredIn};
 use crate::slots::Slots;
 use crate::tree::{built_in, constant, string, type_name};
 
-/// The literals that are stored as they are, of those that became parameters; and whether there are others.
+/// Returns the literals among the parameters that are stored as they are, and true if there are
+/// other parameters.
 pub(crate) fn stores(insert: &InsertStmt, slots: &Slots<'_>) -> (Vec<Store>, bool) {
     let source = insert.select_stmt.as_ref().and_then(|it| it.node.as_ref());
     let Some(NodeEnum::SelectStmt(source)) = source else {
@@ -36,7 +39,7 @@ pub(crate) fn stores(insert: &InsertStmt, slots: &Slots<'_>) -> (Vec<Store>, boo
     (stores, computes)
 }
 
-/// The column that the value at this place of a row goes into, if it is a column as a whole.
+/// Returns the column for the value at this place of a row, if the value is for a whole column.
 fn column(insert: &InsertStmt, at: usize) -> Option<StoredIn> {
     if insert.cols.is_empty() {
         return Some(StoredIn::At(at + 1));
@@ -49,10 +52,11 @@ fn column(insert: &InsertStmt, at: usize) -> Option<StoredIn> {
     }
 }
 
-/// Types from which no cast to another fails, but for a length: so a string that is cast to one is as good as one that is not.
+/// Types from which casts to other types do not fail, except for the length: a string that is cast
+/// to such a type is as good as one that is not.
 const TAKEN: [&str; 5] = ["bool", "jsonb", "text", "uuid", "varchar"];
 
-/// The literal that a value is, or that it casts to a type of [`TAKEN`].
+/// Returns the literal that a value is, or that the value casts to a type of [`TAKEN`].
 fn stored(value: &Node) -> Option<&AConst> {
     match value.node.as_ref()? {
         NodeEnum::TypeCast(it) => {
@@ -64,7 +68,7 @@ fn stored(value: &Node) -> Option<&AConst> {
     }
 }
 
-/// The name of the sequence of which a value is the next.
+/// Returns the name of the sequence if a value is a call of `nextval`.
 fn sequence(value: &Node) -> Option<&AConst> {
     let Some(NodeEnum::FuncCall(call)) = &value.node else { return None };
     let [argument] = &*call.args else { return None };

@@ -1,10 +1,10 @@
-//! Questions about nodes of the tree that no rule is in.
+//! Questions about nodes of the tree that do not depend on a rule.
 
 use pg_query::protobuf::{AConst, Node, RangeVar, SelectStmt, TypeName};
 use pg_query::{NodeEnum, protobuf};
 
-/// The nodes below one of an expression or of a clause that holds nothing but expressions. Of any other node, none:
-/// what is below is not looked at.
+/// Returns the child nodes of an expression, or of a clause that holds nothing but expressions. Of
+/// any other node, none: nodes below it are not examined.
 pub(crate) fn children(node: &NodeEnum) -> Vec<&Node> {
     match node {
         NodeEnum::List(it) => it.items.iter().collect(),
@@ -58,7 +58,7 @@ pub(crate) fn children(node: &NodeEnum) -> Vec<&Node> {
     }
 }
 
-/// The constant that a node is, or that it hands to a function under the name of an argument.
+/// Returns the constant that a node is, or that it passes to a function as a named argument.
 pub(crate) fn constant(node: &Node) -> Option<&AConst> {
     match node.node.as_ref()? {
         NodeEnum::AConst(it) => Some(it),
@@ -67,13 +67,13 @@ pub(crate) fn constant(node: &Node) -> Option<&AConst> {
     }
 }
 
-/// The string constant that a node is.
+/// Returns the string constant that a node is.
 pub(crate) fn string(node: &Node) -> Option<&AConst> {
     let is_string = |it: &&AConst| matches!(it.val, Some(protobuf::a_const::Val::Sval(_)));
     constant(node).filter(is_string)
 }
 
-/// The elements of a row.
+/// Returns the elements of a row.
 pub(crate) fn row(node: &Node) -> Option<&[Node]> {
     match node.node.as_ref()? {
         NodeEnum::RowExpr(it) => Some(&it.args),
@@ -85,7 +85,7 @@ pub(crate) fn is_list(node: &Node) -> bool {
     matches!(node.node, Some(NodeEnum::List(_)))
 }
 
-/// Whether a column is named in an expression, outside of its subqueries.
+/// True if an expression names a column, outside its subqueries.
 pub(crate) fn has_column(node: &Node) -> bool {
     match &node.node {
         Some(NodeEnum::ColumnRef(_)) => true,
@@ -94,7 +94,8 @@ pub(crate) fn has_column(node: &Node) -> bool {
     }
 }
 
-/// Whether the planner may be able to work an expression out: it names no column and asks no subquery.
+/// True if the planner may be able to evaluate an expression: it names no column and has no
+/// subquery.
 pub(crate) fn is_constant(node: &Node) -> bool {
     match &node.node {
         Some(NodeEnum::ColumnRef(_) | NodeEnum::SubLink(_)) => false,
@@ -103,7 +104,7 @@ pub(crate) fn is_constant(node: &Node) -> bool {
     }
 }
 
-/// What a statement returns.
+/// Returns the expressions that a statement returns.
 pub(crate) fn returns(statement: &Node) -> Vec<&Node> {
     let returning = match &statement.node {
         Some(NodeEnum::SelectStmt(it)) => return selects(it),
@@ -121,7 +122,7 @@ fn selects(select: &SelectStmt) -> Vec<&Node> {
     select.target_list.iter().chain(sides).collect()
 }
 
-/// Whether what is returned is `*`, of a table or of a row.
+/// True if a returned expression is `*`, of a table or of a row.
 pub(crate) fn is_starred(target: &Node) -> bool {
     let Some(NodeEnum::ResTarget(target)) = &target.node else { return false };
     let parts = match target.val.as_deref().and_then(|value| value.node.as_ref()) {
@@ -132,7 +133,7 @@ pub(crate) fn is_starred(target: &Node) -> bool {
     parts.iter().any(|part| matches!(part.node, Some(NodeEnum::AStar(_))))
 }
 
-/// Whether a node computes something.
+/// True if a node computes a value.
 pub(crate) fn computes(node: &Node) -> bool {
     matches!(
         node.node,
@@ -147,7 +148,7 @@ pub(crate) fn computes(node: &Node) -> bool {
     )
 }
 
-/// The name that names something built in: it stands alone, or in `pg_catalog`.
+/// Returns a name that may be built in: it is unqualified, or in `pg_catalog`.
 pub(crate) fn built_in(names: &[Node]) -> Option<&str> {
     let mut names = names.iter().map(|name| match &name.node {
         Some(NodeEnum::String(it)) => it.sval.as_str(),
@@ -159,13 +160,13 @@ pub(crate) fn built_in(names: &[Node]) -> Option<&str> {
     }
 }
 
-/// The name of a type that is written as one is that is built in.
+/// Returns the name of a type that is written like a built-in one.
 pub(crate) fn type_name(name: &TypeName) -> Option<&str> {
     let plain = !name.setof && !name.pct_type;
     built_in(&name.names).filter(|_| plain)
 }
 
-/// A table as SQL names it.
+/// Returns the name of a table as SQL writes it.
 pub(crate) fn relation_name(relation: &RangeVar) -> String {
     let parts = [&relation.schemaname, &relation.relname];
     let quoted = parts

@@ -1,12 +1,14 @@
 //! The walk over the tree of a statement.
 //!
-//! What: [`Walk`] goes through everything that constants may stand in and hands each to [`Slots`], which finds its
-//! literal. On the way down it carries a [`Place`]: the reason, if any, for which all below is kept.
+//! What: [`Walk`] visits all nodes in which constants may stand and passes each constant to
+//! [`Slots`], which finds its literal. On the way down it carries a [`Place`]: the reason, if any,
+//! for keeping all literals below.
 //!
-//! What always holds: a kind of node that is not known here has nothing below it that becomes a parameter. The
-//! first reason on the way down is the one that is shown.
+//! What always holds: no literal below an unknown kind of node becomes a parameter. The first
+//! reason on the way down is the one that is shown.
 //!
-//! What it does not do: look at values. What becomes of a literal is a matter of the template, not of the text.
+//! What it does not do: look at values. The treatment of a literal depends on the normalized query,
+//! not on the text.
 
 use pg_query::NodeEnum;
 use pg_query::protobuf::{
@@ -25,12 +27,12 @@ use crate::tree::{
     relation_name, returns, row, string, type_name,
 };
 
-/// Why everything from here on down is kept, if it is.
+/// The reason why all literals from here on down are kept, if they are.
 #[derive(Clone, Copy)]
 struct Place(Option<&'static Rule>);
 
 impl Place {
-    /// A place further down that has a reason of its own.
+    /// Returns a place further down with a reason of its own.
     fn inside(self, rule: &'static Rule) -> Place {
         Place(self.0.or(Some(rule)))
     }
@@ -41,34 +43,34 @@ impl Place {
     }
 }
 
-/// See the module.
+/// The walk; see the module.
 pub(crate) struct Walk<'a> {
     pub(crate) slots: Slots<'a>,
-    /// Why the whole text is to be left alone.
+    /// The reason why the whole text is left alone.
     pub(crate) never: Option<&'static Rule>,
     /// The tables that it writes to, as SQL names them.
     pub(crate) writes: Vec<String>,
-    /// What it reads from.
+    /// The relations from which it reads.
     pub(crate) reads: Vec<String>,
     /// Functions that are called with constants only.
     pub(crate) constant_calls: Vec<String>,
-    /// Whether `*` says what it returns.
+    /// True if `*` decides which columns it returns.
     pub(crate) starred: bool,
     /// Literals that an INSERT stores as they are.
     pub(crate) stores: Vec<Store>,
-    /// Whether it has others.
+    /// True if it has other literals.
     pub(crate) computes: bool,
 }
 
 impl<'a> Walk<'a> {
-    /// Has seen nothing yet.
+    /// Creates a walk that has visited nothing yet.
     pub(crate) fn new(slots: Slots<'a>) -> Self {
         let (writes, reads, constant_calls) = Default::default();
         let (starred, stores, computes) = Default::default();
         Walk { slots, never: None, writes, reads, constant_calls, starred, stores, computes }
     }
 
-    /// Walks a statement. What is none that has a plan is left alone.
+    /// Walks a statement. A statement without a plan is left alone.
     pub(crate) fn statement(&mut self, node: &Node) {
         match node.node {
             Some(
@@ -161,7 +163,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Notes what is written to.
+    /// Records a table that is written.
     fn target(&mut self, relation: &Option<RangeVar>) {
         let names = relation.iter().map(relation_name);
         self.writes.extend(names);
@@ -174,7 +176,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Walks nodes of which those that are strings, as they stand, are kept.
+    /// Walks nodes; direct strings among them are kept.
     fn strings<'b>(
         &mut self,
         nodes: impl IntoIterator<Item = &'b Node>,
@@ -282,7 +284,7 @@ impl<'a> Walk<'a> {
         self.operand(right, rows, right_place);
     }
 
-    /// Walks one side of an operator. Rows are compared element by element if both sides are such.
+    /// Walks one side of an operator. If both sides are rows, they are compared element by element.
     fn operand(&mut self, node: &Node, rows: bool, place: Place) {
         match &node.node {
             Some(NodeEnum::RowExpr(it)) if rows => self.nodes(&it.args, place),
@@ -293,7 +295,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// A condition that the planner can decide, it decides, and what is left has another type modifier.
+    /// Walks a CASE. If the planner can decide a condition, it does so, and the rest has a
+    /// different type modifier.
     fn case(&mut self, case: &CaseExpr, place: Place) {
         let argument = case.arg.as_deref();
         let decided = argument.is_none_or(is_constant);
@@ -358,7 +361,7 @@ impl<'a> Walk<'a> {
     fn cast(&mut self, cast: &TypeCast, place: Place) {
         let (Some(argument), Some(to)) = (cast.arg.as_deref(), &cast.type_name) else { return };
         let literal = constant(argument);
-        // The grammar gives a typed literal no place but that of its parts.
+        // The grammar gives a typed literal just the places of its parts.
         let typed = cast.location < 0;
         let rule = literal.and_then(|_| cast_rule(argument, to, typed));
         self.nodes(&to.typmods, place.inside(rule.unwrap_or(&TYPE_MODIFIER)));
@@ -371,7 +374,8 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Why a literal stays that is cast to a type, or that stands behind its name if it is `typed`.
+/// Returns the rule by which a literal is kept that is cast to a type, or that follows the type's
+/// name if it is `typed`.
 fn cast_rule(literal: &Node, to: &TypeName, typed: bool) -> Option<&'static Rule> {
     let modified = !to.typmods.is_empty();
     match type_name(to).filter(|name| is_type(name)) {
@@ -383,7 +387,7 @@ fn cast_rule(literal: &Node, to: &TypeName, typed: bool) -> Option<&'static Rule
     }
 }
 
-/// The operator of an expression, if it is written as one that is built in.
+/// Returns the operator of an expression, if it is written like a built-in one.
 fn built_in_operator(it: &AExpr) -> &str {
     match it.kind() {
         AExprKind::AexprIn | AExprKind::AexprDistinct | AExprKind::AexprNotDistinct => "=",

@@ -1,18 +1,17 @@
-//! Looking ahead in one statement.
+//! Lookahead within one statement.
 //!
-//! What: [`Ahead`] reads the tokens of a statement from a place on, blanks and comments left out,
-//! up to its semicolon, and
-//! tries the steps of a rule on them.
+//! What: [`Ahead`] reads the tokens of a statement from a place on, without blanks and comments, up
+//! to its semicolon, and tries the steps of a rule on them.
 //!
-//! What always holds: it works on its own copy of the lexer, so looking never moves the reader;
-//! and it never reads past
-//! the first semicolon, not even one in parentheses, so the time is linear in the length of the statement.
+//! What always holds: it works on its own copy of the lexer, so looking ahead never moves the
+//! reader. It never reads past the first semicolon, not even one in parentheses, so the time is
+//! linear in the length of the statement.
 
 use crate::lex::{Lexer, Token, TokenKind};
 use crate::name::{Name, unquoted};
 use crate::rules::{Step, is_word};
 
-/// The tokens of a statement from a place on, the next of them in sight.
+/// The tokens of a statement from a place on, with the next one at hand.
 #[derive(Clone)]
 pub(crate) struct Ahead<'a> {
     lexer: Lexer<'a>,
@@ -26,34 +25,34 @@ impl<'a> Ahead<'a> {
         Ahead { lexer, next }
     }
 
-    /// The next token; `None` at the end of the statement.
+    /// Returns the next token; `None` at the end of the statement.
     pub(crate) fn peek(&self) -> Option<Token> {
         self.next
     }
 
-    /// Takes the next token. At the end of the statement it stays there.
+    /// Takes the next token. At the end of the statement, the position stays there.
     pub(crate) fn take(&mut self) -> Option<Token> {
         let token = self.next?;
         self.next = self.lexer.significant().filter(|token| token.kind != TokenKind::Semicolon);
         Some(token)
     }
 
-    /// The lexer just past the next token.
+    /// Returns the lexer, which stands just past the next token.
     pub(crate) fn lexer(&self) -> &Lexer<'a> {
         &self.lexer
     }
 
-    /// The bytes of a token.
+    /// Returns the bytes of a token.
     pub(crate) fn of(&self, token: Token) -> &'a [u8] {
         token.of(self.lexer.text())
     }
 
-    /// Whether the next token is of this kind.
+    /// True if the next token is of this kind.
     pub(crate) fn at(&self, kind: TokenKind) -> bool {
         self.next.is_some_and(|token| token.kind == kind)
     }
 
-    /// Whether the next token is one of these key words.
+    /// True if the next token is one of these key words.
     pub(crate) fn at_word(&self, words: &[&str]) -> bool {
         self.next.is_some_and(|token| self.is_word(token, words))
     }
@@ -78,7 +77,7 @@ impl<'a> Ahead<'a> {
         token.kind == TokenKind::Word && words.iter().any(|word| is_word(text, word))
     }
 
-    /// Goes through all the steps. `name` is set by [`Step::Name`]. Returns `None` if they do not fit.
+    /// Walks all the steps. [`Step::Name`] sets `name`. Returns `None` if the steps do not fit.
     pub(crate) fn walk(&mut self, steps: &[Step], name: &mut Option<Name>) -> Option<()> {
         steps.iter().try_for_each(|step| self.step(step, name))
     }
@@ -115,7 +114,7 @@ impl<'a> Ahead<'a> {
         fits.then_some(())
     }
 
-    /// Takes `( … )` if that is next.
+    /// Skips `( … )` if that is next.
     fn skip_parens(&mut self) {
         let mut depth = 0_usize;
         while let Some(token) = self.next {
@@ -132,7 +131,7 @@ impl<'a> Ahead<'a> {
         }
     }
 
-    /// Takes all up to and including the first place, outside of parentheses, where these key
+    /// Takes all tokens up to and including the first place, outside parentheses, where these key
     /// words stand side by side.
     fn find(&mut self, places: &[&[&str]]) -> bool {
         let mut depth = 0_usize;
@@ -144,7 +143,7 @@ impl<'a> Ahead<'a> {
                 _ => {}
             }
             let fits = |at: usize| depth == 0 && self.is_word(token, places[at]);
-            // No word stands in two places of a row, so a failed match can only begin again.
+            // No word occurs twice in a row, so a failed match can only begin again.
             matched = if fits(matched) { matched + 1 } else { usize::from(fits(0)) };
             if matched == places.len() {
                 return true;
@@ -153,7 +152,7 @@ impl<'a> Ahead<'a> {
         false
     }
 
-    /// Takes all up to the first name that begins so and has a dot after it.
+    /// Takes all tokens up to the first name with this prefix and a dot after it.
     fn find_schema(&mut self, prefix: &str) -> bool {
         while self.next.is_some() {
             if self.take_schema(prefix) {
@@ -163,7 +162,7 @@ impl<'a> Ahead<'a> {
         false
     }
 
-    /// Takes the next token; says whether it is a name that begins so and has a dot after it.
+    /// Takes the next token. Returns true if it is a name with this prefix and a dot after it.
     pub(crate) fn take_schema(&mut self, prefix: &str) -> bool {
         let Some(token) = self.take() else { return false };
         let written = self.of(token);

@@ -1,56 +1,57 @@
-//! Which code of the users' own a text may run, by the names it says.
+//! The user-defined code that a text may run, by the names in the text.
 //!
-//! What: [`Names`] gathers the names of functions that a text calls, and of tables that it writes, into one number: equal
-//! names, equal number. Zero is none.
+//! What: [`Names`] combines the names of functions that a text calls, and of tables that it writes,
+//! into one number. Texts with the same names have the same number. Zero means no names.
 //!
-//! Why: functions and triggers may do to a session what the text does not say. Whether they do, only the server can
-//! tell; who has asked it about these names need not ask again.
+//! Why: functions and triggers may change a session in ways that the text does not show. Only the
+//! server can tell whether they did. After it was asked about these names, it need not be asked
+//! again.
 //!
-//! What always holds: a name in front of a parenthesis counts, however it is written, unless it is one of [`HARMLESS`] that
-//! stands alone or in `pg_catalog`. So does what stands behind `INSERT INTO`, `MERGE INTO`, `UPDATE`, `DELETE FROM`,
-//! `TRUNCATE` and `COPY`.
+//! What always holds: a name before a parenthesis counts, however it is written, unless it is one
+//! of [`HARMLESS`] and unqualified or in `pg_catalog`. So does the name after `INSERT INTO`, `MERGE
+//! INTO`, `UPDATE`, `DELETE FROM`, `TRUNCATE` and `COPY`.
 //!
-//! What it does not do: see what views, rules, operators, casts, defaults and policies call, or what a user's own function
-//! does that has the name of one of PostgreSQL's.
+//! What it does not do: see the calls of views, rules, operators, casts, defaults and policies, or
+//! what a user's own function does that has the name of one of PostgreSQL's.
 
 use crate::ahead::Ahead;
 use crate::lex::{TokenKind, is_word};
 use crate::name::unquoted;
 
-/// Names that a text says, as one number.
+/// The names in a text, as one number.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Names {
     number: u64,
     vague: bool,
 }
 
-/// The number of a text that says names but perhaps does not run what they name, or defines it anew.
+/// The number of a text with names that it perhaps does not call, or that it defines anew.
 pub const VAGUE: u64 = 1;
-/// Words that such a text begins with.
+/// The first words of such texts.
 const VAGUE_HEADS: &[&str] = &["alter", "create", "declare", "drop", "explain"];
 
 /// FNV-1a.
 const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
 const PRIME: u64 = 0x0100_0000_01b3;
 
-/// What may stand between a command and the name of what it writes.
+/// Words that may stand between a command and the name of the table that it writes.
 const BETWEEN: &[&str] = &["only", "into", "from", "table"];
-/// What stands behind UPDATE where that is no command: FOR UPDATE OF, DO UPDATE SET and the like.
+/// Words after an UPDATE that is no command: FOR UPDATE OF, DO UPDATE SET and the like.
 const NO_TABLE: &[&str] =
     &["of", "set", "nowait", "skip", "limit", "offset", "or", "then", "cascade", "restrict"];
 
 impl Names {
-    /// The names so far, zero for none.
+    /// Returns the number of the names so far; zero for none.
     pub(crate) fn number(self) -> u64 {
         if self.vague && self.number != 0 { VAGUE } else { self.number }
     }
 
-    /// A statement begins with this word.
+    /// Takes note of the first word of a statement.
     pub(crate) fn begin(&mut self, word: &[u8]) {
         self.vague |= VAGUE_HEADS.iter().any(|head| crate::rules::is_word(word, head));
     }
 
-    /// A parenthesis opens behind what begins at `start` and may be a name.
+    /// Adds the name, if it is one, that begins at `start` and ends before a parenthesis.
     #[inline]
     pub(crate) fn before_parenthesis(&mut self, text: &[u8], start: usize) {
         let (before, rest) = text.split_at(start);
@@ -63,7 +64,7 @@ impl Names {
         self.add(if word.is_empty() { first_quoted(rest) } else { word });
     }
 
-    /// A command that writes; `ahead` stands behind its first word.
+    /// Adds the table that a command writes; `ahead` stands after the first word of the command.
     pub(crate) fn written(&mut self, mut ahead: Ahead<'_>) {
         while ahead.take_word(BETWEEN) {}
         if ahead.at_word(NO_TABLE) {
@@ -93,7 +94,7 @@ impl Names {
     }
 }
 
-/// Whether a name with this before it is not qualified, or by `pg_catalog`.
+/// True if a name with these bytes before it is unqualified, or qualified by `pg_catalog`.
 #[inline]
 fn stands_alone(before: &[u8]) -> bool {
     match before.trim_ascii_end() {
@@ -103,7 +104,7 @@ fn stands_alone(before: &[u8]) -> bool {
     }
 }
 
-/// The last name in `before`, if a dot is behind it.
+/// Returns the last name in `before`, if a dot follows it.
 fn qualifier(before: &[u8]) -> &[u8] {
     let Some(name) = before.trim_ascii_end().strip_suffix(b".") else { return &[] };
     let name = name.trim_ascii_end();
@@ -115,14 +116,14 @@ fn qualifier(before: &[u8]) -> &[u8] {
     &name[start..]
 }
 
-/// The name in quotes that `rest` begins with, up to the first quote in it.
+/// Returns the quoted name at the beginning of `rest`, up to the first quote in it.
 fn first_quoted(rest: &[u8]) -> &[u8] {
     let inside = rest.get(1..).unwrap_or_default();
     let end = inside.iter().position(|byte| *byte == b'"').map_or(rest.len(), |at| at + 2);
     &rest[..end]
 }
 
-/// Whether no code of a user's own is called by `word` and a parenthesis.
+/// True if `word` and a parenthesis call no user-defined code.
 #[inline]
 fn is_harmless(word: &[u8]) -> bool {
     let letter = word.first().map_or(0, |first| first & 31);
@@ -130,8 +131,9 @@ fn is_harmless(word: &[u8]) -> bool {
     HARMLESS[from as usize..to as usize].iter().any(|known| crate::rules::is_word(word, known))
 }
 
-/// Key words that a parenthesis follows, types that have modifiers, and functions of PostgreSQL's that leave nothing in a
-/// session, or of which [`crate::rules::MENTIONS`] says what they do; the common ones. Any other name is asked about.
+/// Names that may stand before a parenthesis without calling user-defined code: key words, types
+/// with modifiers, and common functions of PostgreSQL that leave nothing in a session, or whose
+/// effect [`crate::rules::MENTIONS`] describes. The server is asked about every other name.
 #[rustfmt::skip]
 static HARMLESS: &[&str] = &[
     "abs", "acos", "age", "all", "and", "any", "any_value", "array", "array_agg", "array_append", "array_cat", "array_length", "array_lower",
@@ -181,7 +183,7 @@ static HARMLESS: &[&str] = &[
     "zone",
 ];
 
-/// Where the names for each first letter begin and end.
+/// The range of the names with each first letter.
 static STARTS: [(u16, u16); 32] = {
     let mut table = [(0, 0); 32];
     let mut at = 0;

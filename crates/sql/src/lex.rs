@@ -1,23 +1,24 @@
 //! PostgreSQL's tokens, as spans of a text.
 //!
-//! What: [`Lexer`] walks an SQL text and says where each token, blank run and comment begins and ends, by the rules of
-//! PostgreSQL's `scan.l` (manual, 4.1 Lexical Structure; number forms as of version 16).
+//! What: [`Lexer`] walks an SQL text and says where each token, run of blanks and comment begins
+//! and ends, by the rules of PostgreSQL's `scan.l` (manual, 4.1 Lexical Structure; number forms as
+//! of version 16).
 //!
-//! Why: everything a proxy learns from a text must not be fooled by what stands in a string, a quoted identifier or a
-//! comment. That takes the server's own token boundaries, and no more than those.
+//! Why: a proxy must not be misled by the content of a string, a quoted identifier or a comment.
+//! For this it needs the server's own token boundaries, and no more than those.
 //!
 //! What always holds:
-//! - The tokens tile the text: each starts where the one before ended, none is empty, the last
-//!   ends the text. This is so
-//!   for any bytes, invalid UTF-8, NUL and unterminated quotes included. Nothing panics and nothing is allocated.
+//! - The tokens tile the text: each starts where the one before ended, none is empty, and the last
+//!   ends with the text. This holds for any bytes, including invalid UTF-8, NUL and unterminated
+//!   quotes. The lexer does not panic or allocate.
 //! - The time is linear in the length of the text.
-//! - A quote or block comment that is never closed is one [`TokenKind::Unterminated`] token up to the end. The server
-//!   refuses such a text as a whole and runs none of it.
+//! - A quote or block comment that is never closed is one [`TokenKind::Unterminated`] token up to
+//!   the end. The server refuses such a text as a whole and runs none of it.
 //!
-//! What it does not do: report errors (junk after a number is a number and then a word, as before version 15), tell
-//! keywords from names, unescape anything, or know encodings. In SJIS, BIG5, GBK, UHC, GB18030
-//! and JOHAB the second byte
-//! of a character may be a backslash, which an `E'…'` string then takes for an escape. No other quote is affected.
+//! What it does not do: report errors (junk after a number is a number and then a word, as before
+//! version 15), distinguish keywords from names, unescape anything, or know encodings. In SJIS,
+//! BIG5, GBK, UHC, GB18030 and JOHAB the second byte of a character may be a backslash, which then
+//! counts as an escape in an `E'…'` string. No other quote is affected.
 
 mod class;
 
@@ -30,7 +31,7 @@ pub(crate) use skim::Trail;
 
 use class::{CLASSES, Class, classes, is_newline, is_space};
 
-/// What a token is.
+/// The kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenKind {
     /// A run of blanks: space, tab, newline, carriage return, form feed, vertical tab.
@@ -45,7 +46,8 @@ pub enum TokenKind {
     Quoted,
     /// `U&"…"`. A `UESCAPE '…'` after it is made of tokens of its own.
     UnicodeQuoted,
-    /// `'…'`, with all its continuations on later lines. After `N`, which is a [`TokenKind::Word`], too.
+    /// `'…'`, with all its continuations on later lines. Also the string after `N`, which is a
+    /// [`TokenKind::Word`].
     Text,
     /// `E'…'`, with continuations.
     EscapeText,
@@ -61,7 +63,7 @@ pub enum TokenKind {
     Decimal,
     /// `$1`.
     Parameter,
-    /// One or more of ``+ - * / < > = ~ ! @ # % ^ & | ` ?``, cut as the server cuts them.
+    /// One or more of ``+ - * / < > = ~ ! @ # % ^ & | ` ?``, split as the server splits them.
     Operator,
     /// `(`
     Open,
@@ -85,28 +87,28 @@ pub enum TokenKind {
     Cast,
     /// `:=`
     Assign,
-    /// A string, quoted identifier or block comment that the text ends in the middle of.
+    /// A string, quoted identifier or block comment that is not closed before the end of the text.
     Unterminated,
     /// A byte that begins no token: a lone `$`, `\`, `{`, `}` or a control character.
     Other,
 }
 
 impl TokenKind {
-    /// Whether it is a blank or a comment, which the grammar does not see.
+    /// True if it is a blank or a comment, which the grammar does not see.
     pub const fn is_trivia(self) -> bool {
         matches!(self, Self::Space | Self::LineComment | Self::BlockComment)
     }
 
-    /// Whether it is a string constant in any notation but that of bits.
+    /// True if it is a string constant in any notation except that of bits.
     pub const fn is_text(self) -> bool {
         matches!(self, Self::Text | Self::EscapeText | Self::UnicodeText | Self::DollarText)
     }
 }
 
-/// A token: what it is and which bytes of the text it is made of.
+/// A token: its kind, and its place in the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Token {
-    /// What it is.
+    /// Its kind.
     pub kind: TokenKind,
     /// Offset of the first byte.
     pub start: u32,
@@ -115,13 +117,15 @@ pub struct Token {
 }
 
 impl Token {
-    /// The bytes of the token. `text` is the text it was read from; of another text, what lies there, or nothing.
+    /// Returns the bytes of the token. `text` is the text from which it was read; for another text,
+    /// the result is the bytes at that place, or nothing.
     pub fn of<'a>(&self, text: &'a [u8]) -> &'a [u8] {
         text.get(self.start as usize..self.end as usize).unwrap_or_default()
     }
 }
 
-/// Walks the tokens of a text, blanks and comments included. [`Lexer::significant`] leaves those out.
+/// Walks the tokens of a text, blanks and comments included. [`Lexer::significant`] leaves those
+/// out.
 #[derive(Clone, Debug)]
 pub struct Lexer<'a> {
     text: &'a [u8],
@@ -130,25 +134,25 @@ pub struct Lexer<'a> {
 }
 
 impl<'a> Lexer<'a> {
-    /// Begins at the start of `text`, which has no NUL at its end. `backslash` says that a backslash escapes in `'…'`,
-    /// as it does while `standard_conforming_strings` is off. Of a text over 4 GiB (no message is that long) only the
-    /// first 4 GiB are read.
+    /// Begins at the start of `text`, which has no NUL at its end. If `backslash` is true, a
+    /// backslash escapes in `'…'`, as it does while `standard_conforming_strings` is off. Of a text
+    /// over 4 GiB (no message is that long) the lexer reads the first 4 GiB.
     pub fn new(text: &'a [u8], backslash: bool) -> Self {
         let text = text.get(..u32::MAX as usize).unwrap_or(text);
         Lexer { text, at: 0, backslash }
     }
 
-    /// The text being read.
+    /// Returns the text that is being read.
     pub const fn text(&self) -> &'a [u8] {
         self.text
     }
 
-    /// Offset of the first byte not yet read.
+    /// Returns the offset of the first byte that is not yet read.
     pub const fn position(&self) -> usize {
         self.at
     }
 
-    /// The next token that is neither blank nor comment.
+    /// Returns the next token that is neither blank nor comment.
     #[inline]
     pub fn significant(&mut self) -> Option<Token> {
         loop {
@@ -162,7 +166,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Goes back to before a token that was read.
+    /// Goes back to the start of a token that was read.
     pub(crate) fn rewind(&mut self, token: Token) {
         self.at = token.start as usize;
     }
@@ -172,7 +176,8 @@ impl<'a> Lexer<'a> {
         self.text.get(at).copied()
     }
 
-    /// Offset of the first byte from `from` on for which `stop` holds, or the end of the text.
+    /// Returns the offset of the first byte from `from` on for which `stop` holds, or the end of
+    /// the text.
     #[inline]
     fn until(&self, from: usize, stop: impl Fn(u8) -> bool) -> usize {
         let mut at = from;
@@ -185,7 +190,8 @@ impl<'a> Lexer<'a> {
         at
     }
 
-    /// The end of a token that is nothing but its closing quote away from `kind`; without one, the end of the text.
+    /// Returns the token if its closing quote was found at `end`, otherwise an unterminated token
+    /// up to the end of the text.
     fn closed(&self, kind: TokenKind, end: Option<usize>) -> (TokenKind, usize) {
         end.map_or((TokenKind::Unterminated, self.text.len()), |end| (kind, end))
     }
@@ -194,7 +200,7 @@ impl<'a> Lexer<'a> {
         (TokenKind::Word, self.until(start + 1, |byte| !is_word(byte)))
     }
 
-    /// A word that begins with b, e, u or x may be the prefix of a quote.
+    /// Reads a word that begins with b, e, u or x, which may be the prefix of a quote.
     fn prefixed(&self, start: usize, first: u8) -> (TokenKind, usize) {
         match (first | 0x20, self.peek(start + 1), self.peek(start + 2)) {
             (b'e', Some(b'\''), _) => self.string(TokenKind::EscapeText, start + 2),
@@ -205,7 +211,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// `inside` is the offset just past the opening quote.
+    /// Reads a quoted identifier or a string. `inside` is the offset just past the opening quote.
     fn quoted(&self, kind: TokenKind, inside: usize) -> (TokenKind, usize) {
         let mut at = inside;
         loop {
@@ -220,7 +226,8 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// A string constant and its continuations. `inside` is the offset just past the opening quote.
+    /// Reads a string constant and its continuations. `inside` is the offset just past the opening
+    /// quote.
     fn string(&self, kind: TokenKind, inside: usize) -> (TokenKind, usize) {
         let mut at = inside;
         loop {
@@ -232,7 +239,8 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// The end of one part of a string constant: from just past its opening quote to just past its closing one.
+    /// Returns the end of one part of a string constant: from just past its opening quote to just
+    /// past its closing one.
     #[inline]
     fn part(&self, kind: TokenKind, inside: usize) -> Option<usize> {
         let escapes = kind == TokenKind::EscapeText || (kind == TokenKind::Text && self.backslash);
@@ -248,9 +256,9 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// After a string constant that ended at `end`: the offset just past the quote that goes on
-    /// with it. Between the two
-    /// stand blanks and line comments with at least one newline (`quotecontinue` in scan.l).
+    /// Returns the offset just past the quote that continues a string constant, which ended at
+    /// `end`. Between the two stand blanks and line comments with at least one newline
+    /// (`quotecontinue` in scan.l).
     fn continuation(&self, end: usize) -> Option<usize> {
         let mut newline = false;
         let mut at = end;
@@ -269,7 +277,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// What begins with `$`: a parameter, a dollar quote or nothing.
+    /// Reads a token that begins with `$`: a parameter, a dollar quote or neither.
     fn dollar(&self, start: usize) -> (TokenKind, usize) {
         let first = self.peek(start + 1);
         if first.is_some_and(|byte| byte.is_ascii_digit()) {
@@ -294,7 +302,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// `start` is a digit, or a dot before a digit.
+    /// Reads a number. `start` is a digit, or a dot before a digit.
     fn number(&self, start: usize) -> (TokenKind, usize) {
         if self.peek(start) == Some(b'0') {
             let radix: Option<fn(u8) -> bool> = match self.peek(start + 1).map(|byte| byte | 0x20) {
@@ -325,8 +333,8 @@ impl<'a> Lexer<'a> {
         (kind, end)
     }
 
-    /// The end of a run of digits, each but the first (the first too if `leading`) with an
-    /// underscore before it or not.
+    /// Returns the end of a run of digits. Each digit but the first (the first too if `leading`)
+    /// may have an underscore before it.
     fn digits(&self, start: usize, digit: impl Fn(u8) -> bool, leading: bool) -> usize {
         let mut end = start;
         loop {
@@ -360,7 +368,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// An operator, or the comment that the same bytes begin.
+    /// Reads an operator, or the comment that the same bytes begin.
     fn operator(&self, start: usize) -> (TokenKind, usize) {
         match (self.peek(start), self.peek(start + 1)) {
             (Some(b'-'), Some(b'-')) => {
@@ -371,7 +379,7 @@ impl<'a> Lexer<'a> {
             _ => return (TokenKind::Operator, start + 1),
         }
         let ahead = &self.text[start..];
-        // One byte more than an operator may have, for a comment that begins with its last.
+        // One byte more than an operator may have, for a comment that begins with the last byte.
         let ahead = &ahead[..ahead.len().min(OPERATOR_RUN + 1)];
         let other = |byte: &u8| CLASSES[*byte as usize] != Class::Operator;
         let run = &ahead[..ahead.iter().position(other).unwrap_or(ahead.len())];
@@ -423,13 +431,14 @@ impl Iterator for Lexer<'_> {
     }
 }
 
-/// How many operator characters in a row are looked at for one operator: a run of `+` would else
-/// cost the square of its
-/// length. The server takes no operator over 63 bytes, and a longer run that it takes apart is taken apart alike here.
+/// How many operator characters in a row the lexer reads for one operator: without a limit, a run
+/// of `+` would cost the square of its length. The server accepts no operator over 63 bytes, and a
+/// longer run that it splits is split alike here.
 const OPERATOR_RUN: usize = 128;
 
-/// How much of a run of operator characters is one operator: a `+` or `-` ends it only if it also holds a character
-/// that no operator of the SQL standard has, so that `a*-1` is `*` and `-`.
+/// Returns how much of a run of operator characters is one operator. A `+` or `-` ends an operator
+/// only if it also holds a character that no operator of the SQL standard has, so `a*-1` is `*` and
+/// `-`.
 fn operator_length(run: &[u8]) -> usize {
     let special = |byte: &u8| b"~!@#^&|`?%".contains(byte);
     let mut length = run.len();

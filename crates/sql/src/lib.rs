@@ -1,21 +1,21 @@
-//! What an SQL text is, as far as a proxy must know.
+//! Facts about an SQL text, as far as a proxy must know them.
 //!
-//! What: [`scan`] says what a query string may do to its session and which statement it is;
-//! [`set_names`] which parameters it sets; [`vacated`] which databases it wants left by everybody;
-//! [`tag`] what a command's completion says was done; [`template`] what a text has in common with others that
-//! differ in their literals; [`lex`] gives PostgreSQL's own
-//! token boundaries.
+//! What: [`scan`] says how a query string may change its session and which statement it is;
+//! [`set_names`] which parameters it sets; [`vacated`] which databases must have no other
+//! connections for it; [`tag`] what a completed command has done; [`template`] which part of a text
+//! it shares with texts that differ only in their literals; [`lex`] gives PostgreSQL's own token
+//! boundaries.
 //!
-//! Why: in transaction pooling a server session goes from client to client, and text is all a
-//! proxy sees of what clients
-//! do to it.
+//! Why: in transaction pooling a server session goes from client to client, and the SQL text is all
+//! that a proxy sees of a client's changes to the session.
 //!
-//! What always holds: bytes in, facts out. No database, no state, no panic on any bytes; linear
-//! time; only [`Name::fold`],
-//! [`set_names`], [`vacated`], [`rules`] and the cold part of [`template`] may allocate. Every judgement about a
+//! What always holds: functions take bytes and return facts. They use no database and keep no
+//! state, no bytes make them panic, and they take linear time; only [`Name::fold`], [`set_names`],
+//! [`vacated`], [`rules`] and the cold part of [`template`] may allocate. Every judgement about a
 //! word is a row of one table, printed by [`rules`].
 //!
-//! What it does not do: parse. It over-approximates, and cannot see into functions, procedures, DO and triggers.
+//! What it does not do: parse. It over-approximates, and does not see into functions, procedures,
+//! DO and triggers.
 
 #![forbid(unsafe_code)]
 

@@ -1,18 +1,22 @@
-//! The tables: which words leave what behind in a session, and why a pooler cares.
+//! The tables of rules: how the words of a statement may change a session, and why a pooler cares.
 //!
-//! What: [`RULES`] says of a statement's first words what kind it is and what it may do. [`MENTIONS`] says it of words
-//! anywhere in a statement. [`FORMS`] and [`PARAMETERS`] say which parameter a `SET` means and what becomes of it.
+//! What: [`RULES`] maps the first words of a statement to its kind and its possible effects.
+//! [`MENTIONS`] maps words anywhere in a statement to effects. [`FORMS`] and [`PARAMETERS`] say
+//! which parameter a `SET` means and what setting it does.
 //!
-//! Why here: every judgement stands in one row with its reason; [`crate::scan`] and [`crate::set`] only walk the rows.
+//! Why here: every judgement is one row with its reason; [`crate::scan`] and [`crate::set`] just
+//! walk the rows.
 //!
-//! What always holds (checked as it compiles): the rows of [`RULES`] are grouped by the first letter of their heads.
+//! What always holds (checked at compile time): the rows of [`RULES`] are grouped by the first
+//! letter of their heads.
 //!
-//! What it does not do: know the grammar. A row sees just as much of a statement as tells it from the others; of a
-//! statement the server refuses, a row may say what would have been.
+//! What it does not do: know the grammar. A row looks at just as much of a statement as
+//! distinguishes it from others. For a statement that the server refuses, a row may describe what
+//! it would have done.
 
 use crate::traits::Traits;
 
-/// One step through the tokens of a statement, blanks and comments left out.
+/// One step through the tokens of a statement, without blanks and comments.
 pub(crate) enum Step {
     /// One of these key words.
     Word(&'static [&'static str]),
@@ -22,26 +26,28 @@ pub(crate) enum Step {
     Skip(&'static [&'static str]),
     /// `( … )`, or nothing.
     OptParens,
-    /// On to just after the first place, outside of parentheses, where these stand side by side.
+    /// Moves to just after the first place, outside parentheses, where these stand side by side.
     Find(&'static [&'static [&'static str]]),
-    /// A name that begins so, at any place, a dot after it.
+    /// A name with this prefix and a dot after it, at any place.
     Schema(&'static str),
     /// `*`
     Star,
     /// A string constant.
     Text,
-    /// A name, which is kept.
+    /// A name, which the walk returns.
     Name,
     /// The end of the statement.
     End,
-    /// The end of the statement, or parentheses, or WITH: what may follow the name in EXECUTE.
+    /// The end of the statement, or parentheses, or WITH: the tokens that may follow the name in
+    /// EXECUTE.
     Arguments,
 }
 
-/// What a rule makes of a statement besides its traits.
+/// The kind of a statement by a rule, besides its traits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd)]
 pub(crate) enum Makes {
-    /// Nothing in particular. This and those down to `Prepare` are the kinds of these names in `crate::Kind`.
+    /// No particular kind. This variant and those down to `Prepare` are the kinds of these names in
+    /// `crate::Kind`.
     Other,
     Select,
     Insert,
@@ -58,18 +64,18 @@ pub(crate) enum Makes {
     ExplainExecute,
     CreateAsExecute,
     Prepare,
-    /// The traits and the kind are the parameter's. From here on, more than the row decides.
+    /// The parameter decides the traits and the kind. For this variant and the following, the row
+    /// does not decide alone.
     Set,
     Reset,
-    /// Goes on with what follows EXPLAIN and its options.
+    /// Continues with the statement after EXPLAIN and its options.
     Explained,
     /// A routine, whose body may hold statements of its own.
     Routine,
 }
 
-/// A row: a statement that begins with `head` and goes on with `steps`. The first row that fits
-/// decides, unless it says
-/// to `go_on`: then the rows after it add to it.
+/// A row, for statements that begin with `head` and continue with `steps`. The first row that fits
+/// decides. If its `go_on` is set, the rows after it add to it.
 pub(crate) struct Rule {
     pub(crate) head: &'static str,
     pub(crate) steps: &'static [Step],
@@ -89,7 +95,7 @@ const fn rule(
     Rule { head, steps, makes, traits, go_on: false, why }
 }
 
-/// A row that the rows after it add to.
+/// Creates a row to which the rows after it add.
 const fn also(
     head: &'static str,
     steps: &'static [Step],
@@ -107,7 +113,8 @@ const BLOCK: &[&str] = &["work", "transaction"];
 const DATABASE: &[&str] = &["database"];
 const ROLE_SET: &[Step] = &[Word(&["role", "user"]), Find(&[&["set", "reset"]])];
 
-/// Objects that no result has its shape from. Making, changing or dropping one leaves every prepared statement valid.
+/// Objects that no result depends on for its columns. Creating, changing or dropping one leaves
+/// every prepared statement valid.
 pub(crate) const SHAPELESS: &[&str] = &[
     "database",
     "default",
@@ -147,11 +154,11 @@ const ALL_GONE: Traits = T::DISCARD_ALL.union(T::RESET).union(T::ALONE).union(T:
 const APART: &[Step] = &[Word(&["database", "tablespace", "subscription"])];
 const CONCURRENTLY: &[Step] = &[Opt(&["unique"]), Word(&["index"]), Word(&["concurrently"])];
 const EXPLAINS: &[&str] = &["analyze", "analyse", "verbose"];
-/// What EXPLAIN takes that has rules of its own.
+/// Statements after EXPLAIN that have rules of their own.
 pub(crate) const EXPLAINED: &[&str] = &["create", "declare"];
 const EXPLAIN_EXECUTE: &[Step] = &[Skip(EXPLAINS), OptParens, Word(&["execute"]), Name, Arguments];
 
-// One row a line, however long: it is a table.
+// One row per line, however long, because it is a table.
 #[rustfmt::skip]
 pub(crate) static RULES: &[Rule] = &[
     rule("abort", AND_CHAIN, M::Chain, T::BEGINS, "ends a block and begins the next"),
@@ -220,22 +227,22 @@ pub(crate) static RULES: &[Rule] = &[
     rule("with", &[], M::With, T::NONE, "see the words in it"),
 ];
 
-/// What a word means where it stands.
+/// The meaning of a word at its place.
 #[derive(Clone, Copy)]
 pub(crate) enum Mention {
     /// A function that is called.
     Call(Traits),
-    /// `set_config(`: what it sets and for how long is in its arguments.
+    /// `set_config(`: its arguments say which parameter it sets and for how long.
     SetConfig,
-    /// INTO, which is a new table's unless after INSERT or MERGE.
+    /// INTO, which names a new table unless it follows INSERT or MERGE.
     Into,
-    /// UPDATE, which sets parameters if it is of the view `pg_settings`.
+    /// UPDATE, which sets parameters if it updates the view `pg_settings`.
     Update,
     /// Any other command that writes to a table.
     Writes,
 }
 
-/// Words that count anywhere in a statement, the commonest first.
+/// Words that count anywhere in a statement, the most common first.
 #[rustfmt::skip]
 pub(crate) static MENTIONS: &[(&str, Mention, &str)] = &[
     ("into", Mention::Into, "SELECT INTO makes a table, perhaps a temporary one"),
@@ -263,20 +270,20 @@ pub(crate) static MENTIONS: &[(&str, Mention, &str)] = &[
     ("ts_stat", Mention::Call(Traits::PROCEDURAL), "runs its argument"),
 ];
 
-/// What a call of a function may do whose name is `U&"…"`, which is not read.
+/// The possible effects of calling a function whose name is `U&"…"`, which is not read.
 pub(crate) const UNREAD_CALL: Traits = Traits::SET
     .union(Traits::ROLE)
     .union(Traits::ADVISORY)
     .union(Traits::SEQUENCE_STATE)
     .union(Traits::PROCEDURAL);
 
-/// What setting a parameter may do whose name is not known.
+/// The possible effects of setting a parameter whose name is not known.
 pub(crate) const UNKNOWN_PARAMETER: Traits = Traits::SET.union(Traits::ROLE).union(Traits::READING);
 
-/// What setting a parameter does by which constants are read.
+/// The effects of setting a parameter that decides how constants are read.
 const READ: Traits = Traits::SET_REPORTED.union(Traits::READING);
 
-/// Forms of SET and RESET that name their parameters in words of their own. The first that fits decides.
+/// Forms of SET and RESET that name their parameters by special words. The first that fits decides.
 pub(crate) static FORMS: &[(&[&str], &[&str])] = &[
     (
         &["session", "characteristics"],
@@ -298,14 +305,15 @@ pub(crate) static FORMS: &[(&[&str], &[&str])] = &[
     (&["constraints"], &[]),
 ];
 
-/// What stands behind SET where it is RESET in other words.
+/// The tokens after SET when it means RESET.
 pub(crate) static DEFAULTS: &[&[Step]] = &[
     &[Find(&[&["default"]])],
     &[Opt(&["session"]), Word(&["time"]), Word(&["zone"]), Word(&["local"])],
     &[Opt(&["session"]), Word(&["names"]), End],
 ];
 
-/// Parameters by what setting one for the session does; any other is [`Traits::SET`]. Compared without regard to case.
+/// Parameters and the effects of setting them for the session; every other parameter is
+/// [`Traits::SET`]. Compared without regard to case.
 pub(crate) static PARAMETERS: &[(&str, Traits)] = &[
     ("client_encoding", READ),
     ("datestyle", READ),
@@ -317,13 +325,14 @@ pub(crate) static PARAMETERS: &[(&str, Traits)] = &[
     ("all", Traits::SET.union(Traits::READING)),
     ("role", Traits::ROLE),
     ("session_authorization", Traits::ROLE),
-    // Of the current transaction only, in spite of SET without LOCAL.
+    // These apply to the current transaction only, in spite of SET without LOCAL.
     ("transaction_isolation", Traits::NONE),
     ("transaction_read_only", Traits::NONE),
     ("transaction_deferrable", Traits::NONE),
 ];
 
-/// What setting a parameter for the session does. `name` is of one part, in any case, without quotes.
+/// Returns the effects of setting a parameter for the session. `name` has one part, in any case,
+/// without quotes.
 pub(crate) fn parameter_traits(name: &[u8]) -> Traits {
     PARAMETERS
         .iter()
@@ -331,29 +340,28 @@ pub(crate) fn parameter_traits(name: &[u8]) -> Traits {
         .map_or(Traits::SET, |(_, traits)| *traits)
 }
 
-/// The rows of [`RULES`] for a statement that begins with `word`.
+/// Returns the rows of [`RULES`] for a statement that begins with `word`.
 pub(crate) fn rules_of(word: &[u8]) -> impl Iterator<Item = &'static Rule> {
     let (from, to) = STARTS[letter(word)];
     let rows = &RULES[from as usize..to as usize];
     rows.iter().filter(move |rule| is_word(word, rule.head))
 }
 
-/// Whether a word that begins with `first` and is `length` bytes long may be among [`MENTIONS`].
+/// True if a word that begins with `first` and is `length` bytes long may be among [`MENTIONS`].
 #[inline]
 pub(crate) fn may_be_mention(first: u8, length: usize) -> bool {
     LENGTHS[(first & 31) as usize] >> (length & 63) & 1 != 0
 }
 
-/// What `word` means, if it is among [`MENTIONS`].
+/// Returns the meaning of `word`, if it is among [`MENTIONS`].
 #[cold]
 pub(crate) fn mention(word: &[u8]) -> Option<Mention> {
     let same = |row: &&(&str, Mention, &str)| is_word(word, row.0);
     MENTIONS.iter().find(same).map(|row| row.1)
 }
 
-/// Whether a word is one of the tables', which are in lower case. Shorter than
-/// `eq_ignore_ascii_case`, which is made for
-/// long texts.
+/// True if a word equals one of the tables' words, which are in lower case. Shorter than
+/// `eq_ignore_ascii_case`, which is made for long texts.
 #[inline]
 pub(crate) fn is_word(word: &[u8], known: &str) -> bool {
     let known = known.as_bytes();
@@ -361,13 +369,13 @@ pub(crate) fn is_word(word: &[u8], known: &str) -> bool {
         && word.iter().zip(known).all(|(byte, known)| byte == known || byte | 0x20 == *known)
 }
 
-/// The first letter of a word without regard to case, as an index of [`STARTS`].
+/// Returns the first letter of a word, without regard to case, as an index of [`STARTS`].
 #[inline]
 fn letter(word: &[u8]) -> usize {
     (word.first().copied().unwrap_or(0) & 31) as usize
 }
 
-/// Where the rows of [`RULES`] for each first letter begin and end.
+/// The range of the rows of [`RULES`] for each first letter.
 static STARTS: [(u8, u8); 32] = {
     let mut table = [(0, 0); 32];
     let mut at = 0;
@@ -386,7 +394,7 @@ static STARTS: [(u8, u8); 32] = {
     table
 };
 
-/// For each first letter, the lengths of the words of [`MENTIONS`], a bit each.
+/// For each first letter, the lengths of the words of [`MENTIONS`], one bit each.
 static LENGTHS: [u64; 32] = {
     let mut table = [0; 32];
     let mut at = 0;
@@ -402,15 +410,16 @@ static LENGTHS: [u64; 32] = {
 /// A rule in words, for documentation.
 #[derive(Clone, Debug)]
 pub struct RuleText {
-    /// The words it fits: `[a|b]` may be left out, `…` stands for anything.
+    /// The words that it fits: `[a|b]` is optional, `…` stands for any tokens.
     pub words: String,
-    /// What it may do.
+    /// Its possible effects.
     pub traits: Traits,
-    /// Why that matters, or does not.
+    /// The reason why this matters, or does not.
     pub why: &'static str,
 }
 
-/// Every rule there is, in words: statements by how they begin, then words that count anywhere.
+/// Iterates over all rules, in words: statements by their first words, then words that count
+/// anywhere.
 pub fn rules() -> impl Iterator<Item = RuleText> {
     let statements = RULES.iter().map(|rule| RuleText {
         words: rule.steps.iter().fold(rule.head.to_owned(), |words, step| words + &step.words()),

@@ -1,23 +1,23 @@
-//! What a whole query string may do to its session.
+//! The possible effects of a whole query string on its session.
 //!
-//! What: [`scan`] goes once through a text, statement by statement: the first words of each find
-//! their rule, every other
-//! word is looked up among those that count anywhere.
+//! What: [`scan`] goes once through a text, statement by statement. The first words of a statement
+//! find its rule; every other word is looked up among those that count anywhere.
 //!
-//! Why: in transaction mode a server goes from client to client. What a client leaves in it must
-//! be kept from the next,
-//! and be there for the client where it goes on. The text is the only warning.
+//! Why: in transaction mode a server goes from client to client. State that a client leaves in its
+//! server must be kept from the next client, and must be there for the client on its next server.
+//! The text is the only warning.
 //!
 //! What always holds:
-//! - A trait of the text's statements is never missed for how it is written: in what case, with
-//!   what comments and quotes,
-//!   as which statement of how many. When in doubt, it is there.
-//! - What stands in strings, quoted identifiers and comments never counts (but `"set_config"(` is a call).
-//! - Nothing is allocated, nothing panics, and the time is linear in the length of the text.
+//! - A trait of the text's statements is never missed because of how a statement is written: in
+//!   which case, with which comments and quotes, as which statement of how many. In doubt, the
+//!   trait is set.
+//! - The content of strings, quoted identifiers and comments never counts (but `"set_config"(` is a
+//!   call).
+//! - The scan does not allocate or panic, and takes time linear in the length of the text.
 //!
-//! What it does not do: parse. Of a text that the server refuses it says what would have been.
-//! What functions, procedures,
-//! triggers and DO do inside is not in the text; nor is it there if `search_path` puts temporary objects first.
+//! What it does not do: parse. For a text that the server refuses, it describes what the text would
+//! have done. The text does not show the effects of functions, procedures, triggers and DO, nor
+//! those of a `search_path` that puts temporary objects first.
 
 use crate::ahead::Ahead;
 use crate::calls::Names;
@@ -27,32 +27,33 @@ use crate::rules::{DEFAULTS, EXPLAINED, Makes, Mention, Rule, Step, may_be_menti
 use crate::set::{Call, Target, mention_of, updates_settings};
 use crate::traits::Traits;
 
-/// What a query string is, as far as the session it runs in is concerned.
+/// The facts about a query string, as far as its session is concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scan {
-    /// What its statements, all together, may do to the session.
+    /// The possible effects of all its statements on the session.
     pub traits: Traits,
-    /// Which statement it is, if it is a single one.
+    /// The kind of its statement, if it is a single one.
     pub kind: Kind,
-    /// How many statements it has, empty ones not counted; 255 if more.
+    /// The number of its statements, without empty ones; 255 if there are more.
     pub statements: u8,
-    /// The functions it calls that may be users' own, and the tables it writes, whose triggers may call some, as one number:
-    /// of another text with the same number, the names are the same. Zero if there are none.
+    /// The functions it calls that may be user-defined, and the tables it writes, whose triggers
+    /// may call such functions, as one number. Texts with the same number have the same names. Zero
+    /// if there are none.
     pub calls: u64,
-    /// Whether it speaks of setting a parameter, be it for the transaction only.
+    /// True if it sets a parameter, even if for the transaction only.
     pub sets: bool,
 }
 
-/// Which statement a text is.
+/// The kind of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// None: nothing but blanks, comments and semicolons.
+    /// No statement: just blanks, comments and semicolons.
     Empty,
-    /// More than one.
+    /// More than one statement.
     Many,
-    /// One that is none of the others here.
+    /// A statement that is none of the other kinds.
     Other,
-    /// SELECT; not if it begins with a parenthesis or WITH.
+    /// SELECT, unless it begins with a parenthesis or WITH.
     Select,
     /// INSERT.
     Insert,
@@ -60,7 +61,7 @@ pub enum Kind {
     Update,
     /// DELETE.
     Delete,
-    /// WITH, whatever comes after.
+    /// WITH, followed by any statement.
     With,
     /// BEGIN or START TRANSACTION.
     Begin,
@@ -82,30 +83,32 @@ pub enum Kind {
     CreateAsExecute(Name),
     /// PREPARE of a statement under this name.
     Prepare(Name),
-    /// SET beyond the transaction.
+    /// SET that outlives the transaction.
     Set {
-        /// What it sets, as written: a parameter or the words of a form such as TIME ZONE. See [`crate::set_names`].
+        /// The target as written: a parameter or the words of a form such as TIME ZONE. See
+        /// [`crate::set_names`].
         name: Name,
     },
     /// SET LOCAL.
     SetLocal {
-        /// What it sets, as written.
+        /// The target as written.
         name: Name,
     },
     /// RESET.
     Reset {
-        /// What it resets, as written; may be ALL.
+        /// The target as written; may be ALL.
         name: Name,
     },
 }
 
-/// Says what `text` is and may do. `text` has no NUL at its end. `standard_conforming_strings` is taken to be on.
+/// Returns the facts about `text`, which has no NUL at its end. `standard_conforming_strings` is
+/// assumed to be on.
 pub fn scan(text: &[u8]) -> Scan {
     scan_with(text, false)
 }
 
-/// [`scan`] for a session whose `standard_conforming_strings` is off if `backslash`: a backslash
-/// in `'…'` escapes then.
+/// Like [`scan`], for a session whose `standard_conforming_strings` is off if `backslash` is true:
+/// a backslash then escapes in `'…'`.
 pub fn scan_with(text: &[u8], backslash: bool) -> Scan {
     let mut scanner = Scanner::new(text, backslash);
     let mut kind = Kind::Empty;
@@ -118,7 +121,8 @@ pub fn scan_with(text: &[u8], backslash: bool) -> Scan {
     Scan { traits: scanner.traits, kind, statements, calls, sets }
 }
 
-/// Which statements a text has, one after the other; empty ones are none. The rest is as for [`scan_with`].
+/// Iterates over the kinds of a text's statements, without empty ones. The rest is as for
+/// [`scan_with`].
 pub fn kinds(text: &[u8], backslash: bool) -> impl Iterator<Item = Kind> {
     let mut scanner = Scanner::new(text, backslash);
     std::iter::from_fn(move || scanner.next())
@@ -127,13 +131,14 @@ pub fn kinds(text: &[u8], backslash: bool) -> impl Iterator<Item = Kind> {
 struct Scanner<'a> {
     lexer: Lexer<'a>,
     traits: Traits,
-    /// The way behind. Where parentheses are open, a semicolon ends a statement of a rule's, not one of the text's.
+    /// The tokens read so far. Inside open parentheses, a semicolon ends a statement of a rule, not
+    /// one of the text.
     trail: Trail,
-    /// Where the body of the last routine ends whose semicolons are its own.
+    /// The end of the last routine body with semicolons of its own.
     routine_end: u32,
-    /// What it calls and writes.
+    /// The functions that the text calls and the tables that it writes.
     names: Names,
-    /// Whether anything in it sets a parameter.
+    /// True if the text sets a parameter.
     sets: bool,
 }
 
@@ -149,7 +154,8 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Which the next of the text's statements is. What stands in parentheses and bodies is read, and is none.
+    /// Returns the kind of the text's next statement. Statements in parentheses and bodies are
+    /// read, but not returned.
     fn next(&mut self) -> Option<Kind> {
         while let Some(first) = self.lexer.significant() {
             if first.kind == TokenKind::Semicolon {
@@ -169,7 +175,7 @@ impl<'a> Scanner<'a> {
         let word = first.kind == TokenKind::Word;
         let kind = if word { self.head(first) } else { Kind::Other };
         if matches!(kind, Kind::Other | Kind::Update | Kind::Delete) {
-            // Not a word, or one that counts anywhere, too.
+            // Not a word, or a word that counts anywhere, too.
             self.lexer.rewind(first);
         }
         self.trail.before = first.start as usize;
@@ -188,7 +194,7 @@ impl<'a> Scanner<'a> {
         kind
     }
 
-    /// What a word does that counts anywhere; the lexer stands after it.
+    /// Returns the effects of a word that counts anywhere; the lexer stands after it.
     fn mention(&mut self, mention: Mention) -> Traits {
         let ahead = Ahead::new(&self.lexer);
         match mention {
@@ -210,7 +216,8 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// SELECT … INTO makes a table; INSERT INTO and MERGE INTO do not, nor does a column of that name.
+    /// Returns the effects of INTO. SELECT … INTO creates a table; INSERT INTO and MERGE INTO do
+    /// not, nor does a column of that name.
     fn into(&mut self) -> Traits {
         let before = &self.lexer.text()[self.trail.before..];
         let end = before.iter().position(|byte| !is_word(*byte)).unwrap_or(before.len());
@@ -224,18 +231,18 @@ impl<'a> Scanner<'a> {
         ahead.take_word(&["local", "global"]);
         let temp = ahead.take_word(&["temp", "temporary"]);
         ahead.take_word(&["table"]);
-        // TEMP may itself be the name of a table like any other: INTO temp FROM x.
+        // TEMP may itself be the name of a table: INTO temp FROM x.
         let temp = temp || ahead.take_schema("pg_temp");
         if temp { Traits::TEMP | Traits::DDL } else { Traits::DDL }
     }
 
-    /// Finds the rules of a statement by its first word, after which the lexer stands.
+    /// Finds the rules of a statement by its first word; the lexer stands after it.
     #[inline]
     fn head(&mut self, first: Token) -> Kind {
         let word = first.of(self.lexer.text());
         match rules_of(word).next() {
             None => Kind::Other,
-            // The most common statements need no look ahead.
+            // The most common statements need no lookahead.
             Some(Rule { steps: [], makes, traits, .. }) if *makes < Makes::Set => {
                 self.traits |= *traits;
                 makes.kind(None)
@@ -252,15 +259,16 @@ impl<'a> Scanner<'a> {
             return kind;
         };
         let Some(inner) = ahead.take() else { return kind };
-        // What EXPLAIN explains has its own rules, but is a kind only where a name in it must be known.
+        // The statement after EXPLAIN has its own rules, but its kind matters only if a name in it
+        // must be known.
         match self.rules(ahead.of(inner), &ahead, &mut None) {
             kind @ Kind::CreateAsExecute(_) => kind,
             _ => Kind::Other,
         }
     }
 
-    /// Goes through the rules of a statement that begins with `word`; `ahead` stands after it. If it is EXPLAIN,
-    /// `explained` is then where what it explains begins.
+    /// Walks the rules of a statement that begins with `word`; `ahead` stands after the word. For
+    /// EXPLAIN, sets `explained` to the place where the explained statement begins.
     fn rules<'b>(
         &mut self,
         word: &[u8],
@@ -313,8 +321,9 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// If a routine's body is BEGIN ATOMIC … END, finds that END. Every END but a label closes a BEGIN or CASE. The
-    /// statements inside are read like any other; they only do not count as the text's.
+    /// Finds the END of a routine whose body is BEGIN ATOMIC … END. Every END except a label closes
+    /// a BEGIN or CASE. The statements in the body are read like any other, but do not count as
+    /// statements of the text.
     fn routine(&mut self, mut ahead: Ahead<'_>) {
         let begins = Step::Find(&[&["begin"], &["atomic"]]);
         if self.routine_end > self.lexer.position() as u32
@@ -324,7 +333,7 @@ impl<'a> Scanner<'a> {
         }
         let text = self.lexer.text();
         let mut lexer = ahead.lexer().clone();
-        // Without a next token in sight, the lexer stands after a semicolon, or at the end of the text.
+        // Without a next token, the lexer stands after a semicolon, or at the end of the text.
         let mut token = ahead.peek().or_else(|| lexer.significant());
         let mut label = false;
         let mut depth = 1_usize;
@@ -347,7 +356,7 @@ impl<'a> Scanner<'a> {
 }
 
 impl Makes {
-    /// The kind of a statement, with the name found in it.
+    /// Returns the kind of a statement, with the name found in it.
     fn kind(self, name: Option<Name>) -> Kind {
         match (self, name) {
             (Makes::Select, _) => Kind::Select,

@@ -1,16 +1,16 @@
-//! Which parameters a text sets.
+//! The parameters that a text sets.
 //!
-//! What: the target of a SET, RESET or `set_config(…)`, and [`set_names`], the names of all a
-//! text sets for the session.
+//! What: the target of a SET, RESET or `set_config(…)`, and [`set_names`], the names of all
+//! parameters that a text sets for the session.
 //!
-//! Why: what a client sets must come along to its next server; for that the proxy asks this
-//! server for the value, by name.
+//! Why: a parameter that a client sets must have the same value on its next server. For this the
+//! proxy asks the server for the value, by name.
 //!
-//! What always holds: a text without [`Traits::SET`], [`Traits::SET_REPORTED`] and
-//! [`Traits::ROLE`] has no names here. What
-//! ends with the transaction (SET LOCAL, SET TRANSACTION, `set_config(…, true)`) has none.
+//! What always holds: a text without [`Traits::SET`], [`Traits::SET_REPORTED`] and [`Traits::ROLE`]
+//! has no names here. Settings that end with the transaction (SET LOCAL, SET TRANSACTION,
+//! `set_config(…, true)`) have none.
 //!
-//! What it does not do: read values; know of what a function or DO sets inside.
+//! What it does not do: read values, or know the settings made inside a function or DO.
 
 use std::borrow::Cow;
 
@@ -22,24 +22,25 @@ use crate::rules::{
 };
 use crate::traits::Traits;
 
-/// A name of [`set_names`] that means: any parameter.
+/// The name in [`set_names`] that stands for any parameter.
 pub const ANY_PARAMETER: &[u8] = b"ALL";
 
-/// How many tokens of a `set_config(…)` are read. Behind that the call counts as one of the session, for anything.
+/// How many tokens of a `set_config(…)` are read. A longer call counts as one that sets any
+/// parameter for the session.
 const CALL_TOKENS: usize = 64;
 
-/// What a SET or RESET is about.
+/// The target of a SET or RESET.
 pub(crate) struct Target {
-    /// The words that say so, as far as they can be read.
+    /// The words of the target, as far as they can be read.
     pub(crate) span: Option<Name>,
-    /// Whether it is a SET LOCAL, which ends with the transaction.
+    /// True for a SET LOCAL, which ends with the transaction.
     pub(crate) local: bool,
-    /// The names, if the words are a form of their own.
+    /// The names, if the words are a special form.
     form: Option<&'static [&'static str]>,
 }
 
 impl Target {
-    /// Reads what stands after SET or RESET.
+    /// Reads the tokens after SET or RESET.
     pub(crate) fn read(mut ahead: Ahead<'_>) -> Target {
         let local = ahead.take_word(&["local"]);
         if let Some(target) = Target::form(&ahead, local) {
@@ -63,7 +64,7 @@ impl Target {
                 });
                 ahead.take();
             }
-            // `names.x` is somebody's own parameter.
+            // `names.x` is a custom parameter.
             let form = Target { span, local, form: Some(names) };
             (!ahead.at(TokenKind::Dot)).then_some(form)
         })
@@ -79,7 +80,7 @@ impl Target {
         Target { span, local, form: None }
     }
 
-    /// What it does to the session.
+    /// Returns its effects on the session.
     pub(crate) fn traits(&self, text: &[u8]) -> Traits {
         let traits = match (self.form, self.span) {
             (Some(names), _) => names
@@ -99,12 +100,12 @@ impl Target {
 pub(crate) struct Call<'a> {
     /// The parameter, if it is a plain constant.
     name: Option<&'a [u8]>,
-    /// Whether it ends with the transaction.
+    /// True if it ends with the transaction.
     local: bool,
 }
 
 impl<'a> Call<'a> {
-    /// Reads what stands after the word `set_config`; `None` if that is no call.
+    /// Reads the tokens after the word `set_config`; `None` if that is no call.
     pub(crate) fn read(mut ahead: Ahead<'a>) -> Option<Call<'a>> {
         if !ahead.at(TokenKind::Open) {
             return None;
@@ -117,7 +118,7 @@ impl<'a> Call<'a> {
         Some(Call { name, local })
     }
 
-    /// Whether the third argument, and last, is just `true`.
+    /// True if the third and last argument is just `true`.
     fn is_local(mut ahead: Ahead<'a>) -> bool {
         let mut depth = 0_usize;
         let mut commas = 0;
@@ -139,13 +140,14 @@ impl<'a> Call<'a> {
         false
     }
 
-    /// What it does to the session.
+    /// Returns its effects on the session.
     pub(crate) fn traits(&self) -> Traits {
         for_transaction(self.local, self.name.map_or(UNKNOWN_PARAMETER, parameter_traits))
     }
 }
 
-/// What is left of what setting a parameter does if it ends with the transaction.
+/// Returns the effects of setting a parameter, without those that end with the transaction if it is
+/// `local`.
 fn for_transaction(local: bool, traits: Traits) -> Traits {
     match local {
         true if traits.contains(Traits::READING) => Traits::READING.union(Traits::LOCAL),
@@ -154,18 +156,18 @@ fn for_transaction(local: bool, traits: Traits) -> Traits {
     }
 }
 
-/// Whether what setting a parameter does outlives the transaction.
+/// True if an effect of setting a parameter outlives the transaction.
 fn outlives(traits: Traits) -> bool {
     !traits.without(Traits::READING.union(Traits::LOCAL)).is_empty()
 }
 
-/// What stands between the quotes of a string constant, if that is what it means.
+/// Returns the bytes between the quotes of a string constant, if they are its value.
 fn plain(written: &[u8]) -> Option<&[u8]> {
     let inside = written.strip_prefix(b"'")?.strip_suffix(b"'")?;
     (!inside.iter().any(|byte| matches!(byte, b'\'' | b'\\'))).then_some(inside)
 }
 
-/// The name of a parameter as written, parts with dots between them.
+/// Returns the name of a parameter as written, with dots between its parts.
 fn parameter_name(written: &[u8]) -> Cow<'_, [u8]> {
     let mut parts = Lexer::new(written, false)
         .filter(|token| !token.kind.is_trivia())
@@ -177,16 +179,19 @@ fn parameter_name(written: &[u8]) -> Cow<'_, [u8]> {
     })
 }
 
-/// The names of the parameters that `text` sets or resets for the session, in its order, unquoted names in lower case.
-/// [`ANY_PARAMETER`] stands for RESET ALL and for whatever cannot be read from the text. The same name may come twice.
+/// Iterates over the names of the parameters that `text` sets or resets for the session, in its
+/// order, with unquoted names in lower case. [`ANY_PARAMETER`] stands for RESET ALL and for names
+/// that cannot be read from the text. A name may occur twice.
 ///
-/// SET ROLE is `role`, SET SESSION AUTHORIZATION is `session_authorization`, SET TIME ZONE is `TimeZone`, SET NAMES is
-/// `client_encoding`, SET SCHEMA is `search_path`. DISCARD ALL is none: it has a trait of its own.
+/// SET ROLE is `role`, SET SESSION AUTHORIZATION is `session_authorization`, SET TIME ZONE is
+/// `TimeZone`, SET NAMES is `client_encoding`, SET SCHEMA is `search_path`. DISCARD ALL has no name
+/// here, but a trait of its own.
 pub fn set_names(text: &[u8]) -> SetNames<'_> {
     set_names_with(text, false)
 }
 
-/// [`set_names`] for a session whose `standard_conforming_strings` is off if `backslash`.
+/// Like [`set_names`], for a session whose `standard_conforming_strings` is off if `backslash` is
+/// true.
 pub fn set_names_with(text: &[u8], backslash: bool) -> SetNames<'_> {
     SetNames { lexer: Lexer::new(text, backslash), first: true, form: &[] }
 }
@@ -195,9 +200,9 @@ pub fn set_names_with(text: &[u8], backslash: bool) -> SetNames<'_> {
 #[derive(Clone, Debug)]
 pub struct SetNames<'a> {
     lexer: Lexer<'a>,
-    /// Whether the next token is the first of a statement.
+    /// True if the next token is the first of a statement.
     first: bool,
-    /// The rest of a form's names.
+    /// The remaining names of a special form.
     form: &'static [&'static str],
 }
 
@@ -224,7 +229,7 @@ impl<'a> Iterator for SetNames<'a> {
     }
 }
 
-/// What [`SetNames`] finds at a token.
+/// The finding of [`SetNames`] at a token.
 #[derive(PartialEq, Eq)]
 enum Found<'a> {
     Nothing,
@@ -234,7 +239,7 @@ enum Found<'a> {
 }
 
 impl<'a> SetNames<'a> {
-    /// What a statement sets that begins with `token`.
+    /// Returns the parameters set by a statement that begins with `token`.
     fn statement(&self, token: Token) -> Found<'a> {
         let text = self.lexer.text();
         let word = token.of(text);
@@ -250,7 +255,7 @@ impl<'a> SetNames<'a> {
         }
     }
 
-    /// What `token` sets in the midst of a statement.
+    /// Returns the parameters set by `token` inside a statement.
     fn mention(&self, token: Token) -> Found<'a> {
         let ahead = || Ahead::new(&self.lexer);
         match mention_of(token, self.lexer.text()) {
@@ -271,8 +276,8 @@ impl<'a> SetNames<'a> {
     }
 }
 
-/// Parameters with names of their own that code within `text` may set, be it in quotes: what stands behind SET and
-/// `set_config(`, as far as it has a dot.
+/// Iterates over the custom parameters that code within `text` may set, even inside quotes: the
+/// names after SET and `set_config(` that contain a dot.
 pub fn set_names_within(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     let starts = |at: usize| at == 0 || !crate::lex::is_word(text[at - 1]);
     let at = (0..text.len()).filter(move |at| {
@@ -281,7 +286,7 @@ pub fn set_names_within(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     at.filter_map(|at| parameter_behind(&text[at + 3..]))
 }
 
-/// The name behind the word SET, or the beginning of `set_config`.
+/// Returns the name after the word SET, or after the beginning of `set_config`.
 fn parameter_behind(rest: &[u8]) -> Option<&[u8]> {
     let rest = match rest.get(..7).filter(|word| is_word(word, "_config")) {
         Some(_) => {
@@ -303,7 +308,7 @@ fn parameter_behind(rest: &[u8]) -> Option<&[u8]> {
     name.contains(&b'.').then_some(name)
 }
 
-/// What a token means, by the table of mentions.
+/// Returns the meaning of a token by the table of mentions.
 pub(crate) fn mention_of(token: Token, text: &[u8]) -> Option<Mention> {
     let written = token.of(text);
     match token.kind {
@@ -314,7 +319,8 @@ pub(crate) fn mention_of(token: Token, text: &[u8]) -> Option<Mention> {
     }
 }
 
-/// Within quotes, a function's name is the same if it is in lower case; key words are not key words.
+/// Returns the meaning of a quoted name. A function's name in quotes is the same name if it is in
+/// lower case; a key word in quotes is no key word.
 #[cold]
 fn quoted_mention(name: &[u8]) -> Option<Mention> {
     mention(name)
@@ -322,7 +328,7 @@ fn quoted_mention(name: &[u8]) -> Option<Mention> {
         .filter(|mention| matches!(mention, Mention::Call(_) | Mention::SetConfig))
 }
 
-/// Whether what stands after UPDATE is the view `pg_settings`.
+/// True if the table after UPDATE is the view `pg_settings`.
 pub(crate) fn updates_settings(mut ahead: Ahead<'_>) -> bool {
     ahead.take_word(&["only"]);
     let mut name = ahead.take_name();

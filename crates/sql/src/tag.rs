@@ -1,20 +1,19 @@
-//! What the tag of a CommandComplete says was done.
+//! The meaning of the tag of a CommandComplete.
 //!
 //! What: [`tag`] sorts the tags of PostgreSQL's `cmdtaglist.h` by what they mean to a pooler.
 //!
-//! Why: a tag is the server's word. What a text may do, [`crate::scan`] guesses; that it was
-//! done, only the tag says, even
-//! where the text hid it.
+//! Why: [`crate::scan`] guesses what a text may do. Only the tag, which comes from the server, says
+//! that it was done, even if the text hid it.
 //!
-//! What it does not do: tell SET LOCAL from SET, nor ROLLBACK TO from ROLLBACK (the tags are the
-//! same), nor read row counts.
+//! What it does not do: distinguish SET LOCAL from SET, or ROLLBACK TO from ROLLBACK (the tags are
+//! the same), or read row counts.
 
 use crate::rules::SHAPELESS;
 
-/// What a command did, by its tag.
+/// The effect of a command, by its tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Tag {
-    /// SELECT, and CREATE TABLE AS or SELECT INTO that copied rows.
+    /// SELECT, and a CREATE TABLE AS or SELECT INTO that copied rows.
     Select,
     /// INSERT.
     Insert,
@@ -22,9 +21,9 @@ pub enum Tag {
     Update,
     /// DELETE.
     Delete,
-    /// Any that is none of the others here: SHOW, FETCH, MERGE, EXPLAIN, SET CONSTRAINTS, CREATE ROLE, …
+    /// Any other command: SHOW, FETCH, MERGE, EXPLAIN, SET CONSTRAINTS, CREATE ROLE, …
     Other,
-    /// SET, in any form but SET CONSTRAINTS.
+    /// SET, in any form except SET CONSTRAINTS.
     Set,
     /// RESET.
     Reset,
@@ -46,13 +45,14 @@ pub enum Tag {
     DeclareCursor,
     /// CLOSE ALL.
     CloseCursorAll,
-    /// CREATE, ALTER, DROP or IMPORT of what a result may have its shape from, or the end of a prepared transaction.
+    /// CREATE, ALTER, DROP or IMPORT of an object that may decide the columns of a result, or the
+    /// end of a prepared transaction.
     Ddl,
     /// BEGIN or START TRANSACTION.
     Begin,
-    /// COMMIT, of a block that had not failed.
+    /// COMMIT of a block that had not failed.
     Commit,
-    /// ROLLBACK, also of COMMIT in a failed block and of ROLLBACK TO.
+    /// ROLLBACK, also for a COMMIT in a failed block and for ROLLBACK TO.
     Rollback,
     /// PREPARE TRANSACTION.
     PrepareTransaction,
@@ -70,7 +70,7 @@ pub enum Tag {
     Call,
 }
 
-/// Sorts a tag as it stands in CommandComplete, with its counts and without the NUL.
+/// Classifies a tag as it stands in CommandComplete, with its counts and without the NUL.
 pub fn tag(tag: &[u8]) -> Tag {
     match tag {
         [b'S', b'E', b'L', b'E', b'C', b'T', ..] => Tag::Select,
@@ -104,13 +104,14 @@ fn command(tag: &[u8]) -> Tag {
         b"LOAD" => Tag::Load,
         b"DO" => Tag::Do,
         b"CALL" => Tag::Call,
-        // What was prepared with a transaction is seen from now on, or its locks are gone.
+        // The changes of the prepared transaction are visible from now on, or its locks are gone.
         b"IMPORT FOREIGN SCHEMA" | b"COMMIT PREPARED" | b"ROLLBACK PREPARED" => Tag::Ddl,
         _ => definition(tag),
     }
 }
 
-/// Whether a command that ended so may have changed what functions and triggers do, or which are called.
+/// True if a command with this tag may have changed what functions and triggers do, or which are
+/// called.
 pub fn changes_code(tag: &[u8]) -> bool {
     const WORDS: [&[u8]; 12] = [
         b"AGGREGATE",
@@ -133,7 +134,7 @@ pub fn changes_code(tag: &[u8]) -> bool {
     WORDS.contains(&object) && !(object == b"TABLE" && verb != b"ALTER")
 }
 
-/// CREATE, ALTER or DROP, by the word after it.
+/// Classifies CREATE, ALTER or DROP by the word after it.
 fn definition(tag: &[u8]) -> Tag {
     let verbs = [&b"CREATE "[..], b"ALTER ", b"DROP "];
     let Some(object) = verbs.iter().find_map(|verb| tag.strip_prefix(*verb)) else {

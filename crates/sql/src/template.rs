@@ -1,25 +1,27 @@
-//! What a text has in common with others that differ from it in their literals.
+//! The part of a text that it shares with texts that differ from it only in their literals.
 //!
-//! What: [`generalise`] finds the literals of a text and makes a [`Key`] of all the rest; an [`Exemplar`] is a text
-//! to compare others with; [`Grammar`] judges once
-//! per template what is to become of each literal, and the [`Plan`] it gives makes the text that is prepared and
+//! What: [`generalise`] finds the literals of a text and makes a [`Key`] of the rest. An
+//! [`Exemplar`] is a text with which others are compared. [`Grammar`] decides once per normalized
+//! query how each literal is treated. The resulting [`Plan`] builds the text that is prepared and
 //! the values that are bound.
 //!
-//! Why: most applications write values into their texts. The server parses and plans each anew, though a thousand
-//! of them are one statement with other values.
+//! Why: most applications write values into the SQL text. The server then parses and plans each
+//! query, although a thousand of them are one statement with different values.
 //!
 //! What always holds:
-//! - Two texts of which an exemplar says that they match are, for PostgreSQL's scanner, the same tokens but for the
-//!   values of literals of the same class; and a literal of
-//!   a class is a constant of one type. So they have the same parse tree but for constants, save where a value
-//!   itself steers the grammar; what is such, is kept.
-//! - A key places a text and decides nothing: a key shared by chance, or by somebody's intent, must not give one
-//!   client the statement of another.
-//! - [`generalise`] takes time linear in the text, allocates nothing but spans and never panics.
+//! - Two texts that a sample matches have the same tokens for PostgreSQL's scanner, except for the
+//!   values of literals of the same class; and a literal of a class is a constant of one type. So
+//!   they have the same parse tree except for constants, unless a value itself steers the grammar;
+//!   such literals are kept.
+//! - A key locates a normalized query and decides nothing: a key shared by chance, or by intent,
+//!   must not give one client the statement of another.
+//! - [`generalise`] takes time linear in the length of the text, allocates nothing but spans and
+//!   never panics.
 //!
-//! What it does not do: parse (that is for whoever is behind [`Grammar`]), know of settings (with
-//! `standard_conforming_strings` off, or in an encoding whose characters
-//! may hold ASCII bytes, the caller does not ask) or fold letters and blanks: other bytes, other template.
+//! What it does not do: parse (that is the task of a [`Grammar`]), know parameters (with
+//! `standard_conforming_strings` off, or in an encoding whose characters may contain ASCII bytes,
+//! the caller must not ask), or fold letters and blanks: texts that differ in such bytes are
+//! different normalized queries.
 
 mod reason;
 
@@ -40,7 +42,7 @@ use std::hash::{BuildHasher, Hasher};
 use crate::lex::{Lexer, Token, TokenKind};
 use reason::Refusal;
 
-/// What kind of token a literal is, and of which type a constant the server makes of it.
+/// The kind of a literal's token, and the type of the constant that the server makes of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Class {
     /// Digits up to 2147483647: `int4`.
@@ -66,7 +68,7 @@ pub enum Class {
 }
 
 impl Class {
-    /// What an operator reads.
+    /// Returns the name that operators see.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Int4 => "int4",
@@ -82,18 +84,18 @@ impl Class {
         }
     }
 
-    /// Whether the literal is a string, to which its place gives a type.
+    /// True if the literal is a string, which gets its type from its place.
     pub const fn is_string(self) -> bool {
         matches!(self, Self::Str | Self::EStr | Self::Dollar)
     }
 
-    /// Whether the literal is a number, before which the grammar may fold a minus sign in.
+    /// True if the literal is a number, into which the grammar may fold a minus sign.
     pub const fn is_number(self) -> bool {
         matches!(self, Self::Int4 | Self::Int4Edge | Self::Int8 | Self::Int8Edge | Self::Numeric)
     }
 
-    /// The OID of the type of the constant (`make_const` in `parse_node.c`); 0 for a string. `negative` says that a
-    /// minus sign is folded in.
+    /// Returns the OID of the type of the constant (`make_const` in `parse_node.c`); 0 for a
+    /// string. `negative` is true if a minus sign is folded in.
     pub const fn oid(self, negative: bool) -> u32 {
         match (self, negative) {
             (Self::Str | Self::EStr | Self::Dollar, _) => 0,
@@ -105,32 +107,33 @@ impl Class {
     }
 }
 
-/// Where a literal stands, its prefix and quotes included.
+/// The place of a literal, its prefix and quotes included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
     /// Offset of the first byte.
     pub start: u32,
     /// Offset just past the last byte.
     pub end: u32,
-    /// What it is.
+    /// Its class.
     pub class: Class,
 }
 
 impl Span {
-    /// The bytes of the literal. `text` is the text it was found in; of another text, what lies there, or nothing.
+    /// Returns the bytes of the literal. `text` is the text in which it was found; for another
+    /// text, the result is the bytes at that place, or nothing.
     pub fn of<'a>(&self, text: &'a [u8]) -> &'a [u8] {
         text.get(self.start as usize..self.end as usize).unwrap_or_default()
     }
 }
 
-/// A seeded hash of all that texts of one template have in common. See [`Exemplar`].
+/// A seeded hash of a text without its literals. See [`Exemplar`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Key(pub u64);
 
-/// Finds the literals of `text`, which has no NUL at its end, and hashes all the rest of it with a hasher of
-/// `seed`. The spans are in the order of the text; what
-/// `spans` held before is gone. Refuses a text that no template is made of, or that has more than `most` literals;
-/// `spans` is then of no use.
+/// Finds the literals of `text`, which has no NUL at its end, and hashes the rest with a hasher of
+/// `seed`. The spans are in the order of the text and replace the content of `spans`. Refuses a
+/// text that cannot be normalized, or that has more than `most` literals; the content of `spans` is
+/// then meaningless.
 pub fn generalise(
     text: &[u8],
     seed: &impl BuildHasher,
@@ -160,8 +163,7 @@ pub fn generalise(
     Ok(Key(hasher.finish()))
 }
 
-/// Whether the text begins as a statement does that a template is made of. EXPLAIN, COPY and the like have no plan
-/// that would be kept.
+/// Checks the first word of the text. EXPLAIN, COPY and the like have no plan to keep.
 #[inline]
 fn begins(lexer: &Lexer<'_>) -> Result<(), &'static Reason> {
     let Some(first) = lexer.clone().significant() else { return Refusal::Utility.reason() };
@@ -179,7 +181,7 @@ fn begins(lexer: &Lexer<'_>) -> Result<(), &'static Reason> {
     Refusal::Utility.reason()
 }
 
-/// Whether nothing but semicolons follows.
+/// Checks that nothing but semicolons follows.
 fn ends(lexer: &mut Lexer<'_>) -> Result<(), &'static Reason> {
     while let Some(token) = lexer.significant() {
         if token.kind != TokenKind::Semicolon {
@@ -189,7 +191,7 @@ fn ends(lexer: &mut Lexer<'_>) -> Result<(), &'static Reason> {
     Ok(())
 }
 
-/// The class of a literal that `lexer` has just read.
+/// Returns the class of a literal that `lexer` has just read.
 #[inline]
 fn class(lexer: &Lexer<'_>, token: Token) -> Result<Class, &'static Reason> {
     let written = token.of(lexer.text());
@@ -211,8 +213,8 @@ fn class(lexer: &Lexer<'_>, token: Token) -> Result<Class, &'static Reason> {
     Ok(class)
 }
 
-/// The class of a number by its value, as the server reads it (`process_integer_literal` in `scan.l`, `make_const`
-/// in `parse_node.c`).
+/// Returns the class of a number by its value, as the server reads it (`process_integer_literal` in
+/// `scan.l`, `make_const` in `parse_node.c`).
 #[inline]
 fn number(lexer: &Lexer<'_>, token: Token) -> Result<Class, &'static Reason> {
     let written = token.of(lexer.text());
@@ -220,7 +222,7 @@ fn number(lexer: &Lexer<'_>, token: Token) -> Result<Class, &'static Reason> {
     let decimal = token.kind == TokenKind::Decimal;
     let newer =
         if decimal { written.contains(&b'_') } else { !written.iter().all(u8::is_ascii_digit) };
-    // What `0x1F`, `1_000` and `1a` are depends on the server's version.
+    // The meaning of `0x1F`, `1_000` and `1a` depends on the server's version.
     if newer || next.is_some_and(|byte| crate::lex::is_word(*byte)) {
         return Refusal::Junk.reason();
     }
@@ -247,8 +249,8 @@ fn by_value(value: u64) -> Class {
     }
 }
 
-/// The size of the smallest `int4`, which no `int4` is without its sign.
+/// The magnitude of the smallest `int4`, which is no `int4` without its sign.
 const INT4_EDGE: u64 = 1 << 31;
 
-/// The same of `int8`.
+/// The magnitude of the smallest `int8`.
 const INT8_EDGE: u64 = 1 << 63;

@@ -1,14 +1,14 @@
-//! What a text may do to its session, as a set of bits.
+//! The possible effects of a text on its session, as a set of bits.
 
 use std::fmt;
 use std::ops::{BitOr, BitOrAssign};
 
-/// What a text may do to the session it runs in: a set of the constants below.
+/// The possible effects of a text on the session in which it runs: a set of the constants below.
 ///
-/// A bit says that some statement of the text *may* do so if it runs and succeeds. Functions of
-/// the user's, `DO` and `CALL`
-/// hide what they do; the text of those says nothing. The bits that free something
-/// ([`Traits::FREES`]) are as much a "may": the tag of the command's completion says whether it has.
+/// A bit says that some statement of the text *may* have this effect if it runs and succeeds. The
+/// text of a call does not show the effects of user-defined functions, `DO` and `CALL`. The bits
+/// that free something ([`Traits::FREES`]) are possibilities as well: the tag of the completed
+/// command says whether it happened.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Traits(u32);
 
@@ -17,20 +17,22 @@ macro_rules! traits {
         impl Traits {
             $($(#[$doc])* pub const $name: Traits = Traits(1 << $bit);)*
 
-            /// Every trait there is, with its name.
+            /// All traits with their names.
             pub const ALL: &'static [(&'static str, Traits)] = &[$((stringify!($name), Traits::$name)),*];
         }
     };
 }
 
 traits! {
-    /// Sets or resets, beyond the transaction, a parameter that the server does not report or that is not known.
+    /// Sets or resets, beyond the transaction, a parameter that the server does not report or that
+    /// is not known.
     SET = 0;
-    /// Sets or resets, beyond the transaction, a parameter that the server reports by ParameterStatus.
+    /// Sets or resets, beyond the transaction, a parameter that the server reports by
+    /// ParameterStatus.
     SET_REPORTED = 1;
     /// Changes the current role or the session's user beyond the transaction.
     ROLE = 2;
-    /// Makes a temporary object that outlives the transaction (`ON COMMIT DROP` does not).
+    /// Creates a temporary object that outlives the transaction (`ON COMMIT DROP` does not).
     TEMP = 3;
     /// Takes an advisory lock that outlives the transaction.
     ADVISORY = 4;
@@ -46,9 +48,9 @@ traits! {
     PREPARE = 9;
     /// Loads a library into the server process.
     LOAD = 10;
-    /// Runs code that the text does not show: may do anything.
+    /// Runs code that the text does not show, with any effect.
     PROCEDURAL = 11;
-    /// May change the shape of what a prepared statement returns.
+    /// May change the columns that a prepared statement returns.
     DDL = 12;
     /// Begins a transaction block.
     BEGINS = 13;
@@ -60,33 +62,34 @@ traits! {
     DEALLOCATE_ALL = 16;
     /// Closes every cursor of the session.
     CLOSE_ALL = 17;
-    /// Reads or sets what sequences and random numbers keep in the session.
+    /// Reads or sets the session's state of sequences and random numbers.
     SEQUENCE_STATE = 18;
-    /// Speaks the COPY sub-protocol.
+    /// Uses the COPY sub-protocol.
     COPY = 19;
-    /// Sets a parameter back to what the session began with.
+    /// Resets a parameter to its value at the start of the session.
     RESET = 20;
     /// Deallocates one prepared statement by its name.
     DEALLOCATE = 21;
-    /// Is refused within a transaction block, and behind other statements of a pipeline.
+    /// Is refused within a transaction block, and after other statements of a pipeline.
     ALONE = 22;
-    /// Changes, be it for the transaction only, a reported parameter that decides how constants are read.
+    /// Changes, even if for the transaction only, a reported parameter that decides how constants
+    /// are read.
     READING = 24;
     /// Sets a parameter for the transaction only.
     LOCAL = 25;
-    /// Changes what sessions of a role or database begin with.
+    /// Changes the parameters with which sessions of a role or database begin.
     DEFAULTS = 26;
-    /// Waits until nobody is connected to a database; see [`crate::vacated`].
+    /// Waits until no session is connected to a database; see [`crate::vacated`].
     VACATES = 23;
-    /// Runs, or has planned, a prepared statement by its name.
+    /// Runs or plans a prepared statement by its name.
     EXECUTE = 27;
 }
 
 impl Traits {
-    /// None.
+    /// No traits.
     pub const NONE: Traits = Traits(0);
 
-    /// Those that give something back rather than leave something behind.
+    /// The traits that free something rather than leave something behind.
     pub const FREES: Traits = Traits(
         Traits::ADVISORY_FREE.0
             | Traits::UNLISTEN_ALL.0
@@ -96,32 +99,32 @@ impl Traits {
             | Traits::CLOSE_ALL.0,
     );
 
-    /// The bits, in the order of [`Traits::ALL`].
+    /// Returns the bits, in the order of [`Traits::ALL`].
     pub const fn bits(self) -> u32 {
         self.0
     }
 
-    /// Both sets together; `|` where it need not be constant.
+    /// Returns the union of both sets, like `|`, but usable in constants.
     pub const fn union(self, other: Traits) -> Traits {
         Traits(self.0 | other.0)
     }
 
-    /// Whether every one of `other` is among these.
+    /// True if all traits of `other` are in this set.
     pub const fn contains(self, other: Traits) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// Whether any one of `other` is among these.
+    /// True if any trait of `other` is in this set.
     pub const fn intersects(self, other: Traits) -> bool {
         self.0 & other.0 != 0
     }
 
-    /// Those that are not among `other`.
+    /// Returns the traits that are not in `other`.
     pub const fn without(self, other: Traits) -> Traits {
         Traits(self.0 & !other.0)
     }
 
-    /// Whether there is none.
+    /// True if the set is empty.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
@@ -141,7 +144,7 @@ impl BitOrAssign for Traits {
     }
 }
 
-/// The names, as `SET | TEMP`; `NONE` if there is none.
+/// Writes the names, such as `SET | TEMP`; `NONE` for the empty set.
 impl fmt::Display for Traits {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_empty() {

@@ -1,10 +1,11 @@
-//! Databases that a text wants left by everybody.
+//! Databases that must have no other connections for a text to succeed.
 //!
-//! What: [`vacated`] names the databases that nobody else may be connected to for the statements of a text to succeed.
+//! What: [`vacated`] names the databases to which no other session may be connected when the
+//! statements of a text run.
 //!
-//! Why: DROP DATABASE, ALTER DATABASE … RENAME TO or SET TABLESPACE, and CREATE DATABASE for its template wait five
-//! seconds for other sessions to go, and then fail with 55006 (`CountOtherDBBackends`). A pooler's idle sessions do
-//! not go unless it is told.
+//! Why: DROP DATABASE, ALTER DATABASE … RENAME TO or SET TABLESPACE, and CREATE DATABASE (for its
+//! template) wait five seconds for other sessions to end, and then fail with 55006
+//! (`CountOtherDBBackends`). The idle sessions of a pooler do not end unless the pooler is told.
 //!
 //! What it does not do: read names written as `U&"…"`.
 
@@ -17,7 +18,8 @@ use crate::name::fold;
 /// The template of a CREATE DATABASE that names none.
 const USUAL_TEMPLATE: &[u8] = b"template1";
 
-/// The databases that the statements of `text` want left, by their names at the server.
+/// Iterates over the databases that must have no other connections for the statements of `text`, by
+/// their names at the server.
 pub fn vacated(text: &[u8]) -> impl Iterator<Item = Cow<'_, [u8]>> {
     let mut lexer = Lexer::new(text, false);
     std::iter::from_fn(move || {
@@ -38,7 +40,8 @@ fn skip_statement(lexer: &mut Lexer<'_>) {
     while lexer.significant().is_some_and(|token| token.kind != TokenKind::Semicolon) {}
 }
 
-/// The database that a statement wants left; `ahead` stands behind its first word.
+/// Returns the database that must have no other connections for a statement; `ahead` stands after
+/// its first word.
 fn of_statement<'a>(first: &[u8], mut ahead: Ahead<'a>) -> Option<Cow<'a, [u8]>> {
     let is = |word: &str| first.eq_ignore_ascii_case(word.as_bytes());
     if !(is("drop") || is("alter") || is("create")) || !ahead.take_word(&["database"]) {
@@ -60,7 +63,7 @@ fn of_statement<'a>(first: &[u8], mut ahead: Ahead<'a>) -> Option<Cow<'a, [u8]>>
     Some(template(ahead))
 }
 
-/// The template among the options of CREATE DATABASE.
+/// Returns the template among the options of CREATE DATABASE.
 fn template(mut ahead: Ahead<'_>) -> Cow<'_, [u8]> {
     while ahead.peek().is_some() && !ahead.take_word(&["template"]) {
         ahead.take();

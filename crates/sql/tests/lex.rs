@@ -1,4 +1,5 @@
-//! Token boundaries, as a table; and that the tokens tile any bytes, and that nothing panics on them.
+//! Token boundaries, as a table; and that the tokens tile any bytes, and that nothing panics on
+//! them.
 
 use refrain_sql::lex::{Lexer, TokenKind};
 use refrain_sql::{scan_with, set_names_with, tag};
@@ -239,7 +240,8 @@ fn any_pieces() {
     }
 }
 
-/// Texts made to be slow take time in proportion to their length: these would take minutes if it were its square.
+/// Texts made to be slow take time in proportion to their length: these would take minutes if it
+/// were its square.
 #[test]
 fn linear() {
     let pieces = [

@@ -178,7 +178,8 @@ fn values() {
     }
 }
 
-/// A plan that keeps what is `k`, folds a sign before what is `-`, and takes a type of `4` bytes from before what is `t`.
+/// A plan that keeps what is `k`, folds a sign before what is `-`, and takes a type of `4` bytes
+/// from before what is `t`.
 fn plan(text: &str, what: &str) -> (Plan, Vec<Span>) {
     static KEPT: Reason = Reason { name: "kept", text: "for a test" };
     let spans = made(text.as_bytes()).expect("a template").1;
@@ -279,7 +280,8 @@ fn bound_values() {
     assert_eq!(plan.kept(text.as_bytes(), &spans).collect::<Vec<_>>(), [b"7"]);
 }
 
-/// Random texts never panic; and where two share a key, an exemplar of one matches the other just if they differ within literals of the same classes only.
+/// Random texts never panic; and where two share a key, an exemplar of one matches the other just
+/// if they differ within literals of the same classes only.
 #[test]
 fn random_bytes() {
     let alphabet: &[&[u8]] = &[

@@ -1,8 +1,8 @@
-//! Many texts: tokens are the server's, texts of one template have one tree, and what is prepared has the tree of what
-//! was sent.
+//! Many texts: tokens are the server's, texts of one normalized query have one tree, and the
+//! prepared text has the tree of the text that was sent.
 //!
-//! Over texts of our own, always; over PostgreSQL's own regression suite, where `REFRAIN_SUITE` says in which
-//! folder its scripts are (`cargo xtask test --only grammar` fetches it).
+//! Runs over texts in this file, and over PostgreSQL's own regression suite if `REFRAIN_SUITE`
+//! names the folder of its scripts (`cargo xtask test --only grammar` fetches it).
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use refrain_grammar::RULES;
 use refrain_sql::lex::{Lexer, TokenKind};
 use refrain_sql::template::{Exemplar, Plan, REFUSALS, Verdict};
 
-/// Texts with other values that are made of each template.
+/// How many texts with other values are made of each normalized query.
 const MUTANTS: usize = 4;
 
 /// Texts that lexers get wrong.
@@ -28,7 +28,7 @@ const TEXTS: &[&str] = &[
     "SELECT a::int4-1, (1), -(1), - 1, -\n--2\n3",
 ];
 
-/// What was seen.
+/// The findings so far.
 #[derive(Debug, Default)]
 struct Tally {
     texts: usize,
@@ -39,7 +39,7 @@ struct Tally {
     mutants: usize,
 }
 
-/// A template, and the tree of each set of literals that it keeps.
+/// A normalized query, and the tree of each set of literals that it keeps.
 struct Known {
     exemplar: Exemplar,
     judged: HashMap<Vec<Vec<u8>>, (Verdict, String)>,
@@ -70,7 +70,7 @@ impl Corpus {
         self.compare(&text, verdict, shape);
     }
 
-    /// A text of a template that is known has the tree that is known.
+    /// Checks that a text of a known normalized query has the known tree.
     fn compare(&mut self, text: &Text<'_>, verdict: Verdict, shape: String) {
         let known = self.known.entry(text.key.0).or_insert_with(|| Known {
             exemplar: Exemplar::new(text.text.as_bytes(), &text.spans),
@@ -91,7 +91,7 @@ impl Corpus {
         }
     }
 
-    /// The text with other values is of the same template and has the same tree.
+    /// Checks that the text with other values has the same normalized query and the same tree.
     fn mutate(&mut self, text: &Text<'_>, plan: &Plan, shape: &str) {
         if plan.bound(&text.spans).next().is_none() {
             return;
@@ -138,7 +138,8 @@ fn texts_of_the_regression_suite() {
     assert!(corpus.tally.texts > 15_000, "{:?}", corpus.tally);
 }
 
-/// The statements of a script as `psql` sends them, more or less: its own commands and the lines of COPY are left out.
+/// Iterates over the statements of a script approximately as `psql` sends them: without its own
+/// commands and the lines of COPY.
 fn statements(script: &str, mut each: impl FnMut(&str)) {
     let mut rest = script;
     while !rest.trim().is_empty() {
@@ -157,7 +158,8 @@ fn statements(script: &str, mut each: impl FnMut(&str)) {
     }
 }
 
-/// The first statement of a script without blanks and comments in front, and what is behind it.
+/// Returns the first statement of a script without leading blanks and comments, and the rest of the
+/// script.
 fn statement(script: &str) -> (&str, &str) {
     let (mut begin, mut depth) = (None, 0_usize);
     for token in Lexer::new(script.as_bytes(), false) {
@@ -169,7 +171,7 @@ fn statement(script: &str) -> (&str, &str) {
             TokenKind::Semicolon if depth == 0 => {
                 return (&script[begin.unwrap_or(start)..end], &script[end..]);
             }
-            // A command of psql's, up to the end of its line; it sends what is before it, or not.
+            // A command of `psql`, up to the end of its line; it may send the text before it.
             TokenKind::Other if &script[start..end] == "\\" => {
                 let line = script[start..].find('\n').map_or(script.len(), |at| start + at);
                 return (script[begin.unwrap_or(start)..start].trim_end(), &script[line..]);

@@ -1,13 +1,14 @@
-//! Random texts: tokens are the server's, and what is prepared has the tree of what was sent.
+//! Random texts: tokens are the server's, and the prepared text has the tree of the text that was
+//! sent.
 //!
-//! `REFRAIN_FUZZ` says how many; without, some thousands.
+//! `REFRAIN_FUZZ` says how many; without it, some thousands.
 
 use std::env;
 
 use crate::text::{Text, lexed_as_by_the_server, on_its_thread};
 use refrain_sql::template::Verdict;
 
-/// What texts are made of: what lexers get wrong, and what rules are about.
+/// The parts of random texts: text that lexers get wrong, and text that rules are about.
 const PIECES: &[&str] = &[
     "'",
     "''",
@@ -120,7 +121,7 @@ const PIECES: &[&str] = &[
     "\u{a0}",
 ];
 
-/// Beginnings of which many texts are some, so that random ones come near to SQL.
+/// Beginnings for many of the texts, so that random texts come near to SQL.
 const BEGINNINGS: &[&str] = &[
     "SELECT ",
     "SELECT a FROM t WHERE b = ",

@@ -1,4 +1,4 @@
-//! What the grammar makes of texts: by the table of rules, of many texts, of random ones.
+//! Tests of the grammar: by the table of rules, over many texts, over random texts.
 
 mod text;
 

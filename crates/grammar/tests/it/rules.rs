@@ -1,4 +1,4 @@
-//! Every row of the table does what it says, and what is prepared is what it should be.
+//! Every row of the table has the effect that it claims, and the prepared text is the expected one.
 
 use crate::text::on_its_thread;
 use foldhash::fast::FixedState;
@@ -23,7 +23,7 @@ fn planned(text: &str) -> (Vec<Span>, Plan) {
     }
 }
 
-/// The text that is prepared, and the parameters it gets as `type:value`.
+/// Returns the text that is prepared, and its parameters as `type:value`.
 #[track_caller]
 fn made(text: &str) -> (String, String) {
     let (spans, plan) = planned(text);
@@ -122,7 +122,8 @@ fn what_is_prepared() {
     }
 }
 
-/// A literal of the values (`(a, b) = (…)`) is one parameter, though the tree shows it once per column.
+/// A literal of the values (`(a, b) = (…)`) is one parameter, though the tree shows it once per
+/// column.
 #[test]
 fn a_literal_shown_twice_is_one_parameter() {
     let (text, values) = made("UPDATE t SET (a, b) = (1, 'x') WHERE c = (SELECT 2)");
@@ -130,7 +131,8 @@ fn a_literal_shown_twice_is_one_parameter() {
     assert_eq!(values, "23:1 0:x 23:2");
 }
 
-/// What is kept and read as the statement is prepared, is bound to the settings of that moment.
+/// A literal that is kept, and read while the statement is prepared, depends on the parameters of
+/// that moment.
 #[test]
 fn kept_strings_freeze() {
     for (text, frozen) in [
@@ -154,7 +156,7 @@ fn kept_strings_freeze() {
     }
 }
 
-/// However deep a text nests, it costs no more than the thread's stack has.
+/// However deep a text nests, it needs no more than the thread's stack.
 #[test]
 fn depth_is_survived() {
     let nests =

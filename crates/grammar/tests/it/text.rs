@@ -1,5 +1,5 @@
-//! What the tests over many texts have in common: a text, its template, and its tree with parameters in the place of
-//! the literals that become such.
+//! Common parts of the tests over many texts: a text, its normalized query, and its tree with
+//! parameters in place of the literals that become parameters.
 
 use std::collections::HashMap;
 use std::thread;
@@ -12,7 +12,7 @@ use refrain_sql::template::{
     Bound, Class, Grammar, Key, Plan, Reason, Span, Undecodable, Verdict, generalise,
 };
 
-/// Runs what parses with the stack that it needs.
+/// Runs a function that parses, on a thread with the stack that it needs.
 pub(crate) fn on_its_thread<T: Send>(run: impl FnOnce() -> T + Send) -> T {
     thread::scope(|scope| {
         let thread = thread::Builder::new().stack_size(STACK).spawn_scoped(scope, run);
@@ -20,7 +20,8 @@ pub(crate) fn on_its_thread<T: Send>(run: impl FnOnce() -> T + Send) -> T {
     })
 }
 
-/// Our lexer and the server's scanner see tokens begin at the same places, if the scanner takes the text at all.
+/// Checks that Refrain's lexer and the server's scanner see tokens begin at the same places, if the
+/// scanner accepts the text.
 pub(crate) fn lexed_as_by_the_server(text: &str) {
     let Ok(scanned) = pg_query::scan(text) else { return };
     let comments = [Scanned::SqlComment as i32, Scanned::CComment as i32];
@@ -31,7 +32,7 @@ pub(crate) fn lexed_as_by_the_server(text: &str) {
     assert_eq!(ours, theirs, "tokens of {text:?}");
 }
 
-/// A text, and what its literals are.
+/// A text and its literals.
 pub(crate) struct Text<'a> {
     pub(crate) text: &'a str,
     pub(crate) key: Key,
@@ -50,7 +51,8 @@ impl<'a> Text<'a> {
         PgGrammar.judge(self.text, &self.spans)
     }
 
-    /// The tree, with `$n` for the literals that `plan` has as parameters. Their values must be those in the tree.
+    /// Returns the tree, with `$n` for the literals that are parameters in `plan`. Their values
+    /// must be those in the tree.
     pub(crate) fn shape(&self, plan: &Plan) -> String {
         let bound = plan.bound(&self.spans).zip(1..);
         let places = bound.map(|(bound, number)| (i64::from(bound.start()), (bound, number)));
@@ -63,20 +65,20 @@ impl<'a> Text<'a> {
         })
     }
 
-    /// The tree of what is prepared.
+    /// Returns the tree of the prepared text.
     pub(crate) fn prepared_shape(&self, plan: &Plan) -> String {
         let mut prepared = Vec::new();
         plan.render(self.text.as_bytes(), &self.spans, &mut prepared);
         shaped(&tree(std::str::from_utf8(&prepared).expect("UTF-8")), |_| None)
     }
 
-    /// What is kept, as written.
+    /// Returns the kept literals, as written.
     pub(crate) fn kept(&self, plan: &Plan) -> Vec<&'a [u8]> {
         plan.kept(self.text.as_bytes(), &self.spans).collect()
     }
 
-    /// The text with other values in the place of the literals that `plan` has as parameters, the `turn`th of each
-    /// class first.
+    /// Returns the text with other values for the literals that are parameters in `plan`: for each
+    /// class, its `turn`th value first.
     pub(crate) fn mutant(&self, plan: &Plan, turn: usize) -> String {
         let (mut mutant, mut at) = (String::new(), 0);
         for (bound, number) in plan.bound(&self.spans).zip(turn..) {
@@ -89,7 +91,7 @@ impl<'a> Text<'a> {
     }
 }
 
-/// Values that a lexer, or who reads values, may get wrong.
+/// Values that a lexer or a reader of values may get wrong.
 fn nasty(class: Class) -> &'static [&'static str] {
     match class {
         Class::Int4 => &["0", "007", "2147483647"],
@@ -117,14 +119,15 @@ fn nasty(class: Class) -> &'static [&'static str] {
     }
 }
 
-/// The constant that the tree should have for a literal, as it is printed; nothing where its value is not read.
+/// Returns the constant that the tree should have for a literal, as it is printed; nothing if its
+/// value is not read.
 fn said(bound: Bound, text: &str) -> Option<String> {
     let mut value = Vec::new();
     match bound.value(text.as_bytes(), true, &mut value) {
         Ok(()) => {}
         Err(Undecodable) => return None,
     }
-    // Bytes that are no UTF-8 the server refuses.
+    // The server refuses bytes that are not UTF-8.
     let value = String::from_utf8(value).ok()?;
     Some(match (bound.span.class, bound.oid) {
         (Class::Int4, _) => format!("ival: {} ", value.parse::<i32>().expect("an integer")),
@@ -139,7 +142,7 @@ fn tree(text: &str) -> String {
     format!("{:?}", parsed.protobuf.stmts)
 }
 
-/// A printed tree without places, and with each constant as `replace` has it.
+/// Returns a printed tree without places, with each constant replaced by `replace`.
 fn shaped(tree: &str, replace: impl Fn(&str) -> Option<String>) -> String {
     const PLACES: [&str; 4] = ["location: ", "stmt_len: ", "list_start: ", "list_end: "];
     const CONSTANT: &str = "AConst(AConst {";
@@ -180,7 +183,7 @@ fn shaped(tree: &str, replace: impl Fn(&str) -> Option<String>) -> String {
     shape
 }
 
-/// Just past the bracket that closes the first one.
+/// Returns the offset just past the bracket that closes the first one.
 fn braces_end(text: &str) -> usize {
     let (mut at, mut depth) = (0, 0);
     while let Some(letter) = text[at..].chars().next() {
@@ -201,7 +204,7 @@ fn braces_end(text: &str) -> usize {
     at
 }
 
-/// Just past a string that is printed at the beginning of `text`.
+/// Returns the offset just past a string that is printed at the beginning of `text`.
 fn string_end(text: &str) -> usize {
     let mut escaped = false;
     for (at, letter) in text.char_indices().skip(1) {

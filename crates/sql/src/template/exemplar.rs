@@ -1,12 +1,12 @@
-//! A text to compare others with.
+//! A text with which others are compared.
 
 use super::Span;
 
-/// The first text that was seen of a template.
+/// The first text of a normalized query.
 ///
-/// Two texts are of the same template if all bytes outside of their literals are the same and their literals, one
-/// by one, of the same class. Nothing less is asked
-/// on every use: who has found out how to make two texts share a key still gets no more than his own statement.
+/// Two texts have the same normalized query if all bytes outside their literals are equal and their
+/// literals, one by one, have the same class. Every use checks all of this: a user who finds out
+/// how to make two texts share a key still runs just their own statement.
 #[derive(Clone, Debug)]
 pub struct Exemplar {
     text: Box<[u8]>,
@@ -14,27 +14,27 @@ pub struct Exemplar {
 }
 
 impl Exemplar {
-    /// Keeps a copy of `text` and of the spans that [`super::generalise`] found in it.
+    /// Copies `text` and the spans that [`super::generalise`] found in it.
     pub fn new(text: &[u8], spans: &[Span]) -> Self {
         Exemplar { text: text.into(), spans: spans.into() }
     }
 
-    /// The text.
+    /// Returns the text.
     pub fn text(&self) -> &[u8] {
         &self.text
     }
 
-    /// Its literals.
+    /// Returns its literals.
     pub fn spans(&self) -> &[Span] {
         &self.spans
     }
 
-    /// How many bytes of memory it takes.
+    /// Returns how many bytes of memory it takes.
     pub fn bytes(&self) -> usize {
         size_of::<Self>() + self.text.len() + size_of_val(&*self.spans)
     }
 
-    /// Whether `text`, with the spans found in it, is of the same template.
+    /// True if `text`, with the spans found in it, has the same normalized query.
     pub fn matches(&self, text: &[u8], spans: &[Span]) -> bool {
         if self.spans.len() != spans.len() {
             return false;

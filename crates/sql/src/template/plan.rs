@@ -1,4 +1,5 @@
-//! What becomes of each literal of a template, and the text and values that follow from it.
+//! The treatment of each literal of a normalized query, and the text and values that follow from
+//! it.
 
 use std::borrow::Cow;
 use std::io::Write;
@@ -8,56 +9,57 @@ use super::reason::Refusal;
 use super::{Reason, Span, Undecodable, value};
 use crate::lex::is_word;
 
-/// Who knows the grammar.
+/// A grammar of SQL.
 pub trait Grammar {
-    /// Says what is to become of a text and of each of its literals. May take its time.
+    /// Analyzes a text: may it be prepared, and how is each of its literals treated? May take long.
     fn judge(&self, text: &str, spans: &[Span]) -> Verdict;
 }
 
-/// What is to become of a template.
+/// The result of analyzing a normalized query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Its texts are run as they are sent.
+    /// Its texts run as they are sent.
     Never(&'static Reason),
     /// It may be prepared.
     Template(Plan),
 }
 
-/// What becomes of one literal.
+/// The treatment of one literal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Slot {
-    /// It stays as it is written. Texts that differ in it are different statements.
+    /// It is kept as it is written. Texts that differ in it are different statements.
     Keep(&'static Reason),
     /// It becomes the next parameter.
     Parameter {
-        /// The type to declare; 0 leaves it to the server.
+        /// The OID of the type to declare; 0 lets the server choose.
         oid: u32,
-        /// What else changes in the text.
+        /// Further changes in the text.
         edit: Edit,
     },
 }
 
-/// What a parameter changes in the text besides its literal. Distances are the same in all texts of a template.
+/// The change in the text besides the literal itself. Distances are the same in all texts of a
+/// normalized query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Edit {
     /// Nothing.
     None,
     /// A minus sign, `back` bytes before the literal, goes into the value.
     Sign {
-        /// How far before the literal the sign stands.
+        /// Distance from the sign to the literal, in bytes.
         back: u32,
     },
     /// The name of a type in front, as in `date '…'`, becomes that of a cast: `CAST($1 AS date)`.
     Typed {
-        /// How far before the literal the name begins.
+        /// Distance from the beginning of the name to the literal, in bytes.
         back: u32,
-        /// How many bytes it has.
+        /// Length of the name, in bytes.
         length: u32,
     },
 }
 
 impl Edit {
-    /// How far before the literal the change begins.
+    /// Returns the distance from the beginning of the change to the literal, in bytes.
     const fn back(self) -> u32 {
         match self {
             Edit::None => 0,
@@ -71,9 +73,9 @@ impl Edit {
 pub struct Bound {
     /// The literal.
     pub span: Span,
-    /// The type to declare; 0 leaves it to the server.
+    /// The OID of the type to declare; 0 lets the server choose.
     pub oid: u32,
-    /// What else changes in the text.
+    /// Further changes in the text.
     pub edit: Edit,
 }
 
@@ -86,7 +88,7 @@ impl Bound {
         value(self.span.class, self.span.of(text), utf8, out)
     }
 
-    /// Where the server would point at if it did not like the value.
+    /// Returns the place to which the server would point if it rejected the value.
     pub const fn start(&self) -> u32 {
         match self.edit {
             Edit::Sign { back } => self.span.start.saturating_sub(back),
@@ -95,44 +97,46 @@ impl Bound {
     }
 }
 
-/// What becomes of a template's literals. All methods take a text of the template and the spans that
-/// [`super::generalise`] found in it; of others they make nonsense, but
-/// do not panic.
+/// The treatment of the literals of a normalized query. All methods take a text of the query and
+/// the spans that [`super::generalise`] found in it. For other texts their results are meaningless,
+/// but they do not panic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// What becomes of each literal, in the order of the text.
+    /// The treatment of each literal, in the order of the text.
     pub slots: Box<[Slot]>,
-    /// A string is kept. The server reads it as it prepares the statement, so the settings of that moment
-    /// (`DateStyle`, `IntervalStyle`, `TimeZone`, `search_path`,
-    /// `lc_monetary`, `xmloption`) are part of what the statement is. Parameters are read at each Bind.
+    /// True if a string is kept. The server reads it as it prepares the statement, so the
+    /// parameters at that moment (`DateStyle`, `IntervalStyle`, `TimeZone`, `search_path`,
+    /// `lc_monetary`, `xmloption`) are part of the statement's identity. Parameters of a Bind are
+    /// read at each Bind.
     pub frozen: bool,
-    /// What else it speaks of.
+    /// The names in the text.
     pub mentions: Mentions,
 }
 
-/// What a text of a template speaks of, and what only the server can say more about. All names are as SQL writes them.
+/// The names in a text, about which only the server knows more. All names are as SQL writes them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mentions {
-    /// The tables that it writes to.
+    /// The tables that it writes.
     pub writes: Box<[String]>,
-    /// What it reads from: tables, views, and names of its own WITH.
+    /// The relations that it reads: tables, views, and names of its own WITH.
     pub reads: Box<[String]>,
     /// The functions that it calls, without their schemas.
     pub calls: Box<[String]>,
-    /// Those of them whose arguments have neither a column nor a parameter: they may be run once, as it is planned.
+    /// The functions among them whose arguments have neither a column nor a parameter: the planner
+    /// may run them once.
     pub constant_calls: Box<[String]>,
-    /// Whether `*` says which columns it returns: those a table has are another matter tomorrow.
+    /// True if `*` decides which columns it returns: the columns of a table may change.
     pub starred: bool,
-    /// Of an INSERT, the literals that become parameters and are stored as they are written.
+    /// The literals of an INSERT that become parameters and are stored as they are written.
     pub stores: Box<[Store]>,
-    /// Of an INSERT, whether any other literal becomes a parameter.
+    /// For an INSERT, true if any other literal becomes a parameter.
     pub computes: bool,
 }
 
 /// A literal that is stored in a column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Store {
-    /// Which literal of the text.
+    /// Index of the literal in the text.
     pub literal: usize,
     /// The column.
     pub column: StoredIn,
@@ -143,22 +147,23 @@ pub struct Store {
 pub enum StoredIn {
     /// By its name.
     Named(String),
-    /// By its place among those of the table, from 1 on.
+    /// By its place among the columns of the table, from 1 on.
     At(usize),
 }
 
 impl Plan {
-    /// Whether any literal is kept.
+    /// True if any literal is kept.
     pub fn keeps(&self) -> bool {
         self.slots.iter().any(|slot| matches!(slot, Slot::Keep(_)))
     }
 
-    /// The kept literals as written: what, besides the template, the statement is.
+    /// Iterates over the kept literals as written. Together with the normalized query they identify
+    /// the statement.
     pub fn kept<'a>(&self, text: &'a [u8], spans: &[Span]) -> impl Iterator<Item = &'a [u8]> {
         self.kept_spans(spans).map(|span| span.of(text))
     }
 
-    /// The parameters, the first of them `$1`.
+    /// Iterates over the parameters, from `$1` on.
     pub fn bound(&self, spans: &[Span]) -> impl Iterator<Item = Bound> {
         let pairs = self.slots.iter().zip(spans);
         pairs.filter_map(|(slot, span)| match *slot {
@@ -167,21 +172,21 @@ impl Plan {
         })
     }
 
-    /// Why a text of the template is to be run as it is sent though others are not: to be asked for every new set
-    /// of kept literals.
+    /// Returns the reason why this text of a normalized query must run as it is sent, although
+    /// others need not. The caller asks for every new set of kept literals.
     pub fn refuses(&self, text: &[u8], spans: &[Span]) -> Option<&'static Reason> {
         let mut strings = self.kept_spans(spans).filter(|span| span.class.is_string());
         strings.any(|span| moves(span, text)).then_some(Refusal::Moving.row())
     }
 
-    /// Appends to `out` the text that is to be prepared.
+    /// Appends the text that is to be prepared to `out`.
     pub fn render(&self, text: &[u8], spans: &[Span], out: &mut Vec<u8>) {
         self.pieces(text, spans, |piece| out.extend_from_slice(&piece.bytes));
     }
 
-    /// Where in `text` is what the server points at in the text that was prepared, both in characters from 1 as in
-    /// an error's field `P`. `utf8` says that characters
-    /// are UTF-8's; they are bytes otherwise.
+    /// Returns the place in `text` that corresponds to `place` in the text that was prepared, both
+    /// in characters from 1 as in an error's field `P`. If `utf8` is true, characters are UTF-8
+    /// characters, otherwise bytes.
     pub fn position(&self, text: &[u8], spans: &[Span], place: usize, utf8: bool) -> usize {
         let mut prepared = Vec::new();
         self.render(text, spans, &mut prepared);
@@ -197,7 +202,8 @@ impl Plan {
         characters(&text[..found.min(text.len())], utf8) + 1
     }
 
-    /// Where in `text` is the literal that parameter `number` (from 1) comes from, in characters from 1.
+    /// Returns the place in `text` of the literal that became parameter `number` (from 1), in
+    /// characters from 1.
     pub fn place(&self, text: &[u8], spans: &[Span], number: usize, utf8: bool) -> Option<usize> {
         let bound = self.bound(spans).nth(number.checked_sub(1)?)?;
         Some(characters(text.get(..bound.start() as usize)?, utf8) + 1)
@@ -208,7 +214,7 @@ impl Plan {
         self.slots.iter().zip(spans).filter_map(kept)
     }
 
-    /// The text to be prepared, piece by piece.
+    /// Passes the text to be prepared to `each`, piece by piece.
     fn pieces<'a>(&self, text: &'a [u8], spans: &[Span], mut each: impl FnMut(Piece<'a>)) {
         let copy = |range: Range<usize>| Piece {
             from: range.start,
@@ -228,11 +234,11 @@ impl Plan {
                 each(copy(from..start));
             }
             let mut parameter = Vec::new();
-            // `$1` must not become the end of a word, nor a word that of `$1`.
+            // `$1` must not become the end of a word, nor must a word become the end of `$1`.
             if from > 0 && word(from - 1) {
                 parameter.push(b' ');
             }
-            // Nothing that is written to a vector fails.
+            // Writing to a vector never fails.
             let _ = match bound.edit {
                 Edit::Typed { length, .. } => {
                     let name = text.get(from..from + length as usize).unwrap_or_default();
@@ -251,14 +257,14 @@ impl Plan {
     }
 }
 
-/// A piece of the text to be prepared, and where in the text that was sent it comes from.
+/// A piece of the text to be prepared, and its origin in the text that was sent.
 struct Piece<'a> {
     from: usize,
     bytes: Cow<'a, [u8]>,
     copied: bool,
 }
 
-/// Whether a string names a time that moves. When in doubt, it does.
+/// True if a string may name a time that moves, such as `now`.
 fn moves(span: Span, text: &[u8]) -> bool {
     let mut said = Vec::new();
     if value(span.class, span.of(text), true, &mut said).is_err() {
@@ -269,12 +275,12 @@ fn moves(span: Span, text: &[u8]) -> bool {
     words.into_iter().any(|word| moving.iter().any(|it| word.eq_ignore_ascii_case(it.as_bytes())))
 }
 
-/// How many characters `text` has.
+/// Returns the number of characters in `text`.
 fn characters(text: &[u8], utf8: bool) -> usize {
     text.iter().filter(|byte| begins_character(**byte, utf8)).count()
 }
 
-/// The offset of the `place`th character, counted from 1.
+/// Returns the offset of the `place`th character, counted from 1.
 fn offset(text: &[u8], place: usize, utf8: bool) -> usize {
     let starts = text.iter().enumerate().filter(|(_, byte)| begins_character(**byte, utf8));
     starts.map(|(at, _)| at).nth(place.saturating_sub(1)).unwrap_or(text.len())

@@ -1,15 +1,16 @@
-//! Why a literal is kept, or a text not made a template of.
+//! Reasons why a literal is kept, or why a text is not normalized.
 
 /// A reason, as an operator reads it. Each stands once, in a table with a text that shows it.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Reason {
     /// A short name, for listings and counters.
     pub name: &'static str,
-    /// What is so and why it matters, in a sentence without its full stop.
+    /// The fact and why it matters, in a sentence without its full stop.
     pub text: &'static str,
 }
 
-/// Why [`super::generalise`] refuses a text; the row of [`REFUSALS`] at the same place.
+/// Reasons why [`super::generalise`] refuses a text; each is the row of [`REFUSALS`] at the same
+/// place.
 #[derive(Clone, Copy)]
 pub(super) enum Refusal {
     Utility,
@@ -43,7 +44,8 @@ const fn row(
     (Reason { name, text }, example)
 }
 
-/// Everything that the lexer alone refuses, with a text each; the last is of [`super::Plan::refuses`].
+/// All reasons for which the lexer alone refuses a text, with an example each; the last one is from
+/// [`super::Plan::refuses`].
 pub static REFUSALS: &[(Reason, &str)] = &[
     row(
         "utility",

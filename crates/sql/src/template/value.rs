@@ -1,15 +1,15 @@
-//! What a literal says.
+//! The value of a literal.
 
 use super::Class;
 
-/// Why a literal has no value that would be the same in a Bind: the server refuses it, or what it means is not in
-/// the text alone. The text is to be run as it was sent.
+/// The error for a literal without a value that would be the same in a Bind: the server refuses it,
+/// or its meaning is not in the text alone. The text must then run as it was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Undecodable;
 
-/// Appends to `out` what a literal says, in the text format of a parameter of its class. `utf8` says that client
-/// and server both speak UTF-8; where they do not, an
-/// escape for anything but an ASCII character is one of the server's bytes and not to be decoded here.
+/// Appends the value of a literal to `out`, in the text format of a parameter of its class. `utf8`
+/// is true if client and server both use UTF-8. Otherwise an escape for anything but an ASCII
+/// character stands for bytes of the server's encoding, and cannot be decoded here.
 pub fn value(
     class: Class,
     literal: &[u8],
@@ -24,7 +24,7 @@ pub fn value(
             let end = literal.len().saturating_sub(tag);
             out.extend_from_slice(literal.get(tag..end).ok_or(Undecodable)?);
         }
-        // The form that the server's own scanner hands on: `b101`, `x1F`.
+        // The form that the server's own scanner produces: `b101`, `x1F`.
         Class::Bit | Class::Hex => {
             out.push(if class == Class::Bit { b'b' } else { b'x' });
             out.extend_from_slice(inside(literal, 2)?);
@@ -34,7 +34,7 @@ pub fn value(
     Ok(())
 }
 
-/// What stands between the quotes; the first of them ends at `from`.
+/// Returns the bytes between the quotes; the first quote ends at `from`.
 fn inside(literal: &[u8], from: usize) -> Result<&[u8], Undecodable> {
     literal.get(from..literal.len().saturating_sub(1)).ok_or(Undecodable)
 }
@@ -48,7 +48,7 @@ fn undouble(inside: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(rest);
 }
 
-/// Escapes as in state `xe` of `scan.l`.
+/// Decodes escapes as in state `xe` of `scan.l`.
 fn escapes(inside: &[u8], utf8: bool, out: &mut Vec<u8>) -> Result<(), Undecodable> {
     let mut rest = inside;
     while let Some(at) = rest.iter().position(|byte| matches!(byte, b'\'' | b'\\')) {
@@ -66,7 +66,8 @@ fn escapes(inside: &[u8], utf8: bool, out: &mut Vec<u8>) -> Result<(), Undecodab
             }
             (_, b'u') => character(after, 4, utf8, out)?,
             (_, b'U') => character(after, 8, utf8, out)?,
-            // `\'` is refused where `backslash_quote` is off, and `\v` is a letter before version 16.
+            // `\'` is refused where `backslash_quote` is off, and `\v` is a letter before version
+            // 16.
             (_, b'\'' | b'v') => return Err(Undecodable),
             (_, letter) => {
                 out.push(single(letter));
@@ -89,7 +90,7 @@ const fn single(letter: u8) -> u8 {
     }
 }
 
-/// One byte as at most `most` digits. Returns what follows.
+/// Reads one byte written as at most `most` digits. Returns the rest.
 fn byte<'a>(
     digits: &'a [u8],
     most: usize,
@@ -100,7 +101,7 @@ fn byte<'a>(
     let is_digit = |byte: &&u8| char::from(**byte).is_digit(radix);
     let length = digits.iter().take(most).take_while(is_digit).count();
     let code = number(&digits[..length], radix)? as u8;
-    // A NUL is in no string, and the server says so.
+    // No string may contain a NUL, and the server says so.
     if code == 0 || (code >= 0x80 && !utf8) {
         return Err(Undecodable);
     }
@@ -108,8 +109,8 @@ fn byte<'a>(
     Ok(&digits[length..])
 }
 
-/// A character as exactly `length` digits, or as two such escapes that are halves of a UTF-16 pair. Returns what
-/// follows.
+/// Reads a character written as exactly `length` digits, or as two such escapes that are halves of
+/// a UTF-16 pair. Returns the rest.
 fn character<'a>(
     digits: &'a [u8],
     length: usize,
