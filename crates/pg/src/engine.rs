@@ -1,27 +1,19 @@
-//! One core's engine: an event in, what follows from it out.
+//! One core's engine, and a step of it under way.
 //!
-//! [`Engine::step`] is the one `match` over all that can happen. What it calls stands in modules by
-//! subject: `login` and `serving` for clients, `server_login` and `lending` for servers, `request` and `reply`
-//! for what passes between them.
-//!
-//! A step never calls itself: a client whose input can be read on is put into `runnable`, and the step
-//! ends when that is empty.
+//! What a step does with an event stands in the files of `login` and `step`, by subject.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::connections::{Connection, Connections};
-use crate::core_state::{self, CoreState, Entropy};
-use crate::disconnect::DisconnectReason;
-use crate::event::{Action, Event, Level};
-use crate::ids::{Conn, Core};
-use crate::link::Link;
-use crate::ports::Ports;
-use crate::shared::Shared;
-use crate::time::Now;
-
-/// What the log says of a peer that has ended its stream.
-pub(crate) const END_OF_STREAM: &str = "end of stream";
+use crate::ground::disconnect::DisconnectReason;
+use crate::ground::ids::{Conn, Core};
+use crate::ground::time::Now;
+use crate::relay::link::Link;
+use crate::state::connections::Connections;
+use crate::state::core_state::{self, CoreState, Entropy};
+use crate::state::event::Level;
+use crate::state::ports::Ports;
+use crate::state::shared::Shared;
 
 /// One core's engine.
 #[derive(Debug)]
@@ -55,30 +47,6 @@ impl Engine {
         }
     }
 
-    /// Takes one event in, appends what follows from it to `ports`. Never blocks, never fails: what goes
-    /// wrong with a connection ends that connection.
-    #[inline]
-    pub fn step(&mut self, now: Now, event: Event<'_>, ports: &mut Ports) {
-        let mut step = Step { engine: self, now, ports };
-        match event {
-            Event::Bytes { conn, bytes } => step.bytes(conn, bytes),
-            Event::Drained { conn } => step.drained(conn),
-            Event::Accepted { conn, peer } => step.accepted(conn, peer),
-            Event::Connected { conn } => step.connected(conn),
-            Event::Failed { conn, why } => step.failed(conn, why),
-            Event::Closed { conn, why } => step.closed(conn, why),
-            Event::Arrived { conn, transfer } => step.arrived(conn, *transfer),
-            Event::Tick => step.tick(),
-            Event::Message(message) => step.message(message),
-            Event::Command(command) => step.command(command),
-            Event::Console { client, reply } => step.console_reply(client, &reply),
-            Event::Analysed { case, verdict } => step.analysed(&case, verdict),
-        }
-        while let Some(client) = step.engine.runnable.pop_front() {
-            step.serve(client, &[]);
-        }
-    }
-
     /// How many clients there are.
     pub fn client_count(&self) -> usize {
         self.clients
@@ -91,87 +59,12 @@ impl Engine {
 }
 
 impl Step<'_> {
-    #[inline]
-    fn bytes(&mut self, conn: Conn, bytes: &[u8]) {
-        match self.engine.connections.get(conn) {
-            Connection::Client(_) => self.client_bytes(conn, bytes),
-            Connection::Server(_) => self.server_bytes(conn, bytes),
-            Connection::Cancel(_) => {}
-            Connection::Free => {
-                if let Some(transfer) = self.ports.leaving(conn) {
-                    transfer.0.inbox.hold(bytes);
-                }
-            }
-        }
-    }
-
     /// A client, its server and all that a message between them may touch.
     #[inline]
     pub(crate) fn linked(&mut self, client: Conn, server: Conn) -> Link<'_> {
         let Engine { core_state, connections, .. } = &mut *self.engine;
         let (client, server) = connections.pair(client, server);
         Link { now: self.now, client, server, core_state, ports: self.ports }
-    }
-
-    fn connected(&mut self, conn: Conn) {
-        match self.engine.connections.get(conn) {
-            Connection::Server(_) => self.server_connected(conn),
-            Connection::Cancel(_) => self.cancel_connected(conn),
-            Connection::Client(_) | Connection::Free => {}
-        }
-    }
-
-    fn failed(&mut self, conn: Conn, why: &str) {
-        match self.engine.connections.get(conn) {
-            Connection::Server(_) => self.connect_failed(conn, why),
-            Connection::Cancel(_) => self.cancel_over(conn),
-            Connection::Client(_) | Connection::Free => {}
-        }
-    }
-
-    fn closed(&mut self, conn: Conn, why: Option<&str>) {
-        match self.engine.connections.get(conn) {
-            Connection::Client(_) => match why {
-                Some(why) => self.client_gone(conn, why),
-                None => self.client_ends(conn),
-            },
-            Connection::Server(_) => self.server_gone(conn, why.unwrap_or(END_OF_STREAM)),
-            Connection::Cancel(_) => self.cancel_over(conn),
-            Connection::Free if why.is_some() => self.ports.give_up(conn),
-            // It may still read its last replies.
-            Connection::Free => {}
-        }
-    }
-
-    /// What was handed to the kernel has gone: if little is queued by now, whoever feeds the connection may go on.
-    fn drained(&mut self, conn: Conn) {
-        let Engine { connections, core_state, runnable, .. } = &mut *self.engine;
-        let pool = match connections.get(conn) {
-            Connection::Client(client) => client.pool,
-            Connection::Server(server) => server.pool,
-            Connection::Cancel(_) | Connection::Free => return,
-        };
-        if self.ports.queued(conn) > core_state.low_mark(pool) {
-            return;
-        }
-        if let Some(client) = connections.client(conn) {
-            if client.paused {
-                runnable.push_back(conn);
-            }
-            let Some(server) = client.link.and_then(|server| connections.server(server)) else {
-                return;
-            };
-            if std::mem::take(&mut server.paused) {
-                self.ports.act(Action::Resume { conn: server.conn });
-            }
-        } else if let Some(server) = connections.server(conn) {
-            let Some(client) = server.client().and_then(|client| connections.client(client)) else {
-                return self.offer(conn);
-            };
-            if client.paused {
-                runnable.push_back(client.conn);
-            }
-        }
     }
 
     /// Puts a line about a client into the log.

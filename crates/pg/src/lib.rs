@@ -6,107 +6,30 @@
 //! randomness in here. What cores share ([`shared::Shared`]) sits behind locks that only cold paths take:
 //! a new statement text, a server opened or closed, a login.
 //!
-//! The modules stand in the order in which they build on each other.
+//! The folders stand in the order in which they build on each other, and so do the files in each.
 
 #![forbid(unsafe_code)]
 
-// What things are.
-pub mod ids;
-pub mod time;
-pub mod disconnect;
+mod ground;
 pub mod auth;
-pub mod stats;
-mod inbox;
-
-// Statements and settings.
-mod columns;
-pub mod statement;
-pub mod registry;
-mod encoding;
 mod settings;
-mod reported;
-mod interned_settings;
-mod defaults;
-mod core_statements;
-mod client_statements;
-mod portals;
-mod server_statements;
-mod compare_times;
-mod stored;
-mod normalized_query;
-mod normalized_queries;
-mod catalog;
-mod run;
-
-// What is owed, and what to take back.
-mod request_kinds;
-mod outstanding;
-mod undo;
-mod evidence;
-mod calls;
-mod schema;
-mod job;
-
-// Who takes part.
-mod server;
-pub mod snapshot;
-mod pauses;
-mod pool_shared;
-mod pools;
-pub mod lobby;
-pub mod shared;
-pub mod event;
-pub mod ports;
-mod client;
-mod pool;
-mod database_drain;
-mod core_state;
-mod connections;
-
-// From the client to the server, and back: the hot path.
-mod link;
-mod message;
-mod words;
-mod follow;
-mod internal;
-mod look;
-mod prepare;
-mod fits;
-mod named;
-mod unmanaged;
-mod bind;
+mod statements;
+mod normalized;
+mod pipeline;
+mod state;
+mod relay;
+mod messages;
 mod autoprepare;
-mod verify;
-mod query;
-mod request;
-mod effects;
-mod reply;
-mod reports;
-mod failure;
-
-// One step, by subject.
 mod engine;
-mod jobs;
-mod grow;
-mod hand_over;
-mod gone;
-mod lending;
-mod serving;
-mod farewell;
-mod server_login;
-mod server_input;
-mod opening;
 mod login;
-mod cancel;
-mod console;
-mod control;
-mod tick;
-mod view;
-mod check;
+mod step;
 
 pub use engine::Engine;
-pub use event::{Action, Event};
-pub use ids::{ClientSerial, Conn, Core};
-pub use ports::{Output, Ports};
-pub use server::Transfer;
-pub use time::Now;
+pub use ground::ids::{ClientSerial, Conn, Core};
+pub use ground::time::Now;
+pub use ground::{disconnect, ids, stats, time};
+pub use state::event::{Action, Event};
+pub use state::ports::{Output, Ports};
+pub use state::server::Transfer;
+pub use state::{event, lobby, ports, shared, snapshot};
+pub use statements::{registry, statement};

@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use super::{Source, Tree};
+use super::Tree;
+use super::tree::is_for_tests;
 use crate::docs;
 use crate::workspace;
 
@@ -34,34 +35,54 @@ pub(super) fn names(tree: &Tree) -> Vec<String> {
     found
 }
 
-/// The table of modules has each module of the crate that decides, in its order.
+/// The table of modules has each folder of the crate that decides, and each module in it, in their order.
 pub(super) fn modules(tree: &Tree) -> Vec<String> {
     let Ok(page) = fs::read_to_string(workspace::root().join(MAP.page)) else { return Vec::new() };
-    let roots = tree.code_of(&[MAP.of]).filter(|source| source.path.ends_with("src/lib.rs"));
-    let declared: Vec<_> = roots.flat_map(declared).collect();
-    let told = told(&page);
-    let differs = declared.iter().zip(&told).find(|(module, word)| module != word);
+    let rows: Vec<_> = rows(&page).collect();
+    let folders = declared_in(tree, "src/lib.rs");
+    let told: Vec<_> = rows.iter().flat_map(|row| column(row, 1)).collect();
+    let mut found: Vec<_> = differs(&told, &folders).into_iter().collect();
+    for row in rows {
+        let Some(folder) = column(row, 1).next() else { continue };
+        let declared = declared_in(tree, &format!("src/{folder}/mod.rs"));
+        let told: Vec<_> = column(row, 2).collect();
+        found.extend(differs(&told, &declared).map(|words| format!("{folder}: {words}")));
+    }
+    found.into_iter().map(|words| format!("{}: {words}", MAP.page)).collect()
+}
+
+/// Says where two lists of modules differ.
+fn differs(told: &[&str], declared: &[String]) -> Option<String> {
+    let differs = declared.iter().zip(told).find(|(module, word)| module != word);
     match differs {
-        Some((module, word)) => vec![format!("{}: `{word}` stands where `{module}` is", MAP.page)],
-        None if declared.len() == told.len() => Vec::new(),
-        None => vec![format!("{}: {} modules of {}", MAP.page, told.len(), declared.len())],
+        Some((module, word)) => Some(format!("`{word}` stands where `{module}` is")),
+        None if declared.len() == told.len() => None,
+        None => Some(format!("{} modules of {}", told.len(), declared.len())),
     }
 }
 
-/// The modules that a file declares.
-fn declared(source: &Source) -> impl Iterator<Item = String> {
-    source.syntax.items.iter().filter_map(|item| match item {
-        syn::Item::Mod(module) => Some(module.ident.to_string()),
+/// The modules that a file of the crate declares, those for tests left out.
+fn declared_in(tree: &Tree, file: &str) -> Vec<String> {
+    let sources = tree.code_of(&[MAP.of]);
+    let sources = sources.filter(|source| source.path.ends_with(format!("{}/{file}", MAP.of)));
+    let items = sources.flat_map(|source| &source.syntax.items);
+    let modules = items.filter_map(|item| match item {
+        syn::Item::Mod(module) if !is_for_tests(&module.attrs) => Some(module.ident.to_string()),
         _ => None,
-    })
+    });
+    modules.collect()
 }
 
-/// The modules that the page's table names: the second column of the rows in its chapter.
-fn told(page: &str) -> Vec<&str> {
+/// The rows of the page's table in its chapter, without its head.
+fn rows(page: &str) -> impl Iterator<Item = &str> {
     let chapter = page.lines().skip_while(|line| *line != MAP.chapter);
     let table = chapter.skip_while(|line| !line.starts_with('|'));
-    let rows = table.take_while(|line| line.starts_with('|'));
-    rows.flat_map(|row| quoted(row.split('|').nth(2).unwrap_or_default())).collect()
+    table.take_while(|line| line.starts_with('|')).skip(2)
+}
+
+/// The words in backticks in a column of a row; the first column is 1.
+fn column(row: &str, number: usize) -> impl Iterator<Item = &str> {
+    quoted(row.split('|').nth(number).unwrap_or_default())
 }
 
 /// Generated pages say what the code says.
@@ -92,10 +113,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn modules_are_told_by_the_second_column() {
+    fn a_table_tells_folders_and_their_modules() {
         let page = "# A\n| `x` | `y` |\n## Inside the engine\n\n| a | modules |\n|---|---|\n\
-                    | `b` | `c`, `d` | `e` |\n\n| f | `g` |\n";
-        assert_eq!(told(page), ["c", "d"]);
+                    | `b` | `c`, `d` |\n\n| `e` | `f` |\n";
+        let rows: Vec<_> = rows(page).collect();
+        assert_eq!(rows.len(), 1);
+        assert_eq!(column(rows[0], 1).collect::<Vec<_>>(), ["b"]);
+        assert_eq!(column(rows[0], 2).collect::<Vec<_>>(), ["c", "d"]);
+    }
+
+    #[test]
+    fn lists_of_modules_differ_by_order_and_by_number() {
+        let declared = ["c".to_owned(), "d".to_owned()];
+        assert_eq!(differs(&["c", "d"], &declared), None);
+        assert_eq!(differs(&["d", "c"], &declared).unwrap(), "`d` stands where `c` is");
+        assert_eq!(differs(&["c"], &declared).unwrap(), "1 modules of 2");
     }
 
     #[test]

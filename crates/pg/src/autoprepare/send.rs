@@ -1,0 +1,324 @@
+//! Simple queries as prepared statements: from the client to the server.
+//!
+//! A text whose normalized query is prepared is sent as Bind, Describe, Execute and Sync. The client sees what the server
+//! answers to a query string: of those replies, what Bind says is skipped, and that nothing is returned. While they
+//! are owed the client's next message waits, since the text itself may have to be run after all: see
+//! [`crate::autoprepare::verify`].
+//!
+//! Only a text that stands alone is looked at: nothing is owed for what came before, the transaction has not failed,
+//! it is known under which settings it is read, and it leaves nothing behind in the session.
+//!
+//! Nothing is prepared here. A text whose statement the server has is run so; any other is run as it was sent, and
+//! what it lacked is noted for when the server is free: see [`crate::step::jobs`].
+
+use std::rc::Rc;
+
+use refrain_sql::template::{self, Plan, Span};
+use refrain_sql::{Kind, Scan, Traits};
+use refrain_wire::back::Status;
+use refrain_wire::tag::front;
+use refrain_wire::write;
+
+use crate::normalized::queries::{Advice, Sight};
+use crate::normalized::query::{Bounds, Place};
+use crate::normalized::run::Run;
+use crate::pipeline::job::Wish;
+use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction, RequestKind};
+use crate::relay::link::{Link, Stop};
+use crate::relay::message::Message;
+use crate::settings::session::SettingsKnowledge;
+use crate::state::event::{Action, Case};
+use crate::statements::of_core::CachedStatement;
+
+/// What a text may do to its session and be prepared all the same.
+const HARMLESS: Traits = Traits::SEQUENCE_STATE;
+/// Statements that a server is to get when it is free; more are wished for another time.
+const WISHES_MAX: usize = 16;
+
+impl Link<'_> {
+    /// Runs a simple query as a prepared statement, if that is known to be right; `None` for any other.
+    #[inline]
+    pub(crate) fn autoprepare(
+        &mut self,
+        message: &Message<'_>,
+        text: &[u8],
+        scan: &Scan,
+    ) -> Result<Option<usize>, Stop> {
+        if !self.client.managed || !self.pool().autoprepares() {
+            return Ok(None);
+        }
+        self.look_at(message, text, scan)
+    }
+
+    fn look_at(
+        &mut self,
+        message: &Message<'_>,
+        text: &[u8],
+        scan: &Scan,
+    ) -> Result<Option<usize>, Stop> {
+        if !self.stands_alone(message) || !is_plain(scan) || !self.is_read_plainly() {
+            return Ok(None);
+        }
+        let mut spans = std::mem::take(&mut self.core_state.spans);
+        let most = self.pool().settings.options.autoprepare_max_literals as usize;
+        let key =
+            template::generalise(text, self.core_state.shared.registry.seed(), most, &mut spans);
+        let done = match key {
+            Ok(key) => self.advised(message, text, &spans, key, scan.traits),
+            Err(_) => Ok(None),
+        };
+        self.core_state.spans = spans;
+        done
+    }
+
+    /// Whether nothing is owed for what the client said before a message that has come whole, nor is the transaction
+    /// lost.
+    fn stands_alone(&self, message: &Message<'_>) -> bool {
+        let outstanding = &self.server.outstanding;
+        message.complete
+            && outstanding.syncs_settings()
+            && !outstanding.is_open()
+            && outstanding.status() != Status::Failed
+            && self.server.run.is_none()
+    }
+
+    /// Whether the bytes of a text are what they look like, and mean in its transaction what they mean in the session:
+    /// there are no settings that end with the transaction, and nobody is about to change the schema under it.
+    fn is_read_plainly(&mut self) -> bool {
+        let plain = self.client.current().reads.is_plain(self.server.encoding);
+        if !plain || self.client.sets_locally {
+            return false;
+        }
+        let free = self.server.outstanding.status() == Status::Idle;
+        free || !matches!(self.client.knowledge, SettingsKnowledge::Queried(..))
+            && !self.pool().shared.is_being_defined()
+    }
+
+    /// Does with a text what its normalized query says.
+    fn advised(
+        &mut self,
+        message: &Message<'_>,
+        text: &[u8],
+        spans: &[Span],
+        key: template::Key,
+        traits: Traits,
+    ) -> Result<Option<usize>, Stop> {
+        if !self.knows_settings()? {
+            return Ok(None);
+        }
+        let free = self.server.outstanding.status() == Status::Idle;
+        let (own, now) = (self.is_like_any(), self.now);
+        let pool = self.core_state.pool(self.server.pool);
+        let settings = self.client.current();
+        let bounds = pool.bounds();
+        let schema_version = pool.shared.schema_changes();
+        let sight = Sight { text, spans, key, settings, schema_version, now, free, own };
+        match pool.normalized_queries.look(&sight, &bounds) {
+            Advice::Pass => Ok(None),
+            Advice::Wait => Err(self.wait_for_news()),
+            Advice::Watch(place) => {
+                self.watch(place);
+                Ok(None)
+            }
+            Advice::Analyse => {
+                let pool = self.server.pool;
+                let case = Case { pool, key, text: text.into(), spans: spans.into() };
+                self.ports.act(Action::Analyse(Box::new(case)));
+                if bounds.is_eager() { Err(self.wait_for_news()) } else { Ok(None) }
+            }
+            Advice::Due if self.waits_for_job(&bounds) => Err(self.wait_for_job()),
+            Advice::Due => Ok(None),
+            Advice::Run(place, plan, cached) => {
+                let run = Prepared { place, plan: &plan, cached: &cached, bounds: &bounds };
+                let done = self.run(&run, text, spans, traits)?;
+                Ok(done.then_some(message.bytes.len()))
+            }
+        }
+    }
+
+    /// Whether it is known under which settings a text is read. Asks, where the session keeps its server.
+    fn knows_settings(&mut self) -> Result<bool, Stop> {
+        let SettingsKnowledge::Unknown(_, since) = self.client.knowledge else { return Ok(true) };
+        let idle = self.server.outstanding.status() == Status::Idle;
+        if !idle || self.client.pins.has(crate::state::client::Pins::SETTINGS) {
+            return Ok(false);
+        }
+        debug_assert!(self.server.outstanding.is_over(since.segment), "nothing is owed");
+        self.read_settings();
+        Err(Stop::Replies)
+    }
+
+    /// Whether the client's texts mean what they mean to any other with its settings. What a session has of its own, a
+    /// temporary table for one, says nothing of another client's text.
+    fn is_like_any(&self) -> bool {
+        let told = matches!(self.client.knowledge, SettingsKnowledge::Reported);
+        told && !self.client.read_settings
+            && !self.client.suspicion.looks
+            && self.client.pins.is_empty()
+    }
+
+    /// Has the client wait until a normalized query has come further.
+    fn wait_for_news(&mut self) -> Stop {
+        let conn = self.client.conn;
+        self.pool().wait_for_news(conn);
+        Stop::Replies
+    }
+
+    /// Whether the client is to wait until a job is done, and may: outside of any transaction.
+    fn waits_for_job(&mut self, bounds: &Bounds) -> bool {
+        let now = self.now;
+        bounds.is_eager()
+            && self.server.outstanding.status() == Status::Idle
+            && self.is_like_any()
+            && !self.pool().normalized_queries.rests(now)
+    }
+
+    /// Has the client wait for a job, which its own server does once it has been put right.
+    fn wait_for_job(&mut self) -> Stop {
+        if self.server.outstanding.quiescent().is_some() { Stop::Job } else { Stop::Replies }
+    }
+
+    /// Takes note of how a text does that is run as it was sent.
+    fn watch(&mut self, place: Place) {
+        self.server.run = Some(Run::watched(place));
+    }
+
+    /// Runs a statement. Says whether it did: the server may lack the statement, or a value not be readable.
+    fn run(
+        &mut self,
+        run: &Prepared<'_>,
+        text: &[u8],
+        spans: &[Span],
+        traits: Traits,
+    ) -> Result<bool, Stop> {
+        let alone = self.server.outstanding.status() == Status::Idle;
+        let statement = &run.cached.statement;
+        if self.server.has(statement).is_none() {
+            return self.lacks(run).map(|()| false);
+        }
+        let mut values = std::mem::take(&mut self.core_state.scratch);
+        values.clear();
+        let utf8 = self.client.current().reads.encoding.is_utf8();
+        let bindable = write_values(run.plan, text, spans, utf8, &mut values);
+        if bindable {
+            self.count_hit();
+            self.send_run(run.cached, &values, alone, traits);
+            let mut kept = std::mem::take(&mut self.server.text);
+            kept.clear();
+            kept.extend_from_slice(text);
+            let writes = !run.plan.mentions.writes.is_empty();
+            let planned = self.server.statements.is_planned(statement.id);
+            let place = if planned { run.place.on_new_server() } else { run.place };
+            self.server.run = Some(Run::prepared(place, alone, writes, kept));
+        }
+        self.core_state.scratch = values;
+        Ok(bindable)
+    }
+
+    /// The server lacks the statement: it gets it once no client holds it, if it is worth that.
+    #[cold]
+    fn lacks(&mut self, run: &Prepared<'_>) -> Result<(), Stop> {
+        let statement = &run.cached.statement;
+        let servers = statement.counts().1;
+        let worth =
+            self.pool().normalized_queries.is_worth_a_server(run.place, servers, run.bounds);
+        if worth && self.is_like_any() {
+            let wished = self.server.wishes.iter().any(|wish| wish.statement.id == statement.id);
+            if !wished && self.server.wishes.len() < WISHES_MAX {
+                let settings = run.cached.settings.clone();
+                let statement = statement.clone();
+                self.server.wishes.push(Wish { place: run.place, statement, settings });
+            }
+            if self.waits_for_job(run.bounds) {
+                return Err(self.wait_for_job());
+            }
+        }
+        self.server.misses += 1;
+        self.pool().counters.prepare_misses += 1;
+        self.watch(run.place.without_choice());
+        Ok(())
+    }
+
+    /// Sends the messages that run a statement.
+    fn send_run(
+        &mut self,
+        cached: &Rc<CachedStatement>,
+        values: &[u8],
+        alone: bool,
+        traits: Traits,
+    ) {
+        cached.count_use();
+        let statement = &cached.statement;
+        let generation = statement.generation();
+        let out = self.ports.out(self.server.conn);
+        write::message(out, front::BIND, |out| {
+            out.push(0);
+            statement.write_name(out, generation);
+            out.push(0);
+            out.extend_from_slice(values);
+        });
+        write::describe_portal(out, b"");
+        write::execute(out, b"");
+        if !alone {
+            // What it locks would stay open with it, which a query string does not leave behind.
+            write::close_portal(out, b"");
+        }
+        write::sync(out);
+        let ours = ReplyAction::Skip(Purpose::Autoprepare);
+        self.owe(OutstandingRequest::new(RequestKind::Bind, ours).about(statement.id));
+        self.owe(
+            OutstandingRequest::new(RequestKind::DescribePortal, ReplyAction::Rows)
+                .about(statement.id),
+        );
+        self.owe(
+            OutstandingRequest::new(RequestKind::Execute, ReplyAction::Forward)
+                .about(statement.id)
+                .with(traits),
+        );
+        if !alone {
+            self.owe(OutstandingRequest::new(RequestKind::Close, ours));
+        }
+        self.owe(OutstandingRequest::new(RequestKind::Sync, ReplyAction::Forward));
+        // Any query string drops the unnamed statement. The server still has it: see `hide_unnamed`.
+        self.client.unnamed = None;
+        self.client.unnamed_changed = self.server.outstanding.segment();
+        self.pool().counters.auto_hits += 1;
+    }
+}
+
+/// A statement that is to be run in the place of a text.
+struct Prepared<'a> {
+    place: Place,
+    plan: &'a Plan,
+    cached: &'a Rc<CachedStatement>,
+    bounds: &'a Bounds,
+}
+
+/// Whether a text is one command that may be prepared.
+fn is_plain(scan: &Scan) -> bool {
+    let known = matches!(
+        scan.kind,
+        Kind::Select | Kind::Insert | Kind::Update | Kind::Delete | Kind::With | Kind::Other
+    );
+    known && HARMLESS.contains(scan.traits)
+}
+
+/// Appends what follows the names in a Bind: all values in text format, as are the results. Says whether all could be
+/// read.
+fn write_values(plan: &Plan, text: &[u8], spans: &[Span], utf8: bool, out: &mut Vec<u8>) -> bool {
+    out.extend_from_slice(&[0; 4]);
+    let mut count = 0_u16;
+    for bound in plan.bound(spans) {
+        let start = out.len();
+        out.extend_from_slice(&[0; 4]);
+        if bound.value(text, utf8, out).is_err() {
+            return false;
+        }
+        let length = u32::try_from(out.len() - start - 4).unwrap_or(u32::MAX);
+        out[start..start + 4].copy_from_slice(&length.to_be_bytes());
+        count = count.wrapping_add(1);
+    }
+    out[2..4].copy_from_slice(&count.to_be_bytes());
+    out.extend_from_slice(&[0; 2]);
+    true
+}

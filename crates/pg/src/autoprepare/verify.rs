@@ -1,0 +1,265 @@
+//! Simple queries as prepared statements: what servers say of a run.
+//!
+//! A text that was run as a statement and failed before its values were bound has done nothing. Outside a transaction
+//! it is then run as it was sent, so that the client sees the very error, or none. Within one the error stands, and
+//! says where in the client's text it lies.
+
+use refrain_sql::template::{Plan, Span};
+use refrain_wire::back::{Fields, field};
+use refrain_wire::tag::back;
+use refrain_wire::write;
+
+use crate::normalized::compare_times::Turn;
+use crate::normalized::query::Refused;
+use crate::normalized::run::{Again, Run};
+use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction, RequestKind};
+use crate::relay::link::Link;
+use crate::statements::statement::is_stale;
+
+/// Reruns that succeed after which a variant is refused.
+const RERUNS_MAX: u32 = 3;
+/// The same of reruns after which all is found out anew, since the schema seems to have changed.
+const CHANGES_MAX: u32 = 20;
+
+impl Link<'_> {
+    /// The server has bound the values of a run.
+    pub(crate) fn run_is_bound(&mut self) {
+        if let Some(run) = &mut self.server.run {
+            run.bound = true;
+        }
+    }
+
+    /// Whether the client gets a reply only if no error follows; `input` begins with it, in `length` bytes. A
+    /// query string describes what a statement that writes returns once that has run, and is complete once its
+    /// transaction has been committed.
+    pub(crate) fn holds_back(
+        &mut self,
+        entry: &OutstandingRequest,
+        input: &[u8],
+        length: usize,
+    ) -> bool {
+        let own = |run: &&mut Run| run.turn == Turn::Prepared && entry.action.is_for_client();
+        let Some(run) = self.server.run.as_mut().filter(own) else { return false };
+        let holds = match (input[0], input.get(length)) {
+            (back::ROW_DESCRIPTION, next) => run.writes && next != Some(&back::DATA_ROW),
+            (back::COMMAND_COMPLETE, next) => run.alone && next != Some(&back::READY_FOR_QUERY),
+            _ => false,
+        };
+        if holds {
+            run.held.extend_from_slice(&input[..length]);
+        }
+        holds
+    }
+
+    /// What was held back, and is for the client now.
+    #[inline]
+    pub(crate) fn held_back(&mut self) -> Option<Vec<u8>> {
+        let run = self.server.run.as_mut().filter(|run| !run.held.is_empty())?;
+        Some(std::mem::take(&mut run.held))
+    }
+
+    /// Keeps a notice back that came before the values of a run were bound. It names no parameter then: the text has none.
+    pub(crate) fn holds_notice(&mut self, body: &[u8]) -> bool {
+        let own = |run: &&mut Run| run.turn == Turn::Prepared && !run.bound;
+        let Some(run) = self.server.run.as_mut().filter(own) else { return false };
+        write::message(&mut run.notices, back::NOTICE_RESPONSE, |out| {
+            for (code, value) in Fields(body).iter() {
+                let value = match parameter(value).filter(|_| code == field::CONTEXT) {
+                    Some((_, b"")) => continue,
+                    Some((_, before)) => before,
+                    None => value,
+                };
+                out.push(code);
+                write::string(out, value);
+            }
+            out.push(0);
+        });
+        true
+    }
+
+    /// The notices that were kept back.
+    #[inline]
+    pub(crate) fn held_notices(&mut self) -> Option<Vec<u8>> {
+        let run = self.server.run.as_mut().filter(|run| !run.notices.is_empty())?;
+        Some(std::mem::take(&mut run.notices))
+    }
+
+    /// An error came for what was run in the place of a text. Says whether the text is run as it was sent instead.
+    pub(crate) fn runs_again(&mut self, entry: &OutstandingRequest, fields: &Fields<'_>) -> bool {
+        let Some(run) = &self.server.run else { return false };
+        let (own, alone) = (run.turn == Turn::Prepared && !run.bound, run.alone);
+        let repeated = run.may_be_repeated(fields);
+        // A value that names something that is not there would be refused in the text as well.
+        let of_value = fields.get(field::CONTEXT).is_some_and(|it| parameter(it).is_some());
+        let lost = is_stale(fields) || fields.sqlstate() == b"26000";
+        let changed = own && lost && !of_value;
+        let place = run.place;
+        if changed {
+            let pool = self.pool();
+            let again = pool.normalized_queries.at(place).map_or(0, |variant| variant.reruns);
+            if again < CHANGES_MAX {
+                // Whatever else was planned before the change may be refused next: none of it is run any more.
+                pool.shared.schema_change();
+            }
+            pool.counters.auto_failures_in_transaction += u64::from(!alone);
+        }
+        let notices = self.held_notices().filter(|_| !repeated).unwrap_or_default();
+        self.ports.out(self.client.conn).extend_from_slice(&notices);
+        let Some(run) = &mut self.server.run else { return false };
+        if !repeated {
+            run.failed = true;
+            run.held.clear();
+            return false;
+        }
+        debug_assert!(entry.action == ReplyAction::Skip(Purpose::Autoprepare), "nothing is bound");
+        let text = std::mem::take(&mut run.text);
+        let sqlstate = fields.sqlstate().first_chunk().copied();
+        run.again = sqlstate.map(|sqlstate| Again { sqlstate, changed });
+        run.turn = Turn::Simple;
+        self.server.outstanding.skip_first(Purpose::Autoprepare);
+        self.forget_unnamed();
+        write::query(self.out(), &text);
+        self.owe(OutstandingRequest::new(RequestKind::Query, ReplyAction::Forward));
+        self.client.suspicion.evidence.send_again();
+        self.server.text = text;
+        self.pool().counters.auto_fallbacks += 1;
+        true
+    }
+
+    /// A text that was looked at has been run.
+    pub(crate) fn run_ends(&mut self, took: u64) {
+        let Some(run) = self.server.run.take() else { return };
+        if !run.failed {
+            self.ran(&run, took);
+        }
+        if run.text.capacity() > 0 {
+            self.server.text = run.text;
+        }
+    }
+
+    /// A text that was looked at has been run without an error.
+    fn ran(&mut self, run: &Run, took: u64) {
+        let Run { place, turn, again, ref text, .. } = *run;
+        let now = self.now;
+        let pool = self.core_state.pool(self.server.pool);
+        let schema_version = pool.shared.schema_changes();
+        if let Some(Again { sqlstate, changed }) = again {
+            // What it failed for as a statement is not the text's fault.
+            if let Some(variant) = pool.normalized_queries.at(place) {
+                let most = if changed { CHANGES_MAX } else { RERUNS_MAX };
+                variant.distrust(Refused::Server(sqlstate), most, schema_version, now);
+            }
+        } else if let Some(why) = pool.normalized_queries.ran(place, turn, text, took) {
+            pool.normalized_queries.refuse(place, why, schema_version, now);
+            pool.counters.auto_demotions += 1;
+        }
+    }
+
+    /// The fields of an error as they would be for the text that the client sent.
+    pub(crate) fn as_sent<'a>(
+        &self,
+        entry: &OutstandingRequest,
+        fields: &Fields<'a>,
+    ) -> Vec<(u8, Vec<u8>)> {
+        let own = |(code, value): (u8, &'a [u8])| (code, value.to_vec());
+        let fields: Vec<_> = fields.iter().map(own).collect();
+        let Some(run) = self.server.run.as_ref().filter(|run| run.turn == Turn::Prepared) else {
+            return fields;
+        };
+        let (text, utf8) = (&run.text, self.client.current().reads.encoding.is_utf8());
+        let plan = self
+            .core_state
+            .peek_pool(self.server.pool)
+            .and_then(|pool| pool.normalized_queries.plan(run.place.key));
+        let Some((plan, spans)) = plan.zip(self.spans(text)) else { return fields };
+        as_sent(fields, entry.kind == RequestKind::Bind, &plan, text, &spans, utf8)
+    }
+
+    /// The literals of a text of a normalized query.
+    fn spans(&self, text: &[u8]) -> Option<Vec<Span>> {
+        let mut spans = Vec::new();
+        let seed = self.core_state.shared.registry.seed();
+        refrain_sql::template::generalise(text, seed, usize::MAX, &mut spans).ok()?;
+        Some(spans)
+    }
+}
+
+/// The fields of an error about a statement, as they would be about the text. `bind` says that it came for the values:
+/// then PostgreSQL names the parameter at the end of the context, and of a text would point at the literal; but not where
+/// a constraint of a domain is violated, which of a text is found only when it runs.
+fn as_sent(
+    fields: Vec<(u8, Vec<u8>)>,
+    bind: bool,
+    plan: &Plan,
+    text: &[u8],
+    spans: &[Span],
+    utf8: bool,
+) -> Vec<(u8, Vec<u8>)> {
+    // Bytes that are no characters are found as the text is read, before it is looked at.
+    let pointless = |(code, value): &(u8, Vec<u8>)| {
+        *code == field::SQLSTATE && (value.starts_with(b"23") || value == b"22021")
+    };
+    let points = !fields.iter().any(pointless);
+    let mut made = Vec::with_capacity(fields.len());
+    for (code, value) in fields {
+        match code {
+            field::POSITION => {
+                let place = std::str::from_utf8(&value).ok().and_then(|it| it.parse().ok());
+                let mapped = place.map(|place| plan.position(text, spans, place, utf8));
+                made.push((code, mapped.map_or(value, |it| it.to_string().into_bytes())));
+            }
+            field::CONTEXT if bind => match parameter(&value) {
+                None => made.push((code, value)),
+                Some((number, before)) => {
+                    if !before.is_empty() {
+                        made.push((code, before.to_vec()));
+                    }
+                    let place = plan.place(text, spans, number, utf8).filter(|_| points);
+                    made.extend(place.map(|it| (field::POSITION, it.to_string().into_bytes())));
+                }
+            },
+            _ => made.push((code, value)),
+        }
+    }
+    made
+}
+
+/// The parameter that a context names, such as `unnamed portal parameter $1 = '...'`, and the lines before that one. What
+/// comes behind is the value. The words depend on the language.
+fn parameter(context: &[u8]) -> Option<(usize, &[u8])> {
+    let mut start = 0;
+    for line in context.split(|&byte| byte == b'\n') {
+        if let Some(number) = named(line) {
+            return Some((number, context[..start].strip_suffix(b"\n").unwrap_or_default()));
+        }
+        start += line.len() + 1;
+    }
+    None
+}
+
+/// The number behind `$`, if it ends a line or a value follows. A list of all parameters has a colon before it.
+fn named(line: &[u8]) -> Option<usize> {
+    let at = line.iter().position(|&byte| byte == b'$')? + 1;
+    if line[..at].ends_with(b": $") {
+        return None;
+    }
+    let digits = line[at..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let (number, behind) = line[at..].split_at(digits);
+    let ends = behind.is_empty() || behind.starts_with(b" = ");
+    std::str::from_utf8(number).ok().filter(|_| ends)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_context_names_the_parameter() {
+        let first = b"unnamed portal parameter $12 = '...'";
+        assert_eq!(parameter(first), Some((12, &b""[..])));
+        let last = b"JSON data, line 1: {a...\nunnamed portal parameter $1 = '{a: \n1'";
+        assert_eq!(parameter(last), Some((1, &b"JSON data, line 1: {a..."[..])));
+        assert_eq!(parameter(b"SQL function \"f\" statement 1"), None);
+        assert_eq!(parameter(b"unnamed portal with parameters: $1 = '5', $2 = 'x'"), None);
+    }
+}

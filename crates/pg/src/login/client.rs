@@ -1,0 +1,378 @@
+//! Clients at their login: first packet, proof of who they are, pool, welcome.
+//!
+//! A client is let in when its pool's server has been reached once, since what a server says of itself at a
+//! login has to be passed on. Startup parameters that no server has accepted yet are put to one first: a
+//! value that PostgreSQL refuses ends the login, as it would there.
+
+use refrain_config::{AuthMethod, Database};
+use refrain_wire::Header;
+use refrain_wire::back::Status;
+use refrain_wire::tag::front;
+use refrain_wire::write::{self, Report};
+
+use crate::auth::{
+    AuthRequest, Authenticated, Method, NONCE_BYTES, Proving, Refusal, Step as Proof,
+};
+use crate::engine::Step;
+use crate::ground::disconnect::DisconnectReason;
+use crate::ground::ids::{Conn, PoolId, pid_of};
+use crate::settings::defaults::Defaults;
+use crate::settings::session::{Setting, SettingsMut};
+use crate::state::client::{Client, ClientState, LoginRequest};
+use crate::state::event::Level;
+use crate::state::lobby::Counted;
+use crate::state::shared::{LimitReached, PoolShared};
+
+/// The largest message at the login: PostgreSQL's `PG_MAX_AUTH_TOKEN_LENGTH`.
+const AUTH_BYTES_MAX: u32 = 65_535;
+
+impl Step<'_> {
+    /// What a client says before it is let in.
+    pub(crate) fn login_bytes(&mut self, conn: Conn, bytes: &[u8]) {
+        let Some(client) = self.engine.connections.client(conn) else { return };
+        let all = client.inbox.join(bytes);
+        let mut at = 0;
+        loop {
+            let Some(client) = self.engine.connections.client(conn) else { return };
+            let used = match client.state {
+                ClientState::Opening => self.open(conn, &all[at..]),
+                ClientState::Proving(..) => self.proving(conn, &all[at..]),
+                _ => None,
+            };
+            match used {
+                Some(used) => at += used,
+                None => break,
+            }
+        }
+        if let Some(client) = self.engine.connections.client(conn) {
+            client.inbox.put_back(all, at);
+            if matches!(client.state, ClientState::Ready(_) | ClientState::Console(..)) {
+                self.engine.runnable.push_back(conn);
+            }
+            self.regulate(conn);
+        }
+    }
+
+    /// The first packet. Says how many bytes it took; `None` while it is not all there.
+    fn open(&mut self, conn: Conn, input: &[u8]) -> Option<usize> {
+        let (used, login_request) = self.opening(conn, input)?;
+        if let Some(login_request) = login_request {
+            self.challenge(conn, login_request);
+        }
+        Some(used)
+    }
+
+    /// Asks a client to prove who it is.
+    fn challenge(&mut self, conn: Conn, mut login_request: LoginRequest) {
+        let shared = self.engine.core_state.shared.clone();
+        login_request.pool = shared.find_pool(&login_request.database, &login_request.user);
+        let method = match shared.options().general.auth {
+            AuthMethod::Trust => Method::Trust,
+            AuthMethod::Password => Method::Password,
+            AuthMethod::Md5 => Method::Md5,
+            AuthMethod::Scram => Method::Scram,
+        };
+        let credential = shared.credential(&login_request.user);
+        let random: [u8; NONCE_BYTES] = self.engine.core_state.random();
+        let proof = Proving::start(method, &credential, &random);
+        self.proof(conn, Box::new(login_request), proof);
+    }
+
+    /// A message of a client that is proving who it is.
+    fn proving(&mut self, conn: Conn, input: &[u8]) -> Option<usize> {
+        let header = match Header::parse(input) {
+            Ok(Some(header)) if header.tag == front::TERMINATE => {
+                self.end_client(conn, DisconnectReason::Terminated);
+                return None;
+            }
+            Ok(Some(h)) if h.tag == front::PASSWORD && h.body <= AUTH_BYTES_MAX => h,
+            Ok(None) => return None,
+            Ok(Some(header)) if header.tag != front::PASSWORD => {
+                self.refuse_message(conn, header.tag);
+                return None;
+            }
+            Ok(Some(_)) | Err(_) => {
+                self.end_client(conn, DisconnectReason::ClientProtocol);
+                return None;
+            }
+        };
+        let length = header.message_bytes();
+        let body = input.get(refrain_wire::frame::HEADER_BYTES..length)?;
+        let client = self.engine.connections.client(conn)?;
+        let ClientState::Proving(login_request, proving) =
+            std::mem::replace(&mut client.state, ClientState::Opening)
+        else {
+            return None;
+        };
+        self.proof(conn, login_request, proving.receive(body));
+        Some(length)
+    }
+
+    /// A message that proves nothing ends the login, in PostgreSQL's words.
+    fn refuse_message(&mut self, conn: Conn, tag: u8) {
+        let Some(Client { state: ClientState::Proving(_, proving), .. }) =
+            self.engine.connections.client(conn)
+        else {
+            return;
+        };
+        let wanted = if proving.is_sasl() { "SASL" } else { "password" };
+        let message = format!("expected {wanted} response, got message type {tag}");
+        let report = Report { severity: "FATAL", sqlstate: "08P01", message: &message, hint: "" };
+        self.refuse_client(conn, DisconnectReason::ClientProtocol, &report);
+    }
+
+    /// What came of a step of the proof.
+    fn proof(&mut self, conn: Conn, login_request: Box<LoginRequest>, proof: Proof) {
+        match proof {
+            Proof::Send(request, proving) => {
+                self.ask(conn, &request);
+                if let Some(client) = self.engine.connections.client(conn) {
+                    client.state = ClientState::Proving(login_request, Box::new(proving));
+                }
+            }
+            Proof::Failed(refusal) => self.refused(conn, &login_request, &refusal),
+            Proof::Done(authenticated, requests) => {
+                requests.iter().for_each(|request| self.ask(conn, request));
+                self.enter(conn, login_request, authenticated);
+            }
+        }
+    }
+
+    fn ask(&mut self, conn: Conn, request: &AuthRequest) {
+        let out = self.ports.out(conn);
+        match request {
+            AuthRequest::Ok => write::authentication(out, 0, &[]),
+            AuthRequest::CleartextPassword => write::authentication(out, 3, &[]),
+            AuthRequest::Md5 { salt } => write::authentication(out, 5, salt),
+            AuthRequest::Sasl { mechanisms } => {
+                let mut list = Vec::new();
+                mechanisms.iter().for_each(|name| write::string(&mut list, name.as_bytes()));
+                list.push(0);
+                write::authentication(out, 10, &list);
+            }
+            AuthRequest::SaslContinue(data) => write::authentication(out, 11, data),
+            AuthRequest::SaslFinal(data) => write::authentication(out, 12, data),
+        }
+    }
+
+    fn refused(&mut self, conn: Conn, login_request: &LoginRequest, refusal: &Refusal) {
+        if let Some(pool) =
+            login_request.pool.as_ref().and_then(|p| self.engine.core_state.find_pool(p.id))
+        {
+            pool.counters.client_login_failures += 1;
+        }
+        let message = refusal.to_string();
+        let sqlstate = refusal.sqlstate();
+        let report = Report { severity: "FATAL", sqlstate, message: &message, hint: "" };
+        self.refuse_client(conn, DisconnectReason::Login, &report);
+    }
+
+    /// A client has proved who it is: finds its pool.
+    fn enter(
+        &mut self,
+        conn: Conn,
+        login_request: Box<LoginRequest>,
+        authenticated: Authenticated,
+    ) {
+        // The exchange may have begun before a reload.
+        if !self.engine.core_state.shared.options().admits(authenticated.user()) {
+            return self.end_client(conn, DisconnectReason::Login);
+        }
+        if let Some(name) = Database::CONSOLES.iter().find(|name| **name == login_request.database)
+        {
+            return self.enter_console(conn, authenticated, name);
+        }
+        let LoginRequest { database, user, .. } = &*login_request;
+        let known = self.engine.core_state.shared.options().database(database).is_some();
+        let Some(shared) = self.engine.core_state.shared.pool(database, user) else {
+            if known {
+                return self.end_client(conn, DisconnectReason::TooManyClients);
+            }
+            return self.refuse_unknown(conn, &login_request.database);
+        };
+        if !self.count_as(conn, Counted::Client) {
+            return self.end_client(conn, DisconnectReason::TooManyClients);
+        }
+        if let Err(limit_reached) = self.engine.core_state.shared.admit_client(&shared) {
+            return self.refuse_over_limit(conn, limit_reached, &shared);
+        }
+        shared.learn_secret(authenticated.secret());
+        let Some(client) = self.engine.connections.client(conn) else { return };
+        let pool = self.engine.core_state.open_pool(&shared, self.now);
+        pool.clients += 1;
+        client.pool = shared.id;
+        client.state = ClientState::Entering(login_request, authenticated);
+        // What servers said once says nothing of now: the database may have been dropped since. While a pool is paused, there is
+        // nobody to ask.
+        if shared.server_parameters().is_some() && (shared.is_live() || pool.paused) {
+            self.admit(conn);
+        } else {
+            if !pool.entering.contains(&conn) {
+                pool.entering.push(conn);
+            }
+            self.grow(shared.id);
+        }
+    }
+
+    /// Ends a login to a database that there is not.
+    fn refuse_unknown(&mut self, conn: Conn, database: &str) {
+        let message = format!("database \"{database}\" does not exist");
+        let options = self.engine.core_state.shared.options();
+        let default = options.general.default_database.as_deref();
+        let hint = default.map_or_else(String::new, |default| {
+            format!(
+                "The database here is \"{default}\". A configuration file may name others; see docs/config.md."
+            )
+        });
+        let report =
+            Report { severity: "FATAL", sqlstate: "3D000", message: &message, hint: &hint };
+        self.refuse_client(conn, DisconnectReason::UnknownDatabase, &report);
+    }
+
+    /// Ends a login of one client too many, in PostgreSQL's words.
+    fn refuse_over_limit(&mut self, conn: Conn, limit_reached: LimitReached, pool: &PoolShared) {
+        let message = match limit_reached {
+            LimitReached::Database => {
+                format!("too many connections for database \"{}\"", pool.database)
+            }
+            LimitReached::User => format!("too many connections for role \"{}\"", pool.user),
+        };
+        let report = Report { severity: "FATAL", sqlstate: "53300", message: &message, hint: "" };
+        self.refuse_client(conn, DisconnectReason::TooManyClients, &report);
+    }
+
+    /// The pool's server has been reached: clients that waited for that go on.
+    pub(crate) fn let_in(&mut self, id: PoolId) {
+        let Some(pool) = self.engine.core_state.find_pool(id) else { return };
+        for client in std::mem::take(&mut pool.entering) {
+            self.admit(client);
+        }
+    }
+
+    /// Works out the settings a client begins with. Those that no server has seen are put to one.
+    fn admit(&mut self, conn: Conn) {
+        let Some(client) = self.engine.connections.client(conn) else { return };
+        let ClientState::Entering(login_request, authenticated) =
+            std::mem::replace(&mut client.state, ClientState::Opening)
+        else {
+            return;
+        };
+        let pool = self.engine.core_state.pool(client.pool);
+        let Some(server_parameters) = pool.shared.server_parameters() else { return };
+        client.managed = pool.settings.options.prepared_statements;
+        let mut edit = SettingsMut::default();
+        for (name, value) in
+            server_parameters.iter().filter(|(n, _)| crate::settings::session::is_settable(n))
+        {
+            edit.set(name, value);
+        }
+        let default = edit.clone();
+        if !login_request.settings.is_empty() {
+            let mut startup = SettingsMut::default();
+            for (name, value) in &login_request.settings {
+                edit.set(name, value);
+                startup.set(name, value);
+            }
+            client.startup = Some(Box::new(startup));
+        }
+        let plain = is_plain(&login_request.settings);
+        let id = client.pool;
+        let wants = self.engine.core_state.settings(edit);
+        let defaults = self.engine.core_state.settings(default);
+        let proven = self.engine.core_state.pool(id).proven(&wants);
+        let now = self.now;
+        let Some(client) = self.engine.connections.client(conn) else { return };
+        client.defaults = Defaults { settings: defaults, since: now };
+        client.settings = proven.clone().unwrap_or(wants);
+        if plain || proven.is_some() {
+            return self.server_parameters(conn, &login_request, authenticated);
+        }
+        client.state = ClientState::Checking(login_request, authenticated);
+        if self.lend(conn) {
+            self.engine.runnable.push_back(conn);
+        }
+    }
+
+    /// A server that is to look at a client's startup parameters has been lent, or has answered.
+    pub(crate) fn checked(&mut self, conn: Conn) {
+        let Some(client) = self.engine.connections.client(conn) else { return };
+        let Some(link) = client.link else { return };
+        let (client, server) = self.engine.connections.pair(conn, link);
+        if server.outstanding.quiescent().is_none() {
+            return;
+        }
+        let made = server.settings.clone();
+        let state = std::mem::replace(&mut client.state, ClientState::Opening);
+        let ClientState::Checking(login_request, authenticated) = state else { return };
+        let mut edit =
+            self.engine.core_state.pool(client.pool).shared.server_parameters().map_or_else(
+                SettingsMut::default,
+                |server_parameters| {
+                    let mut edit = SettingsMut::default();
+                    let settable = server_parameters
+                        .iter()
+                        .filter(|(n, _)| crate::settings::session::is_settable(n));
+                    settable.for_each(|(name, value)| edit.set(name, value));
+                    edit
+                },
+            );
+        login_request.settings.iter().for_each(|(name, value)| edit.set(name, value));
+        client.settings = made.clone();
+        let id = client.pool;
+        let wants = self.engine.core_state.settings(edit);
+        self.engine.core_state.pool(id).prove(wants, made);
+        self.unlink(conn, link);
+        self.server_parameters(conn, &login_request, authenticated);
+    }
+
+    /// A server refused the settings a client wants: the client has heard it, and both go.
+    pub(crate) fn refuse_login(&mut self, client: Conn, server: Conn) {
+        if let Some(c) = self.engine.connections.client(client) {
+            c.link = None;
+        }
+        self.remove_client(client, false);
+        if let Some(s) = self.engine.connections.server(server) {
+            s.state = crate::state::server::ServerState::Resetting;
+        }
+        self.close_server(server);
+    }
+
+    /// Lets a client in.
+    fn server_parameters(
+        &mut self,
+        conn: Conn,
+        _login_request: &LoginRequest,
+        authenticated: Authenticated,
+    ) {
+        let key: [u8; 32] = self.engine.core_state.random();
+        let core = self.engine.core_state.core;
+        let Some(client) = self.engine.connections.client(conn) else { return };
+        let pool = self.engine.core_state.pool(client.pool);
+        let Some(server_parameters) = pool.shared.server_parameters() else { return };
+        let out = self.ports.out(conn);
+        for (name, value) in server_parameters.iter() {
+            write::parameter_status(out, name, client.settings.get(name).unwrap_or(value));
+        }
+        if let Some(startup) = &mut client.startup {
+            startup.take_values(&client.settings);
+        }
+        let bytes = if client.minor >= 2 { 32 } else { 4 };
+        client.key = key[..bytes].into();
+        write::backend_key(out, pid_of(core, conn), &client.key);
+        write::ready(out, Status::Idle);
+        client.state = ClientState::Ready(authenticated);
+        client.requested = self.now;
+        pool.counters.client_logins += 1;
+        self.unblock(conn);
+        self.note_client(conn, Level::Debug, DisconnectReason::Terminated, "logged in".to_owned());
+    }
+}
+
+/// Whether no server needs to look at these settings: an application's name in plain ASCII is as it is.
+fn is_plain(settings: &[Setting]) -> bool {
+    settings.iter().all(|(name, value)| {
+        name.eq_ignore_ascii_case(b"application_name")
+            && value.len() < 64
+            && value.iter().all(|b| (b' '..=b'~').contains(b))
+    })
+}

@@ -1,0 +1,5 @@
+//! Logins: of clients to Refrain, and of Refrain to servers.
+
+pub(crate) mod server;
+pub(crate) mod opening;
+pub(crate) mod client;

@@ -1,0 +1,340 @@
+//! The beginning of a client's connection, up to its startup packet, and logins that end without one.
+//!
+//! What is said of a packet that is wrong, and to whom nothing is said, is as in PostgreSQL's `ProcessStartupPacket`.
+
+use refrain_config::Database;
+use refrain_wire::startup::{self, MINOR_NEWEST, Opening, STARTUP_BYTES_MAX, Startup};
+use refrain_wire::write::{self, Report};
+
+use crate::engine::Step;
+use crate::ground::disconnect::DisconnectReason;
+use crate::ground::ids::{ClientSerial, Conn};
+use crate::settings::session::Setting;
+use crate::state::client::{Client, ClientState, LoginRequest};
+use crate::state::connections::Connection;
+use crate::state::event::{Action, Level, Peer};
+use crate::state::lobby::{CONSOLES_MAX, Counted, Newcomer};
+use crate::state::shared::{CoreMessage, client_serial};
+
+/// What a startup packet is refused with.
+struct OpeningError {
+    cause: DisconnectReason,
+    sqlstate: &'static str,
+    message: String,
+}
+
+impl Step<'_> {
+    /// A client connected.
+    pub(crate) fn accepted(&mut self, conn: Conn, peer: Peer) {
+        let core_state = &mut self.engine.core_state;
+        let (shared, core) = (core_state.shared.clone(), core_state.core);
+        let serial = client_serial(&shared);
+        let limits = shared.lobby.limits(&shared.options().general);
+        let gone = shared.lobby.come(&peer, Newcomer { core, conn, serial }, limits.logins);
+        let client = Client::new(serial, conn, peer, &core_state.nothing, self.now);
+        self.engine.connections.set(conn, Connection::Client(Box::new(client)));
+        self.engine.clients += 1;
+        let Some(Newcomer { core: there, conn, serial }) = gone else { return };
+        if there == core {
+            self.make_way(conn, serial);
+        } else {
+            let message = CoreMessage::MakeWay { conn, serial };
+            self.ports.act(Action::Tell { core: there, message });
+        }
+    }
+
+    /// A connection has to make way for a later one, unless it has logged in meanwhile.
+    pub(crate) fn make_way(&mut self, conn: Conn, serial: ClientSerial) {
+        let Some(client) = self.engine.connections.client(conn) else { return };
+        if client.serial != serial || client.counted != Counted::Login {
+            return;
+        }
+        let lobby = &self.engine.core_state.shared.lobby;
+        if lobby.is_news(self.now) {
+            let count = lobby.crowded_out();
+            let told = format!("{count} connections that had not logged in had to make way so far");
+            self.note_client(conn, Level::Warn, DisconnectReason::CrowdedOut, told);
+        }
+        self.end_login(conn, DisconnectReason::CrowdedOut);
+    }
+
+    /// Ends a login that took too long, or had to make way. Who has sent no startup packet is told nothing: it may be
+    /// no client at all, and such connections may be many.
+    pub(crate) fn end_login(&mut self, conn: Conn, cause: DisconnectReason) {
+        let Some(client) = self.engine.connections.client(conn) else { return };
+        let silent = matches!(client.state, ClientState::Opening);
+        self.note_client(
+            conn,
+            if silent { Level::Debug } else { Level::Warn },
+            cause,
+            String::new(),
+        );
+        if let Some(report) = cause.report().filter(|_| !silent) {
+            write::error(self.ports.out(conn), &report);
+        }
+        self.remove_client(conn, false);
+    }
+
+    /// The first packet: how many bytes it took, and who wants to log in; `None` while it is not all there.
+    pub(crate) fn opening(
+        &mut self,
+        conn: Conn,
+        input: &[u8],
+    ) -> Option<(usize, Option<LoginRequest>)> {
+        match startup::parse(input) {
+            Ok(None) => None,
+            Err(_) => {
+                self.malformed(conn, input);
+                None
+            }
+            Ok(Some((Opening::Startup(startup), used))) => {
+                Some((used, Some(self.startup(conn, &startup)?)))
+            }
+            Ok(Some((Opening::Cancel { pid, key }, _))) => {
+                self.cancel_request(pid, key);
+                self.remove_client(conn, false);
+                None
+            }
+            Ok(Some((opening @ (Opening::Ssl | Opening::Gss), used))) => {
+                let rest = used < input.len();
+                self.encryption(conn, opening == Opening::Ssl, rest).then_some((used, None))
+            }
+        }
+    }
+
+    /// A request for TLS or GSSAPI encryption is denied: each once, and in either order. Says whether the client may
+    /// go on.
+    fn encryption(&mut self, conn: Conn, tls: bool, rest: bool) -> bool {
+        let Some(client) = self.engine.connections.client(conn) else { return false };
+        let asked = if tls { &mut client.asked.tls } else { &mut client.asked.gss };
+        if std::mem::replace(asked, true) {
+            let minor = if tls { 5679 } else { 5680 };
+            self.refuse_version(conn, 1234, minor);
+            return false;
+        }
+        // TLS stands between driver and engine; none is offered yet.
+        self.ports.out(conn).push(b'N');
+        if rest {
+            // What came with the request was sent in the hope of encryption (CVE-2021-23222).
+            let what = if tls { "SSL request" } else { "GSSAPI encryption request" };
+            let message = format!("received unencrypted data after {what}");
+            self.refuse(
+                conn,
+                &OpeningError {
+                    cause: DisconnectReason::ClientProtocol,
+                    sqlstate: "08P01",
+                    message,
+                },
+            );
+        }
+        !rest
+    }
+
+    /// A packet that cannot be read. Of a wrong length PostgreSQL says nothing: that is no client of its.
+    fn malformed(&mut self, conn: Conn, input: &[u8]) {
+        let length = input.first_chunk().map_or(0, |length| u32::from_be_bytes(*length));
+        let is_startup = input.get(4..6) == Some(&[0, 3]);
+        if is_startup && (8..=STARTUP_BYTES_MAX).contains(&length) {
+            let message =
+                "invalid startup packet layout: expected terminator as last byte".to_owned();
+            let words = OpeningError {
+                cause: DisconnectReason::ClientProtocol,
+                sqlstate: "08P01",
+                message,
+            };
+            return self.refuse(conn, &words);
+        }
+        let told = "invalid length of startup packet".to_owned();
+        self.note_client(conn, Level::Warn, DisconnectReason::ClientProtocol, told);
+        self.remove_client(conn, false);
+    }
+
+    fn refuse_version(&mut self, conn: Conn, major: u16, minor: u16) {
+        let message = format!(
+            "unsupported frontend protocol {major}.{minor}: server supports 3.0 to 3.{MINOR_NEWEST}"
+        );
+        self.refuse(
+            conn,
+            &OpeningError { cause: DisconnectReason::ClientVersion, sqlstate: "0A000", message },
+        );
+    }
+
+    fn refuse(&mut self, conn: Conn, words: &OpeningError) {
+        let OpeningError { cause, sqlstate, message } = words;
+        self.refuse_client(
+            conn,
+            *cause,
+            &Report { severity: "FATAL", sqlstate, message, hint: "" },
+        );
+    }
+
+    fn startup(&mut self, conn: Conn, startup: &Startup<'_>) -> Option<LoginRequest> {
+        if startup.major != 3 {
+            self.refuse_version(conn, startup.major, startup.minor);
+            return None;
+        }
+        if self.engine.core_state.draining {
+            let message = "the database system is shutting down";
+            let report = Report { severity: "FATAL", sqlstate: "57P03", message, hint: "" };
+            self.refuse_client(conn, DisconnectReason::Shutdown, &report);
+            return None;
+        }
+        self.negotiate(conn, startup);
+        let login_request = match login_request(startup) {
+            Ok(login_request) => self.meant(login_request),
+            Err(report) => {
+                self.refuse_client(conn, DisconnectReason::Login, &report);
+                return None;
+            }
+        };
+        // Before anything is spent on a proof; counted is who has given one.
+        let shared = &self.engine.core_state.shared;
+        let most = shared.lobby.limits(&shared.options().general).clients;
+        if shared.lobby.is_full(most)
+            && !Database::CONSOLES.contains(&login_request.database.as_str())
+        {
+            self.end_client(conn, DisconnectReason::TooManyClients);
+            return None;
+        }
+        Some(login_request)
+    }
+
+    /// Has a client that names no database ask for the default.
+    fn meant(&self, mut login_request: LoginRequest) -> LoginRequest {
+        let options = self.engine.core_state.shared.options();
+        let meant = options.meant(&login_request.database, &login_request.user);
+        if meant != login_request.database {
+            login_request.database = meant.to_owned();
+        }
+        login_request
+    }
+
+    /// Counts a connection that has shown who it is. `false` where there are as many as may be.
+    pub(crate) fn count_as(&mut self, conn: Conn, counted: Counted) -> bool {
+        let shared = &self.engine.core_state.shared;
+        let most = match counted {
+            Counted::Console => CONSOLES_MAX,
+            _ => shared.lobby.limits(&shared.options().general).clients,
+        };
+        let Some(client) = self.engine.connections.client(conn) else { return false };
+        let room = shared.lobby.admit(counted, most);
+        if room {
+            shared.lobby.go(client.counted, &client.peer, client.serial);
+            client.counted = counted;
+        }
+        room
+    }
+
+    /// Tells a client that asked for more than 3.2 what is spoken here.
+    fn negotiate(&mut self, conn: Conn, startup: &Startup<'_>) {
+        let unknown: Vec<&[u8]> = startup
+            .parameters()
+            .map(|(name, _)| name)
+            .filter(|n| n.starts_with(b"_pq_."))
+            .collect();
+        // 3.1 is reserved and never was: whoever asks for it gets 3.0.
+        let minor = if startup.minor >= MINOR_NEWEST { MINOR_NEWEST } else { 0 };
+        if startup.minor > MINOR_NEWEST || !unknown.is_empty() {
+            write::negotiate(self.ports.out(conn), minor, &unknown);
+        }
+        if let Some(client) = self.engine.connections.client(conn) {
+            client.minor = minor;
+        }
+    }
+
+    /// Ends a login with words of its own.
+    pub(crate) fn refuse_client(
+        &mut self,
+        conn: Conn,
+        cause: DisconnectReason,
+        report: &Report<'_>,
+    ) {
+        self.note_client(conn, Level::Warn, cause, report.message.to_owned());
+        write::error(self.ports.out(conn), report);
+        self.remove_client(conn, false);
+    }
+}
+
+/// Sorts a startup packet's parameters.
+fn login_request(startup: &Startup<'_>) -> Result<LoginRequest, Report<'static>> {
+    let invalid = |message| Report { severity: "FATAL", sqlstate: "28000", message, hint: "" };
+    let mut login_request = LoginRequest {
+        user: String::new(),
+        database: String::new(),
+        settings: Vec::new(),
+        pool: None,
+    };
+    let text = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
+    for (name, value) in startup.parameters() {
+        match name {
+            b"user" => login_request.user = text(value),
+            b"database" => login_request.database = text(value),
+            b"options" => options(value, &mut login_request.settings),
+            b"replication" if !matches!(value, b"false" | b"off" | b"no" | b"0") => {
+                return Err(Report {
+                    severity: "FATAL",
+                    sqlstate: "0A000",
+                    message: "replication connections are not pooled",
+                    hint: "Connect to the server directly.",
+                });
+            }
+            b"replication" => {}
+            name if name.starts_with(b"_pq_.") => {}
+            name => login_request.settings.push((name.into(), value.into())),
+        }
+    }
+    if login_request.user.is_empty() {
+        return Err(invalid("no PostgreSQL user name specified in startup packet"));
+    }
+    if login_request.database.is_empty() {
+        login_request.database.clone_from(&login_request.user);
+    }
+    Ok(login_request)
+}
+
+/// Reads `options`: `-c name=value` and `--name=value`, words split at spaces, `\` before a space or itself
+/// (`pg_split_opts`). Anything else is for the server's command line and is left out.
+fn options(text: &[u8], settings: &mut Vec<Setting>) {
+    let mut words = vec![Vec::new()];
+    let mut escaped = false;
+    for &byte in text {
+        match byte {
+            b'\\' if !escaped => escaped = true,
+            b if b.is_ascii_whitespace() && !escaped => words.push(Vec::new()),
+            b => {
+                words.last_mut().unwrap_or(&mut Vec::new()).push(b);
+                escaped = false;
+            }
+        }
+    }
+    let mut words = words.into_iter().filter(|word| !word.is_empty());
+    while let Some(word) = words.next() {
+        let setting = match word.as_slice() {
+            b"-c" => words.next(),
+            [b'-', b'c', rest @ ..] | [b'-', b'-', rest @ ..] => Some(rest.to_vec()),
+            _ => None,
+        };
+        let Some(setting) = setting else { continue };
+        if let Some(at) = setting.iter().position(|&b| b == b'=') {
+            let name: Vec<u8> =
+                setting[..at].iter().map(|&b| if b == b'-' { b'_' } else { b }).collect();
+            settings.push((name.into(), setting[at + 1..].into()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_read_as_postgres_does() {
+        let mut settings = Vec::new();
+        options(br"-c search_path=a,\ b --statement-timeout=5s -cwork_mem=1MB -x", &mut settings);
+        let read: Vec<_> = settings
+            .iter()
+            .map(|(n, v)| format!("{}={}", String::from_utf8_lossy(n), String::from_utf8_lossy(v)))
+            .collect();
+        assert_eq!(read, ["search_path=a, b", "statement_timeout=5s", "work_mem=1MB"]);
+    }
+}

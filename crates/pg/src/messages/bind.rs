@@ -1,0 +1,266 @@
+//! Bind, Describe and Close of statements: the client's name for one becomes the server's.
+//!
+//! [`crate::messages::parse`] sees that the server has the statement; here the message that uses it is rewritten as far as
+//! its names and passed on. What the client has not is left to the server to refuse (E34).
+
+use std::rc::Rc;
+
+use refrain_wire::front::Bind;
+use refrain_wire::write;
+
+use crate::messages::fits::{Fit, Use};
+use crate::messages::named::Wanted;
+use crate::pipeline::outstanding::{
+    OutstandingRequest, Purpose, Refusal, ReplyAction, RequestKind,
+};
+use crate::pipeline::undo::{ClientUndo, ServerUndo};
+use crate::relay::link::{Called, Link, Stop};
+use crate::relay::message::Message;
+use crate::statements::of_client::{ByName, Name, mark};
+use crate::statements::of_core::CachedStatement;
+use crate::statements::of_server::Unnamed;
+
+impl Link<'_> {
+    /// Bind.
+    pub(crate) fn bind(&mut self, message: &Message<'_>) -> Result<usize, Stop> {
+        let Some(bind) = Bind::read(message.body(), message.complete)? else {
+            return Err(Stop::More);
+        };
+        self.pool().counters.binds += 1;
+        if !self.client.managed {
+            return self.bind_unmanaged(message, &bind);
+        }
+        let Some(cached) = self.find(bind.statement)? else {
+            return Ok(self.bind_unknown(message, &bind));
+        };
+        self.lend_name(&cached.statement)?;
+        let fit = self.fit(bind.statement, &cached, Use::Bind)?;
+        if fit == Fit::Stale {
+            return Ok(self.refuse_bind(message, &bind, cached.statement.id, Refusal::Stale));
+        }
+        let portal = cached.statement.acts().then(|| cached.clone());
+        if portal.is_some() && !self.has_room_for(bind.portal, &cached)? {
+            return Ok(self.refuse_bind(message, &bind, cached.statement.id, Refusal::Portals));
+        }
+        let calls = self.suspect(&cached.statement.scan);
+        self.client.suspicion.evidence.bind(bind.portal, calls);
+        let called = self.called(bind.statement, &cached, fit);
+        self.server.bound = if called == Called::Unnamed { mark(bind.portal) } else { 0 };
+        self.send_bind(message, &bind, &cached, called);
+        let entry = OutstandingRequest::new(RequestKind::Bind, ReplyAction::Forward)
+            .about(cached.statement.id);
+        self.owe(entry.called(bind.statement));
+        self.client.portals.set(bind.portal, portal, self.server.outstanding.segment());
+        Ok(self.pass_missing(message))
+    }
+
+    /// Whether the client may have this portal besides those it has. Some of these may be gone, which shows when the
+    /// transactions before are answered.
+    pub(crate) fn has_room_for(
+        &mut self,
+        portal: &[u8],
+        cached: &CachedStatement,
+    ) -> Result<bool, Stop> {
+        let options = &self.core_state.pool(self.server.pool).settings.options;
+        let bounds = (options.max_client_statements as usize, options.max_client_statement_bytes);
+        match self.client.portals.has_room(portal, cached, bounds) {
+            false if !self.server.outstanding.is_empty() => Err(Stop::Replies),
+            room => Ok(room),
+        }
+    }
+
+    /// What the server calls a statement that is used, and that the client calls `name`.
+    #[inline]
+    fn called(&mut self, name: &[u8], cached: &Rc<CachedStatement>, fit: Fit) -> Called {
+        cached.count_use();
+        let Fit::Has(called) = fit else { return self.prepare_for(name, cached) };
+        if called == Called::Unnamed && !name.is_empty() {
+            cached.used();
+        }
+        self.count_hit();
+        called
+    }
+
+    /// Sends the Bind with the name the server knows; all behind the names as it is.
+    #[inline]
+    fn send_bind(
+        &mut self,
+        message: &Message<'_>,
+        bind: &Bind<'_>,
+        cached: &CachedStatement,
+        called: Called,
+    ) {
+        let old = bind.names_bytes();
+        let name_bytes = match called {
+            Called::Named(generation) => cached.statement.name_bytes(generation),
+            Called::Unnamed => 0,
+        };
+        self.rewritten_header(message, old, bind.portal.len() + name_bytes + 2);
+        let out = self.ports.out(self.server.conn);
+        write::string(out, bind.portal);
+        if let Called::Named(generation) = called {
+            cached.statement.write_name(out, generation);
+        }
+        out.push(0);
+        out.extend_from_slice(&message.body()[old..]);
+    }
+
+    /// A Bind of a statement that the client has not: the server says so (E34).
+    fn bind_unknown(&mut self, message: &Message<'_>, bind: &Bind<'_>) -> usize {
+        self.hide_unnamed(bind.statement);
+        let old = bind.names_bytes();
+        self.rewritten_header(message, old, old);
+        let safe = self.not_ours(bind.statement);
+        let out = self.ports.out(self.server.conn);
+        write::string(out, bind.portal);
+        write::string(out, &safe);
+        out.extend_from_slice(&message.body()[old..]);
+        self.owe(OutstandingRequest::new(RequestKind::Bind, ReplyAction::Forward));
+        self.client.portals.set(bind.portal, None, self.server.outstanding.segment());
+        self.pass_missing(message)
+    }
+
+    /// The server's unnamed statement is another client's: this client has none (E16).
+    fn hide_unnamed(&mut self, name: &[u8]) {
+        let unnamed = self.server.statements.unnamed;
+        // That it was closed may still be undone.
+        let may_be = unnamed.id != 0 || self.server.outstanding.is_unsettled(unnamed.segment);
+        if name.is_empty() && may_be {
+            write::close_statement(self.out(), b"");
+            let seq = self.owe_us(RequestKind::Close, Purpose::Prepare, 0);
+            let none = Unnamed::none_since(self.server.outstanding.segment());
+            let old = std::mem::replace(&mut self.server.statements.unnamed, none);
+            self.undoable_there(seq, ServerUndo::Unnamed(old));
+        }
+    }
+
+    /// A name that cannot be one of ours, the client's own where it is not (E9).
+    pub(crate) fn not_ours(&self, name: &[u8]) -> Name {
+        let mut safe = Name::from_slice(name);
+        if name.starts_with(self.core_state.shared.registry.prefix()) {
+            safe[0] = b'-';
+        }
+        safe
+    }
+
+    /// Describe of a statement.
+    pub(crate) fn describe_statement(
+        &mut self,
+        message: &Message<'_>,
+        name: &[u8],
+    ) -> Result<usize, Stop> {
+        if !self.client.managed {
+            self.owe(OutstandingRequest::new(RequestKind::DescribeStatement, ReplyAction::Forward));
+            return Ok(self.pass(message));
+        }
+        let Some(cached) = self.find(name)? else {
+            self.hide_unnamed(name);
+            let safe = self.not_ours(name);
+            write::describe_statement(self.out(), &safe);
+            self.owe(OutstandingRequest::new(RequestKind::DescribeStatement, ReplyAction::Forward));
+            return Ok(message.bytes.len());
+        };
+        let fit = self.fit(name, &cached, Use::Describe)?;
+        if fit == Fit::Lacks && self.describe_in_vain(&cached)? {
+            return Ok(message.bytes.len());
+        }
+        if fit == Fit::Stale {
+            return Ok(self.refuse(message, RequestKind::DescribeStatement, Refusal::Stale));
+        }
+        let called = match fit {
+            Fit::Has(called) => called,
+            Fit::Lacks | Fit::Stale => self.prepare_for(name, &cached),
+        };
+        cached.count_use();
+        self.describe_copy(called, &cached.statement);
+        let entry = OutstandingRequest::new(RequestKind::DescribeStatement, ReplyAction::Forward)
+            .about(cached.statement.id);
+        self.asks(called, entry.called(name));
+        Ok(message.bytes.len())
+    }
+
+    /// Close of a statement: the server keeps it for others.
+    pub(crate) fn close_statement(
+        &mut self,
+        message: &Message<'_>,
+        name: &[u8],
+    ) -> Result<usize, Stop> {
+        self.wait_until_settled()?;
+        if name.is_empty() {
+            let seq = self.server.outstanding.next_seq();
+            let used = self.closed(message);
+            let old = self.client.unnamed.take();
+            self.client.unnamed_changed = self.server.outstanding.segment();
+            self.undoable(seq, ClientUndo::Unnamed(old));
+            return Ok(used);
+        }
+        let Some(old) = self.client.names.remove(name) else {
+            // Perhaps one that the client prepared by SQL.
+            let safe = self.not_ours(name);
+            write::close_statement(self.out(), &safe);
+            self.owe(OutstandingRequest::new(RequestKind::Close, ReplyAction::Forward));
+            return Ok(message.bytes.len());
+        };
+        self.server.outstanding.extend(&mut self.client.changed);
+        let seq = self.server.outstanding.next_seq();
+        if old.lent == ByName::Nothing {
+            self.closed(message);
+        } else {
+            // The server has something by this name.
+            self.owe(OutstandingRequest::new(RequestKind::Close, ReplyAction::Forward));
+            self.pass(message);
+        }
+        self.undoable(seq, ClientUndo::Closed(Name::from_slice(name), old));
+        Ok(message.bytes.len())
+    }
+
+    /// A portal is about to be executed whose statement deallocates one of the client's. The server has that under another
+    /// name: unless it was lent it, it is given one of this name just before, so that it is PostgreSQL that runs the portal, counts it as a
+    /// statement of its transaction, and refuses it (E49).
+    pub(crate) fn deallocate_portal(&mut self, name: Name) -> Result<(), Stop> {
+        if !self.client.managed {
+            self.close_unmanaged(&name);
+            return Ok(());
+        }
+        self.wait_until_settled()?;
+        if self.server.outstanding.has_failed() {
+            return Ok(());
+        }
+        if self.lacked(&name, Wanted::Name).is_some() {
+            self.lend_empty(&name);
+        }
+        let Some(old) = self.client.names.remove(&name) else { return Ok(()) };
+        self.server.outstanding.extend(&mut self.client.changed);
+        let seq = self.server.outstanding.next_seq();
+        self.client.undos.push(seq, ClientUndo::Closed(name, old));
+        Ok(())
+    }
+
+    /// What an earlier segment may still undo is not relied on.
+    pub(crate) fn wait_until_settled(&self) -> Result<(), Stop> {
+        let unsettled = |span| self.server.outstanding.touches(span);
+        match unsettled(&self.client.changed) || unsettled(&self.client.parsed) {
+            true => Err(Stop::Replies),
+            false => Ok(()),
+        }
+    }
+
+    /// A Bind that is to fail: made to fail on the server, so that the transaction fails with it.
+    fn refuse_bind(
+        &mut self,
+        message: &Message<'_>,
+        bind: &Bind<'_>,
+        id: u64,
+        why: Refusal,
+    ) -> usize {
+        let old = bind.names_bytes();
+        let name = self.core_state.shared.registry.no_statement();
+        self.rewritten_header(message, old, bind.portal.len() + name.len() + 2);
+        let out = self.ports.out(self.server.conn);
+        write::string(out, bind.portal);
+        write::string(out, &name);
+        out.extend_from_slice(&message.body()[old..]);
+        self.owe(OutstandingRequest::new(RequestKind::Bind, ReplyAction::Refuse(why)).about(id));
+        self.pass_missing(message)
+    }
+}

@@ -1,0 +1,390 @@
+//! Whether the copy of a statement that a server has, or gets, is the one that the client prepared.
+//!
+//! It is where it returns the same columns ([`crate::statements::columns`]). Behind the Parse of a copy stands a Describe of ours, so
+//! that mostly this is known when it is asked. Where a server lacks a statement that the client prepared before, its
+//! columns have to be seen before it runs there, and the client waits for them: once for each statement and server, since
+//! a server keeps what it has. Never where the server has it, nor where the client's own Parse is on its way.
+
+use std::rc::Rc;
+
+use refrain_wire::back::{RowShape, row_shape};
+use refrain_wire::front::{Bind, Target};
+use refrain_wire::tag::{back, front};
+use refrain_wire::write;
+
+use crate::pipeline::outstanding::{
+    FakeReply, OutstandingRequest, Purpose, ReplyAction, RequestKind, Seq,
+};
+use crate::pipeline::undo::{ClientUndo, ServerUndo};
+use crate::relay::link::{Called, Link, Stop};
+use crate::relay::message::Message;
+use crate::statements::columns::{Columns, Found, Shape};
+use crate::statements::of_client::{ClientStatement, mark};
+use crate::statements::of_core::CachedStatement;
+use crate::statements::statement::Statement;
+
+/// A copy for a client's use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fit {
+    /// The server has it, under this name.
+    Has(Called),
+    /// The server has to be given one, and that will fit.
+    Lacks,
+    /// It returns other columns than the client's Parse found.
+    Stale,
+}
+
+/// What a statement is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Use {
+    Bind,
+    Describe,
+}
+
+impl Link<'_> {
+    /// Whether the server has a copy of a statement that is the one the client prepared under `name` (E67). Where that
+    /// is not known it is asked, and the client waits.
+    #[inline]
+    pub(crate) fn fit(
+        &mut self,
+        name: &[u8],
+        cached: &Rc<CachedStatement>,
+        to: Use,
+    ) -> Result<Fit, Stop> {
+        let copy = self.copy(name, cached, to);
+        let Some(own) = self.own(name) else { return Ok(Fit::Lacks) };
+        if let Some((called, found)) = copy
+            && found.columns == own.columns
+            && (own.parameters == 0
+                || found.parameters == own.parameters
+                || found.parameters == 0 && own.generation == cached.statement.generation())
+        {
+            return Ok(Fit::Has(called));
+        }
+        self.fit_slowly(name, cached, copy)
+    }
+
+    /// What the client has under a name.
+    #[inline]
+    fn own(&mut self, name: &[u8]) -> Option<&mut ClientStatement> {
+        match name.is_empty() {
+            true => self.client.unnamed.as_mut(),
+            false => self.client.names.get(name),
+        }
+    }
+
+    /// The copy that the server has for a use of a statement.
+    #[inline]
+    fn copy(
+        &mut self,
+        name: &[u8],
+        cached: &Rc<CachedStatement>,
+        to: Use,
+    ) -> Option<(Called, Found)> {
+        let statement = &cached.statement;
+        if !name.is_empty() || self.is_foreign(cached) {
+            if let Some(slot) = self.server.slot(statement) {
+                return Some((Called::Named(slot.generation), slot.found));
+            }
+            // A Parse amid a segment counts as a command there: a portal before it that is not done would be done.
+            // And Describe is no use: a statement that is only looked at is not worth a name yet.
+            let looks = to == Use::Describe;
+            let goes_on = looks || self.server.outstanding.is_open() || !cached.is_worth_a_name();
+            if !goes_on || self.server.statements.peek(statement.id).is_some() {
+                return None;
+            }
+        }
+        self.unnamed_is(cached).then_some((Called::Unnamed, self.server.statements.unnamed.found))
+    }
+
+    /// The same where it takes a closer look.
+    fn fit_slowly(
+        &mut self,
+        name: &[u8],
+        cached: &Rc<CachedStatement>,
+        copy: Option<(Called, Found)>,
+    ) -> Result<Fit, Stop> {
+        let current = cached.statement.generation();
+        let failed = self.server.outstanding.has_failed();
+        if !failed && self.server.outstanding.is_in_doubt() {
+            // A question of ours would be refused there, in words that the client's own message does not get.
+            return Err(Stop::Replies);
+        }
+        let Some(own) = self.own(name) else { return Ok(Fit::Lacks) };
+        let (columns, parameters, generation) = (own.columns, own.parameters, own.generation);
+        let Some((called, found)) = copy else {
+            // A failed transaction refuses it whatever it returns. What the client's own Parse has just found is found
+            // again: nothing has run since.
+            let told = parameters != 0 && generation != current;
+            let known = matches!(columns, Columns::Known(_)) || told;
+            return if failed || !known {
+                Ok(Fit::Lacks)
+            } else {
+                Err(self.await_copy(name, cached))
+            };
+        };
+        // A copy that nobody described has no parameters that are known: the client's Parse may have named them all.
+        let other = parameters != 0 && found.parameters != 0 && parameters != found.parameters;
+        let blind = parameters != 0 && found.parameters == 0 && generation != current;
+        match columns.agree(found.columns) {
+            _ if failed => Ok(Fit::Has(called)),
+            Some(true) if blind => Err(self.await_found(called, &cached.statement, found)),
+            Some(true) if !other => {
+                self.takes(name, found);
+                Ok(Fit::Has(called))
+            }
+            Some(_) => {
+                self.differs(cached, generation);
+                Ok(Fit::Stale)
+            }
+            None if matches!(columns, Columns::Of { .. }) => {
+                // Neither the client nor anybody else has seen what its Parse found.
+                self.takes(name, found);
+                Ok(Fit::Has(called))
+            }
+            None => Err(self.await_found(called, &cached.statement, found)),
+        }
+    }
+
+    /// The client has this copy of a statement from now on.
+    fn takes(&mut self, name: &[u8], found: Found) {
+        let Some(own) = self.own(name) else { return };
+        own.generation = own.held.cached().statement.generation();
+        let unseen = matches!(own.columns, Columns::Of { .. });
+        if unseen {
+            own.columns = found.columns;
+        }
+    }
+
+    /// Two copies of one generation differ: the schema has changed unseen, and others may have the older one.
+    fn differs(&mut self, cached: &CachedStatement, generation: u32) {
+        let schema_version = self.pool().shared.schema_version();
+        if cached.statement.generation() == generation
+            && cached.statement.begin_generation(generation, schema_version)
+        {
+            self.pool().counters.generations += 1;
+        }
+    }
+
+    /// Gives the server a copy, asks what it returns, and has the client wait for the answer.
+    fn await_copy(&mut self, name: &[u8], cached: &Rc<CachedStatement>) -> Stop {
+        let (id, current) = (cached.statement.id, cached.statement.generation());
+        let outstanding = &self.server.outstanding;
+        let statements = &self.server.statements;
+        let unsettled = statements.peek(id).is_some_and(|slot| {
+            slot.generation == current && !slot.doubtful && outstanding.is_unsettled(slot.segment)
+        });
+        let unnamed = statements.unnamed;
+        let unnamed = unnamed.id == id
+            && unnamed.generation == current
+            && outstanding.is_unsettled(unnamed.segment);
+        // What an earlier segment has prepared is not prepared again, but waited for.
+        if unsettled || unnamed && name.is_empty() {
+            return Stop::Replies;
+        }
+        let called = self.prepare_for(name, cached);
+        self.ask_columns(called, &cached.statement);
+        Stop::Replies
+    }
+
+    /// Asks what a copy returns that the server has, and has the client wait for the answer.
+    fn await_found(&mut self, called: Called, statement: &Statement, found: Found) -> Stop {
+        if found.asked == 0 || !self.server.outstanding.owes(found.asked) {
+            self.ask_columns(called, statement);
+        }
+        Stop::Replies
+    }
+
+    /// Asks what a copy returns.
+    pub(crate) fn ask_columns(&mut self, called: Called, statement: &Statement) {
+        self.describe_copy(called, statement);
+        let entry = OutstandingRequest::new(
+            RequestKind::DescribeStatement,
+            ReplyAction::Skip(Purpose::Shape),
+        );
+        self.asks(called, entry.about(statement.id));
+    }
+
+    /// Writes a Describe of a copy.
+    pub(crate) fn describe_copy(&mut self, called: Called, statement: &Statement) {
+        let mut known = std::mem::take(&mut self.core_state.scratch);
+        known.clear();
+        if let Called::Named(generation) = called {
+            statement.write_name(&mut known, generation);
+        }
+        write::describe_statement(self.ports.out(self.server.conn), &known);
+        self.core_state.scratch = known;
+    }
+
+    /// Adds the list of outstanding requests entry of a Describe that will say what a copy returns.
+    pub(crate) fn asks(&mut self, called: Called, entry: OutstandingRequest) {
+        let seq = self.server.outstanding.next_seq();
+        let statements = &mut self.server.statements;
+        let found = match called {
+            Called::Unnamed => Some(&mut statements.unnamed.found),
+            Called::Named(_) => statements.peek_mut(entry.statement).map(|slot| &mut slot.found),
+        };
+        let parse = found.and_then(|found| {
+            found.asked = seq;
+            found.columns.parse()
+        });
+        let behind = parse.and_then(|parse| u32::try_from(seq - parse).ok());
+        self.owe(OutstandingRequest { behind: behind.unwrap_or(0), ..entry });
+    }
+
+    /// A Parse of the client's was sent on: asks what it found, unless the client is about to ask itself. What never changes
+    /// is asked for once, for [`Self::describe_in_vain`].
+    pub(crate) fn ask_behind_parse(
+        &mut self,
+        called: Called,
+        cached: &CachedStatement,
+        name: &[u8],
+        next: &[u8],
+    ) {
+        let statement = &cached.statement;
+        let once = !name.is_empty() && !statement.names && !cached.is_described();
+        if (statement.returns || once) && !tells(name, next) {
+            self.ask_columns(called, statement);
+        }
+    }
+
+    /// Describe in a failed transaction, of a statement that the server lacks. PostgreSQL answers it where no rows are
+    /// returned: with the parameters, which take no look at the catalogue. The server cannot even be given the statement.
+    /// Says whether it was answered.
+    pub(crate) fn describe_in_vain(&mut self, cached: &CachedStatement) -> Result<bool, Stop> {
+        let Some(parameters) = cached.parameters() else { return Ok(false) };
+        let outstanding = &self.server.outstanding;
+        if !outstanding.has_failed() {
+            return if outstanding.is_in_doubt() { Err(Stop::Replies) } else { Ok(false) };
+        }
+        // Nothing is owed: its turn is now.
+        let out = self.ports.out(self.client.conn);
+        write::message(out, back::PARAMETER_DESCRIPTION, |out| out.extend_from_slice(&parameters));
+        self.fake(RequestKind::DescribeStatement, FakeReply::NoRows);
+        cached.count_use();
+        Ok(true)
+    }
+
+    /// Describe of the portal that was bound just before, from the unnamed statement: it tells what that returns.
+    pub(crate) fn describe_portal(&mut self, portal: &[u8]) {
+        let unnamed = self.server.statements.unnamed;
+        let bound = self.server.outstanding.back().is_some_and(|last| {
+            last.kind == RequestKind::Bind && last.statement == unnamed.id && unnamed.id != 0
+        });
+        let entry = OutstandingRequest::new(RequestKind::DescribePortal, ReplyAction::Forward);
+        let unknown = unnamed.found.asked == 0 && unnamed.found.columns.parse().is_some();
+        if bound && unknown && self.server.bound == mark(portal) {
+            self.asks(Called::Unnamed, entry.about(unnamed.id));
+        } else {
+            self.owe(entry);
+        }
+    }
+
+    /// The first half of what a Describe says.
+    pub(crate) fn parameters_described(&mut self, body: &[u8]) {
+        self.server.described = self.core_state.shared.registry.hash_bytes(body);
+        self.server.parameters.clear();
+        self.server.parameters.extend_from_slice(body);
+    }
+
+    /// A Describe has been answered: what the copy returns is known, and what every client statement returns that has
+    /// it from the same Parse.
+    pub(crate) fn described(&mut self, entry: &OutstandingRequest, seq: Seq, body: &[u8]) {
+        if entry.statement == 0 {
+            return;
+        }
+        let id = entry.statement;
+        let whole = entry.kind == RequestKind::DescribeStatement;
+        if let Some((_, own)) = self.client.all_of(id).next().filter(|_| whole) {
+            own.held.cached().learn_description(&self.server.parameters, !body.is_empty());
+        }
+        let types = self.hash_columns(body, RowShape::Types);
+        let modified = if whole { self.hash_columns(body, RowShape::Modifiers) | 1 } else { 0 };
+        let columns = Columns::Known(Shape { types, whole: modified });
+        let parameters = if whole { self.server.described | 1 } else { 0 };
+        if entry.behind > 0 {
+            let (server, parse) = (self.server.serial, seq - u64::from(entry.behind));
+            self.found_columns(id, Columns::Of { server, parse }, columns);
+        }
+        let Some((generation, found)) = self.server.asked_by(id, seq).filter(|_| whole) else {
+            return;
+        };
+        // PostgreSQL would have refused; SQLite's statements are told anew.
+        found.columns = if found.columns == Columns::Fixed { found.columns } else { columns };
+        found.parameters = parameters;
+        let columns = found.columns;
+        let mut cached = None;
+        for (name, own) in self.client.all_of(id) {
+            cached.get_or_insert_with(|| own.held.cached().clone());
+            if entry.action == ReplyAction::Forward && mark(name) == entry.name {
+                own.columns = columns;
+                (own.parameters, own.generation) = (parameters, generation);
+            }
+        }
+        // What a transaction makes of the schema may be taken back.
+        if let Some(cached) = cached.filter(|_| !self.server.defines)
+            && cached.learn_columns(generation, columns)
+        {
+            self.differs(&cached, generation);
+        }
+    }
+
+    /// What a Parse found is known: for the copy that it made, and for whatever else has come of it.
+    fn found_columns(&mut self, id: u64, before: Columns, columns: Columns) {
+        let known = |now: &mut Columns| {
+            if *now == before {
+                *now = columns;
+            }
+        };
+        known(&mut self.server.statements.unnamed.found.columns);
+        if let Some(slot) = self.server.statements.peek_mut(id) {
+            known(&mut slot.found.columns);
+        }
+        self.server.undos.retain(|undo| {
+            match undo {
+                ServerUndo::Evicted(slot) => known(&mut slot.found.columns),
+                ServerUndo::Unnamed(old) => known(&mut old.found.columns),
+                ServerUndo::Prepared(_) => {}
+            }
+            true
+        });
+        self.client.all_of(id).for_each(|(_, own)| known(&mut own.columns));
+        self.client.undos.retain(|undo| {
+            match undo {
+                ClientUndo::Closed(_, old) | ClientUndo::Unnamed(Some(old)) => {
+                    known(&mut old.columns);
+                }
+                ClientUndo::Named(_) | ClientUndo::Unnamed(None) | ClientUndo::Lent(..) => {}
+            }
+            true
+        });
+    }
+
+    fn hash_columns(&mut self, body: &[u8], what: RowShape) -> u64 {
+        let mut rows = std::mem::take(&mut self.core_state.scratch);
+        rows.clear();
+        row_shape(&mut rows, body, what);
+        let hash = self.core_state.shared.registry.hash_bytes(&rows);
+        self.core_state.scratch = rows;
+        hash
+    }
+}
+
+/// Whether what a client says behind its Parse of `name` tells what that returns: Describe, or for the unnamed statement
+/// also Bind and Describe of that portal. Only what has arrived is looked at.
+fn tells(name: &[u8], next: &[u8]) -> bool {
+    let whole = |input| Message::read(input).ok().flatten().filter(|message| message.complete);
+    let target = |message: &Message<'_>| message.header.tag == front::DESCRIBE;
+    let Some(first) = whole(next) else { return false };
+    if target(&first) {
+        return Target::read(first.body()) == Ok(Target::Statement(name));
+    }
+    if first.header.tag != front::BIND || !name.is_empty() {
+        return false;
+    }
+    let Ok(Some(Bind { portal, statement: b"" })) = Bind::read(first.body(), true) else {
+        return false;
+    };
+    let second = whole(&next[first.bytes.len()..]).filter(target);
+    second.is_some_and(|second| Target::read(second.body()) == Ok(Target::Portal(portal)))
+}

@@ -1,0 +1,296 @@
+//! SQL that names what the session has, EXECUTE before all (E51), where no name of ours can be put in.
+//!
+//! What EXECUTE and FETCH of the extended protocol return is settled at their Parse, by what has the name then. So no two Parses
+//! of them are one: each has a statement of its own (`docs/decisions/0018-execute-lends-names.md`).
+//!
+//! PostgreSQL looks for the statement that EXECUTE names when that is parsed, bound and run. The server knows the client's
+//! by another name: before each of these it is lent one of the client's name as well, and the client keeps the server from then on.
+//! So it is in front of query strings of several commands, and of PREPARE, which is to find the name taken.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use refrain_sql::{Kind, Scan, Traits};
+use refrain_wire::back::Status;
+use refrain_wire::front::Parse;
+use refrain_wire::write;
+
+use crate::ground::ids::Segment;
+use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction, RequestKind, Seq};
+use crate::pipeline::undo::ClientUndo;
+use crate::relay::link::{Called, Link, Stop};
+use crate::relay::message::Message;
+use crate::settings::session;
+use crate::state::client::{Ahead, Barrier, Pins};
+use crate::statements::of_client::{ByName, ClientStatement, Name};
+use crate::statements::of_core::CachedStatement;
+use crate::statements::statement::{Identity, Statement};
+
+/// What a text may do that names prepared statements.
+const NAMING: Traits = Traits::EXECUTE.union(Traits::PREPARE).union(Traits::DEALLOCATE);
+
+/// The name that a command runs a statement by, or makes one under.
+fn used(kind: Kind) -> Option<refrain_sql::Name> {
+    match kind {
+        Kind::Execute(name)
+        | Kind::ExplainExecute(name)
+        | Kind::CreateAsExecute(name)
+        | Kind::Prepare(name) => Some(name),
+        _ => None,
+    }
+}
+
+/// What a command needs of the statement that it names.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// That there is one: it finds the name taken, or drops it.
+    Name,
+    /// The statement, which it runs.
+    Statement,
+}
+
+/// What a command of this kind needs.
+fn wanted(kind: Kind) -> Wanted {
+    match kind {
+        Kind::Execute(_) | Kind::ExplainExecute(_) | Kind::CreateAsExecute(_) => Wanted::Statement,
+        _ => Wanted::Name,
+    }
+}
+
+/// What a query string that is passed on as it is does with statements that the server was lent for it.
+#[derive(Default)]
+pub(crate) struct Lent {
+    /// What running them may do.
+    pub(crate) traits: Traits,
+    /// How many commands there are.
+    commands: u32,
+    /// Those that it drops, and how many commands there are from that one on.
+    drops: Vec<(u32, Name)>,
+}
+
+impl Link<'_> {
+    /// The statement of a Parse: one of its own where what it is hangs on what the session has.
+    pub(crate) fn intern_parse(&mut self, tail: &[u8]) -> Result<Rc<CachedStatement>, Stop> {
+        let cached = self.intern(tail);
+        if !cached.statement.names {
+            return Ok(cached);
+        }
+        self.lend_name(&cached.statement)?;
+        let identity = Identity { pool: self.server.pool, env: self.client.env(), tail };
+        let statement = Arc::new(self.core_state.shared.registry.make(identity));
+        statement.start_schema_version(cached.statement.schema_version());
+        let own = Rc::new(CachedStatement::new(statement, self.client.current()));
+        // It is kept where it was parsed: elsewhere it may be another.
+        own.used();
+        Ok(own)
+    }
+
+    /// A statement is about to be parsed, bound or run: the server is lent the one that it names, if it is the client's. Says
+    /// what running that may do.
+    pub(crate) fn lend_name(&mut self, statement: &Statement) -> Result<Traits, Stop> {
+        let kind = statement.scan.kind;
+        let Some(name) = used(kind) else { return Ok(Traits::NONE) };
+        let name = Name::from_slice(&name.fold(statement.text()));
+        self.wait_until_settled()?;
+        let outstanding = &self.server.outstanding;
+        if outstanding.may_have_failed()
+            && !outstanding.is_empty()
+            && self.client.names.contains(&name)
+        {
+            return Err(Stop::Replies);
+        }
+        self.wait_for_lent(kind, &name)?;
+        let traits = self.runs(kind, &name);
+        // A failed transaction refuses whatever it is.
+        if !self.server.outstanding.has_failed() {
+            self.lend_if_need_be(&name, wanted(kind));
+        }
+        Ok(traits)
+    }
+
+    /// Notes what a command does that uses a statement of the client's; says what that may do to the session.
+    fn runs(&mut self, kind: Kind, name: &Name) -> Traits {
+        let own = self.client.names.get(name).filter(|_| wanted(kind) == Wanted::Statement);
+        let Some(cached) = own.map(|own| own.held.cached().clone()) else { return Traits::NONE };
+        self.suspect(&cached.statement.scan);
+        self.note_settings(cached.statement.text(), &cached.statement.scan);
+        cached.statement.scan.traits
+    }
+
+    /// The client's statement of this name, where the server lacks what a command needs of it.
+    pub(crate) fn lacked(&mut self, name: &Name, wanted: Wanted) -> Option<Rc<CachedStatement>> {
+        let own = self.client.names.get(name)?;
+        let since = match own.lent {
+            ByName::Statement(since) => Some(since),
+            ByName::Empty(since) if wanted == Wanted::Name => Some(since),
+            ByName::Empty(_) | ByName::Nothing => None,
+        };
+        let there = since.is_some_and(|since| !self.server.outstanding.is_unsettled(since));
+        (!there).then(|| own.held.cached().clone())
+    }
+
+    /// Holds up what a statement is lent for until it is known under which settings that is parsed.
+    fn wait_for_lent(&mut self, kind: Kind, name: &Name) -> Result<(), Stop> {
+        match wanted(kind) {
+            Wanted::Name => Ok(()),
+            Wanted::Statement => {
+                let lacked = self.lacked(name, Wanted::Statement);
+                lacked.map_or(Ok(()), |cached| self.wait_for_reading(&cached))
+            }
+        }
+    }
+
+    /// Lends the server what a command needs of the client's statement of this name, unless there is none or the server has it;
+    /// says whether it was lent now.
+    fn lend_if_need_be(&mut self, name: &Name, wanted: Wanted) -> bool {
+        let Some(cached) = self.lacked(name, wanted) else { return false };
+        match wanted {
+            Wanted::Name => self.lend_empty(name),
+            Wanted::Statement => self.lend(name, &cached),
+        }
+        self.pin(Pins::PREPARED);
+        true
+    }
+
+    /// Lends the server the statements that a query string names which is passed on as it is, with a Sync of their own unless a
+    /// segment is open. The string waits for those that it runs: where one cannot be parsed again, nothing of it is run. An empty
+    /// statement always can.
+    pub(crate) fn lend_named(
+        &mut self,
+        message: &Message<'_>,
+        text: &[u8],
+        scan: &Scan,
+    ) -> Result<Lent, Stop> {
+        let as_it_is = matches!(scan.kind, Kind::Many | Kind::Prepare(_));
+        if !as_it_is || !scan.traits.intersects(NAMING) {
+            return Ok(Lent::default());
+        }
+        // A name that was closed is there again if the Close turns out to have been skipped.
+        self.wait_until_quiet()?;
+        if self.client.names.len() == 0 {
+            return Ok(Lent::default());
+        }
+        let (mut lent, named) = self.named_by(text);
+        // Of a text of which only the beginning has come it is not known how many commands follow.
+        let unknown = !message.complete && !lent.drops.is_empty();
+        if named.is_empty() || unknown {
+            return Ok(Lent::default());
+        }
+        let open = self.server.outstanding.is_open();
+        if self.server.outstanding.status() != Status::Failed {
+            named.iter().try_for_each(|(kind, name)| self.wait_for_lent(*kind, name))?;
+            let mut lends = |wants: Wanted| {
+                let named = named.iter().filter(|(kind, _)| wanted(*kind) == wants);
+                named.filter(|(_, name)| self.lend_if_need_be(name, wants)).count() > 0
+            };
+            let (statements, names) = (lends(Wanted::Statement), lends(Wanted::Name));
+            if (statements || names) && !open {
+                self.end_segment(Purpose::Prepare);
+            }
+            if statements {
+                self.client.ahead = Ahead::Prepared;
+                return Err(Stop::Replies);
+            }
+        }
+        for (kind, name) in &named {
+            lent.traits |= self.runs(*kind, name);
+        }
+        Ok(lent)
+    }
+
+    /// The client's statements that the commands of a query string name, and what becomes of them.
+    fn named_by(&self, text: &[u8]) -> (Lent, Vec<(Kind, Name)>) {
+        let (mut lent, mut named) = (Lent::default(), Vec::new());
+        let mut all_dropped = false;
+        for kind in refrain_sql::kinds(text, self.client.settings.reads.backslash) {
+            let dropped = matches!(kind, Kind::Deallocate(_));
+            let name = if let Kind::Deallocate(name) = kind { Some(name) } else { used(kind) };
+            let name = name.map(|name| Name::from_slice(&name.fold(text)));
+            // Behind what drops it, a name is another's.
+            all_dropped |= kind == Kind::DeallocateAll;
+            let gone = |name: &Name| all_dropped || lent.drops.iter().any(|(_, it)| it == name);
+            let own = name.filter(|name| self.client.names.contains(name) && !gone(name));
+            if let Some(name) = own {
+                named.push((kind, name.clone()));
+                lent.drops.extend(dropped.then_some((lent.commands, name)));
+            }
+            lent.commands += 1;
+        }
+        lent.drops.iter_mut().for_each(|(at, _)| *at = lent.commands - *at);
+        (lent, named)
+    }
+
+    /// What follows such a query string waits for its reply where that drops statements of the client's.
+    pub(crate) fn bar_drops(&mut self, seq: Seq, lent: Lent) {
+        let Lent { commands, drops, .. } = lent;
+        if drops.is_empty() {
+            return;
+        }
+        let restores = self.client.barrier.take().and_then(|barrier| barrier.restores);
+        self.client.barrier = Some(Barrier { seq, commands, drops, restores });
+    }
+
+    /// A Parse by a client that may have statements by SQL, of a name that may be one of theirs: the server is given it by the
+    /// client's name as well, and first, so that it says if that is taken.
+    pub(crate) fn parse_by_name(
+        &mut self,
+        parse: &Parse<'_>,
+        cached: &Rc<CachedStatement>,
+        next: &[u8],
+    ) {
+        let safe = self.not_ours(parse.name);
+        write::parse(self.out(), &safe, parse.tail);
+        self.pool().counters.server_parses += 1;
+        self.server.outstanding.extend(&mut self.client.parsed);
+        let seq = self.owe(
+            OutstandingRequest::new(RequestKind::Parse, ReplyAction::Forward)
+                .about(cached.statement.id),
+        );
+        let name = Name::from_slice(parse.name);
+        self.undoable(seq, ClientUndo::Named(name.clone()));
+        let lacks = self.server.has(&cached.statement).is_none();
+        self.ensure_named(cached);
+        let called = Called::Named(cached.statement.generation());
+        let lent = ByName::Statement(self.server.outstanding.segment());
+        let statement = ClientStatement { lent, ..self.client_statement(cached.clone(), called) };
+        self.client.names.insert(name, statement);
+        if lacks {
+            self.ask_behind_parse(called, cached, parse.name, next);
+        }
+    }
+
+    /// Gives the server a statement of the client's by the client's name, in the place of whatever had that.
+    fn lend(&mut self, name: &Name, cached: &Rc<CachedStatement>) {
+        let (own, other) = (self.client.current().clone(), cached.settings.clone());
+        let foreign = self.is_foreign(cached);
+        if foreign {
+            self.run_internal(&session::reading(&own, &other), Purpose::Environment);
+        }
+        let safe = self.not_ours(name);
+        let out = self.ports.out(self.server.conn);
+        write::close_statement(out, &safe);
+        write::parse(out, &safe, &cached.statement.tail);
+        self.pool().counters.server_parses += 1;
+        self.owe_us(RequestKind::Close, Purpose::Prepare, 0);
+        let seq = self.owe_us(RequestKind::Parse, Purpose::Prepare, cached.statement.id);
+        self.lent(seq, name, ByName::Statement);
+        if foreign {
+            self.run_internal(&session::reading(&other, &own), Purpose::Return);
+        }
+    }
+
+    /// Gives the server an empty statement of this name, which the client has given by Parse.
+    pub(crate) fn lend_empty(&mut self, name: &Name) {
+        let safe = self.not_ours(name);
+        let seq = self.take_name(&safe);
+        self.lent(seq, name, ByName::Empty);
+    }
+
+    /// Notes what a Parse has put under a name of the client's.
+    fn lent(&mut self, seq: Seq, name: &Name, what: fn(Segment) -> ByName) {
+        let segment = self.server.outstanding.segment();
+        let Some(own) = self.client.names.get(name) else { return };
+        let before = std::mem::replace(&mut own.lent, what(segment));
+        self.undoable(seq, ClientUndo::Lent(name.clone(), before));
+    }
+}

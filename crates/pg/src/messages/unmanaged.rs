@@ -1,0 +1,140 @@
+//! Statements of clients that have none across servers (`prepared_statements = false`): they belong to the server they
+//! were prepared on, and every message goes on as it came.
+//!
+//! What they do to the session has to be known all the same. So the texts that a client has sent to its server are
+//! remembered while it has that server, under the names that it gave. Of a name that it did not give itself, or gave
+//! twice, nobody knows what it means there: behind its Bind the session is looked at ([`crate::relay::look`]).
+
+use std::rc::Rc;
+
+use refrain_config::TrackFunctions;
+use refrain_sql::{Kind, Scan, Traits};
+use refrain_wire::front::{Bind, Parse};
+
+use crate::pipeline::outstanding::{OutstandingRequest, ReplyAction, RequestKind};
+use crate::pipeline::undo::ClientUndo;
+use crate::relay::link::{Link, Stop};
+use crate::relay::message::Message;
+use crate::state::client::Pins;
+use crate::statements::columns::Columns;
+use crate::statements::of_client::{ClientRef, ClientStatement, Name};
+use crate::statements::of_core::CachedStatement;
+
+impl Link<'_> {
+    /// Parse: passed on, and remembered if it is not too long for that.
+    pub(crate) fn parse_unmanaged(&mut self, message: &Message<'_>) -> Result<usize, Stop> {
+        let most = self.pool().settings.options.max_client_statement_bytes;
+        let long = message.header.body as usize > most;
+        if long {
+            // Which name that takes is not known: none of them is.
+            self.forget_statements();
+            return Ok(self.parse_unkept(message));
+        }
+        let parse = Parse::read(message.whole(most)?)?;
+        let seq = self.server.outstanding.next_seq();
+        let used = self.parse_unkept(message);
+        let cached = self.intern(parse.tail);
+        match parse.name {
+            b"" => self.remember_unnamed(seq, cached),
+            name => self.remember(seq, name, cached),
+        }
+        Ok(used)
+    }
+
+    fn remember_unnamed(&mut self, seq: u64, cached: Rc<CachedStatement>) {
+        self.client.unnamed_changed = self.server.outstanding.segment();
+        let old = self.client.unnamed.replace(known(cached));
+        self.undoable(seq, ClientUndo::Unnamed(old));
+    }
+
+    fn remember(&mut self, seq: u64, name: &[u8], cached: Rc<CachedStatement>) {
+        let again = self.client.names.remove(name).is_some();
+        if again || self.is_over_quota(cached.statement.tail.len()) {
+            return;
+        }
+        self.server.outstanding.extend(&mut self.client.parsed);
+        let name = Name::from_slice(name);
+        self.client.names.insert(name.clone(), known(cached));
+        self.undoable(seq, ClientUndo::Named(name));
+    }
+
+    /// Bind: passed on; what the portal may do is known from now on, or the session is looked at.
+    pub(crate) fn bind_unmanaged(
+        &mut self,
+        message: &Message<'_>,
+        bind: &Bind<'_>,
+    ) -> Result<usize, Stop> {
+        let cached = self.find_unmanaged(bind.statement)?;
+        let mut portal = None;
+        if let Some(cached) = cached {
+            let acts = cached.statement.acts();
+            let room = !acts || self.has_room_for(bind.portal, &cached)?;
+            let calls = self.suspect(&cached.statement.scan);
+            self.client.suspicion.evidence.bind(bind.portal, calls);
+            portal = Some(cached).filter(|_| acts && room);
+            if !room {
+                self.suspect_anything();
+            }
+        } else {
+            self.client.suspicion.evidence.bind(bind.portal, None);
+            self.suspect_anything();
+        }
+        self.owe(OutstandingRequest::new(RequestKind::Bind, ReplyAction::Forward));
+        self.client.portals.set(bind.portal, portal, self.server.outstanding.segment());
+        Ok(self.pass(message))
+    }
+
+    /// The text that a name stands for, if that is known. What an earlier segment may still undo is waited for.
+    fn find_unmanaged(&mut self, name: &[u8]) -> Result<Option<Rc<CachedStatement>>, Stop> {
+        let outstanding = &self.server.outstanding;
+        let unsettled = match name.is_empty() {
+            true => outstanding.is_unsettled(self.client.unnamed_changed),
+            false => outstanding.touches(&self.client.parsed),
+        };
+        if unsettled {
+            return Err(Stop::Replies);
+        }
+        let found = match name.is_empty() {
+            true => self.client.unnamed.as_mut(),
+            false => self.client.names.get(name),
+        };
+        Ok(found.map(|statement| statement.held.cached().clone()))
+    }
+
+    /// A name stands for nothing any more, or for what it did if that fails: which of these, nobody remembers.
+    pub(crate) fn close_unmanaged(&mut self, name: &[u8]) {
+        match name.is_empty() {
+            true => self.client.unnamed = None,
+            false => drop(self.client.names.remove(name)),
+        }
+    }
+
+    /// A query string: it may speak of the statements by name.
+    pub(crate) fn query_unmanaged(&mut self, text: &[u8], scan: &Scan) {
+        match scan.kind {
+            Kind::Deallocate(name) => self.close_unmanaged(&name.fold(text)),
+            // Of those that SQL has prepared it is known what they call.
+            _ if scan.traits.contains(Traits::EXECUTE) && !self.client.pins.has(Pins::PREPARED) => {
+                self.suspect_anything();
+            }
+            _ => {}
+        }
+    }
+
+    /// Forgets what the names stand for.
+    pub(crate) fn forget_statements(&mut self) {
+        drop(self.client.names.take());
+        self.client.unnamed = None;
+    }
+
+    /// Something runs of which nobody knows the text.
+    fn suspect_anything(&mut self) {
+        self.client.suspicion.looks |= self.pool().tracks() != TrackFunctions::Off;
+    }
+}
+
+fn known(cached: Rc<CachedStatement>) -> ClientStatement {
+    let generation = cached.statement.generation();
+    let held = ClientRef::new(cached);
+    ClientStatement::new(held, generation, Columns::Fixed)
+}

@@ -1,0 +1,563 @@
+//! What the simple queries of a pool have in common, as far as this core has seen them.
+//!
+//! A text without its literals leads to a [`NormalizedQuery`]; those of its literals that are kept, and the settings under
+//! which it is read, lead to one of the normalized query's [`Variant`]s, which is a prepared statement like any other. Both
+//! have to be seen often enough before anything is asked of the grammar or of a server, and both remember why they
+//! were refused.
+//!
+//! Not here: what is sent and what comes back (`autoprepare`, `admission`, `jobs`). Nothing here is shared with other cores;
+//! the statements are.
+
+use std::collections::VecDeque;
+use std::hash::BuildHasherDefault;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use hashlink::LruCache;
+use refrain_sql::template::{Exemplar, Key, Plan, Span, Verdict};
+
+use crate::ground::ids::EnvId;
+use crate::ground::time::Now;
+use crate::normalized::compare_times::{Draw, TimeComparison, Turn};
+use crate::normalized::query::{
+    Bounds, NormalizedQuery, Place, Refused, Stage, State, Variant, is_kept,
+};
+use crate::settings::session::Settings;
+use crate::statements::of_core::CachedStatement;
+use crate::statements::of_server::IdHasher;
+
+/// Keys seen once that are remembered. Most texts of an application that writes no two alike are never seen again, and
+/// are not worth a copy.
+const ONCE: usize = 4096;
+/// Variants of a normalized query; more sets of kept literals are run as they are sent.
+const VARIANTS_MAX: usize = 32;
+/// Bytes of the kept literals of a variant; texts that keep more are run as they are sent.
+const KEPT_MAX: usize = 1024;
+/// NormalizedQueries that are counted or refused, for each statement that may be prepared.
+const PER_STATEMENT: usize = 4;
+/// CoreStatements that wait for a server.
+const DUE_MAX: usize = 64;
+/// After this long, a question that was not answered is asked again, in microseconds.
+const PATIENCE_US: u64 = 5_000_000;
+/// Where something was locked, servers do nothing for us for so long, twice as long each time, in microseconds.
+const REST_MIN_US: u64 = 50_000;
+const REST_MAX_US: u64 = 5_000_000;
+
+/// A text that came as a simple query, and where.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sight<'a> {
+    pub(crate) text: &'a [u8],
+    pub(crate) spans: &'a [Span],
+    pub(crate) key: Key,
+    /// The settings under which it is read.
+    pub(crate) settings: &'a Arc<Settings>,
+    /// The pool's schema schema version.
+    pub(crate) schema_version: u64,
+    pub(crate) now: Now,
+    /// Whether it came outside any transaction.
+    pub(crate) free: bool,
+    /// Whether what it means to its client, it means to all.
+    pub(crate) own: bool,
+}
+
+/// What to do about a text.
+#[derive(Debug)]
+pub(crate) enum Advice {
+    /// Run it as it was sent.
+    Pass,
+    /// The same, and say how that went.
+    Watch(Place),
+    /// Have it judged.
+    Analyse,
+    /// It is being judged, or a server is being asked.
+    Wait,
+    /// Run it as it was sent: it waits for a server to be asked about it.
+    Due,
+    /// Run the statement.
+    Run(Place, Rc<Plan>, Rc<CachedStatement>),
+}
+
+/// A text that was seen often enough.
+#[derive(Debug)]
+pub(crate) struct Due {
+    pub(crate) place: Place,
+    pub(crate) plan: Rc<Plan>,
+    pub(crate) text: Box<[u8]>,
+    pub(crate) spans: Box<[Span]>,
+    /// The settings under which it is read.
+    pub(crate) settings: Arc<Settings>,
+    /// Whether servers are to forget what they have of it.
+    pub(crate) anew: bool,
+}
+
+impl Due {
+    /// What a Parse of the statement says behind its name.
+    pub(crate) fn tail(&self) -> Vec<u8> {
+        let mut tail = Vec::new();
+        self.plan.render(&self.text, &self.spans, &mut tail);
+        tail.push(0);
+        let oids: Vec<_> = self.plan.bound(&self.spans).map(|bound| bound.oid).collect();
+        tail.extend_from_slice(&u16::try_from(oids.len()).unwrap_or(u16::MAX).to_be_bytes());
+        oids.iter().for_each(|oid| tail.extend_from_slice(&oid.to_be_bytes()));
+        tail
+    }
+}
+
+/// All normalized queries of a pool.
+#[derive(Debug)]
+pub(crate) struct NormalizedQueries {
+    once: Box<[u64]>,
+    table: LruCache<Key, NormalizedQuery, BuildHasherDefault<IdHasher>>,
+    bytes: usize,
+    variants: u64,
+    due: VecDeque<Due>,
+    /// Whether a server is being asked.
+    pub(crate) asking: bool,
+    /// Until when no server is, because something was locked; and for how long that was.
+    rests: Now,
+    rest_us: u64,
+}
+
+impl Default for NormalizedQueries {
+    fn default() -> Self {
+        Self {
+            once: Box::default(),
+            table: LruCache::with_hasher(usize::MAX, BuildHasherDefault::default()),
+            bytes: 0,
+            variants: 0,
+            due: VecDeque::new(),
+            asking: false,
+            rests: Now(0),
+            rest_us: 0,
+        }
+    }
+}
+
+impl NormalizedQueries {
+    /// Says what to do about a text.
+    pub(crate) fn look(&mut self, sight: &Sight<'_>, bounds: &Bounds) -> Advice {
+        let Some(normalized) = self.table.get_mut(&sight.key) else {
+            return self.first(sight, bounds);
+        };
+        if !normalized.sample.matches(sight.text, sight.spans) {
+            return Advice::Pass; // another normalized query has its place
+        }
+        let place = Place { key: sight.key, variant: 0, draw: Draw::None };
+        let (now, eager) = (sight.now, bounds.is_eager());
+        match &normalized.state {
+            State::Never(_) => Advice::Pass,
+            State::Counted if normalized.seen + 1 < u64::from(bounds.threshold) => {
+                Advice::Watch(place)
+            }
+            State::Analysed(since) if now.since(*since) < PATIENCE_US => {
+                if eager {
+                    Advice::Wait
+                } else {
+                    Advice::Watch(place)
+                }
+            }
+            State::Counted | State::Analysed(_) => {
+                normalized.state = State::Analysed(now);
+                Advice::Analyse
+            }
+            State::Planned(plan) => {
+                let plan = plan.clone();
+                self.look_further(sight, bounds, plan)
+            }
+        }
+    }
+
+    /// A text whose normalized query is not known.
+    #[cold]
+    fn first(&mut self, sight: &Sight<'_>, bounds: &Bounds) -> Advice {
+        let again = self.was_seen_once(sight.key);
+        if !again && !bounds.is_eager() {
+            return Advice::Pass;
+        }
+        let sample = Exemplar::new(sight.text, sight.spans);
+        self.bytes += sample.bytes();
+        let seen = u64::from(again);
+        let normalized = NormalizedQuery {
+            sample,
+            state: State::Counted,
+            seen,
+            comparison: TimeComparison::default(),
+            variants: Vec::new(),
+        };
+        self.table.insert(sight.key, normalized);
+        self.shrink(bounds);
+        match self.table.contains_key(&sight.key) {
+            true => self.look(sight, bounds),
+            false => Advice::Pass,
+        }
+    }
+
+    /// Those used longest ago make room.
+    fn shrink(&mut self, bounds: &Bounds) {
+        while self.table.len() > PER_STATEMENT * bounds.statements || self.bytes > bounds.bytes {
+            let Some((_, old)) = self.table.remove_lru() else { break };
+            self.bytes -= old.bytes();
+        }
+    }
+
+    /// Whether a text of this key was seen before, or one that has its place; it was from now on.
+    fn was_seen_once(&mut self, key: Key) -> bool {
+        if self.once.is_empty() {
+            self.once = vec![0; ONCE].into();
+        }
+        let place = &mut self.once[key.0 as usize % ONCE];
+        std::mem::replace(place, key.0) == key.0
+    }
+
+    /// Says what to do about a text whose literals were judged.
+    fn look_further(&mut self, sight: &Sight<'_>, bounds: &Bounds, plan: Rc<Plan>) -> Advice {
+        let Some(variant) = self.variant(sight, bounds, &plan) else { return Advice::Pass };
+        let place = Place { key: sight.key, variant: variant.id, draw: Draw::None };
+        match &variant.stage {
+            Stage::Ready { cached, stored, schema_version, since }
+                if *schema_version == sight.schema_version
+                    && sight.now.since(*since) <= bounds.age_us =>
+            {
+                // Other columns tomorrow are no error outside of a transaction.
+                if plan.mentions.starred && !sight.free {
+                    return Advice::Pass;
+                }
+                if !stored.iter().all(|it| it.fits(sight.text, sight.spans)) {
+                    return Advice::Watch(place);
+                }
+                let (turn, draw) = variant.comparison.turn(sight.text);
+                let place = Place { draw, ..place };
+                return match turn {
+                    Turn::Prepared => Advice::Run(place, plan, cached.clone()),
+                    Turn::Simple => Advice::Watch(place),
+                };
+            }
+            // Nothing mends that.
+            Stage::Never { why: Refused::Rule(_), .. } => return Advice::Pass,
+            Stage::Never { schema_version, since, .. }
+                if *schema_version == sight.schema_version
+                    && sight.now.since(*since) <= bounds.age_us =>
+            {
+                return Advice::Pass;
+            }
+            Stage::Counted if variant.seen < variant.worth => return Advice::Watch(place),
+            Stage::Asked { since, .. } if sight.now.since(*since) < PATIENCE_US => {
+                return if bounds.is_eager() { Advice::Wait } else { Advice::Pass };
+            }
+            Stage::Due => return Advice::Due,
+            _ => {}
+        }
+        if !sight.own {
+            return Advice::Pass;
+        }
+        // What servers have may be older than what is to be found out now.
+        let aged = matches!(variant.stage, Stage::Ready { schema_version, .. } if schema_version == sight.schema_version);
+        let anew = aged || variant.reruns > 0;
+        variant.stage = Stage::Due;
+        self.fall_due(sight, place, plan, anew);
+        Advice::Due
+    }
+
+    /// The variant of a text, made if there is none.
+    fn variant(&mut self, sight: &Sight<'_>, bounds: &Bounds, plan: &Plan) -> Option<&mut Variant> {
+        let normalized = self.table.get_mut(&sight.key)?;
+        let same = |variant: &Variant| {
+            variant.env == sight.settings.env
+                && is_kept(&variant.kept, plan.kept(sight.text, sight.spans))
+        };
+        match normalized.variants.iter().position(same) {
+            Some(index) => self.table.get_mut(&sight.key)?.variants.get_mut(index),
+            None => self.new_variant(sight, bounds, plan),
+        }
+    }
+
+    /// A variant of a text that has none; `None` if there are too many, or it is too big.
+    #[cold]
+    fn new_variant(
+        &mut self,
+        sight: &Sight<'_>,
+        bounds: &Bounds,
+        plan: &Plan,
+    ) -> Option<&mut Variant> {
+        let kept = || plan.kept(sight.text, sight.spans);
+        if kept().map(|literal| literal.len() + 1).sum::<usize>() > KEPT_MAX {
+            return None;
+        }
+        let normalized = self.table.get_mut(&sight.key)?;
+        if normalized.variants.len() >= VARIANTS_MAX {
+            let old = |v: &Variant| {
+                matches!(v.stage, Stage::Counted)
+                    || v.schema_version().is_some_and(|e| e < sight.schema_version)
+            };
+            let index = normalized.variants.iter().position(old)?;
+            self.bytes -= normalized.variants.swap_remove(index).bytes();
+        }
+        self.variants += 1;
+        let stage = match plan.refuses(sight.text, sight.spans) {
+            None => Stage::Counted,
+            Some(rule) => {
+                let why = Refused::Rule(rule);
+                Stage::Never { why, schema_version: sight.schema_version, since: sight.now }
+            }
+        };
+        let variant = Variant {
+            id: self.variants,
+            env: sight.settings.env,
+            kept: kept().flat_map(|literal| [literal, &b"\0"[..]].concat()).collect(),
+            seen: 0,
+            // Those without kept literals were counted as the normalized query.
+            worth: if plan.keeps() { u64::from(bounds.threshold - 1) } else { 0 },
+            reruns: 0,
+            stage,
+            comparison: normalized.comparison.clone(),
+        };
+        self.bytes += variant.bytes();
+        normalized.variants.push(variant);
+        self.shrink(bounds);
+        self.table.get_mut(&sight.key)?.variants.last_mut()
+    }
+
+    fn fall_due(&mut self, sight: &Sight<'_>, place: Place, plan: Rc<Plan>, anew: bool) {
+        if self.due.len() >= DUE_MAX
+            && let Some(oldest) = self.due.pop_front()
+            && let Some(variant) = self.at(oldest.place)
+        {
+            variant.stage = Stage::Counted;
+        }
+        let (text, spans) = (sight.text.into(), sight.spans.into());
+        let settings = sight.settings.clone();
+        self.due.push_back(Due { place, plan, text, spans, settings, anew });
+    }
+
+    /// Whether a server is to be asked something.
+    #[inline]
+    pub(crate) fn has_due(&self) -> bool {
+        !self.due.is_empty() && !self.asking
+    }
+
+    /// Whether no server is to do anything for us now: what it needs may be locked still.
+    pub(crate) fn rests(&self, now: Now) -> bool {
+        now < self.rests
+    }
+
+    /// A server has done what it was to, or has found something `locked`.
+    pub(crate) fn rest(&mut self, locked: bool, now: Now) {
+        self.rest_us = if locked { (2 * self.rest_us).clamp(REST_MIN_US, REST_MAX_US) } else { 0 };
+        if locked {
+            self.rests = Now(now.0 + self.rest_us);
+        }
+    }
+
+    /// The text that has waited longest for a server, of those under these settings if there are any.
+    pub(crate) fn take_due(&mut self, env: Option<EnvId>) -> Option<Due> {
+        if self.asking {
+            return None;
+        }
+        let fits = |due: &Due| env.is_none_or(|env| due.settings.env == env);
+        while let Some(index) = self.due.iter().position(fits) {
+            let due = self.due.remove(index)?;
+            // A server may have been asked about another text of the variant meanwhile.
+            if self.at(due.place).is_some_and(|variant| matches!(variant.stage, Stage::Due)) {
+                return Some(due);
+            }
+        }
+        None
+    }
+
+    /// What becomes of the literals of a normalized query is known.
+    pub(crate) fn analysed(&mut self, key: Key, text: &[u8], verdict: Verdict) {
+        let Some(normalized) = self.table.peek_mut(&key) else { return };
+        if normalized.sample.text() != text && !matches!(normalized.state, State::Analysed(_)) {
+            return;
+        }
+        normalized.state = match verdict {
+            Verdict::Never(reason) => State::Never(reason),
+            Verdict::Template(plan) => State::Planned(Rc::new(plan)),
+        };
+    }
+
+    /// The variant that is kept there, if it still is.
+    pub(crate) fn at(&mut self, place: Place) -> Option<&mut Variant> {
+        let normalized = self.table.peek_mut(&place.key)?;
+        normalized.variants.iter_mut().find(|variant| variant.id == place.variant)
+    }
+
+    /// The plan of a normalized query.
+    pub(crate) fn plan(&self, key: Key) -> Option<Rc<Plan>> {
+        match &self.table.peek(&key)?.state {
+            State::Planned(plan) => Some(plan.clone()),
+            State::Counted | State::Analysed(_) | State::Never(_) => None,
+        }
+    }
+
+    /// A text was run without an error, and took so long; it is known if it ran prepared. Says why it is better not
+    /// prepared, if it is.
+    pub(crate) fn ran(
+        &mut self,
+        place: Place,
+        turn: Turn,
+        text: &[u8],
+        us: u64,
+    ) -> Option<Refused> {
+        let normalized = self.table.peek_mut(&place.key)?;
+        normalized.seen += 1;
+        let own = |variant: &&mut Variant| variant.id == place.variant;
+        match normalized.variants.iter_mut().find(own) {
+            None => {
+                normalized.comparison.took(turn, Draw::None, text, us);
+                None
+            }
+            Some(variant) => {
+                variant.seen += 1;
+                let slower = variant.comparison.took(turn, place.draw, text, us);
+                let (prepared, simple) = variant.comparison.means();
+                slower.then_some(Refused::Slower { prepared, simple })
+            }
+        }
+    }
+
+    /// Forgets all.
+    pub(crate) fn clear(&mut self) {
+        self.table.clear();
+        self.due.clear();
+        self.bytes = 0;
+    }
+
+    /// A variant is not to be prepared any more.
+    pub(crate) fn refuse(&mut self, place: Place, why: Refused, schema_version: u64, now: Now) {
+        if let Some(variant) = self.at(place) {
+            variant.stage = Stage::Never { why, schema_version, since: now };
+            variant.comparison.begin_anew();
+        }
+    }
+
+    /// Whether one more server is to have a statement.
+    pub(crate) fn is_worth_a_server(
+        &mut self,
+        place: Place,
+        servers: u32,
+        bounds: &Bounds,
+    ) -> bool {
+        let Some(variant) = self.at(place) else { return false };
+        variant.seen >= bounds.uses_per_server() * u64::from(servers)
+    }
+
+    /// All normalized queries, those used last first.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &NormalizedQuery> {
+        self.table.iter().rev().map(|(_, normalized)| normalized)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::hash::RandomState;
+
+    use refrain_sql::template::{Edit, Mentions, Reason, Slot, generalise};
+
+    use super::*;
+
+    const BOUNDS: Bounds =
+        Bounds { threshold: 2, statements: 100, bytes: 1 << 20, age_us: 1 << 40 };
+    static WHY: Reason = Reason { name: "test", text: "a test keeps it" };
+
+    struct Fixture {
+        seed: RandomState,
+        normalized_queries: NormalizedQueries,
+        bounds: Bounds,
+        settings: Arc<Settings>,
+    }
+
+    impl Fixture {
+        fn new(bounds: Bounds) -> Self {
+            let (seed, normalized_queries) = (RandomState::new(), NormalizedQueries::default());
+            Self { seed, normalized_queries, bounds, settings: crate::settings::session::nothing() }
+        }
+
+        /// What is to be done about a text; where its literals are to be judged, `slot` is what becomes of each.
+        fn look(&mut self, text: &str, free: bool, slot: Slot) -> Advice {
+            let (text, mut spans) = (text.as_bytes(), Vec::new());
+            let key = generalise(text, &self.seed, 100, &mut spans).unwrap();
+            let settings = &self.settings;
+            let (schema_version, now, own) = (1, Now(1), true);
+            let sight =
+                Sight { text, spans: &spans, key, settings, schema_version, now, free, own };
+            let advice = self.normalized_queries.look(&sight, &self.bounds);
+            if matches!(advice, Advice::Analyse) {
+                let slots = vec![slot; spans.len()].into();
+                let plan = Plan { slots, frozen: false, mentions: Mentions::default() };
+                self.normalized_queries.analysed(key, text, Verdict::Template(plan));
+            }
+            advice
+        }
+
+        /// Runs a text until a server is to be asked about it.
+        fn learn(&mut self, text: &str, free: bool, slot: Slot) -> Advice {
+            for _ in 0..4 {
+                match self.look(text, free, slot) {
+                    Advice::Watch(place) => {
+                        assert_eq!(self.normalized_queries.ran(place, Turn::Simple, b"", 10), None);
+                    }
+                    Advice::Pass | Advice::Analyse => {}
+                    advice => return advice,
+                }
+            }
+            Advice::Pass
+        }
+
+        fn counted_bytes(&self) -> usize {
+            self.normalized_queries.iter().map(NormalizedQuery::bytes).sum()
+        }
+    }
+
+    const BOUND: Slot = Slot::Parameter { oid: 23, edit: Edit::None };
+    const KEPT: Slot = Slot::Keep(&WHY);
+
+    fn literal(bytes: usize, number: usize) -> String {
+        format!("SELECT a FROM t ORDER BY '{number:0bytes$}'")
+    }
+
+    #[test]
+    fn variants_stay_within_the_limit_of_memory() {
+        let mut it = Fixture::new(Bounds { bytes: 8192, ..BOUNDS });
+        for number in 0..20 {
+            it.learn(&literal(900, number), true, KEPT);
+            assert!(it.normalized_queries.bytes <= 8192);
+            assert_eq!(it.normalized_queries.bytes, it.counted_bytes());
+        }
+        assert!(it.normalized_queries.variants >= 20, "it made variants");
+    }
+
+    #[test]
+    fn a_text_that_keeps_much_has_no_variant() {
+        let mut it = Fixture::new(BOUNDS);
+        let advice = it.learn(&literal(KEPT_MAX, 1), true, KEPT);
+        assert!(matches!(advice, Advice::Pass));
+        let advice = it.learn(&literal(KEPT_MAX / 2, 1), true, KEPT);
+        assert!(matches!(advice, Advice::Due));
+    }
+
+    #[test]
+    fn what_no_longer_waits_for_a_server_may_wait_again() {
+        let mut it = Fixture::new(BOUNDS);
+        let text = |number| format!("SELECT {number} AS c{number}");
+        (0..=DUE_MAX).for_each(|number| {
+            it.learn(&text(number), false, BOUND);
+        });
+        let due: Vec<_> = std::iter::from_fn(|| it.normalized_queries.take_due(None)).collect();
+        assert_eq!(due.len(), DUE_MAX);
+        assert!(!due.iter().any(|due| *due.text == *text(0).as_bytes()), "the oldest made room");
+        it.learn(&text(0), false, BOUND);
+        let again = it.normalized_queries.take_due(None).unwrap();
+        assert_eq!(*again.text, *text(0).as_bytes());
+    }
+
+    #[test]
+    fn a_server_that_was_asked_meanwhile_is_not_asked_again() {
+        let mut it = Fixture::new(BOUNDS);
+        it.learn("SELECT 1", false, BOUND);
+        let place = it.normalized_queries.due[0].place;
+        let why = Refused::Shape;
+        it.normalized_queries.refuse(place, why, 1, Now(1));
+        assert!(it.normalized_queries.take_due(None).is_none());
+    }
+}

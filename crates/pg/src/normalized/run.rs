@@ -1,0 +1,80 @@
+//! What a server knows of the text that it runs.
+
+use refrain_wire::back::Fields;
+
+use crate::normalized::compare_times::Turn;
+use crate::normalized::query::Place;
+
+/// A text that is being run, and has been looked at.
+#[derive(Debug)]
+pub(crate) struct Run {
+    /// Its normalized query.
+    pub(crate) place: Place,
+    /// Which way it went.
+    pub(crate) turn: Turn,
+    /// Whether it stands outside any transaction, so that it may be run again.
+    pub(crate) alone: bool,
+    /// Whether the server has bound the values: from then on the statement runs.
+    pub(crate) bound: bool,
+    /// Whether an error came.
+    pub(crate) failed: bool,
+    /// What it failed for as a statement, where it was run again as it was sent.
+    pub(crate) again: Option<Again>,
+    /// Whether it writes: then nothing is said of its columns before it has run.
+    pub(crate) writes: bool,
+    /// Messages that the client gets only if no error follows.
+    pub(crate) held: Vec<u8>,
+    /// Notices that came before the values were bound: the client gets them only if the text is not run again.
+    pub(crate) notices: Vec<u8>,
+    /// The text; empty where it was run as it was sent.
+    pub(crate) text: Vec<u8>,
+}
+
+/// Why a text was run again as it was sent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Again {
+    pub(crate) sqlstate: [u8; 5],
+    /// Whether that says that the schema has changed.
+    pub(crate) changed: bool,
+}
+
+impl Run {
+    /// A text that is run as it was sent.
+    pub(crate) fn watched(place: Place) -> Self {
+        let text = Vec::new();
+        Self { turn: Turn::Simple, bound: true, ..Self::prepared(place, false, false, text) }
+    }
+
+    /// A text in whose place a statement is run.
+    pub(crate) fn prepared(place: Place, alone: bool, writes: bool, text: Vec<u8>) -> Self {
+        Self {
+            place,
+            turn: Turn::Prepared,
+            alone,
+            bound: false,
+            failed: false,
+            again: None,
+            writes,
+            held: Vec::new(),
+            notices: Vec::new(),
+            text,
+        }
+    }
+
+    /// Whether what the client says next has to wait.
+    pub(crate) fn holds(&self) -> bool {
+        self.turn == Turn::Prepared || self.again.is_some()
+    }
+
+    /// Whether what failed like this has done nothing, and is to be run as it was sent.
+    pub(crate) fn may_be_repeated(&self, fields: &Fields<'_>) -> bool {
+        self.turn == Turn::Prepared && self.alone && !self.bound && !is_passing(fields)
+    }
+}
+
+/// Whether an error says nothing of the text: somebody intervened, or something ran out.
+pub(crate) fn is_passing(fields: &Fields<'_>) -> bool {
+    // Connection, transaction rollback, resources, object state, operator intervention, system.
+    let classes: [&[u8]; 6] = [b"08", b"40", b"53", b"55", b"57", b"58"];
+    fields.sqlstate().get(..2).is_some_and(|class| classes.contains(&class))
+}

@@ -1,0 +1,186 @@
+//! Which calls of users' code have run to their end: for those alone a look that finds nothing speaks ([`crate::relay::look`]).
+//!
+//! A text that was sent need not have run what it names. A portal may be bound and not executed, or executed for its first
+//! rows only; a command may find no row to call anything for; what ran may be rolled back, and what it left with it. So
+//! the calls of a text are noted with the entries of the list of outstanding requests that it made, and count once its commands have
+//! completed with rows, or with tags that have no count. An error or a rollback takes that from all of them. Where there is
+//! no code of users' in the whole database, a command without rows has left as little as any.
+//!
+//! What a tag cannot say: whether a function was called for each row that came, since CASE, AND, OR and COALESCE may have
+//! left it out, and PostgreSQL does not call a strict function for a null.
+
+use std::ops::Range;
+
+use crate::pipeline::request_kinds::Seq;
+use crate::statements::of_client::Name;
+
+/// Calls and portals of one transaction that are told apart.
+const CALLS_MAX: usize = 64;
+
+/// What became of the calls of a text, the worst last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Outcome {
+    /// All its commands have run.
+    Ran,
+    /// One has found no rows.
+    Empty,
+    /// None has completed, one was merely explained, or they were taken back.
+    Vain,
+}
+
+/// The calls of a text, by their number.
+#[derive(Debug)]
+struct Called {
+    calls: u64,
+    /// What was sent for it.
+    entries: Range<Seq>,
+    outcome: Option<Outcome>,
+}
+
+/// What one client has called in its transaction.
+#[derive(Debug, Default)]
+pub(crate) struct Evidence {
+    called: Vec<Called>,
+    /// Portals that would make calls if they were executed.
+    bound: Vec<(Name, u64)>,
+}
+
+impl Evidence {
+    /// A portal is bound whose execution would make these calls, if any.
+    #[inline]
+    pub(crate) fn bind(&mut self, portal: &[u8], calls: Option<u64>) {
+        if calls.is_some() || !self.bound.is_empty() {
+            self.rebind(portal, calls);
+        }
+    }
+
+    #[cold]
+    fn rebind(&mut self, portal: &[u8], calls: Option<u64>) {
+        self.bound.retain(|(name, _)| name.as_slice() != portal);
+        if let Some(calls) = calls.filter(|_| self.bound.len() < CALLS_MAX) {
+            self.bound.push((Name::from_slice(portal), calls));
+        }
+    }
+
+    /// Outstanding entry `seq` is the Execute of a portal.
+    #[inline]
+    pub(crate) fn execute(&mut self, portal: &[u8], seq: Seq) {
+        if !self.bound.is_empty() {
+            let bound = self.bound.iter().find(|(name, _)| name.as_slice() == portal);
+            let calls = bound.map(|(_, calls)| *calls);
+            self.send(calls, seq..seq + 1);
+        }
+    }
+
+    /// A text was sent as these list of outstanding requests entries, and makes these calls.
+    pub(crate) fn send(&mut self, calls: Option<u64>, entries: Range<Seq>) {
+        let Some(calls) = calls.filter(|_| self.called.len() < CALLS_MAX) else { return };
+        let known = |called: &Called| called.calls == calls && called.outcome == Some(Outcome::Ran);
+        if !self.called.iter().any(known) {
+            self.called.push(Called { calls, entries, outcome: None });
+        }
+    }
+
+    /// What was sent last was sent again, as the entry behind it.
+    pub(crate) fn send_again(&mut self) {
+        if let Some(last) = self.called.last_mut() {
+            last.entries.end += 1;
+        }
+    }
+
+    /// A command of this entry has completed.
+    #[inline]
+    pub(crate) fn completed(&mut self, seq: Seq, outcome: impl Fn() -> Outcome) {
+        for called in &mut self.called {
+            if called.entries.contains(&seq) {
+                called.outcome = called.outcome.max(Some(outcome()));
+            }
+        }
+    }
+
+    /// What ran was taken back, or failed.
+    #[inline]
+    pub(crate) fn undo(&mut self) {
+        self.called.iter_mut().for_each(|called| called.outcome = Some(Outcome::Vain));
+    }
+
+    /// Takes out all calls that may have left something, each once, with the best that became of it.
+    pub(crate) fn take(&mut self) -> Vec<(u64, Outcome)> {
+        self.bound.clear();
+        let mut calls: Vec<(u64, Outcome)> = Vec::new();
+        for called in self.called.drain(..) {
+            let outcome = called.outcome.unwrap_or(Outcome::Vain);
+            match calls.iter_mut().find(|(calls, _)| *calls == called.calls) {
+                Some((_, known)) => *known = outcome.min(*known),
+                None => calls.push((called.calls, outcome)),
+            }
+        }
+        calls
+    }
+}
+
+/// Whether a command that ended with this tag has called what its text names: it was not merely explained, and there were
+/// rows to call it for.
+pub(crate) fn outcome(tag: &[u8]) -> Outcome {
+    match tag.rsplit(|byte| *byte == b' ').next() {
+        Some(b"EXPLAIN") => Outcome::Vain,
+        Some(b"0") => Outcome::Empty,
+        _ => Outcome::Ran,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use Outcome::{Empty, Ran, Vain};
+
+    #[test]
+    fn what_has_run_has_rows() {
+        for tag in ["SELECT 1", "INSERT 0 10", "CALL", "DO", "BEGIN", "COPY 3", "TRUNCATE TABLE"] {
+            assert_eq!(outcome(tag.as_bytes()), Ran, "{tag}");
+        }
+        for tag in ["SELECT 0", "INSERT 0 0", "UPDATE 0"] {
+            assert_eq!(outcome(tag.as_bytes()), Empty, "{tag}");
+        }
+        assert_eq!(outcome(b"EXPLAIN"), Vain);
+    }
+
+    #[test]
+    fn a_portal_counts_once_it_is_executed() {
+        let mut evidence = Evidence::default();
+        evidence.bind(b"a", Some(7));
+        evidence.bind(b"b", Some(8));
+        evidence.execute(b"a", 4);
+        evidence.bind(b"b", None);
+        evidence.execute(b"b", 5);
+        evidence.completed(4, || Ran);
+        evidence.completed(5, || Ran);
+        assert_eq!(evidence.take(), [(7, Ran)]);
+        evidence.execute(b"a", 6);
+        assert_eq!(evidence.take(), [], "its transaction is over");
+    }
+
+    #[test]
+    fn every_command_of_a_text_has_to_run() {
+        let mut evidence = Evidence::default();
+        evidence.send(Some(7), 1..2);
+        evidence.send(Some(8), 2..3);
+        evidence.send(Some(9), 3..4);
+        evidence.completed(1, || Ran);
+        evidence.completed(1, || Empty);
+        evidence.completed(1, || Ran);
+        evidence.completed(2, || Ran);
+        assert_eq!(evidence.take(), [(7, Empty), (8, Ran), (9, Vain)]);
+    }
+
+    #[test]
+    fn what_is_taken_back_did_not_run() {
+        let mut evidence = Evidence::default();
+        evidence.send(Some(7), 1..2);
+        evidence.completed(1, || Ran);
+        evidence.undo();
+        evidence.completed(1, || Ran);
+        assert_eq!(evidence.take(), [(7, Vain)]);
+    }
+}

@@ -1,0 +1,159 @@
+//! What commands that ran to their end did to the session, and to the schema.
+//!
+//! The text said what it may do ([`refrain_sql::Traits`]); the tag of its completion says what was done.
+
+use refrain_config::TrackFunctions;
+use refrain_sql::{Tag, Traits};
+use refrain_wire::back as read;
+
+use crate::pipeline::evidence::{self, Outcome};
+use crate::pipeline::outstanding::{OutstandingRequest, Seq};
+use crate::relay::link::Link;
+use crate::state::client::Pins;
+
+impl Link<'_> {
+    /// A command has run to its end: what it did to the session is done.
+    #[inline]
+    pub(crate) fn completed(&mut self, entry: &OutstandingRequest, seq: Seq, body: &[u8]) {
+        let tag = refrain_sql::tag(read::command_tag(body));
+        let evidence = &mut self.client.suspicion.evidence;
+        evidence.completed(seq, || evidence::outcome(read::command_tag(body)));
+        if tag == Tag::Ddl && refrain_sql::changes_code(read::command_tag(body)) {
+            self.pool().shared.change_code();
+        }
+        if self.client.barrier.as_ref().is_some_and(|barrier| barrier.seq == seq) {
+            self.passed_barrier();
+        }
+        let plain = matches!(tag, Tag::Select | Tag::Insert | Tag::Update | Tag::Delete);
+        if !(plain && entry.traits.is_empty()) && entry.action.is_for_client() {
+            self.completed_specially(tag, entry.traits);
+        }
+    }
+
+    /// A command of a text that drops statements has run to its end. No rollback brings back what it dropped.
+    #[cold]
+    pub(crate) fn passed_barrier(&mut self) {
+        let Some(barrier) = &mut self.client.barrier else { return };
+        if let Some(at) = barrier.drops.iter().position(|(from, _)| *from == barrier.commands) {
+            let (_, name) = barrier.drops.swap_remove(at);
+            drop(self.client.names.remove(&name));
+        }
+        barrier.commands = barrier.commands.saturating_sub(1);
+    }
+
+    /// A function has answered.
+    pub(crate) fn function_called(&mut self, seq: Seq, body: &[u8]) {
+        // PostgreSQL does not call a strict function for a null, and answers null.
+        let null = body.first_chunk() == Some(&[0xff; 4]);
+        let outcome = if null { Outcome::Vain } else { Outcome::Ran };
+        self.client.suspicion.evidence.completed(seq, || outcome);
+    }
+
+    pub(crate) fn completed_specially(&mut self, tag: Tag, traits: Traits) {
+        let pins = self.client.pins;
+        match tag {
+            Tag::Set | Tag::Reset if traits.contains(Traits::SET) => {
+                self.client.read_settings = true
+            }
+            Tag::Prepare => self.pin(Pins::PREPARED),
+            Tag::Listen => self.pin(Pins::LISTEN),
+            Tag::Unlisten if traits.contains(Traits::UNLISTEN_ALL) => {
+                self.unpin_at_commit(Pins::LISTEN);
+            }
+            Tag::DeclareCursor if traits.contains(Traits::HOLD) => self.pin(Pins::HOLD),
+            Tag::CloseCursorAll => self.unpin(Pins::HOLD),
+            Tag::Load => self.pin(Pins::LOAD),
+            Tag::DiscardTemp => {
+                self.unpin_at_commit(Pins::TEMP);
+                self.schema_change();
+            }
+            Tag::Rollback => {
+                self.client.unpins = Pins::default();
+                self.server.outstanding.recovers();
+                // What it took back says nothing of what the same calls leave another time.
+                self.client.suspicion.evidence.undo();
+                self.client.claims.iter_mut().for_each(|claims| claims.undo());
+            }
+            Tag::DeallocateAll => self.deallocated_all(),
+            Tag::DiscardAll => {
+                self.discarded_all();
+                self.schema_change();
+            }
+            Tag::Ddl => {
+                self.server.defines = true;
+                self.pool().shared.begin_schema_version();
+            }
+            Tag::Commit => self.server.outstanding.recovers(),
+            Tag::Do => {
+                self.client.read_settings = true;
+                self.schema_change();
+            }
+            Tag::Call if self.pool().tracks() == TrackFunctions::Off => self.schema_change(),
+            // What it makes, it makes by a query.
+            _ if traits.contains(Traits::DDL) => self.schema_change(),
+            _ => {}
+        }
+        self.client.sets_locally |= traits.contains(Traits::LOCAL);
+        self.server.renews |= traits.contains(Traits::DEFAULTS);
+        let may = [
+            (Traits::TEMP, Pins::TEMP, matches!(tag, Tag::Ddl | Tag::Select | Tag::Other)),
+            (Traits::ADVISORY, Pins::ADVISORY, true),
+            (Traits::ROLE, Pins::ROLE, matches!(tag, Tag::Set | Tag::Reset | Tag::Select)),
+        ];
+        for (_, pin, _) in may.iter().filter(|(t, _, fits)| *fits && traits.contains(*t)) {
+            self.pin(*pin);
+        }
+        if traits.contains(Traits::ADVISORY_FREE) {
+            self.unpin(Pins::ADVISORY);
+        }
+        if traits.contains(Traits::SET) && !matches!(tag, Tag::Set | Tag::Reset) {
+            self.client.read_settings = true;
+        }
+        if pins.is_empty() && !self.client.pins.is_empty() {
+            self.pool().counters.pins += 1;
+        }
+    }
+
+    /// What sessions begin with has changed: servers at the same place are connected anew as they come free.
+    pub(crate) fn renew(&mut self) {
+        let host = self.pool().settings.host.clone();
+        self.core_state.shared.renew(&host.to_string());
+    }
+
+    /// What was run may have changed the schema, unseen.
+    fn schema_change(&mut self) {
+        self.server.defines = true;
+        self.pool().shared.schema_change();
+    }
+
+    pub(crate) fn pin(&mut self, pin: Pins) {
+        self.client.pins.add(pin);
+        self.client.unpins.remove(pin);
+        self.server.dirty = true;
+    }
+
+    pub(crate) fn unpin(&mut self, pin: Pins) {
+        self.client.pins.remove(pin);
+    }
+
+    /// What a rollback would bring back goes with the end of the transaction.
+    fn unpin_at_commit(&mut self, pin: Pins) {
+        self.client.unpins.add(pin);
+    }
+
+    /// DEALLOCATE ALL ran on the server: all its statements are gone, and the client's.
+    fn deallocated_all(&mut self) {
+        self.server.statements.clear_named();
+        drop(self.client.names.take());
+        self.unpin(Pins::PREPARED);
+    }
+
+    /// DISCARD ALL ran on the server: it is as after its login, but for its unnamed statement.
+    fn discarded_all(&mut self) {
+        self.deallocated_all();
+        self.client.pins = Pins::default();
+        self.client.claims = None;
+        self.client.read_settings = true;
+        self.server.dirty = false;
+    }
+}

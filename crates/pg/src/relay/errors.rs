@@ -1,0 +1,443 @@
+//! Errors of a server: what they undo, what they teach, and in which words the client hears of them.
+//!
+//! An ErrorResponse in an extended message undoes what the messages it struck off had changed, newest first.
+//! An error of a stale plan begins a new generation of the statement (E63, E68): every server then
+//! prepares it afresh when it is next used. PostgreSQL speaks of a statement by the name it knows;
+//! the client hears the name it gave. All other fields stay as they are.
+//!
+//! An error may be as long as a row. Of one that is longer than anything that is looked into, what counts stands at its
+//! head (severity, SQLSTATE, the beginning of the message); the rest streams, see [`crate::relay::words`].
+
+use refrain_sql::Traits;
+use refrain_wire::back::{Fields, field};
+use refrain_wire::tag::back;
+use refrain_wire::write;
+
+use crate::ground::disconnect::DisconnectReason;
+use crate::pipeline::outstanding::{
+    Failed, OutstandingRequest, Purpose, Refusal, ReplyAction, RequestKind, Syncs,
+};
+use crate::pipeline::undo::{ClientUndo, Reverted};
+use crate::relay::link::Link;
+use crate::relay::to_client::Halt;
+use crate::relay::words::Words;
+use crate::state::client::{Ahead, Pins};
+use crate::state::core_state;
+use crate::state::event::Level;
+use crate::statements::of_client::{ByName, ClientStatement, Name};
+use crate::statements::statement::{STALE_FILE, STALE_ROUTINE, is_stale};
+
+impl Link<'_> {
+    /// An error. Says whether the client gets what has not come of it.
+    pub(crate) fn error(&mut self, words: &Words<'_>) -> Result<bool, Halt> {
+        let fields = words.fields;
+        self.pool().counters.server_errors += 1;
+        if fields.is_fatal() {
+            self.tell(&words.cut());
+            return Err(Halt::Fatal);
+        }
+        let failed = self.server.outstanding.fail()?;
+        let goes = self.settle_error(&failed, words)?;
+        match failed.syncs {
+            Syncs::Sure | Syncs::Bounded => {}
+            Syncs::Countable => self.count_syncs(),
+            Syncs::Lost => return Err(Halt::Intruded),
+        }
+        Ok(goes)
+    }
+
+    /// Asks the server how many Syncs of the client's are behind a COPY that failed: it answers each, then ours, and the
+    /// Close behind that in any case. The client waits for what comes of it.
+    #[cold]
+    fn count_syncs(&mut self) {
+        let name = self.core_state.shared.registry.no_statement();
+        let out = self.out();
+        write::sync(out);
+        write::close_statement(out, &name);
+        self.owe_us(RequestKind::Syncs, Purpose::Count, 0);
+        write::sync(self.out());
+        self.owe_us(RequestKind::Sync, Purpose::Count, 0);
+    }
+
+    /// They are counted: the client hears of each. If there was none, what it says is ignored up to its next Sync.
+    #[cold]
+    pub(crate) fn syncs_counted(&mut self) {
+        let counted = self.server.outstanding.counted();
+        let status = self.server.outstanding.status();
+        self.client.skipping |= counted == 0;
+        for _ in 0..counted {
+            write::ready(self.ports.out(self.client.conn), status);
+        }
+    }
+
+    /// Does what follows from what an error struck off. Says whether the client gets what has not come of it.
+    fn settle_error(&mut self, failed: &Failed, words: &Words<'_>) -> Result<bool, Halt> {
+        let fields = &words.fields;
+        // As long as the client has it.
+        let name = self.client_name(&failed.entry);
+        self.undo(failed);
+        if let Some(barrier) = self.client.barrier.as_mut().filter(|b| failed.struck(b.seq)) {
+            barrier.restores = None;
+        }
+        self.client.skipping |= failed.open;
+        if self.skips_error_in(failed) {
+            self.client.suspicion.evidence.undo();
+            return Ok(false);
+        }
+        let before = failed.entry.action == ReplyAction::Skip(Purpose::SyncSettings);
+        if !before && self.runs_again(&failed.entry, fields) {
+            return Ok(false);
+        }
+        self.leaves(&failed.entry);
+        self.client.claims.iter_mut().for_each(|claims| claims.undo());
+        if self.client.suspicion.asked.is_none() {
+            // What failed says nothing of what it would have left.
+            self.client.suspicion.evidence.undo();
+        }
+        self.learn(&failed.entry, fields);
+        self.learn_end(failed, fields, name.as_ref());
+        self.answer_error(failed, words, name.as_deref())
+    }
+
+    /// Does with an error what its entry says. Says whether the client gets what has not come of it.
+    fn answer_error(
+        &mut self,
+        failed: &Failed,
+        words: &Words<'_>,
+        name: Option<&[u8]>,
+    ) -> Result<bool, Halt> {
+        let fields = &words.fields;
+        match failed.entry.action {
+            ReplyAction::Skip(Purpose::SyncSettings) => {
+                self.refuse_settings(fields);
+                return Err(Halt::Refused);
+            }
+            ReplyAction::Skip(Purpose::ReadSettings) if self.looks_again(fields) => {}
+            ReplyAction::Skip(Purpose::ReadSettings) => {
+                self.client.pins.add(Pins::SETTINGS);
+                self.client.read_settings = false;
+                self.server.dirty = true;
+                return Ok(self.forward_ours(failed, words));
+            }
+            // The statement is there, and the end of the segment goes back to the settings.
+            ReplyAction::Skip(Purpose::Return) if self.is_ours_alone() => {}
+            // The transaction has failed, and will go back by itself.
+            ReplyAction::Skip(Purpose::Restore) => {}
+            ReplyAction::Skip(Purpose::Reset | Purpose::Rollback) => {
+                self.server.close_needed = true
+            }
+            ReplyAction::Skip(Purpose::Shape) if failed.until == failed.seq => {}
+            ReplyAction::Refuse(why) => return Ok(self.tell_refusal(why, words)),
+            ReplyAction::Forward
+            | ReplyAction::Held
+            | ReplyAction::Rows
+            | ReplyAction::Instead(_)
+            | ReplyAction::Skip(_)
+            | ReplyAction::Fake(_) => {
+                self.forward(&failed.entry, words, name);
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// A statement prepared with a Sync of its own was refused: that is the error the client hears, and not that
+    /// what uses it then failed as well (E51). A query string that waits for it is not run.
+    fn skips_error_in(&mut self, failed: &Failed) -> bool {
+        if failed.covers(self.server.skip_error_in) {
+            return true;
+        }
+        let entry = &failed.entry;
+        let ours = [ReplyAction::Skip(Purpose::Prepare), ReplyAction::Skip(Purpose::Environment)];
+        if ours.contains(&entry.action) && self.is_ours_alone() {
+            match self.client.ahead {
+                Ahead::Nothing => self.server.skip_error_in = failed.segments.1 + 1,
+                Ahead::Prepared | Ahead::Refused => self.client.ahead = Ahead::Refused,
+            }
+        }
+        false
+    }
+
+    /// Whether what failed stood in a segment of our own, in which a statement is prepared.
+    fn is_ours_alone(&self) -> bool {
+        let ours = ReplyAction::Skip(Purpose::Prepare);
+        let next = self.server.outstanding.front();
+        next.is_some_and(|next| next.kind == RequestKind::Sync && next.action == ours)
+    }
+
+    /// Takes back what the messages changed that failed or were skipped.
+    fn undo(&mut self, failed: &Failed) {
+        let undone = &mut self.core_state.pool(self.server.pool).counters.undone;
+        let (mut never, mut unlent, mut before) = (Vec::new(), Vec::new(), None);
+        let mut kept = Vec::new();
+        for Reverted { undo, failed: own } in self.client.undos.fail(failed) {
+            *undone += 1;
+            match undo {
+                ClientUndo::Named(name) => {
+                    drop(self.client.names.remove(&name));
+                    never.push(name);
+                }
+                ClientUndo::Closed(name, old) => {
+                    if !self.client.names.contains(&name) {
+                        self.client.names.insert(name.clone(), old);
+                        kept.push(name);
+                    }
+                }
+                // What had the name is closed before the Parse that failed.
+                ClientUndo::Lent(name, before) => {
+                    let lent = if own { ByName::Nothing } else { before };
+                    if let Some(own) = self.client.names.get(&name) {
+                        own.lent = lent;
+                    }
+                    unlent.push((name, lent));
+                }
+                // PostgreSQL drops the old unnamed statement before it looks at the new one.
+                ClientUndo::Unnamed(old) => before = Some(old.filter(|_| !own)),
+            }
+        }
+        if let Some(unnamed) = before {
+            self.undo_unnamed(failed, unnamed);
+        }
+        // What later segments would bring back was not there when they closed it, be it on the server only.
+        if !never.is_empty() || !unlent.is_empty() {
+            self.client.undos.retain(|undo| match undo {
+                ClientUndo::Closed(name, old) => {
+                    let earlier = unlent.iter().rfind(|(unlent, _)| unlent == name);
+                    earlier.into_iter().for_each(|(_, lent)| old.lent = *lent);
+                    !never.contains(name)
+                }
+                ClientUndo::Named(_) | ClientUndo::Unnamed(_) | ClientUndo::Lent(..) => true,
+            });
+        }
+        let there = |own: &mut ClientStatement| own.lent != ByName::Nothing;
+        if kept.iter().any(|name| self.client.names.get(name).is_some_and(there)) {
+            // What was lent to be dropped stays on this server.
+            self.pin(Pins::PREPARED);
+        }
+        self.server.undo(failed);
+    }
+
+    /// The unnamed statement is the one that was before: for the first later segment that has changed it, or now.
+    fn undo_unnamed(&mut self, failed: &Failed, before: Option<ClientStatement>) {
+        let mut before = Some(before);
+        if failed.covers(self.client.unnamed_changed) {
+            self.client.unnamed = before.take().flatten();
+        }
+        self.client.undos.retain(|undo| {
+            if let ClientUndo::Unnamed(old) = undo
+                && let Some(before) = before.take()
+            {
+                *old = before;
+            }
+            true
+        });
+    }
+
+    /// What the error says about a statement.
+    fn learn(&mut self, entry: &OutstandingRequest, fields: &Fields<'_>) {
+        let uses = matches!(
+            entry.kind,
+            RequestKind::Bind | RequestKind::DescribeStatement | RequestKind::Execute
+        );
+        if !uses || entry.statement == 0 || matches!(entry.action, ReplyAction::Refuse(_)) {
+            return;
+        }
+        let id = entry.statement;
+        if fields.sqlstate() == b"26000" {
+            // What EXECUTE names is not what was used.
+            let message = fields.get(field::MESSAGE).unwrap_or_default();
+            let prefix = self.core_state.shared.registry.prefix();
+            let ours = message.windows(prefix.len()).any(|part| part == prefix);
+            let mut names = false;
+            self.for_client_statement(id, |it| names = it.held.cached().statement.names);
+            if names && !ours {
+                return;
+            }
+            // A name of ours is unknown there: something that cannot be seen dropped all (E47).
+            self.pool().counters.lost_statements += 1;
+            self.server.statements.clear();
+            self.server.close_needed = true;
+        } else if is_stale(fields) {
+            let generation = self.server.statements.peek(id).map(|slot| slot.generation);
+            let unnamed = self.server.statements.unnamed;
+            let seen = generation.or((unnamed.id == id).then_some(unnamed.generation));
+            let schema_version = self.pool().shared.schema_version();
+            let mut begun = false;
+            self.for_client_statement(id, |statement| {
+                let shared = &statement.held.cached().statement;
+                begun = seen.is_some_and(|seen| shared.begin_generation(seen, schema_version));
+            });
+            self.pool().counters.generations += u64::from(begun);
+        }
+    }
+
+    /// A query of ours failed. The client hears of it where its own messages failed with it.
+    fn forward_ours(&mut self, failed: &Failed, words: &Words<'_>) -> bool {
+        let next = self.server.outstanding.front();
+        let hears = !next.is_some_and(|next| next.action == failed.entry.action);
+        if hears {
+            self.forward(&failed.entry, words, None);
+        }
+        hears
+    }
+
+    /// What a statement leaves behind though it failed.
+    fn leaves(&mut self, entry: &OutstandingRequest) {
+        // Locks of the session outlive the transaction in which they were taken.
+        if entry.traits.contains(Traits::ADVISORY) {
+            self.pin(Pins::ADVISORY);
+        }
+    }
+
+    /// A constraint that fails as the transaction of a query ends: what the last command dropped was dropped all the
+    /// same, though its end is not told.
+    fn learn_end(&mut self, failed: &Failed, fields: &Fields<'_>, name: Option<&Name>) {
+        let entry = &failed.entry;
+        if entry.kind != RequestKind::Query || !fields.sqlstate().starts_with(b"23") {
+            return;
+        }
+        let barrier = self.client.barrier.as_ref().filter(|barrier| barrier.seq == failed.seq);
+        let last = barrier.is_some_and(|barrier| barrier.commands == 1);
+        if last {
+            self.passed_barrier();
+        }
+        let drops = entry.traits.intersects(Traits::DEALLOCATE_ALL | Traits::DISCARD_ALL);
+        if drops && last {
+            self.server.statements.doubt_all();
+            drop(self.client.names.take());
+        }
+        if let Some(name) = name.filter(|_| entry.traits.contains(Traits::DEALLOCATE)) {
+            self.server.statements.doubt(entry.statement);
+            drop(self.client.names.remove(name));
+        }
+    }
+
+    /// Passes an error on, with the client's name for the statement in it.
+    fn forward(&mut self, entry: &OutstandingRequest, words: &Words<'_>, name: Option<&[u8]>) {
+        // The position is one in a text that the client did not send just now (E33).
+        let ours =
+            matches!(entry.action, ReplyAction::Skip(purpose) if purpose != Purpose::Autoprepare);
+        let fields = self.as_sent(entry, &words.fields);
+        let prefix = self.core_state.shared.registry.prefix();
+        let out = self.ports.out(self.client.conn);
+        write::beginning(out, back::ERROR_RESPONSE, words.missing, |out| {
+            for (code, value) in &fields {
+                if *code == field::POSITION && ours {
+                    continue;
+                }
+                out.push(*code);
+                match name {
+                    Some(name) => rename(out, value, prefix, name),
+                    None => out.extend_from_slice(value),
+                }
+                out.push(0);
+            }
+            words.end(out);
+        });
+    }
+
+    fn tell(&mut self, words: &Words<'_>) {
+        let out = self.ports.out(self.client.conn);
+        write::beginning(out, back::ERROR_RESPONSE, words.missing, |out| {
+            out.extend_from_slice(words.fields.0);
+            words.end(out);
+        });
+    }
+
+    /// The settings that the client asked for at its login are refused: so is the login.
+    fn refuse_settings(&mut self, fields: &Fields<'_>) {
+        let why = String::from_utf8_lossy(fields.get(field::MESSAGE).unwrap_or_default());
+        let detail = format!("settings refused: {why}");
+        let of = (&*self.client, self.core_state.peek_pool(self.client.pool));
+        core_state::note_client(self.ports, Level::Warn, DisconnectReason::Login, of, detail);
+        let out = self.ports.out(self.client.conn);
+        write::message(out, back::ERROR_RESPONSE, |out| {
+            for (code, value) in fields.iter() {
+                out.push(code);
+                let severity = matches!(code, field::SEVERITY | field::SEVERITY_PLAIN);
+                write::string(out, if severity { b"FATAL" } else { value });
+            }
+            out.push(0);
+        });
+    }
+
+    /// The server failed because it was made to: says why in its place.
+    fn tell_refusal(&mut self, why: Refusal, words: &Words<'_>) -> bool {
+        let fields = words.fields;
+        if fields.sqlstate() != b"26000" {
+            self.tell(words); // it failed before it came to that: 25P02, 57014
+            return true;
+        }
+        let (sqlstate, message, routine): (&[u8], &[u8], &[u8]) = match why {
+            Refusal::Stale => (b"0A000", b"cached plan must not change result type", STALE_ROUTINE),
+            Refusal::Quota => (b"54000", b"too many prepared statements", b""),
+            Refusal::Portals => (b"53200", b"too many portals", b""),
+            Refusal::Prepare => (b"0A000", b"PREPARE is switched off (sql_prepare)", b""),
+        };
+        let out = self.ports.out(self.client.conn);
+        write::message(out, back::ERROR_RESPONSE, |out| {
+            for (code, value) in fields.iter() {
+                let value = match code {
+                    field::SQLSTATE => sqlstate,
+                    field::MESSAGE => message,
+                    field::ROUTINE if routine.is_empty() => continue,
+                    field::ROUTINE => routine,
+                    field::FILE if why == Refusal::Stale => STALE_FILE,
+                    field::FILE | field::LINE | field::POSITION => continue,
+                    _ => value,
+                };
+                out.push(code);
+                write::string(out, value);
+            }
+            out.push(0);
+        });
+        false
+    }
+}
+
+/// Appends `value` with every name of ours, and every name of nothing, as the client's.
+fn rename(out: &mut Vec<u8>, value: &[u8], prefix: &[u8], name: &[u8]) {
+    let mut rest = value;
+    while let Some(at) = find(rest, prefix) {
+        out.extend_from_slice(&rest[..at]);
+        out.extend_from_slice(name);
+        let after = &rest[at + prefix.len()..];
+        let end = after.iter().position(|b| !b.is_ascii_alphanumeric() && *b != b'.');
+        rest = &after[end.unwrap_or(after.len())..];
+    }
+    let nothing = b"prepared statement \"\" ";
+    if let Some(at) = find(rest, nothing) {
+        let quote = at + nothing.len() - b"\" ".len();
+        out.extend_from_slice(&rest[..quote]);
+        out.extend_from_slice(name);
+        rest = &rest[quote..];
+    }
+    out.extend_from_slice(rest);
+}
+
+fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
+    haystack.windows(needle.len()).position(|window| window == needle)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn renamed(value: &str) -> String {
+        let mut out = Vec::new();
+        rename(&mut out, value.as_bytes(), b"_rabc_", b"S_1");
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn the_client_hears_the_name_it_gave() {
+        let was = "prepared statement \"_rabc_1f.2\" already exists";
+        assert_eq!(renamed(was), "prepared statement \"S_1\" already exists");
+        let was = "bind message supplies 1 parameters, but prepared statement \"\" requires 2";
+        let now = "bind message supplies 1 parameters, but prepared statement \"S_1\" requires 2";
+        assert_eq!(renamed(was), now);
+        for other in ["division by zero", "prepared statement \"\"q\"\" does not exist"] {
+            assert_eq!(renamed(other), other);
+        }
+    }
+}

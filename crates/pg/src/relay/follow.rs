@@ -1,0 +1,175 @@
+//! Clients follow the defaults of servers: at lending, and where these have changed under a session.
+//!
+//! A server that is lent is put right by one query in front of the client's first message. Where that resets a setting, the
+//! answer says the default ([`Link::was_reset`]). A setting that a server reports though nobody has set it is asked for when
+//! the transaction is over ([`Link::take_told`](crate::relay::reports)). Whatever is learned so, the client hears of as of any
+//! change of its session, unless the setting is its own.
+
+use std::sync::Arc;
+
+use refrain_config::PoolMode;
+use refrain_sql::Traits;
+use refrain_wire::{back as read, write};
+
+use crate::pipeline::outstanding::{Purpose, RequestKind};
+use crate::relay::link::Link;
+use crate::settings::defaults::{self, Claims, Defaults};
+use crate::settings::session::{self, SettingsMut};
+use crate::state::client::ClientState;
+use crate::statements::of_server::Unnamed;
+
+impl Link<'_> {
+    /// Makes the settings of a server that was just lent those of its client, unless it has them.
+    #[inline]
+    pub(crate) fn sync_settings_if_needed(&mut self) {
+        let (client, server) = (&*self.client, &*self.server);
+        let alike = Arc::ptr_eq(&server.settings, &client.settings)
+            && server.defaults.are(&client.defaults)
+            && !server.stuck;
+        if !alike {
+            self.sync_settings();
+        }
+    }
+
+    /// The client has what nobody has set from the server.
+    #[cold]
+    fn sync_settings(&mut self) {
+        let (client, server) = (&self.client.defaults, &self.server.defaults);
+        if !client.are(server) && client.since <= server.since {
+            self.follow();
+        }
+        let (has, wants) = (&self.server.defaults, &self.client.defaults);
+        let stuck = std::mem::take(&mut self.server.stuck);
+        let in_doubt = |name: &[u8]| stuck || has.get(name) != wants.get(name);
+        let (server, client) = (&self.server.settings, &self.client.settings);
+        let made = if matches!(self.client.state, ClientState::Checking(..)) {
+            let (made, asked) = defaults::put_first(server, client, wants, in_doubt);
+            self.server.settings_read = Some(asked);
+            made
+        } else {
+            defaults::sync_settings(server, client, wants, in_doubt)
+        };
+        self.server.defaults = wants.clone();
+        self.server.settings = self.client.settings.clone();
+        let Some((text, resets)) = made else { return };
+        self.server.resets = resets;
+        write::query(self.out(), &text);
+        self.owe_us(RequestKind::Query, Purpose::SyncSettings, 0);
+        self.server.statements.unnamed = Unnamed::NONE;
+        self.pool().counters.sync_settings += 1;
+    }
+
+    /// The answer to that: what was reset is what the server gives any session.
+    pub(crate) fn was_reset(&mut self, row: &[u8]) {
+        let resets = std::mem::take(&mut self.server.resets);
+        let values: Vec<_> = read::columns(row).collect();
+        let value = |column: usize| values.get(column).copied().flatten();
+        let known = resets.iter().filter_map(|(column, name)| Some((&**name, value(*column)?)));
+        let news: Vec<_> =
+            known.filter(|(name, value)| self.server.defaults.get(name) != Some(value)).collect();
+        if news.is_empty() {
+            return;
+        }
+        let mut has = self.server.settings.edit();
+        news.iter().for_each(|(name, value)| has.set(name, value));
+        self.server.settings = self.core_state.settings(has);
+        self.learn_defaults(news.into_iter());
+    }
+
+    /// Learns what a server gives any session; the client follows.
+    pub(crate) fn learn_defaults<'a>(&mut self, found: impl Iterator<Item = (&'a [u8], &'a [u8])>) {
+        let mut edit = SettingsMut::default();
+        let defaults = &self.server.defaults;
+        let news = |(name, value): &(&[u8], &[u8])| {
+            let known = defaults.get(name);
+            known.is_some() && known != Some(value)
+        };
+        found.filter(news).for_each(|(name, value)| edit.set(name, value));
+        if edit.is_empty() {
+            return;
+        }
+        let mut settings = defaults.settings.edit();
+        edit.iter().for_each(|(name, value)| settings.set(name, value));
+        let settings = self.core_state.settings(settings);
+        self.server.defaults = Defaults { settings, since: self.now };
+        if edit.iter().any(|(name, _)| !session::is_harmless(name)) {
+            // They may have been prepared when it was not known yet how their texts are read.
+            self.server.statements.doubt_all();
+        }
+        let known = self.server.defaults.settings.clone();
+        let pool = self.pool();
+        pool.shared.amend_server_parameters(edit.iter());
+        pool.shared.meet(&known);
+        pool.counters.defaults_learned += 1;
+        self.follow();
+    }
+
+    /// The client has what nobody has set from its server, and hears of it.
+    fn follow(&mut self) {
+        let (client, server) = (&*self.client, &*self.server);
+        let is_own = |name: &[u8]| client.owns(name);
+        let edit = defaults::follow(&client.settings, &client.defaults, &server.defaults, is_own);
+        let settings = self.core_state.settings(edit);
+        let before = std::mem::replace(&mut self.client.settings, settings);
+        self.client.defaults = self.server.defaults.clone();
+        if !matches!(self.client.state, ClientState::Ready(_)) {
+            return;
+        }
+        // Under the names that PostgreSQL reports them by.
+        let Some(server_parameters) = self.pool().shared.server_parameters() else { return };
+        for (name, _) in server_parameters.iter() {
+            let value = self.client.settings.get(name);
+            if let Some(value) = value.filter(|value| before.get(name) != Some(value)) {
+                write::parameter_status(self.ports.out(self.client.conn), name, value);
+            }
+        }
+    }
+
+    /// A server has reported settings. Those that had their default, and that nobody has set, have another default now: that
+    /// is asked for when the transaction is over.
+    pub(crate) fn suspect_defaults(&mut self, reported: &SettingsMut) {
+        let (has, defaults) = (&self.server.settings, &self.server.defaults);
+        let changed = |(name, value): &(&[u8], &[u8])| {
+            let default = defaults.get(name);
+            default.is_some_and(|default| default != *value) && has.get(name) == default
+        };
+        if self.explains_settings() || !reported.iter().any(|setting| changed(&setting)) {
+            return;
+        }
+        if self.pool().settings.options.pool_mode == PoolMode::Session {
+            // Nobody else has it before it is reset.
+            let reported = reported.clone();
+            return self.learn_defaults(reported.iter());
+        }
+        self.client.read_settings = true;
+    }
+
+    /// Whether settings may be reported because the client has changed them.
+    pub(crate) fn explains_settings(&self) -> bool {
+        let (client, suspicion) = (&*self.client, &self.client.suspicion);
+        client.sets
+            || client.sets_locally
+            || self.server.stuck
+            || suspicion.looks
+            || suspicion.asked.is_some()
+    }
+
+    /// A text was sent that sets what is reported, or resets it: what it sets is the client's own, be it what it was before.
+    pub(crate) fn claim(&mut self, text: &[u8], traits: Traits) {
+        if traits.contains(Traits::RESET) {
+            let Some(claims) = &mut self.client.claims else { return };
+            for name in refrain_sql::set_names(text) {
+                match *name == *refrain_sql::ANY_PARAMETER {
+                    true => **claims = Claims::default(),
+                    false => claims.remove(&name),
+                }
+            }
+            return;
+        }
+        for name in refrain_sql::set_names(text) {
+            if self.client.defaults.get(&name).is_some() {
+                self.client.claims.get_or_insert_default().add(&name);
+            }
+        }
+    }
+}

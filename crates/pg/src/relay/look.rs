@@ -1,0 +1,300 @@
+//! What functions, triggers, procedures and DO have left in a session: asked behind those that nobody knows.
+//!
+//! A text that may run code of users' is noted as it is sent ([`Link::suspect`]). When its transaction is over, and before
+//! the server goes to anybody else, one query asks for settings, role, temporary objects, locks, subscriptions, prepared
+//! statements and cursors, and for the newest objects of the schema. What is found counts as if the text had said it: it
+//! ties the client to its server, or is a setting of its own. While that is asked, the client's next message waits: it
+//! is not known yet under which settings it is read. Calls behind which nothing is found are known soon
+//! ([`crate::pipeline::calls`]), and cost nothing from then on.
+
+use std::sync::Arc;
+
+use refrain_config::TrackFunctions;
+use refrain_sql::{Kind, Scan, Traits, VAGUE};
+use refrain_wire::back::Fields;
+
+use crate::pipeline::calls::Repute;
+use crate::pipeline::outstanding::Purpose;
+use crate::relay::link::Link;
+use crate::settings::session::{self, Settings, SettingsMut, write_literal};
+use crate::state::client::{Looking, Pins};
+use crate::state::pool_shared::CATALOGS;
+use crate::statements::of_client::Name;
+
+/// Parameters that functions set by names of their own, of which is asked.
+const PARAMETERS_MAX: usize = 256;
+/// Bytes of the name of one.
+const PARAMETER_BYTES_MAX: usize = 128;
+/// What makes the number of a function that is called by its OID another than that of a name.
+const BY_OID: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// What may be left, the pin that it is, and when it is there. In each, nothing is read that takes long.
+const LEFT: &[(&str, Pins, &str)] = &[
+    (
+        "temp",
+        Pins::TEMP,
+        "CASE WHEN pg_catalog.pg_my_temp_schema()=0 THEN false ELSE EXISTS(SELECT 1 FROM pg_catalog.pg_depend \
+         WHERE refclassid=2615 AND refobjid=pg_catalog.pg_my_temp_schema()) END",
+    ),
+    (
+        "advisory",
+        Pins::ADVISORY,
+        "EXISTS(SELECT 1 FROM pg_catalog.pg_locks WHERE locktype='advisory' AND pid=pg_catalog.pg_backend_pid())",
+    ),
+    ("listen", Pins::LISTEN, "EXISTS(SELECT 1 FROM pg_catalog.pg_listening_channels())"),
+    (
+        "prepared",
+        Pins::PREPARED,
+        "EXISTS(SELECT 1 FROM pg_catalog.pg_prepared_statements WHERE from_sql)",
+    ),
+    ("hold", Pins::HOLD, "EXISTS(SELECT 1 FROM pg_catalog.pg_cursors WHERE is_holdable)"),
+    // One that the session began with is set for the role or the database.
+    (
+        "role",
+        Pins::ROLE,
+        "CASE WHEN pg_catalog.current_setting('role')='none' THEN false ELSE NOT EXISTS(SELECT 1 \
+         FROM pg_catalog.pg_db_role_setting s WHERE 'role='||pg_catalog.current_setting('role')=ANY(s.setconfig) \
+         AND s.setdatabase IN (0,(SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname=pg_catalog.current_database())) \
+         AND s.setrole IN (0,(SELECT r.oid FROM pg_catalog.pg_roles r WHERE r.rolname=SESSION_USER))) END",
+    ),
+];
+
+/// Where functions stand among these.
+const FUNCTIONS: usize = 1;
+/// The first OID that does not come with PostgreSQL.
+const FIRST_OWN_OID: u32 = 16_384;
+
+/// The newest objects of each of [`CATALOGS`], those of a session alone left out.
+const NEWEST: &str = " UNION ALL SELECT '=newest',pg_catalog.concat_ws(' ',\
+    (SELECT pg_catalog.max(oid) FROM pg_catalog.pg_class WHERE relpersistence<>'t'),\
+    (SELECT pg_catalog.max(oid) FROM pg_catalog.pg_proc),\
+    (SELECT pg_catalog.max(oid) FROM pg_catalog.pg_type WHERE typtype<>'c' AND typcategory<>'A'),\
+    (SELECT pg_catalog.max(oid) FROM pg_catalog.pg_operator),\
+    (SELECT pg_catalog.max(oid) FROM pg_catalog.pg_trigger),\
+    (SELECT pg_catalog.max(oid) FROM pg_catalog.pg_cast))";
+
+/// The parameters of names of their own that functions of users' set, as far as their texts say so.
+const PARAMETERS: &str = r" UNION ALL SELECT DISTINCT '=parameter',pg_catalog.lower(COALESCE(m[1],m[2]))
+    FROM pg_catalog.pg_proc p,pg_catalog.regexp_matches(p.prosrc,E'set_config\\s*\\(\\s*''+([a-z_][\\w$]*\\.[\\w$.]+)'
+    '|\\mset\\s+(?:session\\s+)?([a-z_][\\w$]*\\.[\\w$.]+)','gi') m
+    WHERE p.prolang NOT IN (12,13) AND p.prosrc~*E'set_config|\\mset\\s'";
+
+impl Link<'_> {
+    /// A text is sent that may run code of users': unless that is known to be harmless, the session is looked at when its
+    /// transaction is over. Gives the number under which that is learned, where there is something to learn.
+    #[inline]
+    pub(crate) fn suspect(&mut self, scan: &Scan) -> Option<u64> {
+        let tracks = self.pool().tracks();
+        let runs = scan.calls != 0
+            || scan.traits.intersects(Traits::PROCEDURAL | Traits::PREPARE | Traits::EXECUTE);
+        match tracks {
+            TrackFunctions::On if runs => self.suspect_call(scan),
+            TrackFunctions::Off | TrackFunctions::On => None,
+            TrackFunctions::Strict => self.suspect_strictly(scan),
+        }
+    }
+
+    fn suspect_call(&mut self, scan: &Scan) -> Option<u64> {
+        let suspicion = &mut self.client.suspicion;
+        let mut calls = scan.calls;
+        if scan.traits.contains(Traits::PREPARE) {
+            suspicion.prepared = suspicion.prepared.rotate_left(9) ^ calls;
+            suspicion.looks |= calls != 0 && scan.kind == Kind::Many;
+            return None;
+        }
+        if scan.traits.contains(Traits::EXECUTE) {
+            calls ^= suspicion.prepared;
+        }
+        let hidden = scan.traits.contains(Traits::PROCEDURAL);
+        match self.repute(calls) {
+            // Of a text that says nothing, DO for one, nothing can be known.
+            Repute::Harmless if !hidden || self.is_harmless(scan) => return None,
+            _ if calls == 0 && !hidden => return None,
+            Repute::Loud => self.hide_settings(),
+            Repute::Harmless | Repute::Unknown => {}
+        }
+        // Of what it renames, nothing newer tells.
+        self.server.defines |= hidden;
+        self.look_later(calls)
+    }
+
+    fn suspect_strictly(&mut self, scan: &Scan) -> Option<u64> {
+        let own = matches!(
+            scan.kind,
+            Kind::Empty | Kind::Begin | Kind::TransactionEnd | Kind::Chain | Kind::Deallocate(_)
+        );
+        if own {
+            return None;
+        }
+        self.client.suspicion.looks = true;
+        self.suspect_call(scan)
+    }
+
+    /// A function is called by its OID, with which `body` begins.
+    pub(crate) fn suspect_function(&mut self, body: &[u8]) -> Option<u64> {
+        if self.pool().tracks() == TrackFunctions::Off {
+            return None;
+        }
+        let oid = body.first_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes));
+        let calls = u64::from(oid) ^ BY_OID;
+        if self.repute(calls) == Repute::Harmless {
+            return None;
+        }
+        self.look_later(calls)
+    }
+
+    fn look_later(&mut self, calls: u64) -> Option<u64> {
+        self.client.suspicion.looks = true;
+        let vague = calls == 0 || calls == VAGUE;
+        (!vague).then(|| self.here(calls))
+    }
+
+    #[inline]
+    fn repute(&mut self, calls: u64) -> Repute {
+        let (calls, now) = (self.here(calls), self.now);
+        let pool = self.pool();
+        pool.calls.repute(calls, pool.shared.code(), now)
+    }
+
+    /// What leaves nothing new in a session of which so much is known already may leave something in another: what is
+    /// found goes for sessions with the same settings and pins.
+    fn here(&self, calls: u64) -> u64 {
+        calls ^ self.client.settings.hidden ^ u64::from(self.client.pins.bits()) << 48
+    }
+
+    /// Whether a text that hides what it does is known to leave nothing.
+    pub(crate) fn is_harmless(&mut self, scan: &Scan) -> bool {
+        scan.statements == 1
+            && scan.calls != 0
+            && self.pool().tracks() == TrackFunctions::On
+            && self.repute(scan.calls) == Repute::Harmless
+    }
+
+    /// Asks the server what is left in its session.
+    pub(crate) fn look(&mut self) {
+        let names = self.client.names_to_read.iter().map(|name| name.as_slice());
+        let mut text = session::read_settings(&self.server.defaults.settings, names);
+        for (name, _, there) in LEFT {
+            let row = format!(" UNION ALL SELECT '={name}','' WHERE {there}");
+            text.extend_from_slice(row.as_bytes());
+        }
+        let pool = self.core_state.pool(self.server.pool);
+        text.extend_from_slice(b" UNION ALL SELECT '=role','' WHERE SESSION_USER<>");
+        let user = pool.settings.server.user.as_deref().unwrap_or(&pool.shared.user);
+        write_literal(&mut text, user.as_bytes());
+        text.extend_from_slice(NEWEST.as_bytes());
+        let code = pool.shared.code();
+        let known = pool.calls.parameters(code);
+        match known {
+            None => text.extend_from_slice(PARAMETERS.as_bytes()),
+            Some(names) => names.iter().for_each(|name| ask_parameter(&mut text, name)),
+        }
+        let suspicion = &mut self.client.suspicion;
+        suspicion.asked = Some(Looking { code, names: known.is_none() });
+        suspicion.looks = false;
+        pool.counters.looks += 1;
+        suspicion.found = Pins::default();
+        (self.server.settings_read, self.server.unset) = (None, SettingsMut::default());
+        self.run_alone(&text, Purpose::ReadSettings);
+    }
+
+    /// A row of the answer that is no setting.
+    pub(crate) fn look_row(&mut self, what: &[u8], value: &[u8]) {
+        let suspicion = &mut self.client.suspicion;
+        if let Some((_, pin, _)) = LEFT.iter().find(|(name, ..)| name.as_bytes() == what) {
+            suspicion.found.add(*pin);
+        } else if what == b"newest" {
+            let mut newest = [0; CATALOGS];
+            let numbers = value.split(|byte| *byte == b' ');
+            for (newest, number) in newest.iter_mut().zip(numbers) {
+                *newest =
+                    std::str::from_utf8(number).ok().and_then(|n| n.parse().ok()).unwrap_or(0);
+            }
+            suspicion.code = newest[FUNCTIONS] >= FIRST_OWN_OID;
+            self.see(newest);
+        } else if suspicion.parameters.len() < PARAMETERS_MAX && value.len() <= PARAMETER_BYTES_MAX
+        {
+            suspicion.parameters.push(Name::from_slice(value));
+        }
+    }
+
+    /// The newest objects are seen. If they are news, a search for names in the same answer was behind them.
+    fn see(&mut self, newest: [u32; CATALOGS]) {
+        let shared = &self.core_state.pool(self.server.pool).shared;
+        let before = shared.code();
+        shared.see(newest);
+        let after = shared.code();
+        if let Some(asked) = &mut self.client.suspicion.asked
+            && asked.names
+            && asked.code == before
+            && after <= before + 1
+        {
+            asked.code = after;
+        }
+    }
+
+    /// The answer is there. `before` is what the client's settings were taken to be.
+    pub(crate) fn looked(&mut self, before: &Arc<Settings>) {
+        let now = self.now;
+        let suspicion = &mut self.client.suspicion;
+        let Some(asked) = suspicion.asked.take() else { return };
+        let mut news = suspicion.found;
+        news.remove(self.client.pins);
+        let parameters = std::mem::take(&mut suspicion.parameters);
+        // What these are set to is asked at once, and what was called is judged then. Where functions have changed since
+        // this was asked, there may be other names by now.
+        let is_current = asked.code == self.core_state.pool(self.server.pool).shared.code();
+        let learns = is_current && asked.names;
+        suspicion.looks |= !is_current || learns && !parameters.is_empty();
+        let calls = match suspicion.looks {
+            true => Vec::new(),
+            false => suspicion.evidence.take(),
+        };
+        suspicion.failed = false;
+        let code = suspicion.code;
+        // What a function has set by a name of its own is asked for from now on, whoever sets anything.
+        let settings = self.client.settings.clone();
+        let own = settings.iter().map(|(name, _)| name).filter(|name| name.contains(&b'.'));
+        own.for_each(|name| self.note_name(name));
+        let said = self.client.read_settings;
+        let changed = !said && !Arc::ptr_eq(before, &self.client.settings);
+        let pool = self.core_state.pool(self.server.pool);
+        if learns {
+            pool.calls.learn_parameters(parameters, asked.code, now);
+        }
+        if !said || !news.is_empty() {
+            pool.calls.found(&calls, code, changed || !news.is_empty());
+        }
+        if !news.is_empty() {
+            pool.counters.pins += u64::from(self.client.pins.is_empty());
+            self.pin(news);
+        }
+    }
+
+    /// A look has failed. Says whether that need not be known: it is repeated, once, if it was merely interrupted.
+    pub(crate) fn looks_again(&mut self, fields: &Fields<'_>) -> bool {
+        let suspicion = &mut self.client.suspicion;
+        if suspicion.asked.is_none() {
+            return false;
+        }
+        let again = !suspicion.failed && fields.sqlstate().starts_with(b"57");
+        // One that goes, with what is left in it, may fail for what it goes for (E38).
+        let goes = self.server.close_needed && self.client.pins.is_empty();
+        suspicion.asked = None;
+        suspicion.looks |= again;
+        suspicion.failed = again;
+        suspicion.parameters.clear();
+        if !again {
+            suspicion.evidence.take();
+        }
+        again || goes
+    }
+}
+
+fn ask_parameter(text: &mut Vec<u8>, name: &[u8]) {
+    text.extend_from_slice(b" UNION ALL SELECT ");
+    write_literal(text, name);
+    text.extend_from_slice(b",NULLIF(pg_catalog.current_setting(");
+    write_literal(text, name);
+    text.extend_from_slice(b",true),'')");
+}

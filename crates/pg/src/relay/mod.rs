@@ -1,0 +1,13 @@
+//! The hot path: from the client to its server, and back.
+
+pub(crate) mod link;
+pub(crate) mod message;
+pub(crate) mod words;
+pub(crate) mod follow;
+pub(crate) mod internal;
+pub(crate) mod look;
+pub(crate) mod to_server;
+pub(crate) mod effects;
+pub(crate) mod to_client;
+pub(crate) mod reports;
+pub(crate) mod errors;

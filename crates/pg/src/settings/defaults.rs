@@ -1,0 +1,246 @@
+//! What servers give their sessions to begin with, and what of its settings is a client's own.
+//!
+//! The settings that PostgreSQL reports stand in every [`Settings`], whoever has made them. Those that a client never set
+//! follow the server: its configuration, or that of the role, may change under a session, or the client is lent another
+//! server. So client and server have, beside their settings, the *defaults* that these lie over. A setting is the client's
+//! own if it differs from the default, stood in the startup packet, or was set to the very value of the default.
+//!
+//! What is nobody's own is put right by a reset, never by setting an old value: a server to which that was done would not
+//! follow any more. The answer says to what value the reset went: a server's defaults are known by that, exactly.
+
+use std::sync::Arc;
+
+use crate::ground::time::Now;
+use crate::settings::session::{self, Settings, SettingsMut};
+
+/// The defaults of a session, and as of when they are known.
+#[derive(Clone, Debug)]
+pub(crate) struct Defaults {
+    /// The settings that are reported.
+    pub(crate) settings: Arc<Settings>,
+    /// When a server said so.
+    pub(crate) since: Now,
+}
+
+impl Defaults {
+    /// The value of one.
+    #[inline]
+    pub(crate) fn get(&self, name: &[u8]) -> Option<&[u8]> {
+        self.settings.get(name)
+    }
+
+    /// Whether they are those of `other`.
+    #[inline]
+    pub(crate) fn are(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.settings, &other.settings)
+    }
+}
+
+/// Settings that a client has set to what they were by default.
+#[derive(Debug, Default)]
+pub(crate) struct Claims {
+    /// Those it has.
+    held: Vec<Box<[u8]>>,
+    /// Those of its transaction.
+    pending: Vec<Box<[u8]>>,
+}
+
+impl Claims {
+    /// Whether a setting was set, and not reset since.
+    pub(crate) fn has(&self, name: &[u8]) -> bool {
+        has(&self.held, name)
+    }
+
+    /// A text was sent that sets `name`.
+    pub(crate) fn add(&mut self, name: &[u8]) {
+        if !has(&self.pending, name) {
+            self.pending.push(name.into());
+        }
+    }
+
+    /// A text was sent that resets `name`.
+    pub(crate) fn remove(&mut self, name: &[u8]) {
+        for names in [&mut self.held, &mut self.pending] {
+            names.retain(|held| !held.eq_ignore_ascii_case(name));
+        }
+    }
+
+    /// What the transaction has set is taken back.
+    pub(crate) fn undo(&mut self) {
+        self.pending.clear();
+    }
+
+    /// The transaction is over.
+    #[inline]
+    pub(crate) fn settle(&mut self) {
+        for name in std::mem::take(&mut self.pending) {
+            if !self.has(&name) {
+                self.held.push(name);
+            }
+        }
+    }
+}
+
+fn has(names: &[Box<[u8]>], name: &[u8]) -> bool {
+    names.iter().any(|held| held.eq_ignore_ascii_case(name))
+}
+
+/// The settings of a client that follows a server: where it has what it had by default, it has what is default there.
+pub(crate) fn follow(
+    settings: &Settings,
+    before: &Defaults,
+    now: &Defaults,
+    is_own: impl Fn(&[u8]) -> bool,
+) -> SettingsMut {
+    let mut edit = settings.edit();
+    for (name, value) in now.settings.iter() {
+        let follows = settings.get(name).is_none_or(|has| before.get(name) == Some(has));
+        if follows && !is_own(name) {
+            edit.set(name, value);
+        }
+    }
+    edit
+}
+
+/// A query that puts a server right, and columns of its answer, each with the name of the setting whose default it says.
+pub(crate) type SyncingSettings = (Vec<u8>, Resets);
+/// See [`SyncingSettings`].
+pub(crate) type Resets = Vec<(usize, Box<[u8]>)>;
+/// A setting to change; `None` for its default.
+type Change<'a> = (&'a [u8], Option<&'a [u8]>);
+
+/// The query that makes a server with settings `has` one with settings `wants`: where these are the default, by a reset.
+/// Settings for which `in_doubt` are put right in any case. None where nothing is to be done.
+pub(crate) fn sync_settings(
+    has: &Settings,
+    wants: &Settings,
+    defaults: &Defaults,
+    in_doubt: impl Fn(&[u8]) -> bool,
+) -> Option<SyncingSettings> {
+    write(changes(has, wants, defaults, in_doubt), defaults)
+}
+
+/// The same for the settings of a login, and which these are: its last columns. They are put to a server as it was at its own
+/// login, since some say something of what is there already (`DateStyle=sql`).
+pub(crate) fn put_first(
+    has: &Settings,
+    wants: &Settings,
+    defaults: &Defaults,
+    in_doubt: impl Fn(&[u8]) -> bool,
+) -> (Option<SyncingSettings>, SettingsMut) {
+    let mut asked = SettingsMut::default();
+    let own = wants.iter().filter(|(name, value)| defaults.get(name) != Some(value));
+    own.for_each(|(name, value)| asked.set(name, value));
+    let mut all = changes(has, &defaults.settings, defaults, in_doubt);
+    all.extend(asked.iter().map(|(name, value)| (name, Some(value))));
+    (write(all, defaults), asked)
+}
+
+fn changes<'a>(
+    has: &'a Settings,
+    wants: &'a Settings,
+    defaults: &Defaults,
+    in_doubt: impl Fn(&[u8]) -> bool,
+) -> Vec<Change<'a>> {
+    let changed = |(name, value): &(&[u8], &[u8])| {
+        let default = defaults.get(name) == Some(*value);
+        has.get(name) != Some(value) || default && in_doubt(name)
+    };
+    let set =
+        |(name, value)| (name, Some(value).filter(|value| defaults.get(name) != Some(*value)));
+    let gone = has.iter().filter(|(name, _)| wants.get(name).is_none());
+    wants.iter().filter(changed).map(set).chain(gone.map(|(name, _)| (name, None))).collect()
+}
+
+fn write(changes: Vec<Change<'_>>, defaults: &Defaults) -> Option<SyncingSettings> {
+    if changes.is_empty() {
+        return None;
+    }
+    let reset =
+        |(_, (name, value)): &(usize, &Change<'_>)| value.is_none() && defaults.get(name).is_some();
+    let resets = changes.iter().enumerate().filter(reset);
+    let resets = resets.map(|(column, (name, _))| (column, (*name).into())).collect();
+    Some((session::write_calls(changes.into_iter(), b",false)"), resets))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(settings: &[(&str, &str)]) -> Arc<Settings> {
+        let mut edit = SettingsMut::default();
+        settings.iter().for_each(|(n, v)| edit.set(n.as_bytes(), v.as_bytes()));
+        Arc::new(edit.into_settings(None, None))
+    }
+
+    fn defaults(given: &[(&str, &str)]) -> Defaults {
+        Defaults { settings: settings(given), since: Now(0) }
+    }
+
+    fn sync_settings(has: &[(&str, &str)], wants: &[(&str, &str)], doubt: bool) -> String {
+        let defaults = defaults(&[("timezone", "UTC"), ("datestyle", "ISO")]);
+        let made = super::sync_settings(&settings(has), &settings(wants), &defaults, |_| doubt);
+        String::from_utf8(made.unwrap_or_default().0).expect("UTF-8")
+    }
+
+    #[test]
+    fn only_what_differs_is_set() {
+        let sql = sync_settings(
+            &[("TimeZone", "UTC"), ("work_mem", "4MB"), ("DateStyle", "ISO")],
+            &[("timezone", "Europe/Berlin"), ("datestyle", "ISO")],
+            false,
+        );
+        assert_eq!(
+            sql,
+            "SELECT pg_catalog.set_config('timezone','Europe/Berlin',false),\
+             pg_catalog.set_config('work_mem',NULL,false)"
+        );
+        assert_eq!(sync_settings(&[("timezone", "UTC")], &[("timezone", "UTC")], false), "");
+    }
+
+    #[test]
+    fn a_default_is_reset_and_not_set() {
+        let (has, wants) = ([("timezone", "Asia/Tokyo")], [("timezone", "UTC")]);
+        let reset = "SELECT pg_catalog.set_config('timezone',NULL,false)";
+        assert_eq!(sync_settings(&has, &wants, false), reset);
+        assert_eq!(sync_settings(&wants, &wants, true), reset);
+        assert_eq!(sync_settings(&has, &has, true), "", "what is set is known");
+    }
+
+    #[test]
+    fn literals_mean_themselves() {
+        let sql = sync_settings(&[], &[("application_name", r"it's a \ b")], false);
+        assert!(sql.contains(r"('application_name', E'it''s a \\ b',false)"), "{sql}");
+    }
+
+    #[test]
+    fn what_is_not_a_clients_own_follows() {
+        let (before, now) = (
+            defaults(&[("timezone", "UTC"), ("datestyle", "ISO"), ("intervalstyle", "postgres")]),
+            defaults(&[("timezone", "Asia/Tokyo"), ("datestyle", "SQL"), ("intervalstyle", "sql")]),
+        );
+        let has = settings(&[
+            ("timezone", "UTC"),
+            ("datestyle", "German"),
+            ("intervalstyle", "postgres"),
+        ]);
+        let edit = follow(&has, &before, &now, |name| name == b"intervalstyle");
+        let values = ["timezone", "datestyle", "intervalstyle"].map(|n| edit.get(n.as_bytes()));
+        assert_eq!(values, [Some(&b"Asia/Tokyo"[..]), Some(b"German"), Some(b"postgres")]);
+    }
+
+    #[test]
+    fn a_claim_is_made_when_its_transaction_is_over() {
+        let mut claims = Claims::default();
+        claims.add(b"TimeZone");
+        assert!(!claims.has(b"timezone"));
+        claims.settle();
+        assert!(claims.has(b"timezone"));
+        claims.add(b"datestyle");
+        claims.undo();
+        claims.settle();
+        assert!(!claims.has(b"datestyle"));
+        claims.remove(b"timezone");
+        assert!(!claims.has(b"timezone"));
+    }
+}

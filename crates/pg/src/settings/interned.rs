@@ -1,0 +1,210 @@
+//! InternedSettings, interned per core, and the numbers of parse environments, for the process.
+//!
+//! Both are kept as long as anybody has them, and a little longer: sessions come back with the settings that they had.
+//! What nobody has takes no more bytes than what somebody has, or than [`SPARE_BYTES`], and that after a sweep.
+//!
+//! An environment that is forgotten and comes back gets another number: a text that was prepared under the old one is
+//! prepared again.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use crate::ground::ids::EnvId;
+use crate::settings::session::{Settings, SettingsMut};
+
+/// Bytes of profiles and of environments that nobody has and that are kept all the same.
+const SPARE_BYTES: usize = 64 * 1024;
+/// Bytes that an entry costs beside its content.
+const ENTRY_COST: usize = 64;
+
+/// When to look for what nobody has: as often as the bytes double.
+#[derive(Debug)]
+struct Gauge {
+    bytes: usize,
+    due: usize,
+}
+
+impl Default for Gauge {
+    fn default() -> Self {
+        Self { bytes: 0, due: SPARE_BYTES }
+    }
+}
+
+impl Gauge {
+    /// Counts an entry in; says whether what nobody has is to go.
+    fn add(&mut self, bytes: usize) -> bool {
+        self.bytes += bytes + ENTRY_COST;
+        self.bytes > self.due
+    }
+
+    /// What was kept takes so many bytes.
+    fn kept(&mut self, bytes: usize) {
+        *self = Self { bytes, due: SPARE_BYTES.max(2 * bytes) };
+    }
+
+    /// Whether a sweep is worth its while.
+    fn is_full(&self) -> bool {
+        self.bytes > SPARE_BYTES
+    }
+}
+
+/// The profiles one core knows.
+#[derive(Debug, Default)]
+pub(crate) struct InternedSettings {
+    known: HashSet<Arc<Settings>>,
+    gauge: Gauge,
+}
+
+impl InternedSettings {
+    /// The one profile with these settings. `environment` numbers the bytes that change what a text means.
+    pub(crate) fn intern(
+        &mut self,
+        edit: SettingsMut,
+        mut environment: impl FnMut(&[u8]) -> Arc<EnvId>,
+    ) -> Arc<Settings> {
+        let settings = edit.into_settings(None, None);
+        if let Some(known) = self.known.get(&settings) {
+            return known.clone();
+        }
+        let edit = settings.edit();
+        let reading = edit.reading().map(|part| {
+            let lease = environment(&part.environment());
+            self.add(part.into_settings(Some(lease), None))
+        });
+        let lease = environment(&edit.environment());
+        self.add(edit.into_settings(Some(lease), reading))
+    }
+
+    fn add(&mut self, settings: Settings) -> Arc<Settings> {
+        if let Some(known) = self.known.get(&settings) {
+            return known.clone();
+        }
+        let settings = Arc::new(settings);
+        self.known.insert(settings.clone());
+        if self.gauge.add(settings.bytes()) {
+            self.purge();
+        }
+        settings
+    }
+
+    /// Lets those go that nobody has, if there are many.
+    pub(crate) fn sweep(&mut self) {
+        if self.gauge.is_full() {
+            self.purge();
+        }
+    }
+
+    fn purge(&mut self) {
+        let before = self.known.len();
+        self.known.retain(|settings| Arc::strong_count(settings) > 1);
+        // A profile has its part: that goes a round later.
+        if self.known.len() < before {
+            self.known.retain(|settings| Arc::strong_count(settings) > 1);
+        }
+        self.known.shrink_to(2 * self.known.len());
+        self.gauge.kept(self.known.iter().map(|settings| settings.bytes() + ENTRY_COST).sum());
+    }
+}
+
+/// The environments of the process.
+#[derive(Debug, Default)]
+pub(crate) struct Environments {
+    known: HashMap<Box<[u8]>, Arc<EnvId>>,
+    gauge: Gauge,
+}
+
+impl Environments {
+    /// The environment of these settings, under a number from `next` if it is new.
+    pub(crate) fn intern(&mut self, settings: &[u8], next: impl FnOnce() -> EnvId) -> Arc<EnvId> {
+        if let Some(known) = self.known.get(settings) {
+            return known.clone();
+        }
+        let made = Arc::new(next());
+        self.known.insert(settings.into(), made.clone());
+        if self.gauge.add(settings.len()) {
+            self.purge();
+        }
+        made
+    }
+
+    /// Lets those go that nobody has, if there are many.
+    pub(crate) fn sweep(&mut self) {
+        if self.gauge.is_full() {
+            self.purge();
+        }
+    }
+
+    fn purge(&mut self) {
+        self.known.retain(|_, env| Arc::strong_count(env) > 1);
+        self.known.shrink_to(2 * self.known.len());
+        self.gauge.kept(self.known.keys().map(|key| key.len() + ENTRY_COST).sum());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn edit(settings: &[(&str, &str)]) -> SettingsMut {
+        let mut edit = SettingsMut::default();
+        settings.iter().for_each(|(n, v)| edit.set(n.as_bytes(), v.as_bytes()));
+        edit
+    }
+
+    fn zero(_: &[u8]) -> Arc<EnvId> {
+        Arc::new(EnvId(0))
+    }
+
+    #[test]
+    fn equal_settings_are_interned_once_and_order_does_not_matter() {
+        let mut interned_settings = InternedSettings::default();
+        let one = interned_settings.intern(edit(&[("a", "1"), ("B", "2")]), zero);
+        let two = interned_settings.intern(edit(&[("b", "2"), ("A", "1")]), zero);
+        assert!(Arc::ptr_eq(&one, &two));
+        assert_eq!(one.get(b"B"), Some(&b"2"[..]));
+    }
+
+    #[test]
+    fn settings_that_are_read_alike_have_that_part_in_common() {
+        let mut interned_settings = InternedSettings::default();
+        let one = interned_settings.intern(edit(&[("timezone", "UTC"), ("my.x", "1")]), zero);
+        let two = interned_settings.intern(edit(&[("timezone", "UTC"), ("my.x", "2")]), zero);
+        assert!(Arc::ptr_eq(one.reading(), two.reading()));
+        assert_eq!(one.reading().get(b"my.x"), None);
+        let plain = interned_settings.intern(edit(&[("timezone", "UTC")]), zero);
+        assert!(Arc::ptr_eq(plain.reading(), one.reading()), "it is all of that");
+    }
+
+    #[test]
+    fn what_nobody_has_goes() {
+        let (mut interned_settings, mut environments) =
+            (InternedSettings::default(), Environments::default());
+        let (mut most, mut next) = (0, 0);
+        let big = "x".repeat(1000);
+        let held = interned_settings.intern(edit(&[("my.x", "held")]), zero);
+        for number in 0..10_000 {
+            let settings = edit(&[("my.x", &format!("{big}{number}"))]);
+            let settings = interned_settings.intern(settings, |bytes| {
+                next += 1;
+                environments.intern(bytes, || EnvId(next))
+            });
+            most = most.max(interned_settings.gauge.bytes + environments.gauge.bytes);
+            drop(settings);
+        }
+        assert!(most < 4 * SPARE_BYTES, "{most} bytes");
+        assert!(Arc::ptr_eq(&held, &interned_settings.intern(edit(&[("my.x", "held")]), zero)));
+        let many: Vec<_> = (0..100)
+            .map(|number| {
+                interned_settings.intern(edit(&[("my.y", &format!("{big}{number}"))]), zero)
+            })
+            .collect();
+        assert!(interned_settings.gauge.bytes > SPARE_BYTES);
+        drop(many);
+        interned_settings.sweep();
+        assert!(interned_settings.gauge.bytes < SPARE_BYTES);
+        assert_eq!(
+            interned_settings.known.iter().map(|p| p.bytes() + ENTRY_COST).sum::<usize>(),
+            interned_settings.gauge.bytes
+        );
+    }
+}

@@ -1,0 +1,463 @@
+//! The settings of a session: what a client expects, what a server has, and what turns one into the
+//! other.
+//!
+//! A [`Settings`] is immutable and interned per core, so that "does this server fit this client" is one
+//! comparison of pointers. It holds every setting that PostgreSQL reports (ParameterStatus) and a
+//! client can change, and beside those whatever the client has set otherwise: startup parameters, and
+//! what a probe found after a SET that PostgreSQL does not report. What is kept is bounded by [`SETTINGS_BYTES_MAX`].
+//!
+//! Putting a server right is one query of `set_config` calls in front of the client's first message.
+//! `set_config` takes a value as it is shown, lists included, and null for the server's own default.
+//!
+//! Some settings change what a text means when it is parsed (E56 to E58). Their values make the parse
+//! environment, an interned number that is part of every statement's identity.
+
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use crate::ground::ids::{EnvId, Segment};
+use crate::settings::encoding::Encoding;
+
+/// Bytes of the settings of one session, at most: names, values, and what each costs. A session that sets more keeps its
+/// server, where they are.
+pub(crate) const SETTINGS_BYTES_MAX: usize = 32 * 1024;
+/// Bytes that a setting costs beside its name and value.
+const SETTING_COST: usize = size_of::<Setting>() + 32;
+
+/// Settings that PostgreSQL reports but nobody can set, or that only come with a role.
+const NOT_SETTABLE: &[&str] = &[
+    "in_hot_standby",
+    "integer_datetimes",
+    "is_superuser",
+    "scram_iterations",
+    "server_encoding",
+    "server_version",
+    "session_authorization",
+];
+
+/// Settings that a client can change and that every PostgreSQL reports.
+const REPORTED: &[&str] = &[
+    "application_name",
+    "client_encoding",
+    "datestyle",
+    "default_transaction_read_only",
+    "intervalstyle",
+    "standard_conforming_strings",
+    "timezone",
+];
+
+/// Settings that cannot change what a text means, nor what is worked out of it as it is planned. All others are taken to.
+const HARMLESS: &[&str] = &[
+    "application_name",
+    "client_min_messages",
+    "default_transaction_read_only",
+    "idle_in_transaction_session_timeout",
+    "idle_session_timeout",
+    "lock_timeout",
+    "statement_timeout",
+    "work_mem",
+];
+
+/// Whether a setting cannot change what a text means.
+pub(crate) fn is_harmless(name: &[u8]) -> bool {
+    HARMLESS.iter().any(|harmless| harmless.as_bytes() == name)
+}
+
+/// Whether a client can change this reported setting.
+pub(crate) fn is_settable(name: &[u8]) -> bool {
+    !NOT_SETTABLE.iter().any(|other| name.eq_ignore_ascii_case(other.as_bytes()))
+}
+
+/// A setting: its name and its value. In a profile names are in lower case.
+pub(crate) type Setting = (Box<[u8]>, Box<[u8]>);
+
+/// ParameterStatus messages of a server's login: name and value.
+pub(crate) type ServerParameters = Vec<Setting>;
+
+/// The settings of a session.
+#[derive(Debug)]
+pub(crate) struct Settings {
+    settings: Vec<Setting>,
+    /// The part that changes what a text means.
+    pub(crate) env: EnvId,
+    /// Keeps that number in use.
+    #[expect(dead_code, reason = "it is held, not read")]
+    lease: Option<Arc<EnvId>>,
+    /// The part by which constants are read; none if that is all there is.
+    reading: Option<Arc<Settings>>,
+    /// How its bytes are read.
+    pub(crate) reads: Reads,
+    /// The part that PostgreSQL does not report: equal for equal parts.
+    pub(crate) hidden: u64,
+}
+
+/// How the bytes of a text are read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reads {
+    /// Whether a backslash escapes in `'…'` (`standard_conforming_strings`).
+    pub(crate) backslash: bool,
+    /// The client's encoding.
+    pub(crate) encoding: Encoding,
+}
+
+impl Reads {
+    fn under(settings: &SettingsMut) -> Self {
+        let encoding = settings.get(b"client_encoding").unwrap_or_default();
+        Self {
+            backslash: settings.get(b"standard_conforming_strings") == Some(b"off"),
+            encoding: Encoding::named(encoding),
+        }
+    }
+
+    /// Whether a byte is what it looks like, wherever it stands, at the client and at a server of this encoding.
+    pub(crate) fn is_plain(self, server: Encoding) -> bool {
+        !self.backslash && self.encoding.is_same(server)
+    }
+}
+
+impl PartialEq for Settings {
+    fn eq(&self, other: &Self) -> bool {
+        self.settings == other.settings
+    }
+}
+
+impl Eq for Settings {}
+
+impl Hash for Settings {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.settings.hash(state);
+    }
+}
+
+impl Settings {
+    /// The value of a setting.
+    pub(crate) fn get(&self, name: &[u8]) -> Option<&[u8]> {
+        let found = self.settings.iter().find(|(n, _)| n.eq_ignore_ascii_case(name));
+        found.map(|(_, value)| &**value)
+    }
+
+    /// All settings, by name.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.settings.iter().map(|(name, value)| (&**name, &**value))
+    }
+
+    /// The part by which constants are read: all that a statement keeps of them.
+    pub(crate) fn reading(self: &Arc<Self>) -> &Arc<Self> {
+        self.reading.as_ref().unwrap_or(self)
+    }
+
+    /// A number for it, the same on all cores.
+    pub(crate) fn number(&self) -> u64 {
+        let mut hasher = std::hash::DefaultHasher::new();
+        self.hash(&mut hasher);
+        hasher.finish()
+    }
+
+    /// Bytes that it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        bytes(&self.settings)
+    }
+
+    /// The settings to change, for editing.
+    pub(crate) fn edit(&self) -> SettingsMut {
+        SettingsMut(self.settings.clone())
+    }
+}
+
+/// What is known of the settings under which a client's next text is read.
+#[derive(Clone, Debug, Default)]
+pub(crate) enum SettingsKnowledge {
+    /// They are those that it was told.
+    #[default]
+    Reported,
+    /// Something may have changed them: it has an environment of its own.
+    Unknown(EnvId, Since),
+    /// They were asked for, in a transaction whose end will report them.
+    Queried(Arc<Settings>, Since),
+}
+
+/// When settings were changed last, and how.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Since {
+    /// The server's segment that changed them.
+    pub(crate) segment: Segment,
+    /// Whether some may be among them by which constants are read, and that PostgreSQL has not reported yet.
+    pub(crate) reads: bool,
+    /// Whether some may be among them that it does not report.
+    pub(crate) hidden: bool,
+}
+
+impl SettingsKnowledge {
+    /// When they were changed, if they are not those the client was told.
+    pub(crate) fn since(&self) -> Option<Since> {
+        match self {
+            Self::Reported => None,
+            Self::Unknown(_, since) | Self::Queried(_, since) => Some(*since),
+        }
+    }
+
+    /// Whether only the server can say what they are.
+    pub(crate) fn is_hidden(&self) -> bool {
+        self.since().is_some_and(|since| since.hidden)
+    }
+}
+
+/// Settings being changed; [`crate::settings::interned::InternedSettings::intern`] makes a profile of them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SettingsMut(Vec<Setting>);
+
+impl SettingsMut {
+    /// Gives a setting a value.
+    pub(crate) fn set(&mut self, name: &[u8], value: &[u8]) {
+        let name = name.to_ascii_lowercase();
+        match self.0.binary_search_by(|(n, _)| (**n).cmp(&name)) {
+            Ok(index) => self.0[index].1 = value.into(),
+            Err(index) => self.0.insert(index, (name.into(), value.into())),
+        }
+    }
+
+    /// Gives settings that have no value those of `other`.
+    pub(crate) fn fill(&mut self, other: &Self) {
+        for (name, value) in &other.0 {
+            if self.0.binary_search_by(|(n, _)| n.cmp(name)).is_err() {
+                self.set(name, value);
+            }
+        }
+    }
+
+    /// The value of a setting.
+    pub(crate) fn get(&self, name: &[u8]) -> Option<&[u8]> {
+        let found = self.0.iter().find(|(n, _)| n.eq_ignore_ascii_case(name));
+        found.map(|(_, value)| &**value)
+    }
+
+    /// Keeps those settings only whose names are wanted.
+    pub(crate) fn retain(&mut self, wanted: impl Fn(&[u8]) -> bool) {
+        self.0.retain(|(name, _)| wanted(name));
+    }
+
+    /// Takes a setting out.
+    pub(crate) fn remove(&mut self, name: &[u8]) {
+        self.0.retain(|(other, _)| !other.eq_ignore_ascii_case(name));
+    }
+
+    /// Whether there are none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether a session may have these, and one more or another value, over those of `base`. Those
+    /// that are replaced count for the difference.
+    pub(crate) fn has_room(&self, base: Option<&Settings>, name: &[u8], value: &[u8]) -> bool {
+        let old = self
+            .get(name)
+            .map(<[u8]>::len)
+            .or(base.and_then(|base| base.get(name)).map(<[u8]>::len));
+        let more = old.map_or(cost(name, value), |old| value.len().saturating_sub(old));
+        bytes(&self.0) + base.map_or(0, Settings::bytes) + more <= SETTINGS_BYTES_MAX
+    }
+
+    /// All settings, by name.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.0.iter().map(|(name, value)| (&**name, &**value))
+    }
+
+    /// Gives each setting the value it has in `other`, if it has one there.
+    pub(crate) fn take_values(&mut self, other: &Settings) {
+        for (name, value) in &mut self.0 {
+            if let Some(made) = other.get(name) {
+                *value = made.into();
+            }
+        }
+    }
+
+    /// The profile of these settings, in an environment.
+    pub(crate) fn into_settings(
+        self,
+        lease: Option<Arc<EnvId>>,
+        reading: Option<Arc<Settings>>,
+    ) -> Settings {
+        let env = lease.as_ref().map_or(EnvId::default(), |lease| **lease);
+        let reads = Reads::under(&self);
+        let hidden = self.hidden();
+        Settings { settings: self.0, env, lease, reading, reads, hidden }
+    }
+
+    /// Those by which constants are read; `None` if that is all of them.
+    pub(crate) fn reading(&self) -> Option<Self> {
+        let part: Vec<_> =
+            self.0.iter().filter(|(name, _)| READING.contains(&&**name)).cloned().collect();
+        (part.len() < self.0.len()).then_some(Self(part))
+    }
+
+    /// A number for those that PostgreSQL does not report.
+    fn hidden(&self) -> u64 {
+        let mut hasher = std::hash::DefaultHasher::new();
+        let hidden = |name: &[u8]| !REPORTED.iter().any(|reported| reported.as_bytes() == name);
+        let settings = self.0.iter().filter(|(name, _)| hidden(name));
+        settings.for_each(|setting| setting.hash(&mut hasher));
+        hasher.finish()
+    }
+
+    /// The bytes that make the parse environment.
+    pub(crate) fn environment(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for (name, value) in &self.0 {
+            if !is_harmless(name) {
+                for part in [name, value] {
+                    bytes.extend_from_slice(part);
+                    bytes.push(0);
+                }
+            }
+        }
+        bytes
+    }
+}
+
+/// No settings at all.
+#[cfg(test)]
+pub(crate) fn nothing() -> Arc<Settings> {
+    Arc::new(SettingsMut::default().into_settings(None, None))
+}
+
+/// Bytes that settings take.
+pub(crate) fn bytes(settings: &[Setting]) -> usize {
+    settings.iter().map(|(name, value)| cost(name, value)).sum()
+}
+
+/// Bytes that a setting takes.
+pub(crate) fn cost(name: &[u8], value: &[u8]) -> usize {
+    SETTING_COST + name.len() + value.len()
+}
+
+/// Settings by which the constants of a text are read when it is parsed (E57, E58). PostgreSQL reports all of them.
+const READING: [&[u8]; 5] = [
+    b"client_encoding",
+    b"datestyle",
+    b"intervalstyle",
+    b"standard_conforming_strings",
+    b"timezone",
+];
+
+/// Whether constants are read alike under both settings.
+pub(crate) fn read_alike(one: &Arc<Settings>, other: &Arc<Settings>) -> bool {
+    Arc::ptr_eq(one.reading(), other.reading())
+        || READING.iter().all(|name| one.get(name) == other.get(name))
+}
+
+/// The query that has a server with settings `has` read constants as under `wants`, for the transaction at most: what
+/// the client has set for that stays so.
+pub(crate) fn reading(has: &Settings, wants: &Settings) -> Vec<u8> {
+    let only = |settings: &Settings| {
+        let settings = settings.settings.iter().filter(|(name, _)| READING.contains(&&**name));
+        SettingsMut(settings.cloned().collect()).into_settings(None, None)
+    };
+    write_calls(differences(&only(has), &only(wants)), b",true)")
+}
+
+/// The settings to change, with their values; `None` for the server's own.
+fn differences<'a>(
+    has: &'a Settings,
+    wants: &'a Settings,
+) -> impl Iterator<Item = (&'a [u8], Option<&'a [u8]>)> {
+    let changed = wants.iter().filter(|(name, value)| has.get(name) != Some(value));
+    let gone = has.iter().filter(|(name, _)| wants.get(name).is_none());
+    changed.map(|(n, v)| (n, Some(v))).chain(gone.map(|(n, _)| (n, None)))
+}
+
+/// A query of `set_config` calls, each with this end; `None` stands for the server's own value.
+pub(crate) fn write_calls<'a>(
+    calls: impl Iterator<Item = (&'a [u8], Option<&'a [u8]>)>,
+    end: &[u8],
+) -> Vec<u8> {
+    let mut text = b"SELECT ".to_vec();
+    for (index, (name, value)) in calls.enumerate() {
+        if index > 0 {
+            text.push(b',');
+        }
+        text.extend_from_slice(b"pg_catalog.set_config(");
+        write_literal(&mut text, name);
+        text.push(b',');
+        match value {
+            Some(value) => write_literal(&mut text, value),
+            None => text.extend_from_slice(b"NULL"),
+        }
+        text.extend_from_slice(end);
+    }
+    text
+}
+
+/// The query that gives those of a client's settings their first values which were reset. PostgreSQL goes back to what
+/// the session began with, and that was another's.
+pub(crate) fn restore(startup: &SettingsMut) -> Vec<u8> {
+    let mut text = b"SELECT pg_catalog.set_config(x.name,x.value,false) FROM (VALUES ".to_vec();
+    for (index, (name, value)) in startup.0.iter().enumerate() {
+        text.extend_from_slice(if index > 0 { b",(" } else { b"(" });
+        write_literal(&mut text, name);
+        text.push(b',');
+        write_literal(&mut text, value);
+        text.push(b')');
+    }
+    // Settings of extensions that are not loaded are not listed; they are empty once they were reset.
+    text.extend_from_slice(
+        b") AS x(name,value) LEFT JOIN pg_catalog.pg_settings s ON pg_catalog.lower(s.name)=x.name \
+        WHERE CASE WHEN s.name IS NULL \
+        THEN COALESCE(pg_catalog.current_setting(x.name,true),'')='' ELSE s.source<>'session' END",
+    );
+    text
+}
+
+/// What stands behind the name of a setting that has its default.
+pub(crate) const UNSET: &[u8] = b"=";
+
+/// The query that asks a session for all that was set in it, and for the settings of `reported` in any case, with [`UNSET`]
+/// behind the name where these were not set. `names` are settings that `pg_settings` does not list.
+pub(crate) fn read_settings<'a>(
+    reported: &Settings,
+    names: impl Iterator<Item = &'a [u8]>,
+) -> Vec<u8> {
+    let mut text = b"SELECT name||CASE source WHEN 'session' THEN '' ELSE '=' END,\
+        pg_catalog.current_setting(name) FROM pg_catalog.pg_settings \
+        WHERE source='session' AND name NOT IN \
+        ('transaction_deferrable','transaction_isolation','transaction_read_only') \
+        OR pg_catalog.lower(name) IN (''"
+        .to_vec();
+    for (name, _) in reported.iter() {
+        text.push(b',');
+        write_literal(&mut text, name);
+    }
+    text.push(b')');
+    for name in names {
+        text.extend_from_slice(b" UNION ALL SELECT ");
+        write_literal(&mut text, name);
+        text.extend_from_slice(b",pg_catalog.current_setting(");
+        write_literal(&mut text, name);
+        text.extend_from_slice(b",true)");
+    }
+    text
+}
+
+/// Appends a string literal that means the same whatever `standard_conforming_strings` says.
+pub(crate) fn write_literal(out: &mut Vec<u8>, value: &[u8]) {
+    out.extend_from_slice(if value.contains(&b'\\') { b" E'" } else { b"'" });
+    for &byte in value {
+        if matches!(byte, b'\'' | b'\\') {
+            out.push(byte);
+        }
+        out.push(byte);
+    }
+    out.push(b'\'');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_change_a_meaning_is_not_in_the_environment() {
+        let mut edit = SettingsMut::default();
+        edit.set(b"application_name", b"x");
+        edit.set(b"TimeZone", b"UTC");
+        assert_eq!(edit.environment(), b"timezone\0UTC\0");
+    }
+}

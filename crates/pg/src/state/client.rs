@@ -1,0 +1,381 @@
+//! A client: all that is known of it.
+//!
+//! What it may say now is its [`ClientState`]. A client that is [`ClientState::Ready`] has shown who it is, and keeps
+//! the proof.
+
+use std::sync::Arc;
+
+use crate::auth::{Authenticated, Proving};
+use crate::ground::ids::{ClientSerial, Conn, EnvId, Peer, PoolId, Segment};
+use crate::ground::inbox::{Inbox, Rest};
+use crate::ground::time::Now;
+use crate::pipeline::evidence::Evidence;
+use crate::pipeline::outstanding::{Seq, Span};
+use crate::pipeline::undo::{ClientUndo, Undos};
+use crate::settings::defaults::{Claims, Defaults};
+use crate::settings::session::{Setting, Settings, SettingsKnowledge, SettingsMut};
+use crate::state::lobby::Counted;
+use crate::state::shared::PoolShared;
+use crate::statements::of_client::{ClientStatement, ClientStatements, Name};
+use crate::statements::portals::Portals;
+
+/// What a client may say now.
+#[derive(Debug)]
+pub(crate) enum ClientState {
+    /// Its first packet.
+    Opening,
+    /// Its part in proving who it is.
+    Proving(Box<LoginRequest>, Box<Proving>),
+    /// Nothing: its pool's server has to be reached first.
+    Entering(Box<LoginRequest>, Authenticated),
+    /// Nothing: a server looks at its startup parameters.
+    Checking(Box<LoginRequest>, Authenticated),
+    /// Anything.
+    Ready(#[expect(dead_code, reason = "a proof is held, not read")] Authenticated),
+    /// Questions to the admin console, under the name it asked for.
+    Console(Authenticated, &'static str),
+}
+
+/// Ways to encrypt a connection: each may be asked for once.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Asked {
+    /// SSLRequest.
+    pub(crate) tls: bool,
+    /// GSSENCRequest.
+    pub(crate) gss: bool,
+}
+
+/// What a client asked for in its startup packet.
+#[derive(Debug)]
+pub(crate) struct LoginRequest {
+    /// The user's name.
+    pub(crate) user: String,
+    /// The database's name.
+    pub(crate) database: String,
+    /// Settings to begin with.
+    pub(crate) settings: Vec<Setting>,
+    /// Its pool; `None` for the admin console.
+    pub(crate) pool: Option<Arc<PoolShared>>,
+}
+
+/// Why a client's input is not read on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum WaitingFor {
+    /// It is.
+    #[default]
+    Nothing,
+    /// It waits for a server.
+    Server,
+    /// What it says next depends on replies still to come.
+    Replies,
+    /// Its server does a job of ours.
+    Job,
+}
+
+/// State of a client that cannot be moved to another server: why it keeps the one it has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Pins(u16);
+
+impl Pins {
+    /// SQL-level PREPARE, or a statement too large to be kept.
+    pub(crate) const PREPARED: Self = Self(1);
+    /// LISTEN.
+    pub(crate) const LISTEN: Self = Self(2);
+    /// Temporary tables.
+    pub(crate) const TEMP: Self = Self(4);
+    /// Session advisory locks.
+    pub(crate) const ADVISORY: Self = Self(8);
+    /// Cursors WITH HOLD.
+    pub(crate) const HOLD: Self = Self(16);
+    /// SET ROLE, SET SESSION AUTHORIZATION.
+    pub(crate) const ROLE: Self = Self(32);
+    /// LOAD.
+    pub(crate) const LOAD: Self = Self(64);
+    /// Settings that could not be learned.
+    pub(crate) const SETTINGS: Self = Self(128);
+
+    const WORDS: [(Self, &str); 8] = [
+        (Self::PREPARED, "prepared"),
+        (Self::LISTEN, "listen"),
+        (Self::TEMP, "temporary tables"),
+        (Self::ADVISORY, "advisory locks"),
+        (Self::HOLD, "cursors with hold"),
+        (Self::ROLE, "role"),
+        (Self::LOAD, "load"),
+        (Self::SETTINGS, "settings"),
+    ];
+
+    /// Whether there are none.
+    #[inline]
+    pub(crate) fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// The same as a number.
+    pub(crate) fn bits(self) -> u16 {
+        self.0
+    }
+
+    /// Whether `other` is among them.
+    pub(crate) fn has(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    /// Adds `other`.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.0 |= other.0;
+    }
+
+    /// Takes `other` away.
+    pub(crate) fn remove(&mut self, other: Self) {
+        self.0 &= !other.0;
+    }
+
+    /// All, in words.
+    pub(crate) fn words(self) -> String {
+        let words: Vec<_> =
+            Self::WORDS.iter().filter(|(pin, _)| self.has(*pin)).map(|(_, word)| *word).collect();
+        words.join(", ")
+    }
+}
+
+/// Calls of code of users' of which nobody knows what they leave in the session.
+#[derive(Debug, Default)]
+pub(crate) struct Suspicion {
+    /// Whether the session is to be looked at once the transaction is over.
+    pub(crate) looks: bool,
+    /// What the session is being asked, if it is being looked at.
+    pub(crate) asked: Option<Looking>,
+    /// Whether that has failed once.
+    pub(crate) failed: bool,
+    /// What is called, and whether it ran.
+    pub(crate) evidence: Evidence,
+    /// What is called by what was prepared by SQL; zero for nothing.
+    pub(crate) prepared: u64,
+    /// What was found.
+    pub(crate) found: Pins,
+    /// Whether the database has functions of users'.
+    pub(crate) code: bool,
+    /// ClientStatements of parameters that were found in the texts of functions.
+    pub(crate) parameters: Vec<Name>,
+}
+
+/// What a look at a session asks beside what it always does.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Looking {
+    /// How often code had changed when it was sent.
+    pub(crate) code: u64,
+    /// Whether it searches the texts of functions for names of parameters.
+    pub(crate) names: bool,
+}
+
+/// A message that drops or makes statements if it succeeds.
+#[derive(Debug)]
+pub(crate) struct Barrier {
+    /// Its list of outstanding requests entry.
+    pub(crate) seq: Seq,
+    /// Commands of its text whose end has not been told yet.
+    pub(crate) commands: u32,
+    /// Statements of the client's that a command of it drops by name, and how many there are from that command on.
+    pub(crate) drops: Vec<(u32, Name)>,
+    /// Those of the client's first settings that are to be restored when it is done.
+    pub(crate) restores: Option<Box<SettingsMut>>,
+}
+
+/// What is prepared in front of a query string, so that the string is not run where that cannot be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ahead {
+    /// Nothing that the string waits for.
+    Nothing,
+    /// What it names has been sent.
+    Prepared,
+    /// That was refused in a segment of its own: the client has heard why.
+    Refused,
+}
+
+/// A client.
+#[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, not a state")]
+pub(crate) struct Client {
+    /// ClientStatements it for as long as the process runs.
+    pub(crate) serial: ClientSerial,
+    /// Its connection.
+    pub(crate) conn: Conn,
+    /// Where it connects from.
+    pub(crate) peer: Peer,
+    /// What it may say now.
+    pub(crate) state: ClientState,
+    /// What it is counted as.
+    pub(crate) counted: Counted,
+    /// Ways to encrypt its connection that it has asked for.
+    pub(crate) asked: Asked,
+    /// Its pool, from [`ClientState::Entering`] on.
+    pub(crate) pool: PoolId,
+    /// The server lent to it.
+    pub(crate) link: Option<Conn>,
+    /// What it sent and is not dealt with yet.
+    pub(crate) inbox: Inbox,
+    /// Whether that is read on.
+    pub(crate) waiting_for: WaitingFor,
+    /// Whether reading its connection is paused.
+    pub(crate) paused: bool,
+    /// When it ended its stream: it is answered what it had asked for, and goes.
+    pub(crate) ended: Option<Now>,
+    /// Whether an error makes the server, and so the proxy, ignore it up to its next Sync.
+    pub(crate) skipping: bool,
+    /// What is prepared in front of its query string, which waits for that.
+    pub(crate) ahead: Ahead,
+    /// Whether its statements are kept across servers.
+    pub(crate) managed: bool,
+    /// The minor protocol version agreed on.
+    pub(crate) minor: u16,
+    /// Whether it has asked to cancel before the server could begin with what it is to cancel.
+    pub(crate) cancel_wanted: bool,
+    /// What a cancel request must show: 4 bytes in protocol 3.0, 32 in 3.2.
+    pub(crate) key: Box<[u8]>,
+    /// The settings it expects.
+    pub(crate) settings: Arc<Settings>,
+    /// Those of them that servers give any session, as of when it was told.
+    pub(crate) defaults: Defaults,
+    /// What it has set to these very values.
+    pub(crate) claims: Option<Box<Claims>>,
+    /// Those of its startup packet, to go back to.
+    pub(crate) startup: Option<Box<SettingsMut>>,
+    /// What is known of the settings under which its next text is read.
+    pub(crate) knowledge: SettingsKnowledge,
+    /// Whether it may have changed settings since a transaction of its was over.
+    pub(crate) sets: bool,
+    /// Whether it may have made settings for its transaction only.
+    pub(crate) sets_locally: bool,
+    /// Its prepared statements.
+    pub(crate) names: ClientStatements,
+    /// What to take back of its statements if the server refuses.
+    pub(crate) undos: Undos<ClientUndo>,
+    /// Its unnamed statement.
+    pub(crate) unnamed: Option<ClientStatement>,
+    /// The server's segments of changes to its statements that a skipped message would undo.
+    pub(crate) changed: Span,
+    /// The server's segments of named Parses that were sent on.
+    pub(crate) parsed: Span,
+    /// The server's segment of the last change to its unnamed statement.
+    pub(crate) unnamed_changed: Segment,
+    /// What follows this waits for its reply.
+    pub(crate) barrier: Option<Barrier>,
+    /// Those of its portals that there is something to know about.
+    pub(crate) portals: Portals,
+    /// Why its server cannot be taken from it.
+    pub(crate) pins: Pins,
+    /// Those that are gone when the transaction commits.
+    pub(crate) unpins: Pins,
+    /// Whether it changed settings that PostgreSQL does not report.
+    pub(crate) read_settings: bool,
+    /// Their names, as far as `pg_settings` does not list them.
+    pub(crate) names_to_read: Vec<Name>,
+    /// What it has called and nobody knows the effects of.
+    pub(crate) suspicion: Suspicion,
+    /// When it connected.
+    pub(crate) connected: Now,
+    /// When it last asked for something, or got the answer.
+    pub(crate) requested: Now,
+    /// When it began to wait for a server.
+    pub(crate) waiting: Now,
+}
+
+impl Client {
+    /// A client that has just connected.
+    pub(crate) fn new(
+        serial: ClientSerial,
+        conn: Conn,
+        peer: Peer,
+        nothing: &Arc<Settings>,
+        now: Now,
+    ) -> Self {
+        Self {
+            serial,
+            conn,
+            peer,
+            state: ClientState::Opening,
+            counted: Counted::Login,
+            asked: Asked::default(),
+            pool: PoolId::NONE,
+            link: None,
+            inbox: Inbox::default(),
+            waiting_for: WaitingFor::Nothing,
+            paused: false,
+            ended: None,
+            skipping: false,
+            ahead: Ahead::Nothing,
+            managed: true,
+            minor: 0,
+            cancel_wanted: false,
+            key: Box::default(),
+            settings: nothing.clone(),
+            defaults: Defaults { settings: nothing.clone(), since: now },
+            claims: None,
+            startup: None,
+            knowledge: SettingsKnowledge::Reported,
+            sets: false,
+            sets_locally: false,
+            names: ClientStatements::default(),
+            undos: Undos::default(),
+            unnamed: None,
+            changed: Span::default(),
+            parsed: Span::default(),
+            unnamed_changed: 0,
+            barrier: None,
+            portals: Portals::default(),
+            pins: Pins::default(),
+            unpins: Pins::default(),
+            read_settings: false,
+            names_to_read: Vec::new(),
+            suspicion: Suspicion::default(),
+            connected: now,
+            requested: now,
+            waiting: now,
+        }
+    }
+
+    /// Its statements with this ID, under all their names.
+    pub(crate) fn all_of(
+        &mut self,
+        id: u64,
+    ) -> impl Iterator<Item = (&[u8], &mut ClientStatement)> {
+        let unnamed = self.unnamed.iter_mut().map(|statement| (&b""[..], statement));
+        let unnamed = unnamed.filter(move |(_, unnamed)| unnamed.held.cached().statement.id == id);
+        unnamed.chain(self.names.all_of(id))
+    }
+
+    /// Whether a server has the beginning of a message of which the rest has not come.
+    pub(crate) fn is_half_sent(&self) -> bool {
+        self.inbox.rest > 0 && self.inbox.rest_goes == Rest::On
+    }
+
+    /// Whether a setting is its own, whatever its value.
+    pub(crate) fn owns(&self, name: &[u8]) -> bool {
+        self.startup.as_ref().is_some_and(|startup| startup.get(name).is_some())
+            || self.claims.as_ref().is_some_and(|claims| claims.has(name))
+    }
+
+    /// What ends with a transaction ends, as far as it belongs to segments that are over.
+    #[inline]
+    pub(crate) fn transaction_ends(&mut self, is_over: impl Fn(Segment) -> bool) {
+        self.portals.end(is_over);
+        self.pins.remove(std::mem::take(&mut self.unpins));
+    }
+
+    /// The environment in which its texts are parsed.
+    pub(crate) fn env(&self) -> EnvId {
+        match &self.knowledge {
+            SettingsKnowledge::Unknown(env, _) => *env,
+            SettingsKnowledge::Reported | SettingsKnowledge::Queried(..) => self.current().env,
+        }
+    }
+
+    /// The settings under which its next text is read, as far as they are known.
+    pub(crate) fn current(&self) -> &Arc<Settings> {
+        match &self.knowledge {
+            SettingsKnowledge::Queried(settings, _) => settings,
+            SettingsKnowledge::Reported | SettingsKnowledge::Unknown(..) => &self.settings,
+        }
+    }
+}

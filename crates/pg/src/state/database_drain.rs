@@ -1,0 +1,116 @@
+//! Databases that everybody is to leave: a client drops, renames or copies one.
+//!
+//! PostgreSQL waits five seconds for the other sessions of such a database to go and then fails with 55006
+//! (`CountOtherDBBackends`). From when a client says so until the server has answered, though not for much longer than
+//! PostgreSQL waits, no core keeps a server of that database that no client needs: one that is idle is closed, one that
+//! comes back or arrives goes no further, and none is reset or kept in stock. A client that waits still gets one.
+//!
+//! A database is meant by its name at the server. Which server is not looked at: the same one may be configured under
+//! several addresses, and to close too much costs a connection.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::ground::ids::Conn;
+use crate::ground::time::Now;
+use crate::state::pool::Pool;
+
+/// Time after which nobody waits for a database to be left: PostgreSQL's five seconds, and some for a lock before it.
+const WAIT_MAX: Duration = Duration::from_secs(7);
+/// Databases that can be left at a time; the next takes the place of the first.
+const DATABASES_MAX: usize = 64;
+
+/// A database's name at the server.
+pub(crate) type Name = Arc<[u8]>;
+
+/// The databases that everybody is to leave.
+#[derive(Debug, Default)]
+pub(crate) struct DatabaseDrain {
+    databases: Vec<Leaving>,
+    /// Those that a client of this core has just named, and the other cores do not know of.
+    news: Vec<Name>,
+}
+
+#[derive(Debug)]
+struct Leaving {
+    name: Name,
+    /// The client of this core on whose behalf.
+    client: Option<Conn>,
+    until: Now,
+}
+
+impl DatabaseDrain {
+    /// A client of this core wants a database left.
+    pub(crate) fn ask(&mut self, name: &[u8], client: Conn, now: Now) {
+        let name = Name::from(name);
+        self.news.push(name.clone());
+        self.begin(name, Some(client), now);
+    }
+
+    /// Everybody is to leave a database from now on.
+    pub(crate) fn begin(&mut self, name: Name, client: Option<Conn>, now: Now) {
+        self.end(&name);
+        self.databases.retain(|leaving| leaving.until > now);
+        if self.databases.len() >= DATABASES_MAX {
+            self.databases.remove(0);
+        }
+        self.databases.push(Leaving { name, client, until: now.after(WAIT_MAX) });
+    }
+
+    /// Nobody need leave a database any more.
+    pub(crate) fn end(&mut self, name: &[u8]) {
+        self.databases.retain(|leaving| *leaving.name != *name);
+    }
+
+    /// Whether there are databases that other cores have not heard of.
+    #[inline]
+    pub(crate) fn has_news(&self) -> bool {
+        !self.news.is_empty()
+    }
+
+    /// The databases that other cores have not heard of.
+    #[inline]
+    pub(crate) fn take_news(&mut self) -> Vec<Name> {
+        std::mem::take(&mut self.news)
+    }
+
+    /// The databases that this client wanted left.
+    #[inline]
+    pub(crate) fn wanted_by(&self, client: Conn) -> Vec<Name> {
+        let wanted = self.databases.iter().filter(|leaving| leaving.client == Some(client));
+        wanted.map(|leaving| leaving.name.clone()).collect()
+    }
+
+    /// Whether this pool's servers are to go.
+    #[inline]
+    pub(crate) fn concerns(&self, pool: &Pool, now: Now) -> bool {
+        let name = || pool.server_database().as_bytes();
+        self.databases.iter().any(|leaving| leaving.until > now && *leaving.name == *name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(database_drain: &DatabaseDrain) -> Vec<&[u8]> {
+        database_drain.databases.iter().map(|leaving| &*leaving.name).collect()
+    }
+
+    #[test]
+    fn a_database_is_left_until_it_is_dropped_and_not_for_ever() {
+        let mut database_drain = DatabaseDrain::default();
+        database_drain.ask(b"a", Conn(1), Now(0));
+        database_drain.begin(Name::from(&b"b"[..]), None, Now(1));
+        assert_eq!(database_drain.take_news().len(), 1);
+        assert_eq!(names(&database_drain), [&b"a"[..], b"b"]);
+        assert_eq!(database_drain.wanted_by(Conn(1)).len(), 1);
+        database_drain.end(b"a");
+        assert_eq!(names(&database_drain), [b"b"]);
+        let later = Now(2).after(WAIT_MAX);
+        for at in 0..2 * DATABASES_MAX as u64 {
+            database_drain.ask(&at.to_be_bytes(), Conn(1), later);
+        }
+        assert_eq!(database_drain.databases.len(), DATABASES_MAX);
+    }
+}

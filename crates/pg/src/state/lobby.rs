@@ -1,0 +1,320 @@
+//! Who is let in, and who is still at the login.
+//!
+//! A connection costs its peer nothing until it has to show who it is. So those that have not shown it are
+//! counted apart from clients, and bounded apart: silent connections, however many, keep nobody out. Where there
+//! are too many, one of the address that has the most of them goes, the oldest first. So a flood from one
+//! address drives out itself; one from many drives out whoever takes longest to log in.
+//!
+//! The lock is taken when a connection comes and when its login is over.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use refrain_config::General;
+
+use crate::ground::ids::{ClientSerial, Conn, Core, Peer};
+use crate::ground::time::Now;
+
+/// Clients of the admin console. They come on top of `max_client_conn`, so that somebody can look when that is reached.
+pub const CONSOLES_MAX: u32 = 64;
+/// Time between two lines in the log that say that connections have to make way.
+const SILENCE_US: u64 = 60_000_000;
+
+/// What a connection of a client is counted as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counted {
+    /// It has not shown who it is.
+    Login,
+    /// A client.
+    Client,
+    /// A client of the admin console.
+    Console,
+}
+
+/// A connection that has not shown who it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Newcomer {
+    /// Where it is served.
+    pub core: Core,
+    /// Its number there.
+    pub conn: Conn,
+    /// What it is called.
+    pub serial: ClientSerial,
+}
+
+/// How many there may be, with the descriptors that this process has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Clients.
+    pub clients: u32,
+    /// Connections that have not shown who they are.
+    pub logins: u32,
+}
+
+impl Limits {
+    /// What the options allow where clients may have so many descriptors.
+    pub fn within(room: u32, general: &General) -> Self {
+        let logins = general.max_login_conn.min(room / 4).max(1);
+        let rest = room.saturating_sub(logins).saturating_sub(CONSOLES_MAX).max(1);
+        Self { clients: general.max_client_conn.min(rest), logins }
+    }
+}
+
+/// Where a peer comes from: whoever has one IPv6 address has its whole /64.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Origin {
+    V4([u8; 4]),
+    V6([u8; 8]),
+    Unix(Option<u32>),
+}
+
+impl Origin {
+    fn of(peer: &Peer) -> Self {
+        match peer {
+            Peer::Unix { uid } => Self::Unix(*uid),
+            Peer::Tcp(address) => match address.ip().to_canonical() {
+                IpAddr::V4(ip) => Self::V4(ip.octets()),
+                IpAddr::V6(ip) => {
+                    let [a, b, c, d, e, f, g, h, ..] = ip.octets();
+                    Self::V6([a, b, c, d, e, f, g, h])
+                }
+            },
+        }
+    }
+}
+
+/// Those of one address, oldest first.
+type Crowd = BTreeMap<ClientSerial, (Core, Conn)>;
+/// How large a crowd is, and its oldest. The last is the largest, and of these the one whose oldest came first.
+type Rank = (usize, Reverse<ClientSerial>);
+
+#[derive(Debug, Default)]
+struct Logins {
+    crowds: HashMap<Origin, Crowd>,
+    ranks: BTreeMap<Rank, Origin>,
+    count: u32,
+    told: Option<Now>,
+}
+
+impl Logins {
+    /// Changes the crowd of an address, and its rank with it.
+    fn change<T>(&mut self, origin: Origin, change: impl FnOnce(&mut Crowd) -> T) -> T {
+        let crowd = self.crowds.entry(origin).or_default();
+        if let Some(rank) = rank(crowd) {
+            self.ranks.remove(&rank);
+        }
+        let changed = change(crowd);
+        match rank(crowd) {
+            Some(rank) => drop(self.ranks.insert(rank, origin)),
+            None => drop(self.crowds.remove(&origin)),
+        }
+        changed
+    }
+
+    /// Takes out the one that is to make way.
+    fn crowd_out(&mut self) -> Option<Newcomer> {
+        let (_, &origin) = self.ranks.last_key_value()?;
+        let (serial, (core, conn)) = self.change(origin, BTreeMap::pop_first)?;
+        self.count -= 1;
+        Some(Newcomer { core, conn, serial })
+    }
+}
+
+fn rank(crowd: &Crowd) -> Option<Rank> {
+    crowd.first_key_value().map(|(&oldest, _)| (crowd.len(), Reverse(oldest)))
+}
+
+/// Connections of clients, over all cores. See the module.
+#[derive(Debug)]
+pub struct Lobby {
+    logins: Mutex<Logins>,
+    clients: AtomicU32,
+    consoles: AtomicU32,
+    room: AtomicU32,
+    crowded_out: AtomicU64,
+    timed_out: AtomicU64,
+    turned_away: AtomicU64,
+}
+
+impl Default for Lobby {
+    fn default() -> Self {
+        Self {
+            logins: Mutex::default(),
+            clients: AtomicU32::new(0),
+            consoles: AtomicU32::new(0),
+            room: AtomicU32::new(u32::MAX),
+            crowded_out: AtomicU64::new(0),
+            timed_out: AtomicU64::new(0),
+            turned_away: AtomicU64::new(0),
+        }
+    }
+}
+
+impl Lobby {
+    /// Says how many descriptors there are for connections of clients.
+    pub fn set_room(&self, room: u32) {
+        self.room.store(room, Relaxed);
+    }
+
+    /// How many of each there may be.
+    pub fn limits(&self, general: &General) -> Limits {
+        Limits::within(self.room.load(Relaxed), general)
+    }
+
+    /// Connections that have not shown who they are.
+    pub fn logins(&self) -> u32 {
+        self.lock().count
+    }
+
+    /// All connections of clients.
+    pub fn total(&self) -> u32 {
+        self.logins() + self.clients.load(Relaxed) + self.consoles.load(Relaxed)
+    }
+
+    /// How many of those had to make way for later ones, since the start.
+    pub fn crowded_out(&self) -> u64 {
+        self.crowded_out.load(Relaxed)
+    }
+
+    /// How many of those took too long, since the start.
+    pub fn timed_out(&self) -> u64 {
+        self.timed_out.load(Relaxed)
+    }
+
+    /// How many connections were closed at once for want of descriptors, since the start.
+    pub fn turned_away(&self) -> u64 {
+        self.turned_away.load(Relaxed)
+    }
+
+    /// Counts one that is closed at once for want of descriptors.
+    pub fn turn_away(&self) {
+        self.turned_away.fetch_add(1, Relaxed);
+    }
+
+    /// Counts one that took too long.
+    pub(crate) fn note_timeout(&self) {
+        self.timed_out.fetch_add(1, Relaxed);
+    }
+
+    /// Takes in a connection. Where that is one more than `most`, says which one has to go.
+    pub fn come(&self, peer: &Peer, newcomer: Newcomer, most: u32) -> Option<Newcomer> {
+        let Newcomer { core, conn, serial } = newcomer;
+        let mut logins = self.lock();
+        let before = logins.change(Origin::of(peer), |crowd| crowd.insert(serial, (core, conn)));
+        assert!(before.is_none(), "a connection comes once");
+        logins.count += 1;
+        let gone = (logins.count > most).then(|| logins.crowd_out()).flatten();
+        self.crowded_out.fetch_add(gone.is_some().into(), Relaxed);
+        gone
+    }
+
+    /// Whether the log is to have a line of those that make way: there was none for a while.
+    pub(crate) fn is_news(&self, now: Now) -> bool {
+        let mut logins = self.lock();
+        let news = logins.told.is_none_or(|told| now.since(told) >= SILENCE_US);
+        if news {
+            logins.told = Some(now);
+        }
+        news
+    }
+
+    /// A connection has shown who it is: counts it as that, unless there are as many as may be.
+    pub fn admit(&self, counted: Counted, most: u32) -> bool {
+        let count = match counted {
+            Counted::Login => return true,
+            Counted::Client => &self.clients,
+            Counted::Console => &self.consoles,
+        };
+        count.fetch_update(Relaxed, Relaxed, |count| (count < most).then_some(count + 1)).is_ok()
+    }
+
+    /// Whether there is no room for one more client.
+    pub fn is_full(&self, most: u32) -> bool {
+        self.clients.load(Relaxed) >= most
+    }
+
+    /// A connection has gone, or is counted as something else from now on. One that had to make way is not there.
+    pub fn go(&self, counted: Counted, peer: &Peer, serial: ClientSerial) {
+        let count = match counted {
+            Counted::Login => {
+                let mut logins = self.lock();
+                let origin = Origin::of(peer);
+                if logins.change(origin, |crowd| crowd.remove(&serial)).is_some() {
+                    logins.count -= 1;
+                }
+                return;
+            }
+            Counted::Client => &self.clients,
+            Counted::Console => &self.consoles,
+        };
+        let before = count.fetch_sub(1, Relaxed);
+        assert!(before > 0, "who goes was counted");
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Logins> {
+        self.logins.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn peer(text: &str) -> Peer {
+        Peer::Tcp(text.parse().unwrap())
+    }
+
+    fn come(lobby: &Lobby, address: &str, serial: u64, most: u32) -> Option<u64> {
+        let conn = Conn(u32::try_from(serial).unwrap());
+        let newcomer = Newcomer { core: Core(0), conn, serial: ClientSerial(serial) };
+        lobby.come(&peer(address), newcomer, most).map(|gone| gone.serial.0)
+    }
+
+    #[test]
+    fn the_oldest_of_the_largest_crowd_makes_way() {
+        let lobby = Lobby::default();
+        for (serial, address) in ["10.0.0.1:1", "10.0.0.2:1", "10.0.0.2:2"].iter().enumerate() {
+            assert_eq!(come(&lobby, address, serial as u64, 3), None);
+        }
+        assert_eq!(come(&lobby, "10.0.0.3:1", 3, 3), Some(1));
+        // Each address has one now: whoever came first.
+        assert_eq!(come(&lobby, "10.0.0.4:1", 4, 3), Some(0));
+        // A flood drives out itself.
+        assert_eq!(come(&lobby, "10.0.0.4:2", 5, 3), Some(4));
+        assert_eq!(come(&lobby, "10.0.0.4:3", 6, 3), Some(5));
+        assert_eq!(come(&lobby, "10.0.0.4:4", 7, 3), Some(6));
+        assert_eq!((lobby.logins(), lobby.crowded_out()), (3, 5));
+        // Who had to make way may still say that it goes.
+        lobby.go(Counted::Login, &peer("10.0.0.4:1"), ClientSerial(4));
+        lobby.go(Counted::Login, &peer("10.0.0.4:4"), ClientSerial(7));
+        assert_eq!(lobby.logins(), 2);
+    }
+
+    #[test]
+    fn addresses_of_one_network_are_one() {
+        let lobby = Lobby::default();
+        assert_eq!(come(&lobby, "[2001:db8::1]:1", 0, 3), None);
+        assert_eq!(come(&lobby, "[2001:db8:0:1::1]:1", 1, 3), None);
+        assert_eq!(come(&lobby, "[2001:db8:0:1:ffff::2]:1", 2, 3), None);
+        assert_eq!(come(&lobby, "10.0.0.1:1", 3, 3), Some(1));
+        assert_eq!(come(&lobby, "[::ffff:10.0.0.1]:2", 4, 3), Some(3));
+    }
+
+    #[test]
+    fn clients_are_admitted_up_to_a_limit() {
+        let lobby = Lobby::default();
+        let anybody = peer("10.0.0.1:1");
+        assert!(lobby.admit(Counted::Client, 1) && !lobby.admit(Counted::Client, 1));
+        assert!(lobby.admit(Counted::Console, 1));
+        lobby.go(Counted::Client, &anybody, ClientSerial(0));
+        assert!(lobby.admit(Counted::Client, 1));
+        let general = General { max_client_conn: 100, max_login_conn: 1000, ..General::default() };
+        lobby.set_room(200);
+        assert_eq!(lobby.limits(&general), Limits { clients: 86, logins: 50 });
+        lobby.set_room(u32::MAX);
+        assert_eq!(lobby.limits(&general), Limits { clients: 100, logins: 1000 });
+    }
+}

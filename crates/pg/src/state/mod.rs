@@ -1,0 +1,16 @@
+//! Who takes part: clients, servers, pools, and what cores share. State, with no behaviour of its own.
+
+pub(crate) mod server;
+pub mod snapshot;
+pub(crate) mod pauses;
+pub(crate) mod pool_shared;
+pub(crate) mod pools;
+pub mod lobby;
+pub mod shared;
+pub mod event;
+pub mod ports;
+pub(crate) mod client;
+pub(crate) mod pool;
+pub(crate) mod database_drain;
+pub(crate) mod core_state;
+pub(crate) mod connections;

@@ -1,0 +1,85 @@
+//! All pools of the process: those that anybody uses, or has used of late.
+//!
+//! A pool is made by its first client and forgotten when no core has it open and it has no server: names are the clients'
+//! to choose, where `*` stands for a database or everybody is trusted. Cores open and close their parts by themselves
+//! ([`crate::state::core_state::CoreState`]); that nobody has a pool shows in the count of its [`Arc`].
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::ground::ids::PoolId;
+use crate::state::pool_shared::PoolShared;
+
+/// What names a pool.
+pub(crate) type DatabaseAndUser = (Arc<str>, Arc<str>);
+
+/// Pools that there can be at a time.
+const POOLS_MAX: usize = 100_000;
+
+/// All pools.
+#[derive(Debug, Default)]
+pub(crate) struct Pools {
+    places: Vec<PoolEntry>,
+    free: Vec<u32>,
+    by_name: HashMap<DatabaseAndUser, PoolId>,
+}
+
+/// A place in the table.
+#[derive(Debug, Default)]
+struct PoolEntry {
+    /// How many pools have had it before.
+    time: u32,
+    pool: Option<Arc<PoolShared>>,
+}
+
+impl Pools {
+    /// The pool with these names.
+    pub(crate) fn find(&self, names: &DatabaseAndUser) -> Option<&Arc<PoolShared>> {
+        self.get(*self.by_name.get(names)?)
+    }
+
+    /// The pool with this number.
+    pub(crate) fn get(&self, id: PoolId) -> Option<&Arc<PoolShared>> {
+        self.places.get(id.place())?.pool.as_ref().filter(|pool| pool.id == id)
+    }
+
+    /// Adds a pool, unless there are too many.
+    pub(crate) fn add(
+        &mut self,
+        names: DatabaseAndUser,
+        make: impl FnOnce(PoolId) -> PoolShared,
+    ) -> Option<Arc<PoolShared>> {
+        if self.by_name.len() >= POOLS_MAX {
+            return None;
+        }
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.places.push(PoolEntry::default());
+            u32::try_from(self.places.len() - 1).expect("fewer than 2^32 pools")
+        });
+        let id = PoolId::new(place, self.places[place as usize].time);
+        let pool = Arc::new(make(id));
+        self.places[place as usize].pool = Some(pool.clone());
+        let before = self.by_name.insert(names, id);
+        assert!(before.is_none(), "a pool is made once");
+        Some(pool)
+    }
+
+    /// Forgets a pool that no core has open. Whether it has servers is the caller's to know.
+    pub(crate) fn forget(&mut self, id: PoolId) -> bool {
+        let nobody = self.get(id).is_some_and(|pool| Arc::strong_count(pool) == 1);
+        let Some(place) = self.places.get_mut(id.place()).filter(|_| nobody) else { return false };
+        let Some(pool) = place.pool.take() else { return false };
+        self.by_name.remove(&(pool.database.clone(), pool.user.clone()));
+        // A place whose times are used up stays empty.
+        if let Some(next) = place.time.checked_add(1) {
+            place.time = next;
+            self.free.push(u32::try_from(id.place()).expect("it was a place"));
+        }
+        true
+    }
+
+    /// All.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<PoolShared>> {
+        self.places.iter().filter_map(|place| place.pool.as_ref())
+    }
+}

@@ -1,0 +1,326 @@
+//! The engine's side of its connections: numbers for them, and what is to be sent on each.
+//!
+//! The engine appends to a connection's buffer as often as it likes; the loop takes each buffer out
+//! once a turn and hands it to the kernel whole, so that a turn costs one send per destination. While
+//! a send is on its way, what comes after it waits here for the next one.
+//!
+//! A connection owns a buffer only while something is queued on it. Buffers go round: [`Ports::sent`]
+//! takes them back, [`Ports::out`] gives them out again, so that nothing is allocated once enough
+//! are in circulation.
+//!
+//! A closed connection sends what is queued on it first, for which a peer that does not read has
+//! [`CLOSING_MAX`]. Its number is free again when the loop has taken the [`Output::Close`].
+
+use std::time::Duration;
+
+use crate::ground::ids::Conn;
+use crate::ground::time::Now;
+use crate::state::event::Action;
+use crate::state::server::Transfer;
+
+/// What the loop is to do next; see [`Ports::next`].
+#[derive(Debug)]
+pub enum Output {
+    /// Hand these bytes to the kernel, and give the buffer back with [`Ports::sent`] when all have gone.
+    Send {
+        /// Where to.
+        conn: Conn,
+        /// What; never empty.
+        bytes: Vec<u8>,
+    },
+    /// Close the connection. Its number may come again at once.
+    Close {
+        /// Which.
+        conn: Conn,
+    },
+    /// Anything else.
+    Act(Action),
+}
+
+/// Time in which a connection that is to be closed may be rid of what is queued on it.
+const CLOSING_MAX: Duration = Duration::from_secs(5);
+/// Buffers kept for use again.
+const SPARE_BUFFERS_MAX: usize = 1024;
+/// A buffer that grew larger than this is not kept.
+const SPARE_BYTES_MAX: usize = 64 * 1024;
+/// Room in a new buffer.
+const NEW_BYTES: usize = 2 * 1024;
+
+#[derive(Debug, Default)]
+struct Port {
+    pending: Vec<u8>,
+    /// Bytes that the kernel is working on; zero when no send is under way.
+    in_flight: usize,
+    state: PortState,
+    /// Whether it stands in `Ports::dirty`.
+    marked: bool,
+}
+
+#[derive(Debug, Default, PartialEq, Eq)]
+enum PortState {
+    #[default]
+    Free,
+    Open,
+    /// To be closed once everything has gone, or at this time, which the next look sets.
+    Closing(Option<Now>),
+}
+
+/// All connections of a core.
+#[derive(Debug, Default)]
+pub struct Ports {
+    ports: Vec<Port>,
+    free: Vec<Conn>,
+    dirty: Vec<Conn>,
+    /// How many are to be closed.
+    closing: usize,
+    actions: std::collections::VecDeque<Action>,
+    spare: Vec<Vec<u8>>,
+}
+
+impl Ports {
+    /// Gives a number to a new connection.
+    pub fn open(&mut self) -> Conn {
+        let conn = self.free.pop().unwrap_or_else(|| {
+            self.ports.push(Port::default());
+            Conn(u32::try_from(self.ports.len() - 1).expect("fewer than 2^32 connections"))
+        });
+        let port = self.port(conn);
+        assert_eq!(port.state, PortState::Free, "a free number is free");
+        port.state = PortState::Open;
+        conn
+    }
+
+    /// The buffer whose bytes go out on `conn` at the end of this turn.
+    ///
+    /// # Panics
+    /// Where `conn` is not open.
+    #[inline]
+    pub fn out(&mut self, conn: Conn) -> &mut Vec<u8> {
+        let port = &mut self.ports[conn.0 as usize];
+        assert!(port.state == PortState::Open, "writing to an open connection");
+        if !port.marked {
+            port.marked = true;
+            self.dirty.push(conn);
+        }
+        if port.pending.capacity() == 0 {
+            port.pending = self.spare.pop().unwrap_or_else(|| Vec::with_capacity(NEW_BYTES));
+        }
+        &mut port.pending
+    }
+
+    /// Bytes queued on `conn` that the kernel has not taken yet.
+    #[inline]
+    pub fn queued(&self, conn: Conn) -> usize {
+        self.ports.get(conn.0 as usize).map_or(0, |port| port.pending.len() + port.in_flight)
+    }
+
+    /// Closes `conn` once everything queued on it has gone.
+    pub fn close(&mut self, conn: Conn) {
+        let port = self.port(conn);
+        assert_eq!(port.state, PortState::Open, "an open connection is closed, and once");
+        port.state = PortState::Closing(None);
+        self.closing += 1;
+        self.mark(conn);
+    }
+
+    /// Closes `conn` and forgets what is queued on it: the peer has gone.
+    pub fn abandon(&mut self, conn: Conn) {
+        let port = self.port(conn);
+        port.pending.clear();
+        port.in_flight = 0;
+        self.close(conn);
+    }
+
+    /// What is still queued on a connection that is to be closed cannot be sent any more: the peer has gone.
+    pub fn give_up(&mut self, conn: Conn) {
+        let Some(port) = self.ports.get_mut(conn.0 as usize) else { return };
+        if matches!(port.state, PortState::Closing(_)) {
+            port.pending.clear();
+            port.in_flight = 0;
+            self.mark(conn);
+        }
+    }
+
+    /// Whether any connection is to be closed once everything has gone.
+    pub(crate) fn are_closing(&self) -> bool {
+        self.closing > 0
+    }
+
+    /// Gives up connections that have been closing for too long: their peers do not read.
+    pub(crate) fn tick(&mut self, now: Now) {
+        if !self.are_closing() {
+            return;
+        }
+        let mut late = Vec::new();
+        for (conn, port) in (0u32..).map(Conn).zip(&mut self.ports) {
+            match &mut port.state {
+                PortState::Closing(Some(due)) if *due <= now => late.push(conn),
+                PortState::Closing(due) => *due = Some(due.unwrap_or(now.after(CLOSING_MAX))),
+                PortState::Free | PortState::Open => {}
+            }
+        }
+        late.into_iter().for_each(|conn| self.give_up(conn));
+    }
+
+    /// Forgets `conn` without closing it: its socket moves to another core. Nothing may be queued.
+    pub fn release(&mut self, conn: Conn) {
+        assert_eq!(self.queued(conn), 0, "nothing is left behind");
+        let port = self.port(conn);
+        port.state = PortState::Free;
+        self.recycle_pending(conn);
+        self.free.push(conn);
+    }
+
+    /// Has `action` done at the end of this turn, in order with the others.
+    pub fn act(&mut self, action: Action) {
+        self.actions.push_back(action);
+    }
+
+    /// The server that is to move to another core, until the loop has taken that action: what still comes from it
+    /// goes along.
+    pub(crate) fn leaving(&mut self, conn: Conn) -> Option<&mut Transfer> {
+        self.actions.iter_mut().find_map(|action| match action {
+            Action::HandOver { conn: leaving, transfer, .. } if *leaving == conn => {
+                Some(&mut **transfer)
+            }
+            _ => None,
+        })
+    }
+
+    /// What the loop is to do next; `None` when this turn's work is done.
+    ///
+    /// Actions come first: a connection is opened before anything is sent on it.
+    #[expect(clippy::should_implement_trait, reason = "what comes depends on what is done between")]
+    pub fn next(&mut self) -> Option<Output> {
+        if let Some(action) = self.actions.pop_front() {
+            return Some(Output::Act(action));
+        }
+        while let Some(conn) = self.dirty.pop() {
+            let port = self.port(conn);
+            port.marked = false;
+            if port.in_flight > 0 {
+                continue; // `sent` looks again
+            }
+            if !port.pending.is_empty() {
+                let bytes = std::mem::take(&mut port.pending);
+                port.in_flight = bytes.len();
+                return Some(Output::Send { conn, bytes });
+            }
+            self.recycle_pending(conn);
+            if matches!(self.port(conn).state, PortState::Closing(_)) {
+                self.port(conn).state = PortState::Free;
+                self.closing = self.closing.checked_sub(1).expect("what closes was to be closed");
+                self.free.push(conn);
+                return Some(Output::Close { conn });
+            }
+        }
+        None
+    }
+
+    /// Takes back the buffer of a [`Output::Send`] whose bytes have all gone. Says whether the connection is open:
+    /// if so, the engine is to hear [`crate::Event::Drained`].
+    pub fn sent(&mut self, conn: Conn, buffer: Vec<u8>) -> bool {
+        self.keep(buffer);
+        let Some(port) = self.ports.get_mut(conn.0 as usize) else { return false };
+        port.in_flight = 0;
+        if !port.pending.is_empty() || matches!(port.state, PortState::Closing(_)) {
+            self.mark(conn);
+        }
+        self.port(conn).state == PortState::Open
+    }
+
+    fn port(&mut self, conn: Conn) -> &mut Port {
+        &mut self.ports[conn.0 as usize]
+    }
+
+    fn mark(&mut self, conn: Conn) {
+        let port = self.port(conn);
+        if !port.marked {
+            port.marked = true;
+            self.dirty.push(conn);
+        }
+    }
+
+    fn recycle_pending(&mut self, conn: Conn) {
+        let buffer = std::mem::take(&mut self.port(conn).pending);
+        self.keep(buffer);
+    }
+
+    fn keep(&mut self, mut buffer: Vec<u8>) {
+        let fits = (1..=SPARE_BYTES_MAX).contains(&buffer.capacity());
+        if fits && self.spare.len() < SPARE_BUFFERS_MAX {
+            buffer.clear();
+            self.spare.push(buffer);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn send(ports: &mut Ports) -> (Conn, Vec<u8>) {
+        match ports.next() {
+            Some(Output::Send { conn, bytes }) => (conn, bytes),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn one_send_a_turn_and_one_at_a_time() {
+        let mut ports = Ports::default();
+        let conn = ports.open();
+        ports.out(conn).extend_from_slice(b"ab");
+        ports.out(conn).extend_from_slice(b"c");
+        let (_, bytes) = send(&mut ports);
+        assert_eq!(bytes, b"abc");
+        ports.out(conn).extend_from_slice(b"d");
+        assert!(ports.next().is_none(), "the first send is still under way");
+        assert_eq!(ports.queued(conn), 4);
+        assert!(ports.sent(conn, bytes), "the engine hears of it");
+        assert_eq!(ports.queued(conn), 1);
+        let (_, bytes) = send(&mut ports);
+        assert_eq!(bytes, b"d");
+        assert!(ports.sent(conn, bytes));
+        assert_eq!(ports.queued(conn), 0, "all has gone");
+    }
+
+    #[test]
+    fn a_close_waits_for_what_is_queued() {
+        let mut ports = Ports::default();
+        let conn = ports.open();
+        ports.out(conn).extend_from_slice(b"bye");
+        ports.close(conn);
+        let (_, bytes) = send(&mut ports);
+        assert!(ports.next().is_none());
+        ports.sent(conn, bytes);
+        assert!(matches!(ports.next(), Some(Output::Close { .. })));
+        assert_eq!(ports.open(), conn, "its number is free again");
+    }
+
+    #[test]
+    fn a_peer_that_does_not_read_is_given_up() {
+        let mut ports = Ports::default();
+        let conn = ports.open();
+        ports.out(conn).extend_from_slice(b"rows");
+        let _ = send(&mut ports);
+        ports.out(conn).extend_from_slice(b"bye");
+        ports.close(conn);
+        ports.tick(Now(1));
+        ports.tick(Now(0).after(CLOSING_MAX));
+        assert!(ports.next().is_none(), "its time is not over");
+        ports.tick(Now(1).after(CLOSING_MAX));
+        assert!(matches!(ports.next(), Some(Output::Close { .. })));
+        assert!(!ports.are_closing());
+    }
+
+    #[test]
+    fn an_abandoned_connection_closes_at_once() {
+        let mut ports = Ports::default();
+        let conn = ports.open();
+        ports.out(conn).extend_from_slice(b"lost");
+        let _ = send(&mut ports);
+        ports.abandon(conn);
+        assert!(matches!(ports.next(), Some(Output::Close { .. })));
+    }
+}

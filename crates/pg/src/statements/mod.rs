@@ -1,0 +1,9 @@
+//! Prepared statements: what makes two of them one, and who has which: the process, a core, a client, a server.
+
+pub(crate) mod columns;
+pub mod statement;
+pub mod registry;
+pub(crate) mod of_core;
+pub(crate) mod of_client;
+pub(crate) mod portals;
+pub(crate) mod of_server;

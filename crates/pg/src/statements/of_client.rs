@@ -1,0 +1,239 @@
+//! The statements a client has prepared: the name it gave, and the statement itself.
+//!
+//! A Bind finds its statement here without a lock, a shared atomic or an allocation: the last one used
+//! is tried first, by comparing its name, and one hash finds any other. The map is made on the first
+//! named Parse; a client that never prepares has none.
+
+use std::rc::Rc;
+
+use indexmap::IndexMap;
+use smallvec::SmallVec;
+
+use crate::ground::ids::Segment;
+use crate::statements::columns::Columns;
+use crate::statements::of_core::CachedStatement;
+use crate::statements::registry::Seed;
+use crate::statements::statement::Generation;
+
+/// A statement's name; those of drivers fit without an allocation (`S_12`, `__asyncpg_stmt_3__`).
+pub(crate) type Name = SmallVec<[u8; 22]>;
+
+/// Tells a client's names for one statement apart, well enough for the words of an error.
+#[inline]
+pub(crate) fn mark(name: &[u8]) -> u32 {
+    name.iter().fold(0x811c_9dc5, |hash, &byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+}
+
+/// A client's share in a statement; the counts hear of its end.
+#[derive(Debug)]
+pub(crate) struct ClientRef(Rc<CachedStatement>);
+
+impl ClientRef {
+    /// Counts the client in.
+    pub(crate) fn new(cached: Rc<CachedStatement>) -> Self {
+        cached.add_client();
+        Self(cached)
+    }
+
+    /// The statement as this core has it.
+    pub(crate) fn cached(&self) -> &Rc<CachedStatement> {
+        &self.0
+    }
+}
+
+impl Clone for ClientRef {
+    fn clone(&self) -> Self {
+        Self::new(self.0.clone())
+    }
+}
+
+impl Drop for ClientRef {
+    fn drop(&mut self) {
+        self.0.drop_client();
+    }
+}
+
+/// One statement of a client.
+#[derive(Clone, Debug)]
+pub(crate) struct ClientStatement {
+    /// Which.
+    pub(crate) held: ClientRef,
+    /// The generation that was current when the client prepared it, or was last shown to be the same.
+    pub(crate) generation: Generation,
+    /// What its Parse found that it returns.
+    pub(crate) columns: Columns,
+    /// A hash of the types of parameters that the client was told by Describe; zero for none.
+    pub(crate) parameters: u64,
+    /// What the server has under the client's name.
+    pub(crate) lent: ByName,
+}
+
+/// What the server has under a name that the client gave by Parse, beside the statement under a name of ours, and since which
+/// segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ByName {
+    /// Nothing.
+    Nothing,
+    /// An empty statement, by which the name is taken.
+    Empty(Segment),
+    /// The client's statement.
+    Statement(Segment),
+}
+
+impl ClientStatement {
+    /// One that the server has under a name of ours only.
+    pub(crate) fn new(held: ClientRef, generation: Generation, columns: Columns) -> Self {
+        Self { held, generation, columns, parameters: 0, lent: ByName::Nothing }
+    }
+
+    /// Whether it is the statement with this ID, and `name` the name with this mark.
+    pub(crate) fn is(&self, id: u64, name: &[u8], wanted: u32) -> bool {
+        self.held.cached().statement.id == id && mark(name) == wanted
+    }
+}
+
+/// All named statements of a client.
+#[derive(Debug, Default)]
+pub(crate) struct ClientStatements {
+    map: Option<Box<IndexMap<Name, ClientStatement, Seed>>>,
+    last: usize,
+    bytes: usize,
+}
+
+impl ClientStatements {
+    /// The statement with this name.
+    #[inline]
+    pub(crate) fn get(&mut self, name: &[u8]) -> Option<&mut ClientStatement> {
+        let map = self.map.as_mut()?;
+        if map.get_index(self.last).is_none_or(|(key, _)| key.as_slice() != name) {
+            self.last = map.get_index_of(name)?;
+        }
+        map.get_index_mut(self.last).map(|(_, statement)| statement)
+    }
+
+    /// Whether there is one with this name.
+    pub(crate) fn contains(&self, name: &[u8]) -> bool {
+        self.map.as_ref().is_some_and(|map| map.contains_key(name))
+    }
+
+    /// Adds a statement under a name that is free.
+    pub(crate) fn insert(&mut self, name: Name, statement: ClientStatement) {
+        self.bytes += Self::cost(&name, &statement);
+        let before = self.map.get_or_insert_default().insert(name, statement);
+        assert!(before.is_none(), "a name is given once");
+    }
+
+    /// Takes a statement out.
+    pub(crate) fn remove(&mut self, name: &[u8]) -> Option<ClientStatement> {
+        let map = self.map.as_mut()?;
+        let (key, statement) = map.swap_remove_entry(name)?;
+        let bytes = Self::cost(&key, &statement);
+        self.bytes = self.bytes.checked_sub(bytes).expect("its bytes were counted");
+        if map.is_empty() {
+            self.map = None;
+        }
+        Some(statement)
+    }
+
+    /// Takes all out, with their names.
+    pub(crate) fn take(&mut self) -> Self {
+        std::mem::take(self)
+    }
+
+    /// The name with this mark that the client gave to the statement with this ID.
+    pub(crate) fn marked(&self, id: u64, wanted: u32) -> Option<&[u8]> {
+        let map = self.map.as_ref()?;
+        let found = map.iter().find(|(name, statement)| statement.is(id, name, wanted));
+        found.map(|(name, _)| name.as_slice())
+    }
+
+    /// The name that the client gave to the statement with this ID, and the statement.
+    pub(crate) fn by_id(&mut self, id: u64) -> Option<(&[u8], &mut ClientStatement)> {
+        let map = self.map.as_mut()?;
+        let (name, statement) = map.iter_mut().find(|(_, s)| s.held.cached().statement.id == id)?;
+        Some((name.as_slice(), statement))
+    }
+
+    /// The statements with this ID, under all their names.
+    pub(crate) fn all_of(
+        &mut self,
+        id: u64,
+    ) -> impl Iterator<Item = (&[u8], &mut ClientStatement)> {
+        let all = self.map.iter_mut().flat_map(|map| map.iter_mut());
+        let all = all.map(|(name, statement)| (name.as_slice(), statement));
+        all.filter(move |(_, statement)| statement.held.cached().statement.id == id)
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.map.as_ref().map_or(0, |map| map.len())
+    }
+
+    /// Bytes that the client answers for: its names, and the texts it refers to.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Whether the bytes are those of the statements that are there.
+    pub(crate) fn adds_up(&self) -> bool {
+        let there = self.map.iter().flat_map(|map| map.iter());
+        self.bytes == there.map(|(name, statement)| Self::cost(name, statement)).sum::<usize>()
+    }
+
+    fn cost(name: &Name, statement: &ClientStatement) -> usize {
+        size_of::<(Name, ClientStatement)>()
+            + name.len()
+            + statement.held.cached().statement.tail.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ground::ids::{EnvId, PoolId};
+    use crate::statements::of_core::CoreStatements;
+    use crate::statements::registry::Registry;
+    use crate::statements::statement::Identity;
+
+    fn statement(tail: &[u8]) -> ClientStatement {
+        let identity = Identity { pool: PoolId(0), env: EnvId(0), tail };
+        let registry = Registry::new(1, Seed::default());
+        let held = ClientRef::new(CoreStatements::default().intern(
+            &registry,
+            identity,
+            &crate::settings::session::nothing(),
+        ));
+        ClientStatement::new(held, 0, Columns::Fixed)
+    }
+
+    #[test]
+    fn names_are_found_in_any_order_and_after_removal() {
+        let mut names = ClientStatements::default();
+        for name in [&b"a"[..], b"b", b"a-name-longer-than-fits-inline"] {
+            names.insert(Name::from_slice(name), statement(name));
+        }
+        for name in [&b"b"[..], b"b", b"a", b"a-name-longer-than-fits-inline", b"a"] {
+            let found = names.get(name).unwrap();
+            assert_eq!(&*found.held.cached().statement.tail, name);
+        }
+        assert!(names.remove(b"a").is_some());
+        assert!(names.get(b"a").is_none());
+        assert_eq!(&*names.get(b"b").unwrap().held.cached().statement.tail, b"b");
+        names.remove(b"b");
+        names.remove(b"a-name-longer-than-fits-inline");
+        assert_eq!((names.len(), names.bytes()), (0, 0));
+    }
+
+    #[test]
+    fn counts_follow_the_map() {
+        let mut names = ClientStatements::default();
+        let one = statement(b"x");
+        let cached = one.held.cached().clone();
+        names.insert(Name::from_slice(b"x"), one);
+        assert_eq!(cached.clients(), 1);
+        let old = names.take();
+        assert_eq!((names.len(), cached.clients()), (0, 1));
+        drop(old);
+        assert_eq!(cached.clients(), 0);
+    }
+}

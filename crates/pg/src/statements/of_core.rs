@@ -1,0 +1,269 @@
+//! The statements one core knows: the first tier of Parse, without a lock.
+//!
+//! A text that any client of this core prepared before is found here by one hash and one comparison.
+//! Each entry counts its clients of this core in a plain integer and tells the shared counts only when
+//! the first comes and when the last has gone, so that a storm of clients that prepare the same
+//! statements does not move a cache line between cores.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use hashbrown::HashTable;
+
+use crate::settings::session::Settings;
+use crate::statements::columns::Columns;
+use crate::statements::registry::Registry;
+use crate::statements::statement::{Generation, Identity, Statement};
+
+/// Bytes of a ParameterDescription that is kept.
+const PARAMETERS_MAX: usize = 4096;
+
+/// What servers have said of a statement.
+#[derive(Debug, Default)]
+enum Described {
+    /// Nobody has asked.
+    #[default]
+    Not,
+    /// It returns no rows, and has these parameters.
+    NoRows(Box<[u8]>),
+    /// It returns rows, or has very many parameters.
+    Otherwise,
+}
+
+/// A statement as one core has it. What client maps hold.
+#[derive(Debug)]
+pub(crate) struct CachedStatement {
+    /// The statement.
+    pub(crate) statement: Arc<Statement>,
+    /// Settings under which its text was parsed: those that decide how its constants are read, and no more.
+    pub(crate) settings: Arc<Settings>,
+    clients: Cell<u32>,
+    /// Uses since they were last added to the shared count.
+    uses: Cell<u32>,
+    /// One more than the generation that a server has accepted last; zero for none.
+    accepted: Cell<u32>,
+    /// What a generation of it returns, as a server said last.
+    columns: Cell<(Generation, Columns)>,
+    /// What its Describe says whatever becomes of the schema.
+    described: RefCell<Described>,
+    /// Uses at this core, as far as they matter: one-shot statements are not given a name.
+    seen: Cell<u8>,
+}
+
+impl CachedStatement {
+    /// A statement that is in no map.
+    pub(crate) fn new(statement: Arc<Statement>, settings: &Arc<Settings>) -> Self {
+        let (_, servers, uses) = statement.counts();
+        // What another core found worth a name is worth one here.
+        let seen = if servers > 0 || uses > 1 { 2 } else { 0 };
+        Self {
+            statement,
+            settings: settings.reading().clone(),
+            clients: Cell::new(0),
+            uses: Cell::new(0),
+            accepted: Cell::new(0),
+            columns: Cell::new((0, Columns::Of { server: 0, parse: 0 })),
+            described: RefCell::default(),
+            seen: Cell::new(seen),
+        }
+    }
+
+    /// Counts a use, and says whether it is worth a name on the server: from the second on.
+    #[inline]
+    pub(crate) fn used(&self) -> bool {
+        let seen = self.seen.get();
+        self.seen.set(seen.saturating_add(1));
+        seen >= 1
+    }
+
+    /// Whether the next use is worth a name.
+    #[inline]
+    pub(crate) fn is_worth_a_name(&self) -> bool {
+        self.seen.get() >= 1
+    }
+
+    /// A server has accepted the current generation.
+    pub(crate) fn accept(&self) {
+        self.accepted.set(self.statement.generation() + 1);
+    }
+
+    /// Whether a server has accepted the statement, and the schema is still that of `epoch`.
+    pub(crate) fn is_accepted(&self, schema_version: u64) -> bool {
+        self.accepted.get() == self.statement.generation() + 1
+            && self.statement.schema_version() >= schema_version
+    }
+
+    /// A server has said what a generation of it returns. Says whether that is not what was said of it before.
+    pub(crate) fn learn_columns(&self, generation: Generation, columns: Columns) -> bool {
+        let (before, known) = self.columns.replace((generation, columns));
+        before == generation && known.agree(columns) == Some(false)
+    }
+
+    /// What the current generation returns, if that is known.
+    pub(crate) fn columns(&self) -> Option<Columns> {
+        let (generation, columns) = self.columns.get();
+        match columns {
+            _ if !self.statement.returns => Some(Columns::Fixed),
+            Columns::Known(_) if generation == self.statement.generation() => Some(columns),
+            Columns::Known(_) | Columns::Of { .. } | Columns::Fixed => None,
+        }
+    }
+
+    /// A server has described it: with this ParameterDescription, and whether it returns rows.
+    pub(crate) fn learn_description(&self, parameters: &[u8], rows: bool) {
+        let known = !rows && (2..=PARAMETERS_MAX).contains(&parameters.len());
+        let mut described = self.described.borrow_mut();
+        match &*described {
+            Described::NoRows(old) if known && **old == *parameters => {}
+            _ if known => *described = Described::NoRows(parameters.into()),
+            _ => *described = Described::Otherwise,
+        }
+    }
+
+    /// Whether a server has described it.
+    pub(crate) fn is_described(&self) -> bool {
+        !matches!(*self.described.borrow(), Described::Not)
+    }
+
+    /// The body of its ParameterDescription, if it is known to return no rows.
+    pub(crate) fn parameters(&self) -> Option<Box<[u8]>> {
+        match &*self.described.borrow() {
+            Described::NoRows(parameters) => Some(parameters.clone()),
+            Described::Not | Described::Otherwise => None,
+        }
+    }
+
+    /// Counts a use for the statistics.
+    #[inline]
+    pub(crate) fn count_use(&self) {
+        self.uses.set(self.uses.get().wrapping_add(1));
+    }
+
+    /// A client's map holds it from now on.
+    pub(crate) fn add_client(&self) {
+        let clients = self.clients.get();
+        if clients == 0 {
+            self.statement.add_clients(1);
+        }
+        self.clients.set(clients + 1);
+    }
+
+    /// A client's map holds it no more.
+    pub(crate) fn drop_client(&self) {
+        let clients = self.clients.get();
+        assert!(clients > 0, "no more clients leave a statement than came");
+        if clients == 1 {
+            self.statement.drop_clients(1);
+        }
+        self.clients.set(clients - 1);
+        self.flush_uses();
+    }
+
+    /// Adds the uses counted here to the shared count.
+    pub(crate) fn flush_uses(&self) {
+        let uses = self.uses.replace(0);
+        if uses > 0 {
+            self.statement.add_uses(u64::from(uses));
+        }
+    }
+
+    /// Clients of this core that hold it.
+    pub(crate) fn clients(&self) -> u32 {
+        self.clients.get()
+    }
+}
+
+/// All statements of one core.
+#[derive(Debug, Default)]
+pub(crate) struct CoreStatements {
+    table: HashTable<(u64, Rc<CachedStatement>)>,
+}
+
+impl CoreStatements {
+    /// The statement with this identity: from here, or else from the registry.
+    pub(crate) fn intern(
+        &mut self,
+        registry: &Registry,
+        identity: Identity<'_>,
+        settings: &Arc<Settings>,
+    ) -> Rc<CachedStatement> {
+        let hash = registry.hash(&identity);
+        if let Some((_, cached)) =
+            self.table.find(hash, |(_, l)| l.statement.identity() == identity)
+        {
+            return cached.clone();
+        }
+        let cached = Rc::new(CachedStatement::new(registry.intern(identity, hash), settings));
+        self.table.insert_unique(hash, (hash, cached.clone()), |(hash, _)| *hash);
+        cached
+    }
+
+    /// The statement with this identity, if this core knows it.
+    pub(crate) fn find(
+        &self,
+        registry: &Registry,
+        identity: Identity<'_>,
+    ) -> Option<Rc<CachedStatement>> {
+        let hash = registry.hash(&identity);
+        let found = self.table.find(hash, |(_, l)| l.statement.identity() == identity);
+        found.map(|(_, cached)| cached.clone())
+    }
+
+    /// The statements that clients of this core hold, by ID, and how many clients each.
+    pub(crate) fn clients(&self) -> Vec<(u64, u32)> {
+        let held = self.table.iter().filter(|(_, cached)| cached.clients() > 0);
+        held.map(|(_, cached)| (cached.statement.id, cached.clients())).collect()
+    }
+
+    /// Drops what no client of this core holds, and adds the uses of the rest to the shared counts.
+    pub(crate) fn sweep(&mut self) {
+        self.table.retain(|(_, cached)| {
+            cached.flush_uses();
+            Rc::strong_count(cached) > 1
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ground::ids::{EnvId, PoolId};
+    use crate::statements::registry::Seed;
+
+    #[test]
+    fn the_shared_count_hears_of_the_first_and_the_last_client_only() {
+        let registry = Registry::new(1, Seed::default());
+        let mut statements = CoreStatements::default();
+        let identity = Identity { pool: PoolId(0), env: EnvId(0), tail: b"x\0\0\0" };
+        let cached = statements.intern(&registry, identity, &crate::settings::session::nothing());
+        assert!(Rc::ptr_eq(
+            &cached,
+            &statements.intern(&registry, identity, &crate::settings::session::nothing())
+        ));
+        cached.add_client();
+        cached.add_client();
+        assert_eq!(cached.statement.counts().0, 1);
+        cached.drop_client();
+        assert_eq!(cached.statement.counts().0, 1);
+        cached.drop_client();
+        assert_eq!(cached.statement.counts().0, 0);
+        drop(cached);
+        statements.sweep();
+        assert_eq!(statements.table.len(), 0);
+        assert_eq!(registry.entries(), 1, "the registry keeps it until its own purge");
+    }
+
+    #[test]
+    fn the_second_use_is_worth_a_name() {
+        let registry = Registry::new(1, Seed::default());
+        let identity = Identity { pool: PoolId(0), env: EnvId(0), tail: b"x\0\0\0" };
+        let cached = CoreStatements::default().intern(
+            &registry,
+            identity,
+            &crate::settings::session::nothing(),
+        );
+        assert!(!cached.used());
+        assert!(cached.used());
+    }
+}

@@ -1,0 +1,262 @@
+//! Every statement of the process, once: the third tier of Parse that is not a server.
+//!
+//! Sharded; a shard's lock is taken once per new text and core, when somebody looks at the admin
+//! console, and by the purge. Placement is by a hash with a seed of this process, so that nobody can
+//! craft texts that collide; equality is by full bytes, so that a collision is only slow (E7).
+//!
+//! Purge in two phases. [`Registry::due`] looks at counters without a lock: over the limit, more than a
+//! tenth unreferenced, more than a second since the last time. [`Registry::purge`] then takes one shard at
+//! a time and looks at a bounded number of its entries; it drops those that only the registry holds and that
+//! have neither clients nor servers. Under the shard's lock that is certain, since new
+//! references come from under that lock or from a holder.
+
+use std::hash::BuildHasher;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use hashbrown::HashTable;
+
+use crate::ground::time::Now;
+use crate::statements::statement::{Identity, Statement, base36};
+
+const SHARDS: usize = 64;
+/// Entries that one purge looks at in a shard.
+const PURGE_ENTRIES_MAX: usize = 256;
+/// A purge is worth its while where more than this part of all statements is nobody's.
+const IDLE_PART: usize = 10;
+/// Time between two purges, in microseconds.
+const PURGE_EVERY_US: u64 = 1_000_000;
+
+/// Hashes bytes with a seed of this process.
+pub type Seed = foldhash::fast::SeedableRandomState;
+
+/// A seed of these random bytes. It is for the whole process, and takes its few bytes for as long.
+pub fn seed(random: [u8; 16]) -> Seed {
+    let [hasher, shared] = [0, 8].map(|at| {
+        let mut half = [0; 8];
+        half.copy_from_slice(&random[at..at + 8]);
+        u64::from_le_bytes(half)
+    });
+    let shared = Box::leak(Box::new(foldhash::SharedSeed::from_u64(shared)));
+    Seed::with_seed(hasher, shared)
+}
+
+/// All statements.
+#[derive(Debug)]
+pub struct Registry {
+    shards: Vec<Mutex<HashTable<Arc<Statement>>>>,
+    seed: Seed,
+    prefix: Box<[u8]>,
+    next_id: AtomicU64,
+    bytes: AtomicUsize,
+    entries: AtomicUsize,
+    /// How many of them nobody has.
+    idle: Arc<AtomicUsize>,
+    purged: AtomicU64,
+    next_shard: AtomicUsize,
+}
+
+impl Registry {
+    /// An empty registry whose names begin with a nonce of 40 random bits.
+    pub fn new(nonce: u64, seed: Seed) -> Self {
+        let mut prefix = b"_r".to_vec();
+        base36(&mut prefix, nonce & 0xff_ffff_ffff);
+        prefix.push(b'_');
+        Self {
+            shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
+            seed,
+            prefix: prefix.into(),
+            next_id: AtomicU64::new(1),
+            bytes: AtomicUsize::new(0),
+            entries: AtomicUsize::new(0),
+            idle: Arc::default(),
+            purged: AtomicU64::new(0),
+            next_shard: AtomicUsize::new(0),
+        }
+    }
+
+    /// What every internal name of this process begins with.
+    pub fn prefix(&self) -> &[u8] {
+        &self.prefix
+    }
+
+    /// Hashes an identity; the same everywhere in the process.
+    #[inline]
+    pub fn hash(&self, identity: &Identity<'_>) -> u64 {
+        let place = identity.pool.0.rotate_left(32) ^ identity.env.0;
+        self.seed.hash_one(identity.tail) ^ place.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    }
+
+    /// The seed of this process.
+    pub fn seed(&self) -> &Seed {
+        &self.seed
+    }
+
+    /// Hashes any bytes, for shapes.
+    pub fn hash_bytes(&self, bytes: &[u8]) -> u64 {
+        self.seed.hash_one(bytes)
+    }
+
+    /// The statement with this identity, made if there is none.
+    pub fn intern(&self, identity: Identity<'_>, hash: u64) -> Arc<Statement> {
+        let mut shard = self.shard(hash as usize % SHARDS);
+        if let Some(found) = shard.find(hash, |s| s.identity() == identity) {
+            return found.clone();
+        }
+        let made = Arc::new(self.make(identity).counted(&self.idle));
+        self.bytes.fetch_add(made.bytes(), Relaxed);
+        self.entries.fetch_add(1, Relaxed);
+        shard.insert_unique(hash, made.clone(), |s| self.hash(&s.identity()));
+        made
+    }
+
+    /// A statement that is nobody else's: past a bound, or under settings nobody else has.
+    pub fn make(&self, identity: Identity<'_>) -> Statement {
+        Statement::new(self.next_id.fetch_add(1, Relaxed), identity, &self.prefix)
+    }
+
+    /// A name that no server knows.
+    pub fn no_statement(&self) -> Vec<u8> {
+        [&self.prefix, &b"none"[..]].concat()
+    }
+
+    /// The name of a statement and a portal of our own, for a moment.
+    pub fn internal(&self) -> Vec<u8> {
+        [&self.prefix, &b"aside"[..]].concat()
+    }
+
+    /// Bytes of all statements.
+    pub fn bytes(&self) -> usize {
+        self.bytes.load(Relaxed)
+    }
+
+    /// How many there are.
+    pub fn entries(&self) -> usize {
+        self.entries.load(Relaxed)
+    }
+
+    /// Whether a purge would be worth its while; takes no lock.
+    pub fn due(&self, now: Now, bytes_max: usize) -> bool {
+        let last = self.purged.load(Relaxed);
+        self.bytes() > bytes_max
+            && self.idle.load(Relaxed) > self.entries() / IDLE_PART
+            && now.0.saturating_sub(last) > PURGE_EVERY_US
+    }
+
+    /// Drops statements that nobody has from the next shard; says how many.
+    pub fn purge(&self, now: Now) -> usize {
+        let index = self.next_shard.fetch_add(1, Relaxed) % SHARDS;
+        if index == SHARDS - 1 {
+            self.purged.store(now.0, Relaxed);
+        }
+        let mut shard = self.shard(index);
+        let mut looked_at = 0;
+        let mut dropped = Vec::new();
+        for statement in shard.extract_if(|s| {
+            looked_at += 1;
+            looked_at <= PURGE_ENTRIES_MAX
+                && Arc::strong_count(s) == 1
+                && s.counts().0 == 0
+                && s.counts().1 == 0
+        }) {
+            dropped.push(statement);
+        }
+        drop(shard);
+        self.idle.fetch_sub(dropped.len(), Relaxed);
+        let bytes: usize = dropped.iter().map(|s| s.bytes()).sum();
+        self.bytes.fetch_sub(bytes, Relaxed);
+        self.entries.fetch_sub(dropped.len(), Relaxed);
+        dropped.len()
+    }
+
+    /// Calls `look` with every statement, shard by shard.
+    pub fn for_each(&self, mut look: impl FnMut(&Arc<Statement>)) {
+        for index in 0..SHARDS {
+            self.shard(index).iter().for_each(&mut look);
+        }
+    }
+
+    fn shard(&self, index: usize) -> MutexGuard<'_, HashTable<Arc<Statement>>> {
+        self.shards[index].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ground::ids::{EnvId, PoolId};
+
+    fn identity(tail: &[u8]) -> Identity<'_> {
+        Identity { pool: PoolId(0), env: EnvId(0), tail }
+    }
+
+    fn intern(registry: &Registry, identity: Identity<'_>) -> Arc<Statement> {
+        registry.intern(identity, registry.hash(&identity))
+    }
+
+    #[test]
+    fn identity_is_the_exact_bytes_pool_and_environment() {
+        let registry = Registry::new(1, Seed::default());
+        let one = intern(&registry, identity(b"select $1\0\0\0"));
+        assert_eq!(one.id, intern(&registry, identity(b"select $1\0\0\0")).id);
+        // E6: other parameter types make another statement.
+        assert_ne!(one.id, intern(&registry, identity(b"select $1\0\0\x01\0\0\0\x17")).id);
+        let other = Identity { env: EnvId(1), ..identity(b"select $1\0\0\0") };
+        assert_ne!(one.id, intern(&registry, other).id);
+        let other = Identity { pool: PoolId(1), ..identity(b"select $1\0\0\0") };
+        assert_ne!(one.id, intern(&registry, other).id);
+    }
+
+    #[test]
+    fn a_purge_is_due_when_a_tenth_is_nobodys() {
+        let registry = Registry::new(1, Seed::default());
+        let later = Now(2 * PURGE_EVERY_US);
+        let held: Vec<_> = (0..20)
+            .map(|i| intern(&registry, identity(format!("text {i}\0\0\0").as_bytes())))
+            .collect();
+        assert!(registry.due(later, 0), "nobody has any");
+        held[..19].iter().for_each(|statement| statement.add_clients(1));
+        held.iter().for_each(|statement| statement.add_server());
+        assert!(!registry.due(later, 0), "all are somebody's");
+        held.iter().for_each(|statement| statement.drop_server());
+        assert!(!registry.due(later, 0), "one in twenty is not enough");
+        held[..2].iter().for_each(|statement| statement.drop_clients(1));
+        assert!(registry.due(later, 0));
+        assert!(!registry.due(later, usize::MAX), "there is room");
+        assert!(!registry.due(Now(PURGE_EVERY_US), 0), "it is not time");
+    }
+
+    #[test]
+    fn a_seed_is_what_its_bytes_are() {
+        use std::hash::BuildHasher;
+        let hash = |random| seed(random).hash_one(b"text");
+        assert_eq!(hash([1; 16]), hash([1; 16]));
+        assert_ne!(hash([1; 16]), hash([2; 16]));
+    }
+
+    #[test]
+    fn a_hash_collision_is_only_slow() {
+        let registry = Registry::new(1, Seed::default());
+        let one = registry.intern(identity(b"a\0\0\0"), 7);
+        let two = registry.intern(identity(b"b\0\0\0"), 7);
+        assert_ne!(one.id, two.id);
+    }
+
+    #[test]
+    fn the_purge_takes_what_nobody_has_and_nothing_else() {
+        let registry = Registry::new(1, Seed::default());
+        let held = intern(&registry, identity(b"held\0\0\0"));
+        let served = intern(&registry, identity(b"served\0\0\0"));
+        served.add_server();
+        drop(served);
+        for i in 0..100 {
+            intern(&registry, identity(format!("text {i}\0\0\0").as_bytes()));
+        }
+        let dropped: usize = (0..SHARDS).map(|_| registry.purge(Now(5))).sum();
+        assert_eq!((dropped, registry.entries()), (100, 2));
+        let mut bytes = 0;
+        registry.for_each(|s| bytes += s.bytes());
+        assert_eq!(bytes, registry.bytes());
+        assert_eq!(held.id, intern(&registry, identity(b"held\0\0\0")).id);
+    }
+}

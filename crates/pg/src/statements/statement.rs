@@ -1,0 +1,378 @@
+//! A prepared statement: what makes it the same as another, and the name servers know it by.
+//!
+//! Identity is the exact bytes: the pool, the parse environment (settings that change what a text
+//! means, see [`crate::settings::session`]), the text and the parameter types. A [`Statement`] is immutable and
+//! shared; the bookkeeping beside it changes when somebody prepares or closes, never on Bind,
+//! Describe or Execute.
+//!
+//! Internal names carry a nonce of this process and are never used twice: a name that survives on
+//! a server behind another pooler cannot be taken for one of ours (pgdog issue 1331; E9 to E11).
+//!
+//! A *generation* begins when the schema under a statement changed. Servers keep the generation they
+//! prepared; a copy of an older one is treated as absent, so stale plans heal one by one, in stream,
+//! without a storm.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
+
+use refrain_sql::lex::Lexer;
+use refrain_sql::{Kind, Scan, Traits};
+use refrain_wire::back::{Fields, field};
+
+use crate::ground::ids::{EnvId, PoolId};
+use crate::statements::columns;
+
+/// Counts how often a statement was begun anew after a change of schema.
+pub type Generation = u32;
+
+/// What two statements must have in common to be one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity<'a> {
+    /// Whose statements these are: a text is never shared between pools.
+    pub pool: PoolId,
+    /// What the text means.
+    pub env: EnvId,
+    /// The text with its zero byte and the parameter types, as on the wire.
+    pub tail: &'a [u8],
+}
+
+/// One statement, shared by every client and server that has it.
+#[derive(Debug)]
+pub struct Statement {
+    /// Never used twice.
+    pub id: u64,
+    /// Whose it is.
+    pub pool: PoolId,
+    /// What its text means.
+    pub env: EnvId,
+    /// The text with its zero byte and the parameter types, as on the wire.
+    pub tail: Box<[u8]>,
+    /// What the text may do to a session.
+    pub scan: Scan,
+    /// Whether what it returns may change with the schema.
+    pub returns: bool,
+    /// Whether it names what the session has (EXECUTE, FETCH), by which it is settled what it returns.
+    pub names: bool,
+    /// The internal name of generation zero.
+    name: Box<[u8]>,
+    generation: AtomicU32,
+    /// The pool's schema schema version when the generation began.
+    schema_version: AtomicU64,
+    /// What is planned from it unasked is of this count of schema changes.
+    schema_changes: AtomicU64,
+    /// What a plan takes of a server's memory for partitions and the like, in bytes, as far as it is known.
+    partitions: AtomicUsize,
+    counts: Counts,
+}
+
+/// Statements that are analysed when they are parsed; commands are when they run.
+const READERS: &[&str] = &[
+    "create", "declare", "delete", "explain", "insert", "merge", "select", "table", "update",
+    "values", "with",
+];
+
+/// The function of PostgreSQL that finds a plan's result changed; its name is never translated.
+pub(crate) const STALE_ROUTINE: &[u8] = b"RevalidateCachedQuery";
+/// Where that stands.
+pub(crate) const STALE_FILE: &[u8] = b"plancache.c";
+
+/// Changed on prepare and close only, on a cache line of its own: it must not take the immutable part
+/// away from the cores that only read.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct Counts {
+    /// Clients, and servers times [`SERVER`]: that the last of both has gone is seen at once.
+    holders: AtomicU64,
+    uses: AtomicU64,
+    /// The registry's count of statements that nobody has; none where it is in no registry.
+    idle: Option<Arc<AtomicUsize>>,
+}
+
+/// What a server adds to the count of holders.
+const SERVER: u64 = 1 << 32;
+
+impl Counts {
+    fn add(&self, holders: u64) {
+        if self.holders.fetch_add(holders, Relaxed) == 0
+            && let Some(idle) = &self.idle
+        {
+            idle.fetch_sub(1, Relaxed);
+        }
+    }
+
+    /// Says how many there were.
+    fn drop(&self, holders: u64) -> u64 {
+        let before = self.holders.fetch_sub(holders, Relaxed);
+        assert!(before >= holders, "no more leave a statement than came");
+        if before == holders
+            && let Some(idle) = &self.idle
+        {
+            idle.fetch_add(1, Relaxed);
+        }
+        before
+    }
+}
+
+impl Statement {
+    /// A statement that nobody has yet.
+    pub fn new(id: u64, identity: Identity<'_>, prefix: &[u8]) -> Self {
+        let mut name = prefix.to_vec();
+        base36(&mut name, id);
+        let text = identity.tail.split(|&b| b == 0).next().unwrap_or(&[]);
+        let scan = refrain_sql::scan(text);
+        Self {
+            id,
+            pool: identity.pool,
+            env: identity.env,
+            tail: identity.tail.into(),
+            names: names(text, &scan),
+            scan,
+            returns: columns::may_change(text),
+            name: name.into(),
+            generation: AtomicU32::new(0),
+            schema_version: AtomicU64::new(0),
+            schema_changes: AtomicU64::new(0),
+            partitions: AtomicUsize::new(0),
+            counts: Counts::default(),
+        }
+    }
+
+    /// It is known what a plan takes for partitions, in bytes.
+    pub(crate) fn found_partitions(&self, bytes: usize) {
+        self.partitions.store(bytes, Relaxed);
+    }
+
+    /// Memory that a server is taken to need for it and its plan. Measured by `pg_backend_memory_contexts` are 12 KiB for
+    /// a lookup, 80 for a join of four tables, 330 for an INSERT of a hundred rows; and for each partition that a plan has,
+    /// 5 KiB of three columns and 10 of twenty.
+    pub(crate) fn memory(&self) -> usize {
+        8 * 1024 + 32 * self.tail.len() + self.partitions.load(Relaxed)
+    }
+
+    /// The same, counted among those that nobody has whenever that is so.
+    #[must_use]
+    pub(crate) fn counted(mut self, idle: &Arc<AtomicUsize>) -> Self {
+        idle.fetch_add(1, Relaxed);
+        self.counts.idle = Some(idle.clone());
+        self
+    }
+
+    /// What makes it itself.
+    pub fn identity(&self) -> Identity<'_> {
+        Identity { pool: self.pool, env: self.env, tail: &self.tail }
+    }
+
+    /// The text without its zero byte.
+    pub fn text(&self) -> &[u8] {
+        refrain_wire::frame::split_string(&self.tail).map_or(&[], |(text, _)| text)
+    }
+
+    /// Whether running it may do something to the session, or end a transaction.
+    #[inline]
+    pub fn acts(&self) -> bool {
+        let ends = matches!(self.scan.kind, Kind::TransactionEnd | Kind::Chain | Kind::Other);
+        ends || self.names || !self.scan.traits.is_empty()
+    }
+
+    /// Whether constants in the text may be read when it is parsed; see [`reads_constants`].
+    pub fn has_constants(&self) -> bool {
+        reads_constants(self.text(), self.scan.traits)
+    }
+
+    /// Bytes it takes, near enough.
+    pub fn bytes(&self) -> usize {
+        size_of::<Self>() + self.tail.len() + self.name.len()
+    }
+
+    /// Appends the name that servers know `generation` by.
+    #[inline]
+    pub fn write_name(&self, out: &mut Vec<u8>, generation: Generation) {
+        out.extend_from_slice(&self.name);
+        if generation > 0 {
+            out.push(b'.');
+            base36(out, u64::from(generation));
+        }
+    }
+
+    /// Bytes of the name that servers know `generation` by.
+    #[inline]
+    pub fn name_bytes(&self, generation: Generation) -> usize {
+        let suffix = if generation > 0 { 1 + base36_digits(u64::from(generation)) } else { 0 };
+        self.name.len() + suffix
+    }
+
+    /// The generation to prepare from now on.
+    #[inline]
+    pub fn generation(&self) -> Generation {
+        self.generation.load(Relaxed)
+    }
+
+    /// Begins a new generation, unless somebody did so since `seen`.
+    pub fn begin_generation(&self, seen: Generation, schema_version: u64) -> bool {
+        self.schema_version.fetch_max(schema_version, Relaxed);
+        self.generation.compare_exchange(seen, seen + 1, Relaxed, Relaxed).is_ok()
+    }
+
+    /// What is planned from it unasked is to be of this count of schema changes. Says whether servers may have older plans.
+    pub fn follow(&self, schema_changes: u64) -> bool {
+        let older = self.schema_changes.fetch_max(schema_changes, Relaxed) < schema_changes;
+        older && !self.is_new()
+    }
+
+    /// The first generation began in this schema schema version.
+    pub fn start_schema_version(&self, schema_version: u64) {
+        self.schema_version.fetch_max(schema_version, Relaxed);
+    }
+
+    /// Whether nobody has had it yet.
+    pub fn is_new(&self) -> bool {
+        self.counts() == (0, 0, 0)
+    }
+
+    /// The schema schema version in which the current generation began.
+    pub fn schema_version(&self) -> u64 {
+        self.schema_version.load(Relaxed)
+    }
+
+    /// Adds `by` clients of one core, and as many uses.
+    pub fn add_clients(&self, by: u32) {
+        self.counts.add(u64::from(by));
+        self.counts.uses.fetch_add(u64::from(by), Relaxed);
+    }
+
+    /// Takes `by` clients away.
+    pub fn drop_clients(&self, by: u32) {
+        let before = self.counts.drop(u64::from(by)) % SERVER;
+        assert!(before >= u64::from(by), "no more clients leave a statement than came");
+    }
+
+    /// Adds uses that one core counted.
+    pub fn add_uses(&self, by: u64) {
+        self.counts.uses.fetch_add(by, Relaxed);
+    }
+
+    /// A server has it from now on.
+    pub fn add_server(&self) {
+        self.counts.add(SERVER);
+    }
+
+    /// A server has it no more.
+    pub fn drop_server(&self) {
+        let before = self.counts.drop(SERVER);
+        assert!(before >= SERVER, "no more servers lose a statement than had it");
+    }
+
+    /// Clients, servers and uses.
+    pub fn counts(&self) -> (u32, u32, u64) {
+        let holders = self.counts.holders.load(Relaxed);
+        let (clients, servers) = (holders as u32, (holders / SERVER) as u32);
+        (clients, servers, self.counts.uses.load(Relaxed))
+    }
+}
+
+/// Whether a text names what the session has, and is settled by that as it is parsed.
+fn names(text: &[u8], scan: &Scan) -> bool {
+    let executes =
+        matches!(scan.kind, Kind::Execute(_) | Kind::ExplainExecute(_) | Kind::CreateAsExecute(_));
+    let first = || Lexer::new(text, false).significant();
+    executes || first().is_some_and(|word| word.of(text).eq_ignore_ascii_case(b"fetch"))
+}
+
+/// Whether constants in a text may be read when it is parsed, so that the settings of then count (E57). Commands have
+/// none that are, and some of them must stand alone.
+pub fn reads_constants(text: &[u8], traits: Traits) -> bool {
+    let first = text.split(|byte| !byte.is_ascii_alphabetic()).find(|word| !word.is_empty());
+    let reads = first.is_none_or(|word| {
+        READERS.iter().any(|reader| word.eq_ignore_ascii_case(reader.as_bytes()))
+    });
+    let alone = Traits::ALONE | Traits::PROCEDURAL;
+    !traits.intersects(alone) && (reads || text.contains(&b'\\'))
+}
+
+/// Whether an error means that a statement's plan does not fit the schema any more, and only a new Parse
+/// helps. Errors of data, constraints and transactions do not.
+pub(crate) fn is_stale(fields: &Fields<'_>) -> bool {
+    let stale_plan = fields.get(field::ROUTINE) == Some(STALE_ROUTINE);
+    match fields.sqlstate() {
+        b"0A000" => stale_plan,
+        b"XX000" => {
+            fields.get(field::MESSAGE).is_some_and(|m| m.starts_with(b"cache lookup failed"))
+        }
+        // Undefined table, column, function, type; wrong types: what the text was analysed against is gone.
+        b"42P01" | b"42703" | b"42883" | b"42704" | b"42804" | b"3F000" => true,
+        _ => false,
+    }
+}
+
+/// Appends `value` in base 36.
+pub fn base36(out: &mut Vec<u8>, mut value: u64) {
+    const DIGITS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
+    let start = out.len();
+    loop {
+        out.push(DIGITS[(value % 36) as usize]);
+        value /= 36;
+        if value == 0 {
+            break;
+        }
+    }
+    out[start..].reverse();
+}
+
+fn base36_digits(value: u64) -> usize {
+    value.checked_ilog(36).map_or(1, |digits| digits as usize + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn statement() -> Statement {
+        let identity = Identity { pool: PoolId(1), env: EnvId(0), tail: b"select 1\0\0\0" };
+        Statement::new(37, identity, b"_x_")
+    }
+
+    fn name(statement: &Statement, generation: Generation) -> Vec<u8> {
+        let mut out = Vec::new();
+        statement.write_name(&mut out, generation);
+        out
+    }
+
+    #[test]
+    fn a_generation_has_a_name_of_its_own() {
+        let statement = statement();
+        assert_eq!(name(&statement, 0), b"_x_11");
+        assert_eq!(name(&statement, 36), b"_x_11.10");
+        for generation in [0, 1, 35, 36, 1295, 1296] {
+            assert_eq!(name(&statement, generation).len(), statement.name_bytes(generation));
+        }
+    }
+
+    #[test]
+    fn a_generation_begins_once_for_all_who_saw_the_same_one_fail() {
+        let statement = statement();
+        assert!(statement.begin_generation(0, 5));
+        assert!(!statement.begin_generation(0, 6));
+        assert_eq!((statement.generation(), statement.schema_version()), (1, 6));
+    }
+
+    #[test]
+    fn what_names_what_the_session_has() {
+        let named = |text: &str| names(text.as_bytes(), &refrain_sql::scan(text.as_bytes()));
+        for text in ["execute q", "/* c */ FETCH 1 FROM c", "explain execute q(1)"] {
+            assert!(named(text), "{text}");
+        }
+        for text in ["", "select 'fetch'", "select 1 fetch first row only", "explain select 1"] {
+            assert!(!named(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn errors_of_data_teach_nothing() {
+        for (sqlstate, stale) in [("22012", false), ("23505", false), ("42P01", true)] {
+            let body = format!("C{sqlstate}\0\0");
+            assert_eq!(is_stale(&Fields(body.as_bytes())), stale, "{sqlstate}");
+        }
+        assert!(is_stale(&Fields(b"C0A000\0RRevalidateCachedQuery\0\0")));
+        assert!(!is_stale(&Fields(b"C0A000\0Rsomething\0\0")));
+    }
+}

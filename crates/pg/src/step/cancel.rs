@@ -1,0 +1,111 @@
+//! Cancel requests: from whoever knows a client's key, to the server that works for that client now.
+//!
+//! A server with a cancel request under way is not lent to anybody else until the request's connection has been
+//! closed at the other end: PostgreSQL sends the signal before it closes, and a signal that arrives while
+//! the server waits for a query is ignored (E81). So it cannot hit the next client.
+
+use refrain_wire::startup;
+
+use crate::engine::Step;
+use crate::ground::ids::{Conn, whose};
+use crate::pipeline::outstanding::{Purpose, ReplyAction};
+use crate::state::client::ClientState;
+use crate::state::connections::{CancelRun, Connection};
+use crate::state::event::Action;
+use crate::state::server::ServerState;
+use crate::state::shared::CoreMessage;
+
+/// Cancel requests under way to one server. Whoever knows a client's key can ask for any number.
+const CANCELS_MAX: u32 = 8;
+
+impl Step<'_> {
+    /// Somebody asks to cancel the statement of the client with this process ID.
+    pub(crate) fn cancel_request(&mut self, pid: u32, key: &[u8]) {
+        let Some((core, conn)) = whose(pid) else { return };
+        if core == self.engine.core_state.core {
+            self.cancel_client(conn, key);
+        } else if core.0 < self.engine.core_state.shared.cores {
+            let message = CoreMessage::Cancel { pid, key: key.into() };
+            self.ports.act(Action::Tell { core, message });
+        }
+    }
+
+    /// Cancels what a client's server is doing, if the key is the client's.
+    pub(crate) fn cancel_client(&mut self, conn: Conn, key: &[u8]) {
+        let Some(client) = self.engine.connections.client(conn) else { return };
+        let same = client.key.len() == key.len()
+            && client.key.iter().zip(key).fold(0, |sum, (a, b)| sum | (a ^ b)) == 0;
+        if !same || !matches!(client.state, ClientState::Ready(_)) {
+            return;
+        }
+        if let Some(server) = client.link {
+            self.cancel_request_of(conn, server);
+        }
+    }
+
+    /// Cancels what a server does for its client. While it does something of ours first, that waits; and behind
+    /// the client's last statement there is nothing to cancel.
+    pub(crate) fn cancel_request_of(&mut self, client: Conn, server: Conn) {
+        let Some(s) = self.engine.connections.server(server) else { return };
+        match s.outstanding.front().map(|entry| entry.action) {
+            None | Some(ReplyAction::Skip(Purpose::ReadSettings)) => {}
+            Some(ReplyAction::Skip(Purpose::SyncSettings | Purpose::Verify)) => {
+                if let Some(client) = self.engine.connections.client(client) {
+                    client.cancel_wanted = true;
+                }
+            }
+            Some(_) => self.cancel_server(server),
+        }
+    }
+
+    /// Asks a server to cancel what it is doing.
+    pub(crate) fn cancel_server(&mut self, server: Conn) {
+        let Some(s) = self.engine.connections.server(server) else { return };
+        // It is doing nothing; or it is being asked, and one more would not be heard any better.
+        if s.outstanding.is_empty() || s.cancels >= CANCELS_MAX {
+            return;
+        }
+        s.cancels += 1;
+        let (serial, pid, key) = (s.serial, s.pid, s.key.clone());
+        let pool = self.engine.core_state.pool(s.pool);
+        pool.counters.cancels += 1;
+        let host = pool.settings.host.clone();
+        let conn = self.ports.open();
+        let run = CancelRun { server, serial, pid, key, since: self.now };
+        self.engine.connections.set(conn, Connection::Cancel(Box::new(run)));
+        self.ports.act(Action::Connect { conn, host });
+    }
+
+    /// The connection for a cancel request stands.
+    pub(crate) fn cancel_connected(&mut self, conn: Conn) {
+        if let Connection::Cancel(run) = self.engine.connections.get(conn) {
+            startup::write_cancel(self.ports.out(conn), run.pid, &run.key);
+        }
+    }
+
+    /// A cancel request has been under way for too long: it may hit at any time, so the server cannot go on.
+    pub(crate) fn cancel_late(&mut self, conn: Conn) {
+        let Connection::Cancel(run) = self.engine.connections.get(conn) else { return };
+        let (server, serial) = (run.server, run.serial);
+        if let Some(s) = self.engine.connections.server(server).filter(|s| s.serial == serial) {
+            s.close_needed = true;
+        }
+        self.cancel_over(conn);
+    }
+
+    /// The server has taken a cancel request, or could not be reached for it.
+    pub(crate) fn cancel_over(&mut self, conn: Conn) {
+        if !matches!(self.engine.connections.get(conn), Connection::Cancel(_)) {
+            return;
+        }
+        let Connection::Cancel(run) = self.engine.connections.take(conn) else { return };
+        self.ports.abandon(conn);
+        let server = self.engine.connections.server(run.server);
+        let Some(server) = server.filter(|server| server.serial == run.serial) else { return };
+        server.cancels = server.cancels.checked_sub(1).expect("a cancel that ends was begun");
+        if server.cancels == 0 && matches!(server.state, ServerState::Cancelling) {
+            server.state = ServerState::Resetting;
+            self.free(run.server);
+        }
+    }
+}

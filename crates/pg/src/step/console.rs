@@ -1,0 +1,191 @@
+//! Clients of the admin console: their login, and the protocol around their questions. The answers come
+//! from the program.
+
+use refrain_config::AuthMethod;
+use refrain_wire::back::Status;
+use refrain_wire::tag::front;
+use refrain_wire::write::{self, Report};
+use refrain_wire::{Header, front as read};
+
+use crate::auth::Authenticated;
+use crate::engine::Step;
+use crate::ground::disconnect::DisconnectReason;
+use crate::ground::ids::{ClientSerial, Conn};
+use crate::ground::inbox::Rest;
+use crate::state::client::{ClientState, WaitingFor};
+use crate::state::event::Action;
+use crate::state::lobby::Counted;
+
+/// What collectors read the console's dialect from. The form is PgBouncer's.
+const SERVER_VERSION: &[u8] = b"1.24.1/bouncer";
+/// Bytes of replies that a client of the console has not read, beyond which it is asked nothing more.
+const UNREAD_BYTES_MAX: usize = 256 * 1024;
+/// The longest question.
+const QUESTION_BYTES_MAX: u32 = 64 * 1024;
+
+/// What a user may do at the console.
+enum Rights {
+    Change,
+    Look,
+    Nothing,
+}
+
+impl Step<'_> {
+    /// Lets a client into the console.
+    pub(crate) fn enter_console(
+        &mut self,
+        conn: Conn,
+        authenticated: Authenticated,
+        name: &'static str,
+    ) {
+        if matches!(self.rights(authenticated.user()), Rights::Nothing) {
+            let report = Report {
+                severity: "FATAL",
+                sqlstate: "42501",
+                message: "not allowed to use the admin console",
+                hint: "Add the user to admin_users or stats_users.",
+            };
+            return self.refuse_client(conn, DisconnectReason::Login, &report);
+        }
+        if !self.count_as(conn, Counted::Console) {
+            return self.end_client(conn, DisconnectReason::TooManyClients);
+        }
+        let out = self.ports.out(conn);
+        let said: [(&[u8], &[u8]); 5] = [
+            (b"server_version", SERVER_VERSION),
+            (b"client_encoding", b"UTF8"),
+            (b"server_encoding", b"UTF8"),
+            (b"DateStyle", b"ISO"),
+            (b"standard_conforming_strings", b"on"),
+        ];
+        said.iter().for_each(|(name, value)| write::parameter_status(out, name, value));
+        write::ready(out, Status::Idle);
+        if let Some(client) = self.engine.connections.client(conn) {
+            client.state = ClientState::Console(authenticated, name);
+        }
+    }
+
+    fn rights(&self, user: &str) -> Rights {
+        let general = &self.engine.core_state.shared.options().general;
+        let open = general.admin_users.is_empty() && general.auth == AuthMethod::Trust;
+        if open || general.admin_users.iter().any(|admin| admin == user) {
+            Rights::Change
+        } else if general.stats_users.iter().any(|other| other == user) {
+            Rights::Look
+        } else {
+            Rights::Nothing
+        }
+    }
+
+    /// Ends the session of a client that may not look any more. One that waits for an answer gets it first.
+    pub(crate) fn dismiss_from_console(&mut self, conn: Conn) {
+        let Some(client) = self.engine.connections.client(conn) else { return };
+        let waits = client.waiting_for != WaitingFor::Nothing;
+        let ClientState::Console(authenticated, _) = &client.state else { return };
+        let user = authenticated.user().to_owned();
+        let admitted = self.engine.core_state.shared.options().admits(&user);
+        let may_not_look = !admitted || matches!(self.rights(&user), Rights::Nothing);
+        if may_not_look && !waits {
+            self.end_client(conn, DisconnectReason::Removed);
+        }
+    }
+
+    /// What a client of the console says. One question at a time: the next is read when the last was answered.
+    pub(crate) fn console_bytes(&mut self, conn: Conn, bytes: &[u8]) {
+        let Some(client) = self.engine.connections.client(conn) else { return };
+        let skipped = client.inbox.take_rest(bytes);
+        let all = client.inbox.join(&bytes[skipped..]);
+        let mut at = 0;
+        while let Some(used) = self.console_message(conn, &all[at..]) {
+            at += used;
+        }
+        if let Some(client) = self.engine.connections.client(conn) {
+            client.inbox.put_back(all, at);
+            self.leave_if_ended(conn);
+            match self.ports.queued(conn) > UNREAD_BYTES_MAX {
+                true => self.stop_reading(conn),
+                false => self.regulate(conn),
+            }
+        }
+    }
+
+    fn console_message(&mut self, conn: Conn, input: &[u8]) -> Option<usize> {
+        let client = self.engine.connections.client(conn)?;
+        if client.waiting_for != WaitingFor::Nothing || self.ports.queued(conn) > UNREAD_BYTES_MAX {
+            return None;
+        }
+        let header = match Header::parse(input) {
+            Ok(None) => return None,
+            Ok(Some(header)) if header.body <= QUESTION_BYTES_MAX => header,
+            Ok(Some(header)) => return self.too_long(conn, &header, input.len()),
+            Err(_) => {
+                self.end_client(conn, DisconnectReason::ClientProtocol);
+                return None;
+            }
+        };
+        let body = input.get(refrain_wire::frame::HEADER_BYTES..header.message_bytes())?;
+        match header.tag {
+            front::TERMINATE => {
+                self.end_client(conn, DisconnectReason::Terminated);
+                return None;
+            }
+            front::QUERY => self.question(conn, body),
+            front::SYNC => write::ready(self.ports.out(conn), Status::Idle),
+            front::PARSE | front::BIND | front::DESCRIBE | front::EXECUTE => {
+                let report = Report {
+                    severity: "ERROR",
+                    sqlstate: "0A000",
+                    message: "the admin console takes simple queries only",
+                    hint: "",
+                };
+                write::error(self.ports.out(conn), &report);
+            }
+            _ => {}
+        }
+        Some(header.message_bytes())
+    }
+
+    /// Refuses a message that is too long. What is to come of it is dropped as it comes. Says how much is here.
+    fn too_long(&mut self, conn: Conn, header: &Header, here: usize) -> Option<usize> {
+        let length = header.message_bytes();
+        let client = self.engine.connections.client(conn)?;
+        client.inbox.expect(length.saturating_sub(here), Rest::Nowhere);
+        let message = format!("a command of the console has at most {QUESTION_BYTES_MAX} bytes");
+        let report = Report { severity: "ERROR", sqlstate: "54000", message: &message, hint: "" };
+        let out = self.ports.out(conn);
+        write::error(out, &report);
+        if header.tag == front::QUERY {
+            write::ready(out, Status::Idle);
+        }
+        Some(length.min(here))
+    }
+
+    fn question(&mut self, conn: Conn, body: &[u8]) {
+        let Ok(text) = read::query_text(body) else {
+            return self.end_client(conn, DisconnectReason::ClientProtocol);
+        };
+        let Some(client) = self.engine.connections.client(conn) else { return };
+        let ClientState::Console(authenticated, _) = &client.state else { return };
+        let user = authenticated.user().to_owned();
+        let serial = client.serial;
+        client.waiting_for = WaitingFor::Replies;
+        let admin = matches!(self.rights(&user), Rights::Change);
+        self.ports.act(Action::Console {
+            client: serial,
+            user: user.into(),
+            admin,
+            query: String::from_utf8_lossy(text).into_owned(),
+        });
+    }
+
+    /// The program has an answer.
+    pub(crate) fn console_reply(&mut self, serial: ClientSerial, reply: &[u8]) {
+        let found = self.engine.connections.clients().find(|client| client.serial == serial);
+        let Some(conn) = found.map(|client| client.conn) else { return };
+        let out = self.ports.out(conn);
+        out.extend_from_slice(reply);
+        write::ready(out, Status::Idle);
+        self.unblock(conn);
+        self.dismiss_from_console(conn);
+    }
+}

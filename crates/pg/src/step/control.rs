@@ -1,0 +1,231 @@
+//! What other cores and the operator have to say.
+
+use std::sync::Arc;
+
+use crate::engine::{Engine, Step};
+use crate::ground::disconnect::DisconnectReason;
+use crate::ground::ids::{ClientSerial, Conn, PoolId, whose};
+use crate::state::client::ClientState;
+use crate::state::event::{Action, Command};
+use crate::state::pool::Pool;
+use crate::state::server::ServerState;
+use crate::state::shared::CoreMessage;
+
+impl Step<'_> {
+    /// Another core has something to say.
+    pub(crate) fn message(&mut self, message: CoreMessage) {
+        match message {
+            CoreMessage::WantsServer { pool, core, since } => self.core_asks(pool, core, since),
+            CoreMessage::GotServer { pool, core } => {
+                if let Some(pool) = self.engine.core_state.find_pool(pool) {
+                    pool.asking.retain(|(other, _)| *other != core);
+                }
+            }
+            CoreMessage::Room { pool } => self.grow(pool),
+            CoreMessage::Cancel { pid, key } => {
+                if let Some((_, conn)) = whose(pid) {
+                    self.cancel_client(conn, &key);
+                }
+            }
+            CoreMessage::MakeWay { conn, serial } => self.make_way(conn, serial),
+            CoreMessage::ServerReached { pool } => self.let_in(pool),
+            CoreMessage::DrainDatabase { database } => self.drain_database(database),
+            CoreMessage::DatabaseDrained { database } => {
+                self.engine.core_state.database_drain.end(&database)
+            }
+        }
+    }
+
+    /// The operator wants something.
+    pub(crate) fn command(&mut self, command: Command) {
+        match command {
+            Command::Pause(database) => self.pause(database.as_ref()),
+            Command::Resume(database) => self.resume(database.as_ref()),
+            Command::Reconnect(database) => self.reconnect(database.as_ref()),
+            Command::Kill(database) => {
+                self.pause(database.as_ref());
+                self.kill(|pool| concerns(database.as_ref(), pool), DisconnectReason::Killed);
+            }
+            Command::KillClient(serial) => self.kill_client(serial),
+            Command::FlushAutoprepare => self.flush_normalized_queries(),
+            Command::Reload(_) => self.reload(),
+            Command::Drain => {
+                self.engine.core_state.draining = true;
+                self.close_idle(|_| true);
+            }
+            Command::Stop => {
+                self.engine.core_state.draining = true;
+                self.kill(|_| true, DisconnectReason::Shutdown);
+                for client in self.clients(|_| true) {
+                    self.end_client(client, DisconnectReason::Shutdown);
+                }
+                for conn in self.engine.connections.conns() {
+                    self.cancel_over(conn);
+                }
+            }
+        }
+    }
+
+    /// Other options are in force. Whoever may not be here any more leaves, with the servers that were there for it.
+    fn reload(&mut self) {
+        for pool in self.engine.core_state.pools_mut() {
+            pool.settings = pool.shared.settings();
+            pool.removed = pool.shared.is_removed();
+        }
+        for client in self.clients(|_| true) {
+            self.dismiss(client);
+        }
+        for server in self.servers(&self.pools(|pool| pool.removed)) {
+            if self
+                .engine
+                .connections
+                .server(server)
+                .is_some_and(|server| server.client().is_none())
+            {
+                self.close_server(server);
+            }
+        }
+    }
+
+    /// Ends the session of a client that may not be here any more, unless it is in a transaction: that is carried to its
+    /// end, which [`Step::after_ready`] sees.
+    fn dismiss(&mut self, conn: Conn) {
+        let Some(client) = self.engine.connections.client(conn) else { return };
+        let (id, link) = (client.pool, client.link);
+        if matches!(client.state, ClientState::Console(..)) {
+            return self.dismiss_from_console(conn);
+        }
+        let removed = self.engine.core_state.find_pool(id).is_some_and(|pool| pool.removed);
+        let server = link.and_then(|server| self.engine.connections.server(server));
+        let is_quiet = server.is_none_or(|server| server.outstanding.quiescent().is_some());
+        if removed && is_quiet {
+            self.end_client(conn, DisconnectReason::Removed);
+        }
+    }
+
+    /// Forgets the normalized queries, and has their statements prepared anew: whatever they were planned for may be gone.
+    fn flush_normalized_queries(&mut self) {
+        for pool in self.engine.core_state.pools_mut().filter(|pool| pool.autoprepares()) {
+            pool.normalized_queries.clear();
+            pool.shared.begin_schema_version();
+            pool.counters.auto_flushes += 1;
+        }
+    }
+
+    fn pools(&self, which: impl Fn(&Pool) -> bool) -> Vec<PoolId> {
+        self.engine
+            .core_state
+            .pools()
+            .filter(|pool| which(pool))
+            .map(|pool| pool.shared.id)
+            .collect()
+    }
+
+    fn clients(&mut self, which: impl Fn(PoolId) -> bool) -> Vec<Conn> {
+        let clients = self.engine.connections.clients();
+        clients.filter(|client| which(client.pool)).map(|client| client.conn).collect()
+    }
+
+    fn pause(&mut self, database: Option<&Arc<str>>) {
+        for id in self.pools(|pool| concerns(database, pool)) {
+            self.engine.core_state.pool(id).paused = true;
+        }
+        self.close_idle(|pool| concerns(database, pool));
+    }
+
+    fn resume(&mut self, database: Option<&Arc<str>>) {
+        for id in self.pools(|pool| concerns(database, pool)) {
+            self.engine.core_state.pool(id).paused = false;
+            self.grow(id);
+        }
+    }
+
+    fn reconnect(&mut self, database: Option<&Arc<str>>) {
+        let pools = self.pools(|pool| concerns(database, pool));
+        for conn in self.servers(&pools) {
+            if let Some(server) = self.engine.connections.server(conn) {
+                server.close_needed = true;
+            }
+        }
+        self.close_idle(|pool| concerns(database, pool));
+    }
+
+    fn servers(&self, pools: &[PoolId]) -> Vec<Conn> {
+        let servers = self.engine.connections.servers();
+        servers.filter(|server| pools.contains(&server.pool)).map(|server| server.conn).collect()
+    }
+
+    /// Clients of this core want databases left: here and at the other cores.
+    pub(crate) fn drain_everywhere(&mut self) {
+        for database in self.engine.core_state.database_drain.take_news() {
+            self.close_drained();
+            self.tell_all(&CoreMessage::DrainDatabase { database });
+        }
+    }
+
+    /// A client of another core wants a database left.
+    fn drain_database(&mut self, database: Arc<[u8]>) {
+        self.engine.core_state.database_drain.begin(database, None, self.now);
+        self.close_drained();
+    }
+
+    /// What a client wanted databases left for is over.
+    #[inline]
+    pub(crate) fn drained_database(&mut self, client: Conn) {
+        for database in self.engine.core_state.database_drain.wanted_by(client) {
+            self.engine.core_state.database_drain.end(&database);
+            self.tell_all(&CoreMessage::DatabaseDrained { database });
+        }
+    }
+
+    fn tell_all(&mut self, message: &CoreMessage) {
+        for core in self.engine.core_state.others() {
+            self.ports.act(Action::Tell { core, message: message.clone() });
+        }
+    }
+
+    /// Closes the servers of databases that everybody is to leave, except those that a client has or waits for.
+    fn close_drained(&mut self) {
+        let Engine { core_state, .. } = &*self.engine;
+        let pools =
+            core_state.pools().filter(|pool| core_state.database_drain.concerns(pool, self.now));
+        let pools: Vec<PoolId> = pools.map(|pool| pool.shared.id).collect();
+        for conn in self.servers(&pools) {
+            let server = self.engine.connections.server(conn);
+            if server.is_some_and(|server| server.is_ownerless()) {
+                self.close_server(conn);
+            }
+        }
+    }
+
+    fn close_idle(&mut self, which: impl Fn(&Pool) -> bool) {
+        let pools = self.pools(which);
+        for conn in self.servers(&pools) {
+            let server = self.engine.connections.server(conn);
+            if server.is_some_and(|server| matches!(server.state, ServerState::Idle)) {
+                self.close_server(conn);
+            }
+        }
+    }
+
+    fn kill(&mut self, which: impl Fn(&Pool) -> bool, cause: DisconnectReason) {
+        let pools = self.pools(which);
+        for client in self.clients(|pool| pools.contains(&pool)) {
+            self.end_client(client, cause);
+        }
+        for server in self.servers(&pools) {
+            self.close_server(server);
+        }
+    }
+
+    fn kill_client(&mut self, serial: ClientSerial) {
+        let found = self.engine.connections.clients().find(|client| client.serial == serial);
+        if let Some(conn) = found.map(|client| client.conn) {
+            self.end_client(conn, DisconnectReason::Killed);
+        }
+    }
+}
+
+fn concerns(database: Option<&Arc<str>>, pool: &Pool) -> bool {
+    database.is_none_or(|database| *database == pool.shared.database)
+}

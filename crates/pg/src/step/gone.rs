@@ -1,0 +1,110 @@
+//! Servers that go: closed by Refrain, gone by themselves, or broken; and their clients.
+
+use crate::engine::Step;
+use crate::ground::disconnect::DisconnectReason;
+use crate::ground::ids::Conn;
+use crate::state::connections::Connection;
+use crate::state::core_state::note;
+use crate::state::event::{Action, Level};
+use crate::state::server::{Server, ServerState};
+use crate::state::shared::CoreMessage;
+use refrain_wire::write;
+
+impl Step<'_> {
+    /// Closes a server that no client has, saying goodbye.
+    pub(crate) fn close_server(&mut self, conn: Conn) {
+        if let Connection::Server(server) = self.engine.connections.take(conn) {
+            let logged_in =
+                !matches!(server.state, ServerState::Connecting | ServerState::Login(_));
+            if logged_in {
+                write::terminate(self.ports.out(conn));
+            }
+            self.ports.close(conn);
+            self.forget_server(&server);
+        }
+    }
+
+    /// A server's connection is gone: its place is free.
+    pub(crate) fn forget_server(&mut self, server: &Server) {
+        let pool = self.engine.core_state.pool(server.pool);
+        pool.servers = pool.servers.checked_sub(1).expect("no more servers go than came");
+        if matches!(server.state, ServerState::Connecting | ServerState::Login(_)) {
+            pool.connecting = pool.connecting.checked_sub(1).expect("it was being connected");
+        } else {
+            pool.shared.server_dies();
+        }
+        pool.remove_idle(server.conn);
+        if let ServerState::Job(job) = &server.state {
+            crate::step::jobs::lost(pool, job);
+        }
+        let (shared, own) = (pool.shared.clone(), self.engine.core_state.core);
+        for (pool, core) in self.engine.core_state.shared.server_gone(&shared) {
+            if core == own {
+                self.grow(pool);
+            } else {
+                self.ports.act(Action::Tell { core, message: CoreMessage::Room { pool } });
+            }
+        }
+        self.grow(server.pool);
+    }
+
+    /// The server went away by itself.
+    pub(crate) fn server_gone(&mut self, conn: Conn, why: &str) {
+        let Some(server) = self.engine.connections.server(conn) else { return };
+        let pool = self.engine.core_state.pool(server.pool);
+        let detail = format!("{}, process {}: {why}", pool.settings.host, server.pid);
+        note(self.ports, Level::Info, DisconnectReason::ServerGone.key(), pool, detail);
+        if matches!(server.state, ServerState::Connecting | ServerState::Login(_)) {
+            return self.connect_failed(conn, why);
+        }
+        let client = server.client();
+        let cut = client.is_some_and(|client| self.is_cut(client));
+        self.drop_server(conn, true);
+        if let Some(client) = client {
+            self.server_failed_client(client, DisconnectReason::ServerGone, cut);
+        }
+    }
+
+    /// The server broke the protocol or is going away: nobody may get it, and its client leaves.
+    pub(crate) fn server_broken(&mut self, conn: Conn, cause: DisconnectReason) {
+        let client = self.engine.connections.server(conn).and_then(|server| server.client());
+        if let Some(server) = self.engine.connections.server(conn)
+            && cause == DisconnectReason::ServerProtocol
+        {
+            let left = if client.is_some() { "" } else { "; its client had left" };
+            let words = format!("process {}: {}{left}", server.pid, server.outstanding.story());
+            let pool = self.engine.core_state.pool(server.pool);
+            pool.counters.server_surprises += 1;
+            note(self.ports, Level::Error, cause.key(), pool, words);
+        }
+        let cut = client.is_some_and(|client| self.is_cut(client));
+        self.drop_server(conn, false);
+        if let Some(client) = client {
+            self.server_failed_client(client, cause, cut);
+        }
+    }
+
+    /// Forgets a server, and closes its connection without a word.
+    pub(crate) fn drop_server(&mut self, conn: Conn, gone: bool) {
+        if let Connection::Server(server) = self.engine.connections.take(conn) {
+            if gone {
+                self.ports.abandon(conn)
+            } else {
+                self.ports.close(conn)
+            }
+            self.forget_server(&server);
+        }
+    }
+
+    pub(crate) fn server_failed_client(
+        &mut self,
+        client: Conn,
+        cause: DisconnectReason,
+        cut: bool,
+    ) {
+        if let Some(c) = self.engine.connections.client(client) {
+            c.link = None;
+            self.end_client_saying(client, cause, !cut);
+        }
+    }
+}

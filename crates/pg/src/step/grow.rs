@@ -1,0 +1,71 @@
+//! New servers: where a client waits and the limits leave room, a pool connects one more.
+
+use crate::engine::Step;
+use crate::ground::ids::PoolId;
+use crate::state::connections::Connection;
+use crate::state::event::Action;
+use crate::state::server::Server;
+use crate::state::shared::{ConnectPermit, CoreMessage};
+
+/// Servers that one core connects to for one pool at the same time.
+const CONNECTING_MAX: u32 = 8;
+
+impl Step<'_> {
+    /// Sees that waiting clients get a server: asks the other cores, connects to one more.
+    pub(crate) fn grow(&mut self, id: PoolId) {
+        let (now, core) = (self.now, self.engine.core_state.core);
+        let shared = self.engine.core_state.shared.clone();
+        let Some(pool) = self.engine.core_state.find_pool(id) else { return };
+        let wanted = pool.waiting() + usize::from(!pool.entering.is_empty());
+        if wanted == 0 || pool.paused || pool.removed {
+            return;
+        }
+        let elsewhere = shared.servers(id) > pool.servers;
+        if elsewhere && (pool.ask_due || !pool.wants_server) {
+            pool.ask_due = false;
+            pool.wants_server = true;
+            for other in self.engine.core_state.others() {
+                let message = CoreMessage::WantsServer { pool: id, core, since: now };
+                self.ports.act(Action::Tell { core: other, message });
+            }
+        }
+        loop {
+            let pool = self.engine.core_state.pool(id);
+            let most = wanted.min(CONNECTING_MAX as usize);
+            if pool.connecting as usize >= most || now < pool.retry {
+                return;
+            }
+            let reserve = self.may_use_reserve(id);
+            let pool = self.engine.core_state.pool(id).shared.clone();
+            if shared.admit_server(&pool, core, reserve) == ConnectPermit::Refused {
+                return;
+            }
+            self.connect(id);
+        }
+    }
+
+    /// Whether the first client has waited long enough for the reserve.
+    pub(crate) fn may_use_reserve(&mut self, id: PoolId) -> bool {
+        let pool = self.engine.core_state.pool(id);
+        let timeout = pool.settings.options.reserve_pool_timeout;
+        let Some(first) = pool.first_waiting() else { return false };
+        let waiting =
+            self.engine.connections.client(first).map_or(self.now, |client| client.waiting);
+        waiting.after(timeout) <= self.now
+    }
+
+    /// Connects to one more server, which has been admitted.
+    pub(crate) fn connect(&mut self, id: PoolId) {
+        let conn = self.ports.open();
+        let serial = self.engine.core_state.shared.serial();
+        let nothing = self.engine.core_state.nothing.clone();
+        let pool = self.engine.core_state.pool(id);
+        pool.servers += 1;
+        pool.connecting += 1;
+        let host = pool.settings.host.clone();
+        let mut server = Server::new(serial, conn, id, &nothing, self.now);
+        server.reconnects = pool.shared.reconnects();
+        self.engine.connections.set(conn, Connection::Server(Box::new(server)));
+        self.ports.act(Action::Connect { conn, host });
+    }
+}

@@ -1,0 +1,425 @@
+//! Servers in the hands of jobs: what is sent, and what follows from the answers.
+//!
+//! A statement of ours is made and verified here and nowhere else: on a server that owes nothing and is outside of any
+//! transaction, that no client holds or whose client waits for it, and whose settings are put right first. A text finds
+//! the statement or is run as it was sent, so nothing of ours stands in front of it and nothing of ours can fail its
+//! transaction (`docs/decisions/0027-jobs.md`).
+//!
+//! One normalized query is asked about at a time, and a job waits for no lock longer than [`LOCK_TIMEOUT`]: what is locked for
+//! long is locked by a migration, which clients that do not touch the same table must not feel.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use refrain_sql::Kind;
+use refrain_wire::write;
+
+use crate::engine::{Engine, Step};
+use crate::ground::ids::{Conn, EnvId};
+use crate::ground::time::Now;
+use crate::normalized::catalog;
+use crate::normalized::queries::Due;
+use crate::normalized::query::{Refused, Stage};
+use crate::normalized::stored;
+use crate::pipeline::job::{Finding, Job, JobError, Verification, Wish};
+use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction, RequestKind};
+use crate::pipeline::undo::ServerUndo;
+use crate::settings::defaults;
+use crate::settings::session::{Settings, SettingsKnowledge};
+use crate::state::client::WaitingFor;
+use crate::state::core_state::CoreState;
+use crate::state::pool::Pool;
+use crate::state::ports::Ports;
+use crate::state::server::{Server, ServerState};
+use crate::statements::columns::{Columns, Found};
+use crate::statements::of_core::CachedStatement;
+use crate::statements::of_server::{ServerRef, ServerStatement, Unnamed};
+use crate::statements::statement::{Identity, Statement};
+
+/// How long a job waits for a lock, for the transaction of its segment.
+const LOCK_TIMEOUT: &[u8] = b"SELECT pg_catalog.set_config('lock_timeout','10ms',true)";
+/// Refusals of statements that were found fit after which a variant is refused.
+const REFUSALS_MAX: u32 = 3;
+
+impl Step<'_> {
+    /// Gives a server that owes nothing to a job, if there is one for it. `back` is the client whose session it is.
+    pub(crate) fn begin_job(&mut self, conn: Conn, back: Option<Conn>) -> bool {
+        let Engine { core_state, connections, .. } = &mut *self.engine;
+        // A session is under its client's settings, and stays so.
+        let keeps = back.and_then(|client| connections.client(client)).map(|client| client.env());
+        let Some(server) = connections.server(conn) else { return false };
+        let wishes = std::mem::take(&mut server.wishes);
+        let pool = core_state.pool(server.pool);
+        if !pool.autoprepares() || pool.normalized_queries.rests(self.now) {
+            return false;
+        }
+        let mut desk = Desk { now: self.now, server, core_state, ports: self.ports, keeps };
+        let Some(job) = desk.give(wishes).or_else(|| desk.ask_what_is_due()) else {
+            return false;
+        };
+        server.state = ServerState::Job(Box::new(Job { back, ..job }));
+        server.since = self.now;
+        true
+    }
+
+    /// A client waits for a job: lends it the client's server.
+    pub(crate) fn lend_to_job(&mut self, client: Conn, server: Conn) {
+        let begun = self.begin_job(server, Some(client));
+        let now = self.now;
+        let Some(c) = self.engine.connections.client(client) else { return };
+        let pool = self.engine.core_state.pool(c.pool);
+        if begun {
+            c.waiting_for = WaitingFor::Job;
+        } else if pool.normalized_queries.asking {
+            c.waiting_for = WaitingFor::Replies;
+            pool.wait_for_news(client);
+        } else {
+            // There is nothing that it could wait for.
+            pool.normalized_queries.rest(true, now);
+            self.unblock(client);
+        }
+    }
+
+    /// A session has ended a transaction and has nothing to say: its server may do a job meanwhile.
+    pub(crate) fn lend_between(&mut self, client: Conn, server: Conn) {
+        let Some(c) = self.engine.connections.client(client) else { return };
+        let known = matches!(c.knowledge, SettingsKnowledge::Reported) && !c.read_settings;
+        let silent = c.waiting_for == WaitingFor::Nothing && c.inbox.held() == 0;
+        let wanted = self.has_job(server);
+        if known && silent && wanted && self.begin_job(server, Some(client)) {
+            let Some(c) = self.engine.connections.client(client) else { return };
+            c.waiting_for = WaitingFor::Job;
+        }
+    }
+
+    /// Whether there is something to do for us at a server.
+    #[inline]
+    pub(crate) fn has_job(&mut self, server: Conn) -> bool {
+        let Some(s) = self.engine.connections.server(server) else { return false };
+        !s.wishes.is_empty() || self.engine.core_state.pool(s.pool).normalized_queries.has_due()
+    }
+
+    /// A server has done its job.
+    pub(crate) fn job_ends(&mut self, conn: Conn) {
+        let now = self.now;
+        let Engine { core_state, connections, .. } = &mut *self.engine;
+        let Some(server) = connections.server(conn) else { return };
+        let state = std::mem::replace(&mut server.state, ServerState::Resetting);
+        let ServerState::Job(job) = state else { return };
+        (server.since, server.worked) = (now, true);
+        let pool = core_state.pool(server.pool);
+        conclude(pool, &job, now);
+        if job.verification.is_some() {
+            server.statements.weigh_anew();
+        }
+        pool.wake();
+        let woken = pool.take_woken();
+        match job.back {
+            Some(client) => {
+                server.state = ServerState::Lent(client);
+                // What the server has reported meanwhile, the client has not heard.
+                self.linked(client, conn).sync_settings_if_needed();
+                self.unblock(client);
+            }
+            None => self.make_fit(conn),
+        }
+        self.look_again(woken);
+    }
+}
+
+/// A server has gone amid its job.
+pub(crate) fn lost(pool: &mut Pool, job: &Job) {
+    let bounds = pool.bounds();
+    if let Some(verification) = &job.verification {
+        pool.normalized_queries.asking = false;
+        if let Some(variant) = pool.normalized_queries.at(verification.place) {
+            variant.recount(&bounds);
+        }
+    }
+    pool.wake();
+}
+
+/// What follows from a job.
+fn conclude(pool: &mut Pool, job: &Job, now: Now) {
+    let locked = job.refused.is_some_and(|refusal| refusal.is_of_lock());
+    pool.normalized_queries.rest(locked, now);
+    if let Some(verification) = &job.verification {
+        pool.normalized_queries.asking = false;
+        conclude_verification(pool, verification, job.refused, now);
+    }
+    let Some(refusal) = job.refused.filter(|refusal| !refusal.passes) else { return };
+    let schema_version = pool.shared.schema_changes();
+    let given = job.gives.iter().find(|(id, _)| *id == refusal.statement);
+    if let Some(variant) = given.and_then(|(_, place)| pool.normalized_queries.at(*place)) {
+        variant.distrust(Refused::Server(refusal.sqlstate), REFUSALS_MAX, schema_version, now);
+    }
+}
+
+fn conclude_verification(
+    pool: &mut Pool,
+    verification: &Verification,
+    refusal: Option<JobError>,
+    now: Now,
+) {
+    let bounds = pool.bounds();
+    let finding = verification.finding(refusal);
+    let schema_version = verification.schema_version;
+    let stored = pool
+        .normalized_queries
+        .plan(verification.place.key)
+        .and_then(|plan| stored::stored(&plan.mentions, &verification.table));
+    if let Some(variant) = pool.normalized_queries.at(verification.place)
+        && let Stage::Asked { cached, .. } = &variant.stage
+    {
+        match finding {
+            Finding::Fit => {
+                cached.statement.found_partitions(verification.partitions);
+                if cached.statement.memory() > bounds.bytes {
+                    let why = Refused::Memory;
+                    variant.stage = Stage::Never { why, schema_version, since: now };
+                    pool.counters.auto_refusals += 1;
+                    return;
+                }
+                variant.stage = match stored {
+                    Some(stored) => {
+                        let (cached, stored) = (cached.clone(), stored.into());
+                        Stage::Ready { cached, stored, schema_version, since: now }
+                    }
+                    None => Stage::Never { why: Refused::Sequence, schema_version, since: now },
+                };
+            }
+            Finding::Refused(why) => {
+                variant.stage = Stage::Never { why, schema_version, since: now }
+            }
+            Finding::Unknown => variant.recount(&bounds),
+        }
+    }
+    match finding {
+        Finding::Fit => pool.counters.auto_admissions += 1,
+        Finding::Unknown | Finding::Refused(_) => pool.counters.auto_refusals += 1,
+    }
+}
+
+/// A server that no client talks to, and what is needed to talk to it.
+struct Desk<'a> {
+    now: Now,
+    server: &'a mut Server,
+    core_state: &'a mut CoreState,
+    ports: &'a mut Ports,
+    /// The settings that the server has and is to keep, if it is to.
+    keeps: Option<EnvId>,
+}
+
+impl Desk<'_> {
+    fn out(&mut self) -> &mut Vec<u8> {
+        self.ports.out(self.server.conn)
+    }
+
+    fn owe(&mut self, kind: RequestKind, purpose: Purpose, statement: u64) -> u64 {
+        if self.server.outstanding.is_empty() {
+            self.server.asked = self.now;
+        }
+        let entry = OutstandingRequest::new(kind, ReplyAction::Skip(purpose)).about(statement);
+        self.server.outstanding.push(entry).0
+    }
+
+    /// Gives the server those statements that it lacks.
+    fn give(&mut self, wishes: Vec<Wish>) -> Option<Job> {
+        let keeps = self.keeps;
+        let lacks = |wish: &Wish, server: &mut Server| {
+            let statement = &wish.statement;
+            keeps.is_none_or(|env| statement.env == env) && server.has(statement).is_none()
+        };
+        let lacking = wishes.into_iter().filter(|wish| lacks(wish, self.server));
+        let mut wishes: Vec<_> = lacking.collect();
+        let first = wishes.first()?;
+        let (env, settings) = (first.statement.env, first.settings.clone());
+        wishes.retain(|wish| wish.statement.env == env);
+        self.begin(&settings);
+        for wish in &wishes {
+            self.parse(&wish.statement);
+        }
+        self.end();
+        let gives = wishes.iter().map(|wish| (wish.statement.id, wish.place)).collect();
+        Some(Job { gives, ..Job::default() })
+    }
+
+    /// Asks about the normalized query that has waited longest.
+    fn ask_what_is_due(&mut self) -> Option<Job> {
+        let keeps = self.keeps;
+        let due = self.pool().normalized_queries.take_due(keeps)?;
+        let place = due.place;
+        let cached = self.intern(&due);
+        let shared = self.pool().shared.clone();
+        let schema_version = shared.schema_changes();
+        let statement = cached.statement.clone();
+        // What servers have of it may be older than what is to be found out now.
+        if statement.follow(schema_version) || due.anew {
+            statement.begin_generation(statement.generation(), shared.schema_version());
+        }
+        let now = self.now;
+        self.pool().normalized_queries.at(place)?.stage = Stage::Asked { since: now, cached };
+        self.pool().normalized_queries.asking = true;
+        self.begin(&due.settings);
+        self.describe_as_sent(&due.text);
+        if self.server.has(&statement).is_none() {
+            self.parse(&statement);
+        }
+        let mut name = Vec::new();
+        statement.write_name(&mut name, statement.generation());
+        write::describe_statement(self.out(), &name);
+        self.owe(RequestKind::DescribeStatement, Purpose::Verify, statement.id);
+        let routes = statement.scan.kind == Kind::Insert;
+        let question = catalog::question(&due.plan.mentions, &name, routes);
+        self.internal(&question, Purpose::Verify);
+        self.end();
+        let verification = Verification {
+            place,
+            schema_version,
+            writes: !due.plan.mentions.writes.is_empty(),
+            columns: None,
+            same: false,
+            partitions: 0,
+            table: Vec::new(),
+            refused: None,
+        };
+        Some(Job { verification: Some(verification), ..Job::default() })
+    }
+
+    /// The statement of a text, under the settings that it is read under.
+    fn intern(&mut self, due: &Due) -> Rc<CachedStatement> {
+        let tail = due.tail();
+        let (env, settings) = (due.settings.env, &due.settings);
+        let identity = Identity { pool: self.server.pool, env, tail: &tail };
+        let shared = self.core_state.shared.clone();
+        let pool = self.core_state.pool(self.server.pool);
+        let schema_version = pool.shared.schema_version();
+        let small = tail.len() <= pool.settings.options.max_cached_statement_bytes;
+        let room = shared.registry.bytes() <= shared.options().general.max_statement_bytes;
+        if !small || !room {
+            pool.counters.uncached += 1;
+            let statement = Arc::new(shared.registry.make(identity));
+            statement.start_schema_version(schema_version);
+            return Rc::new(CachedStatement::new(statement, settings));
+        }
+        let cached = self.core_state.statements.intern(&shared.registry, identity, settings);
+        let statement = &cached.statement;
+        if statement.is_new() {
+            statement.start_schema_version(schema_version);
+        } else if statement.schema_version() < schema_version {
+            statement.begin_generation(statement.generation(), schema_version);
+        }
+        cached
+    }
+
+    fn pool(&mut self) -> &mut Pool {
+        self.core_state.pool(self.server.pool)
+    }
+
+    /// Puts the server's settings right, as far as they change what a text means, and begins a segment.
+    fn begin(&mut self, settings: &Arc<Settings>) {
+        if self.keeps.is_none() && self.server.settings.env != settings.env {
+            let (has, defaults) = (&self.server.settings, &self.server.defaults);
+            let text = defaults::sync_settings(has, settings, defaults, |_| false);
+            let (text, _) = text.expect("environments differ by a setting");
+            write::query(self.out(), &text);
+            self.owe(RequestKind::Query, Purpose::SyncSettings, 0);
+            self.server.statements.unnamed = Unnamed::NONE;
+            self.server.settings = settings.clone();
+            self.server.stuck = true;
+            self.pool().counters.sync_settings += 1;
+        }
+        self.internal(LOCK_TIMEOUT, Purpose::SyncSettings);
+    }
+
+    fn end(&mut self) {
+        write::sync(self.out());
+        self.owe(RequestKind::Sync, Purpose::Verify, 0);
+    }
+
+    /// Runs a query of ours, under a name that is gone when it has run.
+    fn internal(&mut self, text: &[u8], purpose: Purpose) {
+        let name = self.core_state.shared.registry.internal();
+        let out = self.ports.out(self.server.conn);
+        write::close_statement(out, &name);
+        write::parse(out, &name, &[text, &[0; 3]].concat());
+        write::bind(out, &name, &name);
+        write::execute(out, &name);
+        write::close_portal(out, &name);
+        write::close_statement(out, &name);
+        use RequestKind::{Bind, Close, Execute, Parse};
+        for kind in [Close, Parse, Bind, Execute, Close, Close] {
+            self.owe(kind, purpose, 0);
+        }
+    }
+
+    /// Has the server describe a text as it was sent, under a name that is gone when it has.
+    fn describe_as_sent(&mut self, text: &[u8]) {
+        let name = self.core_state.shared.registry.internal();
+        let out = self.ports.out(self.server.conn);
+        write::close_statement(out, &name);
+        write::parse(out, &name, &[text, &[0; 3]].concat());
+        write::describe_statement(out, &name);
+        write::close_statement(out, &name);
+        for kind in [
+            RequestKind::Close,
+            RequestKind::Parse,
+            RequestKind::DescribeStatement,
+            RequestKind::Close,
+        ] {
+            self.owe(kind, Purpose::Verify, 0);
+        }
+    }
+
+    /// Gives the server a statement, and makes room for it before.
+    fn parse(&mut self, statement: &Arc<Statement>) {
+        let (id, bytes) = (statement.id, statement.tail.len());
+        if let Some(old) = self.server.statements.remove(id) {
+            self.close(old);
+        }
+        let options = &self.core_state.pool(self.server.pool).settings.options;
+        let (count, most) = (options.max_server_statements, options.max_server_statement_bytes);
+        let (autos, memory) = (options.autoprepare_limit, options.autoprepare_memory_limit);
+        while let Some(old) = self
+            .server
+            .statements
+            .evict(bytes, count, most)
+            .or_else(|| self.server.statements.evict_auto(statement.memory(), autos, memory))
+        {
+            self.pool().counters.evictions += 1;
+            self.close(old);
+        }
+        let generation = statement.generation();
+        let mut name = Vec::new();
+        statement.write_name(&mut name, generation);
+        write::parse(self.out(), &name, &statement.tail);
+        let seq = self.owe(RequestKind::Parse, Purpose::Verify, id);
+        let segment = self.server.outstanding.segment();
+        let columns = if statement.returns {
+            Columns::Of { server: self.server.serial, parse: seq }
+        } else {
+            Columns::Fixed
+        };
+        let found = Found { columns, ..Found::default() };
+        let served = ServerRef::new(statement.clone());
+        self.server.statements.insert(ServerStatement {
+            served,
+            generation,
+            segment,
+            doubtful: false,
+            auto: true,
+            found,
+        });
+        self.server.undos.push(seq, ServerUndo::Prepared(id));
+        self.pool().counters.server_parses += 1;
+    }
+
+    fn close(&mut self, mut old: ServerStatement) {
+        old.doubtful |= self.server.outstanding.is_unsettled(old.segment);
+        let mut name = Vec::new();
+        old.served.statement().write_name(&mut name, old.generation);
+        write::close_statement(self.out(), &name);
+        let seq = self.owe(RequestKind::Close, Purpose::Verify, 0);
+        self.server.undos.push(seq, ServerUndo::Evicted(old));
+    }
+}

@@ -1,0 +1,287 @@
+//! Servers: who gets one, when it comes back, and in what state.
+//!
+//! A server goes back to its pool with a [`crate::pipeline::outstanding::Quiescent`] proof or not at all. On the way it may have to
+//! be asked what settings the client left, or be reset; a cancel request under way holds it back.
+//!
+//! One limit counts for all cores. A core whose client waits asks the others for an idle server, and tries to
+//! connect one itself where there is room.
+
+use crate::engine::Step;
+use crate::ground::disconnect::DisconnectReason;
+use crate::ground::ids::{Conn, Core, PoolId};
+use crate::pipeline::outstanding::{
+    Copying, OutstandingRequest, Purpose, Quiescent, ReplyAction, RequestKind, Span,
+};
+use crate::state::client::{Client, ClientState, WaitingFor};
+use crate::state::connections::Connection;
+use crate::state::event::Action;
+use crate::state::server::ServerState;
+use crate::statements::of_server::Unnamed;
+use refrain_config::PoolMode;
+use refrain_wire::back::Status;
+use refrain_wire::write;
+
+/// How much longer than our own first client another core's must have waited to get a server before it, in
+/// microseconds: handing a server over costs more than a transaction.
+const PATIENCE_US: u64 = 5_000;
+
+impl Step<'_> {
+    /// Gives a client a server, or has it wait for one.
+    #[inline]
+    pub(crate) fn lend(&mut self, conn: Conn) -> bool {
+        let Some(client) = self.engine.connections.client(conn) else { return false };
+        let id = client.pool;
+        let pool = self.engine.core_state.pool(id);
+        if pool.waiting() == 0
+            && let Some(server) = pool.take()
+        {
+            self.link(conn, server);
+            return true;
+        }
+        let full = pool.settings.options.max_waiting.is_some_and(|m| pool.waiting() >= m as usize);
+        if full {
+            self.end_client(conn, DisconnectReason::TooManyWaiting);
+            return false;
+        }
+        pool.wait(conn);
+        client.waiting_for = WaitingFor::Server;
+        client.waiting = self.now;
+        self.grow(id);
+        false
+    }
+
+    /// Joins a client and an idle server; puts the server's settings right in front of what the client says.
+    #[inline]
+    fn link(&mut self, conn: Conn, server: Conn) {
+        let mut link = self.linked(conn, server);
+        link.server.state = ServerState::Lent(conn);
+        link.server.since = link.now;
+        link.server.worked = false;
+        link.client.link = Some(server);
+        link.client.changed = Span::default();
+        link.client.parsed = Span::default();
+        link.client.unnamed_changed = 0;
+        link.client.barrier = None;
+        if !link.client.managed {
+            link.forget_statements();
+        }
+        link.pool().counters.server_assignments += 1;
+        link.sync_settings_if_needed();
+    }
+
+    /// The server has answered all of a request: it may be free now.
+    #[inline]
+    pub(crate) fn after_ready(&mut self, client: Conn, server: Conn) {
+        let Some(c) = self.engine.connections.client(client) else { return };
+        if std::mem::take(&mut c.cancel_wanted) {
+            self.cancel_request_of(client, server);
+        }
+        let Some(c) = self.engine.connections.client(client) else { return };
+        let (pinned, partial) = (!c.pins.is_empty(), c.inbox.rest > 0);
+        let read_settings = c.read_settings || c.knowledge.is_hidden();
+        let (looks, asked) = (c.suspicion.looks, c.suspicion.asked.is_some());
+        let checking = matches!(c.state, ClientState::Checking(..));
+        let pool = self.engine.core_state.pool(c.pool);
+        let (mode, removed) = (pool.settings.options.pool_mode, pool.removed);
+        let Some(s) = self.engine.connections.server(server) else { return };
+        if s.outstanding.quiescent().is_none() {
+            let block = mode == PoolMode::Statement && s.outstanding.status() != Status::Idle;
+            if block && s.outstanding.is_empty() && !checking {
+                self.end_client(client, DisconnectReason::TransactionInStatementMode);
+            }
+            return;
+        }
+        self.drained_database(client);
+        if removed {
+            self.end_client(client, DisconnectReason::Removed);
+        } else if checking {
+            self.engine.runnable.push_back(client);
+        } else if looks && !partial && !asked {
+            self.linked(client, server).look();
+        } else if partial || pinned || mode == PoolMode::Session {
+            self.count_transaction(server);
+            if mode == PoolMode::Session && !partial && !pinned {
+                self.lend_between(client, server);
+            }
+        } else if read_settings {
+            self.linked(client, server).read_settings();
+        } else {
+            self.unlink(client, server);
+        }
+    }
+
+    fn count_transaction(&mut self, server: Conn) {
+        let Some(server) = self.engine.connections.server(server) else { return };
+        let took = self.now.since(server.since);
+        server.since = self.now;
+        let counters = &mut self.engine.core_state.pool(server.pool).counters;
+        counters.xacts += 1;
+        counters.xact_time.count(took);
+    }
+
+    /// Takes a server that is quiescent from its client.
+    #[inline]
+    pub(crate) fn unlink(&mut self, client: Conn, server: Conn) {
+        self.count_transaction(server);
+        let (c, s) = self.engine.connections.pair(client, server);
+        c.link = None;
+        c.cancel_wanted = false;
+        s.state = ServerState::Resetting;
+        // Whom either waited for to read, it does not feed any more.
+        if c.paused {
+            self.engine.runnable.push_back(client);
+        }
+        if std::mem::take(&mut s.paused) {
+            self.ports.act(Action::Resume { conn: server });
+        }
+        self.free(server);
+    }
+
+    /// A client with this server has left.
+    pub(crate) fn take_back(&mut self, server: Conn, client: &Client) {
+        let mode = self.engine.core_state.pool(client.pool).settings.options.pool_mode;
+        let Some(s) = self.engine.connections.server(server) else { return };
+        if let ServerState::Job(job) = &mut s.state {
+            job.back = None;
+            s.dirty |= mode == PoolMode::Session;
+            return;
+        }
+        s.state = ServerState::Resetting;
+        s.since = self.now;
+        // What is still owed may leave something behind whose completion nobody looks at.
+        let left = client.read_settings
+            || client.suspicion.looks
+            || !client.pins.is_empty()
+            || !s.outstanding.is_empty();
+        s.dirty |= mode == PoolMode::Session || left;
+        s.stuck |= !s.outstanding.is_empty();
+        let removed = self.engine.core_state.pool(client.pool).removed;
+        let leaves = removed || self.engine.core_state.is_draining(client.pool, self.now);
+        if client.is_half_sent() || s.outstanding.copying() != Copying::No || leaves {
+            return self.close_server(server);
+        }
+        if std::mem::take(&mut s.paused) {
+            self.ports.act(Action::Resume { conn: server });
+        }
+        if s.outstanding.is_open() {
+            // Without a Sync PostgreSQL would have rolled back when the client left.
+            let action = ReplyAction::Skip(Purpose::Rollback);
+            let out = self.ports.out(server);
+            if !client.skipping {
+                let name = self.engine.core_state.shared.registry.no_statement();
+                write::describe_statement(out, &name);
+                s.outstanding.push(OutstandingRequest::new(RequestKind::DescribeStatement, action));
+            }
+            write::sync(out);
+            s.outstanding.push(OutstandingRequest::new(RequestKind::Sync, action));
+        }
+        if s.outstanding.is_empty() {
+            self.make_fit(server);
+        }
+    }
+
+    /// A server without a client owes nothing: ends what was left open, removes what was left behind, or frees it.
+    pub(crate) fn make_fit(&mut self, server: Conn) {
+        let Some(s) = self.engine.connections.server(server) else { return };
+        s.run = None;
+        let unfit = s.outstanding.status() != Status::Idle || s.dirty;
+        if unfit && self.engine.core_state.is_draining(s.pool, self.now) {
+            return self.close_server(server);
+        }
+        if s.outstanding.status() != Status::Idle {
+            write::query(self.ports.out(server), b"ROLLBACK");
+            s.outstanding.push(OutstandingRequest::new(
+                RequestKind::Query,
+                ReplyAction::Skip(Purpose::Rollback),
+            ));
+            s.statements.unnamed = Unnamed::NONE;
+        } else if s.dirty && !s.close_needed {
+            let pool = self.engine.core_state.pool(s.pool);
+            let options = &pool.settings.options;
+            let own =
+                options.pool_mode == PoolMode::Session && !options.server_reset_query.is_empty();
+            let text = if own { options.server_reset_query.as_bytes() } else { b"DISCARD ALL" };
+            pool.counters.resets += 1;
+            write::query(self.ports.out(server), text);
+            s.outstanding.push(OutstandingRequest::new(
+                RequestKind::Query,
+                ReplyAction::Skip(Purpose::Reset),
+            ));
+        } else {
+            self.free(server);
+        }
+    }
+
+    /// Gives a server that nobody has to whoever is next: a client here, another core, or the pool.
+    #[inline]
+    pub(crate) fn free(&mut self, server: Conn) {
+        let now = self.now;
+        let Some(s) = self.engine.connections.server(server) else { return };
+        if s.cancels > 0 {
+            s.state = ServerState::Cancelling;
+            return;
+        }
+        let Some(proof) = s.outstanding.quiescent() else { return self.close_server(server) };
+        let leaves =
+            self.engine.core_state.draining || self.engine.core_state.is_draining(s.pool, now);
+        let pool = self.engine.core_state.pool(s.pool);
+        let unwanted = pool.paused || pool.removed || leaves && !pool.is_wanted();
+        if s.close_needed || s.reconnects != pool.shared.reconnects() || s.expires < now || unwanted
+        {
+            return self.close_server(server);
+        }
+        // Whoever waits has it before a second job.
+        let busy = leaves || s.worked && pool.is_wanted();
+        if !busy && self.has_job(server) && self.begin_job(server, None) {
+            return;
+        }
+        self.hand_out(server, proof);
+    }
+
+    fn hand_out(&mut self, server: Conn, proof: Quiescent) {
+        let now = self.now;
+        let Some(s) = self.engine.connections.server(server) else { return };
+        let pool = self.engine.core_state.pool(s.pool);
+        s.state = ServerState::Idle;
+        s.since = now;
+        let first = pool.first_waiting();
+        if let Some(core) = self.next_core(s_pool(&self.engine.connections, server), first)
+            && self.ports.queued(server) == 0
+        {
+            return self.hand_over(server, core);
+        }
+        let pool_id = s_pool(&self.engine.connections, server);
+        let pool = self.engine.core_state.pool(pool_id);
+        match pool.next_waiting() {
+            Some(client) => self.serve_waiting(client, server),
+            None => pool.put_back(server, proof),
+        }
+    }
+
+    fn serve_waiting(&mut self, client: Conn, server: Conn) {
+        let now = self.now;
+        if let Some(c) = self.engine.connections.client(client) {
+            let waited = now.since(c.waiting);
+            self.engine.core_state.pool(c.pool).counters.wait_time.count(waited);
+        }
+        self.link(client, server);
+        self.unblock(client);
+    }
+
+    /// The other core that is to have a free server before the first client here, if any.
+    #[inline]
+    pub(crate) fn next_core(&mut self, pool: PoolId, first: Option<Conn>) -> Option<Core> {
+        let asking = &self.engine.core_state.pool(pool).asking;
+        let (core, since) = *asking.iter().min_by_key(|(_, since)| *since)?;
+        let ours = first.and_then(|client| Some(self.engine.connections.client(client)?.waiting));
+        let theirs_first = ours.is_none_or(|ours| since.0 + PATIENCE_US < ours.0);
+        theirs_first.then_some(core)
+    }
+}
+
+fn s_pool(connections: &crate::state::connections::Connections, server: Conn) -> PoolId {
+    match connections.get(server) {
+        Connection::Server(server) => server.pool,
+        Connection::Client(_) | Connection::Cancel(_) | Connection::Free => PoolId::NONE,
+    }
+}

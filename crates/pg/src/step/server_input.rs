@@ -1,0 +1,382 @@
+//! What servers send, by who has them: a client, a login, or nobody.
+
+use refrain_sql::template::Verdict;
+use refrain_wire::Header;
+use refrain_wire::back::{self as read, Fields, Status};
+use refrain_wire::tag::back;
+
+use crate::engine::Step;
+use crate::ground::disconnect::DisconnectReason;
+use crate::ground::ids::Conn;
+use crate::ground::inbox::Rest;
+use crate::pipeline::outstanding::{
+    Copying, OutstandingRequest, Purpose, ReplyAction, RequestKind,
+};
+use crate::pipeline::schema::DEFINES;
+use crate::relay::to_client::{Halt, LOOKED_INTO_MAX};
+use crate::settings::session::SETTINGS_BYTES_MAX;
+use crate::state::client::WaitingFor;
+use crate::state::event::{Action, Case};
+use crate::state::server::{Server, ServerState};
+
+/// What is to be done about a server that nobody has, after a message.
+enum Idle {
+    /// Nothing.
+    On,
+    /// It ignores everything up to a Sync that nobody has sent.
+    Open,
+    /// It could not run a statement in the place of a text: it is to run the text.
+    Again,
+    /// It owes nothing any more.
+    Quiet,
+    /// It goes away, or cannot be understood.
+    Broken(DisconnectReason),
+}
+
+impl Step<'_> {
+    /// A server said something.
+    #[inline]
+    pub(crate) fn server_bytes(&mut self, conn: Conn, bytes: &[u8]) {
+        let Some(server) = self.engine.connections.server(conn) else { return };
+        if server.inbox.held() == 0 {
+            let used = self.server_input(conn, bytes);
+            if used < bytes.len()
+                && let Some(server) = self.engine.connections.server(conn)
+            {
+                server.inbox.hold(&bytes[used..]);
+            }
+        } else {
+            let all = server.inbox.join(bytes);
+            let used = self.server_input(conn, &all);
+            if let Some(server) = self.engine.connections.server(conn) {
+                server.inbox.put_back(all, used);
+            }
+        }
+    }
+
+    /// Deals with as much of a server's output as it can; says how many bytes that was.
+    fn server_input(&mut self, conn: Conn, input: &[u8]) -> usize {
+        let used = self.server_messages(conn, input);
+        self.take_told(conn);
+        used
+    }
+
+    /// The settings that a server without a client has reported are its own.
+    #[inline]
+    fn take_told(&mut self, conn: Conn) {
+        let Some(server) = self.engine.connections.server(conn) else { return };
+        let Some(told) = server.told.take() else { return };
+        server.close_needed |= told.has_lost();
+        if let Some(edit) = told.of_server(&server.settings) {
+            server.settings = self.engine.core_state.settings(edit);
+        }
+    }
+
+    fn server_messages(&mut self, conn: Conn, input: &[u8]) -> usize {
+        let mut at = 0;
+        loop {
+            let Some(server) = self.engine.connections.server(conn) else {
+                // Handed over amid its output: the rest goes along.
+                if let Some(transfer) = self.ports.leaving(conn) {
+                    transfer.0.inbox.hold(&input[at..]);
+                }
+                return input.len();
+            };
+            let rest = &input[at..];
+            let (used, more) = match server.state {
+                ServerState::Lent(client) => self.client_replies(client, conn, rest),
+                ServerState::Connecting | ServerState::Login(_) => self.login_replies(conn, rest),
+                ServerState::Idle
+                | ServerState::Job(_)
+                | ServerState::Resetting
+                | ServerState::Cancelling => self.idle_reply(conn, rest),
+            };
+            at += used;
+            if !more {
+                return at;
+            }
+        }
+    }
+
+    /// Replies for a client. Says how many bytes were dealt with, and whether to look at the rest.
+    #[inline]
+    fn client_replies(&mut self, client: Conn, server: Conn, input: &[u8]) -> (usize, bool) {
+        let mut link = self.linked(client, server);
+        let oldest = link.server.outstanding.oldest();
+        let (used, halt) = link.replies(input);
+        link.pool().counters.bytes_sent += used as u64;
+        // Before the data of a COPY no reply comes: what waits for one is data, or does not belong there.
+        let copies = link.server.outstanding.copying() == Copying::In;
+        let news = link.server.outstanding.oldest() != oldest || halt != Halt::More || copies;
+        let woken = link.pool().take_woken();
+        let waits = link.client.waiting_for == WaitingFor::Replies && news;
+        // It has something to say to this very server; when it has, the server may be free.
+        let goes_on = waits && link.server.outstanding.quiescent().is_some();
+        if waits {
+            link.client.cancel_wanted &= !goes_on;
+            self.unblock(client);
+        }
+        self.look_again(woken);
+        match halt {
+            Halt::More => {
+                self.push_back_on_server(client, server);
+                (used, false)
+            }
+            Halt::Ready => {
+                if !goes_on {
+                    self.after_ready(client, server);
+                }
+                (used, true)
+            }
+            Halt::Fatal => {
+                self.server_told_client(client, server);
+                (used, true)
+            }
+            Halt::Refused => {
+                self.refuse_login(client, server);
+                (used, true)
+            }
+            Halt::Intruded => {
+                self.end_client(client, DisconnectReason::Synchronization);
+                (used, true)
+            }
+            Halt::Broken => {
+                self.server_broken(server, DisconnectReason::ServerProtocol);
+                (used, true)
+            }
+        }
+    }
+
+    /// Has clients look again at the text that waited for news of its normalized query.
+    pub(crate) fn look_again(&mut self, clients: Vec<Conn>) {
+        for conn in clients {
+            let await_replies = self
+                .engine
+                .connections
+                .client(conn)
+                .is_some_and(|c| c.waiting_for == WaitingFor::Replies);
+            if await_replies {
+                self.unblock(conn);
+            }
+        }
+    }
+
+    /// What becomes of the literals of a text is known.
+    pub(crate) fn analysed(&mut self, case: &Case, verdict: Verdict) {
+        let Some(pool) = self.engine.core_state.find_pool(case.pool) else { return };
+        pool.normalized_queries.analysed(case.key, &case.text, verdict);
+        pool.wake();
+        let woken = pool.take_woken();
+        self.look_again(woken);
+    }
+
+    /// The server ended the session, and the client has its words: both go.
+    fn server_told_client(&mut self, client: Conn, server: Conn) {
+        if let Some(c) = self.engine.connections.client(client) {
+            c.link = None;
+        }
+        self.note_client(
+            client,
+            crate::state::event::Level::Warn,
+            DisconnectReason::ServerGone,
+            String::new(),
+        );
+        self.remove_client(client, false);
+        self.server_broken(server, DisconnectReason::ServerGone);
+    }
+
+    /// A client that does not read fast enough stops its server from being read.
+    #[inline]
+    fn push_back_on_server(&mut self, client: Conn, server: Conn) {
+        let Some(s) = self.engine.connections.server(server) else { return };
+        let high = self.engine.core_state.pool(s.pool).settings.options.buffer_high;
+        if !s.paused && self.ports.queued(client) > high {
+            s.paused = true;
+            self.ports.act(Action::Pause { conn: server });
+        }
+    }
+
+    /// A message of a server that no client has. Its replies strike off what is owed and go nowhere.
+    fn idle_reply(&mut self, conn: Conn, input: &[u8]) -> (usize, bool) {
+        let now = self.now;
+        let Some(server) = self.engine.connections.server(conn) else {
+            return (input.len(), false);
+        };
+        let rest = server.inbox.take_rest(input);
+        if rest > 0 {
+            return (rest, true);
+        }
+        let header = match Header::parse(input) {
+            Ok(Some(header)) => header,
+            Ok(None) => return (0, false),
+            Err(_) => {
+                self.server_broken(conn, DisconnectReason::ServerProtocol);
+                return (0, true);
+            }
+        };
+        let length = header.message_bytes();
+        if input.len() < length {
+            let asked =
+                matches!(server.state, ServerState::Job(_)) && header.tag != back::NOTICE_RESPONSE;
+            let awaited = match header.tag {
+                // Of an error the beginning will do.
+                back::ERROR_RESPONSE => input.len() < LOOKED_INTO_MAX,
+                back::READY_FOR_QUERY => true,
+                back::PARAMETER_STATUS => length <= SETTINGS_BYTES_MAX,
+                _ => asked && length <= LOOKED_INTO_MAX,
+            };
+            if awaited && header.tag == back::READY_FOR_QUERY && length > LOOKED_INTO_MAX {
+                self.server_broken(conn, DisconnectReason::ServerProtocol);
+                return (0, true);
+            }
+            if awaited {
+                return (0, false);
+            }
+        }
+        let there = length.min(input.len());
+        let body = &input[refrain_wire::frame::HEADER_BYTES..there];
+        server.since = now;
+        let result = self.idle_message(conn, header.tag, body);
+        if let Some(server) = self.engine.connections.server(conn) {
+            server.inbox.expect(length - there, Rest::Nowhere);
+        }
+        if !matches!(result, Idle::On) {
+            self.take_told(conn);
+        }
+        match result {
+            Idle::On => {}
+            Idle::Open => self.sync_idle(conn),
+            Idle::Again => self.run_idle(conn),
+            Idle::Quiet if self.is_at_work(conn) => self.job_ends(conn),
+            Idle::Quiet => self.make_fit(conn),
+            Idle::Broken(cause) => self.server_broken(conn, cause),
+        }
+        (there, true)
+    }
+
+    fn is_at_work(&mut self, conn: Conn) -> bool {
+        self.engine.connections.server(conn).is_some_and(|s| matches!(s.state, ServerState::Job(_)))
+    }
+
+    /// A message of a client that has left has failed, and what ends the skipping after it never came.
+    fn sync_idle(&mut self, conn: Conn) {
+        let Some(server) = self.engine.connections.server(conn) else { return };
+        refrain_wire::write::sync(self.ports.out(conn));
+        server
+            .outstanding
+            .push(OutstandingRequest::new(RequestKind::Sync, ReplyAction::Skip(Purpose::Rollback)));
+    }
+
+    /// A text that was run as a statement for a client that has left has failed before it did anything: it is run as
+    /// it was sent.
+    fn run_idle(&mut self, conn: Conn) {
+        let Some(server) = self.engine.connections.server(conn) else { return };
+        let Some(run) = server.run.take() else { return };
+        refrain_wire::write::query(self.ports.out(conn), &run.text);
+        server.outstanding.push(OutstandingRequest::new(
+            RequestKind::Query,
+            ReplyAction::Skip(Purpose::Autoprepare),
+        ));
+    }
+
+    fn idle_message(&mut self, conn: Conn, tag: u8, body: &[u8]) -> Idle {
+        let Some(server) = self.engine.connections.server(conn) else { return Idle::On };
+        match tag {
+            back::NOTICE_RESPONSE | back::NOTIFICATION_RESPONSE => Idle::On,
+            back::PARAMETER_STATUS => {
+                // Of what cannot be kept not all has come.
+                let Ok((name, value)) = read::parameter_status(body) else {
+                    server.close_needed = true;
+                    return Idle::On;
+                };
+                if crate::settings::session::is_settable(name) {
+                    let told = server.told.get_or_insert_default();
+                    server.close_needed |= !told.note(&server.settings, None, name, Some(value));
+                }
+                Idle::On
+            }
+            back::ERROR_RESPONSE => idle_error(server, &Fields(body)),
+            back::READY_FOR_QUERY => {
+                let idle = idle_ready(server, body);
+                let over = server.outstanding.status() == Status::Idle;
+                if over && !server.outstanding.intersects(DEFINES) && server.defining.is_some() {
+                    self.engine.core_state.pool(server.pool).shared.schema_change();
+                    server.defining = None;
+                }
+                idle
+            }
+            tag => match server.outstanding.settle(tag) {
+                Ok(settled) => {
+                    let command = (tag == back::COMMAND_COMPLETE).then(|| read::command_tag(body));
+                    if command.is_some_and(|c| refrain_sql::tag(c) == refrain_sql::Tag::Ddl) {
+                        // The client left; what it did to the schema stays.
+                        let pool = self.engine.core_state.pool(server.pool);
+                        pool.shared.begin_schema_version();
+                    }
+                    if let ServerState::Job(job) = &mut server.state {
+                        let registry = &self.engine.core_state.shared.registry;
+                        job.hears(registry, &settled.entry, tag, body);
+                    }
+                    if let Some(run) = &mut server.run {
+                        run.bound |= tag == back::BIND_COMPLETE;
+                    }
+                    server.undos.settle(settled.seq);
+                    while let Some((seq, _)) = server.outstanding.made() {
+                        server.undos.settle(seq);
+                    }
+                    match tag {
+                        // Nobody has the data.
+                        back::COPY_IN_RESPONSE => Idle::Broken(DisconnectReason::ServerGone),
+                        _ => Idle::On,
+                    }
+                }
+                Err(_) => Idle::Broken(DisconnectReason::ServerProtocol),
+            },
+        }
+    }
+}
+
+fn idle_error(server: &mut Server, fields: &Fields<'_>) -> Idle {
+    if fields.is_fatal() {
+        return Idle::Broken(DisconnectReason::ServerGone);
+    }
+    let Ok(failed) = server.outstanding.fail() else {
+        return Idle::Broken(DisconnectReason::ServerProtocol);
+    };
+    server.undo(&failed);
+    let ours = ReplyAction::Skip(Purpose::Reset);
+    server.close_needed |= failed.entry.action == ours;
+    if let ServerState::Job(job) = &mut server.state {
+        job.fails(&failed.entry, fields);
+        // It has settings that nobody knows.
+        server.dirty |= failed.entry.kind == RequestKind::Query;
+    }
+    let again = failed.entry.action == ReplyAction::Skip(Purpose::Autoprepare)
+        && server.run.as_ref().is_some_and(|run| run.may_be_repeated(fields));
+    match failed.open {
+        true => Idle::Open,
+        false if again => Idle::Again,
+        false => Idle::On,
+    }
+}
+
+fn idle_ready(server: &mut Server, body: &[u8]) -> Idle {
+    let (Ok(status), Ok(settled)) =
+        (Status::read(body), server.outstanding.settle(back::READY_FOR_QUERY))
+    else {
+        return Idle::Broken(DisconnectReason::ServerProtocol);
+    };
+    server.outstanding.ready(status);
+    server.undos.settle(settled.seq);
+    while let Some((seq, _)) = server.outstanding.made() {
+        server.undos.settle(seq);
+    }
+    if settled.entry.action == ReplyAction::Skip(Purpose::Reset) {
+        server.statements.clear();
+        server.dirty = false;
+        // What it gives now may be other than it was: that is seen when it is put right.
+        server.settings = server.defaults.settings.clone();
+        server.stuck = true;
+    }
+    if server.outstanding.is_empty() { Idle::Quiet } else { Idle::On }
+}

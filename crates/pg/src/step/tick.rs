@@ -1,0 +1,266 @@
+//! What time alone brings: timeouts, ages, purges.
+//!
+//! Nothing is armed on the hot path. A tenth of a second apart, and only while there is anything that could be
+//! due, the tables are looked through: timeouts are that exact.
+
+use std::time::Duration;
+
+use crate::engine::{Engine, Step};
+use crate::ground::disconnect::DisconnectReason;
+use crate::ground::ids::{Conn, Core, PoolId};
+use crate::ground::time::Now;
+use crate::pipeline::outstanding::Copying;
+use crate::state::client::{Client, ClientState, WaitingFor};
+use crate::state::connections::Connection;
+use crate::state::event::Action;
+use crate::state::pool::Pool;
+use crate::state::ports::Ports;
+use crate::state::server::{Server, ServerState};
+use crate::state::shared::{ConnectPermit, CoreMessage};
+use refrain_config::PoolOptions;
+use refrain_wire::back::Status;
+
+/// Time between two looks.
+const TICK: Duration = Duration::from_millis(100);
+/// Time a server may take to finish for a client that has left, or has ended its stream and seems to have.
+const DRAIN_MAX: Duration = Duration::from_secs(5);
+/// Time between two sweeps of the statements a core knows.
+const SWEEP_US: u64 = 10_000_000;
+
+impl Engine {
+    /// When [`crate::Event::Tick`] is to be stepped at the latest; `None` while there is nothing to look at.
+    pub fn next_tick(&self, ports: &Ports) -> Option<Now> {
+        // A pool whose last client has left hungry still has to tell the other cores that it wants no server.
+        let has_work =
+            |p: &Pool| p.servers > 0 || p.wants_server || p.settings.options.min_pool_size > 0;
+        let next = self.ticked.after(TICK);
+        if self.clients > 0 || ports.are_closing() || self.core_state.pools().any(has_work) {
+            return Some(next);
+        }
+        // A pool that nobody has is looked at once more, when it is to be forgotten.
+        let due = self.core_state.pools().filter_map(Pool::forgotten_at).min();
+        due.map(|due| due.max(next))
+    }
+}
+
+impl Step<'_> {
+    /// Looks for what is due.
+    pub(crate) fn tick(&mut self) {
+        let swept = self.now.0 / SWEEP_US != self.engine.ticked.0 / SWEEP_US;
+        self.engine.ticked = self.now;
+        self.ports.tick(self.now);
+        for conn in self.engine.connections.conns() {
+            match self.engine.connections.get(conn) {
+                Connection::Client(_) => self.tick_client(conn),
+                Connection::Server(_) => self.tick_server(conn),
+                Connection::Cancel(run) => {
+                    let timeout = self.engine.core_state.shared.options().general.cancel_timeout;
+                    if timeout.is_some_and(|timeout| run.since.after(timeout) <= self.now) {
+                        self.cancel_late(conn);
+                    }
+                }
+                Connection::Free => {}
+            }
+        }
+        let pools: Vec<PoolId> =
+            self.engine.core_state.pools().map(|pool| pool.shared.id).collect();
+        for pool in pools {
+            self.tick_pool(pool);
+        }
+        if swept {
+            self.engine.core_state.sweep();
+        }
+        let shared = &self.engine.core_state.shared;
+        if shared.registry.due(self.now, shared.options().general.max_statement_bytes / 2) {
+            shared.registry.purge(self.now);
+        }
+    }
+
+    fn tick_client(&mut self, conn: Conn) {
+        let now = self.now;
+        let Some(client) = self.engine.connections.client(conn) else { return };
+        let due = |since: Now, span: Option<Duration>| span.is_some_and(|s| since.after(s) <= now);
+        let general = &self.engine.core_state.shared.options().general;
+        let cause = match client.state {
+            ClientState::Console(..) => None,
+            ClientState::Opening | ClientState::Proving(..) => {
+                due(client.connected, general.client_login_timeout)
+                    .then_some(DisconnectReason::LoginTimeout)
+            }
+            ClientState::Entering(..) | ClientState::Checking(..) | ClientState::Ready(_) => {
+                let options = &self.engine.core_state.pool(client.pool).settings.options;
+                let link = client.link;
+                let (client, server) = match link {
+                    Some(server) => {
+                        let (client, server) = self.engine.connections.pair(conn, server);
+                        (&*client, Some(&*server))
+                    }
+                    None => (&*client, None),
+                };
+                overdue(client, server, options, now)
+            }
+        };
+        if let Some(cause) = cause {
+            if matches!(cause, DisconnectReason::QueryTimeout | DisconnectReason::ClientGone)
+                && let Some(server) = self.engine.connections.client(conn).and_then(|c| c.link)
+            {
+                self.cancel_server(server);
+            }
+            if cause == DisconnectReason::LoginTimeout {
+                self.engine.core_state.shared.lobby.note_timeout();
+                return self.end_login(conn, cause);
+            }
+            self.end_client(conn, cause);
+        } else if self.engine.core_state.draining {
+            self.drain_client(conn);
+        }
+    }
+
+    /// While draining, a client leaves when it has nothing under way: nothing that it was not answered in full, and
+    /// no request of which the beginning has come.
+    fn drain_client(&mut self, conn: Conn) {
+        let Some(client) = self.engine.connections.client(conn) else { return };
+        let ready = matches!(client.state, ClientState::Ready(_));
+        let speaks = ready && (client.inbox.held() > 0 || client.inbox.rest > 0);
+        let (link, waits) = (client.link, client.waiting_for != WaitingFor::Nothing);
+        let is_quiet = |server: &Server| ready && server.outstanding.quiescent().is_some();
+        let busy = match link {
+            Some(server) => !self.engine.connections.server(server).is_some_and(|s| is_quiet(s)),
+            None => waits,
+        };
+        if !busy && !speaks {
+            self.end_client(conn, DisconnectReason::Shutdown);
+        }
+    }
+
+    fn tick_server(&mut self, conn: Conn) {
+        let now = self.now;
+        let shared = self.engine.core_state.shared.clone();
+        let Some(server) = self.engine.connections.server(conn) else { return };
+        let is_draining = self.engine.core_state.is_draining(server.pool, now);
+        let pool = self.engine.core_state.pool(server.pool);
+        let options = &pool.settings.options;
+        match server.state {
+            ServerState::Connecting | ServerState::Login(_) => {
+                if server.connected.after(options.server_connect_timeout) <= now {
+                    self.connect_failed(conn, "server_connect_timeout");
+                }
+            }
+            ServerState::Idle => {
+                let renewed = server.reconnects != pool.shared.reconnects();
+                let old = server.expires <= now || server.close_needed || renewed;
+                let unused =
+                    options.server_idle_timeout.is_some_and(|s| server.since.after(s) <= now);
+                let spare = || shared.servers(server.pool) > options.min_pool_size;
+                let leaves = is_draining && !pool.is_wanted();
+                if old || unused && spare() || leaves {
+                    self.close_server(conn);
+                }
+            }
+            ServerState::Resetting | ServerState::Job(_) if server.is_ownerless() => {
+                if server.since.after(DRAIN_MAX) <= now {
+                    self.cancel_server(conn);
+                    self.close_server(conn);
+                }
+            }
+            ServerState::Lent(_)
+            | ServerState::Job(_)
+            | ServerState::Resetting
+            | ServerState::Cancelling => {}
+        }
+    }
+
+    /// Closes idle servers of a pool that has more than it may have, the one first that was used longest ago.
+    fn shrink(&mut self, id: PoolId) {
+        let shared = self.engine.core_state.shared.clone();
+        let pool = self.engine.core_state.pool(id);
+        for _ in 0..shared.surplus(&pool.shared) {
+            let Some(server) = self.engine.core_state.pool(id).take_coldest(|_| true) else {
+                return;
+            };
+            self.close_server(server);
+        }
+    }
+
+    fn tick_pool(&mut self, id: PoolId) {
+        let now = self.now;
+        let pool = self.engine.core_state.pool(id);
+        if pool.forgotten_at().is_some_and(|due| due <= now) {
+            return self.engine.core_state.close_pool(id);
+        } else if !pool.is_unused() {
+            pool.used = now;
+        } else if pool.settings.options.min_pool_size == 0 {
+            return;
+        }
+        self.shrink(id);
+        let pool = self.engine.core_state.pool(id);
+        // In case that the answer has been lost.
+        pool.wake();
+        let woken = pool.take_woken();
+        self.look_again(woken);
+        // A core that did not know the pool yet, or has had a server since, is asked again.
+        self.engine.core_state.pool(id).ask_due = true;
+        self.grow(id);
+        let (shared, core) = (self.engine.core_state.shared.clone(), self.engine.core_state.core);
+        let pool = self.engine.core_state.pool(id);
+        if pool.wants_server && pool.waiting() == 0 && pool.entering.is_empty() {
+            pool.wants_server = false;
+            for other in self.engine.core_state.others() {
+                let message = CoreMessage::GotServer { pool: id, core };
+                self.ports.act(Action::Tell { core: other, message });
+            }
+        }
+        // One core keeps the minimum: the first.
+        let pool = self.engine.core_state.pool(id);
+        let min = pool.settings.options.min_pool_size;
+        let leaves =
+            self.engine.core_state.draining || self.engine.core_state.is_draining(id, self.now);
+        let pool = self.engine.core_state.pool(id);
+        let serves = !pool.paused && !pool.removed;
+        let calm = pool.connecting == 0 && serves && self.now >= pool.retry;
+        if core == Core(0) && calm && !leaves && shared.servers(id) < min {
+            let pool = self.engine.core_state.pool(id).shared.clone();
+            if shared.admit_server(&pool, core, false) == ConnectPermit::Granted {
+                self.connect(id);
+            }
+        }
+    }
+}
+
+/// Which of its times a client has overstepped.
+fn overdue(
+    client: &Client,
+    server: Option<&Server>,
+    options: &PoolOptions,
+    now: Now,
+) -> Option<DisconnectReason> {
+    let due = |since: Now, span: Option<Duration>| span.is_some_and(|s| since.after(s) <= now);
+    if due(client.ended.unwrap_or(now), client.ended.map(|_| DRAIN_MAX)) {
+        return Some(DisconnectReason::ClientGone);
+    }
+    let waits = client.waiting_for == WaitingFor::Server
+        || matches!(client.state, ClientState::Entering(..));
+    if waits {
+        let since = client.waiting.max(client.connected);
+        return due(since, options.query_wait_timeout)
+            .then_some(DisconnectReason::QueryWaitTimeout);
+    }
+    let Some(server) = server else {
+        let idle = due(client.requested, options.client_idle_timeout);
+        return idle.then_some(DisconnectReason::ClientIdleTimeout);
+    };
+    let outstanding = &server.outstanding;
+    let quiet = outstanding.is_empty() && outstanding.copying() == Copying::No;
+    let in_transaction = outstanding.status() != Status::Idle || outstanding.is_open();
+    if !quiet && due(server.asked, options.query_timeout) {
+        Some(DisconnectReason::QueryTimeout)
+    } else if in_transaction && due(server.since, options.transaction_timeout) {
+        Some(DisconnectReason::TransactionTimeout)
+    } else if quiet && in_transaction && due(server.asked, options.idle_transaction_timeout) {
+        Some(DisconnectReason::IdleTransactionTimeout)
+    } else if quiet && !in_transaction && due(client.requested, options.client_idle_timeout) {
+        Some(DisconnectReason::ClientIdleTimeout)
+    } else {
+        None
+    }
+}
