@@ -7,6 +7,7 @@ mod tree;
 mod words;
 mod manifests;
 mod modules;
+mod calls;
 mod code;
 mod pages;
 
@@ -33,6 +34,7 @@ pub const RULES: &[Rule] = &[
     Rule { name: "crates inherit the lints", find: manifests::lints },
     Rule { name: "crates forbid unsafe code", find: manifests::unsafe_code },
     Rule { name: "modules use earlier modules only", find: modules::order },
+    Rule { name: "files form no circles", find: calls::circles },
     Rule { name: "no async where decisions are made", find: code::async_functions },
     Rule { name: "message tags are spelled in wire only", find: code::tags },
     Rule { name: "files named in the docs exist", find: pages::names },

@@ -10,10 +10,10 @@ use proc_macro2::Ident;
 use syn::visit::Visit;
 
 use super::Tree;
-use super::tree::{Member, attributes, is_for_tests};
+use super::tree::{Member, Source, attributes, is_for_tests};
 
 /// Names from the crate's root downwards; the root itself is empty.
-type ModulePath = Vec<String>;
+pub(super) type ModulePath = Vec<String>;
 
 /// The children of each module, in the order they are declared.
 type Children = HashMap<ModulePath, Vec<String>>;
@@ -24,12 +24,7 @@ pub(super) fn order(tree: &Tree) -> Vec<String> {
 }
 
 fn order_in(member: &Member) -> Vec<String> {
-    let walks = member.sources.iter().filter(|source| !source.is_test()).filter_map(|source| {
-        let mut walk = Walk::new(module_of(&source.path)?);
-        walk.visit_file(&source.syntax);
-        Some((source, walk))
-    });
-    let walks: Vec<_> = walks.collect();
+    let walks = walks(member);
     let mut children = Children::new();
     for (parent, child) in walks.iter().flat_map(|(_, walk)| &walk.declared) {
         children.entry(parent.clone()).or_default().push(child.clone());
@@ -48,6 +43,36 @@ fn order_in(member: &Member) -> Vec<String> {
     found
 }
 
+/// Each file of a crate but its tests, and what it declares and uses.
+fn walks(member: &Member) -> Vec<(&Source, Walk)> {
+    let sources = member.sources.iter().filter(|source| !source.is_test());
+    let walks = sources.filter_map(|source| {
+        let mut walk = Walk::new(module_of(&source.path)?);
+        walk.visit_file(&source.syntax);
+        Some((source, walk))
+    });
+    walks.collect()
+}
+
+/// Which file imports something of which other, each by the module that it holds.
+pub(super) fn imports(member: &Member) -> Vec<(ModulePath, ModulePath)> {
+    let walks = walks(member);
+    let files: Vec<_> = walks.iter().filter_map(|(source, _)| module_of(&source.path)).collect();
+    let home = |path: &ModulePath| {
+        let above = (0..=path.len()).rev().map(|length| path[..length].to_vec());
+        above.into_iter().find(|module| files.contains(module))
+    };
+    let mut arrows = Vec::new();
+    for (source, walk) in &walks {
+        let Some(file) = module_of(&source.path) else { continue };
+        let used = walk.used.iter().filter_map(|used| home(&used.path));
+        // A folder's own file, and the crate's, hand on what stands below them.
+        let used = used.filter(|used| *used != file && !file.starts_with(used));
+        arrows.extend(used.map(|used| (file.clone(), used)));
+    }
+    arrows
+}
+
 /// Uses that break the order and are still to be mended. None may be added.
 const DEBTS: [(&str, &str); 9] = [
     ("pg/src/auth/scram.rs", "verifier"),
@@ -61,7 +86,7 @@ const DEBTS: [(&str, &str); 9] = [
     ("sim/src/world.rs", "clients"),
 ];
 
-fn is_debt(source: &super::tree::Source, later: &str) -> bool {
+fn is_debt(source: &Source, later: &str) -> bool {
     let path = source.path.to_string_lossy();
     DEBTS.iter().any(|(file, module)| path.ends_with(file) && *module == later)
 }
@@ -76,7 +101,7 @@ fn later_use(children: &Children, by: &ModulePath, used: &ModulePath) -> Option<
 }
 
 /// The module a file under `src/` holds; none for other files.
-fn module_of(path: &Path) -> Option<ModulePath> {
+pub(super) fn module_of(path: &Path) -> Option<ModulePath> {
     let parts: Vec<_> = path.iter().map(|part| part.to_string_lossy()).collect();
     let (_, inside) = parts.split_at_checked(3)?;
     if parts[2] != "src" {
