@@ -1,4 +1,5 @@
-//! What the sessions of one database file share, and where their connections come from.
+//! What the sessions of one database file share: the [`Backend`] of the file, and a [`Pool`] of
+//! connections for each core.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -23,12 +24,13 @@ use crate::turn::Turn;
 use crate::watch::{self, Look, Watch};
 use crate::write_queue::WriteQueue;
 
-/// What a message may hold beside its longest value.
+/// Bytes that a message may have besides its longest value.
 const MESSAGE_BESIDES: usize = 64 * 1024;
-/// How often it is tried to empty the log of a file that is gone.
+/// How often a thread tries to empty the WAL of a file that is gone.
 const RESCUE_EVERY: Duration = Duration::from_millis(200);
 
-/// A database file that is served in this process. There must be one a file: it has the line of those who write.
+/// A database file that this process serves. There must be one backend for each file: it has the
+/// queue of those who write.
 pub struct Backend {
     name: String,
     operator: Operator,
@@ -40,18 +42,18 @@ pub struct Backend {
     next: AtomicU32,
 }
 
-/// A session, for those who would cancel it by its key.
+/// A session, as a cancel request finds it.
 struct SessionEntry {
     key: [u8; 4],
     control: Weak<Control>,
 }
 
 impl Backend {
-    /// Serves a file; clients that name no database are told this name. `readers` is the number of threads for reads that
-    /// take long.
+    /// Serves a file. `name` is the database name of clients that give none; `readers` is the
+    /// number of threads for reads that take long.
     ///
     /// # Errors
-    /// The system gives no threads.
+    /// The system cannot start a thread.
     pub fn new(name: &str, readers: usize) -> std::io::Result<Arc<Self>> {
         Self::telling(name, readers, Arc::new(|_, _| {}))
     }
@@ -59,7 +61,7 @@ impl Backend {
     /// The same; `teller` is called, from any thread, with what an operator should know.
     ///
     /// # Errors
-    /// The system gives no threads.
+    /// The system cannot start a thread.
     pub fn telling(name: &str, readers: usize, teller: Teller) -> std::io::Result<Arc<Self>> {
         Ok(Arc::new(Self {
             name: name.to_owned(),
@@ -73,25 +75,25 @@ impl Backend {
         }))
     }
 
-    /// How many sessions stand in line to write.
+    /// Returns how many sessions wait for the right to write.
     pub fn waiting_writers(&self) -> usize {
         self.queue.waiting()
     }
 
-    /// Has at least so many threads for reads that take long.
+    /// Keeps at least `readers` threads for reads that take long.
     ///
     /// # Errors
-    /// The system gives no more.
+    /// The system cannot start a thread.
     pub fn want_readers(&self, readers: usize) -> std::io::Result<()> {
         self.threads.want_readers(readers)
     }
 
-    /// What `current_database()` says to clients that named none.
+    /// Returns the database name of clients that give none.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// What `server_version` says: drivers read the digits at its beginning.
+    /// Returns the value of `server_version`. Drivers read the digits at its beginning.
     pub(crate) fn server_version() -> String {
         format!("{VERSION} (Refrain, SQLite {})", rusqlite::version())
     }
@@ -100,11 +102,12 @@ impl Backend {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Enters a session: its number and secret for BackendKeyData, and its control.
+    /// Registers a session. Returns its process ID and secret key for BackendKeyData, and its
+    /// control.
     pub(crate) fn enter(&self, waker: Waker) -> (u32, [u8; 4], Arc<Control>) {
         let pid = self.next.fetch_add(1, Ordering::Relaxed);
         let mut key = [0; 4];
-        // Without randomness nobody can cancel, as nobody knows this number.
+        // Without randomness a key made from the process ID serves; no two sessions have the same.
         if getrandom::fill(&mut key).is_err() {
             key = pid.rotate_left(13).to_be_bytes();
         }
@@ -114,12 +117,12 @@ impl Backend {
         (pid, key, control)
     }
 
-    /// Takes a session out.
+    /// Removes a session.
     pub(crate) fn leave(&self, pid: u32) {
         self.sessions().remove(&pid);
     }
 
-    /// Cancels what a session does, if the key is its own.
+    /// Cancels the running statement of a session, if `key` is the session's own.
     pub fn cancel(&self, pid: u32, key: &[u8]) {
         let control = {
             let sessions = self.sessions();
@@ -132,7 +135,7 @@ impl Backend {
     }
 }
 
-/// Connections of one core, all opened alike.
+/// The connections of one core, all opened with the same options.
 pub struct Pool {
     pub(crate) backend: Arc<Backend>,
     database: Database,
@@ -144,42 +147,44 @@ pub struct Pool {
     pub(crate) translations: TranslationCache,
 }
 
-/// What is known of a pool's connections, those in use included.
+/// The statistics of a pool's connections, those in use included.
 #[derive(Default)]
 struct KnownConnections {
-    /// By number; of one in use, what was known when it was last looked at.
+    /// The open connections by number. The statistics of one in use are those of the last look at
+    /// it.
     open: BTreeMap<u64, CacheStats>,
-    /// What those that were closed had done.
+    /// The sum over closed connections.
     closed: CacheStats,
-    /// The one for short reads.
+    /// The number of the connection for short reads.
     reader: Option<u64>,
 }
 
-/// A pool as it is at one moment.
+/// A snapshot of a pool.
 pub struct PoolView {
-    /// Its connections.
+    /// The pool's connections.
     pub connections: Vec<ConnectionView>,
-    /// What the statement caches of closed connections had done.
+    /// What the statement caches of closed connections did, added up.
     pub closed: CacheStats,
-    /// Statements that are kept by connections not in use.
+    /// The statements that idle connections keep.
     pub statements: Vec<StatementStats>,
 }
 
 /// A connection of a pool.
 pub struct ConnectionView {
-    /// Its number in this process.
+    /// Its number, unique in this process.
     pub number: u64,
-    /// Whether a session has it; then the figures are those of an earlier look.
+    /// True if a session has it. Then `stats` are those of an earlier look.
     pub in_use: bool,
-    /// How many statements it keeps at most.
+    /// The number of statements it keeps at most.
     pub size: usize,
     /// What its statement cache did.
     pub stats: CacheStats,
 }
 
 impl Pool {
-    /// A pool without connections; each is opened when it is needed. `database` must be the file that `backend` serves;
-    /// `lock_timeout` is how long a session stands in line to write.
+    /// Makes a pool without connections; each is opened when a session needs it. `database` must be
+    /// the file that `backend` serves; `lock_timeout` is how long a session waits for the right to
+    /// write.
     pub fn new(backend: &Arc<Backend>, database: Database, lock_timeout: Duration) -> Arc<Self> {
         Arc::new(Self {
             backend: backend.clone(),
@@ -193,12 +198,13 @@ impl Pool {
         })
     }
 
-    /// The longest message of a client: a text of bytes is twice as long as they are.
+    /// Returns the length in bytes of the longest message that a client may send. The text form of
+    /// a `bytea` is twice as long as its bytes.
     pub(crate) fn longest_message(&self) -> usize {
         self.database.longest().saturating_mul(2).saturating_add(MESSAGE_BESIDES)
     }
 
-    /// How long a session stands in line to write.
+    /// Returns how long a session waits for the right to write.
     pub(crate) fn lock_timeout(&self) -> Duration {
         self.lock_timeout
     }
@@ -207,7 +213,8 @@ impl Pool {
         self.known_connections.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A connection that nobody uses, or a new one. On the loop it is the one for short reads, if that can be had.
+    /// Returns an idle connection, or opens one. The loop gets the connection for short reads, if
+    /// that one is idle.
     pub(crate) fn take(self: &Arc<Self>, runs_on: RunsOn) -> Result<Box<Connection>, Failure> {
         let connection = match self.idle.take(runs_on) {
             Some(connection) => connection,
@@ -222,12 +229,13 @@ impl Pool {
         Ok(connection)
     }
 
-    /// Whether a connection is at hand.
+    /// True if a connection is idle.
     pub(crate) fn has_idle(&self) -> bool {
         !self.idle.is_empty()
     }
 
-    /// Opens a connection. A file that was served already is not made again, and another in its place is not opened.
+    /// Opens a connection. A file that was served already is not created again, and another file in
+    /// its place is not opened.
     fn connect(self: &Arc<Self>) -> Result<Connection, Failure> {
         let connection = self.open()?;
         let defined = functions::define(&connection).and_then(|()| compute::define(&connection));
@@ -260,10 +268,10 @@ impl Pool {
         Ok(connection)
     }
 
-    /// Checks that the file is in its place.
+    /// Checks that the path still leads to the file that is served.
     ///
     /// # Errors
-    /// 58P01: it is not. 58030: the index of its log is not.
+    /// 58P01: it does not. 58030: the WAL's index (`-shm`) is not whole any more.
     pub(crate) fn check(self: &Arc<Self>, connection: &Connection) -> Result<(), Failure> {
         connection.check_index()?;
         let path = self.database.path();
@@ -279,10 +287,10 @@ impl Pool {
         Err(watch::gone(path))
     }
 
-    /// The same behind a commit.
+    /// Checks the file after a commit.
     ///
     /// # Errors
-    /// 58030: what was committed is not in the file that is there.
+    /// 58030: the commit did not reach the file that is there now.
     pub(crate) fn check_commit(self: &Arc<Self>, connection: &Connection) -> Result<(), Failure> {
         self.check(connection).map_err(|failure| match failure.sqlstate {
             state::UNDEFINED_FILE => watch::committed_to_nothing(self.database.path()),
@@ -290,7 +298,7 @@ impl Pool {
         })
     }
 
-    /// The file is gone: says so, and has the log emptied into the file it belongs to.
+    /// Reports that the file is gone, and has a thread empty its WAL into it.
     fn lost(self: &Arc<Self>) {
         let words = "the file was moved, replaced or deleted: it is not served until it is back";
         self.backend.operator.tell("58P01", words);
@@ -318,19 +326,19 @@ impl Pool {
         }
     }
 
-    /// A client is told of an error, and the operator if it is theirs as well.
+    /// Reports an error that a client got, if an operator has to know of it.
     pub(crate) fn failed(&self, failure: &Failure) {
         self.backend.operator.hears_of(failure, Instant::now());
     }
 
-    /// Takes a connection back, with no transaction and no run on it.
+    /// Takes a connection back. No transaction and no run may be open on it.
     pub(crate) fn put(&self, connection: Box<Connection>) {
         if let Some(surplus) = self.idle.put(connection) {
             self.close(surplus);
         }
     }
 
-    /// Closes a connection, and remembers what it did.
+    /// Closes a connection and keeps its statistics.
     pub(crate) fn close(&self, connection: Box<Connection>) {
         let mut known_connections = self.known_connections();
         known_connections.open.remove(&connection.number());
@@ -339,13 +347,14 @@ impl Pool {
         known_connections.closed += CacheStats { entries: 0, bytes: 0, ..connection.cache_stats() };
     }
 
-    /// A session reads on the core's loop, and no transaction of its own is open.
+    /// Notes a read on the core's loop outside of a transaction.
     pub(crate) fn reads(self: &Arc<Self>) {
         self.turn().reads(|| self.open());
     }
 
-    /// The turn of the core's loop is over: nothing reads there until the next. Whoever runs sessions in turns, each
-    /// of many sessions, does well to say so, as reads of one turn cost less together; nobody has to.
+    /// Ends the turn of the core's loop: no session reads there until the next turn. A caller that
+    /// runs many sessions in turns should call this, as the reads of one turn then share SQLite's
+    /// lock; a caller need not.
     pub fn end_turn(&self) {
         self.turn().end();
     }
@@ -354,14 +363,14 @@ impl Pool {
         self.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A session has written, and lets others write.
+    /// Notes that a session has written and has given up the right to write.
     pub(crate) fn wrote(self: &Arc<Self>) {
         if let Some(moment) = self.checkpoint_timer.wrote(Instant::now()) {
             self.look_at(moment);
         }
     }
 
-    /// Has somebody look at a moment whether nobody writes any more.
+    /// Lets the clock check at `moment` whether sessions still write.
     fn look_at(self: &Arc<Self>, moment: Instant) {
         let pool = Arc::downgrade(self);
         let look = move || {
@@ -380,7 +389,8 @@ impl Pool {
         self.backend.threads.send(Lane::Read, Box::new(move || pool.copy_wal()));
     }
 
-    /// Copies the WAL into the file, and waits for nobody: what somebody still reads is left for later.
+    /// Copies the WAL into the file without waiting: pages that a reader still needs are left for
+    /// later.
     fn copy_wal(self: &Arc<Self>) {
         let Ok(connection) = self.take(RunsOn::Thread) else { return };
         let copied = connection.checkpoint();
@@ -390,12 +400,13 @@ impl Pool {
         }
     }
 
-    /// Looks at the connections that are not in use just now, say for what their caches did.
+    /// Calls `look` with each idle connection, for instance to read its statistics.
     pub fn inspect(&self, mut look: impl FnMut(&Connection)) {
         self.idle.each(&mut look);
     }
 
-    /// What its connections are and did. Holds up whoever takes one meanwhile.
+    /// Returns a snapshot of the connections and their statistics. A session that takes a
+    /// connection meanwhile waits for this.
     pub fn view(&self) -> PoolView {
         let mut statements = Vec::new();
         let mut idle = BTreeMap::new();

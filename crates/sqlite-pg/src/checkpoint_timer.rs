@@ -1,16 +1,17 @@
-//! When nobody writes any more.
+//! The time of the next checkpoint: a second after the last write.
 //!
-//! SQLite copies its WAL into the file at a commit, once the WAL has a thousand pages. What was written after that would
-//! stay there until somebody writes again: every read looks there first, and whoever copies the file alone copies
-//! less than there is. So it is copied as well when no write came for a while.
+//! SQLite copies its WAL into the file at a commit, once the WAL has a thousand pages. What was
+//! written after that would stay in the WAL until the next write: every read looks in the WAL
+//! first, and a copy of the file alone would lack it. So a thread copies the WAL as well when no
+//! write came for a while.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long nobody must have written.
+/// How long no session must have written.
 const QUIET_TIME: Duration = Duration::from_secs(1);
 
-/// Whether a pool's sessions write.
+/// The time of a pool's next checkpoint.
 #[derive(Default)]
 pub(crate) struct CheckpointTimer(Mutex<TimerState>);
 
@@ -18,7 +19,7 @@ pub(crate) struct CheckpointTimer(Mutex<TimerState>);
 struct TimerState {
     /// When the last write ended.
     last: Option<Instant>,
-    /// Whether somebody looks later.
+    /// True if a call of [`CheckpointTimer::look`] is scheduled.
     scheduled: bool,
 }
 
@@ -27,7 +28,8 @@ impl CheckpointTimer {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A write has ended. When to look, unless somebody does anyway.
+    /// Notes the end of a write. Returns when to call [`CheckpointTimer::look`], unless a call is
+    /// scheduled already.
     pub(crate) fn wrote(&self, now: Instant) -> Option<Instant> {
         let mut state = self.state();
         state.last = Some(now);
@@ -35,7 +37,8 @@ impl CheckpointTimer {
         (!scheduled).then(|| now + QUIET_TIME)
     }
 
-    /// Looks. When to look again, if there was a write meanwhile.
+    /// Returns when to look again, if there was a write meanwhile; none if it is time for the
+    /// checkpoint.
     pub(crate) fn look(&self, now: Instant) -> Option<Instant> {
         let mut state = self.state();
         let again = state.last.map(|last| last + QUIET_TIME).filter(|again| *again > now);

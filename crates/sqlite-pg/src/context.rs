@@ -1,7 +1,7 @@
-//! Whose statement this thread runs: what functions such as `current_user` answer from.
+//! The session whose statement this thread runs; functions such as `current_user` ask it.
 //!
 //! SQLite calls a function on the thread that steps the statement, and a connection serves many
-//! sessions. So a session says that it is at work on this thread, and functions look there.
+//! sessions. So a session registers itself on the thread while it works, and functions look there.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -11,20 +11,20 @@ use crate::calendar;
 use crate::control::Control;
 use crate::settings::Settings;
 
-/// What functions may know of a session.
+/// What functions may ask a session.
 pub(crate) struct Context {
     pub(crate) user: String,
     pub(crate) database: String,
     pub(crate) version: String,
-    /// What BackendKeyData said.
+    /// The process ID that BackendKeyData sent.
     pub(crate) pid: u32,
     pub(crate) control: Arc<Control>,
     settings: Mutex<Settings>,
-    /// When the transaction began; 0 for not asked yet.
+    /// When the transaction began, in microseconds; 0 if no function has asked yet.
     began: AtomicI64,
-    /// Whether the session runs on the loop of many clients.
+    /// True while the session runs on the loop.
     on_loop: AtomicBool,
-    /// Whether a function asked to be called on a thread of its own instead.
+    /// True if a function asked to run on a thread instead.
     wants_thread: AtomicBool,
 }
 
@@ -54,12 +54,12 @@ impl Context {
         })
     }
 
-    /// The session's settings.
+    /// Returns the session's run-time parameters, locked.
     pub(crate) fn settings(&self) -> MutexGuard<'_, Settings> {
         self.settings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs `work` as this session's.
+    /// Runs `work` with this session as the current one of the thread.
     pub(crate) fn enter<R>(self: &Arc<Self>, on_loop: bool, work: impl FnOnce() -> R) -> R {
         self.on_loop.store(on_loop, Ordering::Relaxed);
         CURRENT.with_borrow_mut(|current| *current = Some(self.clone()));
@@ -68,24 +68,25 @@ impl Context {
         done
     }
 
-    /// The session whose statement runs on this thread.
+    /// Returns the session whose statement runs on this thread.
     pub(crate) fn current() -> Option<Arc<Self>> {
         CURRENT.with_borrow(Clone::clone)
     }
 
-    /// The moment at which the transaction began, which is when somebody first asks.
+    /// Returns when the transaction began: the moment of the first call in it.
     pub(crate) fn now(&self) -> i64 {
         let now = calendar::now();
         let began = self.began.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed);
         began.err().unwrap_or(now)
     }
 
-    /// A transaction is over: the next has another moment.
+    /// Forgets that moment, as the transaction is over.
     pub(crate) fn forget_now(&self) {
         self.began.store(0, Ordering::Relaxed);
     }
 
-    /// A function that takes long must not hold up the loop: whether it may go on here.
+    /// True if a function that takes long may run here. On the loop it may not: the statement then
+    /// moves to a thread.
     pub(crate) fn may_take_long(&self) -> bool {
         let on_loop = self.on_loop.load(Ordering::Relaxed);
         if on_loop {
@@ -94,7 +95,7 @@ impl Context {
         !on_loop
     }
 
-    /// Whether a function asked for a thread since this was last asked.
+    /// True if a function has asked for a thread since the last call.
     pub(crate) fn take_wants_thread(&self) -> bool {
         self.wants_thread.swap(false, Ordering::Relaxed)
     }

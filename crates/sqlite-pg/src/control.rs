@@ -1,30 +1,30 @@
-//! Cancelling what a session does, from anywhere, and never what another does.
+//! Cancels the running statement of a session from any thread, and never one of another session.
 //!
-//! A connection to SQLite goes from session to session. A cancel therefore goes to the session, and
-//! from there to its connection under a lock that the session takes as well when its work ends: late
-//! by a moment, it finds nothing to cancel.
+//! A connection to SQLite goes from session to session. A cancel request therefore goes to the
+//! session, and from there to its connection, under a lock that the session takes as well when its
+//! work ends: a request that comes a moment too late finds nothing to cancel.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use refrain_sqlite::Interrupter;
 
-/// Called when a session that waits is to be resumed.
+/// Called when it is time to resume a session that waits.
 pub type Waker = Arc<dyn Fn() + Send + Sync>;
 
-/// What a session does just now, as those see it who may cancel it.
+/// What a session does at the moment, as a cancel request sees it.
 pub(crate) struct Control {
-    /// The session's number, by which its connection knows for whom it works.
+    /// The session's number, by which its connection knows whose statement it runs.
     pub(crate) token: u64,
     job: Mutex<CurrentWork>,
-    /// The same as in `job`, for those who look often.
+    /// True if a cancel request has come that the session has not noticed.
     cancelled: AtomicBool,
     waker: Waker,
 }
 
 #[derive(Default)]
 struct CurrentWork {
-    /// Whether the session is at work, or waits in the midst of it.
+    /// True if the session runs a statement, or waits in the middle of one.
     busy: bool,
     interrupter: Option<Interrupter>,
 }
@@ -38,39 +38,39 @@ impl Control {
         self.job.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The session begins to work, or goes on with it.
+    /// Notes that the session begins to work, or goes on with it.
     pub(crate) fn begin(&self) {
         self.job().busy = true;
     }
 
-    /// The session's work is done: a cancel that comes now comes too late.
+    /// Notes that the session's work is done: a cancel request that comes now comes too late.
     pub(crate) fn end(&self) {
         let mut job = self.job();
         job.busy = false;
         self.cancelled.store(false, Ordering::Relaxed);
     }
 
-    /// The connection that works for the session from now on.
+    /// Sets the connection that works for the session from now on.
     pub(crate) fn works_on(&self, interrupter: Option<Interrupter>) {
         self.job().interrupter = interrupter;
     }
 
-    /// Whether the work is to stop.
+    /// True if a cancel request has come.
     pub(crate) fn is_cancelled(&self) -> bool {
         self.cancelled.load(Ordering::Relaxed)
     }
 
-    /// Takes notice of a cancel: it counts once.
+    /// True if a cancel request has come; forgets it, as it counts once.
     pub(crate) fn take_cancelled(&self) -> bool {
         self.cancelled.swap(false, Ordering::Relaxed)
     }
 
-    /// Has the session resumed.
+    /// Asks the session's owner to resume it.
     pub(crate) fn wake(&self) {
         (self.waker)();
     }
 
-    /// What has the session resumed.
+    /// Returns the function that asks the session's owner to resume it.
     pub(crate) fn waker(&self) -> Waker {
         self.waker.clone()
     }
@@ -89,14 +89,14 @@ impl Control {
     }
 }
 
-/// Cancels what a session does. Does nothing once the session is gone.
+/// Cancels the running statement of a session. Does nothing once the session is gone.
 #[derive(Clone)]
 pub struct CancelHandle {
     pub(crate) control: Weak<Control>,
 }
 
 impl CancelHandle {
-    /// Ends the statement that the session is at, with 57014. Between statements it does nothing.
+    /// Ends the running statement with 57014. Does nothing between statements.
     pub fn cancel(&self) {
         if let Some(control) = self.control.upgrade() {
             control.cancel();

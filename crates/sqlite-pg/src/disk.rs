@@ -1,27 +1,29 @@
-//! Whether the disk is quick enough for a commit to be waited for where clients are served.
+//! Whether the disk is quick enough to wait for a commit on the loop.
 //!
-//! Most commits take a fraction of a millisecond. After one that took long, none is waited for there for a while, and for
-//! twice as long if the next takes long as well.
+//! Most commits take a fraction of a millisecond. After a commit that took longer than [`LONG`],
+//! the loop waits for none for [`REST`], and for twice as long if the next one takes long as well,
+//! up to [`REST_MAX`].
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A commit that takes longer is not short.
+/// A commit that takes longer than this is a long one.
 const LONG: Duration = Duration::from_millis(10);
-/// How long nobody waits after one.
+/// How long the loop waits for no commit after a long one.
 const REST: Duration = Duration::from_millis(100);
-/// The same after many in succession.
+/// The longest such time, after many long commits in succession.
 const REST_MAX: Duration = Duration::from_secs(10);
-/// Of so many commits one is not waited for: it copies the WAL into the file, if that has grown long.
+/// One in so many commits goes to a thread: it copies the WAL into the file, if that has grown
+/// long.
 const ROUND: u32 = 500;
 
-/// What is known of the disk with a database file.
+/// What is known of the disk that has a database file.
 #[derive(Default)]
 pub(crate) struct Disk(Mutex<DiskState>);
 
 #[derive(Default)]
 struct DiskState {
-    /// When the last long commit is forgotten, and how long that takes; none if the last was short.
+    /// When the loop may wait again, and how long the pause is; none if the last commit was short.
     slow: Option<(Instant, Duration)>,
     count: u32,
 }
@@ -31,14 +33,14 @@ impl Disk {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the next commit may be waited for.
+    /// True if the loop may wait for the next commit.
     pub(crate) fn is_quick(&self, now: Instant) -> bool {
         let mut state = self.state();
         state.count = (state.count + 1) % ROUND;
         state.count != 0 && state.slow.is_none_or(|(until, _)| until <= now)
     }
 
-    /// A commit was waited for.
+    /// Notes how long the loop has waited for a commit.
     pub(crate) fn took(&self, since: Instant, now: Instant) {
         let mut state = self.state();
         let is_long = now.saturating_duration_since(since) > LONG;

@@ -1,7 +1,8 @@
-//! Connections of a pool that nobody uses.
+//! The idle connections of a pool.
 //!
-//! One of them is for short reads, and keeps more pages than the others. Others write: what another connection has written
-//! takes a connection's pages away, so it is the one that the loop takes first and a thread last.
+//! One of them is for short reads and caches more pages than the others. Others write: a connection
+//! drops its cached pages when another connection has written. So the loop takes the connection for
+//! short reads first, and a thread takes it last.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -9,10 +10,10 @@ use refrain_sqlite::Connection;
 
 use crate::runs_on::RunsOn;
 
-/// Connections that are kept without work for them.
+/// Idle connections that a pool keeps.
 const MAX: usize = 16;
 
-/// Those that were given back last are taken first.
+/// The connection that was given back last is taken first.
 #[derive(Default)]
 pub(crate) struct IdleConnections(
     #[expect(clippy::vec_box, reason = "a connection goes from hand to hand and is large")]
@@ -25,7 +26,8 @@ impl IdleConnections {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes one, if there is one.
+    /// Takes a connection, if one is idle: the one for short reads on the loop, another one on a
+    /// thread, either if there is no choice.
     pub(crate) fn take(&self, runs_on: RunsOn) -> Option<Box<Connection>> {
         let mut all = self.all();
         let wanted = runs_on == RunsOn::Loop;
@@ -36,7 +38,7 @@ impl IdleConnections {
         }
     }
 
-    /// Takes one back; gives one that is too many.
+    /// Takes a connection back. Returns it if the pool keeps [`MAX`] already.
     pub(crate) fn put(&self, connection: Box<Connection>) -> Option<Box<Connection>> {
         let mut all = self.all();
         if all.len() < MAX || connection.is_reader() {
@@ -46,12 +48,12 @@ impl IdleConnections {
         Some(connection)
     }
 
-    /// Whether there is none.
+    /// True if no connection is idle.
     pub(crate) fn is_empty(&self) -> bool {
         self.all().is_empty()
     }
 
-    /// Looks at each.
+    /// Calls `look` with each idle connection.
     pub(crate) fn each(&self, look: &mut impl FnMut(&Connection)) {
         self.all().iter().for_each(|connection| look(connection));
     }

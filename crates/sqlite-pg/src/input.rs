@@ -1,23 +1,23 @@
-//! Bytes of a client that were not handled yet.
+//! The bytes of a client that its session has not handled yet.
 //!
-//! Each byte is copied in once and moved at most once more, however small the pieces in which a message comes: the
-//! time that a message takes grows with its length and no faster. A message may be a gigabyte.
+//! Each byte is copied in once and moved at most once more, however small the pieces of a message
+//! are: the time for a message grows with its length and no faster. A message may have a gigabyte.
 
 use refrain_wire::frame::Header;
 
-/// Room that is kept while nothing waits.
+/// Bytes of capacity that stay allocated while no input waits.
 const KEPT_MAX: usize = 64 * 1024;
 
-/// What waits to be handled, from the start of a message on.
+/// The waiting bytes, from the start of a message on.
 #[derive(Default)]
 pub(crate) struct Input {
     bytes: Vec<u8>,
-    /// Bytes at the front that were handled.
+    /// The number of bytes at the beginning that were handled.
     used: usize,
 }
 
 impl Input {
-    /// Takes bytes behind those that wait.
+    /// Appends bytes to those that wait.
     pub(crate) fn append(&mut self, bytes: &[u8]) {
         if self.used > self.bytes.len() / 2 {
             self.bytes.drain(..self.used);
@@ -26,12 +26,12 @@ impl Input {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// All that wait.
+    /// Returns the waiting bytes.
     pub(crate) fn bytes(&self) -> &[u8] {
         self.bytes.get(self.used..).unwrap_or_default()
     }
 
-    /// The first `count` have been handled.
+    /// Removes the first `count` bytes, which were handled.
     pub(crate) fn consume(&mut self, count: usize) {
         self.used = (self.used + count).min(self.bytes.len());
         if self.used == self.bytes.len() {
@@ -41,13 +41,13 @@ impl Input {
         }
     }
 
-    /// Whether none wait.
+    /// True if no bytes wait.
     pub(crate) fn is_empty(&self) -> bool {
         self.bytes().is_empty()
     }
 
-    /// Whether the first message is there in full, or never will be: it may be `longest` bytes long. Before that nothing
-    /// can be done, on whatever thread.
+    /// True if the first message is complete, is longer than `longest`, or has an impossible
+    /// length. Before that no thread can do anything with it.
     pub(crate) fn may_go_on(&self, longest: usize) -> bool {
         match Header::parse(self.bytes()) {
             Ok(Some(header)) => self.bytes().len() >= header.message_bytes().min(longest),

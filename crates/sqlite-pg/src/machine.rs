@@ -1,12 +1,13 @@
-//! What a session does with a message, on whatever thread.
+//! The state of a session, and what the session does with each message.
 //!
-//! A [`Machine`] is the session's whole state. It runs on the loop of many clients as long as nothing takes
-//! long there, and goes as a whole to another thread when something does: a message that has to go
-//! on elsewhere is not consumed, leaves nothing behind, and is handled again there.
+//! A [`Machine`] runs on the loop of many clients as long as nothing takes long, and moves as a
+//! whole to a thread when something does. A message that has to go on elsewhere is not consumed and
+//! leaves no trace here; the thread handles it again from its beginning.
 //!
-//! What always holds: a message is consumed when all its replies are in the output, or when the rest of them
-//! is kept in `rows`, `simple`, `copy` or a portal; outside of a transaction, a session at rest has no connection and
-//! no right to write.
+//! What always holds: a message is consumed once all its replies are in the output, or once the
+//! rest of them is kept in `rows`, `simple`, `copy` or a portal. Outside of a transaction an idle
+//! session does not have the right to write, and has a connection only for open portals and
+//! temporary tables.
 
 mod bounds;
 mod writing;
@@ -40,31 +41,32 @@ use bounds::{OUTPUT_ON_THREAD, is_long};
 use rows::Rows;
 use simple::Simple;
 
-/// What a client gave names. The hasher is a fast one: whoever finds names that collide slows themselves down.
+/// Objects by the name that the client gave them. The hasher is a fast one: a client that finds
+/// colliding names slows only itself down.
 type ByName<T> = HashMap<Vec<u8>, T, foldhash::fast::RandomState>;
 
-/// What a machine waits for.
+/// Says what a machine waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Need {
-    /// More from the client.
+    /// The machine waits for more bytes from the client.
     Input,
-    /// A thread, as something takes long.
+    /// The machine has to go on on a thread, as something takes long.
     Thread,
-    /// The right to write, and a thread.
+    /// The machine needs the right to write, and a thread.
     Writer,
-    /// Room in the output.
+    /// The output is full: the client has to read first.
     OutputRoom,
-    /// Nothing: the session is over.
+    /// The session is over.
     Close,
 }
 
-/// Why a message was not handled to its end.
+/// Says why a message was not handled to its end.
 pub(crate) enum Stop {
-    /// It failed, and the client is to be told.
+    /// It failed; the client gets this error.
     Failed(Failure),
-    /// It goes on elsewhere or later.
+    /// It goes on elsewhere or later, with what it needs.
     Needs(Need),
-    /// It was translated for a schema that is gone, and has done nothing.
+    /// Its statement was translated for a schema that is gone; it has done nothing yet.
     Stale,
 }
 
@@ -74,7 +76,7 @@ impl From<Failure> for Stop {
     }
 }
 
-/// What handling a message comes to.
+/// The result of handling a message.
 pub(crate) type Outcome = Result<(), Stop>;
 
 /// The state of a session.
@@ -82,34 +84,35 @@ pub(crate) struct Machine {
     pool: Arc<Pool>,
     pub(crate) context: Arc<Context>,
     connection: Option<Box<Connection>>,
-    /// Whether the connection has something of this session only, such as a temporary table.
+    /// True if the connection has temporary tables, which belong to this session alone.
     has_temporary: bool,
-    /// Whether the transaction has changed the schema, which others do not see.
+    /// True if the open transaction has changed the schema, which other sessions do not see yet.
     changed_schema: bool,
     /// The right to write.
     pub(crate) permit: Option<Permit>,
-    /// Why the right to write did not come.
+    /// The error to raise instead of writing: the wait for the right to write has ended in vain.
     pub(crate) write_refused: Option<Failure>,
-    /// Why no thread is waited for any longer.
+    /// The error to raise: the wait for a thread has ended in vain.
     pub(crate) wait_ended: Option<Failure>,
-    /// When the statement began that is under way, if its time is limited.
+    /// When the running statement began; none if `statement_timeout` does not limit it.
     began: Option<Instant>,
     transaction: Transaction,
     statements: ByName<Arc<Prepared>>,
     portals: ByName<Portal>,
-    /// What was compiled when a statement was prepared or described, until the next or until Sync.
+    /// The compiled form of the statement that was last prepared or described, kept until the next
+    /// one or Sync.
     held: Option<(Arc<Prepared>, Parked)>,
     rows: Option<Rows>,
     simple: Option<Simple>,
     copy: Option<CopyIn>,
-    /// After an error in an extended message, nothing is done until Sync.
+    /// True after an error in an extended message: messages up to Sync are skipped.
     skipping: bool,
-    /// What the client was last told of its settings.
+    /// The values of ParameterStatus that the client got last.
     reported: Vec<(&'static str, String)>,
     runs_on: RunsOn,
-    /// Whether nobody else is served on the loop.
+    /// True if the loop serves no other client.
     pub(crate) alone: bool,
-    /// When a write began that runs on the loop.
+    /// When the write that runs on the loop began.
     writes_since: Option<Instant>,
 }
 
@@ -141,22 +144,23 @@ impl Machine {
         }
     }
 
-    /// Whether nothing is open and nothing under way.
+    /// True if nothing is open and nothing runs.
     pub(crate) fn is_at_rest(&self) -> bool {
         self.connection.is_none() && self.permit.is_none() && self.rows.is_none()
     }
 
-    /// Where its connections come from.
+    /// Returns the pool that connections come from.
     pub(crate) fn pool(&self) -> &Arc<Pool> {
         &self.pool
     }
 
-    /// The database that is served.
+    /// Returns the backend of the file that is served.
     pub(crate) fn backend(&self) -> &Arc<Backend> {
         &self.pool.backend
     }
 
-    /// Handles messages as far as it comes: how many bytes were used, and what it waits for.
+    /// Handles as many messages as it can. Returns the number of bytes used, and what the machine
+    /// waits for.
     pub(crate) fn run(
         &mut self,
         input: &[u8],
@@ -201,7 +205,7 @@ impl Machine {
                 Ok(()) => {}
                 Err(Stop::Needs(need)) => {
                     if matches!(need, Need::Thread | Need::Writer) {
-                        // It is handled again elsewhere, from its beginning.
+                        // A thread handles the message again, so its replies so far must go.
                         out.truncate(mark);
                     }
                     return (used, need);
@@ -216,7 +220,8 @@ impl Machine {
         }
     }
 
-    /// Ends what a thread was waited for in vain: what is under way, or else the next message. How many bytes that was.
+    /// Ends what has waited for a thread in vain: the running statement, else the next message.
+    /// Returns the bytes of that message.
     fn give_up(&mut self, input: &[u8], out: &mut Vec<u8>) -> usize {
         let Some(failure) = self.wait_ended.take() else { return 0 };
         self.began = None;
@@ -233,7 +238,7 @@ impl Machine {
         header.message_bytes()
     }
 
-    /// Goes on with what an earlier message began.
+    /// Goes on with a statement that an earlier message began.
     fn go_on(&mut self, out: &mut Vec<u8>) -> Outcome {
         loop {
             if self.rows.is_some() {
@@ -253,7 +258,8 @@ impl Machine {
         match tag {
             front::SYNC => self.sync(out),
             front::TERMINATE => Err(Stop::Needs(Need::Close)),
-            // PostgreSQL skips queries and function calls as well (`ignore_till_sync` in `PostgresMain`).
+            // PostgreSQL skips queries and function calls as well (`ignore_till_sync` in
+            // `PostgresMain`).
             _ if self.skipping => Ok(()),
             front::QUERY => self.query(body, out),
             front::PARSE => self.parse(body, out),
@@ -276,7 +282,8 @@ impl Machine {
         }
     }
 
-    /// An error: of a simple query, which ends with it, or of an extended message.
+    /// Reports an error. It ends a simple query; after an extended message everything is skipped
+    /// until Sync.
     fn failed(&mut self, failure: &Failure, out: &mut Vec<u8>) {
         self.began = None;
         self.pool.failed(failure);
@@ -291,7 +298,7 @@ impl Machine {
         }
     }
 
-    /// What an error does to the transaction.
+    /// Ends or fails the transaction after an error.
     fn end_failed(&mut self) {
         if let Some(connection) = &self.connection {
             connection.discard_parked();
@@ -304,7 +311,7 @@ impl Machine {
         self.settle();
     }
 
-    /// The end of a batch of extended messages: of a transaction too, unless BEGIN began it.
+    /// Handles Sync. It commits the transaction, unless BEGIN began it.
     fn sync(&mut self, out: &mut Vec<u8>) -> Outcome {
         self.skipping = false;
         self.let_go();
@@ -317,10 +324,12 @@ impl Machine {
         Ok(())
     }
 
-    /// Commits what is open; says whether it was kept. What was written must have gone to the file that is served.
+    /// Commits the open transaction. Returns false if the transaction had failed and was rolled
+    /// back. What was written must have gone to the file that is served, so the file is checked
+    /// before and after.
     ///
     /// # Errors
-    /// What SQLite has against it, or the file is gone; the transaction is over then.
+    /// SQLite refused to commit, or the file is gone. The transaction is over then.
     fn commit_open(&mut self) -> Result<bool, Failure> {
         let connection = self.connection.as_deref();
         let writer = connection.filter(|_| self.permit.is_some() && self.transaction.is_open());
@@ -333,7 +342,7 @@ impl Machine {
         Ok(kept)
     }
 
-    /// Ends what is not between BEGIN and COMMIT.
+    /// Ends a transaction that no BEGIN began.
     fn end_implicit(&mut self) -> Result<(), Failure> {
         if self.transaction.is_block() {
             return Ok(());
@@ -349,7 +358,8 @@ impl Machine {
         committed.map(drop)
     }
 
-    /// Gives back what is not needed outside of a transaction.
+    /// Gives back the right to write and the connection, where no transaction or temporary table
+    /// needs them.
     fn settle(&mut self) {
         if !self.transaction.is_open() {
             self.stop_writing();
@@ -360,13 +370,13 @@ impl Machine {
         }
         if let Some(connection) = self.connection.take() {
             self.context.control.works_on(None);
-            // Portals of a block in which nothing ran.
+            // Portals of a transaction block in which nothing ran may still have parked runs.
             connection.discard_parked();
             self.pool.put(connection);
         }
     }
 
-    /// Lets the next in line write.
+    /// Gives up the right to write; the next session in the queue gets it.
     fn stop_writing(&mut self) {
         if self.permit.take().is_some() {
             self.wrote_here();
@@ -374,13 +384,14 @@ impl Machine {
         }
     }
 
-    /// Appends ReadyForQuery, and before it what changed of the settings.
+    /// Appends ReadyForQuery, and before it a ParameterStatus for each changed parameter.
     fn ready(&mut self, out: &mut Vec<u8>) {
         self.tell_settings(out);
         write::ready(out, self.transaction.status());
     }
 
-    /// Appends a ParameterStatus for each reported setting that is not what the client was told.
+    /// Appends a ParameterStatus for each reported parameter whose value is not the one that the
+    /// client got last.
     fn tell_settings(&mut self, out: &mut Vec<u8>) {
         let mut settings = self.context.settings();
         if !settings.take_changed() {
@@ -396,12 +407,13 @@ impl Machine {
         self.reported = now;
     }
 
-    /// Whether it may see another schema than other sessions do.
+    /// True if the session may see another schema than other sessions do.
     fn sees_alone(&self) -> bool {
         self.has_temporary || self.changed_schema
     }
 
-    /// Closes the connection, which nobody else may have: with it goes what is this session's own.
+    /// Closes the connection, and with it the session's temporary tables. No other session may have
+    /// it.
     fn close_connection(&mut self) {
         self.has_temporary = false;
         self.context.control.works_on(None);
@@ -410,12 +422,12 @@ impl Machine {
         }
     }
 
-    /// Takes a connection for the session, if it has none.
+    /// Returns the session's connection, or takes one from the pool.
     fn connect(&mut self) -> Result<Box<Connection>, Stop> {
         if let Some(connection) = self.connection.take() {
             return Ok(connection);
         }
-        // Opening a file may wait for others, and takes as long as ten reads.
+        // Opening a file may wait for a lock, and takes as long as ten reads: a thread does it.
         if self.runs_on == RunsOn::Loop && !self.pool.has_idle() {
             return Err(Stop::Needs(Need::Thread));
         }
@@ -424,7 +436,7 @@ impl Machine {
         Ok(connection)
     }
 
-    /// Does something with the session's connection.
+    /// Runs `work` with the session's connection, within the limits of where the machine runs.
     fn with<R>(
         &mut self,
         work: impl FnOnce(&mut Self, &Connection) -> Result<R, Stop>,
@@ -452,7 +464,7 @@ impl Drop for Machine {
     }
 }
 
-/// The first message of some bytes, if it is all there.
+/// Returns the first message in `bytes`; none if it is not complete.
 fn message(bytes: &[u8], longest: usize) -> Result<Option<(Header, &[u8])>, Failure> {
     let header = Header::parse(bytes).map_err(|bad| Failure::protocol(bad.to_string()))?;
     let Some(header) = header else { return Ok(None) };

@@ -1,18 +1,18 @@
-//! What is to be sent and may be much: a row may have half a gigabyte.
+//! The output of a thread, cut into pieces: a single row may have half a gigabyte.
 //!
-//! The loop takes it piece by piece, as its client takes it, and copies and gives back little memory at a time. It is cut on
-//! the thread that made it.
+//! The loop takes one piece at a time, as its client reads, and so copies and frees little memory
+//! at once. The thread that made the output cuts it.
 
 use std::mem;
 
-/// The longest piece. The loop copies it in a tenth of a millisecond.
+/// The longest piece, in bytes. The loop copies it in about a tenth of a millisecond.
 const PIECE: usize = 512 * 1024;
 
-/// Output of a thread that was not handed on yet, the last piece first.
+/// The pieces that were not handed on yet, the last one first.
 pub(crate) struct Pieces(Vec<Vec<u8>>);
 
 impl Pieces {
-    /// Cuts it, and holds one piece more than before while it does.
+    /// Cuts the output. Needs the memory of one more piece while it does.
     pub(crate) fn cut(mut all: Vec<u8>) -> Self {
         let mut pieces = Vec::new();
         while all.len() > PIECE {
@@ -24,7 +24,7 @@ impl Pieces {
         Self(pieces)
     }
 
-    /// Appends the next piece.
+    /// Appends the next piece to `out`.
     pub(crate) fn hand_on(&mut self, out: &mut Vec<u8>) {
         let mut piece = self.0.pop().unwrap_or_default();
         if out.is_empty() {
@@ -34,7 +34,7 @@ impl Pieces {
         }
     }
 
-    /// Whether nothing is left.
+    /// True if no piece is left.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

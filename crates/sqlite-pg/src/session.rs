@@ -1,9 +1,10 @@
 //! A session: bytes of a client in, bytes for it out.
 //!
-//! A [`Session`] is to whoever drives it what a socket to a PostgreSQL server is: it takes the startup
-//! packet and every message after it, in whatever pieces, and appends the answers. It does no I/O but
-//! SQLite's, and never blocks: what takes long goes on on another thread, or waits for its turn to
-//! write, and the waker says when to call [`Session::resume`].
+//! A [`Session`] stands in the place of a socket to a PostgreSQL server: it takes the startup
+//! packet and every later message, split in any way, and appends the replies. A session does no I/O
+//! but SQLite's. It does not block its caller, except for a commit where [`Session::set_alone`]
+//! allows that. A statement that takes long runs on another thread; a session that wants to write
+//! waits in the write queue. The waker then says when to call [`Session::resume`].
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -23,54 +24,55 @@ use crate::settings::Settings;
 use crate::threads::Lane;
 use crate::write_queue::{Permit, Ticket};
 
-/// Startup parameters that are not settings.
+/// Startup parameters that are not run-time parameters.
 const NOT_SETTINGS: &[&str] = &["user", "database", "replication", "options"];
 
-/// What a session waits for.
+/// Says what a session waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// More bytes from the client.
+    /// The session waits for more bytes from the client.
     Idle,
-    /// Something else; the waker is called when [`Session::resume`] is to be.
+    /// The session waits for a thread or for the right to write. The waker is called when it is
+    /// time for [`Session::resume`].
     Waiting,
-    /// The output is to be sent; then [`Session::resume`] is to be called.
+    /// The caller sends the output, then calls [`Session::resume`].
     More,
     /// The session is over.
     Closed,
 }
 
-/// A session of a client with a database.
+/// A session of a client with an SQLite database.
 pub struct Session {
     pool: Arc<Pool>,
     control: Arc<Control>,
     pid: u32,
     key: [u8; 4],
-    /// Bytes that were not handled yet.
+    /// Bytes of the client that the session has not handled yet.
     input: Input,
     state: SessionState,
     slot: Arc<ResultSlot>,
-    /// Whether nobody else is served by who drives it.
+    /// True if the caller's loop serves no other client.
     alone: bool,
 }
 
-/// Where the session's state is.
+/// Where the session's [`Machine`] is.
 enum SessionState {
-    /// Before the startup packet.
+    /// The startup packet has not come yet.
     Opening,
-    /// Here, and nothing is under way.
+    /// The machine is here and idle.
     OnLoop(Box<Machine>),
-    /// Here, in line to write.
+    /// The machine is here and waits in the write queue.
     WaitsToWrite(Box<Machine>, Ticket, WaitLimit),
-    /// Here, with output to be sent before it goes on.
+    /// The machine is here; its output has to be sent before it goes on.
     OutputFull(Box<Machine>),
-    /// On a thread, or in line for one.
+    /// The machine is on a thread, or waits for one.
     OnThread(ThreadJob),
-    /// Back from a thread, with more output than is handed on at once.
+    /// The machine is back from a thread, with more output than the loop sends at once.
     HasOutput(Box<ThreadResult>),
     Closed,
 }
 
-/// Work for a thread: taken by the thread, or back by a session that waits no longer.
+/// Work for a thread. The thread takes it, or the session takes it back when it waits no longer.
 #[derive(Clone)]
 struct ThreadJob(Arc<Mutex<Option<Work>>>);
 
@@ -81,8 +83,8 @@ impl ThreadJob {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Takes the work back if no thread has begun it and `ends` says why it is to end. The work stays in its place while that
-    /// is decided: a thread that finds the place empty goes away for good.
+    /// Takes the work back if no thread has begun it and `ends` returns a reason to end it. The
+    /// lock is held while `ends` decides: a thread that finds no work leaves for good.
     fn take_back(&self, ends: impl FnOnce(&Machine) -> Option<Failure>) -> Option<(Work, Failure)> {
         let mut place = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let failure = ends(&place.as_ref()?.0)?;
@@ -90,26 +92,27 @@ impl ThreadJob {
     }
 }
 
-/// How long a session stands in line.
+/// How long a session waits for the right to write.
 struct WaitLimit {
     until: Option<Instant>,
-    /// What it is told then.
+    /// The error that the client gets at that moment.
     ends: Failure,
 }
 
-/// What a thread hands back.
+/// Where a thread leaves its result for the session.
 type ResultSlot = Mutex<Option<Box<ThreadResult>>>;
 
 struct ThreadResult {
     machine: Box<Machine>,
-    /// What it was given and has not handled.
+    /// Input that the thread did not handle.
     rest: Input,
     out: Pieces,
     need: Need,
 }
 
 impl Session {
-    /// A session that has heard nothing yet. `waker` is called, from any thread, when it is to be resumed.
+    /// Makes a session that waits for the startup packet. Any thread may call `waker`; the owner
+    /// then calls [`Session::resume`].
     pub fn new(pool: Arc<Pool>, waker: Waker) -> Self {
         let (pid, key, control) = pool.backend.enter(waker);
         let slot = Arc::new(Mutex::new(None));
@@ -125,22 +128,23 @@ impl Session {
         }
     }
 
-    /// What cancels the session's statements.
+    /// Returns a handle that cancels the session's statements.
     pub fn cancel_handle(&self) -> CancelHandle {
         CancelHandle { control: Arc::downgrade(&self.control) }
     }
 
-    /// Where its connections come from.
+    /// Returns the pool that the session's connections come from.
     pub fn pool(&self) -> &Arc<Pool> {
         &self.pool
     }
 
-    /// Says whether nobody else is served by who drives it: then it may wait for a commit.
+    /// Sets whether the caller's loop serves no other client. Such a session may wait for a commit
+    /// on the loop.
     pub fn set_alone(&mut self, alone: bool) {
         self.alone = alone;
     }
 
-    /// Takes bytes of the client's, and appends what answers them.
+    /// Takes bytes from the client and appends the replies.
     pub fn receive(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Progress {
         match std::mem::replace(&mut self.state, SessionState::Closed) {
             SessionState::OnLoop(machine) if self.input.is_empty() => self.run(machine, bytes, out),
@@ -190,7 +194,7 @@ impl Session {
         }
     }
 
-    /// Runs the machine here on bytes that have just come, with nothing before them.
+    /// Runs the machine on bytes that have just come; no earlier input waits.
     fn run(&mut self, mut machine: Box<Machine>, bytes: &[u8], out: &mut Vec<u8>) -> Progress {
         if machine.permit.is_some() {
             self.input.append(bytes);
@@ -202,7 +206,8 @@ impl Session {
         self.wait(machine, need, out)
     }
 
-    /// Runs the machine on the input, here unless it writes.
+    /// Runs the machine on the waiting input: on a thread if the session has the right to write,
+    /// else here.
     fn run_input(&mut self, mut machine: Box<Machine>, out: &mut Vec<u8>) -> Progress {
         if machine.permit.is_some() && self.input.may_go_on(self.pool.longest_message()) {
             return self.send_away(machine);
@@ -213,7 +218,7 @@ impl Session {
         self.wait(machine, need, out)
     }
 
-    /// Waits for what the machine needs.
+    /// Moves the machine to where it gets what it needs.
     fn wait(&mut self, machine: Box<Machine>, need: Need, out: &mut Vec<u8>) -> Progress {
         match need {
             Need::Input => {
@@ -245,7 +250,7 @@ impl Session {
         self.turn(machine, ticket, wait_limit, out)
     }
 
-    /// Goes on if the turn to write has come, or if nobody waits for it any more.
+    /// Goes on if the session now has the right to write, or has waited too long for it.
     fn turn(
         &mut self,
         mut machine: Box<Machine>,
@@ -270,7 +275,7 @@ impl Session {
         }
     }
 
-    /// Why a session that waits is not to wait any longer.
+    /// Returns why a waiting session stops waiting: a cancel request, or the end of its time.
     fn why_to_give_up(&self, wait_limit: &WaitLimit) -> Option<Failure> {
         if self.control.take_cancelled() {
             let message = "canceling statement due to user request";
@@ -285,7 +290,7 @@ impl Session {
         self.send_away(machine)
     }
 
-    /// Has a thread go on with the input.
+    /// Sends the machine and its input to a thread.
     fn send_away(&mut self, machine: Box<Machine>) -> Progress {
         let lane = if machine.permit.is_some() { Lane::Write } else { Lane::Read };
         let backend = machine.backend().clone();
@@ -309,7 +314,7 @@ impl Session {
         Progress::Waiting
     }
 
-    /// Waits for a thread, unless none has come in time.
+    /// Waits for a thread, or ends the statement if no thread took it in time.
     fn wait_for_thread(&mut self, job: ThreadJob, out: &mut Vec<u8>) -> Progress {
         let ended = job.take_back(|machine| {
             let ends = Failure::new(state::CANCELLED, TIMEOUT);
@@ -324,13 +329,13 @@ impl Session {
         self.run_input(machine, out)
     }
 
-    /// Puts what a thread has not handled before what came meanwhile.
+    /// Puts input that a thread did not handle in front of input that came meanwhile.
     fn take_rest(&mut self, mut rest: Input) {
         rest.append(self.input.bytes());
         self.input = rest;
     }
 
-    /// Hands on a piece of what a thread made. Behind the last one the machine is back.
+    /// Appends one piece of a thread's output. After the last piece the machine is back here.
     fn tell(&mut self, mut back: Box<ThreadResult>, out: &mut Vec<u8>) -> Progress {
         back.out.hand_on(out);
         if !back.out.is_empty() {
@@ -388,7 +393,7 @@ impl Session {
         }
     }
 
-    /// Lets the client in: who may come in is not decided here.
+    /// Answers the startup packet. Authentication is the caller's: a session lets every client in.
     fn begin(&self, startup: &Startup<'_>, out: &mut Vec<u8>) -> Result<Box<Machine>, Failure> {
         if startup.major != 3 {
             let message =
@@ -447,7 +452,8 @@ impl Drop for Session {
     fn drop(&mut self) {
         let state = std::mem::replace(&mut self.state, SessionState::Closed);
         let input = std::mem::take(&mut self.input);
-        // What waits for a thread does not begin; what runs there ends soon, and its result is dropped.
+        // Work that still waits for a thread never begins. Work on a thread ends soon because of
+        // the cancel; its result is dropped.
         let waits = if let SessionState::OnThread(job) = &state { job.take() } else { None };
         self.cancel_handle().cancel();
         self.pool.backend.leave(self.pid);
@@ -457,7 +463,8 @@ impl Drop for Session {
             _ => false,
         };
         if !at_rest || !input.is_empty() {
-            // Undoing a transaction may take long, and so may giving back much memory.
+            // Rolling back a transaction may take long, and so may freeing much memory: a thread
+            // does both.
             let left = (state, waits, input);
             self.pool.backend.threads.send(Lane::Read, Box::new(move || drop(left)));
         }
@@ -468,7 +475,8 @@ fn slot(slot: &ResultSlot) -> MutexGuard<'_, Option<Box<ThreadResult>>> {
     slot.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// How long a session stands in line, and what it is told then: whichever limit is nearer.
+/// Returns how long a session waits to write and the error it then gets: the nearer of
+/// `lock_timeout` (or the pool's) and `statement_timeout`.
 fn wait_limit(machine: &Machine) -> WaitLimit {
     let settings = machine.context.settings();
     let line = settings.duration("lock_timeout").unwrap_or(machine.pool().lock_timeout());
@@ -482,7 +490,7 @@ fn wait_limit(machine: &Machine) -> WaitLimit {
     WaitLimit { until, ends: Failure::new(state::LOCK_NOT_AVAILABLE, message) }
 }
 
-/// The settings in `-c name=value` and `--name=value`.
+/// Returns the parameters in `-c name=value` and `--name=value`.
 fn options(text: &str) -> Vec<(String, String)> {
     let mut words = text.split_ascii_whitespace();
     let mut settings = Vec::new();

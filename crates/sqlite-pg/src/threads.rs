@@ -1,9 +1,10 @@
-//! The threads on which statements run that are not for the loop of many clients.
+//! The threads for statements that would take too long on the loop.
 //!
-//! Writes have one thread: there is one writer at a time anyway, and it must not stand behind reads. Reads have a few, and
-//! more while all of these are busy, so that slow reads do not hold up others; those go again when there is nothing for
-//! them. A thread gets a session's work whole, runs it as far as there is input, and has the session woken. A last thread
-//! wakes sessions whose patience ends while they wait.
+//! Writes have one thread: SQLite has one writer at a time, and it must not wait behind reads.
+//! Reads have a few threads, and more while all of these are busy, so that slow reads do not hold
+//! up others; the extra threads end when they find no work. A thread gets a session's machine as a
+//! whole, runs it as far as there is input, and wakes the session. One more thread, the clock,
+//! wakes sessions whose time limit ends while they wait.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -16,21 +17,21 @@ use crate::control::Waker;
 /// Work for a thread.
 type Task = Box<dyn FnOnce() + Send>;
 
-/// Which threads.
+/// Says which threads run a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lane {
     Read,
     Write,
 }
 
-/// Reads that run at once, however many wait. Each has a thread.
+/// Reads that run at the same time, each on a thread of its own, however many wait.
 const READERS_MAX: usize = 64;
-/// How long a read waits before there is one thread more.
+/// How long a read waits before one more thread is started.
 const RELIEF_AFTER: Duration = Duration::from_millis(2);
-/// How long a thread stays without work that is there because others were busy.
+/// How long an extra thread stays without work before it ends.
 const REST: Duration = Duration::from_secs(5);
 
-/// The threads of one database.
+/// The threads of one database file.
 pub(crate) struct Threads {
     readers: Arc<Readers>,
     writer: Sender<Task>,
@@ -38,10 +39,10 @@ pub(crate) struct Threads {
 }
 
 impl Threads {
-    /// Starts them. They end when this is dropped and their work is done.
+    /// Starts the threads. They end once this is dropped and their work is done.
     ///
     /// # Errors
-    /// The system gives no thread.
+    /// The system cannot start a thread.
     pub(crate) fn start(readers: usize) -> std::io::Result<Self> {
         let (write, tasks) = channel();
         spawn("sqlite-write".to_owned(), move || work(&tasks))?;
@@ -53,10 +54,10 @@ impl Threads {
         Ok(threads)
     }
 
-    /// Keeps at least so many threads for reads.
+    /// Keeps at least `wanted` threads for reads.
     ///
     /// # Errors
-    /// The system gives no more.
+    /// The system cannot start a thread.
     pub(crate) fn want_readers(&self, wanted: usize) -> std::io::Result<()> {
         {
             let mut queue = self.readers.queue();
@@ -68,7 +69,7 @@ impl Threads {
         Ok(())
     }
 
-    /// Has work done.
+    /// Sends a task to a thread.
     pub(crate) fn send(&self, lane: Lane, task: Task) {
         match lane {
             Lane::Read => {
@@ -82,12 +83,12 @@ impl Threads {
                     self.wake_at(Instant::now() + RELIEF_AFTER, Arc::new(relieve));
                 }
             }
-            // The thread listens as long as there is somebody who could send.
+            // Sending cannot fail: the thread listens as long as this sender exists.
             Lane::Write => drop(self.writer.send(task)),
         }
     }
 
-    /// Has `waker` called at a moment.
+    /// Calls `waker` from the clock's thread at `moment`.
     pub(crate) fn wake_at(&self, moment: Instant, waker: Waker) {
         self.clock.add(moment, waker);
     }
@@ -111,7 +112,7 @@ fn work(tasks: &Receiver<Task>) {
     }
 }
 
-/// The threads for reads, and what waits for them.
+/// The threads for reads, and the tasks that wait for them.
 #[derive(Default)]
 struct Readers {
     queue: Mutex<ReadQueue>,
@@ -122,9 +123,9 @@ struct Readers {
 struct ReadQueue {
     tasks: VecDeque<Task>,
     threads: usize,
-    /// Threads without work.
+    /// Threads that wait for a task.
     idle: usize,
-    /// Threads that stay without work.
+    /// Threads that stay although they have no work.
     kept: usize,
     stopped: bool,
 }
@@ -134,7 +135,7 @@ impl Readers {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes work; whether it waits behind other work.
+    /// Queues a task. Returns true if more tasks wait than threads are idle.
     fn put(&self, task: Task) -> bool {
         let mut queue = self.queue();
         queue.tasks.push_back(task);
@@ -142,13 +143,13 @@ impl Readers {
         queue.tasks.len() > queue.idle
     }
 
-    /// Starts a thread if work waits and all are busy.
+    /// Starts a thread if tasks wait and all threads are busy.
     fn relieve(self: &Arc<Self>) {
         let queue = self.queue();
         let wanted = queue.tasks.len() > queue.idle && queue.threads < READERS_MAX.max(queue.kept);
         drop(queue);
         if wanted {
-            // Without one more, work waits longer.
+            // If the system cannot start a thread, tasks wait longer and nothing else happens.
             let _ = self.start();
         }
     }
@@ -192,7 +193,7 @@ impl Readers {
     }
 }
 
-/// Moments to come.
+/// A thread that calls wakers at their moments.
 #[derive(Default)]
 struct Clock {
     moments: Mutex<Moments>,

@@ -1,9 +1,10 @@
-//! The file that is served, and whether it is still in its place.
+//! Whether the file that is served is still in its place.
 //!
-//! What was moved, replaced or deleted takes no more commits, nor does what stands in its place: a backup that was put
-//! there must not be mixed with the log of what was there before. Before a write and behind its commit each is asked;
-//! reads ask now and then. What is in the log still is copied into the file it was written for, which empties the log:
-//! whatever stands in its place then opens as it is.
+//! A file that was moved, replaced or deleted takes no more commits, and neither does a file in its
+//! place: a backup that an operator put there must not be mixed with the WAL of the old file. The
+//! file is checked before each write and after its commit; reads check it now and then. What is
+//! still in the WAL is copied into the file it was written for, which empties the WAL: any file in
+//! its place then opens as it is.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -14,28 +15,29 @@ use refrain_sqlite::{Connection, FileId};
 
 use crate::failure::{Failure, state};
 
-/// How often reads have the file looked at. A look is a system call, a read takes about as long as five.
+/// The time between two checks that reads make. A check is a system call, and a read takes about as
+/// long as five of them.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// What is known of the file.
 pub(crate) struct Watch {
-    /// The file as it was opened first.
+    /// The file that was opened first.
     is: Mutex<Option<FileId>>,
-    /// Whether it was gone at the last look.
+    /// True if the file was gone at the last check.
     gone: AtomicBool,
     begun: Instant,
-    /// When it was looked at last, in nanoseconds from the beginning.
+    /// When the file was checked last, in nanoseconds since `begun`.
     looked: AtomicU64,
 }
 
-/// What a look came to.
+/// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Look {
     Here,
-    /// It is gone, and was not at the look before.
+    /// It is gone, and was not at the check before.
     Lost,
     Gone,
-    /// It is here, and was gone at the look before.
+    /// It is here, and was gone at the check before.
     Back,
 }
 
@@ -45,24 +47,24 @@ impl Watch {
         Self { is: Mutex::default(), gone, begun: Instant::now(), looked }
     }
 
-    /// Whether nobody has opened the file yet. What is not there may be made then, and only then.
+    /// True if no connection has been opened yet. Only then may a missing file be created.
     pub(crate) fn is_new(&self) -> bool {
         self.is.lock().unwrap_or_else(PoisonError::into_inner).is_none()
     }
 
-    /// Whether the name leads to the file that is served. The first that is opened is.
+    /// True if the path leads to the file that is served, which is the first that was opened.
     pub(crate) fn leads_there(&self, path: &Path) -> bool {
         let is = *self.is.lock().unwrap_or_else(PoisonError::into_inner);
         is.is_none() || FileId::of(path) == is
     }
 
-    /// A connection was opened.
+    /// Notes that a connection was opened: the first one says which file is served.
     pub(crate) fn opened(&self, path: &Path) {
         let mut is = self.is.lock().unwrap_or_else(PoisonError::into_inner);
         *is = is.or_else(|| FileId::of(path));
     }
 
-    /// Whether a read is to look.
+    /// True if it is time for a read to check the file.
     pub(crate) fn is_due(&self) -> bool {
         let now = u64::try_from(self.begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let looked = self.looked.load(Ordering::Relaxed);
@@ -73,7 +75,7 @@ impl Watch {
         due
     }
 
-    /// Looks.
+    /// Checks the file.
     pub(crate) fn look(&self, connection: &Connection) -> Look {
         let gone = !connection.is_in_place();
         match (self.gone.swap(gone, Ordering::Relaxed), gone) {
@@ -84,18 +86,18 @@ impl Watch {
         }
     }
 
-    /// The name leads elsewhere: whether that is news.
+    /// Notes that the path leads to another file. Returns true if that is news.
     pub(crate) fn lose(&self) -> bool {
         !self.gone.swap(true, Ordering::Relaxed)
     }
 
-    /// Whether it was gone at the last look.
+    /// True if the file was gone at the last check.
     pub(crate) fn is_gone(&self) -> bool {
         self.gone.load(Ordering::Relaxed)
     }
 }
 
-/// What a client is told whose file is gone.
+/// Makes the error for a client whose file is gone.
 pub(crate) fn gone(path: &Path) -> Failure {
     let message = format!(
         "the file \"{}\" was moved, replaced or deleted while it was served",
@@ -105,7 +107,7 @@ pub(crate) fn gone(path: &Path) -> Failure {
     Failure::new(state::UNDEFINED_FILE, message).hint(hint)
 }
 
-/// What a client is told whose transaction was written to a file that is gone.
+/// Makes the error for a client whose transaction went to a file that is gone.
 pub(crate) fn committed_to_nothing(path: &Path) -> Failure {
     let message = format!(
         "the transaction was written to the file \"{}\", which was moved, replaced or deleted meanwhile",

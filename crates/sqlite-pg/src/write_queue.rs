@@ -1,8 +1,8 @@
-//! Whose turn it is to write.
+//! The queue of the sessions that want to write.
 //!
-//! SQLite lets one connection write at a time, and has the others ask again and again until their
-//! patience ends. Within this process they stand in line instead: first come, first served, each told
-//! when its turn has come.
+//! SQLite lets one connection write at a time. Other connections poll for the lock until their
+//! timeout ends. Within this process the sessions wait in a queue instead: first come, first
+//! served, and each is woken when it may write.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::control::Waker;
 
-/// The line before the one writer.
+/// The queue of one database file.
 #[derive(Default)]
 pub(crate) struct WriteQueue {
     state: Mutex<QueueState>,
@@ -22,19 +22,19 @@ struct QueueState {
     waiting: VecDeque<Arc<QueueEntry>>,
 }
 
-/// A place in the line.
+/// A session in the queue.
 struct QueueEntry {
-    /// Whether its turn has come.
+    /// True if this session may write now.
     granted: AtomicBool,
     waker: Waker,
 }
 
-/// The right to write. The next in line has it when this is dropped.
+/// The right to write. When it is dropped, the next session in the queue gets it.
 pub(crate) struct Permit {
     queue: Arc<WriteQueue>,
 }
 
-/// Somebody who waits. Leaves the line when this is dropped.
+/// A session's ticket for the queue. Dropping it leaves the queue.
 pub(crate) struct Ticket {
     queue: Arc<WriteQueue>,
     entry: Arc<QueueEntry>,
@@ -45,7 +45,8 @@ impl WriteQueue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a place in the line; `waker` is called when its turn has come, which may be at once.
+    /// Joins the queue. `waker` is called when the session may write; [`Ticket::redeem`] may
+    /// succeed at once.
     pub(crate) fn join(self: &Arc<Self>, waker: Waker) -> Ticket {
         let mut state = self.state();
         let granted = AtomicBool::new(!state.taken);
@@ -57,19 +58,19 @@ impl WriteQueue {
         Ticket { queue: self.clone(), entry }
     }
 
-    /// Takes the right to write, if nobody has it or waits for it.
+    /// Takes the right to write if no session has it or waits for it.
     pub(crate) fn enter(self: &Arc<Self>) -> Option<Permit> {
         let mut state = self.state();
         let was_taken = std::mem::replace(&mut state.taken, true);
         (!was_taken).then(|| Permit { queue: self.clone() })
     }
 
-    /// How many wait.
+    /// Returns how many sessions wait.
     pub(crate) fn waiting(&self) -> usize {
         self.state().waiting.len()
     }
 
-    /// Gives the right to the next in line.
+    /// Gives the right to write to the next session in the queue.
     fn pass_on(&self) {
         let next = {
             let mut state = self.state();
@@ -87,10 +88,10 @@ impl WriteQueue {
 }
 
 impl Ticket {
-    /// The right to write, if the turn has come; the ticket if not.
+    /// Returns the right to write if the session may write now, else the ticket.
     pub(crate) fn redeem(self) -> Result<Permit, Self> {
         let _line = self.queue.state();
-        // Swapped, so that dropping the ticket does not pass on what the permit has.
+        // The flag is swapped, so that dropping the ticket does not give away the permit's right.
         if self.entry.granted.swap(false, Ordering::Relaxed) {
             Ok(Permit { queue: self.queue.clone() })
         } else {
