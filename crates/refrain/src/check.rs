@@ -8,9 +8,9 @@ use std::time::Duration;
 use refrain_config::{Host, Options};
 
 use crate::descriptors::{self, Shares};
-use crate::embedded;
 use crate::resolve;
 use crate::source::Source;
+use crate::sqlite_host;
 
 /// How long an attempt to connect may take.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -67,7 +67,7 @@ fn try_host(host: &Host) -> Result<(), String> {
             }
             Err(last)
         }
-        Host::Sqlite(file) => embedded::try_open(file),
+        Host::Sqlite(file) => sqlite_host::try_open(file),
     }
 }
 

@@ -97,9 +97,9 @@ impl Worker {
             self.read(now, mail);
         }
         self.worker_state.tick(now);
-        self.worker_state.embedded.set_alone(self.worker_state.engine.client_count() <= 1);
+        self.worker_state.sqlite_host.set_alone(self.worker_state.engine.client_count() <= 1);
         self.flush(now);
-        self.worker_state.embedded.end_turn();
+        self.worker_state.sqlite_host.end_turn();
         self.worker_state.report();
         Ok(now)
     }
@@ -124,14 +124,14 @@ impl Worker {
                     worker_state.step(now, Event::Bytes { conn, bytes: &early });
                 }
             }
-            Mail::Moved { guest, transfer } => {
+            Mail::Moved { session, transfer } => {
                 let conn = worker_state.ports.open();
-                worker_state.embedded.arrived(conn, *guest);
+                worker_state.sqlite_host.arrived(conn, *session);
                 scene::forget(conn);
                 worker_state.step(now, Event::Arrived { conn, transfer });
             }
             Mail::Continue(conn) => {
-                if let Some(done) = worker_state.embedded.go_on(conn) {
+                if let Some(done) = worker_state.sqlite_host.go_on(conn) {
                     worker_state.hear_session(now, conn, done);
                 }
             }
@@ -168,7 +168,7 @@ impl Worker {
             while let Some(output) = self.worker_state.ports.next() {
                 self.put_out(now, output);
             }
-            match self.worker_state.embedded.next() {
+            match self.worker_state.sqlite_host.next() {
                 Some((conn, done)) => self.worker_state.hear_session(now, conn, done),
                 None => return,
             }
@@ -178,8 +178,8 @@ impl Worker {
     fn put_out(&mut self, now: Now, output: Output) {
         let Self { kernel, worker_state, .. } = self;
         match output {
-            Output::Send { conn, bytes } if worker_state.embedded.has(conn) => {
-                if let Some(done) = worker_state.embedded.send(conn, bytes) {
+            Output::Send { conn, bytes } if worker_state.sqlite_host.has(conn) => {
+                if let Some(done) = worker_state.sqlite_host.send(conn, bytes) {
                     worker_state.hear_session(now, conn, done);
                 }
             }
@@ -189,7 +189,7 @@ impl Worker {
                 }
             }
             Output::Close { conn } => {
-                if worker_state.embedded.remove(conn).is_none() {
+                if worker_state.sqlite_host.remove(conn).is_none() {
                     worker_state.dialer.forget(conn);
                     kernel.close(token(conn));
                 }
@@ -206,27 +206,31 @@ impl Worker {
                 self.connect(now, conn, &host);
             }
             Action::Pause { conn } => {
-                if !worker_state.embedded.set_paused(conn, true) {
+                if !worker_state.sqlite_host.set_paused(conn, true) {
                     kernel.pause(token(conn));
                 }
             }
             Action::Resume { conn } => {
-                if !worker_state.embedded.set_paused(conn, false) {
+                if !worker_state.sqlite_host.set_paused(conn, false) {
                     kernel.resume(token(conn));
                 }
             }
-            Action::HandOver { conn, to, transfer } => match worker_state.embedded.remove(conn) {
-                Some(guest) => {
-                    worker_state.ports.release(conn);
-                    worker_state.links.put(to, Mail::Moved { guest: Box::new(guest), transfer });
+            Action::HandOver { conn, to, transfer } => {
+                match worker_state.sqlite_host.remove(conn) {
+                    Some(session) => {
+                        worker_state.ports.release(conn);
+                        worker_state
+                            .links
+                            .put(to, Mail::Moved { session: Box::new(session), transfer });
+                    }
+                    None => {
+                        worker_state
+                            .leaving
+                            .insert(token(conn), Leaving { to, transfer, early: Vec::new() });
+                        kernel.detach(token(conn));
+                    }
                 }
-                None => {
-                    worker_state
-                        .leaving
-                        .insert(token(conn), Leaving { to, transfer, early: Vec::new() });
-                    kernel.detach(token(conn));
-                }
-            },
+            }
             Action::Tell { core, message } => worker_state.links.put(core, Mail::Message(message)),
             Action::Console { client, user, admin, query } => {
                 let question = Question { core: worker_state.core, client, user, admin, query };
@@ -246,7 +250,7 @@ impl Worker {
                     kernel.connect(token(conn), &address);
                 }
             }
-            Host::Sqlite(file) => match worker_state.embedded.connect(conn, file) {
+            Host::Sqlite(file) => match worker_state.sqlite_host.connect(conn, file) {
                 Ok(()) => worker_state.step(now, Event::Connected { conn }),
                 Err(why) => worker_state.step(now, Event::Failed { conn, why: &why }),
             },

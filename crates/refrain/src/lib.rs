@@ -20,14 +20,14 @@
 pub mod clock;
 mod scene;
 pub mod log;
-mod guest;
+mod sqlite_session;
 mod mail;
 mod resolve;
 mod parser;
 mod descriptors;
 mod dial;
 mod round;
-mod embedded;
+mod sqlite_host;
 mod listen;
 mod state;
 mod sum;

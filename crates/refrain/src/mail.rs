@@ -14,8 +14,8 @@ use refrain_pg::snapshot::Snapshot;
 use refrain_pg::{Conn, Transfer};
 use refrain_sql::template::Verdict;
 
-use crate::guest::Guest;
 use crate::resolve::Addresses;
+use crate::sqlite_session::SqliteSession;
 
 /// Something a core is to take note of, after its turn.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub(crate) enum Mail {
     /// A server that another core's engine hands over, with bytes that came while it was detached.
     Arrived { socket: Socket, transfer: Box<Transfer>, early: Vec<u8> },
     /// The same for a session with SQLite.
-    Moved { guest: Box<Guest>, transfer: Box<Transfer> },
+    Moved { session: Box<SqliteSession>, transfer: Box<Transfer> },
     /// A session with SQLite may go on.
     Continue(Conn),
     /// For the engine, from another.

@@ -16,7 +16,7 @@ use refrain_pg::snapshot::{ClientViewState, PoolView, ServerViewState, Snapshot}
 use refrain_pg::stats::{BUCKETS, Counters, Histogram};
 use refrain_sqlite::CacheStats;
 
-use crate::embedded::PoolOf;
+use crate::sqlite_host::CorePool;
 use crate::state::State;
 use crate::sum::{self, Key};
 
@@ -162,10 +162,10 @@ const CACHE_FIGURES: [CacheFigure; 9] = [
     }),
 ];
 
-fn statement_caches(text: &mut Text, pools: &[PoolOf]) {
+fn statement_caches(text: &mut Text, pools: &[CorePool]) {
     let mut files: BTreeMap<&str, CacheStats> = BTreeMap::new();
     let mut connections: BTreeMap<&str, usize> = BTreeMap::new();
-    for PoolOf { path, view, .. } in pools {
+    for CorePool { path, view, .. } in pools {
         let sum = files.entry(path).or_default();
         *sum += view.closed;
         view.connections.iter().for_each(|connection| *sum += connection.stats);

@@ -20,7 +20,6 @@ use crate::clock::Clock;
 use crate::core::Worker;
 use crate::descriptors::{self, Shares};
 use crate::dial::Dialer;
-use crate::embedded::{Embedded, Files};
 use crate::http;
 use crate::listen::{self, Door, Loads, SocketFile};
 use crate::mail::Post;
@@ -28,6 +27,7 @@ use crate::parser::{self, ParserQueue};
 use crate::resolve::Resolver;
 use crate::signals;
 use crate::source::Source;
+use crate::sqlite_host::{Files, SqliteHost};
 use crate::state::{Flags, State};
 use crate::supervisor::{Supervisor, SupervisorCommand};
 use crate::worker_state::{Links, WorkerState};
@@ -234,7 +234,7 @@ fn worker_state(parts: &Parts<'_>, core: Core) -> impl FnOnce() -> WorkerState +
         engine: Engine::new(core, Arc::clone(&state.shared), Box::new(fill_random)),
         ports: Ports::default(),
         dialer: Dialer::new(core, Arc::clone(&state.resolver)),
-        embedded: Embedded::new(core, Arc::clone(&state.post), Arc::clone(&state.files)),
+        sqlite_host: SqliteHost::new(core, Arc::clone(&state.post), Arc::clone(&state.files)),
         loads,
         door,
         links: Links {

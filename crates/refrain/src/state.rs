@@ -14,9 +14,9 @@ use refrain_pg::shared::Shared;
 use refrain_pg::snapshot::Snapshot;
 
 use crate::clock::Clock;
-use crate::embedded::Files;
 use crate::mail::{Mail, Post};
 use crate::resolve::Resolver;
+use crate::sqlite_host::Files;
 
 /// What the helper threads know of the program as a whole. Cores do not touch it.
 pub(crate) struct State {

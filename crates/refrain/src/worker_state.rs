@@ -19,12 +19,12 @@ use refrain_pg::{Conn, Engine, Event, Now, Ports, Transfer};
 use crate::admin::Question;
 use crate::clock::Clock;
 use crate::dial::Dialer;
-use crate::embedded::Embedded;
-use crate::guest::Done;
 use crate::listen::{Door, Loads};
 use crate::mail::{Mail, Post};
 use crate::parser::ParserQueue;
 use crate::scene;
+use crate::sqlite_host::SqliteHost;
+use crate::sqlite_session::SessionOutput;
 use crate::supervisor::SupervisorCommand;
 
 /// Has the next bytes that come end in a panic, in a test of what is left behind.
@@ -38,7 +38,7 @@ pub(crate) struct WorkerState {
     pub(crate) engine: Engine,
     pub(crate) ports: Ports,
     pub(crate) dialer: Dialer,
-    pub(crate) embedded: Embedded,
+    pub(crate) sqlite_host: SqliteHost,
     pub(crate) loads: Loads,
     pub(crate) door: Door,
     pub(crate) links: Links,
@@ -73,7 +73,7 @@ pub(crate) struct Leaving {
 impl WorkerState {
     /// How long the kernel may wait for something to happen.
     pub(crate) fn poll_timeout(&self, now: Now) -> Option<Duration> {
-        if !self.inbox.is_empty() || self.embedded.is_waited_for() {
+        if !self.inbox.is_empty() || self.sqlite_host.is_waited_for() {
             return Some(Duration::ZERO);
         }
         self.engine.next_tick(&self.ports).map(|tick| Duration::from_micros(tick.since(now)))
@@ -123,8 +123,8 @@ impl WorkerState {
     }
 
     /// Tells the engine what a session with SQLite has done.
-    pub(crate) fn hear_session(&mut self, now: Now, conn: Conn, done: Done) {
-        let Done { sent, bytes, closed, .. } = done;
+    pub(crate) fn hear_session(&mut self, now: Now, conn: Conn, done: SessionOutput) {
+        let SessionOutput { sent, bytes, closed, .. } = done;
         if let Some(buffer) = sent {
             self.sent(now, conn, buffer);
         }

@@ -15,7 +15,7 @@ use crate::disk::Disk;
 use crate::failure::{Failure, state};
 use crate::functions;
 use crate::idle::IdleConnections;
-use crate::operator::{Operator, Teller};
+use crate::operator_log::{LogSink, OperatorLog};
 use crate::runs_on::RunsOn;
 use crate::settings::VERSION;
 use crate::threads::{Lane, Threads};
@@ -33,7 +33,7 @@ const RESCUE_EVERY: Duration = Duration::from_millis(200);
 /// queue of those who write.
 pub struct Backend {
     name: String,
-    operator: Operator,
+    operator_log: OperatorLog,
     pub(crate) watch: Watch,
     pub(crate) disk: Disk,
     pub(crate) queue: Arc<WriteQueue>,
@@ -55,17 +55,17 @@ impl Backend {
     /// # Errors
     /// The system cannot start a thread.
     pub fn new(name: &str, readers: usize) -> std::io::Result<Arc<Self>> {
-        Self::telling(name, readers, Arc::new(|_, _| {}))
+        Self::with_log(name, readers, Arc::new(|_, _| {}))
     }
 
-    /// The same; `teller` is called, from any thread, with what an operator should know.
+    /// Serves a file. Any thread may call `sink`, with what an operator has to know.
     ///
     /// # Errors
     /// The system cannot start a thread.
-    pub fn telling(name: &str, readers: usize, teller: Teller) -> std::io::Result<Arc<Self>> {
+    pub fn with_log(name: &str, readers: usize, sink: LogSink) -> std::io::Result<Arc<Self>> {
         Ok(Arc::new(Self {
             name: name.to_owned(),
-            operator: Operator::new(teller),
+            operator_log: OperatorLog::new(sink),
             watch: Watch::new(),
             disk: Disk::default(),
             queue: Arc::default(),
@@ -280,7 +280,7 @@ impl Pool {
             Look::Lost => self.lost(),
             Look::Gone => {}
             Look::Back => {
-                self.backend.operator.tell("58P01", "the file is in its place again");
+                self.backend.operator_log.log("58P01", "the file is in its place again");
                 return Ok(());
             }
         }
@@ -301,7 +301,7 @@ impl Pool {
     /// Reports that the file is gone, and has a thread empty its WAL into it.
     fn lost(self: &Arc<Self>) {
         let words = "the file was moved, replaced or deleted: it is not served until it is back";
-        self.backend.operator.tell("58P01", words);
+        self.backend.operator_log.log("58P01", words);
         self.rescue_at(Instant::now());
     }
 
@@ -328,7 +328,7 @@ impl Pool {
 
     /// Reports an error that a client got, if an operator has to know of it.
     pub(crate) fn failed(&self, failure: &Failure) {
-        self.backend.operator.hears_of(failure, Instant::now());
+        self.backend.operator_log.log_failure(failure, Instant::now());
     }
 
     /// Takes a connection back. No transaction and no run may be open on it.

@@ -57,7 +57,7 @@ mod write_queue;
 
 mod watch;
 
-mod operator;
+mod operator_log;
 
 mod threads;
 
@@ -99,5 +99,5 @@ mod session;
 
 pub use backend::{Backend, ConnectionView, Pool, PoolView};
 pub use control::{CancelHandle, Waker};
-pub use operator::Teller;
+pub use operator_log::LogSink;
 pub use session::{Progress, Session};

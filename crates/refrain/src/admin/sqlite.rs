@@ -7,7 +7,7 @@ use refrain_sqlite_pg::ConnectionView;
 
 use super::own::ratio;
 use super::table::{Listing, bigint, int, text};
-use crate::embedded::PoolOf;
+use crate::sqlite_host::CorePool;
 
 /// A connection to SQLite.
 pub(super) struct Cache {
@@ -39,8 +39,8 @@ pub(super) const STMT_CACHE: Listing<Cache> = Listing {
     rows: |view| view.state.files.pools().into_iter().flat_map(caches).collect(),
 };
 
-fn caches(pool: PoolOf) -> impl Iterator<Item = Cache> {
-    let PoolOf { path, core, view } = pool;
+fn caches(pool: CorePool) -> impl Iterator<Item = Cache> {
+    let CorePool { path, core, view } = pool;
     let connections = view.connections.into_iter();
     connections.map(move |connection| Cache { path: path.clone(), core: core.0, connection })
 }
@@ -74,7 +74,7 @@ pub(super) const STMT_CACHE_TEXTS: Listing<Text> = Listing {
     ],
     rows: |view| {
         let mut texts: BTreeMap<(String, String), Text> = BTreeMap::new();
-        for PoolOf { path, view, .. } in view.state.files.pools() {
+        for CorePool { path, view, .. } in view.state.files.pools() {
             for statement in view.statements {
                 let key = (path.clone(), statement.sql.clone());
                 let text =

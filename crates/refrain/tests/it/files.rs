@@ -49,7 +49,7 @@ fn another_sqlite_reads_and_writes_the_file_while_it_is_served() {
     if !there_is_another() {
         return;
     }
-    let proxy = Config::embedded().start();
+    let proxy = Config::sqlite().start();
     let (mut session, file) = (monsters(&proxy), proxy.folder().join("it.db"));
     let all = "select id, name from monster order by id";
     assert_eq!(other_says(&file, &[all]), "1|slime\n2|bat");
@@ -73,7 +73,7 @@ fn another_sqlite_s_schema_change_is_seen() {
     if !there_is_another() {
         return;
     }
-    let proxy = Config::embedded().start();
+    let proxy = Config::sqlite().start();
     let (mut session, file) = (monsters(&proxy), proxy.folder().join("it.db"));
     let described = [
         parse("s", "select * from monster where id = $1"),
@@ -110,7 +110,7 @@ fn another_sqlite_s_schema_change_is_seen() {
 /// Two lines would leave it to SQLite who writes, which waits for no line.
 #[test]
 fn after_a_reload_there_is_still_one_line_of_those_who_write() {
-    let config = Config::embedded().general("workers", "1").pool("pool_size", "2");
+    let config = Config::sqlite().general("workers", "1").pool("pool_size", "2");
     let proxy = config.clone().start();
     let mut holder = monsters(&proxy);
     holder.run("begin");

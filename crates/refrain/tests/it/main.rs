@@ -46,7 +46,7 @@ mod syncs;
 mod last_words;
 mod canonical;
 mod notifications;
-mod embedded;
+mod sqlite;
 mod files;
 mod beneath;
 mod forgotten;

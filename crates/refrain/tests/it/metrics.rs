@@ -13,7 +13,7 @@ use crate::world::{Config, Proxy, eventually};
 fn config() -> (Config, u16) {
     let port = free_port().unwrap();
     let address = format!("\"127.0.0.1:{port}\"");
-    (Config::embedded().general("metrics_listen", &address), port)
+    (Config::sqlite().general("metrics_listen", &address), port)
 }
 
 fn start() -> (Proxy, u16) {

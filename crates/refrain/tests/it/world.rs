@@ -65,7 +65,7 @@ impl Config {
     }
 
     /// SQLite on a file of its own for every database, and everybody trusted.
-    pub(crate) fn embedded() -> Self {
+    pub(crate) fn sqlite() -> Self {
         let empty = BTreeMap::new;
         let (general, pool, server) = (empty(), empty(), empty());
         let config = Self { general, pool, server, name: "*".to_owned(), more: String::new() };

@@ -16,7 +16,7 @@ mod partitions;
 mod ddl;
 mod skew;
 mod stale;
-mod embedded;
+mod sqlite;
 
 use std::path::PathBuf;
 
@@ -81,12 +81,12 @@ const REPROS: &[Repro] = &[
         name: "sqlite-sizes",
         about: "A0, A7: \\copy of 1 GB into SQLite, parameters of 256 MiB; time by size, memory within bounds, and \
                 no other client of the core waits",
-        run: embedded::sizes,
+        run: sqlite::sizes,
     },
     Repro {
         name: "sqlite-lasting",
         about: "A8: statements of SQLite's of which a single step lasts; no other client of the core waits",
-        run: embedded::lasting,
+        run: sqlite::lasting,
     },
 ];
 

@@ -1,12 +1,14 @@
-//! SQLite in the place of servers: sessions that the engine takes for connections.
+//! Hosts SQLite in the place of PostgreSQL servers: its sessions look like server connections to
+//! the engine.
 //!
-//! A session stands under a connection's number as a socket would. What the engine sends there goes into
-//! the session, what the session answers comes back in the same turn as bytes that arrived, and no system
-//! call is made for either. What takes long goes on on a thread of SQLite's; its end is mail.
+//! A session stands under a connection's number, as a socket would. What the engine sends there
+//! goes into the session; its replies come back in the same turn as bytes that arrived. Neither
+//! needs a system call. A statement that takes long runs on a thread of `refrain-sqlite-pg`; its
+//! end comes as mail.
 //!
-//! A session that nobody uses goes from core to core by mail, as a socket does.
+//! An idle session goes from core to core by mail, as a socket does.
 //!
-//! Not here: SQL, the protocol, and threads, all of which `refrain-sqlite-pg` has.
+//! Not here: SQL, the protocol and threads, all of which `refrain-sqlite-pg` has.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
@@ -21,26 +23,27 @@ use refrain_pg::event::Core;
 use refrain_sqlite::{Admit, CacheOptions, Database, OpenOptions, Synchronous as Durability};
 use refrain_sqlite_pg::{Backend, Pool, PoolView};
 
-use crate::guest::{Done, Guest};
 use crate::mail::{Mail, Post};
 use crate::round::Round;
+use crate::sqlite_session::{SessionOutput, SqliteSession};
 
-/// What `current_database()` says to a client that named none; the engine always does.
+/// The database name of a session that gives none; the engine always gives one.
 const NAMELESS: &str = "refrain";
 
-/// The files that are served, over all cores: each has one line of those who write, whatever names and options it is
-/// served by.
+/// The files that are served, over all cores. Each has one queue of those who write, under whatever
+/// names and options it is served.
 pub(crate) struct Files {
-    /// Cores that share what is for a file.
+    /// The number of cores that share a file's cache.
     cores: usize,
     served: Mutex<Known>,
 }
 
 #[derive(Default)]
 struct Known {
-    /// By their true places.
+    /// Files by their canonical paths.
     files: HashMap<PathBuf, Served>,
-    /// The true places of names that were served once: what is gone by now is not made again.
+    /// The canonical paths of paths that were served before: a file that is gone by now is not
+    /// created again.
     places: HashMap<PathBuf, PathBuf>,
 }
 
@@ -49,27 +52,27 @@ struct Served {
     pools: Vec<Opened>,
 }
 
-/// A core's connections to a file by the same options.
+/// The connections of one core to a file, opened with the same options.
 struct Opened {
     file: Arc<Sqlite>,
     core: Core,
     pool: Arc<Pool>,
 }
 
-/// A core's connections to a file.
-pub(crate) struct PoolOf {
+/// A snapshot of one core's connections to a file.
+pub(crate) struct CorePool {
     pub(crate) path: String,
     pub(crate) core: Core,
     pub(crate) view: PoolView,
 }
 
 impl Files {
-    /// No files yet, for so many cores.
+    /// Makes an empty table for this number of cores.
     pub(crate) fn new(cores: u16) -> Self {
         Self { cores: usize::from(cores.max(1)), served: Mutex::default() }
     }
 
-    /// Opens a file for a core, or finds it open.
+    /// Returns a core's pool for a file; opens the file if it is not open.
     ///
     /// # Errors
     /// Why it cannot be opened.
@@ -87,16 +90,16 @@ impl Files {
         served.open(file, core, self.cores)
     }
 
-    /// All pools of all files, as they are now.
-    pub(crate) fn pools(&self) -> Vec<PoolOf> {
+    /// Returns a snapshot of all pools of all files.
+    pub(crate) fn pools(&self) -> Vec<CorePool> {
         let served = self.served();
         let opened = served.files.values().flat_map(|served| &served.pools);
-        let look = |Opened { file, core, pool }: &Opened| PoolOf {
+        let look = |Opened { file, core, pool }: &Opened| CorePool {
             path: file.path.display().to_string(),
             core: *core,
             view: pool.view(),
         };
-        let mut found: Vec<PoolOf> = opened.map(look).collect();
+        let mut found: Vec<CorePool> = opened.map(look).collect();
         found.sort_by(|one, other| (&one.path, one.core).cmp(&(&other.path, other.core)));
         found
     }
@@ -107,7 +110,8 @@ impl Files {
 }
 
 impl Served {
-    /// A core's pool by these options. Pools by others go when their last session has ended.
+    /// Returns a core's pool for these options. A pool for other options goes when its last session
+    /// has ended.
     fn open(&mut self, file: &Arc<Sqlite>, core: Core, cores: usize) -> Result<Arc<Pool>, String> {
         self.pools.retain(|known| known.file == *file || Arc::strong_count(&known.pool) > 1);
         let mut known = self.pools.iter().filter(|known| known.core == core);
@@ -130,7 +134,7 @@ impl fmt::Debug for Files {
     }
 }
 
-/// Opens a file, and makes it if it is not there.
+/// Opens a file, and creates it if it does not exist.
 ///
 /// # Errors
 /// Why it cannot be opened.
@@ -141,7 +145,7 @@ pub(crate) fn try_open(file: &Sqlite) -> Result<(), String> {
         .map_err(|error| error.to_string())
 }
 
-/// Where a file is, by whatever names it goes. It is made if it is not there.
+/// Returns the canonical path of a file. Creates the file if it does not exist.
 fn place(file: &Sqlite) -> Result<PathBuf, String> {
     if !file.path.exists() {
         try_open(file)?;
@@ -152,10 +156,10 @@ fn place(file: &Sqlite) -> Result<PathBuf, String> {
 fn serve(file: &Sqlite) -> Result<Served, String> {
     try_open(file)?;
     let path = file.path.display().to_string();
-    let teller = move |sqlstate: &'static str, words: &str| {
+    let log = move |sqlstate: &'static str, words: &str| {
         tracing::error!(cause = "sqlite", path = &*path, sqlstate, "{words}");
     };
-    let backend = Backend::telling(NAMELESS, file.readers.into(), Arc::new(teller));
+    let backend = Backend::with_log(NAMELESS, file.readers.into(), Arc::new(log));
     let backend = backend.map_err(|error| error.to_string())?;
     Ok(Served { backend, pools: Vec::new() })
 }
@@ -184,28 +188,28 @@ fn open_options(file: &Sqlite) -> OpenOptions {
     }
 }
 
-/// The sessions of one core.
-pub(crate) struct Embedded {
+/// The SQLite sessions of one core.
+pub(crate) struct SqliteHost {
     core: Core,
     post: Arc<Post>,
     files: Arc<Files>,
-    /// As few as pools have servers, and looked up several times a query.
-    guests: BTreeMap<Conn, Guest>,
-    /// Those that have more to say.
+    /// A small map, as a pool has few servers; it is searched several times for each query.
+    sessions: BTreeMap<Conn, SqliteSession>,
+    /// Sessions that have more output.
     round: Round,
-    /// Whose sessions were sent something in this turn.
+    /// Pools whose sessions got input in this turn.
     busy: Vec<Arc<Pool>>,
-    /// Whether the core has no more than one client.
+    /// True if the core has at most one client.
     alone: bool,
 }
 
-impl Embedded {
+impl SqliteHost {
     pub(crate) fn new(core: Core, post: Arc<Post>, files: Arc<Files>) -> Self {
-        let (guests, round, busy) = (BTreeMap::new(), Round::new(), Vec::new());
-        Self { core, post, files, guests, round, busy, alone: false }
+        let (sessions, round, busy) = (BTreeMap::new(), Round::new(), Vec::new());
+        Self { core, post, files, sessions, round, busy, alone: false }
     }
 
-    /// Begins a session under a connection's number.
+    /// Starts a session under a connection's number.
     ///
     /// # Errors
     /// Why the file cannot be opened.
@@ -213,62 +217,63 @@ impl Embedded {
         let pool = self.files.open(file, self.core)?;
         let post = Arc::clone(&self.post);
         let tell = move |(core, conn)| post.send(core, Mail::Continue(conn));
-        self.guests.insert(conn, Guest::new(pool, (self.core, conn), tell));
+        self.sessions.insert(conn, SqliteSession::new(pool, (self.core, conn), tell));
         Ok(())
     }
 
-    /// Whether a connection is a session here.
+    /// True if a connection is an SQLite session of this core.
     pub(crate) fn has(&self, conn: Conn) -> bool {
-        self.guests.contains_key(&conn)
+        self.sessions.contains_key(&conn)
     }
 
-    /// Says whether the core has no more than one client.
+    /// Sets whether the core has at most one client.
     pub(crate) fn set_alone(&mut self, alone: bool) {
         self.alone = alone;
     }
 
-    /// Gives a session what the engine sent.
-    pub(crate) fn send(&mut self, conn: Conn, bytes: Vec<u8>) -> Option<Done> {
-        let guest = self.guests.get_mut(&conn)?;
-        let done = guest.receive(bytes, self.alone);
-        if !self.busy.iter().any(|pool| Arc::ptr_eq(pool, guest.pool())) {
-            self.busy.push(Arc::clone(guest.pool()));
+    /// Gives a session what the engine sent, and returns the session's output.
+    pub(crate) fn send(&mut self, conn: Conn, bytes: Vec<u8>) -> Option<SessionOutput> {
+        let session = self.sessions.get_mut(&conn)?;
+        let done = session.receive(bytes, self.alone);
+        if !self.busy.iter().any(|pool| Arc::ptr_eq(pool, session.pool())) {
+            self.busy.push(Arc::clone(session.pool()));
         }
         Some(self.note(conn, done))
     }
 
-    /// The turn is over.
+    /// Ends the turn.
     pub(crate) fn end_turn(&mut self) {
         self.busy.drain(..).for_each(|pool| pool.end_turn());
         self.round.begin();
     }
 
-    /// Whether a session has more to say at once.
+    /// True if a session has more output at once.
     pub(crate) fn is_waited_for(&self) -> bool {
         !self.round.is_empty()
     }
 
-    /// Has a session go on that was woken, in the next turn if enough was said in this.
-    pub(crate) fn go_on(&mut self, conn: Conn) -> Option<Done> {
+    /// Resumes a session that was woken; in the next turn, if this turn's share of output is used
+    /// up.
+    pub(crate) fn go_on(&mut self, conn: Conn) -> Option<SessionOutput> {
         if self.round.is_over() {
             self.round.join(conn);
             return None;
         }
-        let done = self.guests.get_mut(&conn)?.go_on()?;
+        let done = self.sessions.get_mut(&conn)?.go_on()?;
         Some(self.note(conn, done))
     }
 
-    /// Has the next session go on whose turn it is.
-    pub(crate) fn next(&mut self) -> Option<(Conn, Done)> {
+    /// Resumes the next session that has more output.
+    pub(crate) fn next(&mut self) -> Option<(Conn, SessionOutput)> {
         while let Some(conn) = self.round.next() {
-            if let Some(done) = self.guests.get_mut(&conn).and_then(Guest::say_more) {
+            if let Some(done) = self.sessions.get_mut(&conn).and_then(SqliteSession::say_more) {
                 return Some((conn, self.note(conn, done)));
             }
         }
         None
     }
 
-    fn note(&mut self, conn: Conn, done: Done) -> Done {
+    fn note(&mut self, conn: Conn, done: SessionOutput) -> SessionOutput {
         self.round.said(done.bytes.len());
         if done.has_more {
             self.round.join(conn);
@@ -276,23 +281,24 @@ impl Embedded {
         done
     }
 
-    /// Pauses or resumes what comes from a session; whether it is one.
+    /// Pauses or resumes the output of a session. Returns false if the connection is no SQLite
+    /// session.
     pub(crate) fn set_paused(&mut self, conn: Conn, paused: bool) -> bool {
-        let Some(guest) = self.guests.get_mut(&conn) else { return false };
-        if guest.set_paused(paused) {
+        let Some(session) = self.sessions.get_mut(&conn) else { return false };
+        if session.set_paused(paused) {
             self.round.join(conn);
         }
         true
     }
 
-    /// Ends a session, or has it leave for another core.
-    pub(crate) fn remove(&mut self, conn: Conn) -> Option<Guest> {
-        self.guests.remove(&conn)
+    /// Removes a session: it ends, or leaves for another core.
+    pub(crate) fn remove(&mut self, conn: Conn) -> Option<SqliteSession> {
+        self.sessions.remove(&conn)
     }
 
-    /// A session from another core.
-    pub(crate) fn arrived(&mut self, conn: Conn, guest: Guest) {
-        guest.settle((self.core, conn));
-        self.guests.insert(conn, guest);
+    /// Takes a session from another core.
+    pub(crate) fn arrived(&mut self, conn: Conn, session: SqliteSession) {
+        session.settle((self.core, conn));
+        self.sessions.insert(conn, session);
     }
 }

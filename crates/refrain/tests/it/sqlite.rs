@@ -73,7 +73,7 @@ fn without_arguments_it_is_a_database() {
 
 #[test]
 fn the_console_and_the_limits_know_it() {
-    let proxy = Config::embedded().pool("pool_size", "1").start();
+    let proxy = Config::sqlite().pool("pool_size", "1").start();
     monsters(&proxy);
     let (mut one, mut two) = (proxy.open("app"), proxy.open("app"));
     one.run("begin");
@@ -95,7 +95,7 @@ fn the_console_and_the_limits_know_it() {
 
 #[test]
 fn statements_settings_and_errors_are_a_client_s_own() {
-    let proxy = Config::embedded().pool("pool_size", "1").start();
+    let proxy = Config::sqlite().pool("pool_size", "1").start();
     monsters(&proxy);
     let (mut one, mut two) = (proxy.open("app"), proxy.open("app"));
     let (by_id, by_name) = (parse("s", "select name from monster where id = $1"), "bat");
@@ -123,7 +123,7 @@ fn statements_settings_and_errors_are_a_client_s_own() {
 
 #[test]
 fn a_long_read_holds_up_nobody_and_can_be_cancelled() {
-    let proxy = Config::embedded().general("workers", "1").start();
+    let proxy = Config::sqlite().general("workers", "1").start();
     monsters(&proxy);
     let (mut long, mut short) = (proxy.open("app"), proxy.open("app"));
     long.send(&[query(LONG)]);
@@ -148,7 +148,7 @@ fn a_long_read_holds_up_nobody_and_can_be_cancelled() {
 
 #[test]
 fn two_cores_share_one_session() {
-    let proxy = Config::embedded().pool("pool_size", "1").start();
+    let proxy = Config::sqlite().pool("pool_size", "1").start();
     monsters(&proxy);
     thread::scope(|scope| {
         for client in 0..6 {
@@ -176,7 +176,7 @@ fn two_cores_share_one_session() {
 /// Rows wait for whoever does not read, and no memory fills with them.
 #[test]
 fn a_client_that_does_not_read_holds_rows_back() {
-    let proxy = Config::embedded().start();
+    let proxy = Config::sqlite().start();
     let mut deaf = proxy.open("app");
     deaf.send(&[query(
         "with recursive n(i) as (select 1 union all select i + 1 from n where i < 30000) \
@@ -194,7 +194,7 @@ fn a_client_that_does_not_read_holds_rows_back() {
 fn the_statement_cache_is_seen() {
     let port = free_port().unwrap();
     let metrics = format!("\"127.0.0.1:{port}\"");
-    let proxy = Config::embedded().general("metrics_listen", &metrics).pool("pool_size", "1");
+    let proxy = Config::sqlite().general("metrics_listen", &metrics).pool("pool_size", "1");
     let proxy = proxy.general("workers", "1").server("stmt_cache_size", "50").start();
     monsters(&proxy);
     let mut session = proxy.open("app");
@@ -226,7 +226,7 @@ fn a_file_that_cannot_be_opened_says_so_at_the_start() {
 
 #[test]
 fn bulk_writes_end_and_who_leaves_amid_one_lets_others_write() {
-    let proxy = Config::embedded().start();
+    let proxy = Config::sqlite().start();
     let mut session = proxy.open("app");
     session.run("create table bulk (id integer primary key, word text)");
     let data = format!("{}\n", "x".repeat(99)).repeat(20_000).into_bytes();
@@ -248,7 +248,7 @@ fn bulk_writes_end_and_who_leaves_amid_one_lets_others_write() {
 fn a_file_that_is_gone_is_not_made_again_and_is_told_in_the_log() {
     let folder = Folder::new("gone");
     let path = folder.path().join("it.db");
-    let proxy = Config::embedded().server("path", &format!("{path:?}")).start();
+    let proxy = Config::sqlite().server("path", &format!("{path:?}")).start();
     monsters(&proxy);
     fs::remove_file(&path).unwrap();
     let mut session = proxy.open("app");
@@ -266,7 +266,7 @@ fn a_file_that_is_gone_is_not_made_again_and_is_told_in_the_log() {
 fn a_damaged_page_is_told_in_the_log() {
     let folder = Folder::new("damaged");
     let path = folder.path().join("it.db");
-    let config = Config::embedded().server("path", &format!("{path:?}"));
+    let config = Config::sqlite().server("path", &format!("{path:?}"));
     // What was written is read from the file, and not from memory.
     let proxy = config.server("sqlite_cache_size", "\"0B\"").start();
     let mut session = proxy.open("app");
