@@ -92,8 +92,10 @@ mod transaction;
 mod machine;
 
 mod input;
-/// Output that a thread made, in pieces.
+
 mod pieces;
+
+mod thread_job;
 
 mod session;
 

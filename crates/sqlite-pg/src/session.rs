@@ -6,7 +6,7 @@
 //! allows that. A statement that takes long runs on another thread; a session that wants to write
 //! waits in the write queue. The waker then says when to call [`Session::resume`].
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use refrain_wire::startup::{self, Opening, Startup};
@@ -21,6 +21,7 @@ use crate::machine::{Machine, Need};
 use crate::pieces::Pieces;
 use crate::runs_on::RunsOn;
 use crate::settings::Settings;
+use crate::thread_job::{self, ResultSlot, ThreadJob, ThreadResult};
 use crate::threads::Lane;
 use crate::write_queue::{Permit, Ticket};
 
@@ -72,42 +73,11 @@ enum SessionState {
     Closed,
 }
 
-/// Work for a thread. The thread takes it, or the session takes it back when it waits no longer.
-#[derive(Clone)]
-struct ThreadJob(Arc<Mutex<Option<Work>>>);
-
-type Work = (Box<Machine>, Input);
-
-impl ThreadJob {
-    fn take(&self) -> Option<Work> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
-    }
-
-    /// Takes the work back if no thread has begun it and `ends` returns a reason to end it. The
-    /// lock is held while `ends` decides: a thread that finds no work leaves for good.
-    fn take_back(&self, ends: impl FnOnce(&Machine) -> Option<Failure>) -> Option<(Work, Failure)> {
-        let mut place = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let failure = ends(&place.as_ref()?.0)?;
-        place.take().map(|work| (work, failure))
-    }
-}
-
 /// How long a session waits for the right to write.
 struct WaitLimit {
     until: Option<Instant>,
     /// The error that the client gets at that moment.
     ends: Failure,
-}
-
-/// Where a thread leaves its result for the session.
-type ResultSlot = Mutex<Option<Box<ThreadResult>>>;
-
-struct ThreadResult {
-    machine: Box<Machine>,
-    /// Input that the thread did not handle.
-    rest: Input,
-    out: Pieces,
-    need: Need,
 }
 
 impl Session {
@@ -161,7 +131,7 @@ impl Session {
         match std::mem::replace(&mut self.state, SessionState::Closed) {
             SessionState::OutputFull(machine) => return self.send_away(machine),
             SessionState::OnThread(job) => {
-                let back = slot(&self.slot).take();
+                let back = thread_job::slot(&self.slot).take();
                 let Some(back) = back else { return self.wait_for_thread(job, out) };
                 return self.tell(back, out);
             }
@@ -297,8 +267,7 @@ impl Session {
         if let Some(until) = machine.deadline().filter(|_| lane == Lane::Read) {
             backend.threads.wake_at(until, self.control.waker());
         }
-        let work = (machine, std::mem::take(&mut self.input));
-        let job = ThreadJob(Arc::new(Mutex::new(Some(work))));
+        let job = ThreadJob::new(machine, std::mem::take(&mut self.input));
         let (slot, control, work) = (self.slot.clone(), self.control.clone(), job.clone());
         self.state = SessionState::OnThread(job);
         let task = move || {
@@ -307,7 +276,7 @@ impl Session {
             let (used, need) = machine.run(rest.bytes(), &mut out, RunsOn::Thread);
             rest.consume(used);
             let out = Pieces::cut(out);
-            *self::slot(&slot) = Some(Box::new(ThreadResult { machine, rest, out, need }));
+            *thread_job::slot(&slot) = Some(Box::new(ThreadResult { machine, rest, out, need }));
             control.wake();
         };
         backend.threads.send(lane, Box::new(task));
@@ -469,10 +438,6 @@ impl Drop for Session {
             self.pool.backend.threads.send(Lane::Read, Box::new(move || drop(left)));
         }
     }
-}
-
-fn slot(slot: &ResultSlot) -> MutexGuard<'_, Option<Box<ThreadResult>>> {
-    slot.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns how long a session waits to write and the error it then gets: the nearer of
