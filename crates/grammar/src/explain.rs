@@ -2,7 +2,7 @@
 
 use std::hash::{BuildHasherDefault, DefaultHasher};
 
-use refrain_sql::template::{Class, Grammar, Reason, Slot, Span, Verdict, generalise};
+use refrain_sql::normalize::{Analysis, Class, Grammar, Reason, Slot, Span, normalize};
 
 use crate::PgGrammar;
 use crate::rules::{Effect, parameter};
@@ -28,7 +28,7 @@ pub struct Explanation<'a> {
     /// Its literals, in the order of the text.
     pub literals: Vec<Explained<'a>>,
     /// The text that would be prepared.
-    pub template: String,
+    pub normalized: String,
 }
 
 /// Explains how `text` would be treated; or returns the reason why it would run as it was sent,
@@ -36,20 +36,20 @@ pub struct Explanation<'a> {
 /// calling thread.
 pub fn explain(text: &str, most: usize) -> Result<Explanation<'_>, &'static Reason> {
     let mut spans = Vec::new();
-    generalise(text.as_bytes(), &BuildHasherDefault::<DefaultHasher>::default(), most, &mut spans)?;
-    let plan = match PgGrammar.judge(text, &spans) {
-        Verdict::Never(why) => return Err(why),
-        Verdict::Template(plan) => plan,
+    normalize(text.as_bytes(), &BuildHasherDefault::<DefaultHasher>::default(), most, &mut spans)?;
+    let plan = match PgGrammar.analyse(text, &spans) {
+        Analysis::Never(why) => return Err(why),
+        Analysis::Normalized(plan) => plan,
     };
     if let Some(why) = plan.refuses(text.as_bytes(), &spans) {
         return Err(why);
     }
     let slots = spans.iter().zip(&plan.slots);
-    let mut template = Vec::new();
-    plan.render(text.as_bytes(), &spans, &mut template);
+    let mut normalized = Vec::new();
+    plan.render(text.as_bytes(), &spans, &mut normalized);
     Ok(Explanation {
         literals: slots.map(|(span, slot)| explained(text, *span, *slot)).collect(),
-        template: String::from_utf8_lossy(&template).into_owned(),
+        normalized: String::from_utf8_lossy(&normalized).into_owned(),
     })
 }
 

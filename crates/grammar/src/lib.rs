@@ -1,7 +1,7 @@
 //! PostgreSQL's own grammar, which decides once per normalized query how its literals are treated.
 //!
-//! What: [`PgGrammar`] parses a text as the server would, and judges it by the rows of [`RULES`].
-//! [`Grammar::judge`] takes a text and the spans that [`refrain_sql::template::generalise`] found
+//! What: [`PgGrammar`] parses a text as the server would, and treats it by the rows of [`RULES`].
+//! [`Grammar::analyse`] takes a text and the spans that [`refrain_sql::normalize::normalize`] found
 //! in it, and decides if the text may be prepared and how each literal is treated. It takes some
 //! tens of microseconds, more for long texts, and allocates. So it belongs on a long-lived thread
 //! of its own, with a stack of [`STACK`] bytes.
@@ -9,13 +9,13 @@
 //! ```
 //! use std::hash::{BuildHasherDefault, DefaultHasher};
 //! use refrain_grammar::PgGrammar;
-//! use refrain_sql::template::{Grammar, Verdict, generalise};
+//! use refrain_sql::normalize::{Analysis, Grammar, normalize};
 //!
 //! let text = "SELECT a FROM t WHERE b = -1 ORDER BY 2";
 //! let mut spans = Vec::new();
 //! let seed = BuildHasherDefault::<DefaultHasher>::default();
-//! generalise(text.as_bytes(), &seed, 1000, &mut spans).expect("a template");
-//! let Verdict::Template(plan) = PgGrammar.judge(text, &spans) else { panic!("no template") };
+//! normalize(text.as_bytes(), &seed, 1000, &mut spans).expect("a normalized query");
+//! let Analysis::Normalized(plan) = PgGrammar.analyse(text, &spans) else { panic!("refused") };
 //! let mut prepared = Vec::new();
 //! plan.render(text.as_bytes(), &spans, &mut prepared);
 //! assert_eq!(prepared, b"SELECT a FROM t WHERE b =  $1 ORDER BY 2");
@@ -60,13 +60,13 @@ pub use pg_query::{NodeEnum, protobuf};
 pub use rules::{Effect, RULES, Rule};
 
 use pg_query::Error;
-use refrain_sql::template::{Grammar, Mentions, Span, Verdict};
+use refrain_sql::normalize::{Analysis, Grammar, Mentions, Span};
 
 use crate::rules::{CLOCK, DEPTH, OPERATORS, SELF, SYNTAX};
 use crate::slots::Slots;
 use crate::walk::Walk;
 
-/// The stack size, in bytes, of the thread that runs [`Grammar::judge`]. A text that would need
+/// The stack size, in bytes, of the thread that runs [`Grammar::analyse`]. A text that would need
 /// more is not analyzed.
 pub const STACK: usize = 16 << 20;
 
@@ -75,12 +75,12 @@ pub const STACK: usize = 16 << 20;
 pub struct PgGrammar;
 
 impl Grammar for PgGrammar {
-    fn judge(&self, text: &str, spans: &[Span]) -> Verdict {
-        judge(text, spans).unwrap_or_else(|rule| Verdict::Never(&rule.reason))
+    fn analyse(&self, text: &str, spans: &[Span]) -> Analysis {
+        analyse(text, spans).unwrap_or_else(|rule| Analysis::Never(&rule.reason))
     }
 }
 
-fn judge(text: &str, spans: &[Span]) -> Result<Verdict, &'static Rule> {
+fn analyse(text: &str, spans: &[Span]) -> Result<Analysis, &'static Rule> {
     if names::looks_at_itself(text.as_bytes()) {
         return Err(&SELF);
     }
@@ -107,7 +107,7 @@ fn judge(text: &str, spans: &[Span]) -> Result<Verdict, &'static Rule> {
                 stores: walk.stores.into(),
                 computes: walk.computes,
             };
-            Ok(Verdict::Template(walk.slots.plan(mentions)))
+            Ok(Analysis::Normalized(walk.slots.plan(mentions)))
         }
     }
 }

@@ -11,7 +11,7 @@
 //!
 //! What it does not do: find the places. `walk` knows to which nodes of the tree a row applies.
 
-use refrain_sql::template::{Class, Edit, Reason};
+use refrain_sql::normalize::{Class, Edit, Reason};
 
 /// A row of the table.
 #[derive(Debug)]

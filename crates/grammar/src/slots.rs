@@ -10,7 +10,7 @@
 use pg_query::protobuf::a_const::Val;
 use pg_query::protobuf::{AConst, TypeName};
 use refrain_sql::lex::{Lexer, Token};
-use refrain_sql::template::{Edit, Mentions, Plan, Slot, Span};
+use refrain_sql::normalize::{Edit, Mentions, Plan, Slot, Span};
 
 use crate::rules::{GRAMMAR, Rule};
 

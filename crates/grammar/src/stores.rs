@@ -3,12 +3,12 @@
 //! A sequence that gives a column its value has advanced for good, even if the row is not inserted.
 //! For a literal that does not fit its column, an INSERT of literals fails while it is planned,
 //! before the sequence advances; a prepared INSERT fails as it runs, after that. So the engine
-//! checks the literals of such an INSERT itself, and can judge the literals found here by their
-//! columns.
+//! checks the literals of such an INSERT itself, and knows how to check the literals found here by
+//! their columns.
 
 use pg_query::NodeEnum;
 use pg_query::protobuf::{AConst, InsertStmt, Node};
-use refrain_sql::template::{Store, StoredIn};
+use refrain_sql::normalize::{Store, StoredIn};
 
 use crate::slots::Slots;
 use crate::tree::{built_in, constant, string, type_name};

@@ -16,7 +16,7 @@ use pg_query::protobuf::{
     Node, RangeTableSample, RangeVar, ReturningClause, SelectStmt, SubLink, TypeCast, TypeName,
     WithClause,
 };
-use refrain_sql::template::Store;
+use refrain_sql::normalize::Store;
 
 use crate::names::{is_comparing, is_keyed, is_moving_type, is_type, kept_argument, takes_any};
 use crate::rules::*;

@@ -150,8 +150,8 @@ impl Worker {
             Mail::Console { client, reply } => {
                 worker_state.step(now, Event::Console { client, reply })
             }
-            Mail::Analysed { case, verdict } => {
-                worker_state.step(now, Event::Analysed { case, verdict })
+            Mail::Analysed { case, analysis } => {
+                worker_state.step(now, Event::Analysed { case, analysis })
             }
             // Whoever asked may have lost patience.
             Mail::Snapshot(answer) => drop(answer.send(worker_state.engine.snapshot(now))),

@@ -12,7 +12,7 @@ use refrain_pg::event::{Case, ClientSerial, Command, Core};
 use refrain_pg::shared::CoreMessage;
 use refrain_pg::snapshot::Snapshot;
 use refrain_pg::{Conn, Transfer};
-use refrain_sql::template::Verdict;
+use refrain_sql::normalize::Analysis;
 
 use crate::resolve::Addresses;
 use crate::sqlite_session::SqliteSession;
@@ -35,7 +35,7 @@ pub(crate) enum Mail {
     /// For the engine: the answer to a question on the console.
     Console { client: ClientSerial, reply: Vec<u8> },
     /// For the engine: what becomes of the literals of a text.
-    Analysed { case: Box<Case>, verdict: Verdict },
+    Analysed { case: Box<Case>, analysis: Analysis },
     /// The addresses of the name that this attempt to connect waits for.
     Resolved { conn: Conn, ticket: u64, addresses: Addresses },
     /// Somebody wants to know what this core looks like.

@@ -13,7 +13,7 @@ use std::thread::{self, JoinHandle};
 
 use refrain_grammar::{PgGrammar, STACK};
 use refrain_pg::event::{Case, Core};
-use refrain_sql::template::{Grammar, Reason, Verdict};
+use refrain_sql::normalize::{Analysis, Grammar, Reason};
 
 use crate::mail::{Mail, Post};
 
@@ -55,14 +55,14 @@ pub(crate) fn open(post: Arc<Post>) -> io::Result<(ParserQueue, JoinHandle<()>)>
 
 fn sit(post: &Post, cases: Receiver<ParseRequest>) {
     for (core, case) in cases {
-        let verdict = parser(&case);
-        post.send(core, Mail::Analysed { case, verdict });
+        let analysis = parser(&case);
+        post.send(core, Mail::Analysed { case, analysis });
     }
 }
 
-fn parser(case: &Case) -> Verdict {
+fn parser(case: &Case) -> Analysis {
     match str::from_utf8(&case.text) {
-        Ok(text) => PgGrammar.judge(text, &case.spans),
-        Err(_) => Verdict::Never(&ENCODING),
+        Ok(text) => PgGrammar.analyse(text, &case.spans),
+        Err(_) => Analysis::Never(&ENCODING),
     }
 }

@@ -55,7 +55,7 @@ pub(crate) fn begin(event: &Event<'_>) {
         Event::Message(_) => ("mail of another core", None),
         Event::Command(_) => ("an order", None),
         Event::Console { .. } => ("an answer of the console", None),
-        Event::Analysed { .. } => ("a verdict on a text", None),
+        Event::Analysed { .. } => ("an analysis of a text", None),
         Event::Tick => ("the time", None),
     }));
 }

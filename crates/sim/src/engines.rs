@@ -4,7 +4,7 @@
 use refrain_grammar::PgGrammar;
 use refrain_pg::event::{Case, Level, Peer as Who};
 use refrain_pg::{Action, Conn, Core, Event, Output, Transfer};
-use refrain_sql::template::Grammar;
+use refrain_sql::normalize::Grammar;
 
 use crate::net::{Link, LinkId, Peer, Way};
 use crate::plant::Plant;
@@ -263,9 +263,9 @@ impl World {
     pub(crate) fn judge(&mut self, core: usize, case: Box<Case>) {
         // What the model's clients write is ASCII.
         let text = String::from_utf8_lossy(&case.text);
-        let verdict = PgGrammar.judge(&text, &case.spans);
-        self.trace.line(self.now, "judge", &text, || format!("{verdict:?}"));
-        self.step(core, Event::Analysed { case, verdict });
+        let analysis = PgGrammar.analyse(&text, &case.spans);
+        self.trace.line(self.now, "judge", &text, || format!("{analysis:?}"));
+        self.step(core, Event::Analysed { case, analysis });
     }
 
     /// A link for a connection of an engine.

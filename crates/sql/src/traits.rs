@@ -79,8 +79,8 @@ traits! {
     LOCAL = 25;
     /// Changes the parameters with which sessions of a role or database begin.
     DEFAULTS = 26;
-    /// Waits until no session is connected to a database; see [`crate::vacated`].
-    VACATES = 23;
+    /// Waits until no session is connected to a database; see [`crate::databases_to_drain`].
+    DRAINS = 23;
     /// Runs or plans a prepared statement by its name.
     EXECUTE = 27;
 }

@@ -64,7 +64,7 @@ pub(crate) struct Uring {
     spare: Spare,
     starved: u64,
     /// Connections that found no buffer in this turn, and are to ask again.
-    hungry: Vec<Key>,
+    without_buffer: Vec<Key>,
     resting: Resting,
     lingering: Delay<Key>,
 }
@@ -97,7 +97,7 @@ impl Uring {
             failed: Vec::new(),
             spare: Spare::default(),
             starved: 0,
-            hungry: Vec::new(),
+            without_buffer: Vec::new(),
             resting: Resting::new(sizing.gate),
             lingering: Delay::new(sizing.linger),
         };
@@ -211,7 +211,7 @@ impl Uring {
                 _ => match -answer.result {
                     libc::ENOBUFS => {
                         self.starved += 1;
-                        self.hungry.push(key);
+                        self.without_buffer.push(key);
                     }
                     // The driver cancelled the request, or has to repeat it.
                     libc::ECANCELED | libc::EINTR | libc::EAGAIN => {}
@@ -235,9 +235,9 @@ impl Uring {
     /// Repeats the requests of connections that found no buffer. A connection with many bytes takes
     /// all buffers as soon as it asks, so connections that were given none come first.
     fn feed(&mut self) {
-        let mut hungry = mem::take(&mut self.hungry);
+        let mut without_buffer = mem::take(&mut self.without_buffer);
         for fed in [false, true] {
-            hungry.retain(|key| {
+            without_buffer.retain(|key| {
                 let found = self.table.get(*key).is_some_and(|(_, found)| found.fed == fed);
                 if found {
                     self.receive(*key);
@@ -245,8 +245,8 @@ impl Uring {
                 !found
             });
         }
-        hungry.clear();
-        self.hungry = hungry;
+        without_buffer.clear();
+        self.without_buffer = without_buffer;
     }
 
     fn connected(&mut self, answer: &Completion, sink: Sink<'_>) {

@@ -1,14 +1,14 @@
 //! Stands in for `bindgen` while `pg_query` is built.
 //!
-//! What: the few calls that the build script of `pg_query` makes, and behind them bindings that the real bindgen
-//! made of the header of that one version.
+//! What: the few calls that the build script of `pg_query` makes, and behind them bindings that the
+//! real bindgen made of the header of that one version.
 //!
-//! Why: bindgen needs libclang, and to build Refrain takes a Rust toolchain and a C compiler, nothing else. The
-//! manifest of the workspace puts this crate in bindgen's place.
+//! Why: bindgen needs libclang, and to build Refrain takes a Rust toolchain and a C compiler,
+//! nothing else. The manifest of the workspace puts this crate in bindgen's place.
 //!
-//! What always holds: for any other header the build ends here. Then `pg_query.h.bindings` is to be made anew from the
-//! header in the package of `pg_query`, by bindgen 0.66.1 with the functions `pg_query_.*` and the constant
-//! `PG_VERSION_NUM` allowed and without layout tests.
+//! What always holds: for any other header the build ends here. Then `pg_query.h.bindings` is to be
+//! made anew from the header in the package of `pg_query`, by bindgen 0.66.1 with the functions
+//! `pg_query_.*` and the constant `PG_VERSION_NUM` allowed and without layout tests.
 //!
 //! What it does not do: read the header.
 

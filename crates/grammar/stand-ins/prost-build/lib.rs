@@ -1,10 +1,11 @@
 //! Stands in for `prost-build` while `pg_query` is built.
 //!
-//! What: the few calls that the build script of `pg_query` makes where it finds `protoc`. They leave the code that
-//! comes with the package as it is.
+//! What: the few calls that the build script of `pg_query` makes where it finds `protoc`. They
+//! leave the code that comes with the package as it is.
 //!
-//! Why: that code needs no making anew. The real prost-build takes some twenty packages and half a minute to
-//! compile, and with it the same sources would build otherwise where somebody has a `protoc`.
+//! Why: that code needs no making anew. The real prost-build takes some twenty packages and half a
+//! minute to compile, and with it the same sources would build otherwise where somebody has a
+//! `protoc`.
 //!
 //! What it does not do: read any `.proto`.
 

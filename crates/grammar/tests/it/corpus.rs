@@ -11,7 +11,7 @@ use std::{env, fs};
 use crate::text::{Text, lexed_as_by_the_server, on_its_thread};
 use refrain_grammar::RULES;
 use refrain_sql::lex::{Lexer, TokenKind};
-use refrain_sql::template::{Exemplar, Plan, REFUSALS, Verdict};
+use refrain_sql::normalize::{Analysis, Plan, REFUSALS, Sample};
 
 /// How many texts with other values are made of each normalized query.
 const MUTANTS: usize = 4;
@@ -34,15 +34,15 @@ struct Tally {
     texts: usize,
     refused: usize,
     never: usize,
-    templates: usize,
+    queries: usize,
     hits: usize,
     mutants: usize,
 }
 
 /// A normalized query, and the tree of each set of literals that it keeps.
 struct Known {
-    exemplar: Exemplar,
-    judged: HashMap<Vec<Vec<u8>>, (Verdict, String)>,
+    sample: Sample,
+    analysed: HashMap<Vec<Vec<u8>>, (Analysis, String)>,
 }
 
 #[derive(Default)]
@@ -59,34 +59,34 @@ impl Corpus {
             return;
         };
         self.tally.texts += 1;
-        let verdict = text.judged();
-        let Verdict::Template(plan) = &verdict else {
+        let analysis = text.analysed();
+        let Analysis::Normalized(plan) = &analysis else {
             self.tally.never += 1;
             return;
         };
         let shape = text.shape(plan);
         assert_eq!(shape, text.prepared_shape(plan), "what is prepared for {sql:?}");
         self.mutate(&text, plan, &shape);
-        self.compare(&text, verdict, shape);
+        self.compare(&text, analysis, shape);
     }
 
     /// Checks that a text of a known normalized query has the known tree.
-    fn compare(&mut self, text: &Text<'_>, verdict: Verdict, shape: String) {
+    fn compare(&mut self, text: &Text<'_>, analysis: Analysis, shape: String) {
         let known = self.known.entry(text.key.0).or_insert_with(|| Known {
-            exemplar: Exemplar::new(text.text.as_bytes(), &text.spans),
-            judged: HashMap::new(),
+            sample: Sample::new(text.text.as_bytes(), &text.spans),
+            analysed: HashMap::new(),
         });
-        assert!(known.exemplar.matches(text.text.as_bytes(), &text.spans), "{:?}", text.text);
-        let Verdict::Template(plan) = &verdict else { return };
+        assert!(known.sample.matches(text.text.as_bytes(), &text.spans), "{:?}", text.text);
+        let Analysis::Normalized(plan) = &analysis else { return };
         let kept = text.kept(plan).into_iter().map(<[u8]>::to_vec).collect();
-        match known.judged.get(&kept) {
+        match known.analysed.get(&kept) {
             Some(other) => {
                 self.tally.hits += 1;
-                assert_eq!(*other, (verdict, shape), "{:?}", text.text);
+                assert_eq!(*other, (analysis, shape), "{:?}", text.text);
             }
             None => {
-                self.tally.templates += 1;
-                known.judged.insert(kept, (verdict, shape));
+                self.tally.queries += 1;
+                known.analysed.insert(kept, (analysis, shape));
             }
         }
     }
@@ -96,15 +96,15 @@ impl Corpus {
         if plan.bound(&text.spans).next().is_none() {
             return;
         }
-        let exemplar = Exemplar::new(text.text.as_bytes(), &text.spans);
+        let sample = Sample::new(text.text.as_bytes(), &text.spans);
         for turn in 0..MUTANTS {
             let mutant = text.mutant(plan, turn);
             self.tally.mutants += 1;
             let mutant =
                 Text::new(&mutant).unwrap_or_else(|why| panic!("{mutant:?}: {}", why.name));
             assert_eq!(mutant.key, text.key, "{:?} of {:?}", mutant.text, text.text);
-            assert!(exemplar.matches(mutant.text.as_bytes(), &mutant.spans), "{:?}", mutant.text);
-            assert_eq!(mutant.judged(), Verdict::Template(plan.clone()), "{:?}", mutant.text);
+            assert!(sample.matches(mutant.text.as_bytes(), &mutant.spans), "{:?}", mutant.text);
+            assert_eq!(mutant.analysed(), Analysis::Normalized(plan.clone()), "{:?}", mutant.text);
             assert_eq!(mutant.shape(plan), shape, "{:?} of {:?}", mutant.text, text.text);
         }
     }

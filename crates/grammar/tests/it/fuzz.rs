@@ -6,7 +6,7 @@
 use std::env;
 
 use crate::text::{Text, lexed_as_by_the_server, on_its_thread};
-use refrain_sql::template::Verdict;
+use refrain_sql::normalize::Analysis;
 
 /// The parts of random texts: text that lexers get wrong, and text that rules are about.
 const PIECES: &[&str] = &[
@@ -139,7 +139,7 @@ const BEGINNINGS: &[&str] = &[
 #[test]
 fn random_texts() {
     let turns = env::var("REFRAIN_FUZZ").map_or(20_000, |turns| turns.parse().expect("a number"));
-    let (mut state, mut lexed, mut templates) = (0x5eed_u64, 0, 0);
+    let (mut state, mut lexed, mut queries) = (0x5eed_u64, 0, 0);
     let mut random = |bound: usize| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         (state >> 33) as usize % bound
@@ -153,14 +153,14 @@ fn random_texts() {
             let Ok(text) = Text::new(&text) else { continue };
             lexed += 1;
             lexed_as_by_the_server(text.text);
-            let Verdict::Template(plan) = text.judged() else { continue };
-            templates += 1;
+            let Analysis::Normalized(plan) = text.analysed() else { continue };
+            queries += 1;
             assert_eq!(text.shape(&plan), text.prepared_shape(&plan), "{:?}", text.text);
             let mutant = text.mutant(&plan, random(9));
             let mutant =
                 Text::new(&mutant).unwrap_or_else(|why| panic!("{mutant:?}: {}", why.name));
             assert_eq!(mutant.key, text.key, "{:?} of {:?}", mutant.text, text.text);
-            assert_eq!(mutant.judged(), Verdict::Template(plan.clone()), "{:?}", mutant.text);
+            assert_eq!(mutant.analysed(), Analysis::Normalized(plan.clone()), "{:?}", mutant.text);
             assert_eq!(
                 mutant.shape(&plan),
                 text.shape(&plan),
@@ -170,6 +170,6 @@ fn random_texts() {
             );
         }
     });
-    assert!(lexed > turns / 10 && templates > turns / 100, "{lexed} lexed, {templates} templates");
-    eprintln!("{turns} texts, {lexed} lexed, {templates} templates");
+    assert!(lexed > turns / 10 && queries > turns / 100, "{lexed} lexed, {queries} queries");
+    eprintln!("{turns} texts, {lexed} lexed, {queries} queries");
 }

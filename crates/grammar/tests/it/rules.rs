@@ -3,23 +3,23 @@
 use crate::text::on_its_thread;
 use foldhash::fast::FixedState;
 use refrain_grammar::{Effect, PgGrammar, RULES, Rule, explain};
-use refrain_sql::template::{Edit, Grammar, Plan, Slot, Span, Verdict, generalise};
+use refrain_sql::normalize::{Analysis, Edit, Grammar, Plan, Slot, Span, normalize};
 
-fn judged(text: &str) -> (Vec<Span>, Verdict) {
+fn analysed(text: &str) -> (Vec<Span>, Analysis) {
     let mut spans = Vec::new();
     let seed = FixedState::with_seed(7);
-    if let Err(why) = generalise(text.as_bytes(), &seed, 1000, &mut spans) {
+    if let Err(why) = normalize(text.as_bytes(), &seed, 1000, &mut spans) {
         panic!("{text:?}: {}", why.name);
     }
-    let verdict = on_its_thread(|| PgGrammar.judge(text, &spans));
-    (spans, verdict)
+    let analysis = on_its_thread(|| PgGrammar.analyse(text, &spans));
+    (spans, analysis)
 }
 
 #[track_caller]
 fn planned(text: &str) -> (Vec<Span>, Plan) {
-    match judged(text) {
-        (spans, Verdict::Template(plan)) => (spans, plan),
-        (_, Verdict::Never(why)) => panic!("{text:?}: never for {}", why.name),
+    match analysed(text) {
+        (spans, Analysis::Normalized(plan)) => (spans, plan),
+        (_, Analysis::Never(why)) => panic!("{text:?}: never for {}", why.name),
     }
 }
 
@@ -43,7 +43,9 @@ fn each_row_does_what_it_says() {
         assert!(!rule.examples.is_empty(), "{} has no text", rule.reason.name);
         for text in rule.examples {
             match rule.effect {
-                Effect::Never => assert_eq!(judged(text).1, Verdict::Never(&rule.reason), "{text}"),
+                Effect::Never => {
+                    assert_eq!(analysed(text).1, Analysis::Never(&rule.reason), "{text}")
+                }
                 Effect::Keep => keeps(rule, text),
                 Effect::Parameter => becomes_parameters(rule, text),
             }
@@ -163,11 +165,11 @@ fn depth_is_survived() {
         [("a+(", ")"), ("f(", ")"), ("NOT ", ""), ("a+", ""), ("- ", ""), ("(SELECT ", ")")];
     for (left, right) in nests.into_iter().chain([("SELECT a UNION ALL ", "")]) {
         for depth in 30..100 {
-            judged(&format!("SELECT {}a{}", left.repeat(depth), right.repeat(depth)));
+            analysed(&format!("SELECT {}a{}", left.repeat(depth), right.repeat(depth)));
         }
         let depth = 60_000 / (left.len() + right.len());
         let text = format!("SELECT {}a{}", left.repeat(depth), right.repeat(depth));
-        let Verdict::Never(why) = judged(&text).1 else { panic!("{left}") };
+        let Analysis::Never(why) = analysed(&text).1 else { panic!("{left}") };
         assert!(["depth", "syntax"].contains(&why.name), "{left}: {}", why.name);
     }
 }
@@ -175,7 +177,7 @@ fn depth_is_survived() {
 #[test]
 fn what_is_explained() {
     let text = "SELECT 'é', -5, date '2020-01-01' FROM t WHERE a = 1.5 ORDER BY 2";
-    let explanation = on_its_thread(|| explain(text, 10)).expect("a template");
+    let explanation = on_its_thread(|| explain(text, 10)).expect("a normalized query");
     let rows = explanation.literals.iter().map(|row| {
         let (name, effect) = (row.reason.name, row.effect);
         format!("{} {} {} {effect:?} {name}", row.place, row.literal, row.class.name())
@@ -188,8 +190,8 @@ fn what_is_explained() {
         "65 2 int4 Keep order-by",
     ];
     assert_eq!(rows.collect::<Vec<_>>(), expected);
-    let template = "SELECT $1, $2, CAST($3 AS date) FROM t WHERE a = $4 ORDER BY 2";
-    assert_eq!(explanation.template.replace(",  ", ", "), template);
+    let normalized = "SELECT $1, $2, CAST($3 AS date) FROM t WHERE a = $4 ORDER BY 2";
+    assert_eq!(explanation.normalized.replace(",  ", ", "), normalized);
     let refused = [
         ("EXPLAIN SELECT 1", "utility"),
         ("SELECT 1, 2, 3", "many-literals"),

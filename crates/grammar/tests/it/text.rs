@@ -8,8 +8,8 @@ use foldhash::fast::FixedState;
 use pg_query::protobuf::Token as Scanned;
 use refrain_grammar::{PgGrammar, STACK};
 use refrain_sql::lex::Lexer;
-use refrain_sql::template::{
-    Bound, Class, Grammar, Key, Plan, Reason, Span, Undecodable, Verdict, generalise,
+use refrain_sql::normalize::{
+    Analysis, Bound, Class, Grammar, Key, Plan, Reason, Span, Undecodable, normalize,
 };
 
 /// Runs a function that parses, on a thread with the stack that it needs.
@@ -43,12 +43,12 @@ impl<'a> Text<'a> {
     pub(crate) fn new(text: &'a str) -> Result<Text<'a>, &'static Reason> {
         let mut spans = Vec::new();
         let seed = FixedState::with_seed(7);
-        let key = generalise(text.as_bytes(), &seed, 1000, &mut spans)?;
+        let key = normalize(text.as_bytes(), &seed, 1000, &mut spans)?;
         Ok(Text { text, key, spans })
     }
 
-    pub(crate) fn judged(&self) -> Verdict {
-        PgGrammar.judge(self.text, &self.spans)
+    pub(crate) fn analysed(&self) -> Analysis {
+        PgGrammar.analyse(self.text, &self.spans)
     }
 
     /// Returns the tree, with `$n` for the literals that are parameters in `plan`. Their values

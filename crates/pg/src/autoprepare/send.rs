@@ -13,7 +13,7 @@
 
 use std::rc::Rc;
 
-use refrain_sql::template::{self, Plan, Span};
+use refrain_sql::normalize::{self, Plan, Span};
 use refrain_sql::{Kind, Scan, Traits};
 use refrain_wire::back::Status;
 use refrain_wire::tag::front;
@@ -62,7 +62,7 @@ impl Link<'_> {
         let mut spans = std::mem::take(&mut self.core_state.spans);
         let most = self.pool().settings.options.autoprepare_max_literals as usize;
         let key =
-            template::generalise(text, self.core_state.shared.registry.seed(), most, &mut spans);
+            normalize::normalize(text, self.core_state.shared.registry.seed(), most, &mut spans);
         let done = match key {
             Ok(key) => self.advised(message, text, &spans, key, scan.traits),
             Err(_) => Ok(None),
@@ -100,7 +100,7 @@ impl Link<'_> {
         message: &Message<'_>,
         text: &[u8],
         spans: &[Span],
-        key: template::Key,
+        key: normalize::Key,
         traits: Traits,
     ) -> Result<Option<usize>, Stop> {
         if !self.knows_settings()? {

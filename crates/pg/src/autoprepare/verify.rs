@@ -4,7 +4,7 @@
 //! it is then run as it was sent, so that the client sees the very error, or none. Within one the error stands, and
 //! says where in the client's text it lies.
 
-use refrain_sql::template::{Plan, Span};
+use refrain_sql::normalize::{Plan, Span};
 use refrain_wire::back::{Fields, field};
 use refrain_wire::tag::back;
 use refrain_wire::write;
@@ -179,7 +179,7 @@ impl Link<'_> {
     fn spans(&self, text: &[u8]) -> Option<Vec<Span>> {
         let mut spans = Vec::new();
         let seed = self.core_state.shared.registry.seed();
-        refrain_sql::template::generalise(text, seed, usize::MAX, &mut spans).ok()?;
+        refrain_sql::normalize::normalize(text, seed, usize::MAX, &mut spans).ok()?;
         Some(spans)
     }
 }

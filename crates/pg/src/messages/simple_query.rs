@@ -102,8 +102,8 @@ impl Link<'_> {
 
     /// A text that fails while anybody else is connected to a database: idle servers are to leave it.
     pub(crate) fn note_drained(&mut self, text: &[u8], scan: &Scan) {
-        if scan.traits.contains(Traits::VACATES) {
-            for database in refrain_sql::vacated(text) {
+        if scan.traits.contains(Traits::DRAINS) {
+            for database in refrain_sql::databases_to_drain(text) {
                 self.core_state.database_drain.ask(&database, self.client.conn, self.now);
             }
         }

@@ -5,7 +5,7 @@
 //! view, a policy, a function), no function of the database may ask for the text that runs or for the time at which it
 //! was taken in.
 
-use refrain_sql::template::Mentions;
+use refrain_sql::normalize::Mentions;
 
 use crate::normalized::query::Refused;
 use crate::settings::session::write_literal;

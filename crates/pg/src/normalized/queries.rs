@@ -14,7 +14,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use hashlink::LruCache;
-use refrain_sql::template::{Exemplar, Key, Plan, Span, Verdict};
+use refrain_sql::normalize::{Analysis, Key, Plan, Sample, Span};
 
 use crate::ground::ids::EnvId;
 use crate::ground::time::Now;
@@ -174,7 +174,7 @@ impl NormalizedQueries {
         if !again && !bounds.is_eager() {
             return Advice::Pass;
         }
-        let sample = Exemplar::new(sight.text, sight.spans);
+        let sample = Sample::new(sight.text, sight.spans);
         self.bytes += sample.bytes();
         let seen = u64::from(again);
         let normalized = NormalizedQuery {
@@ -365,14 +365,14 @@ impl NormalizedQueries {
     }
 
     /// What becomes of the literals of a normalized query is known.
-    pub(crate) fn analysed(&mut self, key: Key, text: &[u8], verdict: Verdict) {
+    pub(crate) fn analysed(&mut self, key: Key, text: &[u8], analysis: Analysis) {
         let Some(normalized) = self.table.peek_mut(&key) else { return };
         if normalized.sample.text() != text && !matches!(normalized.state, State::Analysed(_)) {
             return;
         }
-        normalized.state = match verdict {
-            Verdict::Never(reason) => State::Never(reason),
-            Verdict::Template(plan) => State::Planned(Rc::new(plan)),
+        normalized.state = match analysis {
+            Analysis::Never(reason) => State::Never(reason),
+            Analysis::Normalized(plan) => State::Planned(Rc::new(plan)),
         };
     }
 
@@ -452,7 +452,7 @@ impl NormalizedQueries {
 mod tests {
     use std::hash::RandomState;
 
-    use refrain_sql::template::{Edit, Mentions, Reason, Slot, generalise};
+    use refrain_sql::normalize::{Edit, Mentions, Reason, Slot, normalize};
 
     use super::*;
 
@@ -476,7 +476,7 @@ mod tests {
         /// What is to be done about a text; where its literals are to be judged, `slot` is what becomes of each.
         fn look(&mut self, text: &str, free: bool, slot: Slot) -> Advice {
             let (text, mut spans) = (text.as_bytes(), Vec::new());
-            let key = generalise(text, &self.seed, 100, &mut spans).unwrap();
+            let key = normalize(text, &self.seed, 100, &mut spans).unwrap();
             let settings = &self.settings;
             let (schema_version, now, own) = (1, Now(1), true);
             let sight =
@@ -485,7 +485,7 @@ mod tests {
             if matches!(advice, Advice::Analyse) {
                 let slots = vec![slot; spans.len()].into();
                 let plan = Plan { slots, frozen: false, mentions: Mentions::default() };
-                self.normalized_queries.analysed(key, text, Verdict::Template(plan));
+                self.normalized_queries.analysed(key, text, Analysis::Normalized(plan));
             }
             advice
         }

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use refrain_sql::template::{Exemplar, Key, Plan, Reason};
+use refrain_sql::normalize::{Key, Plan, Reason, Sample};
 
 use crate::ground::ids::EnvId;
 use crate::ground::time::Now;
@@ -138,7 +138,7 @@ pub(crate) enum Stage {
 /// All texts that differ in nothing but their literals.
 #[derive(Debug)]
 pub(crate) struct NormalizedQuery {
-    pub(crate) sample: Exemplar,
+    pub(crate) sample: Sample,
     pub(crate) state: State,
     /// Times one of its texts was run.
     pub(crate) seen: u64,

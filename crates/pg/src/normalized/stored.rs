@@ -7,7 +7,7 @@
 //! Always holds: what is not known to fit does not. A value that its parameter's type does not take fails as it is bound,
 //! before anything runs, and fits here.
 
-use refrain_sql::template::{Class, Mentions, Span, StoredIn};
+use refrain_sql::normalize::{Class, Mentions, Span, StoredIn};
 
 /// What begins a row of the catalogue's answer that is about a column.
 pub(crate) const COLUMN: &str = "column ";
@@ -176,7 +176,7 @@ fn digits(literal: &[u8]) -> Option<(&[u8], &[u8])> {
 mod tests {
     use std::hash::RandomState;
 
-    use refrain_sql::template::{Store, generalise};
+    use refrain_sql::normalize::{Store, normalize};
 
     use super::*;
 
@@ -184,7 +184,7 @@ mod tests {
     fn fits(values: &str, columns: &[(u32, i32)]) -> bool {
         let text = format!("INSERT INTO t VALUES ({values})");
         let mut spans = Vec::new();
-        generalise(text.as_bytes(), &RandomState::new(), 100, &mut spans).unwrap();
+        normalize(text.as_bytes(), &RandomState::new(), 100, &mut spans).unwrap();
         let stores = (0..spans.len()).map(|at| Store { literal: at, column: StoredIn::At(at + 1) });
         let mentions = Mentions { stores: stores.collect(), ..Mentions::default() };
         let rows = columns.iter().zip(1..);

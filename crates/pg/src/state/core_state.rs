@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use refrain_sql::template::Span;
+use refrain_sql::normalize::Span;
 
 use crate::ground::disconnect::DisconnectReason;
 use crate::ground::ids::{Core, EnvId, Peer, PoolId};

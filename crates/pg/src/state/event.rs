@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use refrain_config::{Host, Options};
-use refrain_sql::template::{Key, Span, Verdict};
+use refrain_sql::normalize::{Analysis, Key, Span};
 
 pub use crate::ground::ids::{ClientSerial, Core, Peer};
 
@@ -79,7 +79,7 @@ pub enum Event<'a> {
         /// What was to be judged.
         case: Box<Case>,
         /// What is to become of the literals.
-        verdict: Verdict,
+        analysis: Analysis,
     },
 }
 

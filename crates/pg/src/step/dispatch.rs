@@ -32,7 +32,7 @@ impl Engine {
             Event::Message(message) => step.message(message),
             Event::Command(command) => step.command(command),
             Event::Console { client, reply } => step.console_reply(client, &reply),
-            Event::Analysed { case, verdict } => step.analysed(&case, verdict),
+            Event::Analysed { case, analysis } => step.analysed(&case, analysis),
         }
         while let Some(client) = step.engine.runnable.pop_front() {
             step.serve(client, &[]);

@@ -1,6 +1,6 @@
 //! What servers send, by who has them: a client, a login, or nobody.
 
-use refrain_sql::template::Verdict;
+use refrain_sql::normalize::Analysis;
 use refrain_wire::Header;
 use refrain_wire::back::{self as read, Fields, Status};
 use refrain_wire::tag::back;
@@ -162,9 +162,9 @@ impl Step<'_> {
     }
 
     /// What becomes of the literals of a text is known.
-    pub(crate) fn analysed(&mut self, case: &Case, verdict: Verdict) {
+    pub(crate) fn analysed(&mut self, case: &Case, analysis: Analysis) {
         let Some(pool) = self.engine.core_state.find_pool(case.pool) else { return };
-        pool.normalized_queries.analysed(case.key, &case.text, verdict);
+        pool.normalized_queries.analysed(case.key, &case.text, analysis);
         pool.wake();
         let woken = pool.take_woken();
         self.look_again(woken);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use refrain_grammar::{Effect, Explained};
 use refrain_pg::snapshot::{NormalizedQueryRow, Snapshot};
-use refrain_sql::template::Reason;
+use refrain_sql::normalize::Reason;
 
 use super::table::{Column, Listing, bigint, int, nullable, put, signed, text};
 
@@ -69,7 +69,7 @@ pub(super) fn explain(sql: &str, literals_max: usize, out: &mut Vec<u8>) {
             put(&literals(), &explanation.literals, out);
             out.extend_from_slice(&super::text::done("EXPLAIN"));
             let reason = "if the server says the same of it as of the text".to_owned();
-            Outcome { template: Some(explanation.template), decision: "prepare", reason }
+            Outcome { template: Some(explanation.normalized), decision: "prepare", reason }
         }
         Err(why) => Outcome { template: None, decision: "run as sent", reason: said(why) },
     };

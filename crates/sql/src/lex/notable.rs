@@ -1,10 +1,10 @@
 //! Reading fast to the next literal.
 //!
-//! What: [`Lexer::notable`] goes on to the next token that what is to become of the literals of a text depends on.
+//! What: [`Lexer::notable`] goes on to the next token that what is to become of the literals of a
+//! text depends on.
 //!
-//! Why: the text of every simple query may be asked for the template it is made from, and nearly all of it is
-//! names, blanks and operators, of which no tokens
-//! need be made.
+//! Why: the text of every simple query may be asked for the template it is made from, and nearly
+//! all of it is names, blanks and operators, of which no tokens need be made.
 //!
 //! What always holds (and a test compares): it finds what [`Lexer::next`] and a filter would find.
 
@@ -12,9 +12,9 @@ use super::{Class, Lexer, Token, TokenKind, is_word};
 use crate::name::MAX_NAME;
 
 impl Lexer<'_> {
-    /// The next token that is a literal, a parameter, a semicolon, a name longer than the server keeps, or
-    /// something that older servers or all refuse: a vertical tab,
-    /// `U&`, what is never closed, what begins no token. A continued string comes in its parts: see
+    /// The next token that is a literal, a parameter, a semicolon, a name longer than the server
+    /// keeps, or something that older servers or all refuse: a vertical tab, `U&`, what is never
+    /// closed, what begins no token. A continued string comes in its parts: see
     /// [`Lexer::continues`].
     #[inline]
     pub(crate) fn notable(&mut self) -> Option<Token> {

@@ -6,22 +6,25 @@
 //! tokens of the rest saves most
 //! of the time.
 //!
-//! What always holds (and a test compares): it finds what [`Lexer::significant`] and a filter would find.
+//! What always holds (and a test compares): it finds what [`Lexer::significant`] and a filter would
+//! find.
 
 use super::{CLASSES, Class, Lexer, Token, TokenKind, is_word};
 
 /// What [`Lexer::skim`] remembers of the way.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Trail {
-    /// Where the last token passed over begins; of an operator, a byte of it. Who is handed a token sets it to that.
+    /// Where the last token passed over begins; of an operator, a byte of it. Who is handed a token
+    /// sets it to that.
     pub(crate) before: usize,
     /// Parentheses open. A closing one too many is not counted.
     pub(crate) depth: usize,
 }
 
 impl Lexer<'_> {
-    /// The next token that is a semicolon, a `U&"…"`, a word or the inside of a `"…"` that is `noted` by its first
-    /// byte and its length, or a parenthesis that opens behind what may be a name.
+    /// The next token that is a semicolon, a `U&"…"`, a word or the inside of a `"…"` that is
+    /// `noted` by its first byte and its length, or a parenthesis that opens behind what may be a
+    /// name.
     #[inline]
     pub(crate) fn skim(
         &mut self,

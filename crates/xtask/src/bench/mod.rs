@@ -67,8 +67,8 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         Some(What::Idle { idle_clients }) => ("bench-idle", idle::run(*idle_clients)?),
         Some(What::Instructions) => ("bench-instructions", instructions::run()?),
         Some(What::Template) => {
-            let hit_and_judgement = [("refrain-sql", "template"), ("refrain-grammar", "judge")];
-            ("bench-template", printed::run(&hit_and_judgement)?)
+            let hit_and_analysis = [("refrain-sql", "normalize"), ("refrain-grammar", "analyse")];
+            ("bench-template", printed::run(&hit_and_analysis)?)
         }
         Some(What::Sqlite) => ("bench-sqlite", printed::run(&[("refrain-sqlite", "statements")])?),
         Some(What::SqliteWire) => ("bench-sqlite-wire", sqlite_wire::run()?),

@@ -12,16 +12,16 @@ use crate::lex::is_word;
 /// A grammar of SQL.
 pub trait Grammar {
     /// Analyzes a text: may it be prepared, and how is each of its literals treated? May take long.
-    fn judge(&self, text: &str, spans: &[Span]) -> Verdict;
+    fn analyse(&self, text: &str, spans: &[Span]) -> Analysis;
 }
 
 /// The result of analyzing a normalized query.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum Analysis {
     /// Its texts run as they are sent.
     Never(&'static Reason),
     /// It may be prepared.
-    Template(Plan),
+    Normalized(Plan),
 }
 
 /// The treatment of one literal.
@@ -98,7 +98,7 @@ impl Bound {
 }
 
 /// The treatment of the literals of a normalized query. All methods take a text of the query and
-/// the spans that [`super::generalise`] found in it. For other texts their results are meaningless,
+/// the spans that [`super::normalize`] found in it. For other texts their results are meaningless,
 /// but they do not panic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {

@@ -1,11 +1,12 @@
-//! What a hit costs before anything is sent: `cargo bench -p refrain-sql --bench template`. One core.
+//! The cost of a query with a known normalized query, before bytes are sent: `cargo bench -p
+//! refrain-sql --bench normalize`. One core.
 #![allow(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use foldhash::fast::RandomState;
-use refrain_sql::template::{Edit, Exemplar, Mentions, Plan, Slot, Span, generalise};
+use refrain_sql::normalize::{Edit, Mentions, Plan, Sample, Slot, Span, normalize};
 
 fn main() {
     let point = "SELECT abalance FROM pgbench_accounts WHERE aid = 12345678;".to_owned();
@@ -25,7 +26,7 @@ fn main() {
     let rows = (0..100).map(|n| format!("({n}, 'name {n}', 'value', {n}.5, 7, NULL)"));
     let insert =
         format!("INSERT INTO t (a, b, c, d, e, f) VALUES {}", rows.collect::<Vec<_>>().join(", "));
-    println!("A text of a known template, ns for all steps up to here:\n");
+    println!("A text of a known normalized query, ns for all steps up to here:\n");
     println!("| text | bytes | literals | spans and hash | compared | values |");
     println!("|---|--:|--:|--:|--:|--:|");
     for (name, text) in [
@@ -42,8 +43,8 @@ fn measure(name: &str, text: &[u8]) {
     let seed = RandomState::default();
     let mut spans: Vec<Span> = Vec::new();
     let mut values = Vec::new();
-    generalise(text, &seed, 1000, &mut spans).expect("a template");
-    let exemplar = Exemplar::new(text, &spans);
+    normalize(text, &seed, 1000, &mut spans).expect("a normalized query");
+    let sample = Sample::new(text, &spans);
     let slot = |span: &Span| Slot::Parameter { oid: span.class.oid(false), edit: Edit::None };
     let plan = Plan {
         slots: spans.iter().map(slot).collect(),
@@ -51,15 +52,15 @@ fn measure(name: &str, text: &[u8]) {
         mentions: Mentions::default(),
     };
     let find = best(|| {
-        black_box(generalise(black_box(text), &seed, 1000, &mut spans).is_ok());
+        black_box(normalize(black_box(text), &seed, 1000, &mut spans).is_ok());
     });
     let hit = best(|| {
-        black_box(generalise(black_box(text), &seed, 1000, &mut spans).is_ok());
-        black_box(exemplar.matches(text, &spans));
+        black_box(normalize(black_box(text), &seed, 1000, &mut spans).is_ok());
+        black_box(sample.matches(text, &spans));
     });
     let whole = best(|| {
-        black_box(generalise(black_box(text), &seed, 1000, &mut spans).is_ok());
-        black_box(exemplar.matches(text, &spans));
+        black_box(normalize(black_box(text), &seed, 1000, &mut spans).is_ok());
+        black_box(sample.matches(text, &spans));
         values.clear();
         for bound in plan.bound(&spans) {
             black_box(bound.value(text, true, &mut values).is_ok());
@@ -69,7 +70,8 @@ fn measure(name: &str, text: &[u8]) {
     println!("| {name} | {bytes} | {literals} | {find:.0} | {hit:.0} | {whole:.0} |");
 }
 
-/// Nanoseconds per turn, of the best round. Rounds are many and short: some fit between two interruptions.
+/// Nanoseconds per turn, of the best round. Rounds are many and short: some fit between two
+/// interruptions.
 fn best(mut turn: impl FnMut()) -> f64 {
     const TURNS: u32 = 100;
     let mut best = Duration::MAX;

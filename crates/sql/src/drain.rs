@@ -1,7 +1,7 @@
-//! Databases that must have no other connections for a text to succeed.
+//! Databases that must be drained for a text: no other session may be connected to them.
 //!
-//! What: [`vacated`] names the databases to which no other session may be connected when the
-//! statements of a text run.
+//! What: [`databases_to_drain`] names the databases to which no other session may be connected when
+//! the statements of a text run.
 //!
 //! Why: DROP DATABASE, ALTER DATABASE … RENAME TO or SET TABLESPACE, and CREATE DATABASE (for its
 //! template) wait five seconds for other sessions to end, and then fail with 55006
@@ -20,7 +20,7 @@ const USUAL_TEMPLATE: &[u8] = b"template1";
 
 /// Iterates over the databases that must have no other connections for the statements of `text`, by
 /// their names at the server.
-pub fn vacated(text: &[u8]) -> impl Iterator<Item = Cow<'_, [u8]>> {
+pub fn databases_to_drain(text: &[u8]) -> impl Iterator<Item = Cow<'_, [u8]>> {
     let mut lexer = Lexer::new(text, false);
     std::iter::from_fn(move || {
         while let Some(first) = lexer.significant() {
@@ -106,10 +106,10 @@ mod tests {
             ("drop database U&\"a\"", &[]),
         ];
         for (text, databases) in rows {
-            let found: Vec<_> = vacated(text.as_bytes()).collect();
+            let found: Vec<_> = databases_to_drain(text.as_bytes()).collect();
             let found: Vec<_> = found.iter().map(|name| String::from_utf8_lossy(name)).collect();
             assert_eq!(found, *databases, "{text}");
-            let says = crate::scan(text.as_bytes()).traits.contains(crate::Traits::VACATES);
+            let says = crate::scan(text.as_bytes()).traits.contains(crate::Traits::DRAINS);
             assert!(says || databases.is_empty(), "{text}");
         }
     }

@@ -1,4 +1,5 @@
-//! What a judgement costs, once per template and off the loop: `cargo bench -p refrain-grammar --bench judge`. One core.
+//! The cost of an analysis, once per normalized query and in a thread of its own: `cargo bench -p
+//! refrain-grammar --bench analyse`. One core.
 #![allow(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
 use std::hint::black_box;
@@ -6,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use foldhash::fast::FixedState;
 use refrain_grammar::PgGrammar;
-use refrain_sql::template::{Grammar, generalise};
+use refrain_sql::normalize::{Grammar, normalize};
 
 fn main() {
     let point = "SELECT abalance FROM pgbench_accounts WHERE aid = 12345678".to_owned();
@@ -17,17 +18,17 @@ fn main() {
     let insert =
         format!("INSERT INTO t (a, b, c, d, e, f) VALUES {}", rows.collect::<Vec<_>>().join(", "));
     println!(
-        "Judging a template by PostgreSQL's grammar, µs:\n\n| text | bytes | literals | judged |"
+        "Analysis of a query by PostgreSQL's grammar, µs:\n\n| text | bytes | literals | analysed |"
     );
     println!("|---|--:|--:|--:|");
     for (name, text) in
         [("point select", point.as_str()), ("mapper", mapper), ("insert of 100 rows", &insert)]
     {
         let mut spans = Vec::new();
-        generalise(text.as_bytes(), &FixedState::with_seed(7), 1000, &mut spans)
-            .expect("a template");
-        let judged = best(|| drop(black_box(PgGrammar.judge(black_box(text), &spans))));
-        println!("| {name} | {} | {} | {judged:.0} |", text.len(), spans.len());
+        normalize(text.as_bytes(), &FixedState::with_seed(7), 1000, &mut spans)
+            .expect("a normalized query");
+        let analysed = best(|| drop(black_box(PgGrammar.analyse(black_box(text), &spans))));
+        println!("| {name} | {} | {} | {analysed:.0} |", text.len(), spans.len());
     }
 }
 

@@ -1,7 +1,7 @@
 //! The part of a text that it shares with texts that differ from it only in their literals.
 //!
-//! What: [`generalise`] finds the literals of a text and makes a [`Key`] of the rest. An
-//! [`Exemplar`] is a text with which others are compared. [`Grammar`] decides once per normalized
+//! What: [`normalize`] finds the literals of a text and makes a [`Key`] of the rest. An
+//! [`Sample`] is a text with which others are compared. [`Grammar`] decides once per normalized
 //! query how each literal is treated. The resulting [`Plan`] builds the text that is prepared and
 //! the values that are bound.
 //!
@@ -15,7 +15,7 @@
 //!   such literals are kept.
 //! - A key locates a normalized query and decides nothing: a key shared by chance, or by intent,
 //!   must not give one client the statement of another.
-//! - [`generalise`] takes time linear in the length of the text, allocates nothing but spans and
+//! - [`normalize`] takes time linear in the length of the text, allocates nothing but spans and
 //!   never panics.
 //!
 //! What it does not do: parse (that is the task of a [`Grammar`]), know parameters (with
@@ -29,11 +29,11 @@ mod value;
 
 mod plan;
 
-mod exemplar;
+mod sample;
 
-pub use exemplar::Exemplar;
-pub use plan::{Bound, Edit, Grammar, Mentions, Plan, Slot, Store, StoredIn, Verdict};
+pub use plan::{Analysis, Bound, Edit, Grammar, Mentions, Plan, Slot, Store, StoredIn};
 pub use reason::{REFUSALS, Reason};
+pub use sample::Sample;
 pub use value::{Undecodable, value};
 
 use std::cmp::Ordering;
@@ -126,7 +126,7 @@ impl Span {
     }
 }
 
-/// A seeded hash of a text without its literals. See [`Exemplar`].
+/// A seeded hash of a text without its literals. See [`Sample`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Key(pub u64);
 
@@ -134,7 +134,7 @@ pub struct Key(pub u64);
 /// `seed`. The spans are in the order of the text and replace the content of `spans`. Refuses a
 /// text that cannot be normalized, or that has more than `most` literals; the content of `spans` is
 /// then meaningless.
-pub fn generalise(
+pub fn normalize(
     text: &[u8],
     seed: &impl BuildHasher,
     most: usize,

@@ -9,7 +9,7 @@ pub struct Reason {
     pub text: &'static str,
 }
 
-/// Reasons why [`super::generalise`] refuses a text; each is the row of [`REFUSALS`] at the same
+/// Reasons why [`super::normalize`] refuses a text; each is the row of [`REFUSALS`] at the same
 /// place.
 #[derive(Clone, Copy)]
 pub(super) enum Refusal {

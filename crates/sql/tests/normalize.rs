@@ -2,14 +2,14 @@
 
 use foldhash::fast::FixedState;
 use refrain_sql::lex::Lexer;
-use refrain_sql::template::{
-    Class, Edit, Exemplar, Key, Mentions, Plan, REFUSALS, Reason, Slot, Span, generalise, value,
+use refrain_sql::normalize::{
+    Class, Edit, Key, Mentions, Plan, REFUSALS, Reason, Sample, Slot, Span, normalize, value,
 };
 
 fn made(text: &[u8]) -> Result<(Key, Vec<Span>), &'static Reason> {
     let mut spans = vec![Span { start: 9, end: 9, class: Class::Hex }];
     let most = if text == b"SELECT 1, 2, 3" { 2 } else { 1000 };
-    generalise(text, &FixedState::with_seed(7), most, &mut spans).map(|key| (key, spans))
+    normalize(text, &FixedState::with_seed(7), most, &mut spans).map(|key| (key, spans))
 }
 
 /// The literals of a text, each as its class and its bytes.
@@ -121,8 +121,8 @@ fn a_template_is_all_but_the_values() {
     let compare = |one: &str, other: &str| {
         let (key, spans) = made(one.as_bytes()).unwrap();
         let (other_key, other_spans) = made(other.as_bytes()).unwrap();
-        let exemplar = Exemplar::new(one.as_bytes(), &spans);
-        (key == other_key, exemplar.matches(other.as_bytes(), &other_spans))
+        let sample = Sample::new(one.as_bytes(), &spans);
+        (key == other_key, sample.matches(other.as_bytes(), &other_spans))
     };
     for (one, other) in same {
         assert_eq!(compare(one, other), (true, true), "{one:?} and {other:?}");
@@ -182,7 +182,7 @@ fn values() {
 /// from before what is `t`.
 fn plan(text: &str, what: &str) -> (Plan, Vec<Span>) {
     static KEPT: Reason = Reason { name: "kept", text: "for a test" };
-    let spans = made(text.as_bytes()).expect("a template").1;
+    let spans = made(text.as_bytes()).expect("a normalized query").1;
     let back = |span: &Span, byte| {
         let before = &text.as_bytes()[..span.start as usize];
         span.start - before.iter().rposition(|it| *it == byte).unwrap_or_default() as u32
@@ -280,7 +280,7 @@ fn bound_values() {
     assert_eq!(plan.kept(text.as_bytes(), &spans).collect::<Vec<_>>(), [b"7"]);
 }
 
-/// Random texts never panic; and where two share a key, an exemplar of one matches the other just
+/// Random texts never panic; and where two share a key, an sample of one matches the other just
 /// if they differ within literals of the same classes only.
 #[test]
 fn random_bytes() {
@@ -326,7 +326,7 @@ fn random_bytes() {
         (state >> 33) as usize % bound
     };
     let mut seen = std::collections::HashMap::new();
-    let (mut templates, mut hits) = (0, 0);
+    let (mut queries, mut hits) = (0, 0);
     for _ in 0..300_000 {
         let mut text = b"SELECT ".to_vec();
         (0..random(9)).for_each(|_| text.extend_from_slice(alphabet[random(alphabet.len())]));
@@ -337,13 +337,13 @@ fn random_bytes() {
             assert!(tokens.any(|it| (it.start, it.end) == (span.start, span.end)), "{text:?}");
             let _ = value(span.class, span.of(&text), true, &mut Vec::new());
         }
-        let exemplar = Exemplar::new(&text, &spans);
-        assert!(exemplar.matches(&text, &spans));
+        let sample = Sample::new(&text, &spans);
+        assert!(sample.matches(&text, &spans));
         let outside = outside(&text, &spans);
         match seen.get(&key.0) {
             None => {
-                templates += 1;
-                seen.insert(key.0, (exemplar, outside));
+                queries += 1;
+                seen.insert(key.0, (sample, outside));
             }
             Some((other, others)) => {
                 hits += 1;
@@ -351,7 +351,7 @@ fn random_bytes() {
             }
         }
     }
-    assert!(templates > 10_000 && hits > 10_000, "{templates} templates, {hits} hits");
+    assert!(queries > 10_000 && hits > 10_000, "{queries} queries, {hits} hits");
 }
 
 /// The text with nothing but the class in the place of each literal.

@@ -8,15 +8,15 @@ use super::Span;
 /// literals, one by one, have the same class. Every use checks all of this: a user who finds out
 /// how to make two texts share a key still runs just their own statement.
 #[derive(Clone, Debug)]
-pub struct Exemplar {
+pub struct Sample {
     text: Box<[u8]>,
     spans: Box<[Span]>,
 }
 
-impl Exemplar {
-    /// Copies `text` and the spans that [`super::generalise`] found in it.
+impl Sample {
+    /// Copies `text` and the spans that [`super::normalize`] found in it.
     pub fn new(text: &[u8], spans: &[Span]) -> Self {
-        Exemplar { text: text.into(), spans: spans.into() }
+        Sample { text: text.into(), spans: spans.into() }
     }
 
     /// Returns the text.
