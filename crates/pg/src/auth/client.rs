@@ -22,8 +22,10 @@ use std::fmt;
 use base64::{Engine, prelude::BASE64_STANDARD};
 
 use super::credential::Credential;
-use super::scram::{self, ClientFinal, ClientFirst, MECHANISM, Malformed, NONCE_BYTES};
-use super::secret::{Password, Secret, text_body};
+use super::malformed::Malformed;
+use super::password::{Password, text_body};
+use super::scram::{self, ClientFinal, ClientFirst, MECHANISM, NONCE_BYTES};
+use super::secret::Secret;
 use super::verifier::signature;
 
 /// The longest password taken, and the longest SCRAM message: PostgreSQL's limits.

@@ -14,8 +14,9 @@ use std::fmt;
 use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 
-use super::secret::{Md5Hash, Password, ScramKeys, Secret, Stored};
-use super::verifier::{Key, ScramVerifier, hmac};
+use super::password::{Key, Md5Hash, Password};
+use super::secret::{ScramKeys, Secret, Stored};
+use super::verifier::{ScramVerifier, hmac};
 
 /// Iterations of verifiers that we make ourselves: PostgreSQL's default.
 const ITERATIONS: u32 = 4096;

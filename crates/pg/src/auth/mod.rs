@@ -36,8 +36,10 @@
 //! in [`Salted::derive`] for the first SCRAM login of a pool, and at each login of a client that
 //! sends a cleartext password against a SCRAM verifier. The SCRAM logins of clients never pay it.
 
-mod scram;
+mod malformed;
+mod password;
 mod verifier;
+mod scram;
 mod secret;
 mod credential;
 mod client;
@@ -48,7 +50,9 @@ mod tests;
 
 pub use client::{AuthRequest, Authenticated, Method, Proving, Refusal, Step};
 pub use credential::{Credential, Like, Seed};
-pub use scram::{Malformed, NONCE_BYTES};
-pub use secret::{Md5Hash, Password, ScramKeys, Secret, Stored};
+pub use malformed::Malformed;
+pub use password::{Key, Md5Hash, Password};
+pub use scram::NONCE_BYTES;
+pub use secret::{ScramKeys, Secret, Stored};
 pub use server::{Login, LoginError, Reply, Salted, ServerAsks};
-pub use verifier::{Key, ScramVerifier};
+pub use verifier::ScramVerifier;

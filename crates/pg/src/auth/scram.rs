@@ -11,28 +11,16 @@
 //! extensions, and `m=`, a mandatory one, is refused. What both sides sign is built from the bytes
 //! as they came, never from what was read out of them.
 
-use std::fmt;
-
-use super::verifier::{parse_32, parse_iterations, parse_salt};
 use base64::{Engine, prelude::BASE64_STANDARD};
+
+use super::malformed::Malformed;
+use super::verifier::{parse_32, parse_iterations, parse_salt};
 
 /// The one mechanism offered and chosen.
 pub(super) const MECHANISM: &str = "SCRAM-SHA-256";
 
 /// Random bytes that one exchange uses up; as many as PostgreSQL's.
 pub const NONCE_BYTES: usize = 18;
-
-/// What is wrong with something that came from outside, in words fit to be shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Malformed(pub &'static str);
-
-impl fmt::Display for Malformed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0)
-    }
-}
-
-impl std::error::Error for Malformed {}
 
 /// Random bytes as a nonce: base64 has no comma, which is all that the grammar forbids.
 pub(super) fn nonce(random: &[u8; NONCE_BYTES]) -> String {

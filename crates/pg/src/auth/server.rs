@@ -19,9 +19,11 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 
-use super::scram::{self, MECHANISM, Malformed, NONCE_BYTES, ServerFinal, ServerFirst};
-use super::secret::{Md5Hash, Password, Secret};
-use super::verifier::{Key, KeyPair, proof, signature};
+use super::malformed::Malformed;
+use super::password::{Key, Md5Hash, Password};
+use super::scram::{self, MECHANISM, NONCE_BYTES, ServerFinal, ServerFirst};
+use super::secret::Secret;
+use super::verifier::{KeyPair, proof, signature};
 
 /// The most rounds of PBKDF2 done at a server's request: most of a second.
 const MAX_ITERATIONS: u32 = 1_000_000;

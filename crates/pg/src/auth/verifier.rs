@@ -19,11 +19,8 @@ use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 
-use super::scram::Malformed;
-use super::secret::Password;
-
-/// A key of SCRAM-SHA-256, wiped when dropped.
-pub type Key = Zeroizing<[u8; 32]>;
+use super::malformed::Malformed;
+use super::password::{Key, Password};
 
 /// What a server keeps of a password to check SCRAM proofs by.
 #[derive(Clone, PartialEq, Eq)]
