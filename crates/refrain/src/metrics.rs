@@ -1,11 +1,11 @@
 //! The metrics, as Prometheus reads them (text format 0.0.4).
 //!
-//! Counters are the engine's, by database and user; gauges are counted from the same snapshots as the console's
-//! listings. Times are histograms in seconds whose bounds are powers of two microseconds, so that any
-//! quantile can be had of any sum of pools. ClientStatements are stable; the help texts say what is counted.
+//! Counters come from the engines, by database and user, with their doc comments as help texts. Gauges
+//! come from the same snapshots as the console's listings. Times are histograms in seconds with powers
+//! of two microseconds as bounds, so that a quantile can be computed for any sum of pools.
 //!
-//! The text is written here rather than by a metrics library: those keep numbers of their own, and
-//! none of them can state a histogram that was counted elsewhere.
+//! This module writes the text itself: metrics libraries keep numbers of their own, and cannot state
+//! a histogram that was counted elsewhere.
 
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write};
@@ -20,18 +20,18 @@ use crate::sqlite_host::CorePool;
 use crate::state::State;
 use crate::sum::{self, Key};
 
-/// How long a scrape waits for the cores.
+/// Time that a scrape waits for the worker threads.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// The first and last bound of a histogram that are told: 2^6 and 2^26 µs. All below the first and above
-/// the last are in its sums.
+/// The bounds of a histogram that a scrape shows: from 2^6 to 2^26 µs. The sums include shorter and
+/// longer times.
 const BOUNDS: std::ops::RangeInclusive<usize> = 6..=BUCKETS - 2;
 
-/// A number told of each pool: its name, what it means, and how it is found.
+/// A gauge of each pool: its name, its help text, and the function that reads it.
 type Gauge = (&'static str, &'static str, fn(&PoolView) -> f64);
-/// The same for times.
+/// A histogram of each pool: its name, its help text, and the function that reads it.
 type Times = (&'static str, &'static str, fn(&Counters) -> &Histogram);
 
-/// Everything there is to tell now.
+/// Writes all metrics as they are now.
 pub(crate) fn text(state: &State) -> String {
     let snapshots = state.snapshots(PATIENCE);
     let mut text = Text::default();
@@ -47,21 +47,37 @@ fn program(text: &mut Text, state: &State, snapshots: &[Snapshot]) {
     let logging_in: u32 = snapshots.iter().map(|core| core.logging_in).sum();
     let registry = &state.shared.registry;
     let version = [("version", env!("CARGO_PKG_VERSION")), ("driver", state.driver)];
-    text.family("refrain_info", "gauge", "The program's version, and how it talks to the kernel.");
+    text.family(
+        "refrain_info",
+        "gauge",
+        "Version of Refrain, and the kernel driver that it uses (uring or epoll).",
+    );
     text.sample("refrain_info", &version, 1);
     let gauges: [(&str, &str, u64); 8] = [
-        ("uptime_seconds", "Seconds since the start.", uptime / 1_000_000),
-        ("cores", "Threads that serve clients.", state.post.cores().len() as u64),
-        ("cores_answering", "Those that answered this scrape.", snapshots.len() as u64),
+        ("uptime_seconds", "Seconds since Refrain started.", uptime / 1_000_000),
+        ("cores", "Worker threads.", state.post.cores().len() as u64),
+        ("cores_answering", "Worker threads that answered this scrape.", snapshots.len() as u64),
         (
             "draining",
-            "Whether clients are being sent away before the end.",
+            "1 while Refrain shuts down and waits for clients to finish, else 0.",
             state.is_draining().into(),
         ),
-        ("max_clients", "Clients at most.", state.options().general.max_client_conn.into()),
-        ("clients_logging_in", "Connections still at their login.", logging_in.into()),
-        ("statements", "Prepared statements that are shared.", registry.entries() as u64),
-        ("statement_bytes", "Bytes that they take.", registry.bytes() as u64),
+        (
+            "max_clients",
+            "Maximum number of clients (max_client_conn).",
+            state.options().general.max_client_conn.into(),
+        ),
+        (
+            "clients_logging_in",
+            "Client connections that have not logged in yet.",
+            logging_in.into(),
+        ),
+        ("statements", "Prepared statements that clients share.", registry.entries() as u64),
+        (
+            "statement_bytes",
+            "Memory used by shared prepared statements, in bytes.",
+            registry.bytes() as u64,
+        ),
     ];
     for (name, help, value) in gauges {
         let name = format!("refrain_{name}");
@@ -70,19 +86,23 @@ fn program(text: &mut Text, state: &State, snapshots: &[Snapshot]) {
     }
 }
 
-/// Connections that never became clients.
+/// Writes the counters of connections that never logged in.
 fn logins(text: &mut Text, state: &State) {
     let lobby = &state.shared.lobby;
     let counters = [
-        ("logins_timed_out", "Connections that did not log in in time.", lobby.timed_out()),
+        (
+            "logins_timed_out",
+            "Connections closed because they did not log in in time.",
+            lobby.timed_out(),
+        ),
         (
             "logins_crowded_out",
-            "Connections that had not logged in and had to make way for later ones.",
+            "Connections closed before they logged in, to make room for later ones.",
             lobby.crowded_out(),
         ),
         (
             "connections_turned_away",
-            "Connections closed at once for want of file descriptors.",
+            "Connections closed at once because there were too few file descriptors.",
             lobby.turned_away(),
         ),
     ];
@@ -96,12 +116,16 @@ fn logins(text: &mut Text, state: &State) {
 fn pools(text: &mut Text, snapshots: &[Snapshot]) {
     let pools = sum::pools(snapshots);
     let gauges: [Gauge; 4] = [
-        ("pool_size", "Servers of the pool at most.", |pool| pool.size.into()),
-        ("pool_paused", "Whether the pool is paused.", |pool| u8::from(pool.paused).into()),
-        ("clients_waiting", "Clients that wait for a server.", |pool| pool.waiting.into()),
-        ("longest_wait_seconds", "How long the first of them has waited.", |pool| {
-            seconds(pool.max_wait_us)
+        ("pool_size", "Maximum number of servers of the pool (pool_size).", |pool| {
+            pool.size.into()
         }),
+        ("pool_paused", "1 if the pool is paused, else 0.", |pool| u8::from(pool.paused).into()),
+        ("clients_waiting", "Clients waiting for a server.", |pool| pool.waiting.into()),
+        (
+            "longest_wait_seconds",
+            "Time that the longest waiting client has waited for a server, in seconds.",
+            |pool| seconds(pool.max_wait_us),
+        ),
     ];
     for (name, help, value) in gauges {
         let name = format!("refrain_{name}");
@@ -110,8 +134,8 @@ fn pools(text: &mut Text, snapshots: &[Snapshot]) {
             text.sample(&name, &labels(key), value(pool));
         }
     }
-    counted(text, "refrain_clients", "Clients, by what they do.", clients(snapshots));
-    counted(text, "refrain_servers", "Servers, by what they do.", servers(snapshots));
+    counted(text, "refrain_clients", "Clients, by state.", clients(snapshots));
+    counted(text, "refrain_servers", "Servers, by state.", servers(snapshots));
     let (counters, meanings) = (sum::counters(snapshots), Counters::meanings());
     for (at, ((counter, _), help)) in Counters::default().rows().zip(meanings).enumerate() {
         let name = format!("refrain_{counter}_total");
@@ -122,11 +146,17 @@ fn pools(text: &mut Text, snapshots: &[Snapshot]) {
         }
     }
     let histograms: [Times; 3] = [
-        ("transaction", "Time from lending a server to its return.", |counters| {
-            &counters.xact_time
+        (
+            "transaction",
+            "Time that clients held a server for a transaction, in seconds.",
+            |counters| &counters.xact_time,
+        ),
+        ("query", "Time from a request to its ReadyForQuery, in seconds.", |counters| {
+            &counters.query_time
         }),
-        ("query", "Time from a request to its ReadyForQuery.", |counters| &counters.query_time),
-        ("wait", "Time clients waited for a server.", |counters| &counters.wait_time),
+        ("wait", "Time that clients waited for a server, in seconds.", |counters| {
+            &counters.wait_time
+        }),
     ];
     for (name, help, histogram) in histograms {
         let name = format!("refrain_{name}_seconds");
@@ -137,27 +167,42 @@ fn pools(text: &mut Text, snapshots: &[Snapshot]) {
     }
 }
 
-/// A figure of the statement caches of SQLite's connections: its name, kind and meaning, and how it is found.
+/// A metric of the statement caches of SQLite connections: its name, type and help text, and the
+/// function that reads it.
 type CacheFigure = (&'static str, &'static str, &'static str, fn(&CacheStats) -> f64);
 
 const CACHE_FIGURES: [CacheFigure; 9] = [
-    ("entries", "gauge", "Statements kept and not in use.", |stats| stats.entries as f64),
-    ("bytes", "gauge", "Memory of these.", |stats| stats.bytes as f64),
-    ("hits_total", "counter", "Texts found compiled.", |stats| stats.hits as f64),
-    ("misses_total", "counter", "Texts that were compiled.", |stats| stats.misses as f64),
-    ("first_uses_total", "counter", "Of the misses, those of new texts.", |stats| {
+    ("entries", "gauge", "Compiled statements in the cache that are not in use.", |stats| {
+        stats.entries as f64
+    }),
+    ("bytes", "gauge", "Memory used by these compiled statements, in bytes.", |stats| {
+        stats.bytes as f64
+    }),
+    ("hits_total", "counter", "Lookups that found a compiled statement.", |stats| {
+        stats.hits as f64
+    }),
+    (
+        "misses_total",
+        "counter",
+        "Lookups that found none: SQLite compiled the statement.",
+        |stats| stats.misses as f64,
+    ),
+    ("first_uses_total", "counter", "Misses of statements that were not seen recently.", |stats| {
         stats.first_uses as f64
     }),
-    ("busy_misses_total", "counter", "Of the misses, those of texts just in use.", |stats| {
+    ("busy_misses_total", "counter", "Misses because all cached copies were in use.", |stats| {
         stats.busy_misses as f64
     }),
-    ("evictions_total", "counter", "Kept statements that made room.", |stats| {
+    ("evictions_total", "counter", "Cached statements removed to make room for others.", |stats| {
         stats.evictions as f64
     }),
-    ("reprepares_total", "counter", "Statements that SQLite compiled anew.", |stats| {
-        stats.reprepares as f64
-    }),
-    ("saved_seconds_total", "counter", "Time that the hits did not spend in compiling.", |stats| {
+    (
+        "reprepares_total",
+        "counter",
+        "Statements that SQLite compiled again, for example after a schema change.",
+        |stats| stats.reprepares as f64,
+    ),
+    ("saved_seconds_total", "counter", "Compile time saved by the hits, in seconds.", |stats| {
         stats.saved_ns as f64 / 1e9
     }),
 ];
@@ -174,7 +219,7 @@ fn statement_caches(text: &mut Text, pools: &[CorePool]) {
     if files.is_empty() {
         return;
     }
-    text.family("refrain_sqlite_connections", "gauge", "Connections to the file.");
+    text.family("refrain_sqlite_connections", "gauge", "SQLite connections to the file.");
     for (path, count) in connections {
         text.sample("refrain_sqlite_connections", &[("path", path)], count);
     }
@@ -235,10 +280,10 @@ fn seconds(us: u64) -> f64 {
     us as f64 / 1e6
 }
 
-/// Writing to a `String` does not fail.
+/// Why writing to a `String` does not fail.
 const FITS: &str = "memory is there";
 
-/// The text format.
+/// Text in Prometheus' format.
 #[derive(Default)]
 struct Text(String);
 
@@ -259,7 +304,8 @@ impl Text {
         writeln!(self.0, "{end} {value}").expect(FITS);
     }
 
-    /// What took less than the bound of a bucket is in it and in all after it.
+    /// Writes a histogram. Its buckets are cumulative, as Prometheus wants them: each one includes all
+    /// before it.
     fn histogram(&mut self, name: &str, labels: &[(&str, &str); 2], histogram: &Histogram) {
         let [database, user] = *labels;
         let bucket = format!("{name}_bucket");

@@ -151,7 +151,7 @@ impl Link<'_> {
             }
         } else if let Some(why) = pool.normalized_queries.ran(place, turn, text, took) {
             pool.normalized_queries.refuse(place, why, schema_version, now);
-            pool.counters.auto_demotions += 1;
+            pool.counters.auto_too_slow += 1;
         }
     }
 

@@ -1,11 +1,13 @@
-//! Counters of one core, and a histogram. Plain integers: one writer, read by making a
-//! [`crate::state::snapshot::Snapshot`] between two steps.
+//! Counters of one pool on one core, and the histogram of times.
+//!
+//! They are plain integers: the core alone writes them, and a reader gets a copy that the core makes
+//! between two steps ([`crate::state::snapshot::Snapshot`]).
 
-/// Bounds of a histogram's buckets are powers of two microseconds: bucket `i` counts what took less
-/// than `2^i` µs and not less than half of that; the last one counts the rest.
+/// Number of buckets of a histogram. Their bounds are powers of two microseconds: bucket `i` counts
+/// times below `2^i` µs and not below half of that; the last bucket counts all longer times.
 pub const BUCKETS: usize = 28;
 
-/// How long things took.
+/// Histogram of how long things took.
 #[derive(Clone, Debug)]
 pub struct Histogram {
     /// Count per bucket.
@@ -29,12 +31,12 @@ impl Histogram {
         self.sum_us += us;
     }
 
-    /// How many were counted.
+    /// Returns how many times were counted.
     pub fn total(&self) -> u64 {
         self.buckets.iter().sum()
     }
 
-    /// Adds another's counts.
+    /// Adds the counts of `other`.
     pub fn add(&mut self, other: &Self) {
         self.buckets.iter_mut().zip(other.buckets).for_each(|(mine, theirs)| *mine += theirs);
         self.sum_us += other.sum_us;
@@ -42,11 +44,11 @@ impl Histogram {
 }
 
 macro_rules! counters {
-    ($(#[doc = $doc:literal] $name:ident,)*) => {
-        /// What was done for one pool at one core, since the start.
+    ($($(#[doc = $doc:literal])+ $name:ident,)*) => {
+        /// Counts of one pool on one core, since the start.
         #[derive(Clone, Debug, Default)]
         pub struct Counters {
-            $(#[doc = $doc] pub $name: u64,)*
+            $($(#[doc = $doc])+ pub $name: u64,)*
             /// How long transactions took, from lending the server to its return.
             pub xact_time: Histogram,
             /// How long queries took, from the request to its ReadyForQuery.
@@ -56,17 +58,17 @@ macro_rules! counters {
         }
 
         impl Counters {
-            /// Name and value of each plain counter.
+            /// Iterates over the name and value of each plain counter.
             pub fn rows(&self) -> impl Iterator<Item = (&'static str, u64)> {
                 [$((stringify!($name), self.$name),)*].into_iter()
             }
 
-            /// What each of them counts, in the same order.
+            /// Iterates over the help text of each plain counter, in the order of [`Self::rows`].
             pub fn meanings() -> impl Iterator<Item = &'static str> {
-                [$($doc.trim_ascii(),)*].into_iter()
+                [$(concat!($($doc),+).trim_ascii(),)*].into_iter()
             }
 
-            /// Adds another's counts.
+            /// Adds the counts of `other`.
             pub fn add(&mut self, other: &Self) {
                 $(self.$name += other.$name;)*
                 self.xact_time.add(&other.xact_time);
@@ -78,81 +80,90 @@ macro_rules! counters {
 }
 
 counters! {
-    /// Servers lent to clients.
+    /// Times that a server was lent to a client.
     server_assignments,
     /// Transactions that ended.
     xacts,
-    /// Queries that ended (each ReadyForQuery that a client saw).
+    /// Queries that ended: each ReadyForQuery that a client was sent.
     queries,
     /// Bytes received from clients.
     bytes_received,
     /// Bytes sent to clients.
     bytes_sent,
-    /// Parse messages that clients sent.
+    /// Parse messages received from clients.
     client_parses,
-    /// Parse messages that servers were sent.
+    /// Parse messages sent to servers.
     server_parses,
-    /// Bind messages.
+    /// Bind messages received from clients.
     binds,
-    /// Uses of a statement that its server had already.
+    /// Uses of a prepared statement that the server already had.
     prepare_hits,
-    /// Uses of a statement that its server had to be sent first.
+    /// Uses of a prepared statement that Refrain had to prepare on the server first.
     prepare_misses,
-    /// Parse messages answered here.
+    /// Parse messages that Refrain answered without the server.
     parses_answered,
-    /// Close messages answered here.
+    /// Close messages that Refrain answered without the server.
     closes_answered,
-    /// Statements closed on a server to make room.
+    /// Prepared statements closed on a server to make room for others.
     evictions,
-    /// Generations of statements begun after DDL or a stale plan.
-    generations,
-    /// Looks at what functions have left in a session.
-    looks,
-    /// Statements run without being kept (too large, or past a bound).
-    uncached,
-    /// Changes undone because the server refused or skipped what made them.
-    undone,
-    /// Errors 26000 that named a statement of ours: always zero, or a bug.
+    /// Prepared statements that servers must prepare anew, because the schema may have changed or a
+    /// plan was stale.
+    statements_renewed,
+    /// Queries that asked what functions had left behind in a session.
+    session_checks,
+    /// Statements run without being kept for reuse: too large, beyond a limit, or parsed while the
+    /// settings were unknown.
+    statements_not_kept,
+    /// Changes to the maps of prepared statements that were undone, because the server refused or
+    /// skipped the message.
+    changes_undone,
+    /// Errors 26000 (prepared statement does not exist) for a statement that Refrain prepared:
+    /// always zero, or a bug.
     lost_statements,
-    /// Clients that a state of theirs tied to their server.
+    /// Times that a client with session state began to keep its server.
     pins,
-    /// Changes of what a server gives its sessions to begin with, seen in a session that was there before.
+    /// Changes of a server's default settings that Refrain noticed in a session that was open
+    /// before.
     defaults_learned,
-    /// Servers whose settings were put right before use.
-    sync_settings,
-    /// Servers reset because a client left state behind.
+    /// Times that the settings of a server were changed to those of the client that was to use it.
+    settings_synced,
+    /// Servers reset because a client left session state behind.
     resets,
     /// Logins of clients that succeeded.
     client_logins,
     /// Logins of clients that failed.
     client_login_failures,
-    /// Connections to servers that succeeded.
+    /// Logins to servers that succeeded.
     server_logins,
-    /// Connections to servers that failed.
+    /// Connections or logins to servers that failed.
     server_login_failures,
-    /// Cancel requests passed on.
+    /// Cancel requests sent to servers.
     cancels,
-    /// Servers dropped because they broke the protocol.
-    server_surprises,
-    /// Servers handed to another core.
+    /// Servers closed because they broke the protocol, for example by an unexpected message.
+    unexpected_messages,
+    /// Servers handed over to another worker thread.
     handovers,
-    /// Errors of any kind sent by servers.
+    /// Errors (ErrorResponse) sent by servers.
     server_errors,
-    /// Pools that a core has forgotten, since nobody used them.
+    /// Pools that a worker thread removed because they were no longer used.
     pools_forgotten,
-    /// Simple queries that were run as a prepared statement.
+    /// Simple queries that autoprepare ran as a prepared statement.
     auto_hits,
-    /// NormalizedQueries of simple queries that were found fit to be prepared.
-    auto_admissions,
-    /// NormalizedQueries of simple queries that are run as they are sent from then on.
+    /// Times that autoprepare verified a normalized query: its queries can run as a prepared
+    /// statement.
+    auto_verified,
+    /// Times that autoprepare refused or could not verify a normalized query: its queries run as
+    /// sent.
     auto_refusals,
-    /// Simple queries run again as they were sent, because their prepared statement failed before it ran.
+    /// Simple queries run again as sent, because their prepared statement failed before it ran.
     auto_fallbacks,
-    /// Failures inside a transaction that the query as it was sent would not have had: always zero, or a bug.
+    /// Transactions that failed where the query as sent would not have failed: zero while the
+    /// schema does not change.
     auto_failures_in_transaction,
-    /// NormalizedQueries given up because their prepared statements were slower than the queries as sent.
-    auto_demotions,
-    /// Times that all autoprepared statements of a pool or a session were forgotten.
+    /// Times that autoprepare gave up a normalized query, because its prepared statement was slower
+    /// than the queries as sent.
+    auto_too_slow,
+    /// Times that FLUSH AUTOPREPARE made a pool forget its normalized queries.
     auto_flushes,
 }
 

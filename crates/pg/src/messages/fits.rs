@@ -162,7 +162,7 @@ impl Link<'_> {
         if cached.statement.generation() == generation
             && cached.statement.begin_generation(generation, schema_version)
         {
-            self.pool().counters.generations += 1;
+            self.pool().counters.statements_renewed += 1;
         }
     }
 

@@ -100,7 +100,7 @@ impl Link<'_> {
             self.client.pins.add(Pins::PREPARED);
             self.client.unnamed = None;
             self.server.statements.unnamed = Unnamed::NONE;
-            self.pool().counters.uncached += 1;
+            self.pool().counters.statements_not_kept += 1;
         }
         self.server.dirty = true;
         self.pool().counters.server_parses += 1;
@@ -180,7 +180,7 @@ impl Link<'_> {
         let small = tail.len() <= pool.settings.options.max_cached_statement_bytes;
         let room = shared.registry.bytes() <= shared.options().general.max_statement_bytes;
         if !small || !room || unsure {
-            pool.counters.uncached += 1;
+            pool.counters.statements_not_kept += 1;
             let statement = Arc::new(shared.registry.make(identity));
             let cached = Rc::new(CachedStatement::new(statement, self.client.current()));
             if unsure {
@@ -199,7 +199,7 @@ impl Link<'_> {
             if statement.is_new() {
                 statement.start_schema_version(schema_version);
             } else if statement.begin_generation(statement.generation(), schema_version) {
-                self.pool().counters.generations += 1;
+                self.pool().counters.statements_renewed += 1;
             }
         }
         cached

@@ -167,7 +167,7 @@ impl Link<'_> {
 
     /// Takes back what the messages changed that failed or were skipped.
     fn undo(&mut self, failed: &Failed) {
-        let undone = &mut self.core_state.pool(self.server.pool).counters.undone;
+        let undone = &mut self.core_state.pool(self.server.pool).counters.changes_undone;
         let (mut never, mut unlent, mut before) = (Vec::new(), Vec::new(), None);
         let mut kept = Vec::new();
         for Reverted { undo, failed: own } in self.client.undos.fail(failed) {
@@ -267,7 +267,7 @@ impl Link<'_> {
                 let shared = &statement.held.cached().statement;
                 begun = seen.is_some_and(|seen| shared.begin_generation(seen, schema_version));
             });
-            self.pool().counters.generations += u64::from(begun);
+            self.pool().counters.statements_renewed += u64::from(begun);
         }
     }
 

@@ -56,7 +56,7 @@ impl Link<'_> {
         write::query(self.out(), &text);
         self.owe_us(RequestKind::Query, Purpose::SyncSettings, 0);
         self.server.statements.unnamed = Unnamed::NONE;
-        self.pool().counters.sync_settings += 1;
+        self.pool().counters.settings_synced += 1;
     }
 
     /// The answer to that: what was reset is what the server gives any session.

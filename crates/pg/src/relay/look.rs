@@ -192,7 +192,7 @@ impl Link<'_> {
         let suspicion = &mut self.client.suspicion;
         suspicion.asked = Some(Looking { code, names: known.is_none() });
         suspicion.looks = false;
-        pool.counters.looks += 1;
+        pool.counters.session_checks += 1;
         suspicion.found = Pins::default();
         (self.server.settings_read, self.server.unset) = (None, SettingsMut::default());
         self.run_alone(&text, Purpose::ReadSettings);

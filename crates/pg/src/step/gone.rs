@@ -74,7 +74,7 @@ impl Step<'_> {
             let left = if client.is_some() { "" } else { "; its client had left" };
             let words = format!("process {}: {}{left}", server.pid, server.outstanding.story());
             let pool = self.engine.core_state.pool(server.pool);
-            pool.counters.server_surprises += 1;
+            pool.counters.unexpected_messages += 1;
             note(self.ports, Level::Error, cause.key(), pool, words);
         }
         let cut = client.is_some_and(|client| self.is_cut(client));

@@ -195,7 +195,7 @@ fn conclude_verification(
         }
     }
     match finding {
-        Finding::Fit => pool.counters.auto_admissions += 1,
+        Finding::Fit => pool.counters.auto_verified += 1,
         Finding::Unknown | Finding::Refused(_) => pool.counters.auto_refusals += 1,
     }
 }
@@ -297,7 +297,7 @@ impl Desk<'_> {
         let small = tail.len() <= pool.settings.options.max_cached_statement_bytes;
         let room = shared.registry.bytes() <= shared.options().general.max_statement_bytes;
         if !small || !room {
-            pool.counters.uncached += 1;
+            pool.counters.statements_not_kept += 1;
             let statement = Arc::new(shared.registry.make(identity));
             statement.start_schema_version(schema_version);
             return Rc::new(CachedStatement::new(statement, settings));
@@ -327,7 +327,7 @@ impl Desk<'_> {
             self.server.statements.unnamed = Unnamed::NONE;
             self.server.settings = settings.clone();
             self.server.stuck = true;
-            self.pool().counters.sync_settings += 1;
+            self.pool().counters.settings_synced += 1;
         }
         self.internal(LOCK_TIMEOUT, Purpose::SyncSettings);
     }

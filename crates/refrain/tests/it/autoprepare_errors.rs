@@ -334,7 +334,7 @@ fn a_client_that_leaves_right_behind_its_query() {
     session.send(&[query("select pg_sleep(600)")]);
     session.vanish();
     pair.same("select i from numbers where i = 2");
-    assert_eq!(house.proxy.counter("server_surprises"), 0);
+    assert_eq!(house.proxy.counter("unexpected_messages"), 0);
 }
 
 #[test]

@@ -240,7 +240,7 @@ fn a_lock_is_felt_by_those_who_want_it_only() {
         );
     }
     // It could not be found out, and nobody had to wait for that.
-    assert_eq!(house.proxy.counter("server_surprises"), 0);
+    assert_eq!(house.proxy.counter("unexpected_messages"), 0);
     migration.run("commit");
     one.run("commit");
     eventually("the text is prepared", || {

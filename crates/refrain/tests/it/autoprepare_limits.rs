@@ -101,7 +101,11 @@ fn clients_of_different_settings_share_what_is_prepared() {
     }
     // Some are run as they were sent, so that the time can be compared.
     assert!(house.hits() >= 20, "{}", house.hits());
-    assert!(house.proxy.counter("put_right") >= 39, "{}", house.proxy.counter("put_right"));
+    assert!(
+        house.proxy.counter("settings_synced") >= 39,
+        "{}",
+        house.proxy.counter("settings_synced")
+    );
     for (client, name) in clients.iter_mut().zip(["one", "two"]) {
         assert_eq!(client.value("show application_name"), name);
     }
@@ -115,7 +119,7 @@ fn texts_that_are_all_distinct_are_not_prepared() {
     run_all(&mut session, &texts(0, 3000));
     assert_eq!(house.hits(), 0);
     assert_eq!(prepared(&mut session), 0);
-    assert_eq!(house.proxy.counter("auto_admissions"), 0);
+    assert_eq!(house.proxy.counter("auto_verified"), 0);
 }
 
 #[test]
@@ -163,7 +167,7 @@ fn a_template_that_is_slower_when_prepared_is_given_up() {
     eventually("it is given up", || {
         number = number % 40 + 1;
         pair.same(&format!("select count(*) from few where a = slow({number})"));
-        house.proxy.counter("auto_demotions") > 0
+        house.proxy.counter("auto_too_slow") > 0
     });
     let hits = house.hits();
     (0..10).for_each(|a| drop(pair.same(&format!("select count(*) from few where a = slow({a})"))));
@@ -212,11 +216,11 @@ fn what_the_console_shows() {
     );
     let row = template(&house, "date(").expect("it is shown");
     assert_eq!((&*row["hits"], row["reason"].is_empty()), ("0", false));
-    let asked = house.proxy.counter("auto_admissions");
+    let asked = house.proxy.counter("auto_verified");
     house.proxy.order("flush autoprepare");
     assert!(house.proxy.show("autoprepare").is_empty());
     pair.same("select a from t where a = 1 order by 1");
-    assert_eq!(house.proxy.counter("auto_admissions"), asked + 1);
+    assert_eq!(house.proxy.counter("auto_verified"), asked + 1);
 }
 
 #[test]
@@ -276,10 +280,10 @@ fn statements_are_prepared_anew_when_they_are_old() {
     let house = House::new("auto_age", SETUP, eager(1).pool("autoprepare_max_age", "\"1s\""));
     let mut pair = house.pair();
     pair.same("select a from t where a = 1");
-    let before = house.proxy.counter("auto_admissions");
+    let before = house.proxy.counter("auto_verified");
     eventually("it is prepared anew", || {
         pair.same("select a from t where a = 1");
-        house.proxy.counter("auto_admissions") > before
+        house.proxy.counter("auto_verified") > before
     });
     // What changed behind is followed then.
     for mut session in [house.behind(), house.copy()] {

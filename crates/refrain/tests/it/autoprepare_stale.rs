@@ -385,7 +385,7 @@ fn by_another(play: &mut Play<'_>) {
 }
 
 fn none_lost(play: &mut Play<'_>, house: &House) {
-    for counter in ["lost_statements", "auto_failures_in_transaction", "server_surprises"] {
+    for counter in ["lost_statements", "auto_failures_in_transaction", "unexpected_messages"] {
         let count = house.proxy.counter(counter);
         if count > 0 {
             play.found.push(format!("{}, {}: {counter} is {count}", play.case.name, play.way));

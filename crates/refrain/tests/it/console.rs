@@ -338,7 +338,9 @@ fn metrics_have_values() {
     assert!(value("refrain_pool_size") >= 1.0);
     assert!(value("refrain_query_seconds_count") >= 2.0);
     assert!(text.contains("\nrefrain_cores_answering 1\n"), "{text}");
-    assert!(text.contains("# HELP refrain_put_right_total Servers whose settings were put right"));
+    assert!(
+        text.contains("# HELP refrain_settings_synced_total Times that the settings of a server ")
+    );
 }
 
 #[test]

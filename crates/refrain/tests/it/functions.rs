@@ -200,12 +200,12 @@ fn what_leaves_nothing_is_soon_not_asked_about() {
     one.run(&FUNCTION.replace('%', "perform 1"));
     one.run("select 1");
     let asked = |one: &mut Session, sql: &str, times: usize| {
-        let before = proxy.counter("looks");
+        let before = proxy.counter("session_checks");
         for _ in 0..times {
             one.run(sql);
             one.run("select 1");
         }
-        proxy.counter("looks") - before
+        proxy.counter("session_checks") - before
     };
     assert_eq!(asked(&mut one, "select f()", 20), 3);
     assert_eq!(asked(&mut one, "select f(), 'another'", 20), 0, "the same function");

@@ -17,7 +17,7 @@ fn core_of_it(driver: &str, workers: &str, database: &'static str) {
     cancelled(&proxy, database);
     vanished(&proxy, database);
     assert_eq!(proxy.counter("lost_statements"), 0);
-    assert_eq!(proxy.counter("server_surprises"), 0);
+    assert_eq!(proxy.counter("unexpected_messages"), 0);
     assert!(proxy.show_of("servers", database).len() <= 2);
 }
 

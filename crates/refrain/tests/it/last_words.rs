@@ -107,7 +107,7 @@ fn answered(driver: &str, name: &'static str) {
             assert_eq!(next, "", "{farewell:?} {msgs:?}");
         }
     }
-    assert_eq!(proxy.counter("server_surprises"), 0);
+    assert_eq!(proxy.counter("unexpected_messages"), 0);
     let none = || proxy.show_of("clients", database).is_empty();
     eventually("nobody is left", none);
 }

@@ -61,7 +61,7 @@ fn e75_e76_a_client_that_vanishes_leaves_nothing() {
     }
     assert_eq!(proxy.open(database).value("select count(*) from t"), "0");
     assert_eq!(proxy.counter("lost_statements"), 0);
-    assert_eq!(proxy.counter("server_surprises"), 0);
+    assert_eq!(proxy.counter("unexpected_messages"), 0);
 }
 
 #[test]

@@ -119,9 +119,9 @@ fn what_runs_is_known() {
         one.run("select 1");
         let extended = [parse("", "select g($1)"), bind("", &["1"]), execute(), Msg::Sync];
         let looks = |one: &mut Session, msgs: &[Msg]| {
-            let before = proxy.counter("looks");
+            let before = proxy.counter("session_checks");
             (0..12).for_each(|_| drop(one.ask(msgs)));
-            proxy.counter("looks") - before
+            proxy.counter("session_checks") - before
         };
         assert_eq!(looks(&mut one, &extended), 3, "{options:?}");
         assert_eq!(looks(&mut one, &[query("select h(5)")]), 3, "{options:?}");

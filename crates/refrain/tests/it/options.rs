@@ -214,5 +214,5 @@ fn bytes_of_statements() {
     assert!(proxy.counter("evictions") > 0);
     let proxy = config().general("max_statement_bytes", "\"64KiB\"").start();
     assert_eq!(large_statements(&proxy, database, 90), "1 Z(I)");
-    assert!(proxy.counter("uncached") > 0, "past the bound they run unkept");
+    assert!(proxy.counter("statements_not_kept") > 0, "past the bound they run unkept");
 }

@@ -118,7 +118,7 @@ fn statements_settings_and_errors_are_a_client_s_own() {
     one.run("rollback");
     assert_eq!(one.value("select count(*) from monster"), "3");
     assert_eq!(proxy.counter("lost_statements"), 0);
-    assert_eq!(proxy.counter("server_surprises"), 0);
+    assert_eq!(proxy.counter("unexpected_messages"), 0);
 }
 
 #[test]

@@ -95,7 +95,7 @@ fn each_sync_is_answered_that_a_copy_has_not_swallowed() {
         assert_eq!(told(&mut client, &first, &then), expected, "{first:?} {then:?}");
         assert_eq!(proxy.open(database).value("select 2"), "2", "its server is free");
     }
-    assert_eq!(proxy.counter("server_surprises"), 0);
+    assert_eq!(proxy.counter("unexpected_messages"), 0);
 }
 
 #[test]
@@ -157,7 +157,7 @@ fn a_flush_with_a_body_ends_its_own_session_only() {
     client.send(&[query("begin"), Msg::Raw(b'H', b"x".to_vec())]);
     while client.answer().is_some() {}
     assert_eq!(proxy.open(database).value("select 2"), "2");
-    assert_eq!(proxy.counter("server_surprises"), 0);
+    assert_eq!(proxy.counter("unexpected_messages"), 0);
 }
 
 #[test]
@@ -187,5 +187,5 @@ fn a_sync_with_a_body_is_refused_as_by_postgresql() {
         };
         assert_eq!(told(client), told(direct), "{msgs:?}");
     }
-    assert_eq!(proxy.counter("server_surprises"), 0);
+    assert_eq!(proxy.counter("unexpected_messages"), 0);
 }

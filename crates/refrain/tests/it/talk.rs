@@ -221,7 +221,7 @@ impl Talk {
             }
         }
         self.check("lost_statements", "=", 0)?;
-        self.check("server_surprises", "=", 0)?;
+        self.check("unexpected_messages", "=", 0)?;
         let mut next = self.proxy.open(PROXIED);
         let reply = next.query("select 1").words();
         if reply == "T D(1) C(SELECT 1) Z(I)" { Ok(()) } else { Err(format!("after: {reply}")) }

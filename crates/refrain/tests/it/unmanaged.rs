@@ -166,6 +166,6 @@ fn what_does_nothing_costs_nothing() {
     for _ in 0..5 {
         ask(&mut one, &[parse("", "select $1::int"), bind("", &["1"]), execute(), Msg::Sync]);
     }
-    assert_eq!(proxy.counter("looks"), 0);
+    assert_eq!(proxy.counter("session_checks"), 0);
     assert!(proxy.pins().is_empty());
 }
