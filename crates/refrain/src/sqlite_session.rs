@@ -120,6 +120,6 @@ impl SqliteSession {
 
 impl fmt::Debug for SqliteSession {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Guest").field("paused", &self.paused).finish_non_exhaustive()
+        f.debug_struct("SqliteSession").field("paused", &self.paused).finish_non_exhaustive()
     }
 }

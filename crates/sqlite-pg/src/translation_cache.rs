@@ -1,8 +1,10 @@
-//! What a client's statement means: SQLite's text for it and the types that the client is told, kept for the next time.
+//! The translations of statements, kept for the next time: SQLite's text, and the types that the
+//! client gets.
 //!
-//! A translation depends on the schema. It is stamped with SQLite's number for the schema, read before anything else of the
-//! schema was, and is looked at again whenever its statement was compiled anew ([`TranslatedStatement::is_stale`]). What a transaction or
-//! a session sees alone, is not kept for others and not stamped.
+//! A translation depends on the schema. It is stamped with SQLite's number of the schema version,
+//! read before anything else of the schema was. It is checked whenever its statement was compiled
+//! again ([`TranslatedStatement::is_stale`]). A translation for a schema that one transaction or
+//! session alone sees is neither kept for others nor stamped.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -15,34 +17,35 @@ use crate::failure::Failure;
 use crate::schemas::{SchemaTables, Schemas};
 use crate::types::Type;
 
-/// Translations that are kept.
+/// The most translations that are kept.
 const KEPT_MAX: usize = 1024;
-/// The longest text of which the translation is kept.
+/// The longest text, in bytes, whose translation is kept.
 const TEXT_MAX: usize = 16 * 1024;
 
-/// What a statement of PostgreSQL's dialect means.
+/// A statement of PostgreSQL's dialect, translated.
 #[derive(Debug)]
 pub(crate) struct TranslatedStatement {
-    /// What SQLite gets.
+    /// The text for SQLite.
     pub(crate) sql: String,
     pub(crate) columns: Vec<ResultColumn>,
     pub(crate) parameters: Vec<Option<Type>>,
-    /// What a constant in it raises.
+    /// The error that a constant in the text raises.
     fails: Option<Failure>,
-    /// What the client sent, without what stands around it.
+    /// The client's text of this statement alone.
     text: String,
-    /// What the client said that its parameters are.
+    /// The types that the client gave its parameters.
     given: Vec<Option<Type>>,
-    /// SQLite's number for the schema it was made with; `None` if it holds for now only.
+    /// SQLite's number of the schema version it was made for; `None` if it is for this one time.
     version: Option<i64>,
-    /// Connections on which it was found to be true, and what they had counted of changes of the schema.
+    /// Connections for which it was found to be valid, each with its count of schema changes at
+    /// that time.
     seen: Mutex<Vec<(u64, u64)>>,
 }
 
-/// Connections that a meaning remembers.
+/// The most connections that a translation remembers.
 const SEEN_MAX: usize = 32;
 
-/// The translations of a database file's statements.
+/// The translations for a pool's connections.
 pub(crate) struct TranslationCache {
     kept: Mutex<LruCache<String, Arc<TranslatedStatement>>>,
     schemas: Schemas,
@@ -54,7 +57,7 @@ impl Default for TranslationCache {
     }
 }
 
-/// What a statement is found by: its text, and what the client said of its parameters.
+/// Returns the key of a statement: its text, and the types that the client gave its parameters.
 fn key(text: &str, given: &[Option<Type>]) -> String {
     let letters = given.iter().map(|is| is.map_or('-', |is| char::from(is.letter())));
     format!("{text}\0{}", letters.collect::<String>())
@@ -65,11 +68,11 @@ impl TranslationCache {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The meaning of a statement, kept or found out; whether it was kept. `alone` says that the session may see another
-    /// schema than others.
+    /// Returns the translation of a statement, and true if it was kept. `alone` is true if the
+    /// session may see another schema than others do.
     ///
     /// # Errors
-    /// It is refused, or none of PostgreSQL's.
+    /// The statement is refused, or not PostgreSQL's.
     pub(crate) fn get(
         &self,
         connection: &Connection,
@@ -99,7 +102,7 @@ impl TranslationCache {
         Ok((made, false))
     }
 
-    /// A meaning is not true any more.
+    /// Forgets a translation that is no longer valid.
     pub(crate) fn forget(&self, translated: &TranslatedStatement) {
         match &translated.given[..] {
             [] => self.kept().remove(translated.text.as_str()),
@@ -117,7 +120,8 @@ impl TranslatedStatement {
         let seen = Mutex::new(tables.seen().into_iter().collect());
         let version = tables.version();
         let Translation { mut sql, columns, parameters, fails } = translate(text, tables, given)?;
-        // The types are of the text: two statements that differ in them only are two to the cache.
+        // The text is made unique by its types: the statement cache must not mix up two
+        // translations that differ in their types alone.
         if !columns.is_empty() {
             let letters = columns.iter().map(|column| {
                 let limit = column.limit.map(|limit| limit.to_string()).unwrap_or_default();
@@ -129,15 +133,15 @@ impl TranslatedStatement {
         Ok(Self { sql, columns, parameters, fails, text, given, version, seen })
     }
 
-    /// Sees that each constant in it has a value, as PostgreSQL does before it runs a statement.
+    /// Checks that each constant has a value, as PostgreSQL does before it runs a statement.
     ///
     /// # Errors
-    /// What the first raises that has none.
+    /// The error of the first constant that has none.
     pub(crate) fn compute(&self) -> Result<(), Failure> {
         self.fails.clone().map_or(Ok(()), Err)
     }
 
-    /// Whether the statement would be another by now, as the schema is another.
+    /// True if the schema has changed so that the statement would be translated otherwise.
     pub(crate) fn is_stale(&self, connection: &Connection) -> bool {
         let now = seen(connection, self.version.is_none());
         let mut known = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
@@ -158,19 +162,21 @@ impl TranslatedStatement {
     }
 }
 
-/// A connection, and what it has counted of changes of the schema; nothing for what is to be looked at each time.
+/// Returns a connection's number and its count of schema changes; none if it has to be checked each
+/// time.
 fn seen(connection: &Connection, alone: bool) -> Option<(u64, u64)> {
     let epoch = if alone { None } else { connection.schema_epoch().ok() };
     epoch.map(|epoch| (connection.number(), epoch))
 }
 
-/// What a client says that its parameters are. A text may be anything: the statement says what.
+/// Returns the types that a client gave its parameters. Text counts as no type, as the statement
+/// says what a text is.
 pub(crate) fn given(oids: &[u32]) -> Vec<Option<Type>> {
     let is = |oid: &u32| Type::of_oid(*oid).filter(|is| !is.is_text());
     oids.iter().map(is).collect()
 }
 
-/// The same failure with its place in a longer text, in which its own begins behind `before`.
+/// Moves an error's position into a longer text, in which the statement begins after `before`.
 pub(crate) fn moved(failure: Failure, before: &str) -> Failure {
     let position = match failure.position {
         0 => 0,

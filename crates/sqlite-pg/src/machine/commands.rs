@@ -1,4 +1,4 @@
-//! Statements that are answered here.
+//! Commands that a session answers without SQLite: transactions, parameters, prepared statements.
 
 use refrain_wire::back::Status;
 use refrain_wire::write;
@@ -13,7 +13,7 @@ use crate::types::Type;
 use super::{Machine, Outcome, RunsOn, Stop};
 
 impl Command {
-    /// The columns of what is answered; none if there are no rows.
+    /// Returns the columns of the reply; none if there are no rows.
     pub(super) fn columns(&self) -> Vec<ResultColumn> {
         let column =
             |name: &str| ResultColumn { name: name.to_owned(), is: Type::Text, limit: None };
@@ -25,14 +25,14 @@ impl Command {
         }
     }
 
-    /// Whether it may run in a failed transaction.
+    /// True if the command may run in a failed transaction.
     pub(super) fn ends_failure(&self) -> bool {
         matches!(self, Self::Commit { .. } | Self::Rollback { .. } | Self::RollbackTo(_))
     }
 }
 
 impl Machine {
-    /// Runs a statement of ours; `describe` says that its rows are described first.
+    /// Runs a command. With `describe`, a RowDescription comes before its rows.
     pub(super) fn command(
         &mut self,
         command: &Command,
@@ -119,7 +119,7 @@ impl Machine {
             warn_no_transaction(out);
         }
         self.portals.clear();
-        // What was written has to reach the disk, which takes its time.
+        // The commit has to wait for the disk, so a thread runs it.
         if self.permit.is_some() && self.runs_on == RunsOn::Loop {
             return Err(Stop::Needs(super::Need::Writer));
         }
@@ -147,12 +147,12 @@ impl Machine {
         self.context.forget_now();
         self.settle();
         if chain {
-            // It was ended just now, so there is none to warn of.
+            // The old transaction has just ended, so `begin` has none to warn of.
             let _ = self.transaction.begin(Modes::default());
         }
     }
 
-    /// Refuses what makes sense between BEGIN and COMMIT only.
+    /// Refuses a command outside of a transaction block.
     fn inside(&self, what: &str) -> Result<(), Failure> {
         if self.transaction.is_block() {
             return Ok(());
@@ -258,7 +258,7 @@ impl Machine {
                 let message = "DISCARD ALL cannot run inside a transaction block";
                 return Err(Failure::new(state::ACTIVE_TRANSACTION, message));
             }
-            // Temporary tables go with their connection.
+            // Closing the connection drops its temporary tables.
             if self.has_temporary {
                 self.close_connection();
             }
@@ -273,7 +273,7 @@ impl Machine {
     }
 }
 
-/// 26000.
+/// Makes error 26000.
 pub(super) fn no_statement(name: &str) -> Failure {
     Failure::new(state::NO_STATEMENT, format!("prepared statement \"{name}\" does not exist"))
 }

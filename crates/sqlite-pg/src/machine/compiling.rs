@@ -1,4 +1,4 @@
-//! From a text to a statement of SQLite's: what it means, or as it is.
+//! Compiles a client's text into a statement of SQLite's, translated or as it is.
 
 use std::sync::Arc;
 
@@ -7,33 +7,34 @@ use refrain_sqlite::{Connection, Statement};
 
 use crate::catalog;
 use crate::dialect::NotTranslated;
-use crate::failure::Failure;
+use crate::failure::{Failure, state};
 use crate::text::Source;
 use crate::translation_cache::{TranslatedStatement, TranslationCache, moved};
 use crate::types::Type;
 
 /// The first statement of a text, compiled.
 pub(super) struct Compiled<'c> {
-    /// None if there is nothing but blanks and comments.
+    /// None if the text has nothing but blanks and comments.
     pub(super) statement: Option<Statement<'c>>,
     pub(super) length: usize,
-    /// What was compiled, where it is not the client's text.
+    /// The compiled text, where it is not the client's.
     pub(super) rewritten: Option<String>,
-    /// What the text means, where it is PostgreSQL's.
+    /// The translation, if the text is PostgreSQL's dialect.
     pub(super) translated: Option<Arc<TranslatedStatement>>,
 }
 
-/// A text as it came.
+/// A client's text.
 pub(super) struct Whole<'a> {
-    /// What SQLite would get.
+    /// The text as SQLite would get it.
     pub(super) source: &'a Source,
     pub(super) client: &'a str,
-    /// What the client said that its parameters are.
+    /// The types that the client gave its parameters.
     pub(super) given: &'a [Option<Type>],
 }
 
-/// Compiles the statement that begins at `at` in a text: what PostgreSQL's grammar takes is translated, and SQLite gets the
-/// rest as it is. `alone` says that the session may see another schema than others.
+/// Compiles the statement that begins at `at`. What PostgreSQL's grammar takes is translated;
+/// SQLite gets the rest as it is. `alone` is true if the session may see another schema than others
+/// do.
 pub(super) fn compile<'c>(
     connection: &'c Connection,
     translations: &TranslationCache,
@@ -60,14 +61,14 @@ pub(super) fn compile<'c>(
                 let (statement, rewritten) = (prepared.statement, Some(translated.sql.clone()));
                 return Ok(Compiled { statement, length, rewritten, translated: Some(translated) });
             }
-            // The schema that it was made for is gone, maybe.
+            // The kept translation may be for a schema that is gone: it is made again once.
             Err(_) if was_kept => translations.forget(&translated),
             Err(error) => return Err(Failure { position: 0, ..Failure::of_sqlite(&error, b"") }),
         }
     }
 }
 
-/// How long the first statement of a text is, with its semicolon.
+/// Returns the length of the first statement of a text, with its semicolon.
 fn first_length(text: &str) -> usize {
     let mut lexer = Lexer::new(text.as_bytes(), false);
     while let Some(token) = lexer.significant() {
@@ -78,8 +79,8 @@ fn first_length(text: &str) -> usize {
     text.len()
 }
 
-/// Compiles what is SQLite's own. What does not compile and speaks of PostgreSQL's catalog is tried again with stand-ins for
-/// that.
+/// Compiles a text of SQLite's own dialect. One that does not compile and names PostgreSQL's
+/// catalog is tried again with stand-ins for the catalog's tables.
 fn as_it_is<'c>(
     connection: &'c Connection,
     source: &Source,
@@ -114,7 +115,7 @@ fn as_it_is<'c>(
     Err(trouble.unwrap_or_else(|| Failure::of_sqlite(&error, client.as_bytes())))
 }
 
-/// Where the first statement begins that is not empty.
+/// Returns where the first statement begins that is not empty.
 pub(super) fn significant(text: &str) -> Option<usize> {
     let mut lexer = Lexer::new(text.as_bytes(), false);
     loop {
@@ -125,8 +126,28 @@ pub(super) fn significant(text: &str) -> Option<usize> {
     }
 }
 
-/// A text of the client's.
+/// Returns the bytes as text, or error 22021.
 pub(super) fn utf8(bytes: &[u8]) -> Result<&str, Failure> {
     std::str::from_utf8(bytes)
         .map_err(|_| Failure::new("22021", "invalid byte sequence for encoding \"UTF8\""))
+}
+
+/// Refuses a statement with parameters that SQLite reads as names.
+pub(super) fn check_names(statement: &Statement<'_>) -> Result<(), Failure> {
+    let named = (1..=statement.parameter_count())
+        .filter_map(|index| statement.parameter_name(index))
+        .any(|name| !name.starts_with('?'));
+    if named {
+        return Err(Failure::new(state::SYNTAX, "parameters are written $1, $2, …"));
+    }
+    Ok(())
+}
+
+/// Refuses a text with more than one statement.
+pub(super) fn only_one(rest: &str) -> Result<(), Failure> {
+    if significant(rest).is_none() {
+        return Ok(());
+    }
+    let message = "cannot insert multiple commands into a prepared statement";
+    Err(Failure::new(state::SYNTAX, message))
 }

@@ -1,4 +1,4 @@
-//! COPY, as a part of a session.
+//! COPY in a session.
 
 use refrain_sqlite::{Connection, Step, Value};
 use refrain_wire::tag::front;
@@ -71,7 +71,7 @@ impl Machine {
         self.start_rows(connection, statement.start(), plan, out)
     }
 
-    /// A message while rows come in.
+    /// Handles a message during COPY FROM STDIN.
     pub(super) fn copy_message(&mut self, tag: u8, body: &[u8], out: &mut Vec<u8>) -> Outcome {
         match tag {
             front::COPY_DATA => self.insert_rows(body, false),
@@ -90,7 +90,7 @@ impl Machine {
                 let message = format!("COPY from stdin failed: {words}");
                 Err(Failure::new(state::CANCELLED, message).into())
             }
-            // Extended messages that a client sent before it knew that COPY begins.
+            // The client sent these before it knew that COPY begins.
             front::FLUSH | front::SYNC => Ok(()),
             _ => {
                 let message = "unexpected message type during COPY from stdin";
@@ -148,13 +148,13 @@ fn insert_row(
     Ok(())
 }
 
-/// The columns of a table.
+/// Returns the columns of a table.
 fn columns_of(connection: &Connection, table: &str) -> Result<Vec<Attribute>, Failure> {
     let known = Attributes(connection).table(None, table);
     known.ok_or_else(|| Failure::new("42P01", format!("relation \"{table}\" does not exist")))
 }
 
-/// The columns that are copied: those named, or all that are not computed.
+/// Returns the columns to copy: the named ones, else all that are not generated.
 fn copied(
     connection: &Connection,
     table: &str,
@@ -188,7 +188,7 @@ fn copied(
     }
 }
 
-/// The INSERT for a table.
+/// Returns the INSERT for a table.
 fn insert(connection: &Connection, table: &str, columns: &[String]) -> Result<CopyTarget, Failure> {
     let into = copied(connection, table, columns)?;
     let known = columns_of(connection, table)?;

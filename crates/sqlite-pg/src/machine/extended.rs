@@ -1,4 +1,4 @@
-//! Parse, Bind, Describe, Execute and Close.
+//! Handles Parse, Bind, Describe, Execute and Close.
 
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
@@ -17,12 +17,12 @@ use crate::text::Source;
 use crate::translation_cache::{TranslatedStatement, given};
 
 use super::commands::no_statement;
-use super::compiling::{Whole, compile, significant, utf8};
+use super::compiling::{Whole, check_names, compile, only_one, significant, utf8};
 use super::parameter_types::{inferred_parameters, translated_parameters};
 use super::rows::{RowsFor, RowsPlan};
 use super::{Machine, Need, Outcome, RunsOn, Stop};
 
-/// Statements that a session may have prepared.
+/// The most statements that a session may have prepared.
 const STATEMENTS_MAX: usize = 10_000;
 
 impl Machine {
@@ -182,8 +182,8 @@ impl Machine {
         Ok(())
     }
 
-    /// A portal that runs next is described there: what its first step finds is true, and no look at the schema is
-    /// needed. Others are described by the statement they hold.
+    /// Describes a portal. If the next message runs the portal, its first step describes it: that
+    /// needs no look at the schema. Others are described by the statement they hold.
     fn describe_portal(&mut self, name: &[u8], behind: &[u8], out: &mut Vec<u8>) -> Outcome {
         let Some(portal) = self.portals.get_mut(name) else {
             return Err(no_portal(name).into());
@@ -218,7 +218,8 @@ impl Machine {
         Ok(())
     }
 
-    /// The shape of a portal's rows. What it holds is left where it is, unless the schema has changed before it began.
+    /// Returns the shape of a portal's rows. The portal keeps its statement, unless the schema has
+    /// changed before the portal ran.
     fn look_at(
         &mut self,
         connection: &Connection,
@@ -241,7 +242,8 @@ impl Machine {
         Ok((prepared.shape(&mut statement, connection), otherwise))
     }
 
-    /// The same statement translated for the schema that is there now, in the place of the old one everywhere.
+    /// Translates a statement again for the schema that is there now, and replaces the old one
+    /// everywhere.
     fn anew(&mut self, prepared: &Arc<Prepared>) -> Result<Arc<Prepared>, Stop> {
         if let Some(translated) = &prepared.translated {
             self.pool.translations.forget(translated);
@@ -282,7 +284,7 @@ impl Machine {
                     })
                 };
                 return match run(self, out) {
-                    // What nobody was told of may be another by now.
+                    // The client has not seen the columns yet, so they may be other ones by now.
                     Err(Stop::Stale) if owed || !prepared.is_described() => {
                         self.anew(&prepared)?;
                         if let Some(portal) = self.portals.get_mut(&name) {
@@ -307,7 +309,7 @@ impl Machine {
     ) -> Outcome {
         let Some(portal) = self.portals.get_mut(&name) else { return Ok(()) };
         if matches!(portal.state, PortalState::Suspended(..)) && self.runs_on == RunsOn::Loop {
-            // Its first rows are with the client already, so it could not begin again elsewhere.
+            // The client has its first rows already, so it cannot begin again on a thread.
             return Err(Stop::Needs(Need::Thread));
         }
         let (prepared, formats) = (portal.prepared.clone(), portal.formats.clone());
@@ -339,7 +341,7 @@ impl Machine {
         started
     }
 
-    /// The run of a portal, and how many rows of it were sent.
+    /// Returns the run of a portal and how many of its rows were sent.
     fn take_up<'c>(
         &mut self,
         connection: &'c Connection,
@@ -375,19 +377,19 @@ impl Machine {
         Ok(())
     }
 
-    /// Keeps what was compiled for a statement at hand: mostly it is bound at once.
+    /// Keeps a compiled statement at hand, as Bind mostly follows at once.
     fn hold(&mut self, prepared: &Arc<Prepared>, statement: Statement<'_>) {
         self.held = Some((prepared.clone(), statement.start().park()));
     }
 
-    /// Has what is at hand go back to the cache.
+    /// Gives the compiled statement at hand back to the cache.
     pub(super) fn let_go(&mut self) {
         if let (Some((_, held)), Some(connection)) = (self.held.take(), &self.connection) {
             drop(connection.resume(held));
         }
     }
 
-    /// What was compiled for a statement, by whomever.
+    /// Returns a compiled form of a statement: the one at hand, or one from the cache.
     fn compiled<'c>(
         &mut self,
         connection: &'c Connection,
@@ -404,7 +406,7 @@ impl Machine {
         compiled.statement.ok_or_else(|| no_statement(""))
     }
 
-    /// A statement that describes itself as the file is now.
+    /// Returns a compiled form that matches the file's present schema.
     fn fresh<'c>(
         &mut self,
         connection: &'c Connection,
@@ -415,8 +417,9 @@ impl Machine {
         Ok(statement)
     }
 
-    /// A statement with its parameters, not run yet. What the client was told of a statement that writes is checked
-    /// now, as it cannot be once it has written.
+    /// Returns a statement with its parameters bound, before its first step. If it writes, its
+    /// columns are checked here against those that the client knows: after a write that would be
+    /// too late.
     fn bound<'c>(
         &mut self,
         connection: &'c Connection,
@@ -446,7 +449,7 @@ impl Machine {
         Ok(run)
     }
 
-    /// Drops a portal, and has its statement go back to the cache.
+    /// Drops a portal; its statement goes back to the cache.
     fn drop_portal(&mut self, name: &[u8]) {
         let Entry::Occupied(portal) = self.portals.entry(name.to_vec()) else { return };
         let parked = match portal.remove().state {
@@ -460,7 +463,7 @@ impl Machine {
     }
 }
 
-/// Whether the next message runs a portal.
+/// True if the next message runs this portal.
 fn runs_next(behind: &[u8], name: &[u8]) -> bool {
     let Ok(Some((next, body))) = super::message(behind, usize::MAX) else { return false };
     next.tag == front::EXECUTE && split_string(body).is_some_and(|(portal, _)| portal == name)
@@ -468,25 +471,6 @@ fn runs_next(behind: &[u8], name: &[u8]) -> bool {
 
 fn trouble(error: &Error, prepared: &Prepared) -> Failure {
     Failure::of_sqlite(error, prepared.client.as_bytes())
-}
-
-/// SQLite must have read all parameters as numbers.
-fn check_names(statement: &Statement<'_>) -> Result<(), Failure> {
-    let named = (1..=statement.parameter_count())
-        .filter_map(|index| statement.parameter_name(index))
-        .any(|name| !name.starts_with('?'));
-    if named {
-        return Err(Failure::new(state::SYNTAX, "parameters are written $1, $2, …"));
-    }
-    Ok(())
-}
-
-fn only_one(rest: &str) -> Result<(), Failure> {
-    if significant(rest).is_none() {
-        return Ok(());
-    }
-    let message = "cannot insert multiple commands into a prepared statement";
-    Err(Failure::new(state::SYNTAX, message))
 }
 
 fn malformed(bad: refrain_wire::Malformed) -> Stop {

@@ -1,4 +1,4 @@
-//! What types a client is told that the parameters of its statement have.
+//! The types of a statement's parameters, as the client gets them.
 
 use refrain_sqlite::Connection;
 
@@ -7,7 +7,8 @@ use crate::prepared::Parameter;
 use crate::shape::DeclaredTables;
 use crate::types::Type;
 
-/// The parameters of a statement that was translated: what the client says, else what the text says, else text.
+/// Returns the parameters of a translated statement. A type is the one that the client gave, else
+/// the one that the text implies, else text.
 pub(super) fn translated_parameters(inferred: &[Option<Type>], oids: &[u32]) -> Vec<Parameter> {
     let count = inferred.len().max(oids.len());
     (0..count).map(|index| parameter(inferred.get(index).copied().flatten(), oids, index)).collect()
@@ -17,7 +18,7 @@ fn parameter(inferred: Option<Type>, oids: &[u32], index: usize) -> Parameter {
     let said = oids.get(index).copied().filter(|oid| *oid != 0 && *oid != Type::Unknown.oid());
     let sent = said.map(|oid| Type::of_oid(oid).unwrap_or(Type::Text));
     let oid = said.unwrap_or_else(|| inferred.unwrap_or(Type::Text).oid());
-    // A text is read as what the text casts or compares it to.
+    // A value sent as text is read as the type that the statement casts or compares it to.
     let is = match (sent, inferred) {
         (Some(sent), Some(inferred)) if sent.is_text() => inferred,
         (Some(sent), _) => sent,
@@ -26,7 +27,7 @@ fn parameter(inferred: Option<Type>, oids: &[u32], index: usize) -> Parameter {
     Parameter { oid, is }
 }
 
-/// The parameters: what the client says, else what the text says, else text.
+/// Returns the parameters of a statement in SQLite's dialect, by the same rule.
 pub(super) fn inferred_parameters(
     connection: &Connection,
     client: &str,

@@ -1,4 +1,4 @@
-//! Running a statement and sending its rows.
+//! Runs a statement and sends its rows.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::translation_cache::TranslatedStatement;
 
 use super::{Machine, Need, OUTPUT_ON_THREAD, Outcome, RunsOn, Stop};
 
-/// A statement in the midst of its rows, put aside.
+/// A statement parked in the middle of its rows.
 pub(super) struct Rows {
     parked: Parked,
     plan: RowsPlan,
@@ -21,45 +21,46 @@ pub(super) struct Rows {
     sent: u64,
 }
 
-/// For whom rows are, and how.
+/// Who gets the rows, and in what form.
 #[derive(Clone, Debug)]
 pub(super) struct RowsPlan {
     pub(super) rows_for: RowsFor,
-    /// What the client sent for the statement.
+    /// The client's text of the statement.
     pub(super) client: Arc<str>,
-    /// What that means, where it is PostgreSQL's.
+    /// Its translation, if it is PostgreSQL's dialect.
     pub(super) translated: Option<Arc<TranslatedStatement>>,
     pub(super) formats: Formats,
-    /// How many rows may be sent now; 0 is all.
+    /// How many rows this Execute may send; 0 is all.
     pub(super) limit: u64,
-    /// Rows sent before, in earlier runs of the portal.
+    /// Rows that earlier Executes of the portal sent.
     pub(super) before: u64,
-    /// Whether the statement writes.
+    /// True if the statement writes.
     pub(super) writes: bool,
 }
 
-/// Whose rows.
+/// Who asked for the rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum RowsFor {
-    /// A simple query's: the rows are described first.
+    /// A simple query; a RowDescription comes before the rows.
     Query,
-    /// A portal's, by its name.
+    /// A portal of this name.
     Portal(Vec<u8>),
     /// COPY TO.
     Copy(copy::Style),
 }
 
-/// How far a run came.
+/// Why a run stopped sending rows.
 enum SendEnd {
     Done,
-    /// As many rows as may be sent.
+    /// The limit of Execute is reached.
     Limit,
     /// The output is full.
     Full,
 }
 
 impl Machine {
-    /// Runs a statement from its beginning. Where it cannot go on here, the output is as it was.
+    /// Runs a statement from its beginning. If it cannot run on the loop, the output stays as it
+    /// was.
     pub(super) fn start_rows(
         &mut self,
         connection: &Connection,
@@ -122,7 +123,7 @@ impl Machine {
         self.pump(connection, run, RowsProgress { plan, shape, sent: 0, has_row, done }, out)
     }
 
-    /// Goes on with a statement that was put aside.
+    /// Goes on with a parked statement.
     pub(super) fn more_rows(&mut self, out: &mut Vec<u8>) -> Outcome {
         if self.runs_on == RunsOn::Loop {
             return Err(Stop::Needs(Need::Thread));
@@ -167,7 +168,7 @@ impl Machine {
             SendEnd::Full => {
                 let RowsProgress { plan, shape, sent, .. } = progress;
                 self.rows = Some(Rows { parked: run.park(), plan, shape, sent });
-                // The message that began this is not to be handled again.
+                // Not `Stop::Needs`: the message that began this must not be handled a second time.
                 Ok(())
             }
         }
@@ -241,7 +242,8 @@ impl Machine {
         Ok(())
     }
 
-    /// A statement that writes has run: the right to write goes on unless a transaction holds it.
+    /// Notes that a statement has written. Outside of a transaction the right to write goes to the
+    /// next session.
     fn wrote(&mut self, connection: &Connection, shape: &Shape) -> Outcome {
         if !self.transaction.is_open() {
             let written = self.pool.check_commit(connection);
@@ -256,18 +258,18 @@ impl Machine {
     }
 }
 
-/// Rows on their way.
+/// How far a statement has sent its rows.
 struct RowsProgress {
     plan: RowsPlan,
     shape: Arc<Shape>,
     sent: u64,
-    /// Whether the statement stands at a row that was not sent.
+    /// True if the statement stands at a row that was not sent.
     has_row: bool,
-    /// Whether there are no more rows.
+    /// True if there are no more rows.
     done: bool,
 }
 
-/// Whether the connection has temporary tables, which are one session's.
+/// True if the connection has temporary tables, which belong to one session.
 fn has_temporary(connection: &Connection) -> bool {
     let statement = connection.statement("SELECT 1 FROM sqlite_temp_schema LIMIT 1");
     let stepped = statement.and_then(|statement| statement.start().step());

@@ -1,4 +1,4 @@
-//! Query: one text, any number of statements.
+//! The Query message: one text with any number of statements.
 
 use std::sync::Arc;
 
@@ -17,22 +17,22 @@ use super::compiling::{Whole, compile, significant, utf8};
 use super::rows::{RowsFor, RowsPlan};
 use super::{Machine, Outcome, RunsOn, Stop};
 
-/// A query under way.
+/// A Query message whose statements run.
 pub(super) struct Simple {
-    /// What the client sent.
+    /// The client's text.
     client: Arc<str>,
-    /// What SQLite gets; as long.
+    /// The text as SQLite gets it, of the same length.
     source: Source,
     /// Where the next statement begins.
     at: usize,
-    /// Where the one under way ends.
+    /// Where the running statement ends.
     end: usize,
-    /// Whether any statement was there.
+    /// True if the text had any statement.
     any: bool,
 }
 
 impl Simple {
-    /// The statement under way is done.
+    /// Moves on to the next statement.
     pub(super) fn advance(&mut self) {
         self.at = self.end;
         self.any = true;
@@ -56,7 +56,7 @@ impl Machine {
                 return Ok(());
             }
         };
-        // A simple query ends what extended messages left open.
+        // A Query message drops the unnamed portal, as in PostgreSQL.
         self.portals.remove(&b""[..]);
         let source = Source::read(client.as_bytes());
         self.simple = Some(Simple { client, source, at: 0, end: 0, any: false });
@@ -77,14 +77,15 @@ impl Machine {
                     let text = client.get(at..at + length).unwrap_or_default();
                     self.copy(text, true, out)?;
                 } else {
-                    // BEGIN keeps what the statements before it did; everything else of ours as well.
+                    // BEGIN, as any other command here, does not commit what the statements before
+                    // it did.
                     self.command(&command, true, out)?;
                     self.simple.iter_mut().for_each(Simple::advance);
                 }
             } else {
                 self.transaction.check()?;
                 match self.with(|machine, connection| machine.statement(connection, out)) {
-                    // It is translated anew for the schema that is there now.
+                    // The next round translates it again, for the schema that is there now.
                     Err(Stop::Stale) => continue,
                     done => done?,
                 }
@@ -149,8 +150,8 @@ impl Machine {
         self.start_rows(connection, statement.start(), plan, out)
     }
 
-    /// Prepares for a statement to run: the right to write, and SQLite's transaction where several statements
-    /// belong together. `last` says that nothing else can belong to it.
+    /// Gets the right to write for a statement that writes, and opens SQLite's transaction where
+    /// several statements belong together. `last` is true if no further statement can belong to it.
     pub(super) fn open(&mut self, connection: &Connection, writes: bool, last: bool) -> Outcome {
         let block = self.transaction.is_block();
         if writes {

@@ -1,7 +1,8 @@
-//! The right to write, and where a statement writes.
+//! The right to write, and where a statement that writes runs.
 //!
-//! A commit waits for the disk, so writes go to a thread: two wake-ups, which take as long as half a commit. Where nobody
-//! else is served on the loop there is nobody to be held up, and one statement that is its own transaction writes there.
+//! A commit waits for the disk, so writes go to a thread. That takes two wake-ups, about as long as
+//! half a commit. Where the loop serves no other client it holds up no one, and a statement that is
+//! its whole transaction writes on the loop.
 
 use std::time::Instant;
 
@@ -12,7 +13,8 @@ use crate::failure::{Failure, state};
 use super::{Machine, Need, Outcome, RunsOn, Stop};
 
 impl Machine {
-    /// Makes sure that the session may write, here. `whole` says that the statement is all of its transaction.
+    /// Checks that the session may write where it runs. `whole` is true if the statement is its
+    /// whole transaction.
     pub(super) fn may_write(&mut self, connection: &Connection, whole: bool) -> Outcome {
         if let Some(failure) = self.write_refused.take() {
             return Err(Stop::Failed(failure));
@@ -28,7 +30,7 @@ impl Machine {
         if may { Ok(()) } else { Err(Stop::Needs(Need::Writer)) }
     }
 
-    /// Takes the right to write on the loop, if it is free and nobody would be held up for long.
+    /// Takes the right to write on the loop, if no session has it and the disk is quick.
     fn begins_to_write_here(&mut self, connection: &Connection) -> bool {
         if !self.alone || self.permit.is_some() {
             return false;
@@ -42,7 +44,7 @@ impl Machine {
         self.permit.is_some()
     }
 
-    /// A write is over: how long the loop stood still for it, if it did.
+    /// Notes how long the loop has waited for a write that ran there.
     pub(super) fn wrote_here(&mut self) {
         if let Some(since) = self.writes_since.take().filter(|_| self.runs_on == RunsOn::Loop) {
             self.backend().disk.took(since, Instant::now());
