@@ -51,7 +51,7 @@ pub(crate) struct Sight<'a> {
     pub(crate) key: Key,
     /// The settings under which it is read.
     pub(crate) settings: &'a Arc<Settings>,
-    /// The pool's schema schema version.
+    /// The pool's schema version.
     pub(crate) schema_version: u64,
     pub(crate) now: Now,
     /// Whether it came outside any transaction.

@@ -189,7 +189,7 @@ impl Variant {
         size_of::<Self>() + self.kept.len()
     }
 
-    /// The schema schema version of what is known of it.
+    /// The schema version of what is known of it.
     pub(crate) fn schema_version(&self) -> Option<u64> {
         match self.stage {
             Stage::Ready { schema_version, .. } | Stage::Never { schema_version, .. } => {

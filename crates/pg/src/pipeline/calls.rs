@@ -1,10 +1,11 @@
-//! What is known of the code of users' that texts run: whether it leaves anything in a session.
+//! Calls of users' code: whether they are known to leave something in a session.
 //!
-//! A text says which functions it calls and which tables it writes ([`refrain_sql::Scan::calls`]). Behind the first few
-//! that say the same, the session is looked at (`look`). Where nothing was left each time, they are taken for harmless,
-//! and nobody asks any more: that costs a look into this table. A change of functions or triggers that passes through
-//! begins all this anew; of what is changed in other ways, and of what a function does but rarely, one look now and
-//! then tells.
+//! A text says which functions it calls and which tables it writes ([`refrain_sql::Scan::calls`]).
+//! Behind the first few texts that say the same, Refrain looks at the session (`look`). If a look
+//! found nothing [`ENOUGH`] times, Refrain takes the calls for harmless and looks no more: from
+//! then on they cost one search in this table. A change of functions or triggers that passes
+//! through Refrain clears the table. For changes made in other ways, and for functions that leave
+//! something only rarely, Refrain looks once more every [`MEMORY_US`].
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -13,16 +14,16 @@ use crate::ground::time::Now;
 use crate::pipeline::evidence::Outcome;
 use crate::statements::of_client::Name;
 
-/// Looks that find nothing before calls are taken for harmless.
+/// Looks that find nothing, after which calls are taken for harmless.
 const ENOUGH: u8 = 3;
-/// Calls that leave something.
+/// Stands for calls that leave something.
 const LOUD: u8 = u8::MAX;
-/// Kinds of calls kept; then all are forgotten.
+/// Kinds of calls kept; with one more, all are forgotten.
 const KEPT_MAX: usize = 16 * 1024;
-/// Time after which what is known is looked at once more.
+/// Time after which harmless calls are looked at once more, in microseconds.
 const MEMORY_US: u64 = 600_000_000;
 
-/// What calls are known to do.
+/// What is known of calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Repute {
     /// They leave nothing.
@@ -37,15 +38,15 @@ pub(crate) enum Repute {
 #[derive(Debug, Default)]
 pub(crate) struct Calls {
     known: HashMap<u64, u8, BuildHasherDefault<AsItIs>>,
-    /// Parameters that functions set by names of their own, as far as their texts say so.
+    /// Settings that users' functions set, as far as the names are in their texts.
     parameters: Option<Vec<Name>>,
-    /// The pool's count of changes of code up to which this is so.
+    /// The pool's count of changes of code for which the above is true.
     code: u64,
     since: Now,
 }
 
 impl Calls {
-    /// What is known of these calls.
+    /// Returns what is known of these calls.
     #[inline]
     pub(crate) fn repute(&mut self, calls: u64, code: u64, now: Now) -> Repute {
         if code != self.code || now.0 > self.since.0 + MEMORY_US {
@@ -71,8 +72,9 @@ impl Calls {
         (self.code, self.since) = (code, now);
     }
 
-    /// A session was looked at behind these calls, each with what became of it. Of several, nobody knows which has left
-    /// what was found; nothing is learned of one that did not run. `code` says whether there are functions of users' at all.
+    /// Learns from a look at the session behind these calls, each with its outcome. If there are
+    /// several, nobody knows which of them left what was found; nothing is learned of a call that
+    /// did not run. `code` says whether the database has any functions of users'.
     pub(crate) fn found(&mut self, calls: &[(u64, Outcome)], code: bool, anything: bool) {
         let loud = anything && calls.len() == 1;
         let most = if code { Outcome::Ran } else { Outcome::Empty };
@@ -90,12 +92,13 @@ impl Calls {
         }
     }
 
-    /// Parameters that functions set by names of their own, where a server was asked under this count of changes of code.
+    /// Returns the settings that users' functions set, if a server was asked under this count of
+    /// changes of code.
     pub(crate) fn parameters(&self, code: u64) -> Option<&[Name]> {
         self.parameters.as_deref().filter(|_| self.code == code)
     }
 
-    /// Learns which, as a server has said that was asked when there had been `code` changes of code.
+    /// Notes those settings, as told by a server that was asked after `code` changes of code.
     pub(crate) fn learn_parameters(&mut self, names: Vec<Name>, code: u64, now: Now) {
         if self.code != code {
             self.doubt(code, now);
@@ -104,7 +107,7 @@ impl Calls {
     }
 }
 
-/// What is hashed is a hash.
+/// Hashes nothing: its keys are hashes.
 #[derive(Debug, Default)]
 struct AsItIs(u64);
 

@@ -1,30 +1,33 @@
-//! Which calls of users' code have run to their end: for those alone a look that finds nothing speaks ([`crate::relay::look`]).
+//! Evidence that calls of users' code have run to their end. If they have, and Refrain then reads
+//! the session and finds nothing that they left, that tells something of them
+//! ([`crate::relay::look`]); if they have not, it tells nothing.
 //!
-//! A text that was sent need not have run what it names. A portal may be bound and not executed, or executed for its first
-//! rows only; a command may find no row to call anything for; what ran may be rolled back, and what it left with it. So
-//! the calls of a text are noted with the entries of the list of outstanding requests that it made, and count once its commands have
-//! completed with rows, or with tags that have no count. An error or a rollback takes that from all of them. Where there is
-//! no code of users' in the whole database, a command without rows has left as little as any.
+//! A text that was sent need not have run the functions that it names. A portal may be bound and
+//! not executed, or executed for its first rows only; a command may find no row to call anything
+//! for; a rollback takes back what ran, and what it left. So the calls of a text are noted with the
+//! outstanding requests that it made, and count once its commands have completed with rows, or with
+//! tags that have no count. An error or a rollback takes that from all of them. In a database
+//! without any code of users', a command without rows proves as much as one with rows.
 //!
-//! What a tag cannot say: whether a function was called for each row that came, since CASE, AND, OR and COALESCE may have
-//! left it out, and PostgreSQL does not call a strict function for a null.
+//! A tag does not say whether a function was called for each row: CASE, AND, OR and COALESCE may
+//! have left it out, and PostgreSQL does not call a strict function for a null.
 
 use std::ops::Range;
 
 use crate::pipeline::request_kinds::Seq;
 use crate::statements::of_client::Name;
 
-/// Calls and portals of one transaction that are told apart.
+/// Calls, and portals, of one transaction that are told apart, at most.
 const CALLS_MAX: usize = 64;
 
-/// What became of the calls of a text, the worst last.
+/// What happened to the calls of a text, the worst last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Outcome {
     /// All its commands have run.
     Ran,
     /// One has found no rows.
     Empty,
-    /// None has completed, one was merely explained, or they were taken back.
+    /// No command has completed, one was merely explained, or they were taken back.
     Vain,
 }
 
@@ -32,7 +35,7 @@ pub(crate) enum Outcome {
 #[derive(Debug)]
 struct Called {
     calls: u64,
-    /// What was sent for it.
+    /// The outstanding requests of the text.
     entries: Range<Seq>,
     outcome: Option<Outcome>,
 }
@@ -41,12 +44,12 @@ struct Called {
 #[derive(Debug, Default)]
 pub(crate) struct Evidence {
     called: Vec<Called>,
-    /// Portals that would make calls if they were executed.
+    /// Portals that will make calls when they are executed.
     bound: Vec<(Name, u64)>,
 }
 
 impl Evidence {
-    /// A portal is bound whose execution would make these calls, if any.
+    /// Notes that a portal is bound, and the calls that its execution would make.
     #[inline]
     pub(crate) fn bind(&mut self, portal: &[u8], calls: Option<u64>) {
         if calls.is_some() || !self.bound.is_empty() {
@@ -62,7 +65,7 @@ impl Evidence {
         }
     }
 
-    /// Outstanding entry `seq` is the Execute of a portal.
+    /// Notes that outstanding request `seq` is the Execute of a portal.
     #[inline]
     pub(crate) fn execute(&mut self, portal: &[u8], seq: Seq) {
         if !self.bound.is_empty() {
@@ -72,7 +75,7 @@ impl Evidence {
         }
     }
 
-    /// A text was sent as these list of outstanding requests entries, and makes these calls.
+    /// Notes that a text with these calls was sent as these outstanding requests.
     pub(crate) fn send(&mut self, calls: Option<u64>, entries: Range<Seq>) {
         let Some(calls) = calls.filter(|_| self.called.len() < CALLS_MAX) else { return };
         let known = |called: &Called| called.calls == calls && called.outcome == Some(Outcome::Ran);
@@ -81,14 +84,14 @@ impl Evidence {
         }
     }
 
-    /// What was sent last was sent again, as the entry behind it.
+    /// Notes that the last text was sent again, as the outstanding request behind its first one.
     pub(crate) fn send_again(&mut self) {
         if let Some(last) = self.called.last_mut() {
             last.entries.end += 1;
         }
     }
 
-    /// A command of this entry has completed.
+    /// Notes that a command of this outstanding request has completed.
     #[inline]
     pub(crate) fn completed(&mut self, seq: Seq, outcome: impl Fn() -> Outcome) {
         for called in &mut self.called {
@@ -98,13 +101,13 @@ impl Evidence {
         }
     }
 
-    /// What ran was taken back, or failed.
+    /// Notes that all that ran was taken back, or failed.
     #[inline]
     pub(crate) fn undo(&mut self) {
         self.called.iter_mut().for_each(|called| called.outcome = Some(Outcome::Vain));
     }
 
-    /// Takes out all calls that may have left something, each once, with the best that became of it.
+    /// Takes out all calls that may have left something, each once, with the best of its outcomes.
     pub(crate) fn take(&mut self) -> Vec<(u64, Outcome)> {
         self.bound.clear();
         let mut calls: Vec<(u64, Outcome)> = Vec::new();
@@ -119,8 +122,8 @@ impl Evidence {
     }
 }
 
-/// Whether a command that ended with this tag has called what its text names: it was not merely explained, and there were
-/// rows to call it for.
+/// Reads from the tag of a command whether it has called what its text names: it was not merely
+/// explained, and there were rows to call it for.
 pub(crate) fn outcome(tag: &[u8]) -> Outcome {
     match tag.rsplit(|byte| *byte == b' ').next() {
         Some(b"EXPLAIN") => Outcome::Vain,

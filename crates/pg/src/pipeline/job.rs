@@ -1,7 +1,8 @@
-//! What a server does for us while no client holds it.
+//! Jobs: the work that a server does for Refrain while no client holds the server.
 //!
-//! A job is one segment of ours, outside of any transaction: it asks about a normalized query, or gives the server statements
-//! that texts could have used. What the server answers is gathered here; what follows from it is decided in `jobs`.
+//! A job is one segment of Refrain's own, outside of any transaction: it verifies a normalized
+//! query, or prepares statements that simple queries could have used. This file gathers the
+//! server's answers; `step/jobs.rs` decides what follows from them.
 
 use std::sync::Arc;
 
@@ -18,10 +19,10 @@ use crate::settings::session::Settings;
 use crate::statements::registry::Registry;
 use crate::statements::statement::Statement;
 
-/// Type `interval`.
+/// OID of the type `interval`.
 const INTERVAL: u32 = 1186;
 
-/// A statement that a text could have used, had the server had it.
+/// A statement that a simple query could have used, if the server had had it.
 #[derive(Debug)]
 pub(crate) struct Wish {
     pub(crate) place: Place,
@@ -30,62 +31,62 @@ pub(crate) struct Wish {
     pub(crate) settings: Arc<Settings>,
 }
 
-/// What a server does for us.
+/// One job of a server.
 #[derive(Debug, Default)]
 pub(crate) struct Job {
-    /// The client whose session the server is: it waits, and has it back.
+    /// The client that the server belongs to: it waits, and gets the server back.
     pub(crate) back: Option<Conn>,
-    /// The normalized query that is asked about.
+    /// The normalized query to verify.
     pub(crate) verification: Option<Verification>,
-    /// The statements that the server gets, by ID.
+    /// The statements that the server prepares, by ID.
     pub(crate) gives: Vec<(u64, Place)>,
-    /// What failed.
+    /// The error, if a message of the job has failed.
     pub(crate) refused: Option<JobError>,
 }
 
 /// An error in a job.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct JobError {
-    /// The statement it is about; zero for none.
+    /// ID of the statement that the error is about; zero for none.
     pub(crate) statement: u64,
     pub(crate) sqlstate: [u8; 5],
-    /// Whether it says nothing of the statement: something was locked, or ran out.
+    /// Whether the error says nothing of the statement: something was locked, or ran out.
     pub(crate) passes: bool,
 }
 
-/// A server is asked about a normalized query.
+/// The verification of a normalized query: whether it may be prepared.
 #[derive(Debug)]
 pub(crate) struct Verification {
     pub(crate) place: Place,
-    /// The schema schema version when it was asked.
+    /// The schema version when the server was asked.
     pub(crate) schema_version: u64,
     /// Whether the text writes anything.
     pub(crate) writes: bool,
-    /// A hash of the columns of the text as it was sent.
+    /// A hash of the columns of the text as the client sent it.
     pub(crate) columns: Option<u64>,
-    /// Whether those of the statement are the same.
+    /// Whether the normalized query returns the same columns.
     pub(crate) same: bool,
-    /// What a plan takes of the server's memory for partitions, in bytes.
+    /// Memory of the server that a plan takes for partitions, in bytes.
     pub(crate) partitions: usize,
-    /// The columns of the table, if a sequence gives its rows values.
+    /// The columns of the table, if a sequence gives values to its rows.
     pub(crate) table: Vec<Column>,
-    /// What the server said against it.
+    /// Why it may not be prepared, if an answer says so.
     pub(crate) refused: Option<Refused>,
 }
 
-/// What was found out about a normalized query.
+/// The result of a verification.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Finding {
-    /// It may be prepared.
+    /// The normalized query may be prepared.
     Fit,
-    /// The server could not say: it is asked another time.
+    /// The server could not say: Refrain asks again another time.
     Unknown,
     /// The normalized query is refused.
     Refused(Refused),
 }
 
 impl Job {
-    /// A reply to one of its messages.
+    /// Takes a reply to one of the job's messages.
     pub(crate) fn hears(
         &mut self,
         registry: &Registry,
@@ -118,23 +119,26 @@ impl Job {
         }
     }
 
-    /// One of its messages has failed, and all behind it was skipped.
+    /// Notes that a message of the job has failed; the server skips all behind it.
     pub(crate) fn fails(&mut self, entry: &OutstandingRequest, fields: &Fields<'_>) {
         let sqlstate = fields.sqlstate().first_chunk().copied().unwrap_or_default();
-        // What the text is refused for as it was sent is not the normalized query's fault.
+        // A text that fails as the client sent it says nothing of the normalized query.
         let passes = entry.statement == 0 || is_passing(fields);
         self.refused = Some(JobError { statement: entry.statement, sqlstate, passes });
     }
 }
 
 impl JobError {
-    /// Whether something was locked for longer than a job waits.
+    /// True if something was locked for longer than a job waits.
     pub(crate) fn is_of_lock(&self) -> bool {
         self.sqlstate == *b"55P03"
     }
 }
 
 impl Verification {
+    /// Refuses a statement that writes and has a parameter of type `interval`: PostgreSQL reads a
+    /// literal for a column such as `interval day` by the fields of the column, and a parameter by
+    /// itself.
     fn parameters(&mut self, entry: &OutstandingRequest, body: &[u8]) {
         let interval = |oid: &[u8; 4]| u32::from_be_bytes(*oid) == INTERVAL;
         let types = body.get(2..).unwrap_or_default();
@@ -143,7 +147,7 @@ impl Verification {
         }
     }
 
-    /// What was found out, if nothing failed but `refusal`.
+    /// Returns what was found out, `refusal` being the error of the job.
     pub(crate) fn finding(&self, refusal: Option<JobError>) -> Finding {
         match (refusal, self.refused) {
             (Some(refusal), _) if refusal.passes => Finding::Unknown,

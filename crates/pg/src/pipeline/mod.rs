@@ -1,4 +1,5 @@
-//! A server and what it owes: outstanding requests, what an error takes back, and what texts may have changed.
+//! A server connection and the replies that it still owes: the outstanding requests, the changes
+//! that an error takes back, and the schema changes that texts may have made.
 
 pub(crate) mod request_kinds;
 pub(crate) mod outstanding;

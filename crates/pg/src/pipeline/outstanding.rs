@@ -1,26 +1,34 @@
-//! Replies a server still owes, oldest first, and what becomes of each.
+//! Outstanding requests: the replies that a server still owes, oldest first, and what happens to
+//! each.
 //!
-//! PostgreSQL answers in the order in which it was asked, so a queue is enough to know whose a reply is. The
-//! proxy asks for things on its own account as well (a statement this server has not seen, a setting to put
-//! right), and those answers must not reach the client; others it makes up itself (a Close for a statement it
-//! keeps). Each entry therefore says what is to come and what becomes of it: forwarded, skipped, made up.
+//! PostgreSQL answers requests in the order in which they were sent, so a queue is enough to know
+//! which request a reply belongs to. Refrain also sends requests of its own (the Parse of a
+//! statement that this server lacks, a query that syncs settings), and the client must not see the
+//! replies to those. Other replies Refrain fakes, without asking the server (a Close of a statement
+//! that the server keeps). So each outstanding request says which reply is to come, and what
+//! happens to the reply: Refrain forwards it, skips it or fakes it.
 //!
-//! After an error in an extended message the server answers nothing more until Sync: [`Outstanding::fail`]
-//! strikes all entries up to the next Sync off the queue, and only those. A client may have sent two
-//! batches, and the second is still owed in full. An error in a simple Query ends that Query only.
+//! A *segment* is the messages up to and including a Sync, or one Query or FunctionCall. After an
+//! error in an extended message the server answers nothing more until Sync: [`Outstanding::fail`]
+//! strikes off all requests up to the next Sync, and no others. A client may have sent two
+//! segments, and the server still owes the second in full. An error in a simple Query ends that
+//! Query only.
 //!
 //! Three things hold at every return:
 //!
-//! - an entry is struck off by the reply it names, or by an error before its Sync, and in no other way;
-//! - a reply that no entry names is a [`UnexpectedMessage`], and the server is dropped: a guess here is another
-//!   client's row;
-//! - the oldest entry is never one that is made up: those are handed out as soon as they become it.
+//! - a request is struck off by the reply that it names, or by an error before its Sync, and in no
+//!   other way;
+//! - a reply that no request names is an [`UnexpectedMessage`], and the caller drops the server: to
+//!   guess here would be to give a client another client's rows;
+//! - the oldest request is never one whose reply is fake: Refrain sends a fake reply as soon as its
+//!   request is the oldest.
 //!
-//! COPY FROM STDIN takes Syncs that were sent before its end as noise (E42). A mark says where the client ended its
-//! stream. If the COPY succeeds, it skipped the Syncs before that. If it fails once begun, nobody knows how far it
-//! had read: the server is asked to count ([`RequestKind::Syncs`]).
+//! COPY FROM STDIN ignores Syncs that were sent before the end of its data (E42). A mark says where
+//! the client ended the data. If the COPY succeeds, the server has skipped the Syncs before that
+//! mark. If the COPY fails after it has begun, nobody knows how far the server had read: Refrain
+//! has it count the Syncs ([`RequestKind::Syncs`]).
 //!
-//! Not here: whether the client may send the message (`client`), and which server gets it (`pool`).
+//! Not here: whether the client may send a message (`messages`), and which server gets it (`step`).
 
 mod syncs;
 
@@ -36,17 +44,17 @@ use refrain_sql::Traits;
 use refrain_wire::back::Status;
 use refrain_wire::tag::back;
 
-/// Segments in which something changed, from the first that was not over.
+/// Segments in which something changed, from the first one that is not over.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Span {
     first: Segment,
     last: Segment,
 }
 
-/// What a reply did to the oldest entry.
+/// What a reply did to the oldest request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Settled {
-    /// The entry.
+    /// The request.
     pub(crate) entry: OutstandingRequest,
     /// Its number.
     pub(crate) seq: Seq,
@@ -54,17 +62,17 @@ pub(crate) struct Settled {
     pub(crate) done: bool,
 }
 
-/// A reply that no entry names.
+/// A reply that no outstanding request names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct UnexpectedMessage {
     /// The reply's tag.
     pub(crate) tag: u8,
-    /// What was owed instead.
+    /// The oldest request, for which another reply was due; `None` if the server owed nothing.
     pub(crate) kind: Option<RequestKind>,
 }
 
-/// A server that owes nothing and is outside a transaction. Only [`Outstanding::quiescent`] makes one, and only
-/// putting the server back consumes one.
+/// Proof that a server owes nothing and is outside a transaction. [`Outstanding::quiescent`] alone
+/// makes one, and putting the server back consumes it.
 #[derive(Debug)]
 #[must_use]
 pub(crate) struct Quiescent(());
@@ -81,32 +89,33 @@ pub(crate) enum Copying {
     Out,
     /// Both ways (replication).
     Both,
-    /// None, but how many Syncs one from the client has skipped is not known yet.
+    /// None, but nobody knows yet how many Syncs a failed COPY from the client has skipped.
     Counting,
 }
 
-/// What one server owes.
+/// The requests that one server has not answered yet.
 #[derive(Debug)]
 pub(crate) struct Outstanding {
     entries: VecDeque<OutstandingRequest>,
-    /// Number of the oldest entry.
+    /// Number of the oldest request.
     head: Seq,
-    /// The last entry that ends the data of a COPY.
+    /// Number of the last mark at the end of the data of a COPY.
     copy_end: Seq,
     copying: Copying,
     status: Status,
     /// Whether extended messages were sent behind the last Sync: their transaction is open.
     open: bool,
-    /// Segments begun and ended: a Sync, Query or FunctionCall ends one.
+    /// The segment that is being sent, and the last one that has ended: a Sync, Query or
+    /// FunctionCall ends one.
     sent: Segment,
     ended: Segment,
     /// The last segment in which a transaction block may begin.
     begins: Segment,
-    /// ReadyForQuery that came since they are counted.
+    /// ReadyForQuery messages that came since Refrain began to count them.
     readies: u32,
-    /// What was struck off last.
+    /// The kinds of the requests that were struck off last, for the log.
     past: Past,
-    /// The reply that nobody expected, once there was one.
+    /// The reply that no request names, once one has come.
     unexpected: Option<UnexpectedMessage>,
 }
 
@@ -129,17 +138,18 @@ impl Default for Outstanding {
     }
 }
 
-/// What a reply does to the entry it comes for.
+/// What a reply does to the request that it comes for.
 enum Rule {
-    /// Strikes it off.
+    /// Strikes the request off.
     Ends,
-    /// More is to come.
+    /// Leaves the request there: more replies are to come.
     Goes,
-    /// Never comes for it.
+    /// Never comes for such a request.
     Never,
 }
 
-/// The table of replies: what each does to what is owed. From the manual's "Message Flow".
+/// Looks up what a reply does to a request. The table is from "Message Flow" in PostgreSQL's
+/// manual.
 fn rule(kind: RequestKind, tag: u8) -> Rule {
     use RequestKind::*;
     let (goes, ends): (&[u8], &[u8]) = match kind {
@@ -190,7 +200,8 @@ const QUERY: &[u8] = &[
 ];
 
 impl Outstanding {
-    /// Adds what a message just sent makes the server owe. Gives back a reply of our making whose turn is now.
+    /// Adds the request for a message that was just sent. Returns its number, and a fake reply if
+    /// the client is to get that now.
     #[inline]
     pub(crate) fn push(&mut self, entry: OutstandingRequest) -> (Seq, Option<FakeReply>) {
         let seq = self.head + self.entries.len() as u64;
@@ -216,16 +227,18 @@ impl Outstanding {
         (seq, None)
     }
 
-    /// What a reply other than an error does.
+    /// Applies a reply other than an error to the oldest request.
     ///
     /// # Errors
-    /// A reply that the oldest entry does not name.
+    /// A reply that the oldest request does not name.
     #[inline]
     pub(crate) fn settle(&mut self, tag: u8) -> Result<Settled, UnexpectedMessage> {
         let Some(&entry) = self.entries.front() else { return Err(self.unexpected(tag)) };
         let done = match rule(entry.kind, tag) {
             Rule::Ends => true,
             Rule::Goes => false,
+            // Nobody knows how many Syncs a failed COPY has skipped: the first other reply belongs
+            // to the request behind them.
             Rule::Never if entry.kind == RequestKind::Readies => {
                 self.pop();
                 return self.settle(tag);
@@ -240,7 +253,7 @@ impl Outstanding {
         Ok(Settled { entry, seq, done })
     }
 
-    /// The next reply of our making, if its turn has come.
+    /// Returns the next fake reply, if the client is to get it now.
     #[inline]
     pub(crate) fn made(&mut self) -> Option<(Seq, FakeReply)> {
         while let Some(entry) = self.entries.front() {
@@ -257,15 +270,16 @@ impl Outstanding {
         None
     }
 
-    /// What an error does: in an extended message, everything up to the next Sync is not answered any
-    /// more. Gives the entry it came for, and the number of the first entry still owed.
+    /// Applies an error: in an extended message, the server answers nothing more up to the next
+    /// Sync. Returns the request that failed, and the range of requests that were struck off.
     ///
     /// # Errors
-    /// An error while nothing is owed: it ends the connection or answers nobody.
+    /// An error while the server owes nothing: it ends the connection, or answers no request.
     pub(crate) fn fail(&mut self) -> Result<Failed, UnexpectedMessage> {
         let Some(&entry) = self.entries.front() else {
             return Err(self.unexpected(back::ERROR_RESPONSE));
         };
+        // The Syncs in doubt are over: the error belongs to the request behind them.
         if entry.kind == RequestKind::Readies {
             self.pop();
             return self.fail();
@@ -276,6 +290,7 @@ impl Outstanding {
         if self.status == Status::Transaction {
             self.status = Status::Failed; // as the ReadyForQuery to come will say
         }
+        // A COPY from the client that fails may or may not have skipped the Syncs behind it (E42).
         let syncs = if self.copying == Copying::In { self.doubtful_syncs() } else { Syncs::Sure };
         let waits = matches!(syncs, Syncs::Countable | Syncs::Lost);
         self.copying = if waits { Copying::Counting } else { Copying::No };
@@ -305,7 +320,7 @@ impl Outstanding {
         self.past.add(entry.kind);
     }
 
-    /// Notes a reply that nobody expected.
+    /// Notes a reply that no request names.
     #[cold]
     fn unexpected(&mut self, tag: u8) -> UnexpectedMessage {
         let unexpected =
@@ -314,76 +329,77 @@ impl Outstanding {
         unexpected
     }
 
-    /// What led to a surprise, in words.
+    /// Describes what led to an unexpected message, for the log.
     #[cold]
     pub(crate) fn story(&self) -> String {
         let kind: Vec<RequestKind> = self.entries.iter().map(|entry| entry.kind).collect();
         self.past.story(self.unexpected.map(|unexpected| unexpected.tag), &kind)
     }
 
-    /// Whether the transaction has failed for certain: nothing is under way that may end it.
+    /// True if the transaction has failed for certain: no outstanding request may end it.
     pub(crate) fn has_failed(&self) -> bool {
         self.status == Status::Failed && self.entries.is_empty()
     }
 
-    /// Notes what a ReadyForQuery said.
+    /// Notes the status that a ReadyForQuery reported.
     #[inline]
     pub(crate) fn ready(&mut self, status: Status) {
         self.status = status;
     }
 
-    /// Where the session stood at the last ReadyForQuery.
+    /// Returns the transaction status of the last ReadyForQuery.
     pub(crate) fn status(&self) -> Status {
         self.status
     }
 
-    /// Whether a COPY stream is under way.
+    /// Returns whether a COPY stream is under way, and in which direction.
     pub(crate) fn copying(&self) -> Copying {
         self.copying
     }
 
-    /// Whether a text that may do this is owed for.
+    /// True if a text whose reply is outstanding may do one of these things.
     pub(crate) fn intersects(&self, traits: Traits) -> bool {
         self.entries.iter().any(|entry| entry.traits.intersects(traits))
     }
 
-    /// Whether nothing is owed.
+    /// True if no request is outstanding.
     pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Whether nothing is owed but that settings are put right.
+    /// True if no request is outstanding except to sync settings.
     pub(crate) fn syncs_settings(&self) -> bool {
         self.entries.iter().all(|entry| entry.action == ReplyAction::Skip(Purpose::SyncSettings))
     }
 
-    /// How many entries are owed.
+    /// Returns the number of outstanding requests.
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether extended messages were sent behind the last Sync: their transaction is open.
+    /// True if extended messages were sent behind the last Sync: their transaction is open.
     pub(crate) fn is_open(&self) -> bool {
         self.open
     }
 
-    /// The number of the segment that is being sent.
+    /// Returns the number of the segment that is being sent.
     pub(crate) fn segment(&self) -> Segment {
         self.sent
     }
 
-    /// Whether a segment other than the current one may still fail: what was done in it must not be relied on.
+    /// True if this segment is not the current one and may still fail: nothing may rely on what was
+    /// done in it.
     pub(crate) fn is_unsettled(&self, segment: Segment) -> bool {
         let settled = self.ended.wrapping_add(1);
         segment.wrapping_sub(settled) < self.sent.wrapping_sub(settled)
     }
 
-    /// Whether this segment has ended.
+    /// True if this segment has ended.
     pub(crate) fn is_over(&self, segment: Segment) -> bool {
         segment <= self.ended
     }
 
-    /// Whether the segment that is being answered is this one, or came after it.
+    /// True if the server is answering this segment or a later one.
     pub(crate) fn answers(&self, segment: Segment) -> bool {
         segment <= self.ended + 1
     }
@@ -395,45 +411,46 @@ impl Outstanding {
         }
     }
 
-    /// Whether a transaction block that has begun, or may have, may have failed in a segment that is not over.
+    /// True if a transaction block that has begun, or may have begun, may have failed in a segment
+    /// that is not over.
     pub(crate) fn may_have_failed(&self) -> bool {
         let begun = self.status == Status::Transaction || self.is_unsettled(self.begins);
         begun && self.ended.wrapping_add(1) != self.sent
     }
 
-    /// Whether it is only known when what is under way has been answered if the transaction has failed.
+    /// True if only the outstanding replies will tell whether the transaction has failed.
     pub(crate) fn is_in_doubt(&self) -> bool {
         (self.status == Status::Failed || self.may_have_failed()) && !self.entries.is_empty()
     }
 
-    /// Whether the settings have been asked for.
+    /// True if Refrain has asked the server for its settings.
     pub(crate) fn reads_settings(&self) -> bool {
         self.entries.iter().any(|entry| entry.action == ReplyAction::Skip(Purpose::ReadSettings))
     }
 
-    /// Whether they are asked for in a segment of our own.
+    /// True if Refrain has asked for them in a segment of its own.
     pub(crate) fn reads_settings_apart(&self) -> bool {
         let ours = ReplyAction::Skip(Purpose::ReadSettings);
         self.entries.iter().any(|entry| entry.kind == RequestKind::Sync && entry.action == ours)
     }
 
-    /// Whether the server has this slot for certain.
+    /// True if the server has this statement for certain.
     #[inline]
     pub(crate) fn is_sure(&self, slot: &crate::statements::of_server::ServerStatement) -> bool {
         !slot.doubtful && !self.is_unsettled(slot.segment)
     }
 
-    /// The entry that was added last.
+    /// Returns the request that was added last.
     pub(crate) fn back(&self) -> Option<&OutstandingRequest> {
         self.entries.back()
     }
 
-    /// The oldest entry.
+    /// Returns the oldest request.
     pub(crate) fn front(&self) -> Option<&OutstandingRequest> {
         self.entries.front()
     }
 
-    /// Adds the segment that is being sent.
+    /// Adds the segment that is being sent to the span.
     pub(crate) fn extend(&self, span: &mut Span) {
         if span.last <= self.ended {
             span.first = self.sent;
@@ -441,39 +458,39 @@ impl Outstanding {
         span.last = self.sent;
     }
 
-    /// Whether any segment of these but the current one may still fail.
+    /// True if a segment of this span, other than the current one, may still fail.
     pub(crate) fn touches(&self, span: &Span) -> bool {
         span.first.max(self.ended + 1) <= span.last.min(self.sent - 1)
     }
 
-    /// Whether a segment before the current one is not over.
+    /// True if a segment before the current one is not over.
     pub(crate) fn has_unsettled(&self) -> bool {
         self.sent != self.ended.wrapping_add(1)
     }
 
-    /// A command ended the failed transaction, or the part of it that failed.
+    /// Notes that a command has ended the failed transaction, or the part of it that failed.
     pub(crate) fn recovers(&mut self) {
         if self.status == Status::Failed {
             self.status = Status::Transaction;
         }
     }
 
-    /// The number of the oldest entry that is still owed.
+    /// Returns the number of the oldest outstanding request.
     pub(crate) fn oldest(&self) -> Seq {
         self.head
     }
 
-    /// Whether this entry is still owed.
+    /// True if the server still owes the reply to this request, or it is yet to be sent.
     pub(crate) fn owes(&self, seq: Seq) -> bool {
         self.head <= seq
     }
 
-    /// The number of the entry that is pushed next.
+    /// Returns the number that the next request will get.
     pub(crate) fn next_seq(&self) -> Seq {
         self.head + self.entries.len() as u64
     }
 
-    /// The proof that this server may go to another client, or `None` while it may not.
+    /// Returns the proof that this server may go to another client, or `None` while it may not.
     #[inline]
     pub(crate) fn quiescent(&self) -> Option<Quiescent> {
         let quiet = self.entries.is_empty()

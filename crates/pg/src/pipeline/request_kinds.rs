@@ -1,14 +1,15 @@
-//! What a server can owe, and what can become of it: the entries of the [`crate::pipeline::outstanding`].
+//! The kinds of outstanding requests, and what can happen to their replies; the queue of them is
+//! [`crate::pipeline::outstanding`].
 
 use refrain_sql::Traits;
 use refrain_wire::tag::front;
 
 use crate::ground::ids::Segment;
 
-/// Numbers the entries of one server, from its first to its last.
+/// The number of an outstanding request, counted from the first request of a server.
 pub(crate) type Seq = u64;
 
-/// What a server owes.
+/// What a server owes for one message: the replies that are to come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RequestKind {
     /// ParseComplete.
@@ -25,57 +26,62 @@ pub(crate) enum RequestKind {
     Close,
     /// ReadyForQuery.
     Sync,
-    /// Anything a query string answers, then ReadyForQuery.
+    /// Anything that a query string returns, then ReadyForQuery.
     Query,
     /// FunctionCallResponse, then ReadyForQuery.
     FunctionCall,
-    /// A ReadyForQuery for each Sync of the client's that a COPY has not skipped, one for a Sync of ours, then
-    /// CloseComplete.
+    /// Refrain's count of the Syncs that a failed COPY has not skipped: a ReadyForQuery for each of
+    /// those of the client's, one for a Sync of Refrain's own, then CloseComplete.
     Syncs,
-    /// A ReadyForQuery for each Sync of the client's that a COPY has not skipped. Another reply is for the entry behind.
+    /// A ReadyForQuery for each Sync of the client's that a failed COPY has not skipped. Any other
+    /// reply belongs to the request behind.
     Readies,
-    /// Nothing: a Sync that COPY skipped, or the end of its stream.
+    /// Nothing: a Sync that COPY skipped.
     Nothing,
-    /// Nothing: the client ended a COPY stream here.
+    /// Nothing: the client ended the data of a COPY here.
     CopyEnd,
 }
 
 impl RequestKind {
-    /// Whether ReadyForQuery is what ends it, and its segment with it.
+    /// True if ReadyForQuery ends the request, and its segment with it.
     #[inline]
     pub(crate) fn ends_segment(self) -> bool {
         matches!(self, Self::Sync | Self::Query | Self::FunctionCall)
     }
 
-    /// Whether it only marks a place.
+    /// True if the server owes nothing for it, and it only marks a place among the requests.
     #[inline]
     pub(crate) fn is_mark(self) -> bool {
         matches!(self, Self::Nothing | Self::CopyEnd)
     }
 }
 
-/// What becomes of the reply.
+/// What happens to the reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReplyAction {
-    /// The client gets it.
+    /// The client gets the reply.
     Forward,
-    /// The client gets it, but for ReadyForQuery: that comes with what is put behind it if it succeeds.
+    /// The client gets the reply except for ReadyForQuery: that one comes from the message that
+    /// Refrain sends behind this one if it succeeds.
     Held,
-    /// The client gets it where it describes rows; that there are none, a query string does not say.
+    /// The client gets the reply if it describes rows. NoData it does not get: a simple query has
+    /// no such reply.
     Rows,
-    /// The server was asked something else in its place; the client gets a completion of our making, and neither
-    /// columns nor rows.
+    /// The server was asked something else in place of the client's request. The client gets a fake
+    /// completion, and neither columns nor rows.
     Instead(FakeReply),
-    /// It answers the proxy; the client must not see it.
+    /// The reply answers a request of Refrain's own; the client must not see it.
     Skip(Purpose),
-    /// The server was not asked; the client gets a reply of our making when its turn comes.
+    /// The server was not asked; the client gets a fake reply as soon as this request is the
+    /// oldest.
     Fake(FakeReply),
-    /// The server was made to fail; the client gets the error in words of our own.
+    /// Refrain sent what the server must refuse, so that the transaction fails there; the client
+    /// gets the error in Refrain's words.
     Refuse(Refusal),
 }
 
 impl ReplyAction {
-    /// Whether the client gets it, in whatever words.
+    /// True if the client gets the reply, or another in its place.
     pub(crate) fn is_for_client(self) -> bool {
         match self {
             Self::Forward | Self::Held | Self::Rows | Self::Instead(_) | Self::Refuse(_) => true,
@@ -84,24 +90,25 @@ impl ReplyAction {
     }
 }
 
-/// Why the proxy asked.
+/// Why Refrain sent a request of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// To have a statement on this server, or to make room for one.
     Prepare,
-    /// To prepare a statement under the settings of its Parse.
+    /// To read a statement's constants under the settings of the client's Parse.
     Environment,
-    /// To go back from those to the client's.
+    /// To go back from those settings to the client's current ones.
     Return,
-    /// To see whether a statement still has the shape that the client was told.
+    /// To see whether a statement still has the columns and parameters that the client was told.
     Shape,
-    /// To make the server's settings those of its client.
+    /// To give the server the settings of its client.
     SyncSettings,
-    /// To learn the settings that the client left.
+    /// To read the settings that the client's session has.
     ReadSettings,
-    /// To put the client's first settings in the place of those that RESET went back to.
+    /// To put back the settings of the client's startup packet after RESET: the server went back to
+    /// those of its own login.
     Restore,
-    /// To see how many Syncs a COPY has skipped.
+    /// To count the Syncs that a COPY has skipped.
     Count,
     /// To remove what a client left behind.
     Reset,
@@ -109,14 +116,14 @@ pub(crate) enum Purpose {
     Rollback,
     /// To see whether a normalized query may be prepared.
     Verify,
-    /// To run a statement in the place of a query string.
+    /// To run a prepared statement in place of a simple query.
     Autoprepare,
 }
 
-/// Why the server was made to fail.
+/// Why Refrain has the server refuse a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// The client was told a shape that the statement has no more (0A000).
+    /// The statement no longer has the columns or parameters that the client was told (0A000).
     Stale,
     /// The client has as many statements as it may have (54000).
     Quota,
@@ -126,7 +133,7 @@ pub(crate) enum Refusal {
     Prepare,
 }
 
-/// A reply of our making.
+/// A reply that Refrain writes itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FakeReply {
     /// ParseComplete.
@@ -142,7 +149,7 @@ pub(crate) enum FakeReply {
 }
 
 impl FakeReply {
-    /// The tag of the message that it answers.
+    /// Returns the tag of the message that it answers.
     pub(crate) fn answers(self) -> u8 {
         match self {
             Self::Parse => front::PARSE,
@@ -153,59 +160,62 @@ impl FakeReply {
     }
 }
 
-/// One reply, or one run of replies, that is owed.
+/// One reply, or one run of replies, that a server owes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OutstandingRequest {
-    /// What is to come.
+    /// The replies that are to come.
     pub(crate) kind: RequestKind,
-    /// What becomes of it.
+    /// What happens to them.
     pub(crate) action: ReplyAction,
-    /// What the text behind it may do to the session.
+    /// What the text of the request may do to the session.
     pub(crate) traits: Traits,
-    /// The statement it is about; zero for none.
+    /// ID of the statement that the request is about; zero for none.
     pub(crate) statement: u64,
-    /// What the client called it, see [`crate::statements::of_client::mark`].
+    /// A hash of the name that the client gave the statement, see
+    /// [`crate::statements::of_client::mark`].
     pub(crate) name: u32,
-    /// Of a Describe: how many entries before it stands the Parse whose copy it describes; zero where that is not told.
+    /// Of a Describe: how many requests before it stands the Parse of the copy that it describes;
+    /// zero if no Parse is to learn from it.
     pub(crate) behind: u32,
 }
 
 impl OutstandingRequest {
-    /// An entry about no statement.
+    /// Makes a request about no statement.
     pub(crate) fn new(kind: RequestKind, action: ReplyAction) -> Self {
         Self { kind, action, traits: Traits::default(), statement: 0, name: 0, behind: 0 }
     }
 
-    /// The same, about a statement.
+    /// Sets the statement that the request is about.
     #[must_use]
     pub(crate) fn about(self, statement: u64) -> Self {
         Self { statement, ..self }
     }
 
-    /// The same, under the name that the client gave.
+    /// Sets the name that the client gave the statement.
     #[must_use]
     #[inline]
     pub(crate) fn called(self, name: &[u8]) -> Self {
         Self { name: crate::statements::of_client::mark(name), ..self }
     }
 
-    /// The same, with what the text may do.
+    /// Sets what the text may do to the session.
     #[must_use]
     pub(crate) fn with(self, traits: Traits) -> Self {
         Self { traits, ..self }
     }
 }
 
-/// What an error did.
+/// What an error did to the outstanding requests.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Failed {
-    /// The entry it came for.
+    /// The request that failed.
     pub(crate) entry: OutstandingRequest,
-    /// Its number: this one failed.
+    /// Its number.
     pub(crate) seq: Seq,
-    /// Entries from `seq` up to this number, exclusive, were skipped.
+    /// The server skipped the requests from `seq` up to this number, exclusive.
     pub(crate) until: Seq,
-    /// The first and the last segment of those: a Query that is skipped ends one here, but not there.
+    /// The first and the last segment of those requests. They differ where a Query was skipped:
+    /// here a Query ends a segment, but a server that skips it does not answer.
     pub(crate) segments: (Segment, Segment),
     /// Whether the Sync that ends the skipping has not been sent yet.
     pub(crate) open: bool,
@@ -213,25 +223,27 @@ pub(crate) struct Failed {
     pub(crate) syncs: Syncs,
 }
 
-/// What is known of the Syncs that were sent before the end of a COPY that failed.
+/// What is known of the Syncs that the client sent before the end of a COPY that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Syncs {
-    /// Which of them count.
+    /// It is known which of them the server answers.
     Sure,
-    /// Nothing, but all that is owed is replies to Syncs: the server is asked to count them.
+    /// It is not known, but nothing other than replies to Syncs is outstanding: Refrain has the
+    /// server count them.
     Countable,
-    /// Nothing, but a reply of another kind comes behind them in any case.
+    /// It is not known, but a reply of another kind comes behind them in any case.
     Bounded,
-    /// Nothing, and what stands behind them may be ignored or not.
+    /// It is not known, and the server may or may not ignore the requests behind them.
     Lost,
 }
 
-/// The kinds of what was struck off last, for the log: four bits each, the last one lowest; zero is none.
+/// The kinds of the requests that were struck off last, for the log: four bits each, the last one
+/// lowest; zero is none.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Past(u64);
 
 impl Past {
-    /// For an error.
+    /// Stands for an error.
     const FAILS: u64 = 15;
     const WORDS: [&str; 14] = [
         "Parse",
@@ -250,18 +262,19 @@ impl Past {
         "error",
     ];
 
-    /// Notes what was struck off.
+    /// Notes a request that was struck off.
     #[inline]
     pub(crate) fn add(&mut self, kind: RequestKind) {
         self.0 = self.0 << 4 | (kind as u64 + 1);
     }
 
-    /// Notes an error, which comes before what it strikes off.
+    /// Notes an error, which stands before the requests that it strikes off.
     pub(crate) fn fails(&mut self) {
         self.0 = self.0 << 4 | Self::FAILS;
     }
 
-    /// A surprise in words: the reply, what was owed instead, and what came before, oldest first.
+    /// Describes an unexpected message in words: the message, the replies that were due, and the
+    /// requests before, oldest first.
     pub(crate) fn story(self, tag: Option<u8>, kind: &[RequestKind]) -> String {
         let word = |kind: usize| Self::WORDS[kind.min(Self::WORDS.len() - 1)];
         let list = |words: Vec<&str>| words.join(", ");
@@ -284,12 +297,12 @@ impl Past {
 }
 
 impl Failed {
-    /// Whether this entry failed or was skipped.
+    /// True if this request failed or was skipped.
     pub(crate) fn struck(&self, seq: Seq) -> bool {
         seq == self.seq || (self.seq..self.until).contains(&seq)
     }
 
-    /// Whether this segment is among those that failed.
+    /// True if this segment is among those that failed.
     pub(crate) fn covers(&self, segment: Segment) -> bool {
         let (first, last) = self.segments;
         segment.wrapping_sub(first) <= last.wrapping_sub(first)

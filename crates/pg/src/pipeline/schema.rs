@@ -1,43 +1,44 @@
-//! What is known of changes to the schema of a database.
+//! The schema of a database: what is known of changes to it.
 //!
-//! A change counts when its completion comes, and again when its transaction ends. In between, and from the moment it
-//! is sent, nobody knows whether the server has made it: for so long it is *being defined*, and within transactions
-//! nothing is run that a change could have refused.
+//! A change counts when its completion comes, and again when its transaction ends. In between, and
+//! from the moment at which the change is sent, nobody knows whether the server has made it: for so
+//! long the schema is *being defined*, and within transactions Refrain runs nothing that the change
+//! could make the server refuse.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use refrain_sql::Traits;
 
-/// What a text may do that changes the schema, or hides whether it does.
+/// The traits of texts that change the schema, or hide whether they do.
 pub(crate) const DEFINES: Traits = Traits::DDL.union(Traits::PROCEDURAL);
 
 /// Changes to the schema of one database.
 #[derive(Debug, Default)]
 pub(crate) struct Schema {
-    /// Counts all that may have changed it.
+    /// Counts all that may have changed the schema.
     schema_changes: AtomicU64,
-    /// Transactions under way that may change it.
+    /// Transactions under way that may change the schema.
     defining: AtomicU32,
 }
 
-/// A transaction under way that may change a schema.
+/// A transaction under way that may change a schema; it counts until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Defining(Arc<Schema>);
 
 impl Schema {
-    /// It may be another from now on.
+    /// Notes that the schema may be another from now on.
     pub(crate) fn schema_change(&self) {
         self.schema_changes.fetch_add(1, Relaxed);
     }
 
-    /// Counts all that may have changed it.
+    /// Returns the count of all that may have changed the schema.
     #[inline]
     pub(crate) fn schema_changes(&self) -> u64 {
         self.schema_changes.load(Relaxed)
     }
 
-    /// Whether a transaction is under way that may change it.
+    /// True if a transaction is under way that may change the schema.
     #[inline]
     pub(crate) fn is_being_defined(&self) -> bool {
         self.defining.load(Relaxed) > 0
@@ -45,7 +46,7 @@ impl Schema {
 }
 
 impl Defining {
-    /// Something is sent that may change a schema.
+    /// Notes that a text is sent that may change the schema.
     pub(crate) fn begin(schema: &Arc<Schema>) -> Self {
         schema.defining.fetch_add(1, Relaxed);
         Self(schema.clone())

@@ -1,10 +1,12 @@
-//! What to take back when a server refuses or skips a message.
+//! Undo records: the changes to take back when a server refuses or skips a message.
 //!
-//! The client's map and the server's set change when a message is sent; until its reply has come, the
-//! change may have to be undone: the message failed, or was skipped because one before it failed
-//! (E1 to E3, E22 to E24). Each change leaves a record under the number of its list of outstanding requests entry: the
-//! client keeps those of its map, the server those of its set. A reply makes the records of its entry
-//! final; an error takes back those of the entries it struck off, newest first, and no others.
+//! The client's map of statements and the server's set change when Refrain sends a message. The
+//! message may yet fail, or the server may skip it because an earlier message failed: a Parse that
+//! is refused leaves no statement behind (E1 to E3), and a Close that is skipped removes none (E22
+//! to E24). So each change leaves a record under the number of its outstanding request: the client
+//! keeps the records of its map, the server those of its set. A reply makes the records of its
+//! request final; an error takes back the records of the requests that it struck off, newest first,
+//! and no others.
 
 use std::collections::VecDeque;
 
@@ -12,7 +14,7 @@ use crate::pipeline::outstanding::{Failed, Seq};
 use crate::statements::of_client::{ByName, ClientStatement, Name};
 use crate::statements::of_server::{ServerStatement, Unnamed};
 
-/// A change to a client's map, with what is needed to take it back.
+/// A change to a client's map, with all that is needed to take it back.
 #[derive(Debug)]
 pub(crate) enum ClientUndo {
     /// The map got this name.
@@ -21,16 +23,17 @@ pub(crate) enum ClientUndo {
     Closed(Name, ClientStatement),
     /// The unnamed statement was another one before.
     Unnamed(Option<ClientStatement>),
-    /// The server has something under this name, in the place of this.
+    /// The server has another statement under this name than before, or none: this was there
+    /// before.
     Lent(Name, ByName),
 }
 
-/// A change to a server's set, with what is needed to take it back.
+/// A change to a server's set, with all that is needed to take it back.
 #[derive(Debug)]
 pub(crate) enum ServerUndo {
     /// The set got this statement.
     Prepared(u64),
-    /// The set lost this slot.
+    /// The set lost this statement.
     Evicted(ServerStatement),
     /// The unnamed statement was another one before.
     Unnamed(Unnamed),
@@ -39,13 +42,13 @@ pub(crate) enum ServerUndo {
 /// A change to take back.
 #[derive(Debug)]
 pub(crate) struct Reverted<U> {
-    /// Which.
+    /// The change.
     pub(crate) undo: U,
-    /// Whether its own message failed; if not, it was skipped.
+    /// Whether the message of the change failed; if not, the server skipped it.
     pub(crate) failed: bool,
 }
 
-/// All changes of one kind that are not final.
+/// All records of one kind that are not final, oldest first.
 #[derive(Debug)]
 pub(crate) struct Undos<U>(VecDeque<(Seq, U)>);
 
@@ -56,12 +59,12 @@ impl<U> Default for Undos<U> {
 }
 
 impl<U> Undos<U> {
-    /// Records a change made by the message of list of outstanding requests entry `seq`.
+    /// Records a change by the message of outstanding request `seq`.
     pub(crate) fn push(&mut self, seq: Seq, undo: U) {
         self.0.push_back((seq, undo));
     }
 
-    /// Makes the changes of entries up to and with `seq` final.
+    /// Makes the changes final of all requests up to and including `seq`.
     #[inline]
     pub(crate) fn settle(&mut self, seq: Seq) {
         while self.0.front().is_some_and(|(s, _)| *s <= seq) {
@@ -69,7 +72,7 @@ impl<U> Undos<U> {
         }
     }
 
-    /// Takes out the changes of the entries that an error struck off, newest first.
+    /// Takes out the changes of the requests that an error struck off, newest first.
     pub(crate) fn fail(&mut self, failed: &Failed) -> impl Iterator<Item = Reverted<U>> + use<U> {
         let end = self.0.partition_point(|(seq, _)| *seq < failed.until.max(failed.seq + 1));
         let first = failed.seq;
@@ -77,17 +80,18 @@ impl<U> Undos<U> {
         struck.into_iter().rev().map(move |(seq, undo)| Reverted { undo, failed: seq == first })
     }
 
-    /// Looks at all changes that are not final, oldest first, and keeps those it says.
+    /// Calls `keep` with each change that is not final, oldest first, and keeps those for which it
+    /// returns true.
     pub(crate) fn retain(&mut self, mut keep: impl FnMut(&mut U) -> bool) {
         self.0.retain_mut(|(_, undo)| keep(undo));
     }
 
-    /// All changes that are not final, oldest first.
+    /// Returns all changes that are not final, oldest first.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &U> {
         self.0.iter().map(|(_, undo)| undo)
     }
 
-    /// Whether every change is final.
+    /// True if every change is final.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

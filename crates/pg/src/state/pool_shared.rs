@@ -191,7 +191,7 @@ impl PoolShared {
         self.live.load(Relaxed) > 0
     }
 
-    /// The schema schema version.
+    /// The schema version.
     pub fn schema_version(&self) -> u64 {
         self.schema_version.load(Relaxed)
     }

@@ -1,50 +1,52 @@
-//! The columns that a statement returns, and which copies of it a client may be given for the one it prepared.
+//! The columns that a statement returns, and which copies of the statement a client may be given.
 //!
-//! PostgreSQL settles them at the client's Parse, and refuses the statement from then on where they have changed, whatever
-//! the client has described (`fixed_result` in plancache.c): a driver decodes rows by what it saw once. Each server keeps
-//! to that for the copy that it has, and for that one only. So every copy has the columns that its own Parse found, every
-//! client those that its Parse found, and a client is given only a copy with the same.
+//! PostgreSQL settles the columns at the client's Parse. If they have changed later, it refuses the
+//! statement, whatever the client has described (`fixed_result` in plancache.c): a driver decodes
+//! rows by the columns that it saw once. Each server does so for the copy that it has, and for no
+//! other. So every copy has the columns that its own Parse found, every client has those that the
+//! client's Parse found, and Refrain gives a client only a copy with the same columns.
 
-/// What a Parse found that a statement returns.
+/// The columns that a Parse found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Columns {
-    /// Nothing, or what cannot change.
+    /// None, or columns that cannot change.
     #[default]
     Fixed,
-    /// Not known yet: what the Parse of this list of outstanding requests entry of this server found.
+    /// Not known yet: those that the Parse of this outstanding request of this server found.
     Of {
         /// The server's serial.
         server: u64,
-        /// The number of the entry.
+        /// The number of the outstanding request.
         parse: u64,
     },
-    /// These.
+    /// These columns.
     Known(Shape),
 }
 
 /// Hashes of columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shape {
-    /// Of their names and types.
+    /// A hash of their names and types.
     pub(crate) types: u64,
-    /// Of their names, types and type modifiers; zero where only a portal was described: the planner may know less, or
-    /// more, of a modifier.
+    /// A hash of their names, types and type modifiers; zero if only a portal was described: the
+    /// planner may know less of a modifier, or more.
     pub(crate) whole: u64,
 }
 
-/// A copy of a statement that a server has: what its Parse found.
+/// A server's copy of a statement: what its Parse found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Found {
-    /// What it returns.
+    /// The columns that it returns.
     pub(crate) columns: Columns,
     /// A hash of the types of its parameters; zero while nobody has asked.
     pub(crate) parameters: u64,
-    /// The number of the list of outstanding requests entry that says what it returns; zero while nobody has asked.
+    /// The number of the outstanding request that will say which columns it returns; zero while
+    /// nobody has asked.
     pub(crate) asked: u64,
 }
 
 impl Columns {
-    /// The number of the Parse's list of outstanding requests entry whose columns are not known.
+    /// Returns the number of the Parse whose columns are not known, if these are such.
     pub(crate) fn parse(self) -> Option<u64> {
         match self {
             Self::Of { parse, .. } => Some(parse),
@@ -52,7 +54,7 @@ impl Columns {
         }
     }
 
-    /// Whether two are the same; `None` where that is not known.
+    /// True if two are the same; `None` if that is not known.
     pub(crate) fn agree(self, other: Self) -> Option<bool> {
         match (self, other) {
             (Self::Known(one), Self::Known(two)) => {
@@ -66,13 +68,14 @@ impl Columns {
     }
 }
 
-/// Statements that return rows whose columns hang on the schema.
+/// Statements that return rows whose columns depend on the schema.
 const RETURNS: &[&str] = &["call", "select", "table", "values", "with"];
-/// Those that do with RETURNING.
+/// Statements that do so with RETURNING.
 const MAY_RETURN: &[&str] = &["delete", "insert", "merge", "update"];
 
-/// Whether what a text returns may change with the schema. What EXPLAIN and SHOW return is always the same; of FETCH and
-/// EXECUTE it is settled at their Parse, and never looked at again. In doubt it may.
+/// True if the columns that a text returns may change with the schema, and in doubt. EXPLAIN and
+/// SHOW always return the same; those of FETCH and EXECUTE are settled at their Parse, and never
+/// looked at again.
 pub(crate) fn may_change(text: &[u8]) -> bool {
     let start = text.iter().position(|byte| !byte.is_ascii_whitespace() && *byte != b'(');
     let text = &text[start.unwrap_or(text.len())..];
@@ -80,7 +83,8 @@ pub(crate) fn may_change(text: &[u8]) -> bool {
     let word = &text[..end];
     let among = |words: &[&str]| words.iter().any(|w| word.eq_ignore_ascii_case(w.as_bytes()));
     let returning = || text.windows(9).any(|word| word.eq_ignore_ascii_case(b"returning"));
-    // A comment, perhaps.
+    // A text that does not begin with a word may begin with a comment, and any statement behind
+    // that.
     let unclear = word.is_empty() && !text.is_empty();
     unclear || among(RETURNS) || among(MAY_RETURN) && returning()
 }

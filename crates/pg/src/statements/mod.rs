@@ -1,4 +1,5 @@
-//! Prepared statements: what makes two of them one, and who has which: the process, a core, a client, a server.
+//! Prepared statements: what makes two of them one, and which of them the process, a core, a client
+//! and a server have.
 
 pub(crate) mod columns;
 pub mod statement;

@@ -1,8 +1,8 @@
-//! The statements a client has prepared: the name it gave, and the statement itself.
+//! ClientStatements: the statements that a client has prepared, by the names that the client gave.
 //!
-//! A Bind finds its statement here without a lock, a shared atomic or an allocation: the last one used
-//! is tried first, by comparing its name, and one hash finds any other. The map is made on the first
-//! named Parse; a client that never prepares has none.
+//! A Bind finds its statement here without a lock, a shared atomic or an allocation: it compares
+//! its name with the one that was used last, and one hash finds any other. The map is made on the
+//! first named Parse; a client that never prepares has none.
 
 use std::rc::Rc;
 
@@ -15,16 +15,17 @@ use crate::statements::of_core::CachedStatement;
 use crate::statements::registry::Seed;
 use crate::statements::statement::Generation;
 
-/// A statement's name; those of drivers fit without an allocation (`S_12`, `__asyncpg_stmt_3__`).
+/// A statement's name; those of drivers (`S_12`, `__asyncpg_stmt_3__`) fit without an allocation.
 pub(crate) type Name = SmallVec<[u8; 22]>;
 
-/// Tells a client's names for one statement apart, well enough for the words of an error.
+/// Hashes a name, so that a client's names for one statement can be told apart. A collision would
+/// put the wrong one of these names into the text of an error.
 #[inline]
 pub(crate) fn mark(name: &[u8]) -> u32 {
     name.iter().fold(0x811c_9dc5, |hash, &byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }
 
-/// A client's share in a statement; the counts hear of its end.
+/// A client's reference to a statement: it counts the client in, and out when it is dropped.
 #[derive(Debug)]
 pub(crate) struct ClientRef(Rc<CachedStatement>);
 
@@ -35,7 +36,7 @@ impl ClientRef {
         Self(cached)
     }
 
-    /// The statement as this core has it.
+    /// Returns the statement as this core has it.
     pub(crate) fn cached(&self) -> &Rc<CachedStatement> {
         &self.0
     }
@@ -56,37 +57,39 @@ impl Drop for ClientRef {
 /// One statement of a client.
 #[derive(Clone, Debug)]
 pub(crate) struct ClientStatement {
-    /// Which.
+    /// The statement.
     pub(crate) held: ClientRef,
-    /// The generation that was current when the client prepared it, or was last shown to be the same.
+    /// The generation that was current when the client prepared it, or that was later shown to
+    /// return the same.
     pub(crate) generation: Generation,
-    /// What its Parse found that it returns.
+    /// The columns that its Parse found.
     pub(crate) columns: Columns,
     /// A hash of the types of parameters that the client was told by Describe; zero for none.
     pub(crate) parameters: u64,
-    /// What the server has under the client's name.
+    /// The statement that the server has under the client's name.
     pub(crate) lent: ByName,
 }
 
-/// What the server has under a name that the client gave by Parse, beside the statement under a name of ours, and since which
-/// segment.
+/// The statement that the server has under a name that the client gave by Parse, beside the one
+/// under Refrain's name, and the segment since which the server has it. SQL that names the
+/// statement (EXECUTE, DEALLOCATE) needs it there (E49, E51).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ByName {
     /// Nothing.
     Nothing,
-    /// An empty statement, by which the name is taken.
+    /// An empty statement, so that the name is taken.
     Empty(Segment),
     /// The client's statement.
     Statement(Segment),
 }
 
 impl ClientStatement {
-    /// One that the server has under a name of ours only.
+    /// Makes a statement that the server has under Refrain's name alone.
     pub(crate) fn new(held: ClientRef, generation: Generation, columns: Columns) -> Self {
         Self { held, generation, columns, parameters: 0, lent: ByName::Nothing }
     }
 
-    /// Whether it is the statement with this ID, and `name` the name with this mark.
+    /// True if this is the statement with this ID, and `name` has this mark.
     pub(crate) fn is(&self, id: u64, name: &[u8], wanted: u32) -> bool {
         self.held.cached().statement.id == id && mark(name) == wanted
     }
@@ -101,7 +104,7 @@ pub(crate) struct ClientStatements {
 }
 
 impl ClientStatements {
-    /// The statement with this name.
+    /// Returns the statement with this name.
     #[inline]
     pub(crate) fn get(&mut self, name: &[u8]) -> Option<&mut ClientStatement> {
         let map = self.map.as_mut()?;
@@ -111,7 +114,7 @@ impl ClientStatements {
         map.get_index_mut(self.last).map(|(_, statement)| statement)
     }
 
-    /// Whether there is one with this name.
+    /// True if the client has a statement with this name.
     pub(crate) fn contains(&self, name: &[u8]) -> bool {
         self.map.as_ref().is_some_and(|map| map.contains_key(name))
     }
@@ -140,21 +143,21 @@ impl ClientStatements {
         std::mem::take(self)
     }
 
-    /// The name with this mark that the client gave to the statement with this ID.
+    /// Returns the name with this mark that the client gave to the statement with this ID.
     pub(crate) fn marked(&self, id: u64, wanted: u32) -> Option<&[u8]> {
         let map = self.map.as_ref()?;
         let found = map.iter().find(|(name, statement)| statement.is(id, name, wanted));
         found.map(|(name, _)| name.as_slice())
     }
 
-    /// The name that the client gave to the statement with this ID, and the statement.
+    /// Returns the statement with this ID, and the name that the client gave it.
     pub(crate) fn by_id(&mut self, id: u64) -> Option<(&[u8], &mut ClientStatement)> {
         let map = self.map.as_mut()?;
         let (name, statement) = map.iter_mut().find(|(_, s)| s.held.cached().statement.id == id)?;
         Some((name.as_slice(), statement))
     }
 
-    /// The statements with this ID, under all their names.
+    /// Returns the statements with this ID, under all their names.
     pub(crate) fn all_of(
         &mut self,
         id: u64,
@@ -164,17 +167,17 @@ impl ClientStatements {
         all.filter(move |(_, statement)| statement.held.cached().statement.id == id)
     }
 
-    /// How many there are.
+    /// Returns the number of statements.
     pub(crate) fn len(&self) -> usize {
         self.map.as_ref().map_or(0, |map| map.len())
     }
 
-    /// Bytes that the client answers for: its names, and the texts it refers to.
+    /// Returns the bytes that count for the client: its names, and the texts that they refer to.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Whether the bytes are those of the statements that are there.
+    /// True if the count of bytes is that of the statements in the map.
     pub(crate) fn adds_up(&self) -> bool {
         let there = self.map.iter().flat_map(|map| map.iter());
         self.bytes == there.map(|(name, statement)| Self::cost(name, statement)).sum::<usize>()

@@ -1,9 +1,10 @@
-//! The statements one core knows: the first tier of Parse, without a lock.
+//! CoreStatements: the prepared statements that one core knows; a Parse looks here first, without a
+//! lock.
 //!
-//! A text that any client of this core prepared before is found here by one hash and one comparison.
-//! Each entry counts its clients of this core in a plain integer and tells the shared counts only when
-//! the first comes and when the last has gone, so that a storm of clients that prepare the same
-//! statements does not move a cache line between cores.
+//! A text that any client of this core has prepared is found here by one hash and one comparison.
+//! Each entry counts its clients of this core in a plain integer, and changes the shared counts
+//! only when the first client comes and when the last has gone: many clients that prepare the same
+//! statements do not move a cache line between cores.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -16,46 +17,48 @@ use crate::statements::columns::Columns;
 use crate::statements::registry::Registry;
 use crate::statements::statement::{Generation, Identity, Statement};
 
-/// Bytes of a ParameterDescription that is kept.
+/// Bytes of a ParameterDescription that is kept, at most.
 const PARAMETERS_MAX: usize = 4096;
 
-/// What servers have said of a statement.
+/// What servers have said of a statement to Describe.
 #[derive(Debug, Default)]
 enum Described {
     /// Nobody has asked.
     #[default]
     Not,
-    /// It returns no rows, and has these parameters.
+    /// It returns no rows, and has these parameters (the body of ParameterDescription).
     NoRows(Box<[u8]>),
-    /// It returns rows, or has very many parameters.
+    /// It returns rows, or has more parameters than are kept.
     Otherwise,
 }
 
-/// A statement as one core has it. What client maps hold.
+/// A statement as one core has it; the clients' maps refer to it.
 #[derive(Debug)]
 pub(crate) struct CachedStatement {
     /// The statement.
     pub(crate) statement: Arc<Statement>,
-    /// Settings under which its text was parsed: those that decide how its constants are read, and no more.
+    /// Settings under which its text was parsed: those that decide how its constants are read, and
+    /// no others.
     pub(crate) settings: Arc<Settings>,
     clients: Cell<u32>,
     /// Uses since they were last added to the shared count.
     uses: Cell<u32>,
-    /// One more than the generation that a server has accepted last; zero for none.
+    /// One more than the generation that a server has accepted last; zero if none has.
     accepted: Cell<u32>,
-    /// What a generation of it returns, as a server said last.
+    /// The columns that a generation of it returns, as a server said last.
     columns: Cell<(Generation, Columns)>,
-    /// What its Describe says whatever becomes of the schema.
+    /// Its parameters, if it returns no rows: then Describe says the same whatever happens to the
+    /// schema.
     described: RefCell<Described>,
-    /// Uses at this core, as far as they matter: one-shot statements are not given a name.
+    /// Uses at this core, as far as they matter: a statement that is used once gets no name.
     seen: Cell<u8>,
 }
 
 impl CachedStatement {
-    /// A statement that is in no map.
+    /// Makes a statement that is in no map.
     pub(crate) fn new(statement: Arc<Statement>, settings: &Arc<Settings>) -> Self {
         let (_, servers, uses) = statement.counts();
-        // What another core found worth a name is worth one here.
+        // A statement that is worth a name at another core is worth one here.
         let seen = if servers > 0 || uses > 1 { 2 } else { 0 };
         Self {
             statement,
@@ -69,7 +72,7 @@ impl CachedStatement {
         }
     }
 
-    /// Counts a use, and says whether it is worth a name on the server: from the second on.
+    /// Counts a use. True if the statement is worth a name on the server: from the second use on.
     #[inline]
     pub(crate) fn used(&self) -> bool {
         let seen = self.seen.get();
@@ -77,30 +80,32 @@ impl CachedStatement {
         seen >= 1
     }
 
-    /// Whether the next use is worth a name.
+    /// True if the next use is worth a name.
     #[inline]
     pub(crate) fn is_worth_a_name(&self) -> bool {
         self.seen.get() >= 1
     }
 
-    /// A server has accepted the current generation.
+    /// Notes that a server has accepted the current generation.
     pub(crate) fn accept(&self) {
         self.accepted.set(self.statement.generation() + 1);
     }
 
-    /// Whether a server has accepted the statement, and the schema is still that of `epoch`.
+    /// True if a server has accepted the current generation, and the schema is still that of
+    /// `schema_version`.
     pub(crate) fn is_accepted(&self, schema_version: u64) -> bool {
         self.accepted.get() == self.statement.generation() + 1
             && self.statement.schema_version() >= schema_version
     }
 
-    /// A server has said what a generation of it returns. Says whether that is not what was said of it before.
+    /// Notes which columns a generation returns, as a server has said. True if a server said
+    /// otherwise of this generation before.
     pub(crate) fn learn_columns(&self, generation: Generation, columns: Columns) -> bool {
         let (before, known) = self.columns.replace((generation, columns));
         before == generation && known.agree(columns) == Some(false)
     }
 
-    /// What the current generation returns, if that is known.
+    /// Returns the columns of the current generation, if they are known.
     pub(crate) fn columns(&self) -> Option<Columns> {
         let (generation, columns) = self.columns.get();
         match columns {
@@ -110,7 +115,8 @@ impl CachedStatement {
         }
     }
 
-    /// A server has described it: with this ParameterDescription, and whether it returns rows.
+    /// Notes what a server has said to Describe: this ParameterDescription, and whether rows
+    /// follow.
     pub(crate) fn learn_description(&self, parameters: &[u8], rows: bool) {
         let known = !rows && (2..=PARAMETERS_MAX).contains(&parameters.len());
         let mut described = self.described.borrow_mut();
@@ -121,12 +127,12 @@ impl CachedStatement {
         }
     }
 
-    /// Whether a server has described it.
+    /// True if a server has described the statement.
     pub(crate) fn is_described(&self) -> bool {
         !matches!(*self.described.borrow(), Described::Not)
     }
 
-    /// The body of its ParameterDescription, if it is known to return no rows.
+    /// Returns the body of its ParameterDescription, if it is known to return no rows.
     pub(crate) fn parameters(&self) -> Option<Box<[u8]>> {
         match &*self.described.borrow() {
             Described::NoRows(parameters) => Some(parameters.clone()),
@@ -140,7 +146,7 @@ impl CachedStatement {
         self.uses.set(self.uses.get().wrapping_add(1));
     }
 
-    /// A client's map holds it from now on.
+    /// Counts a client whose map has it from now on.
     pub(crate) fn add_client(&self) {
         let clients = self.clients.get();
         if clients == 0 {
@@ -149,7 +155,7 @@ impl CachedStatement {
         self.clients.set(clients + 1);
     }
 
-    /// A client's map holds it no more.
+    /// Counts out a client whose map has it no more.
     pub(crate) fn drop_client(&self) {
         let clients = self.clients.get();
         assert!(clients > 0, "no more clients leave a statement than came");
@@ -168,7 +174,7 @@ impl CachedStatement {
         }
     }
 
-    /// Clients of this core that hold it.
+    /// Returns the number of clients of this core that have it.
     pub(crate) fn clients(&self) -> u32 {
         self.clients.get()
     }
@@ -181,7 +187,7 @@ pub(crate) struct CoreStatements {
 }
 
 impl CoreStatements {
-    /// The statement with this identity: from here, or else from the registry.
+    /// Returns the statement with this identity, from this table or else from the registry.
     pub(crate) fn intern(
         &mut self,
         registry: &Registry,
@@ -199,7 +205,7 @@ impl CoreStatements {
         cached
     }
 
-    /// The statement with this identity, if this core knows it.
+    /// Returns the statement with this identity, if this core knows it.
     pub(crate) fn find(
         &self,
         registry: &Registry,
@@ -210,13 +216,15 @@ impl CoreStatements {
         found.map(|(_, cached)| cached.clone())
     }
 
-    /// The statements that clients of this core hold, by ID, and how many clients each.
+    /// Returns the IDs of the statements that clients of this core have, each with the number of
+    /// the clients.
     pub(crate) fn clients(&self) -> Vec<(u64, u32)> {
         let held = self.table.iter().filter(|(_, cached)| cached.clients() > 0);
         held.map(|(_, cached)| (cached.statement.id, cached.clients())).collect()
     }
 
-    /// Drops what no client of this core holds, and adds the uses of the rest to the shared counts.
+    /// Drops the statements that no client of this core has, and adds the uses of the rest to the
+    /// shared counts.
     pub(crate) fn sweep(&mut self) {
         self.table.retain(|(_, cached)| {
             cached.flush_uses();

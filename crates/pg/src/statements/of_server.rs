@@ -1,12 +1,12 @@
-//! The statements one server has, least recently used first.
+//! ServerStatements: the prepared statements of one server, least recently used first.
 //!
-//! The set changes in the same function that appends to the server's output, so it says what the
-//! server will have when it has read everything sent so far; what the server then refuses or skips is
-//! undone (see [`crate::pipeline::undo`]). Until the segment that prepared a slot is over, the slot is *unsettled*: a
-//! later segment must not rely on it.
+//! The set changes in the same function that appends to the server's output (E76). So it says which
+//! statements the server will have when it has read all that was sent; changes that the server then
+//! refuses or skips are undone (see [`crate::pipeline::undo`]). Until the segment that prepared a
+//! statement is over, the statement is *unsettled*: a later segment must not rely on it.
 //!
-//! The unnamed statement is one more slot, which every Parse without a name and every simple Query
-//! overwrites.
+//! The unnamed statement stands apart: every Parse without a name and every simple Query overwrites
+//! it.
 
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
@@ -17,16 +17,17 @@ use crate::ground::ids::Segment;
 use crate::statements::columns::{Columns, Found};
 use crate::statements::statement::{Generation, Statement};
 
-/// Executions of a statement that a server plans for their values, before it looks for a plan to keep.
+/// Executions of a statement that PostgreSQL plans for their values before it considers a generic
+/// plan.
 const PLANNED: u8 = 5;
 
-/// A server's share in a statement; the counts hear of its end.
+/// A server's reference to a statement: it counts the server in, and out when it is dropped.
 #[derive(Debug)]
 pub(crate) struct ServerRef {
     statement: Arc<Statement>,
-    /// How often it was run there for simple queries; no more than [`PLANNED`] are counted.
+    /// How often the server ran it for simple queries; at most [`PLANNED`] are counted.
     runs: u8,
-    /// What it counts as of the server's memory, in bytes.
+    /// Bytes of the server's memory that it is taken to need.
     memory: usize,
 }
 
@@ -38,7 +39,7 @@ impl ServerRef {
         Self { statement, runs: 0, memory }
     }
 
-    /// The statement.
+    /// Returns the statement.
     pub(crate) fn statement(&self) -> &Arc<Statement> {
         &self.statement
     }
@@ -53,17 +54,18 @@ impl Drop for ServerRef {
 /// A statement that a server has under a name.
 #[derive(Debug)]
 pub(crate) struct ServerStatement {
-    /// Which.
+    /// The statement.
     pub(crate) served: ServerRef,
     /// Which generation of it.
     pub(crate) generation: Generation,
     /// The server's segment that prepared it.
     pub(crate) segment: Segment,
-    /// Whether the server may not have it after all: it is closed and prepared anew before it is used.
+    /// Whether the server may have dropped it: then Refrain closes it and prepares it anew before
+    /// it is used.
     pub(crate) doubtful: bool,
-    /// Whether it is there for simple queries.
+    /// Whether autoprepare has put it there, for simple queries.
     pub(crate) auto: bool,
-    /// What its Parse found.
+    /// The columns and parameters that its Parse found.
     pub(crate) found: Found,
 }
 
@@ -73,21 +75,21 @@ impl ServerStatement {
     }
 }
 
-/// What a server's unnamed statement is.
+/// The unnamed statement of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Unnamed {
-    /// The statement's ID; zero for none, or one that cannot be known.
+    /// The statement's ID; zero if there is none, or if nobody can know it.
     pub(crate) id: u64,
     /// Which generation of it.
     pub(crate) generation: Generation,
     /// The server's segment that parsed it.
     pub(crate) segment: Segment,
-    /// What its Parse found.
+    /// The columns and parameters that its Parse found.
     pub(crate) found: Found,
 }
 
 impl Unnamed {
-    /// No unnamed statement, or one that cannot be known, since a segment that is over.
+    /// No unnamed statement, or one that nobody can know, since a segment that is over.
     pub(crate) const NONE: Self = Self {
         id: 0,
         generation: 0,
@@ -103,7 +105,8 @@ impl Unnamed {
     }
 }
 
-/// Statement IDs are dense and never used twice: they need no hash.
+/// Spreads statement IDs over a table. They are dense and never used twice, so a multiplication
+/// will do.
 #[derive(Default)]
 pub(crate) struct IdHasher(u64);
 
@@ -120,7 +123,7 @@ impl Hasher for IdHasher {
 
     #[inline]
     fn write_u64(&mut self, id: u64) {
-        // The table looks at the upper bits too.
+        // The table uses the upper bits of the hash too.
         self.0 = id.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     }
 }
@@ -130,7 +133,8 @@ impl Hasher for IdHasher {
 pub(crate) struct ServerStatements {
     named: LruCache<u64, ServerStatement, BuildHasherDefault<IdHasher>>,
     bytes: usize,
-    /// How many are there for simple queries, and what they take.
+    /// The number of those that autoprepare has put there, and the bytes of memory that these are
+    /// taken to need.
     autos: usize,
     auto_bytes: usize,
     /// The unnamed statement.
@@ -144,7 +148,7 @@ impl Default for ServerStatements {
     }
 }
 
-/// `LruCache` evicts by itself at its capacity; here the caller evicts, with a Close.
+/// A map without a capacity: `LruCache` would evict by itself, and an eviction here needs a Close.
 trait Unbounded {
     fn with_hasher_and_unbounded() -> Self;
 }
@@ -156,23 +160,23 @@ impl Unbounded for LruCache<u64, ServerStatement, BuildHasherDefault<IdHasher>> 
 }
 
 impl ServerStatements {
-    /// The slot of a statement, which becomes the one used last.
+    /// Returns a statement, and makes it the one used last.
     #[inline]
     pub(crate) fn touch(&mut self, id: u64) -> Option<&mut ServerStatement> {
         self.named.get_mut(&id)
     }
 
-    /// The slot of a statement, its place in the order kept.
+    /// Returns a statement, and leaves the order as it is.
     pub(crate) fn peek(&self, id: u64) -> Option<&ServerStatement> {
         self.named.peek(&id)
     }
 
-    /// The same, to note something of it.
+    /// Returns a statement for changes, and leaves the order as it is.
     pub(crate) fn peek_mut(&mut self, id: u64) -> Option<&mut ServerStatement> {
         self.named.peek_mut(&id)
     }
 
-    /// Adds a slot, used last.
+    /// Adds a statement, as the one used last.
     pub(crate) fn insert(&mut self, slot: ServerStatement) {
         self.remove(slot.served.statement().id);
         self.bytes += slot.bytes();
@@ -183,7 +187,7 @@ impl ServerStatements {
         self.named.insert(slot.served.statement().id, slot);
     }
 
-    /// Takes a slot out.
+    /// Takes a statement out.
     pub(crate) fn remove(&mut self, id: u64) -> Option<ServerStatement> {
         let slot = self.named.remove(&id)?;
         self.bytes = self.bytes.checked_sub(slot.bytes()).expect("its bytes were counted");
@@ -194,7 +198,7 @@ impl ServerStatements {
         Some(slot)
     }
 
-    /// Takes the least recently used slot out if one more of `bytes` would not fit.
+    /// Takes out the least recently used statement if one more of `bytes` would not fit.
     pub(crate) fn evict(
         &mut self,
         bytes: usize,
@@ -206,7 +210,8 @@ impl ServerStatements {
         if full { self.remove(oldest) } else { None }
     }
 
-    /// The same among those that are there for simple queries. `memory_max` is what the server may need for them.
+    /// Takes out the least recently used of autoprepare's statements if one more of `memory` bytes
+    /// would not fit into `memory_max`, or there are `count_max`.
     pub(crate) fn evict_auto(
         &mut self,
         memory: usize,
@@ -221,7 +226,7 @@ impl ServerStatements {
         self.remove(oldest)
     }
 
-    /// More is known of the memory that statements take.
+    /// Counts the memory of autoprepare's statements again: more is known of it.
     pub(crate) fn weigh_anew(&mut self) {
         self.auto_bytes = 0;
         for (_, slot) in self.named.iter_mut().filter(|(_, slot)| slot.auto) {
@@ -230,7 +235,8 @@ impl ServerStatements {
         }
     }
 
-    /// A statement is run for a simple query. Says whether it is planned for its values in any case.
+    /// Counts a run of a statement for a simple query. True if PostgreSQL plans this run for its
+    /// values in any case.
     pub(crate) fn is_planned(&mut self, id: u64) -> bool {
         let Some(slot) = self.named.peek_mut(&id) else { return false };
         let planned = slot.served.runs < PLANNED;
@@ -238,43 +244,43 @@ impl ServerStatements {
         planned
     }
 
-    /// The server may have dropped this one.
+    /// Notes that the server may have dropped this statement.
     pub(crate) fn doubt(&mut self, id: u64) {
         if let Some(slot) = self.named.peek_mut(&id) {
             slot.doubtful = true;
         }
     }
 
-    /// The server may have dropped all that have a name.
+    /// Notes that the server may have dropped all statements that have a name.
     pub(crate) fn doubt_all(&mut self) {
         self.named.iter_mut().for_each(|(_, slot)| slot.doubtful = true);
     }
 
-    /// Forgets all: the server dropped them.
+    /// Forgets all statements: the server has dropped them.
     pub(crate) fn clear(&mut self) {
         self.clear_named();
         self.unnamed = Unnamed::NONE;
     }
 
-    /// Forgets all that have a name.
+    /// Forgets all statements that have a name.
     pub(crate) fn clear_named(&mut self) {
         self.named.clear();
         (self.bytes, self.autos, self.auto_bytes) = (0, 0, 0);
     }
 
-    /// How many have a name.
+    /// Returns the number of statements that have a name.
     pub(crate) fn len(&self) -> usize {
         self.named.len()
     }
 
-    /// Whether the counts are those of the slots that are there.
+    /// True if the counts are those of the statements in the set.
     pub(crate) fn adds_up(&self) -> bool {
         let all = || self.named.iter().map(|(_, slot)| slot);
         self.bytes == all().map(ServerStatement::bytes).sum::<usize>()
             && self.autos == all().filter(|slot| slot.auto).count()
     }
 
-    /// Bytes of their texts.
+    /// Returns the bytes of their texts.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }

@@ -1,10 +1,11 @@
-//! What is to be known of a client's portals: the statement of each that may do something to the session.
+//! Portals of a client: the statement of each portal that may do something to the session.
 //!
-//! Execute names a portal only, and what it runs may end a transaction, change a setting or drop statements. Of
-//! the others nothing is kept: most clients have an empty map. Portals end with their transaction, so what a
-//! client can gather here is bounded as its statements are: by number, and by the bytes it answers for.
+//! Execute names a portal, not a statement, and the statement may end a transaction, change a
+//! setting or drop statements. Of the other portals nothing is kept: most clients have an empty
+//! map. Portals end with their transaction. The number of a client's portals is limited, and so are
+//! the bytes that count for the client.
 //!
-//! Not here: portals that SQL makes (DECLARE). They are executed by SQL as well.
+//! Not here: portals that SQL makes (DECLARE). SQL executes those as well.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -13,7 +14,7 @@ use crate::ground::ids::Segment;
 use crate::statements::of_client::Name;
 use crate::statements::of_core::CachedStatement;
 
-/// The statement of a portal, where running it may do something to the session.
+/// The statement of a portal, if running it may do something to the session.
 pub(crate) type Portal = Option<Rc<CachedStatement>>;
 
 /// The portals of a client.
@@ -33,7 +34,7 @@ struct Named {
 }
 
 impl Portals {
-    /// What is known of a portal.
+    /// Returns the statement of a portal, if running it may do something to the session.
     #[inline]
     pub(crate) fn get(&self, name: &[u8]) -> Option<&Rc<CachedStatement>> {
         if name.is_empty() {
@@ -42,7 +43,7 @@ impl Portals {
         self.named.get(name).map(|portal| &portal.cached)
     }
 
-    /// Remembers what is to be known of a portal that is bound in this segment.
+    /// Remembers a portal that is bound in this segment, or forgets the one of this name.
     #[inline]
     pub(crate) fn set(&mut self, name: &[u8], portal: Portal, segment: Segment) {
         if name.is_empty() {
@@ -59,7 +60,7 @@ impl Portals {
         }
     }
 
-    /// Whether there is room for one more within these bounds.
+    /// True if there is room for one more portal within these limits: a number, and bytes.
     pub(crate) fn has_room(
         &self,
         name: &[u8],
@@ -70,7 +71,8 @@ impl Portals {
         name.is_empty() || self.named.len() < count_max && fits()
     }
 
-    /// A transaction is over, and so are the portals of its segments. Later ones may have been bound already.
+    /// Forgets the portals of the segments of a transaction that is over. Later portals may have
+    /// been bound already.
     #[inline]
     pub(crate) fn end(&mut self, is_over: impl Fn(Segment) -> bool) {
         if !self.named.is_empty() {
@@ -87,13 +89,13 @@ impl Portals {
         }
     }
 
-    /// Whether the bytes are those of the portals that are there.
+    /// True if the count of bytes is that of the portals in the map.
     pub(crate) fn adds_up(&self) -> bool {
         let there = self.named.iter().map(|(name, portal)| Self::cost(name, &portal.cached));
         self.bytes == there.sum::<usize>()
     }
 
-    /// Bytes that the client answers for: the name, and the text it keeps in memory.
+    /// Returns the bytes that count for the client: the name, and the text that it keeps in memory.
     fn cost(name: &[u8], cached: &CachedStatement) -> usize {
         size_of::<(Name, Named)>() + name.len() + cached.statement.tail.len()
     }

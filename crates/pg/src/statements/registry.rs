@@ -1,14 +1,16 @@
-//! Every statement of the process, once: the third tier of Parse that is not a server.
+//! Registry: every prepared statement of the process, once.
 //!
-//! Sharded; a shard's lock is taken once per new text and core, when somebody looks at the admin
-//! console, and by the purge. Placement is by a hash with a seed of this process, so that nobody can
-//! craft texts that collide; equality is by full bytes, so that a collision is only slow (E7).
+//! A Parse looks in the core's own statements first, then here. The registry is sharded; Refrain
+//! takes a shard's lock once per new text and core, when somebody looks at the admin console, and
+//! in the purge. A hash with a seed of this process chooses the place, so that nobody can craft
+//! texts that collide; the full bytes are compared, so that a collision is merely slow (E7).
 //!
-//! Purge in two phases. [`Registry::due`] looks at counters without a lock: over the limit, more than a
-//! tenth unreferenced, more than a second since the last time. [`Registry::purge`] then takes one shard at
-//! a time and looks at a bounded number of its entries; it drops those that only the registry holds and that
-//! have neither clients nor servers. Under the shard's lock that is certain, since new
-//! references come from under that lock or from a holder.
+//! The purge has two phases. [`Registry::due`] reads counters without a lock: the bytes are over
+//! the limit, more than one in [`IDLE_PART`] of the statements are unused, and the last round
+//! through all shards ended more than [`PURGE_EVERY_US`] ago. [`Registry::purge`] then takes one
+//! shard and looks at up to [`PURGE_ENTRIES_MAX`] of its entries (E92). It drops those that have
+//! neither clients nor servers, and to which nothing but the registry refers. Under the shard's
+//! lock that is certain, since new references come from under that lock or from an existing one.
 
 use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -19,10 +21,11 @@ use hashbrown::HashTable;
 use crate::ground::time::Now;
 use crate::statements::statement::{Identity, Statement, base36};
 
+/// Parts of the registry, each with its own lock.
 const SHARDS: usize = 64;
 /// Entries that one purge looks at in a shard.
 const PURGE_ENTRIES_MAX: usize = 256;
-/// A purge is worth its while where more than this part of all statements is nobody's.
+/// A purge is worth its while if more than one in so many statements has no client and no server.
 const IDLE_PART: usize = 10;
 /// Time between two purges, in microseconds.
 const PURGE_EVERY_US: u64 = 1_000_000;
@@ -30,7 +33,7 @@ const PURGE_EVERY_US: u64 = 1_000_000;
 /// Hashes bytes with a seed of this process.
 pub type Seed = foldhash::fast::SeedableRandomState;
 
-/// A seed of these random bytes. It is for the whole process, and takes its few bytes for as long.
+/// Makes a seed of these random bytes. It is for the whole process, and its memory is never freed.
 pub fn seed(random: [u8; 16]) -> Seed {
     let [hasher, shared] = [0, 8].map(|at| {
         let mut half = [0; 8];
@@ -50,14 +53,14 @@ pub struct Registry {
     next_id: AtomicU64,
     bytes: AtomicUsize,
     entries: AtomicUsize,
-    /// How many of them nobody has.
+    /// How many statements have no client and no server.
     idle: Arc<AtomicUsize>,
     purged: AtomicU64,
     next_shard: AtomicUsize,
 }
 
 impl Registry {
-    /// An empty registry whose names begin with a nonce of 40 random bits.
+    /// Makes an empty registry whose names begin with a nonce of 40 random bits.
     pub fn new(nonce: u64, seed: Seed) -> Self {
         let mut prefix = b"_r".to_vec();
         base36(&mut prefix, nonce & 0xff_ffff_ffff);
@@ -75,29 +78,29 @@ impl Registry {
         }
     }
 
-    /// What every internal name of this process begins with.
+    /// Returns the beginning of every internal name of this process.
     pub fn prefix(&self) -> &[u8] {
         &self.prefix
     }
 
-    /// Hashes an identity; the same everywhere in the process.
+    /// Hashes an identity; the hash is the same everywhere in the process.
     #[inline]
     pub fn hash(&self, identity: &Identity<'_>) -> u64 {
         let place = identity.pool.0.rotate_left(32) ^ identity.env.0;
         self.seed.hash_one(identity.tail) ^ place.wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
 
-    /// The seed of this process.
+    /// Returns the seed of this process.
     pub fn seed(&self) -> &Seed {
         &self.seed
     }
 
-    /// Hashes any bytes, for shapes.
+    /// Hashes any bytes, such as a description of columns.
     pub fn hash_bytes(&self, bytes: &[u8]) -> u64 {
         self.seed.hash_one(bytes)
     }
 
-    /// The statement with this identity, made if there is none.
+    /// Returns the statement with this identity, and makes it if there is none.
     pub fn intern(&self, identity: Identity<'_>, hash: u64) -> Arc<Statement> {
         let mut shard = self.shard(hash as usize % SHARDS);
         if let Some(found) = shard.find(hash, |s| s.identity() == identity) {
@@ -110,32 +113,33 @@ impl Registry {
         made
     }
 
-    /// A statement that is nobody else's: past a bound, or under settings nobody else has.
+    /// Makes a statement that is shared with nobody: its text is past a bound, or its settings are
+    /// those of one client.
     pub fn make(&self, identity: Identity<'_>) -> Statement {
         Statement::new(self.next_id.fetch_add(1, Relaxed), identity, &self.prefix)
     }
 
-    /// A name that no server knows.
+    /// Returns a name that no server knows.
     pub fn no_statement(&self) -> Vec<u8> {
         [&self.prefix, &b"none"[..]].concat()
     }
 
-    /// The name of a statement and a portal of our own, for a moment.
+    /// Returns the name of the statement and the portal of Refrain's internal queries.
     pub fn internal(&self) -> Vec<u8> {
         [&self.prefix, &b"aside"[..]].concat()
     }
 
-    /// Bytes of all statements.
+    /// Returns the bytes of all statements.
     pub fn bytes(&self) -> usize {
         self.bytes.load(Relaxed)
     }
 
-    /// How many there are.
+    /// Returns the number of statements.
     pub fn entries(&self) -> usize {
         self.entries.load(Relaxed)
     }
 
-    /// Whether a purge would be worth its while; takes no lock.
+    /// True if a purge would be worth its while; takes no lock.
     pub fn due(&self, now: Now, bytes_max: usize) -> bool {
         let last = self.purged.load(Relaxed);
         self.bytes() > bytes_max
@@ -143,7 +147,7 @@ impl Registry {
             && now.0.saturating_sub(last) > PURGE_EVERY_US
     }
 
-    /// Drops statements that nobody has from the next shard; says how many.
+    /// Drops unused statements from the next shard, and returns how many.
     pub fn purge(&self, now: Now) -> usize {
         let index = self.next_shard.fetch_add(1, Relaxed) % SHARDS;
         if index == SHARDS - 1 {

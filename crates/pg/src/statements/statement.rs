@@ -1,16 +1,17 @@
-//! A prepared statement: what makes it the same as another, and the name servers know it by.
+//! Prepared statement: what makes it the same as another, and the name that servers know it by.
 //!
-//! Identity is the exact bytes: the pool, the parse environment (settings that change what a text
-//! means, see [`crate::settings::session`]), the text and the parameter types. A [`Statement`] is immutable and
-//! shared; the bookkeeping beside it changes when somebody prepares or closes, never on Bind,
-//! Describe or Execute.
+//! The identity of a statement is exact bytes: the pool, the parse environment (settings that
+//! change what a text means, see [`crate::settings::session`]), the text and the parameter types. A
+//! [`Statement`] is immutable and shared; the counts beside it change when a client or server
+//! prepares or closes it, never on Bind, Describe or Execute.
 //!
-//! Internal names carry a nonce of this process and are never used twice: a name that survives on
-//! a server behind another pooler cannot be taken for one of ours (pgdog issue 1331; E9 to E11).
+//! Internal names carry a nonce of this process and are never used twice: a name that survives on a
+//! server behind another pooler cannot be taken for one of this process (pgdog issue 1331; E9 to
+//! E11).
 //!
-//! A *generation* begins when the schema under a statement changed. Servers keep the generation they
-//! prepared; a copy of an older one is treated as absent, so stale plans heal one by one, in stream,
-//! without a storm.
+//! A *generation* begins when the schema under a statement has changed. Servers keep the generation
+//! that they prepared; Refrain treats a copy of an older one as absent. So each server prepares a
+//! stale statement anew when a client next uses it there, and not all servers at once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -22,15 +23,15 @@ use refrain_wire::back::{Fields, field};
 use crate::ground::ids::{EnvId, PoolId};
 use crate::statements::columns;
 
-/// Counts how often a statement was begun anew after a change of schema.
+/// Counts how often a change of schema has begun a statement anew.
 pub type Generation = u32;
 
 /// What two statements must have in common to be one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity<'a> {
-    /// Whose statements these are: a text is never shared between pools.
+    /// The pool: a text is never shared between pools.
     pub pool: PoolId,
-    /// What the text means.
+    /// The parse environment: it decides what the text means.
     pub env: EnvId,
     /// The text with its zero byte and the parameter types, as on the wire.
     pub tail: &'a [u8],
@@ -41,54 +42,57 @@ pub struct Identity<'a> {
 pub struct Statement {
     /// Never used twice.
     pub id: u64,
-    /// Whose it is.
+    /// The pool that it belongs to.
     pub pool: PoolId,
-    /// What its text means.
+    /// The parse environment of its text.
     pub env: EnvId,
     /// The text with its zero byte and the parameter types, as on the wire.
     pub tail: Box<[u8]>,
     /// What the text may do to a session.
     pub scan: Scan,
-    /// Whether what it returns may change with the schema.
+    /// Whether the columns that it returns may change with the schema.
     pub returns: bool,
-    /// Whether it names what the session has (EXECUTE, FETCH), by which it is settled what it returns.
+    /// Whether it names something of the session (EXECUTE, FETCH) that decides which columns it
+    /// returns.
     pub names: bool,
     /// The internal name of generation zero.
     name: Box<[u8]>,
     generation: AtomicU32,
-    /// The pool's schema schema version when the generation began.
+    /// The pool's schema version when the generation began.
     schema_version: AtomicU64,
-    /// What is planned from it unasked is of this count of schema changes.
+    /// The count of schema changes as of which autoprepare has servers prepare it.
     schema_changes: AtomicU64,
-    /// What a plan takes of a server's memory for partitions and the like, in bytes, as far as it is known.
+    /// Memory of a server that a plan takes for partitions, in bytes, as far as it is known.
     partitions: AtomicUsize,
     counts: Counts,
 }
 
-/// Statements that are analysed when they are parsed; commands are when they run.
+/// Statements whose constants PostgreSQL reads at Parse; other commands are analysed when they run.
 const READERS: &[&str] = &[
     "create", "declare", "delete", "explain", "insert", "merge", "select", "table", "update",
     "values", "with",
 ];
 
-/// The function of PostgreSQL that finds a plan's result changed; its name is never translated.
+/// The function of PostgreSQL that finds that the result of a plan has changed; its name in errors
+/// is never translated.
 pub(crate) const STALE_ROUTINE: &[u8] = b"RevalidateCachedQuery";
-/// Where that stands.
+/// The file of that function.
 pub(crate) const STALE_FILE: &[u8] = b"plancache.c";
 
-/// Changed on prepare and close only, on a cache line of its own: it must not take the immutable part
-/// away from the cores that only read.
+/// Counts that change on prepare and close, on a cache line of their own: a change must not take
+/// the immutable part away from the cores that read it.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 struct Counts {
-    /// Clients, and servers times [`SERVER`]: that the last of both has gone is seen at once.
+    /// Clients, plus servers times [`SERVER`]: one number shows when the last of both has gone.
     holders: AtomicU64,
     uses: AtomicU64,
-    /// The registry's count of statements that nobody has; none where it is in no registry.
+    /// The registry's count of statements without clients and servers; `None` if the statement is
+    /// in no registry.
     idle: Option<Arc<AtomicUsize>>,
 }
 
-/// What a server adds to the count of holders.
+/// The share of one server in the count of holders.
 const SERVER: u64 = 1 << 32;
 
 impl Counts {
@@ -100,7 +104,7 @@ impl Counts {
         }
     }
 
-    /// Says how many there were.
+    /// Takes holders away, and returns how many there were before.
     fn drop(&self, holders: u64) -> u64 {
         let before = self.holders.fetch_sub(holders, Relaxed);
         assert!(before >= holders, "no more leave a statement than came");
@@ -114,7 +118,7 @@ impl Counts {
 }
 
 impl Statement {
-    /// A statement that nobody has yet.
+    /// Makes a statement that has no clients and no servers yet.
     pub fn new(id: u64, identity: Identity<'_>, prefix: &[u8]) -> Self {
         let mut name = prefix.to_vec();
         base36(&mut name, id);
@@ -137,19 +141,20 @@ impl Statement {
         }
     }
 
-    /// It is known what a plan takes for partitions, in bytes.
+    /// Notes the memory that a plan takes for partitions, in bytes.
     pub(crate) fn found_partitions(&self, bytes: usize) {
         self.partitions.store(bytes, Relaxed);
     }
 
-    /// Memory that a server is taken to need for it and its plan. Measured by `pg_backend_memory_contexts` are 12 KiB for
-    /// a lookup, 80 for a join of four tables, 330 for an INSERT of a hundred rows; and for each partition that a plan has,
-    /// 5 KiB of three columns and 10 of twenty.
+    /// Estimates the memory that a server needs for the statement and its plan, in bytes.
+    /// `pg_backend_memory_contexts` shows 12 KiB for a lookup, 80 KiB for a join of four tables,
+    /// 330 KiB for an INSERT of a hundred rows; and for each partition in a plan, 5 KiB with three
+    /// columns and 10 KiB with twenty.
     pub(crate) fn memory(&self) -> usize {
         8 * 1024 + 32 * self.tail.len() + self.partitions.load(Relaxed)
     }
 
-    /// The same, counted among those that nobody has whenever that is so.
+    /// Has the statement count in `idle` while it has no clients and no servers.
     #[must_use]
     pub(crate) fn counted(mut self, idle: &Arc<AtomicUsize>) -> Self {
         idle.fetch_add(1, Relaxed);
@@ -157,29 +162,29 @@ impl Statement {
         self
     }
 
-    /// What makes it itself.
+    /// Returns its identity.
     pub fn identity(&self) -> Identity<'_> {
         Identity { pool: self.pool, env: self.env, tail: &self.tail }
     }
 
-    /// The text without its zero byte.
+    /// Returns the text without its zero byte.
     pub fn text(&self) -> &[u8] {
         refrain_wire::frame::split_string(&self.tail).map_or(&[], |(text, _)| text)
     }
 
-    /// Whether running it may do something to the session, or end a transaction.
+    /// True if running it may do something to the session, or end a transaction.
     #[inline]
     pub fn acts(&self) -> bool {
         let ends = matches!(self.scan.kind, Kind::TransactionEnd | Kind::Chain | Kind::Other);
         ends || self.names || !self.scan.traits.is_empty()
     }
 
-    /// Whether constants in the text may be read when it is parsed; see [`reads_constants`].
+    /// True if PostgreSQL may read constants of the text at Parse; see [`reads_constants`].
     pub fn has_constants(&self) -> bool {
         reads_constants(self.text(), self.scan.traits)
     }
 
-    /// Bytes it takes, near enough.
+    /// Returns the bytes that it takes, roughly.
     pub fn bytes(&self) -> usize {
         size_of::<Self>() + self.tail.len() + self.name.len()
     }
@@ -194,42 +199,43 @@ impl Statement {
         }
     }
 
-    /// Bytes of the name that servers know `generation` by.
+    /// Returns the length of that name in bytes.
     #[inline]
     pub fn name_bytes(&self, generation: Generation) -> usize {
         let suffix = if generation > 0 { 1 + base36_digits(u64::from(generation)) } else { 0 };
         self.name.len() + suffix
     }
 
-    /// The generation to prepare from now on.
+    /// Returns the generation to prepare from now on.
     #[inline]
     pub fn generation(&self) -> Generation {
         self.generation.load(Relaxed)
     }
 
-    /// Begins a new generation, unless somebody did so since `seen`.
+    /// Begins a new generation, unless one has begun since `seen`. True if this call began it.
     pub fn begin_generation(&self, seen: Generation, schema_version: u64) -> bool {
         self.schema_version.fetch_max(schema_version, Relaxed);
         self.generation.compare_exchange(seen, seen + 1, Relaxed, Relaxed).is_ok()
     }
 
-    /// What is planned from it unasked is to be of this count of schema changes. Says whether servers may have older plans.
+    /// Has autoprepare use no plans older than this count of schema changes. True if servers may
+    /// have older plans.
     pub fn follow(&self, schema_changes: u64) -> bool {
         let older = self.schema_changes.fetch_max(schema_changes, Relaxed) < schema_changes;
         older && !self.is_new()
     }
 
-    /// The first generation began in this schema schema version.
+    /// Notes the schema version in which the first generation began.
     pub fn start_schema_version(&self, schema_version: u64) {
         self.schema_version.fetch_max(schema_version, Relaxed);
     }
 
-    /// Whether nobody has had it yet.
+    /// True if no client and no server has had it, and nobody has used it.
     pub fn is_new(&self) -> bool {
         self.counts() == (0, 0, 0)
     }
 
-    /// The schema schema version in which the current generation began.
+    /// Returns the schema version in which the current generation began.
     pub fn schema_version(&self) -> u64 {
         self.schema_version.load(Relaxed)
     }
@@ -246,23 +252,23 @@ impl Statement {
         assert!(before >= u64::from(by), "no more clients leave a statement than came");
     }
 
-    /// Adds uses that one core counted.
+    /// Adds the uses that one core counted.
     pub fn add_uses(&self, by: u64) {
         self.counts.uses.fetch_add(by, Relaxed);
     }
 
-    /// A server has it from now on.
+    /// Counts a server that has it from now on.
     pub fn add_server(&self) {
         self.counts.add(SERVER);
     }
 
-    /// A server has it no more.
+    /// Counts out a server that has it no more.
     pub fn drop_server(&self) {
         let before = self.counts.drop(SERVER);
         assert!(before >= SERVER, "no more servers lose a statement than had it");
     }
 
-    /// Clients, servers and uses.
+    /// Returns the numbers of clients, servers and uses.
     pub fn counts(&self) -> (u32, u32, u64) {
         let holders = self.counts.holders.load(Relaxed);
         let (clients, servers) = (holders as u32, (holders / SERVER) as u32);
@@ -270,7 +276,7 @@ impl Statement {
     }
 }
 
-/// Whether a text names what the session has, and is settled by that as it is parsed.
+/// True if a text names something of the session that decides which columns it returns.
 fn names(text: &[u8], scan: &Scan) -> bool {
     let executes =
         matches!(scan.kind, Kind::Execute(_) | Kind::ExplainExecute(_) | Kind::CreateAsExecute(_));
@@ -278,8 +284,9 @@ fn names(text: &[u8], scan: &Scan) -> bool {
     executes || first().is_some_and(|word| word.of(text).eq_ignore_ascii_case(b"fetch"))
 }
 
-/// Whether constants in a text may be read when it is parsed, so that the settings of then count (E57). Commands have
-/// none that are, and some of them must stand alone.
+/// True if PostgreSQL may read constants of a text at Parse, so that the settings of that moment
+/// decide what they mean (E57). It reads no constants of other commands then, and some of these
+/// must stand alone in their transaction.
 pub fn reads_constants(text: &[u8], traits: Traits) -> bool {
     let first = text.split(|byte| !byte.is_ascii_alphabetic()).find(|word| !word.is_empty());
     let reads = first.is_none_or(|word| {
@@ -289,8 +296,8 @@ pub fn reads_constants(text: &[u8], traits: Traits) -> bool {
     !traits.intersects(alone) && (reads || text.contains(&b'\\'))
 }
 
-/// Whether an error means that a statement's plan does not fit the schema any more, and only a new Parse
-/// helps. Errors of data, constraints and transactions do not.
+/// True if an error means that a statement no longer fits the schema, so that nothing but a new
+/// Parse helps. Errors of data, constraints and transactions do not mean that.
 pub(crate) fn is_stale(fields: &Fields<'_>) -> bool {
     let stale_plan = fields.get(field::ROUTINE) == Some(STALE_ROUTINE);
     match fields.sqlstate() {
@@ -298,7 +305,8 @@ pub(crate) fn is_stale(fields: &Fields<'_>) -> bool {
         b"XX000" => {
             fields.get(field::MESSAGE).is_some_and(|m| m.starts_with(b"cache lookup failed"))
         }
-        // Undefined table, column, function, type; wrong types: what the text was analysed against is gone.
+        // Undefined table, column, function, type; wrong types: what the text was analysed against
+        // is gone.
         b"42P01" | b"42703" | b"42883" | b"42704" | b"42804" | b"3F000" => true,
         _ => false,
     }

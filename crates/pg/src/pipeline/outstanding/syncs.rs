@@ -1,4 +1,9 @@
-//! COPY: where it begins and ends, which Syncs a COPY FROM STDIN skips, and what is to be done where nobody knows (E42).
+//! COPY: where it begins and ends, which Syncs a COPY FROM STDIN skips, and how Refrain finds out
+//! where that cannot be known (E42).
+//!
+//! While a server reads the data of a COPY, it ignores Sync. A client that sends Syncs before it
+//! has seen the COPY begin cannot know whether the server answers them, and neither can Refrain
+//! where the COPY fails: PostgreSQL does not say how much of the data it had read.
 
 use refrain_wire::tag::back;
 
@@ -27,7 +32,8 @@ impl Outstanding {
         }
     }
 
-    /// The Syncs that COPY FROM STDIN skipped, those before its end, owe nothing. The end is behind us.
+    /// Marks the Syncs before the end of the data as skipped: the server owes nothing for them. To
+    /// be called when the COPY has succeeded.
     pub(super) fn strike_syncs(&mut self) {
         for entry in self.entries.iter_mut().skip(1) {
             match std::mem::replace(&mut entry.kind, RequestKind::Nothing) {
@@ -38,7 +44,7 @@ impl Outstanding {
         }
     }
 
-    /// Whether there are Syncs that a COPY FROM STDIN has or has not skipped when it failed.
+    /// Tells what is known of the Syncs that a failed COPY FROM STDIN may have skipped.
     #[cold]
     pub(super) fn doubtful_syncs(&self) -> Syncs {
         let (mut any, mut over, mut sure) = (false, false, false);
@@ -51,7 +57,8 @@ impl Outstanding {
                 }
                 RequestKind::CopyEnd => over = true,
                 RequestKind::Nothing => {}
-                // It is answered, unless it is ignored because no Sync before it counts.
+                // The server answers this request, unless it skips it because none of the Syncs
+                // before it counts.
                 kind if any => {
                     let asked =
                         kind != RequestKind::Sync && !matches!(entry.action, ReplyAction::Fake(_));
@@ -64,8 +71,8 @@ impl Outstanding {
         if any { Syncs::Countable } else { Syncs::Sure }
     }
 
-    /// Strikes off what failed and the Syncs behind it: what comes of these is counted, or is whatever comes before
-    /// another reply.
+    /// Strikes off the failed request and the Syncs behind it. Their ReadyForQuery messages are
+    /// counted by the server, or are those that come before another reply.
     #[cold]
     pub(super) fn strike_doubtful(&mut self, syncs: Syncs) {
         let last = |next: Option<&OutstandingRequest>| {
@@ -83,45 +90,51 @@ impl Outstanding {
         }
     }
 
-    /// How many Syncs of the client's counted, now that the server has passed one of ours behind them. If it was none,
-    /// the server would still ignore everything: its segment stays open.
+    /// Returns how many of the client's Syncs counted, once the server has answered the Sync of
+    /// Refrain's own behind them. If none counted, the server would have skipped everything up to
+    /// that one: the client's segment stays open.
     pub(crate) fn counted(&mut self) -> u32 {
         let counted = std::mem::take(&mut self.readies).saturating_sub(1);
         self.open |= counted == 0;
         counted
     }
 
-    /// The client says that it has no more data. That owes nothing, but marks the end of the stream for the Syncs around it.
+    /// Marks where the client ended the data of a COPY: it decides what happens to the Syncs around
+    /// it. The server owes nothing for it.
     pub(crate) fn push_copy_end(&mut self) {
         self.copy_end =
             self.push(OutstandingRequest::new(RequestKind::CopyEnd, ReplyAction::Forward)).0;
     }
 
-    /// Whether the data of a COPY has been ended of which it is not known yet what became. If it fails, nothing may stand
-    /// behind its Syncs: how many of them count is asked of the server, or told by the replies that come.
+    /// True if the client has ended the data of a COPY and the outcome of the COPY is not known
+    /// yet. Until it is, Refrain sends nothing behind the Syncs: if the COPY fails, the server must
+    /// count them, or the replies must tell.
     #[inline]
     pub(crate) fn ends_copy(&self) -> bool {
         self.copy_end > self.head
     }
 
-    /// Whether the server waits for the client's data, and the client has not said that it has no more.
+    /// True if the server waits for data of a COPY that the client has not ended.
     pub(crate) fn awaits_data(&self) -> bool {
         self.copying == Copying::In && !self.entries.iter().any(|e| e.kind == RequestKind::CopyEnd)
     }
 
-    /// Whether replies are to come though nobody says more.
+    /// True if replies are to come even if the client sends nothing more.
     pub(crate) fn will_answer(&self) -> bool {
         !self.entries.is_empty() && !self.awaits_data()
     }
 
-    /// The same where the last message was cut, and nothing can be put behind it: what ends a segment is told by itself.
+    /// True if replies are to come to the requests before the last one, where the last message was
+    /// cut and Refrain cannot send anything behind it: the server answers by itself where a segment
+    /// ends.
     pub(crate) fn will_answer_before_last(&self) -> bool {
         let before = self.entries.len().saturating_sub(1);
         !self.awaits_data() && self.entries.iter().take(before).any(|e| e.kind.ends_segment())
     }
 
-    /// The message behind the oldest entry that the server would read as part of a COPY, did it see it: it is answered
-    /// here.
+    /// Returns the fake reply of the next request behind the oldest one, Syncs aside, if that has
+    /// one. Refrain answered that message itself; a server in a COPY would have read it as a part
+    /// of the COPY, and ended the session.
     pub(crate) fn made_amid_copy(&self) -> Option<FakeReply> {
         let passed = |entry: &&OutstandingRequest| {
             matches!(entry.kind, RequestKind::Sync | RequestKind::Nothing)
