@@ -10,23 +10,19 @@
 //!
 //! A *segment* is the messages up to and including a Sync, or one Query or FunctionCall. After an
 //! error in an extended message the server answers nothing more until Sync: [`Outstanding::fail`]
-//! strikes off all requests up to the next Sync, and no others. A client may have sent two
-//! segments, and the server still owes the second in full. An error in a simple Query ends that
-//! Query only.
+//! strikes off the requests up to the next Sync, and no others. If a client has sent two segments,
+//! the server still owes the second in full. An error in a simple Query ends that Query only.
 //!
 //! Three things hold at every return:
 //!
 //! - a request is struck off by the reply that it names, or by an error before its Sync, and in no
 //!   other way;
 //! - a reply that no request names is an [`UnexpectedMessage`], and the caller drops the server: to
-//!   guess here would be to give a client another client's rows;
-//! - the oldest request is never one whose reply is fake: Refrain sends a fake reply as soon as its
-//!   request is the oldest.
+//!   guess would be to give a client another client's rows;
+//! - the oldest request never has a fake reply: Refrain sends that as soon as the request is
+//!   oldest.
 //!
-//! COPY FROM STDIN ignores Syncs that were sent before the end of its data (E42). A mark says where
-//! the client ended the data. If the COPY succeeds, the server has skipped the Syncs before that
-//! mark. If the COPY fails after it has begun, nobody knows how far the server had read: Refrain
-//! has it count the Syncs ([`RequestKind::Syncs`]).
+//! COPY FROM STDIN ignores the Syncs before the end of its data: see `syncs`.
 //!
 //! Not here: whether the client may send a message (`messages`), and which server gets it (`step`).
 
