@@ -1,10 +1,12 @@
 //! Rules of the house that the compiler does not know.
 //!
 //! Each rule looks at the same [`Tree`] and returns what it finds, one line each with the place.
-//! There is no list of exceptions to grow: a rule that is wrong is changed here.
+//! A rule that is wrong is changed here. Two rules have a list of what is not mended yet (`DEBTS` in
+//! `modules.rs`, and that of `calls.rs`); it must not grow.
 
 mod tree;
 mod words;
+mod retired;
 mod manifests;
 mod modules;
 mod calls;
@@ -29,6 +31,7 @@ pub const RULES: &[Rule] = &[
     Rule { name: "files are short", find: words::file_lengths },
     Rule { name: "lines are short", find: words::line_widths },
     Rule { name: "nothing is left for later", find: words::leftovers },
+    Rule { name: "retired words stay retired", find: retired::words },
     Rule { name: "no path of one machine", find: words::machine_paths },
     Rule { name: "crates use only the rooms they may", find: manifests::rooms },
     Rule { name: "crates inherit the lints", find: manifests::lints },

@@ -168,7 +168,7 @@ impl CoreState {
 
 impl std::fmt::Debug for CoreState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Hub").field("core", &self.core).finish_non_exhaustive()
+        f.debug_struct("CoreState").field("core", &self.core).finish_non_exhaustive()
     }
 }
 

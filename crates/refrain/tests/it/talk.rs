@@ -119,7 +119,7 @@ fn fails_early(frame: &Frame, due: &[Frame]) -> bool {
 }
 
 /// A conversation under way.
-struct Talk {
+struct Conversation {
     version: Version,
     // Goes before the program, which would wait for its clients.
     pairs: BTreeMap<String, Pair>,
@@ -141,14 +141,14 @@ pub(crate) fn hold(version: Version, text: &str) -> Result<(), String> {
             directly(version, sql);
         }
     }
-    let mut talk = Talk { version, pairs: BTreeMap::new(), proxy: config.start() };
+    let mut talk = Conversation { version, pairs: BTreeMap::new(), proxy: config.start() };
     for (line, step) in &steps {
         talk.step(step).map_err(|why| format!("line {line}: {why}"))?;
     }
     talk.end()
 }
 
-impl Talk {
+impl Conversation {
     fn step(&mut self, step: &Step) -> Result<(), String> {
         match step {
             Step::With(..) | Step::Setup(_) => Ok(()),
