@@ -1,7 +1,9 @@
-//! Bind, Describe and Close of statements: the client's name for one becomes the server's.
+//! Bind, Describe and Close of statements: the client's name of a statement becomes the server's.
 //!
-//! [`crate::messages::parse`] sees that the server has the statement; here the message that uses it is rewritten as far as
-//! its names and passed on. What the client has not is left to the server to refuse (E34).
+//! [`crate::messages::parse`] makes sure that the server has the statement. This module rewrites
+//! the names in the message that uses it, and passes the rest on as it is. A name that the client
+//! has not prepared goes to the server, which refuses it (E34): an error made by Refrain would let
+//! the rest of the transaction commit.
 
 use std::rc::Rc;
 
@@ -21,7 +23,7 @@ use crate::statements::of_core::CachedStatement;
 use crate::statements::of_server::Unnamed;
 
 impl Link<'_> {
-    /// Bind.
+    /// Handles Bind.
     pub(crate) fn bind(&mut self, message: &Message<'_>) -> Result<usize, Stop> {
         let Some(bind) = Bind::read(message.body(), message.complete)? else {
             return Err(Stop::More);
@@ -33,11 +35,14 @@ impl Link<'_> {
         let Some(cached) = self.find(bind.statement)? else {
             return Ok(self.bind_unknown(message, &bind));
         };
+        // If the statement is an SQL EXECUTE, PostgreSQL looks for the statement that it names at
+        // each Bind. That one must exist under the client's name (E51).
         self.lend_name(&cached.statement)?;
         let fit = self.fit(bind.statement, &cached, Use::Bind)?;
         if fit == Fit::Stale {
             return Ok(self.refuse_bind(message, &bind, cached.statement.id, Refusal::Stale));
         }
+        // Execute has to know the statement of a portal just if running it may change the session.
         let portal = cached.statement.acts().then(|| cached.clone());
         if portal.is_some() && !self.has_room_for(bind.portal, &cached)? {
             return Ok(self.refuse_bind(message, &bind, cached.statement.id, Refusal::Portals));
@@ -54,8 +59,8 @@ impl Link<'_> {
         Ok(self.pass_missing(message))
     }
 
-    /// Whether the client may have this portal besides those it has. Some of these may be gone, which shows when the
-    /// transactions before are answered.
+    /// Whether the client may have this portal besides its others. Waits for replies before it
+    /// refuses: some of the portals may end with transactions that are under way.
     pub(crate) fn has_room_for(
         &mut self,
         portal: &[u8],
@@ -69,11 +74,14 @@ impl Link<'_> {
         }
     }
 
-    /// What the server calls a statement that is used, and that the client calls `name`.
+    /// Returns the server's name of a statement that the client calls `name`. Sends a Parse first
+    /// if the server lacks the statement.
     #[inline]
     fn called(&mut self, name: &[u8], cached: &Rc<CachedStatement>, fit: Fit) -> Called {
         cached.count_use();
         let Fit::Has(called) = fit else { return self.prepare_for(name, cached) };
+        // A second use makes the statement worth a name on servers (E88), also where this server
+        // still has it unnamed.
         if called == Called::Unnamed && !name.is_empty() {
             cached.used();
         }
@@ -81,7 +89,8 @@ impl Link<'_> {
         called
     }
 
-    /// Sends the Bind with the name the server knows; all behind the names as it is.
+    /// Sends the Bind with the server's name of the statement. All bytes behind the names stay as
+    /// they are.
     #[inline]
     fn send_bind(
         &mut self,
@@ -105,7 +114,8 @@ impl Link<'_> {
         out.extend_from_slice(&message.body()[old..]);
     }
 
-    /// A Bind of a statement that the client has not: the server says so (E34).
+    /// Passes on a Bind of a statement that the client has not prepared. The server answers it with
+    /// its own error (E34), so that the transaction fails as it would without Refrain.
     fn bind_unknown(&mut self, message: &Message<'_>, bind: &Bind<'_>) -> usize {
         self.hide_unnamed(bind.statement);
         let old = bind.names_bytes();
@@ -120,10 +130,12 @@ impl Link<'_> {
         self.pass_missing(message)
     }
 
-    /// The server's unnamed statement is another client's: this client has none (E16).
+    /// Closes the server's unnamed statement if the message names the unnamed statement. The client
+    /// has none, so the server's belongs to another client, whose statement would run otherwise
+    /// (E16).
     fn hide_unnamed(&mut self, name: &[u8]) {
         let unnamed = self.server.statements.unnamed;
-        // That it was closed may still be undone.
+        // An earlier Close of it may still be skipped, behind an error.
         let may_be = unnamed.id != 0 || self.server.outstanding.is_unsettled(unnamed.segment);
         if name.is_empty() && may_be {
             write::close_statement(self.out(), b"");
@@ -134,7 +146,8 @@ impl Link<'_> {
         }
     }
 
-    /// A name that cannot be one of ours, the client's own where it is not (E9).
+    /// Returns the client's name, changed if it begins as internal names do: a client must not
+    /// reach statements that Refrain keeps for others (E9).
     pub(crate) fn not_ours(&self, name: &[u8]) -> Name {
         let mut safe = Name::from_slice(name);
         if name.starts_with(self.core_state.shared.registry.prefix()) {
@@ -143,7 +156,7 @@ impl Link<'_> {
         safe
     }
 
-    /// Describe of a statement.
+    /// Handles Describe of a statement.
     pub(crate) fn describe_statement(
         &mut self,
         message: &Message<'_>,
@@ -179,7 +192,8 @@ impl Link<'_> {
         Ok(message.bytes.len())
     }
 
-    /// Close of a statement: the server keeps it for others.
+    /// Handles Close of a statement. Mostly Refrain answers it: the server keeps the statement for
+    /// other clients.
     pub(crate) fn close_statement(
         &mut self,
         message: &Message<'_>,
@@ -195,7 +209,7 @@ impl Link<'_> {
             return Ok(used);
         }
         let Some(old) = self.client.names.remove(name) else {
-            // Perhaps one that the client prepared by SQL.
+            // The client may have prepared it by SQL, of which Refrain does not keep the names.
             let safe = self.not_ours(name);
             write::close_statement(self.out(), &safe);
             self.owe(OutstandingRequest::new(RequestKind::Close, ReplyAction::Forward));
@@ -206,7 +220,7 @@ impl Link<'_> {
         if old.lent == ByName::Nothing {
             self.closed(message);
         } else {
-            // The server has something by this name.
+            // The server was lent a statement of this very name (E51), and has to close that.
             self.owe(OutstandingRequest::new(RequestKind::Close, ReplyAction::Forward));
             self.pass(message);
         }
@@ -214,15 +228,17 @@ impl Link<'_> {
         Ok(message.bytes.len())
     }
 
-    /// A portal is about to be executed whose statement deallocates one of the client's. The server has that under another
-    /// name: unless it was lent it, it is given one of this name just before, so that it is PostgreSQL that runs the portal, counts it as a
-    /// statement of its transaction, and refuses it (E49).
+    /// Prepares for the Execute of a portal that runs `DEALLOCATE name`. The server has the
+    /// client's statement under another name. So Refrain gives it an empty statement of the
+    /// client's name just before: PostgreSQL itself runs the DEALLOCATE, counts it as a statement
+    /// of its transaction, or refuses it (E49).
     pub(crate) fn deallocate_portal(&mut self, name: Name) -> Result<(), Stop> {
         if !self.client.managed {
             self.close_unmanaged(&name);
             return Ok(());
         }
         self.wait_until_settled()?;
+        // A failed transaction refuses the Execute, whatever it names.
         if self.server.outstanding.has_failed() {
             return Ok(());
         }
@@ -236,7 +252,8 @@ impl Link<'_> {
         Ok(())
     }
 
-    /// What an earlier segment may still undo is not relied on.
+    /// Waits until no earlier segment can undo a change to the client's statements (E1, E2): a name
+    /// that was closed may be taken after all, and one that was parsed may be free.
     pub(crate) fn wait_until_settled(&self) -> Result<(), Stop> {
         let unsettled = |span| self.server.outstanding.touches(span);
         match unsettled(&self.client.changed) || unsettled(&self.client.parsed) {
@@ -245,7 +262,9 @@ impl Link<'_> {
         }
     }
 
-    /// A Bind that is to fail: made to fail on the server, so that the transaction fails with it.
+    /// Makes a Bind fail on the server, by the name of a statement that never exists. So the
+    /// transaction fails with it, as it would at PostgreSQL. The error gets the words for `why` on
+    /// its way back.
     fn refuse_bind(
         &mut self,
         message: &Message<'_>,

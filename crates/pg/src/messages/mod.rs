@@ -1,4 +1,4 @@
-//! What each message of a client asks for, and each query string.
+//! One file per kind of client message and query string: what Refrain does with it.
 
 pub(crate) mod parse;
 pub(crate) mod fits;

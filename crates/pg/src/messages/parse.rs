@@ -1,15 +1,18 @@
-//! Parse, Bind, Describe and Close of statements: what the client calls them, what the server does.
+//! Parse: a client's statement is recorded under the client's name, and prepared on the server
+//! where it is needed.
 //!
-//! A Bind finds its statement in the client's map, and the server's set says whether the server has it. If
-//! not, a Parse goes out in the same write, just before the Bind, and its reply is swallowed: no extra
-//! round trip, no extra Sync (E32). A statement used once goes through the server's unnamed statement; from
-//! its second use on it is worth a name there (E88).
+//! [`crate::messages::bind`] finds the statement of a message among the client's statements. The
+//! server's statements say whether the server has it. If not, Refrain puts a Parse right before the
+//! message, in the same write, and skips the reply: no extra round trip and no extra Sync (E32). A
+//! statement that is used once goes through the server's unnamed statement. From its second use on
+//! it gets a name on servers: a name costs the server memory for as long as it is kept (E88).
 //!
-//! A fact that an earlier segment may still make undone is not relied on. Where the server's state is in
-//! doubt, `Close` and `Parse` are right either way; where the client's is, its input waits ([`Stop::Gate`]).
+//! A change that an earlier segment may still undo is not relied on. If the server's state is in
+//! doubt, a Close and a Parse are right either way. If the client's is in doubt, its input waits
+//! ([`Stop::Replies`]).
 //!
-//! Errors are raised by the server wherever possible: an error made up here would let half a
-//! pipeline commit (E34, E35).
+//! The server raises errors wherever possible. An error made by Refrain would leave the server's
+//! transaction open, and the messages before the error would commit (E34, E35).
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -34,16 +37,21 @@ use crate::statements::of_server::{ServerRef, ServerStatement, Unnamed};
 use crate::statements::statement::{Identity, Statement, reads_constants};
 
 impl Link<'_> {
-    /// Parse. `next` is what has come behind it.
+    /// Handles Parse. `next` is the input behind it.
     pub(crate) fn parse(&mut self, message: &Message<'_>, next: &[u8]) -> Result<usize, Stop> {
         if !self.client.managed {
             return self.parse_unmanaged(message);
         }
         let most = self.pool().settings.options.max_client_statement_bytes;
+        // A text of megabytes is not kept for other servers (E13): the client keeps this server
+        // instead.
         if message.header.body as usize > most {
             return Ok(self.parse_unkept(message));
         }
         let parse = Parse::read(message.whole(most)?)?;
+        // The settings decide how the server reads constants in the text (E57), and so which
+        // statement this is. If the client may have changed them, Refrain first learns what they
+        // are.
         if matches!(self.client.knowledge, SettingsKnowledge::Unknown(..)) {
             let text = parse.tail.split(|&byte| byte == 0).next().unwrap_or_default();
             if reads_constants(text, refrain_sql::scan(text).traits) {
@@ -56,7 +64,7 @@ impl Link<'_> {
         if self.client.names.contains(parse.name) {
             return self.parse_again(message, &parse);
         }
-        // A Close that an earlier segment may still undo: the name may be taken after all.
+        // An earlier segment may still undo a Close: the name may be taken after all.
         if self.server.outstanding.touches(&self.client.changed) {
             return Err(Stop::Replies);
         }
@@ -66,6 +74,8 @@ impl Link<'_> {
         }
         let cached = self.intern_parse(parse.tail)?;
         self.wait_in_doubt(&cached)?;
+        // The client may also have prepared statements by SQL on this server, and one of these may
+        // have the name: the server has to decide (E50).
         if self.client.pins.has(Pins::PREPARED) {
             self.parse_by_name(&parse, &cached, next);
             return Ok(message.bytes.len());
@@ -93,10 +103,11 @@ impl Link<'_> {
         Ok(message.bytes.len())
     }
 
-    /// A Parse that is passed on as it is: statements are not managed, or it is too large to be kept.
+    /// Passes a Parse on as it is: the client's statements are not managed, or the text is too
+    /// large to be kept (E13).
     pub(crate) fn parse_unkept(&mut self, message: &Message<'_>) -> usize {
         if self.client.managed {
-            // The statement exists on this server alone.
+            // The statement exists on this server alone, so the client keeps the server.
             self.client.pins.add(Pins::PREPARED);
             self.client.unnamed = None;
             self.server.statements.unnamed = Unnamed::NONE;
@@ -108,6 +119,9 @@ impl Link<'_> {
         self.pass(message)
     }
 
+    /// Handles Parse of the unnamed statement. Refrain answers it if the server's unnamed statement
+    /// is the same (E18), and else sends it on: the client's next Bind may come to another server,
+    /// which then gets the text again (E15).
     fn parse_unnamed(
         &mut self,
         message: &Message<'_>,
@@ -117,6 +131,7 @@ impl Link<'_> {
         self.pool().counters.client_parses += 1;
         let cached = self.intern_parse(parse.tail)?;
         let outstanding = &self.server.outstanding;
+        // A failed transaction refuses a Parse (E3), so a fake reply would be wrong there.
         let fails = outstanding.status() == Status::Failed || outstanding.may_have_failed();
         let known = !fails && self.unnamed_is(&cached);
         let seq = if known {
@@ -135,8 +150,9 @@ impl Link<'_> {
         Ok(message.bytes.len())
     }
 
-    /// A Parse of a name that is taken. PostgreSQL looks at the text first and then says 42P05: it is made to, by
-    /// parsing the new text under a name that is taken there (E4).
+    /// Handles Parse of a name that the client has already given. PostgreSQL first analyses the
+    /// text and then refuses the name (42P05). Refrain makes the server do just that: it sends the
+    /// new text under an internal name that is taken (E4).
     fn parse_again(&mut self, message: &Message<'_>, parse: &Parse<'_>) -> Result<usize, Stop> {
         self.wait_until_settled()?;
         let Some(old) = self.client.names.get(parse.name) else { return Err(Stop::Replies) };
@@ -152,8 +168,9 @@ impl Link<'_> {
         Ok(message.bytes.len())
     }
 
-    /// A statement that was closed to make room may be there still, if its Close is skipped: that has to be known
-    /// before it is prepared again.
+    /// Waits while nobody knows whether the server has a statement that Refrain closed there to
+    /// make room. An error before the Close would skip it, and the statement would still be there
+    /// (E24).
     fn wait_in_doubt(&self, cached: &CachedStatement) -> Result<(), Stop> {
         let id = cached.statement.id;
         let closed = |undo: &ServerUndo| matches!(undo, ServerUndo::Evicted(slot) if slot.served.statement().id == id);
@@ -163,6 +180,7 @@ impl Link<'_> {
         Ok(())
     }
 
+    /// Whether one more statement of `bytes` exceeds what the client may have.
     pub(crate) fn is_over_quota(&mut self, bytes: usize) -> bool {
         let (count, used) = (self.client.names.len(), self.client.names.bytes());
         let options = &self.pool().settings.options;
@@ -170,7 +188,9 @@ impl Link<'_> {
             || used + bytes > options.max_client_statement_bytes
     }
 
-    /// The statement with this text and these types, in the client's environment.
+    /// Returns the statement with this text and these parameter types, in the client's environment:
+    /// the shared one, unless the text is too large, the registry is full, or the client's settings
+    /// are unknown.
     pub(crate) fn intern(&mut self, tail: &[u8]) -> Rc<CachedStatement> {
         let identity = Identity { pool: self.server.pool, env: self.client.env(), tail };
         let unsure = matches!(self.client.knowledge, SettingsKnowledge::Unknown(..));
@@ -184,7 +204,8 @@ impl Link<'_> {
             let statement = Arc::new(shared.registry.make(identity));
             let cached = Rc::new(CachedStatement::new(statement, self.client.current()));
             if unsure {
-                // Kept where it was parsed: nobody can say under which settings to do that again.
+                // The statement gets a name on this server at once, and so stays there: Refrain
+                // does not know under which settings to parse it again.
                 cached.used();
             }
             cached.statement.start_schema_version(schema_version);
@@ -194,8 +215,9 @@ impl Link<'_> {
             self.core_state.statements.intern(&shared.registry, identity, self.client.current());
         let statement = &cached.statement;
         if statement.schema_version() < schema_version {
-            // The schema changed since this generation began: a new client must not get an old plan (E65), nor be told
-            // that a server has accepted the text.
+            // The schema may have changed since this generation of the statement began. A new
+            // client must not get a plan for the old schema (E65), nor a fake ParseComplete for a
+            // text that the server would refuse now.
             if statement.is_new() {
                 statement.start_schema_version(schema_version);
             } else if statement.begin_generation(statement.generation(), schema_version) {
@@ -205,7 +227,7 @@ impl Link<'_> {
         cached
     }
 
-    /// A client's statement that has what the Parse of this copy found.
+    /// Returns a new client statement, which returns the columns that the server's copy does.
     pub(crate) fn client_statement(
         &self,
         cached: Rc<CachedStatement>,
@@ -222,7 +244,8 @@ impl Link<'_> {
         ClientStatement::new(ClientRef::new(cached), generation, columns)
     }
 
-    /// What a Parse that is sent next finds.
+    /// Returns what is known of the columns that the next Parse will find: nothing but which Parse
+    /// it is, if the statement returns rows.
     fn found(&self, statement: &Statement) -> Found {
         let (server, parse) = (self.server.serial, self.server.outstanding.next_seq());
         let settled = !statement.returns;
@@ -230,14 +253,16 @@ impl Link<'_> {
         Found { columns, ..Found::default() }
     }
 
-    /// Whether a Parse of this statement can be answered here.
+    /// Whether Refrain can answer a Parse of this statement by a fake reply: the server has it, and
+    /// would accept a Parse.
     fn parse_is_known(&mut self, cached: &CachedStatement) -> Result<bool, Stop> {
         let statement = &cached.statement;
         if self.server.has(statement).is_none() {
             return Ok(false);
         }
         let outstanding = &self.server.outstanding;
-        // In a failed transaction PostgreSQL refuses a Parse, unless it is of what ends it (E3).
+        // In a failed transaction PostgreSQL refuses a Parse, except that of a statement which ends
+        // the transaction (E3).
         match outstanding.status() {
             Status::Idle if !outstanding.may_have_failed() => Ok(true),
             Status::Transaction if !outstanding.has_unsettled() => Ok(true),
@@ -248,6 +273,7 @@ impl Link<'_> {
         }
     }
 
+    /// Whether the server's unnamed statement is this one for certain, in its current generation.
     pub(crate) fn unnamed_is(&self, cached: &CachedStatement) -> bool {
         let unnamed = self.server.statements.unnamed;
         unnamed.id == cached.statement.id
@@ -255,7 +281,8 @@ impl Link<'_> {
             && !self.server.outstanding.is_unsettled(unnamed.segment)
     }
 
-    /// Sends a Parse, under the internal name where the statement is worth one.
+    /// Sends a Parse: under the internal name if the statement is worth one (E88), else as the
+    /// unnamed statement.
     fn send_parse(&mut self, cached: &Rc<CachedStatement>, action: ReplyAction) -> u64 {
         if cached.is_worth_a_name() {
             self.send_parse_named(cached, action)
@@ -264,11 +291,14 @@ impl Link<'_> {
         }
     }
 
+    /// Sends a Parse under the internal name, behind what has to be closed first.
     fn send_parse_named(&mut self, cached: &Rc<CachedStatement>, action: ReplyAction) -> u64 {
         self.make_room(cached.statement.id, cached.statement.tail.len());
         self.send_parse_there(cached, action)
     }
 
+    /// Writes the Parse under the internal name, and records that the server has the statement
+    /// unless the Parse fails.
     fn send_parse_there(&mut self, cached: &Rc<CachedStatement>, action: ReplyAction) -> u64 {
         let statement = &cached.statement;
         let (id, generation) = (statement.id, statement.generation());
@@ -289,6 +319,7 @@ impl Link<'_> {
         seq
     }
 
+    /// Sends a Parse of the server's unnamed statement.
     pub(crate) fn send_parse_unnamed(
         &mut self,
         cached: &Rc<CachedStatement>,
@@ -310,8 +341,9 @@ impl Link<'_> {
         seq
     }
 
-    /// Closes what has to go before a statement can be prepared: an older copy of it, or the least recently
-    /// used statement. In stream, right before the Parse: a portal made from it lives on (E25).
+    /// Closes an older copy of a statement that is about to be prepared, and the least recently
+    /// used statements beyond the server's limits. The Close stands right before the Parse, so
+    /// messages sent earlier still find their statements, and portals made from them live on (E25).
     fn make_room(&mut self, id: u64, bytes: usize) {
         if let Some(old) = self.server.statements.remove(id) {
             self.send_close(old);
@@ -324,8 +356,9 @@ impl Link<'_> {
         }
     }
 
+    /// Sends a Close of a server's statement, and records how to undo that.
     pub(crate) fn send_close(&mut self, mut old: ServerStatement) {
-        // If this Close is skipped, so may have been the Parse before it.
+        // An error that skips this Close may have skipped the Parse of the statement too (E24).
         old.doubtful |= self.server.outstanding.is_unsettled(old.segment);
         let mut name = std::mem::take(&mut self.core_state.scratch);
         name.clear();
@@ -337,12 +370,14 @@ impl Link<'_> {
         self.undoable_there(seq, ServerUndo::Evicted(old));
     }
 
+    /// Counts a use of a statement that the server had.
     pub(crate) fn count_hit(&mut self) {
         self.server.hits += 1;
         self.pool().counters.prepare_hits += 1;
     }
 
-    /// Sends the statement that the server lacks, and that the client calls `name`.
+    /// Prepares a statement that the server lacks and that the client calls `name`. Returns the
+    /// name it got on the server.
     pub(crate) fn prepare_for(&mut self, name: &[u8], cached: &Rc<CachedStatement>) -> Called {
         self.server.misses += 1;
         self.pool().counters.prepare_misses += 1;
@@ -350,7 +385,8 @@ impl Link<'_> {
         if self.is_foreign(cached) {
             return self.prepare_foreign(cached);
         }
-        // The client's unnamed statement stays one: it is planned and forgotten as such (E19).
+        // The client's unnamed statement stays unnamed: PostgreSQL plans it for the values at hand,
+        // and drops it with the next one (E19).
         if !name.is_empty() && cached.used() {
             self.send_parse_named(cached, action);
             Called::Named(cached.statement.generation())
@@ -360,17 +396,18 @@ impl Link<'_> {
         }
     }
 
-    /// Whether a statement was parsed under settings that the client has changed since, and that decide how its
-    /// constants are read.
+    /// Whether a statement was parsed under other settings than the client has now, and these
+    /// decide how the server reads its constants (E57).
     pub(crate) fn is_foreign(&self, cached: &CachedStatement) -> bool {
-        // A failed transaction refuses it whatever they are.
+        // A failed transaction refuses a Parse under any settings.
         !session::read_alike(&cached.settings, self.client.current())
             && cached.statement.has_constants()
             && !self.server.outstanding.has_failed()
     }
 
-    /// Prepares a statement under the settings of its Parse, which decide what its text means (E57), and goes back
-    /// to the client's. In a segment of its own where there is none yet, so as not to count in the client's.
+    /// Prepares a statement under the settings of its Parse, which decide what its text means
+    /// (E57), and then goes back to the client's settings. If no segment is open, this gets a
+    /// segment of its own: PostgreSQL must not count it among the client's commands.
     fn prepare_foreign(&mut self, cached: &Rc<CachedStatement>) -> Called {
         let (own, other) = (self.client.current().clone(), cached.settings.clone());
         let alone = !self.server.outstanding.is_open() && self.server.outstanding.is_empty();
@@ -383,7 +420,7 @@ impl Link<'_> {
         Called::Named(cached.statement.generation())
     }
 
-    /// Sees that the server has the statement under its internal name.
+    /// Prepares the statement under its internal name, unless the server has it.
     pub(crate) fn ensure_named(&mut self, cached: &Rc<CachedStatement>) {
         let statement = &cached.statement;
         if self.server.has(statement).is_some() {
@@ -396,7 +433,8 @@ impl Link<'_> {
         }
     }
 
-    /// The statement that a client means by a name, `None` for one it has not.
+    /// Returns the client's statement of this name, `None` if it has none. Waits while an earlier
+    /// segment may undo a change to it.
     #[inline]
     pub(crate) fn find(&mut self, name: &[u8]) -> Result<Option<Rc<CachedStatement>>, Stop> {
         let outstanding = &self.server.outstanding;
@@ -422,7 +460,7 @@ impl Link<'_> {
         Ok(cached)
     }
 
-    /// Holds up what uses a statement that the server lacks: see [`Self::gate_reading`].
+    /// Waits as [`Self::wait_for_reading`] does, if the server lacks the statement.
     fn wait_for_foreign(&mut self, name: &[u8], cached: &CachedStatement) -> Result<(), Stop> {
         let there = match name.is_empty() {
             true => self.unnamed_is(cached),
@@ -431,8 +469,9 @@ impl Link<'_> {
         if there { Ok(()) } else { self.wait_for_reading(cached) }
     }
 
-    /// Whether a statement has to be prepared under other settings than the client's of now, and which those are, can
-    /// only be said when they are known: what is under way may change them, or take a change back.
+    /// Waits until the client's settings are known, if the statement's constants depend on them
+    /// (E57). Requests under way may change the settings, or take a change back. Then Refrain knows
+    /// whether to prepare it under other settings.
     pub(crate) fn wait_for_reading(&mut self, cached: &CachedStatement) -> Result<(), Stop> {
         let unsure =
             matches!(self.client.knowledge, SettingsKnowledge::Unknown(_, since) if since.reads);

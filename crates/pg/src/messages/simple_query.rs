@@ -1,8 +1,9 @@
-//! Simple queries: passed on as they are, except those that speak of prepared statements by name.
+//! Simple queries: passed on as they are, except those that name prepared statements.
 //!
-//! A client's statements have other names on the server, so DEALLOCATE is dealt with here (E46, E48), and
-//! EXECUTE of a protocol statement is rewritten (E51). Whatever else a text may do to the session is noted in
-//! the list of outstanding requests and acted upon when the server says that it was done: a text that failed did nothing.
+//! A client's statements have other names on the server. So Refrain handles DEALLOCATE itself (E46,
+//! E48), and rewrites EXECUTE of a statement that was prepared by Parse (E51). Any other effect
+//! that a text may have on the session is noted with its outstanding request ([`Traits`]). Refrain
+//! acts on it once the server has reported success: a text that failed did nothing.
 
 use std::rc::Rc;
 
@@ -23,11 +24,13 @@ use crate::statements::of_core::CachedStatement;
 use crate::statements::of_server::Unnamed;
 
 impl Link<'_> {
-    /// Query.
+    /// Handles Query.
     pub(crate) fn query(&mut self, message: &Message<'_>) -> Result<usize, Stop> {
         if message.awaits_text() {
             return Err(Stop::More);
         }
+        // Refrain has put a Parse in front of this very query, and the server has refused it.
+        // PostgreSQL would have refused the query in its place (E33).
         if self.is_refused_ahead()? {
             return Ok(self.end_refused(message));
         }
@@ -59,7 +62,7 @@ impl Link<'_> {
             self.client.suspicion.evidence.send(calls, sent);
             return Ok(used);
         }
-        // Of a text of which only the beginning has come it is not known what it goes back to.
+        // A text of which just the beginning has arrived may reset more settings than can be seen.
         let first = self.first_settings(text, &scan).filter(|_| message.complete);
         self.forget_unnamed();
         self.note_settings(text, &scan);
@@ -76,20 +79,23 @@ impl Link<'_> {
         Ok(used)
     }
 
-    /// A Query or FunctionCall behind extended messages without a Sync. PostgreSQL 18 answers the Sync after it as if
-    /// the transaction were over, and the next command with XX000: that must not be another client's (E38).
+    /// Marks the server to be closed after a Query or FunctionCall behind extended messages without
+    /// a Sync. PostgreSQL 18 answers the Sync after that as if the transaction were over, and the
+    /// next command with XX000. That command must not be another client's (E38).
     pub(crate) fn ends_early(&mut self) {
         self.server.close_needed |= self.server.outstanding.is_open();
     }
 
-    /// Any query string drops the unnamed statement, whatever comes of it.
+    /// Forgets the client's and the server's unnamed statement: PostgreSQL drops it at any query
+    /// string, even one that fails (E17). An error before the query may skip that.
     pub(crate) fn forget_unnamed(&mut self) {
         let seq = self.server.outstanding.next_seq();
         let skippable = self.server.outstanding.is_open();
         let segment = self.server.outstanding.segment();
         self.client.unnamed_changed = segment;
         let old = self.client.unnamed.take();
-        // What a segment before would bring back is dropped as well: that ends here.
+        // An earlier segment that fails would bring back a statement that this query drops too.
+        // The undo recorded here marks where that statement ends.
         if skippable || !self.client.undos.is_empty() {
             self.client.undos.push(seq, ClientUndo::Unnamed(old));
         }
@@ -100,7 +106,8 @@ impl Link<'_> {
         }
     }
 
-    /// A text that fails while anybody else is connected to a database: idle servers are to leave it.
+    /// Starts to drain the databases that a text names, if PostgreSQL refuses the text while other
+    /// sessions are connected to them (DROP DATABASE): idle servers disconnect.
     pub(crate) fn note_drained(&mut self, text: &[u8], scan: &Scan) {
         if scan.traits.contains(Traits::DRAINS) {
             for database in refrain_sql::databases_to_drain(text) {
@@ -109,7 +116,8 @@ impl Link<'_> {
         }
     }
 
-    /// Deals with a query that names a statement of the client's; `None` for any other.
+    /// Handles a query that names a statement of the client: DEALLOCATE or EXECUTE. Returns `None`
+    /// for any other query.
     fn speaks_of_statements(
         &mut self,
         message: &Message<'_>,
@@ -117,7 +125,8 @@ impl Link<'_> {
         scan: &Scan,
     ) -> Result<Option<usize>, Stop> {
         let name = match scan.kind {
-            // Of a text of which only the beginning has come it is not known whether it says no more than that.
+            // Just the beginning of the text has arrived: more commands may follow, which the
+            // server has to run.
             Kind::DeallocateAll | Kind::Deallocate(_) if !message.complete => return Ok(None),
             Kind::DeallocateAll => return self.deallocate_all(message, scan.traits),
             Kind::Deallocate(name)
@@ -131,6 +140,7 @@ impl Link<'_> {
         if !self.client.names.contains(&folded) {
             return Ok(None);
         }
+        // A failed transaction refuses the query (25P02), whatever it names.
         if self.server.outstanding.status() == Status::Failed {
             return Ok(None);
         }
@@ -149,11 +159,13 @@ impl Link<'_> {
         Ok(Some(self.execute_by_sql(message, range, &cached, scan.traits, &folded)))
     }
 
-    /// DEALLOCATE of one of the client's statements. The server keeps it, for others may have it too; but within a block,
-    /// or behind extended messages without a Sync, whose transaction ends with it, the server sees a query.
+    /// Handles `DEALLOCATE name` for a statement of the client. The server keeps the statement:
+    /// other clients may have it too (E48). Within a transaction block, or behind extended messages
+    /// without a Sync, the server runs another query in its place, since a query string has side
+    /// effects there ([`Self::ask_instead`]).
     fn deallocate(&mut self, message: &Message<'_>, name: &Name, traits: Traits) -> usize {
         if self.client.names.get(name).is_some_and(|own| own.lent != ByName::Nothing) {
-            // The server has something by this name as well.
+            // The server was lent a statement of this very name (E51): DEALLOCATE drops that there.
             self.forget_unnamed();
             self.ends_early();
             let seq = self.owe(
@@ -171,7 +183,9 @@ impl Link<'_> {
         message.bytes.len()
     }
 
-    /// A client that has statements by SQL as well has them on this server: it must hear of it.
+    /// Handles DEALLOCATE ALL: forgets the client's statements and keeps the server's (E46). If the
+    /// client also has prepared statements by SQL, these are the server's alone, and the server has
+    /// to run the command.
     fn deallocate_all(
         &mut self,
         message: &Message<'_>,
@@ -192,12 +206,13 @@ impl Link<'_> {
         Ok(Some(message.bytes.len()))
     }
 
-    /// What is answered here needs to know how the transaction stands.
+    /// Waits until nothing is outstanding: a query that Refrain answers itself depends on the state
+    /// of the transaction.
     pub(crate) fn wait_until_quiet(&self) -> Result<(), Stop> {
         if self.server.outstanding.is_empty() { Ok(()) } else { Err(Stop::Replies) }
     }
 
-    /// Answers a query in the server's place, outside any transaction block.
+    /// Answers a query without the server. No transaction block may be open.
     fn answer(&mut self, message: &Message<'_>, made: FakeReply) -> usize {
         self.client.unnamed = None;
         let out = self.ports.out(self.client.conn);
@@ -206,8 +221,9 @@ impl Link<'_> {
         message.bytes.len()
     }
 
-    /// Has the server run a query in the place of one that it is not to see. Within a transaction any query string
-    /// leaves a trace: the unnamed portal is gone, the snapshot is taken, and what was run without a Sync is committed.
+    /// Makes the server run `SELECT ''` in place of a query that Refrain answers. Within a
+    /// transaction any query string has side effects: it drops the unnamed portal, takes the
+    /// snapshot, and commits what was run without a Sync.
     fn ask_instead(&mut self, made: FakeReply, traits: Traits) -> Seq {
         self.forget_unnamed();
         write::query(self.out(), b"SELECT ''");
@@ -216,7 +232,7 @@ impl Link<'_> {
         )
     }
 
-    /// The server has run what it was asked instead.
+    /// Sends the client the fake reply to its query: the server has run the one in its place.
     pub(crate) fn answered_there(&mut self, made: FakeReply) {
         if made == FakeReply::DeallocateAll {
             drop(self.client.names.take());
@@ -224,8 +240,9 @@ impl Link<'_> {
         write_fake(self.ports.out(self.client.conn), made);
     }
 
-    /// Amid an open segment a Parse that fails has the query skipped as well, and all behind it up to a Sync. So there
-    /// the query waits for it.
+    /// Prepares a statement that the query names, and waits for the reply if a segment is open. If
+    /// that Parse failed amid a segment, PostgreSQL would skip the query and everything behind it
+    /// up to a Sync, which it does not do for the client's query alone.
     fn prepare_ahead(&mut self, cached: &Rc<CachedStatement>) -> Result<(), Stop> {
         let lacks = self.server.has(&cached.statement).is_none();
         if lacks {
@@ -239,7 +256,8 @@ impl Link<'_> {
         Ok(())
     }
 
-    /// Whether what was prepared for this query was refused. While it is not known, the query waits.
+    /// Whether the server has refused the Parse that Refrain put in front of this query. Waits
+    /// while that is not known.
     fn is_refused_ahead(&mut self) -> Result<bool, Stop> {
         if self.client.ahead == Ahead::Nothing {
             return Ok(false);
@@ -248,15 +266,16 @@ impl Link<'_> {
         Ok(std::mem::replace(&mut self.client.ahead, Ahead::Nothing) == Ahead::Refused)
     }
 
-    /// What was prepared for a query string in a segment of its own has been refused, of which the client has heard.
+    /// Ends a query whose Parse, in a segment of its own, the server has refused. The client has
+    /// got that error; now it gets ReadyForQuery.
     fn end_refused(&mut self, message: &Message<'_>) -> usize {
         self.client.unnamed = None;
         write::ready(self.ports.out(self.client.conn), self.server.outstanding.status());
         message.bytes.len()
     }
 
-    /// What was prepared for a query has failed, of which the client has heard: its transaction ends with that, as it
-    /// would have with the query.
+    /// Ends a query whose Parse, amid a segment, has failed. The client has got that error. A Sync
+    /// ends the segment in place of the query.
     pub(crate) fn ends_in_vain(&mut self, message: &Message<'_>) -> usize {
         self.client.ahead = Ahead::Nothing;
         self.client.skipping = false;
@@ -267,8 +286,9 @@ impl Link<'_> {
         message.bytes.len()
     }
 
-    /// EXECUTE of a protocol statement: prepared first, with a Sync of its own, so that a Parse that fails
-    /// does not have the query skipped; then the query with the name that the server knows.
+    /// Handles SQL EXECUTE of a statement that was prepared by Parse (E51): prepares it if the
+    /// server lacks it, and sends the query with the server's name. The Parse gets a Sync of its
+    /// own where no segment is open: if it fails, the server must not skip the query.
     fn execute_by_sql(
         &mut self,
         message: &Message<'_>,
@@ -302,7 +322,7 @@ impl Link<'_> {
         self.pass_missing(message)
     }
 
-    /// A statement of the client's is gone, unless the message fails.
+    /// Forgets a statement of the client, unless request `seq` fails or is skipped.
     fn close_name(&mut self, name: &Name, seq: Seq) {
         if let Some(old) = self.client.names.remove(name) {
             self.server.outstanding.extend(&mut self.client.changed);
@@ -310,14 +330,17 @@ impl Link<'_> {
         }
     }
 
+    /// Whether the option `sql_prepare` refuses PREPARE (E50). A session pool allows it: there the
+    /// client keeps its server.
     fn refuses_prepare(&mut self) -> bool {
         let options = &self.pool().settings.options;
         options.sql_prepare == refrain_config::SqlPrepare::Error
             && options.pool_mode != refrain_config::PoolMode::Session
     }
 
-    /// Has the server fail in the place of a message that is not passed on, so that a transaction fails with it; the
-    /// words are put in on the way back.
+    /// Makes the server fail in place of a message that is not passed on, by the name of a
+    /// statement that never exists. So the transaction fails with it. The error gets the words for
+    /// `why` on its way back.
     pub(crate) fn refuse(
         &mut self,
         message: &Message<'_>,

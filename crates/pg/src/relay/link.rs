@@ -1,6 +1,7 @@
-//! A client and the server lent to it, with all that a message between them may touch.
+//! A client and the server lent to it, with everything that a message between them may touch.
 //!
-//! Both directions borrow this: [`crate::relay::to_server`] from the client to the server, [`crate::relay::to_client`] back.
+//! Both directions borrow a [`Link`]: [`crate::relay::to_server`] from the client to the server,
+//! and [`crate::relay::to_client`] back.
 
 use crate::ground::disconnect::DisconnectReason;
 use crate::ground::time::Now;
@@ -27,55 +28,56 @@ pub(crate) struct Link<'a> {
     pub(crate) ports: &'a mut Ports,
 }
 
-/// Why the reading of a client's messages stops.
+/// Why Refrain stops reading a client's messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stop {
-    /// The rest is the beginning of a message.
+    /// The rest of the input is the beginning of a message.
     More,
     /// The next message depends on replies that are still to come.
     Replies,
-    /// It waits for a job, which the client's server does.
+    /// The next message waits for a job that the client's server does for Refrain.
     Job,
     /// The session ends.
     End(DisconnectReason),
 }
 
-/// What a statement is called on the server.
+/// The name under which the server knows a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Called {
-    /// By its internal name, in this generation.
+    /// The internal name of this generation of the statement.
     Named(crate::statements::statement::Generation),
-    /// It is the unnamed one.
+    /// None: it is the server's unnamed statement.
     Unnamed,
 }
 
 impl Link<'_> {
-    /// The buffer of what goes to the server.
+    /// Returns the buffer of bytes for the server.
     #[inline]
     pub(crate) fn out(&mut self) -> &mut Vec<u8> {
         self.ports.out(self.server.conn)
     }
 
-    /// The pool of both.
+    /// Returns the pool of the client and the server.
     #[inline]
     pub(crate) fn pool(&mut self) -> &mut Pool {
         self.core_state.pool(self.server.pool)
     }
 
-    /// Records what a message just sent makes the server owe. Does not touch what is made up: see
-    /// [`Link::make_up`].
+    /// Records the reply that the server owes for a message just sent, and returns the number of
+    /// the request. For replies that the server does not send, see [`Link::fake`].
     #[inline]
-    pub(crate) fn owe(&mut self, entry: OutstandingRequest) -> Seq {
+    pub(crate) fn owe(&mut self, request: OutstandingRequest) -> Seq {
         if self.server.outstanding.is_empty() {
             self.server.asked = self.now;
         }
-        if entry.traits.intersects(DEFINES) {
+        if request.traits.intersects(DEFINES) {
             self.begins_to_define();
         }
-        self.server.outstanding.push(entry).0
+        self.server.outstanding.push(request).0
     }
 
-    /// What is sent may change the schema: from now on, and until its transaction is over.
+    /// Notes that the request just sent may change the schema, from now on until its transaction is
+    /// over.
     #[cold]
     fn begins_to_define(&mut self) {
         if self.server.defining.is_none() {
@@ -84,47 +86,51 @@ impl Link<'_> {
         }
     }
 
-    /// Records a message of our own whose reply nobody is to see.
+    /// Records a request of Refrain's own, whose reply the client must not see.
     pub(crate) fn owe_us(&mut self, kind: RequestKind, purpose: Purpose, statement: u64) -> Seq {
         self.owe(OutstandingRequest::new(kind, ReplyAction::Skip(purpose)).about(statement))
     }
 
-    /// Gives the client a reply of our making when its turn comes, which may be now.
-    pub(crate) fn fake(&mut self, kind: RequestKind, made: FakeReply) -> Seq {
+    /// Sends the client a fake reply when its turn comes: at once if nothing is outstanding, else
+    /// behind the replies before it (E20).
+    pub(crate) fn fake(&mut self, kind: RequestKind, reply: FakeReply) -> Seq {
         let (seq, now) =
-            self.server.outstanding.push(OutstandingRequest::new(kind, ReplyAction::Fake(made)));
-        if let Some(made) = now {
-            write_fake(self.ports.out(self.client.conn), made);
+            self.server.outstanding.push(OutstandingRequest::new(kind, ReplyAction::Fake(reply)));
+        if let Some(reply) = now {
+            write_fake(self.ports.out(self.client.conn), reply);
         }
         seq
     }
 
-    /// Records a change to the client's map that the server may make undone.
+    /// Records how to undo a change to the client's statements, if request `seq` may still fail or
+    /// be skipped.
     pub(crate) fn undoable(&mut self, seq: Seq, undo: ClientUndo) {
         if self.may_fail(seq) {
             self.client.undos.push(seq, undo);
         }
     }
 
-    /// Records a change to the server's set that the server may make undone.
+    /// Records how to undo a change to the server's statements, in case request `seq` fails or is
+    /// skipped.
     pub(crate) fn undoable_there(&mut self, seq: Seq, undo: ServerUndo) {
         self.server.undos.push(seq, undo);
     }
 
-    /// A reply that was made up at once is final: since nothing was owed, no error can come before it.
+    /// Whether request `seq` may still fail. A fake reply that was sent at once is final: nothing
+    /// was outstanding, so no error can come before it (E22).
     fn may_fail(&self, seq: Seq) -> bool {
         let outstanding = &self.server.outstanding;
         !(outstanding.is_empty() && seq + 1 == outstanding.next_seq())
     }
 
-    /// Makes the changes of list of outstanding requests entries up to and with `seq` final.
+    /// Makes the changes by requests up to and including `seq` final.
     #[inline]
     pub(crate) fn settle(&mut self, seq: Seq) {
         self.client.undos.settle(seq);
         self.server.undos.settle(seq);
     }
 
-    /// Changes a statement of the client's, under whatever name.
+    /// Calls `change` for a statement of the client, named or unnamed, found by its ID.
     pub(crate) fn for_client_statement(
         &mut self,
         id: u64,
@@ -139,9 +145,11 @@ impl Link<'_> {
         }
     }
 
-    /// The name the client gave to an entry's statement, for words that PostgreSQL says about it.
-    pub(crate) fn client_name(&self, entry: &OutstandingRequest) -> Option<Name> {
-        let (id, mark) = (entry.statement, entry.name);
+    /// Returns the name that the client gave to the statement of a request. PostgreSQL's errors
+    /// must quote this name, not the internal one. A statement that has been closed since is found
+    /// among the recorded undos.
+    pub(crate) fn client_name(&self, request: &OutstandingRequest) -> Option<Name> {
+        let (id, mark) = (request.statement, request.name);
         if id == 0 {
             return None;
         }
@@ -158,9 +166,9 @@ impl Link<'_> {
     }
 }
 
-/// Appends a reply of our making.
-pub(crate) fn write_fake(out: &mut Vec<u8>, made: FakeReply) {
-    match made {
+/// Appends a fake reply.
+pub(crate) fn write_fake(out: &mut Vec<u8>, reply: FakeReply) {
+    match reply {
         FakeReply::Parse => write::bare(out, back::PARSE_COMPLETE),
         FakeReply::Close => write::bare(out, back::CLOSE_COMPLETE),
         FakeReply::Deallocate => write::command_complete(out, b"DEALLOCATE"),

@@ -1,4 +1,4 @@
-//! The hot path: from the client to its server, and back.
+//! The hot path: messages from a client to its server, and replies back.
 
 pub(crate) mod link;
 pub(crate) mod message;

@@ -1,15 +1,27 @@
-//! What a server says of its settings: reports that come by themselves, and rows of the probe.
+//! Messages from a server that the hot path does not meet: ParameterStatus, rows that answer
+//! Refrain's queries about settings, the process ID in notifications, and messages that are too
+//! long to be held.
 
+use refrain_wire::Header;
 use refrain_wire::back as read;
+use refrain_wire::frame::split_string;
+use refrain_wire::tag::back;
 
+use crate::ground::ids::pid_of;
 use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction};
 use crate::relay::link::Link;
-use crate::relay::to_client::{Goes, Halt, restores};
+use crate::relay::to_client::{Goes, Halt, LOOKED_INTO_MAX, Run, rest_of, restores};
+use crate::relay::words::Words;
 use crate::settings::session::{UNSET, is_settable};
 
+/// Bytes of the beginning of a NotificationResponse: its header, and the process ID of the sender.
+const SENDER_BYTES: usize = refrain_wire::frame::HEADER_BYTES + size_of::<u32>();
+
 impl Link<'_> {
-    /// A setting was reported, with a value unless that is too long to be looked at.
+    /// Handles the report of a setting. `value` is `None` if it is too long to be held.
     pub(crate) fn reported(&mut self, name: &[u8], value: Option<&[u8]>) -> Result<Goes, Halt> {
+        // Refrain sets other settings for one Parse and goes back (E57). The client must not hear
+        // of that.
         let passes = [ReplyAction::Skip(Purpose::Environment), ReplyAction::Skip(Purpose::Return)];
         let passing = |e: &OutstandingRequest| passes.contains(&e.action);
         if self.server.outstanding.front().is_some_and(passing) {
@@ -19,7 +31,8 @@ impl Link<'_> {
             return Ok(Goes::On);
         }
         let has = &self.server.settings;
-        // What is its own another default does not change, which its server may have had in its place.
+        // A new default does not change a setting that the client has made itself, though the server
+        // may have had its default in place of the client's value.
         let by_default = has.get(name) == self.server.defaults.get(name);
         let follows = by_default && self.client.owns(name) && !self.explains_settings();
         let held = self.is_held(name) || follows;
@@ -32,7 +45,8 @@ impl Link<'_> {
         Ok(if news { Goes::On } else { Goes::Nowhere })
     }
 
-    /// InternedSettings are made of what was reported. Not of each report: a server may send any number.
+    /// Interns the settings with what was reported since the last call. Once for all reports
+    /// together: a server may send any number of them.
     #[inline]
     pub(crate) fn take_told(&mut self) {
         let Some(told) = self.server.told.take() else { return };
@@ -48,7 +62,8 @@ impl Link<'_> {
         }
     }
 
-    /// Whether the client hears of this setting only once its RESET has been put right.
+    /// Whether the client hears of this setting later: a RESET is under way, behind which Refrain
+    /// restores it.
     fn is_held(&self, name: &[u8]) -> bool {
         let held = [ReplyAction::Held, ReplyAction::Skip(Purpose::Restore)];
         let first = self.server.outstanding.front();
@@ -56,8 +71,9 @@ impl Link<'_> {
             && self.client.startup.as_ref().is_some_and(|startup| startup.get(name).is_some())
     }
 
-    /// What the server has made of settings that it is to look at. It reports those only that have changed, and by other names
-    /// some are as they were.
+    /// Reads the row that answers the query which syncs settings. At a login it has the value that
+    /// the server made of each setting in the startup packet: the server does not report a setting
+    /// that has not changed, and another spelling may mean the same value.
     pub(crate) fn sync_settings_row(&mut self, body: &[u8]) {
         self.was_reset(body);
         let Some(asked) = self.server.settings_read.take() else { return };
@@ -71,7 +87,8 @@ impl Link<'_> {
         self.server.settings = self.core_state.settings(edit);
     }
 
-    /// A row of the probe: a setting that was set in the session, and its value.
+    /// Reads a row that answers the query for settings: a setting that was set in the session, and
+    /// its value.
     pub(crate) fn read_settings_row(&mut self, body: &[u8]) {
         let mut columns = read::columns(body);
         if let (Some(Some(name)), Some(Some(value))) = (columns.next(), columns.next()) {
@@ -81,7 +98,8 @@ impl Link<'_> {
             let unset = name.strip_suffix(UNSET);
             let name = unset.unwrap_or(name);
             let default = self.server.defaults.get(name);
-            // A function may have set what it was before.
+            // A function may have set it to its default. The server would not report a change of
+            // that default then.
             self.server.stuck |= unset.is_none() && default == Some(value);
             if unset.is_some() && default.is_some() {
                 self.server.unset.set(name, value);
@@ -94,11 +112,61 @@ impl Link<'_> {
         }
     }
 
-    /// Notes that Refrain's reset query has run: the server has its defaults again.
+    /// Notes that the server has run Refrain's reset query: it has its default settings and no
+    /// statements.
     pub(crate) fn reset_ends(&mut self) {
         self.server.statements.clear();
         self.server.dirty = false;
         self.server.settings = self.server.defaults.settings.clone();
         self.server.stuck = true;
     }
+
+    /// Handles a message that Refrain has to read and that is too long to be held: reads its
+    /// beginning, and streams the rest.
+    #[cold]
+    pub(crate) fn large(&mut self, run: &mut Run<'_>, header: Header) -> Result<(), Halt> {
+        let begun = &run.input[run.at..];
+        if !begins_well(header.tag) {
+            return Err(Halt::Broken);
+        } else if begun.len() < LOOKED_INTO_MAX {
+            return Err(Halt::More);
+        }
+        let body = &begun[refrain_wire::frame::HEADER_BYTES..];
+        let missing = header.message_bytes() - begun.len();
+        if header.tag == back::PARAMETER_STATUS {
+            let Some((name, _)) = split_string(body) else { return Err(Halt::Broken) };
+            let goes = self.reported(name, None)?;
+            self.server.inbox.expect(missing, rest_of(goes));
+            self.advance(run, begun.len(), goes);
+            return Err(Halt::More);
+        }
+        self.failed(run, &Words::read(body, missing), begun.len())?;
+        Err(Halt::More)
+    }
+
+    /// Replaces the process ID in a notification that the client's own session has sent. The client
+    /// knows its session by the process ID that Refrain gave it. If so, handles the beginning of
+    /// the notification.
+    pub(crate) fn name_sender(&mut self, run: &mut Run<'_>) -> Result<(), Halt> {
+        let Some(begun) = run.input[run.at..].first_chunk::<SENDER_BYTES>() else {
+            return Err(Halt::More);
+        };
+        let (head, pid) = begun.split_at(refrain_wire::frame::HEADER_BYTES);
+        if *pid != self.server.pid.to_be_bytes() {
+            return Ok(());
+        }
+        self.flush(run);
+        let own = pid_of(self.core_state.core, self.client.conn).to_be_bytes();
+        let out = self.ports.out(self.client.conn);
+        out.extend_from_slice(head);
+        out.extend_from_slice(&own);
+        self.advance(run, SENDER_BYTES, Goes::Nowhere);
+        Ok(())
+    }
+}
+
+/// Whether messages of this type may be longer than [`LOOKED_INTO_MAX`]: their beginning says what
+/// matters.
+fn begins_well(tag: u8) -> bool {
+    matches!(tag, back::ERROR_RESPONSE | back::PARAMETER_STATUS)
 }

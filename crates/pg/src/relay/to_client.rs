@@ -1,20 +1,19 @@
 //! From the server to its client: the second half of the hot path.
 //!
-//! Every message passes one scanner of headers; the list of outstanding requests says whose each is. What is forwarded as it came
-//! is copied in runs: a run ends where something is skipped, rewritten or put in. Rows stream
-//! through without ever being whole here.
+//! One scanner reads the header of every message. The queue of outstanding requests says which
+//! request each reply answers, and what becomes of the reply. Messages that are forwarded as they
+//! came are copied in runs. A run ends where a message is skipped, rewritten or put in. A long row
+//! streams through; Refrain never holds it in full.
 //!
-//! A reply that no entry names ends the server: a guess would be another client's row. Notices,
-//! notifications and reports of settings may come at any time and strike nothing off; what reports do is in
-//! [`crate::relay::reports`].
+//! An unexpected reply ends the server's connection: a guess could give one client another client's
+//! row. Notices, notifications and ParameterStatus may come at any time and answer no request.
+//! [`crate::relay::reports`] handles the latter, and the messages that are too long to be held.
 
 use refrain_sql::{Tag, Traits};
 use refrain_wire::back::{self as read, Status};
-use refrain_wire::frame::split_string;
 use refrain_wire::tag::back;
 use refrain_wire::{Header, Malformed};
 
-use crate::ground::ids::pid_of;
 use crate::ground::inbox::Rest;
 use crate::pipeline::outstanding::{
     OutstandingRequest, Purpose, ReplyAction, RequestKind, Settled, UnexpectedMessage,
@@ -25,27 +24,25 @@ use crate::relay::words::Words;
 use crate::settings::session::SETTINGS_BYTES_MAX;
 use crate::state::client::Pins;
 
-/// Bytes of a message that is looked into, at most. PostgreSQL bounds none of these. Errors and settings come near: of
-/// those the beginning is looked into.
+/// Most bytes of a message that Refrain reads. PostgreSQL bounds none of these messages. Errors and
+/// ParameterStatus may be longer; of those Refrain reads the beginning.
 pub(crate) const LOOKED_INTO_MAX: usize = 1024 * 1024;
 
-/// The beginning of a notification: its header, and the process that has sent it.
-const SENDER_BYTES: usize = refrain_wire::frame::HEADER_BYTES + size_of::<u32>();
-
-/// Why the reading of a server's messages stops.
+/// Why Refrain stops reading a server's messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Halt {
-    /// The rest is the beginning of a message.
+    /// The rest of the input is the beginning of a message.
     More,
-    /// ReadyForQuery: the server may be free now. Reading goes on after a look at that.
+    /// ReadyForQuery: the server may be free now. The caller looks at that before it reads on.
     Ready,
-    /// The server says that it is going away; the client has been told.
+    /// The server ends its session by a FATAL error; the client has got that error.
     Fatal,
-    /// The reply could not be made sense of.
+    /// No outstanding request explains the reply, or it is malformed.
     Broken,
-    /// A change of settings that the client's login depends on was refused; the client was told.
+    /// The server refused settings from the client's startup packet; the client has got the error.
     Refused,
-    /// The client has said something else where the server waits for its COPY data; it was told.
+    /// The client has sent another message where the server waits for COPY data; the client has got
+    /// an error.
     Intruded,
 }
 
@@ -61,24 +58,26 @@ impl From<Malformed> for Halt {
     }
 }
 
-/// What becomes of a message as it came.
+/// Whether a message goes to the client as it came.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Goes {
     On,
     Nowhere,
 }
 
-/// A stretch of input that goes to the client as it came.
-struct Run<'a> {
-    input: &'a [u8],
-    /// Everything before this has been dealt with.
+/// Input from a server, with the stretch that goes to the client as it came and has not been copied
+/// yet: `from` to `at`.
+pub(crate) struct Run<'a> {
+    pub(crate) input: &'a [u8],
+    /// Everything before this has been copied or dropped.
     from: usize,
-    /// Everything before this has been looked at.
-    at: usize,
+    /// Everything before this has been read.
+    pub(crate) at: usize,
 }
 
 impl Link<'_> {
-    /// Deals with as much of a server's output as it can; says how many bytes that was, and why it stopped.
+    /// Handles as much of a server's output as possible. Returns the number of bytes handled, and
+    /// why it stopped.
     pub(crate) fn replies(&mut self, input: &[u8]) -> (usize, Halt) {
         let mut run = Run { input, from: 0, at: 0 };
         let halt = loop {
@@ -91,15 +90,15 @@ impl Link<'_> {
         (run.at, halt)
     }
 
-    /// Sends the stretch that goes on as it came.
-    fn flush(&mut self, run: &mut Run<'_>) {
+    /// Copies the stretch that goes to the client as it came.
+    pub(crate) fn flush(&mut self, run: &mut Run<'_>) {
         if run.from < run.at {
             self.ports.out(self.client.conn).extend_from_slice(&run.input[run.from..run.at]);
         }
         run.from = run.at;
     }
 
-    /// Deals with one message.
+    /// Handles one message, whole or not.
     #[inline]
     fn reply(&mut self, run: &mut Run<'_>) -> Result<(), Halt> {
         self.take_rest(run);
@@ -110,13 +109,16 @@ impl Link<'_> {
             let body = &input[refrain_wire::frame::HEADER_BYTES..length];
             return self.message(run, header, body);
         }
-        // The rows of what we ask are for us.
+        // Rows that answer Refrain's own queries about settings must be read here, so they may not
+        // stream.
         let asked =
             [ReplyAction::Skip(Purpose::ReadSettings), ReplyAction::Skip(Purpose::SyncSettings)];
         let ours =
             self.server.outstanding.front().is_some_and(|entry| asked.contains(&entry.action));
         let long = length > SETTINGS_BYTES_MAX;
         if streams(header.tag) && !(ours && header.tag == back::DATA_ROW && !long) {
+            // A row of settings longer than `SETTINGS_BYTES_MAX` is not kept: the settings count as
+            // unknown.
             self.server.overfull |= ours && header.tag == back::DATA_ROW;
             self.begin_stream(run, header)
         } else if length <= LOOKED_INTO_MAX {
@@ -126,30 +128,13 @@ impl Link<'_> {
         }
     }
 
-    /// A message that is too long to be held here and has to be looked into: at its beginning.
-    #[cold]
-    fn large(&mut self, run: &mut Run<'_>, header: Header) -> Result<(), Halt> {
-        let begun = &run.input[run.at..];
-        if !begins_well(header.tag) {
-            return Err(Halt::Broken);
-        } else if begun.len() < LOOKED_INTO_MAX {
-            return Err(Halt::More);
-        }
-        let body = &begun[refrain_wire::frame::HEADER_BYTES..];
-        let missing = header.message_bytes() - begun.len();
-        if header.tag == back::PARAMETER_STATUS {
-            let Some((name, _)) = split_string(body) else { return Err(Halt::Broken) };
-            let goes = self.reported(name, None)?;
-            self.server.inbox.expect(missing, rest_of(goes));
-            self.advance(run, begun.len(), goes);
-            return Err(Halt::More);
-        }
-        self.failed(run, &Words::read(body, missing), begun.len())?;
-        Err(Halt::More)
-    }
-
-    /// An error, of which `length` bytes are there.
-    fn failed(&mut self, run: &mut Run<'_>, words: &Words<'_>, length: usize) -> Result<(), Halt> {
+    /// Handles an error of which the first `length` bytes have arrived.
+    pub(crate) fn failed(
+        &mut self,
+        run: &mut Run<'_>,
+        words: &Words<'_>,
+        length: usize,
+    ) -> Result<(), Halt> {
         self.client.unpins = Pins::default();
         self.take_told();
         self.advance(run, length, Goes::Nowhere);
@@ -163,6 +148,7 @@ impl Link<'_> {
         result.map(drop)
     }
 
+    /// Steps over the rest of a message that streams.
     fn take_rest(&mut self, run: &mut Run<'_>) {
         let inbox = &mut self.server.inbox;
         if inbox.rest == 0 {
@@ -177,9 +163,9 @@ impl Link<'_> {
         }
     }
 
-    /// Steps over `count` bytes, which go on or nowhere.
+    /// Steps over `count` bytes, which go to the client or nowhere.
     #[inline]
-    fn advance(&mut self, run: &mut Run<'_>, count: usize, goes: Goes) {
+    pub(crate) fn advance(&mut self, run: &mut Run<'_>, count: usize, goes: Goes) {
         if goes == Goes::Nowhere {
             self.flush(run);
             run.from += count;
@@ -187,7 +173,7 @@ impl Link<'_> {
         run.at += count;
     }
 
-    /// The beginning of a row, or of anything that is not looked into.
+    /// Handles the beginning of a row, or of another message that Refrain does not read.
     fn begin_stream(&mut self, run: &mut Run<'_>, header: Header) -> Result<(), Halt> {
         if header.tag == back::DATA_ROW {
             self.release(run);
@@ -206,7 +192,7 @@ impl Link<'_> {
         Err(Halt::More)
     }
 
-    /// A whole message.
+    /// Handles a message that has arrived in full.
     #[inline]
     fn message(&mut self, run: &mut Run<'_>, header: Header, body: &[u8]) -> Result<(), Halt> {
         let length = header.message_bytes();
@@ -228,7 +214,9 @@ impl Link<'_> {
             }
             back::NOTICE_RESPONSE | back::NOTIFICATION_RESPONSE => {
                 if header.tag == back::NOTIFICATION_RESPONSE {
-                    // It is sent between transactions: that of a run is over, and nothing can fail any more.
+                    // PostgreSQL sends notifications between transactions. So the transaction of an
+                    // autoprepared statement has been committed, and no error can follow what was
+                    // held back.
                     self.release(run);
                 }
                 let goes = self.unasked(header.tag);
@@ -246,31 +234,13 @@ impl Link<'_> {
         }
     }
 
-    /// What becomes of a notice or a notification.
+    /// Decides whether the client gets a notice or a notification that comes now.
     fn unasked(&self, tag: u8) -> Goes {
         self.server.outstanding.front().map_or(Goes::On, |entry| unasked(entry, tag))
     }
 
-    /// A notification that the session has sent itself names the process that the client was told it is. Its
-    /// beginning is dealt with then.
-    fn name_sender(&mut self, run: &mut Run<'_>) -> Result<(), Halt> {
-        let Some(begun) = run.input[run.at..].first_chunk::<SENDER_BYTES>() else {
-            return Err(Halt::More);
-        };
-        let (head, pid) = begun.split_at(refrain_wire::frame::HEADER_BYTES);
-        if *pid != self.server.pid.to_be_bytes() {
-            return Ok(());
-        }
-        self.flush(run);
-        let own = pid_of(self.core_state.core, self.client.conn).to_be_bytes();
-        let out = self.ports.out(self.client.conn);
-        out.extend_from_slice(head);
-        out.extend_from_slice(&own);
-        self.advance(run, SENDER_BYTES, Goes::Nowhere);
-        Ok(())
-    }
-
-    /// Sends what was held back until it was known that no error follows.
+    /// Sends the replies of an autoprepared statement that were held back until it was known that
+    /// no error follows.
     #[inline]
     fn release(&mut self, run: &mut Run<'_>) {
         if let Some(held) = self.held_back() {
@@ -279,7 +249,7 @@ impl Link<'_> {
         }
     }
 
-    /// Whether the values of a run are being bound.
+    /// Whether the server is binding the values of an autoprepared statement.
     fn is_binding(&self) -> bool {
         let ours = ReplyAction::Skip(Purpose::Autoprepare);
         self.server
@@ -288,7 +258,8 @@ impl Link<'_> {
             .is_some_and(|e| e.kind == RequestKind::Bind && e.action == ours)
     }
 
-    /// Sends the notices that were held back until it was known that the text is not run again.
+    /// Sends the notices of an autoprepared statement that were held back: its values are bound
+    /// now, so the query string will not be run again, which would raise them a second time.
     #[inline]
     fn release_notices(&mut self, run: &mut Run<'_>) {
         if let Some(notices) = self.held_notices() {
@@ -297,7 +268,7 @@ impl Link<'_> {
         }
     }
 
-    /// A reply that strikes something off, or is part of what will.
+    /// Handles a reply that answers the oldest outstanding request, in full or in part.
     fn settled(
         &mut self,
         run: &mut Run<'_>,
@@ -310,6 +281,7 @@ impl Link<'_> {
         if tag == back::BIND_COMPLETE {
             self.release_notices(run);
         }
+        // Replies to an extended query that a query string would not bring, or would bring later.
         let unsaid = match tag {
             back::NO_DATA => settled.entry.action == ReplyAction::Rows,
             back::ROW_DESCRIPTION | back::COMMAND_COMPLETE => {
@@ -331,6 +303,7 @@ impl Link<'_> {
                 (RequestKind::Execute, ReplyAction::Skip(Purpose::ReadSettings)) => {
                     self.read_settings_ends()
                 }
+                // The server has counted the Syncs that a failed COPY did not skip (E42).
                 (RequestKind::Syncs, _) => {
                     self.flush(run);
                     self.syncs_counted();
@@ -340,7 +313,9 @@ impl Link<'_> {
             self.settle(settled.seq);
             self.fake_due(run);
         }
-        // The server does not see the message that ends the session: it was answered here.
+        // The client sent another message before its COPY began. PostgreSQL would end the session
+        // at that message, but Refrain answered it itself, so the server never sees it. Refrain
+        // ends the session in its place (E43).
         if tag == back::COPY_IN_RESPONSE
             && let Some(made) = self.server.outstanding.made_amid_copy()
         {
@@ -351,7 +326,7 @@ impl Link<'_> {
         Ok(())
     }
 
-    /// Replies of our making whose turn has come.
+    /// Sends the fake replies whose turn has come.
     #[inline]
     fn fake_due(&mut self, run: &mut Run<'_>) {
         while let Some((seq, made)) = self.server.outstanding.made() {
@@ -361,13 +336,14 @@ impl Link<'_> {
         }
     }
 
-    /// What a reply says beyond being one.
+    /// Learns from the contents of a reply: what a command did, what a statement returns.
     #[inline]
     fn look_into(&mut self, tag: u8, settled: &Settled, body: &[u8]) {
         match (tag, settled.entry.kind) {
             (back::COMMAND_COMPLETE, _) => self.completed(&settled.entry, settled.seq, body),
             (back::FUNCTION_CALL_RESPONSE, _) => self.function_called(settled.seq, body),
-            // What its rows so far have done is done.
+            // The portal is not complete, but calls for its rows so far have taken effect: a lock,
+            // a setting.
             (back::PORTAL_SUSPENDED, _) if !settled.entry.traits.is_empty() => {
                 self.completed_specially(Tag::Select, settled.entry.traits);
             }
@@ -387,7 +363,7 @@ impl Link<'_> {
         }
     }
 
-    /// A setting was reported. The client is told where it knows another value.
+    /// Handles ParameterStatus. The client gets it if the client knows another value.
     fn setting(&mut self, run: &mut Run<'_>, length: usize, body: &[u8]) -> Result<(), Halt> {
         let (name, value) = read::parameter_status(body)?;
         let goes = self.reported(name, Some(value))?;
@@ -395,7 +371,8 @@ impl Link<'_> {
         Ok(())
     }
 
-    /// The server waits for the next request.
+    /// Handles ReadyForQuery, which ends a segment: the messages up to a Sync, or those of one
+    /// Query.
     #[inline]
     fn ready(&mut self, run: &mut Run<'_>, length: usize, body: &[u8]) -> Result<(), Halt> {
         let status = Status::read(body)?;
@@ -411,7 +388,8 @@ impl Link<'_> {
             }
         }
         if status == Status::Idle && std::mem::take(&mut self.server.defines) {
-            // What was planned meanwhile was planned without it.
+            // Other sessions see the new schema from this commit on. A statement that they have
+            // planned since the command ran was planned for the old one.
             self.pool().shared.schema_change();
         }
         if self.server.defining.is_some()
@@ -425,6 +403,8 @@ impl Link<'_> {
         }
         self.release(run);
         self.settle(settled.seq);
+        // After a RESET the client's startup settings are restored behind it. The client gets
+        // ReadyForQuery, and hears of settings, once that is done.
         let behind = settled.entry.action == ReplyAction::Held;
         let held = behind && self.restores_behind(settled.seq);
         if restores(&settled.entry) || behind && !held {
@@ -455,7 +435,7 @@ impl Link<'_> {
     }
 }
 
-/// Whether a message is passed on in pieces, unseen.
+/// Whether messages of this type are passed on in pieces, unread.
 fn streams(tag: u8) -> bool {
     matches!(
         tag,
@@ -467,33 +447,33 @@ fn streams(tag: u8) -> bool {
     )
 }
 
-/// Whether a message may be longer than what is looked into, and says what counts at its beginning.
-fn begins_well(tag: u8) -> bool {
-    matches!(tag, back::ERROR_RESPONSE | back::PARAMETER_STATUS)
-}
-
-fn rest_of(goes: Goes) -> Rest {
+pub(crate) fn rest_of(goes: Goes) -> Rest {
     if goes == Goes::On { Rest::On } else { Rest::Nowhere }
 }
 
-/// Whether it ends what was put behind a RESET.
+/// Whether the request is the Sync that ends restoring settings behind a RESET.
 pub(crate) fn restores(entry: &OutstandingRequest) -> bool {
     entry.kind == RequestKind::Sync && entry.traits.contains(Traits::RESET)
 }
 
+/// Decides whether the client gets a reply. Where the server ran another query in place of the
+/// client's, the client gets its ReadyForQuery alone: the rest is a fake reply.
 #[inline]
 fn action(entry: &OutstandingRequest, tag: u8) -> Goes {
     let ours = matches!(entry.action, ReplyAction::Instead(_)) && tag != back::READY_FOR_QUERY;
     if entry.action.is_for_client() && !ours { Goes::On } else { Goes::Nowhere }
 }
 
-/// What becomes of a notice or a notification that comes for an entry. What is said while a text is run is for the client. A
-/// notification answers nothing: whatever the server is asked just then, it is for the client, who has listened; but not before the server
-/// has the client's settings.
+/// Decides whether the client gets a notice or a notification that comes while `entry` is the
+/// oldest request.
 fn unasked(entry: &OutstandingRequest, tag: u8) -> Goes {
     match entry.action {
+        // The autoprepared statement runs in place of the client's query string.
         ReplyAction::Skip(Purpose::Autoprepare) => Goes::On,
+        // The server has not got the client's settings yet: what comes now is not from the client's
+        // session.
         ReplyAction::Skip(Purpose::SyncSettings) => Goes::Nowhere,
+        // A notification answers no request. It is for the client, who has listened.
         _ if tag == back::NOTIFICATION_RESPONSE => Goes::On,
         _ => action(entry, tag),
     }

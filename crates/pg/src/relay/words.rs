@@ -1,35 +1,38 @@
-//! An error of a server's, as far as it has come.
+//! The fields of an error from a server, as far as they have arrived.
 //!
-//! An error may be as long as a row (a message that quotes a value, a context that quotes a statement), and is passed on
-//! as rows are: what has not come streams. PostgreSQL writes the fields that say what happened before the long ones.
+//! An error may be as long as a row: its message may quote a value, its context a statement.
+//! Refrain passes it on as it passes on rows, and streams the part that has not arrived. PostgreSQL
+//! writes severity and SQLSTATE before the fields that may be long.
 
 use refrain_wire::back::Fields;
 
-/// An error as far as it has come.
+/// An error as far as it has arrived.
 #[derive(Clone, Copy)]
 pub(crate) struct Words<'a> {
-    /// The fields that are there in whole.
+    /// The fields that have arrived in full.
     pub(crate) fields: Fields<'a>,
-    /// What is there behind them: nothing, or the beginning of a field.
+    /// The bytes behind those fields: nothing, or the beginning of a field.
     rest: &'a [u8],
-    /// Bytes that have not come.
+    /// Number of bytes that have not arrived.
     pub(crate) missing: usize,
 }
 
 impl<'a> Words<'a> {
-    /// Reads the body of an error of which so many bytes have not come.
+    /// Reads the body of an error of which `missing` bytes have not arrived.
     pub(crate) fn read(body: &'a [u8], missing: usize) -> Self {
         let (fields, rest) = Fields(body).split();
         let rest = if missing > 0 { rest } else { &[] };
         Self { fields, rest, missing }
     }
 
-    /// The same as the last that is said to a client: it does not hear more than what has come.
+    /// Returns the same error, ended after its last whole field. For a client whose session ends
+    /// with the error: it gets no more than what has arrived.
     pub(crate) fn cut(&self) -> Self {
         Self { rest: &[], missing: 0, ..*self }
     }
 
-    /// Appends what follows the fields: as it came, or the end alone where more is not to come.
+    /// Appends the bytes behind the fields: the beginning of the next field as it came, or the
+    /// terminator if the error has arrived in full.
     pub(crate) fn end(&self, out: &mut Vec<u8>) {
         match self.missing {
             0 => out.push(0),
