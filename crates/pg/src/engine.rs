@@ -1,6 +1,6 @@
-//! One core's engine, and a step of it under way.
+//! The engine of one core, and a step of it under way.
 //!
-//! What a step does with an event stands in the files of `login` and `step`, by subject.
+//! The files of `login` and `step` handle the events, one subject each.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,16 +15,16 @@ use crate::state::event::Level;
 use crate::state::ports::Ports;
 use crate::state::shared::Shared;
 
-/// One core's engine.
+/// The engine of one core: all its connections and pools.
 #[derive(Debug)]
 pub struct Engine {
     pub(crate) core_state: CoreState,
     pub(crate) connections: Connections,
-    /// Clients whose input can be read on.
+    /// Clients whose input can be read on, in this step.
     pub(crate) runnable: VecDeque<Conn>,
-    /// When the tables were last looked through for what is due.
+    /// When the last tick looked through the tables.
     pub(crate) ticked: Now,
-    /// Logged-in clients and those at their login.
+    /// Number of clients, those at their login included.
     pub(crate) clients: usize,
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct Step<'a> {
 }
 
 impl Engine {
-    /// An engine without connections.
+    /// Makes an engine without connections.
     pub fn new(core: Core, shared: Arc<Shared>, entropy: Entropy) -> Self {
         Self {
             core_state: CoreState::new(core, shared, entropy),
@@ -47,19 +47,19 @@ impl Engine {
         }
     }
 
-    /// How many clients there are.
+    /// Returns the number of clients, those at their login included.
     pub fn client_count(&self) -> usize {
         self.clients
     }
 
-    /// Whether nobody is left to wait for after a drain.
+    /// Whether a shutdown has begun and no client is left.
     pub fn is_drained(&self) -> bool {
         self.core_state.draining && self.clients == 0
     }
 }
 
 impl Step<'_> {
-    /// A client, its server and all that a message between them may touch.
+    /// Borrows a client, its server, and everything that a message between them may touch.
     #[inline]
     pub(crate) fn linked(&mut self, client: Conn, server: Conn) -> Link<'_> {
         let Engine { core_state, connections, .. } = &mut *self.engine;
@@ -67,7 +67,7 @@ impl Step<'_> {
         Link { now: self.now, client, server, core_state, ports: self.ports }
     }
 
-    /// Puts a line about a client into the log.
+    /// Logs a line about a client.
     pub(crate) fn note_client(
         &mut self,
         conn: Conn,

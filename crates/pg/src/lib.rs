@@ -1,12 +1,13 @@
-//! What becomes of every byte and every waiting client, decided without I/O.
+//! The pooler's decisions, without I/O: what happens to every byte and to every client that waits.
 //!
-//! One [`Engine`] a core. The loop around it hands it an [`Event`], the time and its [`Ports`]; the
-//! engine appends what is to be sent to the ports' buffers and puts what else is to be done beside
-//! them as [`Action`]s. A run is a function of its events: there is no socket, clock, thread or
-//! randomness in here. What cores share ([`shared::Shared`]) sits behind locks that only cold paths take:
-//! a new statement text, a server opened or closed, a login.
+//! Each core has one [`Engine`]. The loop around it gives it an [`Event`], the time and its
+//! [`Ports`]. The engine appends output to the ports' buffers, and lists everything else that is to
+//! be done as [`Action`]s. A run is a function of its events: this crate has no socket, clock,
+//! thread or randomness. The state that cores share ([`shared::Shared`]) stands behind locks that
+//! just the cold paths take: a new statement text, a server opened or closed, a login.
 //!
-//! The folders stand in the order in which they build on each other, and so do the files in each.
+//! The folders stand in the order in which they build on each other, and so do the files in each
+//! folder.
 
 #![forbid(unsafe_code)]
 

@@ -1,8 +1,10 @@
-//! Cancel requests: from whoever knows a client's key, to the server that works for that client now.
+//! Cancel requests: from a connection that shows a client's key, to the server that works for that
+//! client now.
 //!
-//! A server with a cancel request under way is not lent to anybody else until the request's connection has been
-//! closed at the other end: PostgreSQL sends the signal before it closes, and a signal that arrives while
-//! the server waits for a query is ignored (E81). So it cannot hit the next client.
+//! A server with a cancel request under way is not lent to another client until PostgreSQL has
+//! closed the connection of the request. PostgreSQL sends the signal before it closes the
+//! connection, and ignores a signal that arrives while the server waits for a query. So the cancel
+//! cannot hit the next client (E81).
 
 use refrain_wire::startup;
 
@@ -15,11 +17,13 @@ use crate::state::event::Action;
 use crate::state::server::ServerState;
 use crate::state::shared::CoreMessage;
 
-/// Cancel requests under way to one server. Whoever knows a client's key can ask for any number.
+/// Number of cancel requests under way to one server. A peer that knows a client's key can send any
+/// number.
 const CANCELS_MAX: u32 = 8;
 
 impl Step<'_> {
-    /// Somebody asks to cancel the statement of the client with this process ID.
+    /// Handles a CancelRequest for the client with this process ID, or passes it to the client's
+    /// core.
     pub(crate) fn cancel_request(&mut self, pid: u32, key: &[u8]) {
         let Some((core, conn)) = whose(pid) else { return };
         if core == self.engine.core_state.core {
@@ -30,9 +34,10 @@ impl Step<'_> {
         }
     }
 
-    /// Cancels what a client's server is doing, if the key is the client's.
+    /// Cancels the running request of a client, if the key is the client's.
     pub(crate) fn cancel_client(&mut self, conn: Conn, key: &[u8]) {
         let Some(client) = self.engine.connections.client(conn) else { return };
+        // Compares all bytes, so that the time taken does not tell how many are right.
         let same = client.key.len() == key.len()
             && client.key.iter().zip(key).fold(0, |sum, (a, b)| sum | (a ^ b)) == 0;
         if !same || !matches!(client.state, ClientState::Ready(_)) {
@@ -43,8 +48,9 @@ impl Step<'_> {
         }
     }
 
-    /// Cancels what a server does for its client. While it does something of ours first, that waits; and behind
-    /// the client's last statement there is nothing to cancel.
+    /// Cancels what a server does for its client. If the server first does something for Refrain,
+    /// the cancel waits for the client's own request. If just Refrain's reading of settings is
+    /// left, there is nothing to cancel.
     pub(crate) fn cancel_request_of(&mut self, client: Conn, server: Conn) {
         let Some(s) = self.engine.connections.server(server) else { return };
         match s.outstanding.front().map(|entry| entry.action) {
@@ -58,10 +64,11 @@ impl Step<'_> {
         }
     }
 
-    /// Asks a server to cancel what it is doing.
+    /// Connects to a server's host, to send a CancelRequest for the server.
     pub(crate) fn cancel_server(&mut self, server: Conn) {
         let Some(s) = self.engine.connections.server(server) else { return };
-        // It is doing nothing; or it is being asked, and one more would not be heard any better.
+        // The server is idle; or enough requests are under way, and one more would not change
+        // anything.
         if s.outstanding.is_empty() || s.cancels >= CANCELS_MAX {
             return;
         }
@@ -76,14 +83,15 @@ impl Step<'_> {
         self.ports.act(Action::Connect { conn, host });
     }
 
-    /// The connection for a cancel request stands.
+    /// Sends the CancelRequest on its connection.
     pub(crate) fn cancel_connected(&mut self, conn: Conn) {
         if let Connection::Cancel(run) = self.engine.connections.get(conn) {
             startup::write_cancel(self.ports.out(conn), run.pid, &run.key);
         }
     }
 
-    /// A cancel request has been under way for too long: it may hit at any time, so the server cannot go on.
+    /// Gives up a cancel request that has been under way for `cancel_timeout`. The signal may still
+    /// come at any time, so the server is to be closed.
     pub(crate) fn cancel_late(&mut self, conn: Conn) {
         let Connection::Cancel(run) = self.engine.connections.get(conn) else { return };
         let (server, serial) = (run.server, run.serial);
@@ -93,7 +101,7 @@ impl Step<'_> {
         self.cancel_over(conn);
     }
 
-    /// The server has taken a cancel request, or could not be reached for it.
+    /// Ends a cancel request: PostgreSQL has closed its connection, or could not be reached.
     pub(crate) fn cancel_over(&mut self, conn: Conn) {
         if !matches!(self.engine.connections.get(conn), Connection::Cancel(_)) {
             return;

@@ -1,7 +1,8 @@
-//! What holds between an engine's tables whenever a step is over.
+//! Invariants between an engine's tables, which hold after every step.
 //!
-//! For the simulator and for tests: what is broken here is not wrong yet for anybody outside, and will be. Every link is
-//! looked at from both ends, every list against the states it stands for, every count against what it counts.
+//! The simulator and tests check them: a broken one does no harm yet, but will. Every link is
+//! checked from both ends, every list against the states that it stands for, and every count
+//! against the things that it counts.
 
 use std::collections::HashMap;
 
@@ -12,7 +13,7 @@ use crate::state::connections::{Connection, Connections};
 use crate::state::pool::Pool;
 use crate::state::server::{Server, ServerState};
 
-/// What one pool should have, by looking at all connections.
+/// The counts of one pool, made anew from all connections.
 #[derive(Default)]
 struct Recount {
     clients: u32,
@@ -32,10 +33,10 @@ macro_rules! holds {
 }
 
 impl Engine {
-    /// Looks whether all holds that should between two steps.
+    /// Checks all invariants.
     ///
     /// # Errors
-    /// What does not.
+    /// A description of the first one that is broken.
     pub fn check(&self) -> Result<(), String> {
         let mut pools: HashMap<PoolId, Recount> = HashMap::new();
         let mut cancels: HashMap<(Conn, u64), u32> = HashMap::new();
@@ -83,8 +84,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Counts one server more than there is, for the simulator: a bug that [`Self::check`] has to find. Says whether there
-    /// was a server.
+    /// Counts one server too many: a planted bug of the simulator, which [`Self::check`] has to
+    /// find. True if there was a server.
     #[doc(hidden)]
     pub fn miscount(&mut self) -> bool {
         let pool = self.core_state.pools_mut().find(|pool| pool.servers > 0);

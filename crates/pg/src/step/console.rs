@@ -1,5 +1,5 @@
-//! Clients of the admin console: their login, and the protocol around their questions. The answers come
-//! from the program.
+//! Clients of the admin console: their login, and the protocol around their commands. The program
+//! makes the replies.
 
 use refrain_config::AuthMethod;
 use refrain_wire::back::Status;
@@ -16,11 +16,12 @@ use crate::state::client::{ClientState, WaitingFor};
 use crate::state::event::Action;
 use crate::state::lobby::Counted;
 
-/// What collectors read the console's dialect from. The form is PgBouncer's.
+/// The console's server version, in PgBouncer's form: collectors of metrics tell by it what the
+/// console understands.
 const SERVER_VERSION: &[u8] = b"1.24.1/bouncer";
-/// Bytes of replies that a client of the console has not read, beyond which it is asked nothing more.
+/// Bytes of unread replies of a console client; beyond that its next command waits.
 const UNREAD_BYTES_MAX: usize = 256 * 1024;
-/// The longest question.
+/// Most bytes of a command.
 const QUESTION_BYTES_MAX: u32 = 64 * 1024;
 
 /// What a user may do at the console.
@@ -77,7 +78,8 @@ impl Step<'_> {
         }
     }
 
-    /// Ends the session of a client that may not look any more. One that waits for an answer gets it first.
+    /// Ends the session of a client that may not use the console any more. A client that waits for
+    /// a reply gets the reply first.
     pub(crate) fn dismiss_from_console(&mut self, conn: Conn) {
         let Some(client) = self.engine.connections.client(conn) else { return };
         let waits = client.waiting_for != WaitingFor::Nothing;
@@ -90,7 +92,8 @@ impl Step<'_> {
         }
     }
 
-    /// What a client of the console says. One question at a time: the next is read when the last was answered.
+    /// Handles bytes from a console client. One command at a time: the next is read once the last
+    /// has its reply.
     pub(crate) fn console_bytes(&mut self, conn: Conn, bytes: &[u8]) {
         let Some(client) = self.engine.connections.client(conn) else { return };
         let skipped = client.inbox.take_rest(bytes);
@@ -145,7 +148,8 @@ impl Step<'_> {
         Some(header.message_bytes())
     }
 
-    /// Refuses a message that is too long. What is to come of it is dropped as it comes. Says how much is here.
+    /// Refuses a message that is too long, and drops the rest of it as it comes. Returns the number
+    /// of bytes of it that are here.
     fn too_long(&mut self, conn: Conn, header: &Header, here: usize) -> Option<usize> {
         let length = header.message_bytes();
         let client = self.engine.connections.client(conn)?;
@@ -178,7 +182,7 @@ impl Step<'_> {
         });
     }
 
-    /// The program has an answer.
+    /// Sends the program's reply to the client that gave the command.
     pub(crate) fn console_reply(&mut self, serial: ClientSerial, reply: &[u8]) {
         let found = self.engine.connections.clients().find(|client| client.serial == serial);
         let Some(conn) = found.map(|client| client.conn) else { return };

@@ -1,4 +1,4 @@
-//! What other cores and the operator have to say.
+//! Messages from other cores, and commands from the operator: PAUSE, RELOAD, KILL, shutdown.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::state::server::ServerState;
 use crate::state::shared::CoreMessage;
 
 impl Step<'_> {
-    /// Another core has something to say.
+    /// Handles a message from another core.
     pub(crate) fn message(&mut self, message: CoreMessage) {
         match message {
             CoreMessage::WantsServer { pool, core, since } => self.core_asks(pool, core, since),
@@ -36,7 +36,7 @@ impl Step<'_> {
         }
     }
 
-    /// The operator wants something.
+    /// Handles a command of the operator.
     pub(crate) fn command(&mut self, command: Command) {
         match command {
             Command::Pause(database) => self.pause(database.as_ref()),
@@ -66,7 +66,8 @@ impl Step<'_> {
         }
     }
 
-    /// Other options are in force. Whoever may not be here any more leaves, with the servers that were there for it.
+    /// Puts new options into force. Clients that they do not allow leave, and so do the servers of
+    /// removed pools.
     fn reload(&mut self) {
         for pool in self.engine.core_state.pools_mut() {
             pool.settings = pool.shared.settings();
@@ -87,8 +88,8 @@ impl Step<'_> {
         }
     }
 
-    /// Ends the session of a client that may not be here any more, unless it is in a transaction: that is carried to its
-    /// end, which [`Step::after_ready`] sees.
+    /// Ends the session of a client that is not allowed any more. A client in a transaction may end
+    /// that first; then [`Step::after_ready`] ends the session.
     fn dismiss(&mut self, conn: Conn) {
         let Some(client) = self.engine.connections.client(conn) else { return };
         let (id, link) = (client.pool, client.link);
@@ -103,7 +104,8 @@ impl Step<'_> {
         }
     }
 
-    /// Forgets the normalized queries, and has their statements prepared anew: whatever they were planned for may be gone.
+    /// Forgets the normalized queries of all pools, and starts a new schema version, so that
+    /// statements are prepared anew.
     fn flush_normalized_queries(&mut self) {
         for pool in self.engine.core_state.pools_mut().filter(|pool| pool.autoprepares()) {
             pool.normalized_queries.clear();
@@ -155,7 +157,7 @@ impl Step<'_> {
         servers.filter(|server| pools.contains(&server.pool)).map(|server| server.conn).collect()
     }
 
-    /// Clients of this core want databases left: here and at the other cores.
+    /// Drains the databases that clients of this core ask for, here and at the other cores.
     pub(crate) fn drain_everywhere(&mut self) {
         for database in self.engine.core_state.database_drain.take_news() {
             self.close_drained();
@@ -163,13 +165,13 @@ impl Step<'_> {
         }
     }
 
-    /// A client of another core wants a database left.
+    /// Drains a database that a client of another core asks for.
     fn drain_database(&mut self, database: Arc<[u8]>) {
         self.engine.core_state.database_drain.begin(database, None, self.now);
         self.close_drained();
     }
 
-    /// What a client wanted databases left for is over.
+    /// Ends the draining of databases that a client asked for: its command has been answered.
     #[inline]
     pub(crate) fn drained_database(&mut self, client: Conn) {
         for database in self.engine.core_state.database_drain.wanted_by(client) {
@@ -184,7 +186,8 @@ impl Step<'_> {
         }
     }
 
-    /// Closes the servers of databases that everybody is to leave, except those that a client has or waits for.
+    /// Closes the servers of databases that are drained, except those that a client holds or that
+    /// go back to one.
     fn close_drained(&mut self) {
         let Engine { core_state, .. } = &*self.engine;
         let pools =

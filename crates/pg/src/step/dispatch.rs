@@ -1,10 +1,10 @@
-//! One event in, what follows from it out.
+//! The entry of the engine: handles one event.
 //!
-//! [`Engine::step`] is the one `match` over all that can happen. Each arm calls the file of this folder, or of
-//! `login`, that has the subject.
+//! [`Engine::step`] is the one `match` over all events. Each arm calls the file of this folder, or
+//! of `login`, that handles the subject.
 //!
-//! A step never calls itself: a client whose input can be read on is put into `runnable`, and the step
-//! ends when that is empty.
+//! A step never calls itself. A client whose input can be read on is put into `runnable`, and the
+//! step ends once `runnable` is empty.
 
 use crate::engine::{Engine, Step};
 use crate::ground::ids::Conn;
@@ -15,8 +15,8 @@ use crate::state::ports::Ports;
 use crate::step::farewell::END_OF_STREAM;
 
 impl Engine {
-    /// Takes one event in, appends what follows from it to `ports`. Never blocks, never fails: what goes
-    /// wrong with a connection ends that connection.
+    /// Handles one event, and appends output and actions to `ports`. Never blocks and never fails:
+    /// an error of a connection ends that connection.
     #[inline]
     pub fn step(&mut self, now: Now, event: Event<'_>, ports: &mut Ports) {
         let mut step = Step { engine: self, now, ports };
@@ -80,12 +80,13 @@ impl Step<'_> {
             Connection::Server(_) => self.server_gone(conn, why.unwrap_or(END_OF_STREAM)),
             Connection::Cancel(_) => self.cancel_over(conn),
             Connection::Free if why.is_some() => self.ports.give_up(conn),
-            // It may still read its last replies.
+            // The peer may still read the last replies.
             Connection::Free => {}
         }
     }
 
-    /// What was handed to the kernel has gone: if little is queued by now, whoever feeds the connection may go on.
+    /// Handles the end of a write. If little enough is queued to a connection now, reads the
+    /// connection that feeds it again.
     fn drained(&mut self, conn: Conn) {
         let Engine { connections, core_state, runnable, .. } = &mut *self.engine;
         let pool = match connections.get(conn) {

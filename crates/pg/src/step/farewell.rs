@@ -1,8 +1,10 @@
-//! Clients that have ended their stream: they are answered what they had asked for, and go.
+//! Clients that have ended their stream: they get the replies to what they had sent, and then their
+//! sessions end.
 //!
-//! A client that has gone for good looks like one that has only ended its half of the connection and goes on reading. So
-//! PostgreSQL runs what it was sent before, and so does this side (`docs/decisions/0033-last-words.md`); who has not
-//! been answered after some seconds is taken to have gone ([`crate::step::tick`]).
+//! A client that has gone for good looks like one that has ended its half of the connection and
+//! goes on reading. So PostgreSQL runs everything that it was sent before, and so does Refrain
+//! (`docs/decisions/0033-last-words.md`). After some seconds Refrain takes such a client to have
+//! gone ([`crate::step::tick`]).
 
 use refrain_wire::write::{self, Report};
 
@@ -12,7 +14,7 @@ use crate::ground::ids::Conn;
 use crate::state::client::{ClientState, WaitingFor};
 use crate::state::event::Level;
 
-/// What PostgreSQL says where a client's stream ends amid a COPY from it.
+/// PostgreSQL's error for a client whose stream ends amid a COPY from it.
 const NO_DATA: Report<'_> = Report {
     severity: "ERROR",
     sqlstate: "08006",
@@ -20,11 +22,11 @@ const NO_DATA: Report<'_> = Report {
     hint: "",
 };
 
-/// Text of the log for a peer that has ended its stream.
+/// Log text for a peer that has ended its stream.
 pub(crate) const END_OF_STREAM: &str = "end of stream";
 
 impl Step<'_> {
-    /// A client has ended its stream.
+    /// Handles the end of a client's stream.
     pub(crate) fn client_ends(&mut self, conn: Conn) {
         let now = self.now;
         let Some(client) = self.engine.connections.client(conn) else { return };
@@ -35,7 +37,8 @@ impl Step<'_> {
         self.engine.runnable.push_back(conn);
     }
 
-    /// A client that has ended its stream, and has nothing more to be read, leaves when it has been answered.
+    /// Ends the session of a client that has ended its stream, once all its messages are read and
+    /// answered.
     pub(crate) fn leave_if_ended(&mut self, conn: Conn) {
         let Some(client) = self.engine.connections.client(conn) else { return };
         if client.ended.is_none() || client.waiting_for != WaitingFor::Nothing {
@@ -45,7 +48,8 @@ impl Step<'_> {
         if let Some(server) = link.and_then(|server| self.engine.connections.server(server)) {
             let (there, outstanding) = (server.conn, &server.outstanding);
             if half_sent {
-                // The rest of its last message never comes, and nothing can be said behind the beginning.
+                // The rest of the last message never comes. The server waits for that rest, so not
+                // even a Flush can follow.
                 if outstanding.will_answer_before_last()
                     && let Some(client) = self.engine.connections.client(conn)
                 {
@@ -66,7 +70,7 @@ impl Step<'_> {
         self.remove_client(conn, false);
     }
 
-    /// Tells a client whose stream ends amid its COPY what PostgreSQL says of that.
+    /// Sends PostgreSQL's errors to a client whose stream has ended amid its COPY.
     fn tell_no_data(&mut self, conn: Conn, server: Conn) {
         let Some(server) = self.engine.connections.server(server) else { return };
         if server.outstanding.awaits_data() && !self.is_cut(conn) {

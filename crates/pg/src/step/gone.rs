@@ -1,4 +1,5 @@
-//! Servers that go: closed by Refrain, gone by themselves, or broken; and their clients.
+//! The end of server connections: closed by Refrain, gone by themselves, or broken. Their clients'
+//! sessions end with them.
 
 use crate::engine::Step;
 use crate::ground::disconnect::DisconnectReason;
@@ -11,7 +12,7 @@ use crate::state::shared::CoreMessage;
 use refrain_wire::write;
 
 impl Step<'_> {
-    /// Closes a server that no client has, saying goodbye.
+    /// Closes a server that no client holds, with Terminate if it was logged in.
     pub(crate) fn close_server(&mut self, conn: Conn) {
         if let Connection::Server(server) = self.engine.connections.take(conn) {
             let logged_in =
@@ -24,7 +25,8 @@ impl Step<'_> {
         }
     }
 
-    /// A server's connection is gone: its place is free.
+    /// Removes a server from its pool and from all counts. Clients that wait, here or at other
+    /// cores, may connect another one.
     pub(crate) fn forget_server(&mut self, server: &Server) {
         let pool = self.engine.core_state.pool(server.pool);
         pool.servers = pool.servers.checked_sub(1).expect("no more servers go than came");
@@ -48,7 +50,7 @@ impl Step<'_> {
         self.grow(server.pool);
     }
 
-    /// The server went away by itself.
+    /// Handles the loss of a server's connection.
     pub(crate) fn server_gone(&mut self, conn: Conn, why: &str) {
         let Some(server) = self.engine.connections.server(conn) else { return };
         let pool = self.engine.core_state.pool(server.pool);
@@ -65,7 +67,8 @@ impl Step<'_> {
         }
     }
 
-    /// The server broke the protocol or is going away: nobody may get it, and its client leaves.
+    /// Drops a server that has broken the protocol or ends its session, and ends its client's
+    /// session.
     pub(crate) fn server_broken(&mut self, conn: Conn, cause: DisconnectReason) {
         let client = self.engine.connections.server(conn).and_then(|server| server.client());
         if let Some(server) = self.engine.connections.server(conn)
@@ -84,7 +87,7 @@ impl Step<'_> {
         }
     }
 
-    /// Forgets a server, and closes its connection without a word.
+    /// Forgets a server, and closes its connection without Terminate.
     pub(crate) fn drop_server(&mut self, conn: Conn, gone: bool) {
         if let Connection::Server(server) = self.engine.connections.take(conn) {
             if gone {
@@ -96,6 +99,8 @@ impl Step<'_> {
         }
     }
 
+    /// Ends the session of a client whose server is gone. If `cut`, the client has got half a
+    /// message and gets no error.
     pub(crate) fn server_failed_client(
         &mut self,
         client: Conn,

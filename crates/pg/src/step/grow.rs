@@ -1,4 +1,4 @@
-//! New servers: where a client waits and the limits leave room, a pool connects one more.
+//! New servers: a pool connects one more if a client waits and the limits allow it.
 
 use crate::engine::Step;
 use crate::ground::ids::PoolId;
@@ -7,11 +7,12 @@ use crate::state::event::Action;
 use crate::state::server::Server;
 use crate::state::shared::{ConnectPermit, CoreMessage};
 
-/// Servers that one core connects to for one pool at the same time.
+/// Number of servers that one core connects for one pool at the same time.
 const CONNECTING_MAX: u32 = 8;
 
 impl Step<'_> {
-    /// Sees that waiting clients get a server: asks the other cores, connects to one more.
+    /// Looks for servers for waiting clients: asks the other cores, and connects new ones as far as
+    /// the limits allow.
     pub(crate) fn grow(&mut self, id: PoolId) {
         let (now, core) = (self.now, self.engine.core_state.core);
         let shared = self.engine.core_state.shared.clone();
@@ -44,7 +45,8 @@ impl Step<'_> {
         }
     }
 
-    /// Whether the first client has waited long enough for the reserve.
+    /// Whether the first client has waited for `reserve_pool_timeout`, after which the reserve may
+    /// be used.
     pub(crate) fn may_use_reserve(&mut self, id: PoolId) -> bool {
         let pool = self.engine.core_state.pool(id);
         let timeout = pool.settings.options.reserve_pool_timeout;
@@ -54,7 +56,7 @@ impl Step<'_> {
         waiting.after(timeout) <= self.now
     }
 
-    /// Connects to one more server, which has been admitted.
+    /// Connects one more server. The caller has a permit for it.
     pub(crate) fn connect(&mut self, id: PoolId) {
         let conn = self.ports.open();
         let serial = self.engine.core_state.shared.serial();

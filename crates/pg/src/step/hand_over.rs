@@ -1,4 +1,4 @@
-//! Servers on their way between cores: a core whose client waits gets an idle one of another core.
+//! Handing servers over: a core whose client waits gets an idle server of another core.
 
 use crate::engine::Step;
 use crate::ground::ids::{Conn, Core, PoolId};
@@ -8,7 +8,8 @@ use crate::state::event::Action;
 use crate::state::server::{ServerState, Transfer};
 
 impl Step<'_> {
-    /// An idle server has sent what was queued on it: another core may have asked for it meanwhile.
+    /// Hands an idle server over once its output has been sent, if another core has asked for one
+    /// meanwhile.
     pub(crate) fn offer(&mut self, server: Conn) {
         let Some(s) = self.engine.connections.server(server) else { return };
         if !matches!(s.state, ServerState::Idle) || self.ports.queued(server) > 0 {
@@ -21,7 +22,7 @@ impl Step<'_> {
         }
     }
 
-    /// Moves an idle server, on which nothing is queued, to another core.
+    /// Moves an idle server to another core. No output may be queued to it.
     pub(crate) fn hand_over(&mut self, conn: Conn, to: Core) {
         let Connection::Server(mut server) = self.engine.connections.take(conn) else { return };
         let pool = self.engine.core_state.pool(server.pool);
@@ -34,7 +35,7 @@ impl Step<'_> {
         self.ports.act(Action::HandOver { conn, to, transfer: Box::new(Transfer(*server)) });
     }
 
-    /// A server from another core.
+    /// Takes a server in from another core.
     pub(crate) fn arrived(&mut self, conn: Conn, transfer: Transfer) {
         let mut server = transfer.0;
         server.conn = conn;
@@ -42,7 +43,7 @@ impl Step<'_> {
         server.settings = core_state.settings(server.settings.edit());
         server.defaults.settings = core_state.settings(server.defaults.settings.edit());
         let id = server.pool;
-        // Nobody may be here for it any more.
+        // The pool may have been closed on this core since it asked.
         let shared =
             core_state.shared.pool_of(id).expect("a pool that has a server is not forgotten");
         let pool = core_state.open_pool(&shared, self.now);
@@ -50,13 +51,13 @@ impl Step<'_> {
         pool.ask_due = true;
         server.close_needed |= server.reconnects != pool.shared.reconnects();
         self.engine.connections.set(conn, Connection::Server(Box::new(server)));
-        // What came from it on the way.
+        // Bytes that came from the server on the way.
         self.server_bytes(conn, &[]);
         self.free(conn);
         self.grow(id);
     }
 
-    /// Another core has clients that wait.
+    /// Gives an idle server to another core whose client waits, or remembers that the core waits.
     pub(crate) fn core_asks(&mut self, id: PoolId, core: Core, since: Now) {
         let Some(pool) = self.engine.core_state.find_pool(id) else { return };
         match pool.take_coldest(|server| self.ports.queued(server) == 0) {

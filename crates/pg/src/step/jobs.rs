@@ -1,12 +1,14 @@
-//! Servers in the hands of jobs: what is sent, and what follows from the answers.
+//! Jobs that servers do for Refrain: what is sent, and what follows from the replies.
 //!
-//! A statement of ours is made and verified here and nowhere else: on a server that owes nothing and is outside of any
-//! transaction, that no client holds or whose client waits for it, and whose settings are put right first. A text finds
-//! the statement or is run as it was sent, so nothing of ours stands in front of it and nothing of ours can fail its
-//! transaction (`docs/decisions/0027-jobs.md`).
+//! Autoprepare's statements are verified here, and given to servers here, and nowhere else. The
+//! server has nothing outstanding and is outside of any transaction, no client holds it or its
+//! client waits for the job, and its settings are synced first. A query string finds the statement
+//! on its server, or runs as it was sent. So no request of Refrain's own stands in front of it, or
+//! can fail its transaction (`docs/decisions/0027-jobs.md`).
 //!
-//! One normalized query is asked about at a time, and a job waits for no lock longer than [`LOCK_TIMEOUT`]: what is locked for
-//! long is locked by a migration, which clients that do not touch the same table must not feel.
+//! A pool verifies one normalized query at a time, and a job waits for no lock longer than
+//! [`LOCK_TIMEOUT`] says. A table that is locked for long is locked by a migration, and clients
+//! that do not touch the table must not feel that.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -36,16 +38,17 @@ use crate::statements::of_core::CachedStatement;
 use crate::statements::of_server::{ServerRef, ServerStatement, Unnamed};
 use crate::statements::statement::{Identity, Statement};
 
-/// How long a job waits for a lock, for the transaction of its segment.
+/// Limits how long a job waits for a lock, in the transaction of its segment.
 const LOCK_TIMEOUT: &[u8] = b"SELECT pg_catalog.set_config('lock_timeout','10ms',true)";
-/// Refusals of statements that were found fit after which a variant is refused.
+/// Number of errors of a verified statement after which its variant is refused.
 const REFUSALS_MAX: u32 = 3;
 
 impl Step<'_> {
-    /// Gives a server that owes nothing to a job, if there is one for it. `back` is the client whose session it is.
+    /// Starts a job on a server on which nothing is outstanding; true if there is one. `back` is
+    /// the client that gets the server back.
     pub(crate) fn begin_job(&mut self, conn: Conn, back: Option<Conn>) -> bool {
         let Engine { core_state, connections, .. } = &mut *self.engine;
-        // A session is under its client's settings, and stays so.
+        // A server that goes back to its client keeps the client's settings.
         let keeps = back.and_then(|client| connections.client(client)).map(|client| client.env());
         let Some(server) = connections.server(conn) else { return false };
         let wishes = std::mem::take(&mut server.wishes);
@@ -62,7 +65,7 @@ impl Step<'_> {
         true
     }
 
-    /// A client waits for a job: lends it the client's server.
+    /// Starts the job that a client waits for, on the client's own server.
     pub(crate) fn lend_to_job(&mut self, client: Conn, server: Conn) {
         let begun = self.begin_job(server, Some(client));
         let now = self.now;
@@ -74,13 +77,14 @@ impl Step<'_> {
             c.waiting_for = WaitingFor::Replies;
             pool.wait_for_news(client);
         } else {
-            // There is nothing that it could wait for.
+            // No job runs that the client could wait for.
             pool.normalized_queries.rest(true, now);
             self.unblock(client);
         }
     }
 
-    /// A session has ended a transaction and has nothing to say: its server may do a job meanwhile.
+    /// Starts a job on the server of a session pool's client, which has ended a transaction and
+    /// sent nothing since.
     pub(crate) fn lend_between(&mut self, client: Conn, server: Conn) {
         let Some(c) = self.engine.connections.client(client) else { return };
         let known = matches!(c.knowledge, SettingsKnowledge::Reported) && !c.read_settings;
@@ -92,14 +96,14 @@ impl Step<'_> {
         }
     }
 
-    /// Whether there is something to do for us at a server.
+    /// Whether there is a job for a server.
     #[inline]
     pub(crate) fn has_job(&mut self, server: Conn) -> bool {
         let Some(s) = self.engine.connections.server(server) else { return false };
         !s.wishes.is_empty() || self.engine.core_state.pool(s.pool).normalized_queries.has_due()
     }
 
-    /// A server has done its job.
+    /// Ends a job: records its result, and gives the server back.
     pub(crate) fn job_ends(&mut self, conn: Conn) {
         let now = self.now;
         let Engine { core_state, connections, .. } = &mut *self.engine;
@@ -117,7 +121,7 @@ impl Step<'_> {
         match job.back {
             Some(client) => {
                 server.state = ServerState::Lent(client);
-                // What the server has reported meanwhile, the client has not heard.
+                // The client has not got what the server reported during the job.
                 self.linked(client, conn).sync_settings_if_needed();
                 self.unblock(client);
             }
@@ -127,7 +131,7 @@ impl Step<'_> {
     }
 }
 
-/// A server has gone amid its job.
+/// Ends the job of a server that has gone. Its normalized query will be verified another time.
 pub(crate) fn lost(pool: &mut Pool, job: &Job) {
     let bounds = pool.bounds();
     if let Some(verification) = &job.verification {
@@ -139,7 +143,7 @@ pub(crate) fn lost(pool: &mut Pool, job: &Job) {
     pool.wake();
 }
 
-/// What follows from a job.
+/// Records the result of a job.
 fn conclude(pool: &mut Pool, job: &Job, now: Now) {
     let locked = job.refused.is_some_and(|refusal| refusal.is_of_lock());
     pool.normalized_queries.rest(locked, now);
@@ -155,6 +159,7 @@ fn conclude(pool: &mut Pool, job: &Job, now: Now) {
     }
 }
 
+/// Records whether a normalized query may be prepared.
 fn conclude_verification(
     pool: &mut Pool,
     verification: &Verification,
@@ -200,13 +205,13 @@ fn conclude_verification(
     }
 }
 
-/// A server that no client talks to, and what is needed to talk to it.
+/// A server that a job is sent to, and everything that sending takes.
 struct Desk<'a> {
     now: Now,
     server: &'a mut Server,
     core_state: &'a mut CoreState,
     ports: &'a mut Ports,
-    /// The settings that the server has and is to keep, if it is to.
+    /// The environment that the server must keep, if its client gets it back.
     keeps: Option<EnvId>,
 }
 
@@ -223,7 +228,7 @@ impl Desk<'_> {
         self.server.outstanding.push(entry).0
     }
 
-    /// Gives the server those statements that it lacks.
+    /// Prepares those statements that the server lacks. All of one job have the same environment.
     fn give(&mut self, wishes: Vec<Wish>) -> Option<Job> {
         let keeps = self.keeps;
         let lacks = |wish: &Wish, server: &mut Server| {
@@ -244,7 +249,7 @@ impl Desk<'_> {
         Some(Job { gives, ..Job::default() })
     }
 
-    /// Asks about the normalized query that has waited longest.
+    /// Sends the verification of the normalized query that has waited longest.
     fn ask_what_is_due(&mut self) -> Option<Job> {
         let keeps = self.keeps;
         let due = self.pool().normalized_queries.take_due(keeps)?;
@@ -253,7 +258,8 @@ impl Desk<'_> {
         let shared = self.pool().shared.clone();
         let schema_version = shared.schema_changes();
         let statement = cached.statement.clone();
-        // What servers have of it may be older than what is to be found out now.
+        // Servers may have copies of the statement from before a schema change. The new generation
+        // replaces them.
         if statement.follow(schema_version) || due.anew {
             statement.begin_generation(statement.generation(), shared.schema_version());
         }
@@ -286,7 +292,7 @@ impl Desk<'_> {
         Some(Job { verification: Some(verification), ..Job::default() })
     }
 
-    /// The statement of a text, under the settings that it is read under.
+    /// Returns the statement of a normalized query, under the settings of the query.
     fn intern(&mut self, due: &Due) -> Rc<CachedStatement> {
         let tail = due.tail();
         let (env, settings) = (due.settings.env, &due.settings);
@@ -316,7 +322,8 @@ impl Desk<'_> {
         self.core_state.pool(self.server.pool)
     }
 
-    /// Puts the server's settings right, as far as they change what a text means, and begins a segment.
+    /// Begins a segment. Syncs the server's settings first if they differ in one that changes what
+    /// a text means.
     fn begin(&mut self, settings: &Arc<Settings>) {
         if self.keeps.is_none() && self.server.settings.env != settings.env {
             let (has, defaults) = (&self.server.settings, &self.server.defaults);
@@ -337,7 +344,7 @@ impl Desk<'_> {
         self.owe(RequestKind::Sync, Purpose::Verify, 0);
     }
 
-    /// Runs a query of ours, under a name that is gone when it has run.
+    /// Sends a query under an internal name, and closes the name behind it.
     fn internal(&mut self, text: &[u8], purpose: Purpose) {
         let name = self.core_state.shared.registry.internal();
         let out = self.ports.out(self.server.conn);
@@ -353,7 +360,8 @@ impl Desk<'_> {
         }
     }
 
-    /// Has the server describe a text as it was sent, under a name that is gone when it has.
+    /// Sends a Describe of a text as the client sent it, under an internal name, and closes the
+    /// name behind it.
     fn describe_as_sent(&mut self, text: &[u8]) {
         let name = self.core_state.shared.registry.internal();
         let out = self.ports.out(self.server.conn);
@@ -371,7 +379,7 @@ impl Desk<'_> {
         }
     }
 
-    /// Gives the server a statement, and makes room for it before.
+    /// Sends a Parse of a statement, behind the Closes that make room for it.
     fn parse(&mut self, statement: &Arc<Statement>) {
         let (id, bytes) = (statement.id, statement.tail.len());
         if let Some(old) = self.server.statements.remove(id) {

@@ -1,10 +1,11 @@
-//! Servers: who gets one, when it comes back, and in what state.
+//! Lending servers: which client gets one, when the server comes back, and in what state.
 //!
-//! A server goes back to its pool with a [`crate::pipeline::outstanding::Quiescent`] proof or not at all. On the way it may have to
-//! be asked what settings the client left, or be reset; a cancel request under way holds it back.
+//! A server goes back to its pool with a [`crate::pipeline::outstanding::Quiescent`] proof or not
+//! at all. Before that, Refrain may have to ask it which settings the client left, or reset it. A
+//! cancel request under way holds it back: it must not hit the next client (E81).
 //!
-//! One limit counts for all cores. A core whose client waits asks the others for an idle server, and tries to
-//! connect one itself where there is room.
+//! One limit counts for all cores. A core whose client waits asks the other cores for an idle
+//! server, and connects one itself if the limit allows.
 
 use crate::engine::Step;
 use crate::ground::disconnect::DisconnectReason;
@@ -21,12 +22,13 @@ use refrain_config::PoolMode;
 use refrain_wire::back::Status;
 use refrain_wire::write;
 
-/// How much longer than our own first client another core's must have waited to get a server before it, in
-/// microseconds: handing a server over costs more than a transaction.
+/// Microseconds that another core's client must have waited longer than the first client here to
+/// get a free server before it. Handing a server over costs more than a transaction.
 const PATIENCE_US: u64 = 5_000;
 
 impl Step<'_> {
-    /// Gives a client a server, or has it wait for one.
+    /// Gives a client a server, or queues the client until there is one. True if the client has a
+    /// server now.
     #[inline]
     pub(crate) fn lend(&mut self, conn: Conn) -> bool {
         let Some(client) = self.engine.connections.client(conn) else { return false };
@@ -50,7 +52,8 @@ impl Step<'_> {
         false
     }
 
-    /// Joins a client and an idle server; puts the server's settings right in front of what the client says.
+    /// Lends an idle server to a client, and syncs the server's settings in front of the client's
+    /// first message.
     #[inline]
     fn link(&mut self, conn: Conn, server: Conn) {
         let mut link = self.linked(conn, server);
@@ -58,6 +61,7 @@ impl Step<'_> {
         link.server.since = link.now;
         link.server.worked = false;
         link.client.link = Some(server);
+        // Segments are numbered for each server: those of the last one mean nothing at this one.
         link.client.changed = Span::default();
         link.client.parsed = Span::default();
         link.client.unnamed_changed = 0;
@@ -69,7 +73,7 @@ impl Step<'_> {
         link.sync_settings_if_needed();
     }
 
-    /// The server has answered all of a request: it may be free now.
+    /// Decides whether a server is free after its ReadyForQuery, and what has to happen before.
     #[inline]
     pub(crate) fn after_ready(&mut self, client: Conn, server: Conn) {
         let Some(c) = self.engine.connections.client(client) else { return };
@@ -85,6 +89,7 @@ impl Step<'_> {
         let (mode, removed) = (pool.settings.options.pool_mode, pool.removed);
         let Some(s) = self.engine.connections.server(server) else { return };
         if s.outstanding.quiescent().is_none() {
+            // A statement pool does not allow transaction blocks.
             let block = mode == PoolMode::Statement && s.outstanding.status() != Status::Idle;
             if block && s.outstanding.is_empty() && !checking {
                 self.end_client(client, DisconnectReason::TransactionInStatementMode);
@@ -97,6 +102,8 @@ impl Step<'_> {
         } else if checking {
             self.engine.runnable.push_back(client);
         } else if looks && !partial && !asked {
+            // The client has called code that may have changed the session: ask before another
+            // client gets the server.
             self.linked(client, server).look();
         } else if partial || pinned || mode == PoolMode::Session {
             self.count_transaction(server);
@@ -104,12 +111,15 @@ impl Step<'_> {
                 self.lend_between(client, server);
             }
         } else if read_settings {
+            // The client has changed settings that PostgreSQL does not report: ask, so as to sync
+            // them at its next server.
             self.linked(client, server).read_settings();
         } else {
             self.unlink(client, server);
         }
     }
 
+    /// Counts a transaction, and the time that it took.
     fn count_transaction(&mut self, server: Conn) {
         let Some(server) = self.engine.connections.server(server) else { return };
         let took = self.now.since(server.since);
@@ -119,7 +129,7 @@ impl Step<'_> {
         counters.xact_time.count(took);
     }
 
-    /// Takes a server that is quiescent from its client.
+    /// Takes a quiescent server from its client, and frees it.
     #[inline]
     pub(crate) fn unlink(&mut self, client: Conn, server: Conn) {
         self.count_transaction(server);
@@ -127,7 +137,8 @@ impl Step<'_> {
         c.link = None;
         c.cancel_wanted = false;
         s.state = ServerState::Resetting;
-        // Whom either waited for to read, it does not feed any more.
+        // Either may have been paused because the other reads slowly. They have nothing to do with
+        // each other any more.
         if c.paused {
             self.engine.runnable.push_back(client);
         }
@@ -137,10 +148,11 @@ impl Step<'_> {
         self.free(server);
     }
 
-    /// A client with this server has left.
+    /// Takes a server from a client that has left.
     pub(crate) fn take_back(&mut self, server: Conn, client: &Client) {
         let mode = self.engine.core_state.pool(client.pool).settings.options.pool_mode;
         let Some(s) = self.engine.connections.server(server) else { return };
+        // The server does a job for Refrain. It just does not go back to the client afterwards.
         if let ServerState::Job(job) = &mut s.state {
             job.back = None;
             s.dirty |= mode == PoolMode::Session;
@@ -148,7 +160,8 @@ impl Step<'_> {
         }
         s.state = ServerState::Resetting;
         s.since = self.now;
-        // What is still owed may leave something behind whose completion nobody looks at.
+        // Requests still outstanding may change the session, and Refrain does not follow their
+        // completions any more.
         let left = client.read_settings
             || client.suspicion.looks
             || !client.pins.is_empty()
@@ -157,6 +170,8 @@ impl Step<'_> {
         s.stuck |= !s.outstanding.is_empty();
         let removed = self.engine.core_state.pool(client.pool).removed;
         let leaves = removed || self.engine.core_state.is_draining(client.pool, self.now);
+        // A server that waits for the rest of a message, or amid a COPY, cannot be brought back to
+        // order (E75).
         if client.is_half_sent() || s.outstanding.copying() != Copying::No || leaves {
             return self.close_server(server);
         }
@@ -164,7 +179,8 @@ impl Step<'_> {
             self.ports.act(Action::Resume { conn: server });
         }
         if s.outstanding.is_open() {
-            // Without a Sync PostgreSQL would have rolled back when the client left.
+            // The client left without a Sync: PostgreSQL would have rolled back. A Sync alone would
+            // commit, so a Describe of a statement that does not exist fails first.
             let action = ReplyAction::Skip(Purpose::Rollback);
             let out = self.ports.out(server);
             if !client.skipping {
@@ -180,7 +196,9 @@ impl Step<'_> {
         }
     }
 
-    /// A server without a client owes nothing: ends what was left open, removes what was left behind, or frees it.
+    /// Makes a server without a client fit for the next one, if nothing is outstanding: rolls an
+    /// open transaction back, resets the session if a client left anything in it, or frees the
+    /// server.
     pub(crate) fn make_fit(&mut self, server: Conn) {
         let Some(s) = self.engine.connections.server(server) else { return };
         s.run = None;
@@ -212,11 +230,14 @@ impl Step<'_> {
         }
     }
 
-    /// Gives a server that nobody has to whoever is next: a client here, another core, or the pool.
+    /// Gives a server that nobody holds to the next in line: a client here, another core, a job, or
+    /// the pool. Closes it if it is not to be used again.
     #[inline]
     pub(crate) fn free(&mut self, server: Conn) {
         let now = self.now;
         let Some(s) = self.engine.connections.server(server) else { return };
+        // PostgreSQL does not say which query a cancel request hits. One under way could hit the
+        // next client (E81).
         if s.cancels > 0 {
             s.state = ServerState::Cancelling;
             return;
@@ -230,7 +251,7 @@ impl Step<'_> {
         {
             return self.close_server(server);
         }
-        // Whoever waits has it before a second job.
+        // A client that waits gets the server before it does a second job.
         let busy = leaves || s.worked && pool.is_wanted();
         if !busy && self.has_job(server) && self.begin_job(server, None) {
             return;
@@ -238,6 +259,7 @@ impl Step<'_> {
         self.hand_out(server, proof);
     }
 
+    /// Gives a free server to another core, to the first client that waits here, or to the pool.
     fn hand_out(&mut self, server: Conn, proof: Quiescent) {
         let now = self.now;
         let Some(s) = self.engine.connections.server(server) else { return };
@@ -258,6 +280,7 @@ impl Step<'_> {
         }
     }
 
+    /// Lends a server to a client that has waited, and reads the client on.
     fn serve_waiting(&mut self, client: Conn, server: Conn) {
         let now = self.now;
         if let Some(c) = self.engine.connections.client(client) {
@@ -268,7 +291,7 @@ impl Step<'_> {
         self.unblock(client);
     }
 
-    /// The other core that is to have a free server before the first client here, if any.
+    /// Returns the core that gets a free server before the first client here, if any.
     #[inline]
     pub(crate) fn next_core(&mut self, pool: PoolId, first: Option<Conn>) -> Option<Core> {
         let asking = &self.engine.core_state.pool(pool).asking;
@@ -279,6 +302,7 @@ impl Step<'_> {
     }
 }
 
+/// Returns the pool of a server.
 fn s_pool(connections: &crate::state::connections::Connections, server: Conn) -> PoolId {
     match connections.get(server) {
         Connection::Server(server) => server.pool,

@@ -1,4 +1,5 @@
-//! One step of the engine, by subject: an event in, what follows from it out.
+//! One step of the engine, by subject. A step handles one event and queues the actions that follow
+//! from it.
 
 pub(crate) mod jobs;
 pub(crate) mod grow;

@@ -1,4 +1,4 @@
-//! What servers send, by who has them: a client, a login, or nobody.
+//! Input from servers, by who holds them: a client, a login, a job, or nobody.
 
 use refrain_sql::normalize::Analysis;
 use refrain_wire::Header;
@@ -19,22 +19,22 @@ use crate::state::client::WaitingFor;
 use crate::state::event::{Action, Case};
 use crate::state::server::{Server, ServerState};
 
-/// What is to be done about a server that nobody has, after a message.
+/// What has to happen after a message of a server that no client holds.
 enum Idle {
     /// Nothing.
     On,
-    /// It ignores everything up to a Sync that nobody has sent.
+    /// A Sync: the server ignores everything up to one, and none has been sent.
     Open,
-    /// It could not run a statement in the place of a text: it is to run the text.
+    /// An autoprepared statement failed before it ran: the server has to run the query string.
     Again,
-    /// It owes nothing any more.
+    /// Nothing is outstanding any more.
     Quiet,
-    /// It goes away, or cannot be understood.
+    /// The server ends its session, or has broken the protocol.
     Broken(DisconnectReason),
 }
 
 impl Step<'_> {
-    /// A server said something.
+    /// Handles bytes from a server.
     #[inline]
     pub(crate) fn server_bytes(&mut self, conn: Conn, bytes: &[u8]) {
         let Some(server) = self.engine.connections.server(conn) else { return };
@@ -54,14 +54,14 @@ impl Step<'_> {
         }
     }
 
-    /// Deals with as much of a server's output as it can; says how many bytes that was.
+    /// Handles as much of a server's output as possible. Returns the number of bytes handled.
     fn server_input(&mut self, conn: Conn, input: &[u8]) -> usize {
         let used = self.server_messages(conn, input);
         self.take_told(conn);
         used
     }
 
-    /// The settings that a server without a client has reported are its own.
+    /// Records the settings that a server without a client has reported.
     #[inline]
     fn take_told(&mut self, conn: Conn) {
         let Some(server) = self.engine.connections.server(conn) else { return };
@@ -72,11 +72,13 @@ impl Step<'_> {
         }
     }
 
+    /// Handles a server's messages by who holds the server. A message may change that, so it is
+    /// looked up for each batch.
     fn server_messages(&mut self, conn: Conn, input: &[u8]) -> usize {
         let mut at = 0;
         loop {
             let Some(server) = self.engine.connections.server(conn) else {
-                // Handed over amid its output: the rest goes along.
+                // The server goes to another core, and the rest of its output with it.
                 if let Some(transfer) = self.ports.leaving(conn) {
                     transfer.0.inbox.hold(&input[at..]);
                 }
@@ -98,19 +100,22 @@ impl Step<'_> {
         }
     }
 
-    /// Replies for a client. Says how many bytes were dealt with, and whether to look at the rest.
+    /// Handles replies for a client. Returns the number of bytes handled, and whether to go on with
+    /// the rest.
     #[inline]
     fn client_replies(&mut self, client: Conn, server: Conn, input: &[u8]) -> (usize, bool) {
         let mut link = self.linked(client, server);
         let oldest = link.server.outstanding.oldest();
         let (used, halt) = link.replies(input);
         link.pool().counters.bytes_sent += used as u64;
-        // Before the data of a COPY no reply comes: what waits for one is data, or does not belong there.
+        // Amid a COPY from the client no reply comes before its data. A client that waits has to be
+        // read again: its next message is data, or ends the session.
         let copies = link.server.outstanding.copying() == Copying::In;
         let news = link.server.outstanding.oldest() != oldest || halt != Halt::More || copies;
         let woken = link.pool().take_woken();
         let waits = link.client.waiting_for == WaitingFor::Replies && news;
-        // It has something to say to this very server; when it has, the server may be free.
+        // The client's next message waits for this very server. It goes first; the server may be
+        // free after that.
         let goes_on = waits && link.server.outstanding.quiescent().is_some();
         if waits {
             link.client.cancel_wanted &= !goes_on;
@@ -147,7 +152,7 @@ impl Step<'_> {
         }
     }
 
-    /// Has clients look again at the text that waited for news of its normalized query.
+    /// Reads clients again whose query strings waited for the analysis of their normalized queries.
     pub(crate) fn look_again(&mut self, clients: Vec<Conn>) {
         for conn in clients {
             let await_replies = self
@@ -161,7 +166,8 @@ impl Step<'_> {
         }
     }
 
-    /// What becomes of the literals of a text is known.
+    /// Records the parser thread's analysis of a query string, and reads the clients again that
+    /// waited for it.
     pub(crate) fn analysed(&mut self, case: &Case, analysis: Analysis) {
         let Some(pool) = self.engine.core_state.find_pool(case.pool) else { return };
         pool.normalized_queries.analysed(case.key, &case.text, analysis);
@@ -170,7 +176,7 @@ impl Step<'_> {
         self.look_again(woken);
     }
 
-    /// The server ended the session, and the client has its words: both go.
+    /// Ends both sessions after a FATAL error of the server, which the client has got.
     fn server_told_client(&mut self, client: Conn, server: Conn) {
         if let Some(c) = self.engine.connections.client(client) {
             c.link = None;
@@ -185,7 +191,7 @@ impl Step<'_> {
         self.server_broken(server, DisconnectReason::ServerGone);
     }
 
-    /// A client that does not read fast enough stops its server from being read.
+    /// Stops reading a server while too much is queued to its client.
     #[inline]
     fn push_back_on_server(&mut self, client: Conn, server: Conn) {
         let Some(s) = self.engine.connections.server(server) else { return };
@@ -196,7 +202,8 @@ impl Step<'_> {
         }
     }
 
-    /// A message of a server that no client has. Its replies strike off what is owed and go nowhere.
+    /// Handles a message of a server that no client holds. Replies answer outstanding requests, and
+    /// go to no client.
     fn idle_reply(&mut self, conn: Conn, input: &[u8]) -> (usize, bool) {
         let now = self.now;
         let Some(server) = self.engine.connections.server(conn) else {
@@ -219,7 +226,7 @@ impl Step<'_> {
             let asked =
                 matches!(server.state, ServerState::Job(_)) && header.tag != back::NOTICE_RESPONSE;
             let awaited = match header.tag {
-                // Of an error the beginning will do.
+                // The beginning of an error says what matters: severity and SQLSTATE.
                 back::ERROR_RESPONSE => input.len() < LOOKED_INTO_MAX,
                 back::READY_FOR_QUERY => true,
                 back::PARAMETER_STATUS => length <= SETTINGS_BYTES_MAX,
@@ -254,11 +261,13 @@ impl Step<'_> {
         (there, true)
     }
 
+    /// Whether the server does a job for Refrain.
     fn is_at_work(&mut self, conn: Conn) -> bool {
         self.engine.connections.server(conn).is_some_and(|s| matches!(s.state, ServerState::Job(_)))
     }
 
-    /// A message of a client that has left has failed, and what ends the skipping after it never came.
+    /// Sends a Sync after an error in a message of a client that has left: the server ignores
+    /// everything up to one, and the client never sent it.
     fn sync_idle(&mut self, conn: Conn) {
         let Some(server) = self.engine.connections.server(conn) else { return };
         refrain_wire::write::sync(self.ports.out(conn));
@@ -267,8 +276,8 @@ impl Step<'_> {
             .push(OutstandingRequest::new(RequestKind::Sync, ReplyAction::Skip(Purpose::Rollback)));
     }
 
-    /// A text that was run as a statement for a client that has left has failed before it did anything: it is run as
-    /// it was sent.
+    /// Runs a query string as the client sent it. It was autoprepared, and failed before it did
+    /// anything. The client has left, but PostgreSQL would run its query all the same.
     fn run_idle(&mut self, conn: Conn) {
         let Some(server) = self.engine.connections.server(conn) else { return };
         let Some(run) = server.run.take() else { return };
@@ -279,12 +288,14 @@ impl Step<'_> {
         ));
     }
 
+    /// Handles the contents of a message of a server that no client holds.
     fn idle_message(&mut self, conn: Conn, tag: u8, body: &[u8]) -> Idle {
         let Some(server) = self.engine.connections.server(conn) else { return Idle::On };
         match tag {
             back::NOTICE_RESPONSE | back::NOTIFICATION_RESPONSE => Idle::On,
             back::PARAMETER_STATUS => {
-                // Of what cannot be kept not all has come.
+                // A report too long to be kept has not arrived in full: the server's settings are
+                // not known any more.
                 let Ok((name, value)) = read::parameter_status(body) else {
                     server.close_needed = true;
                     return Idle::On;
@@ -309,7 +320,7 @@ impl Step<'_> {
                 Ok(settled) => {
                     let command = (tag == back::COMMAND_COMPLETE).then(|| read::command_tag(body));
                     if command.is_some_and(|c| refrain_sql::tag(c) == refrain_sql::Tag::Ddl) {
-                        // The client left; what it did to the schema stays.
+                        // The client has left, but its change to the schema stays.
                         let pool = self.engine.core_state.pool(server.pool);
                         pool.shared.begin_schema_version();
                     }
@@ -325,7 +336,7 @@ impl Step<'_> {
                         server.undos.settle(seq);
                     }
                     match tag {
-                        // Nobody has the data.
+                        // The client that had the COPY data has left.
                         back::COPY_IN_RESPONSE => Idle::Broken(DisconnectReason::ServerGone),
                         _ => Idle::On,
                     }
@@ -336,6 +347,7 @@ impl Step<'_> {
     }
 }
 
+/// Handles an error of a server that no client holds.
 fn idle_error(server: &mut Server, fields: &Fields<'_>) -> Idle {
     if fields.is_fatal() {
         return Idle::Broken(DisconnectReason::ServerGone);
@@ -348,7 +360,8 @@ fn idle_error(server: &mut Server, fields: &Fields<'_>) -> Idle {
     server.close_needed |= failed.entry.action == ours;
     if let ServerState::Job(job) = &mut server.state {
         job.fails(&failed.entry, fields);
-        // It has settings that nobody knows.
+        // A query of the job that sets or resets settings has failed half-way: nobody knows the
+        // settings.
         server.dirty |= failed.entry.kind == RequestKind::Query;
     }
     let again = failed.entry.action == ReplyAction::Skip(Purpose::Autoprepare)
@@ -360,6 +373,7 @@ fn idle_error(server: &mut Server, fields: &Fields<'_>) -> Idle {
     }
 }
 
+/// Handles ReadyForQuery of a server that no client holds.
 fn idle_ready(server: &mut Server, body: &[u8]) -> Idle {
     let (Ok(status), Ok(settled)) =
         (Status::read(body), server.outstanding.settle(back::READY_FOR_QUERY))
@@ -374,7 +388,7 @@ fn idle_ready(server: &mut Server, body: &[u8]) -> Idle {
     if settled.entry.action == ReplyAction::Skip(Purpose::Reset) {
         server.statements.clear();
         server.dirty = false;
-        // What it gives now may be other than it was: that is seen when it is put right.
+        // The defaults may have changed since. Syncing the settings for the next client shows that.
         server.settings = server.defaults.settings.clone();
         server.stuck = true;
     }

@@ -1,4 +1,5 @@
-//! Clients that are logged in: reading their input, with a server or without, and their end.
+//! Clients that are logged in: reading their input, with a server or without, and the end of their
+//! sessions.
 
 use refrain_wire::back::Status;
 use refrain_wire::front::{Parse, Target};
@@ -17,23 +18,23 @@ use crate::state::event::{Action, Level};
 use crate::statements::of_client::{ClientRef, ClientStatement, Name};
 use crate::statements::statement::Identity;
 
-/// Bytes held for a client that waits, before its connection is not read any more.
+/// Bytes of input held for a client that waits; beyond that its connection is not read.
 const HELD_BYTES_MAX: usize = 64 * 1024;
 
-/// What a client without a server wants.
+/// What the next message of a client without a server needs.
 enum Wants {
-    /// Nothing more: so many bytes have been dealt with.
+    /// Nothing more: so many bytes have been handled.
     Used(usize),
     /// A server.
     Server,
     /// The rest of a message.
     More,
-    /// To leave, or it cannot be understood.
+    /// The end of the session: Terminate, or a malformed message.
     End(DisconnectReason),
 }
 
 impl Step<'_> {
-    /// A client said something.
+    /// Handles bytes from a client.
     #[inline]
     pub(crate) fn client_bytes(&mut self, conn: Conn, bytes: &[u8]) {
         let Some(client) = self.engine.connections.client(conn) else { return };
@@ -49,7 +50,7 @@ impl Step<'_> {
         }
     }
 
-    /// Reads a client's input on: what is held of it, and `bytes` behind that.
+    /// Handles a client's input: the bytes that were held, and `bytes` behind them.
     pub(crate) fn serve(&mut self, conn: Conn, bytes: &[u8]) {
         let Some(client) = self.engine.connections.client(conn) else { return };
         match client.state {
@@ -77,6 +78,7 @@ impl Step<'_> {
         }
     }
 
+    /// Keeps input of a client for later.
     fn hold(&mut self, conn: Conn, bytes: &[u8]) {
         if let Some(client) = self.engine.connections.client(conn)
             && (!bytes.is_empty() || client.paused)
@@ -86,8 +88,9 @@ impl Step<'_> {
         }
     }
 
-    /// Has a client's connection read or not: not while it waits, for whatever, and has said much; and not before little
-    /// is queued to it and to its server, if there was much.
+    /// Applies back-pressure (E30). Stops reading a client that waits and of which more than
+    /// `HELD_BYTES_MAX` bytes are held. Reads a paused client again once the bytes queued to it and
+    /// to its server have fallen to the pool's low mark.
     pub(crate) fn regulate(&mut self, conn: Conn) {
         let Some(client) = self.engine.connections.client(conn) else { return };
         let enters = matches!(client.state, ClientState::Entering(..) | ClientState::Checking(..));
@@ -103,7 +106,7 @@ impl Step<'_> {
         }
     }
 
-    /// Has a client's connection not read until something happens that it waits for.
+    /// Stops reading a client's connection until [`Self::regulate`] resumes it.
     #[inline]
     pub(crate) fn stop_reading(&mut self, conn: Conn) {
         if let Some(client) = self.engine.connections.client(conn)
@@ -113,14 +116,14 @@ impl Step<'_> {
         }
     }
 
-    /// Has a client's input read on.
+    /// Ends a client's waiting, and schedules its input to be handled.
     pub(crate) fn unblock(&mut self, conn: Conn) {
         let Some(client) = self.engine.connections.client(conn) else { return };
         client.waiting_for = WaitingFor::Nothing;
         self.engine.runnable.push_back(conn);
     }
 
-    /// Deals with as much of a client's input as it can; says how many bytes that was.
+    /// Handles as much of a client's input as possible. Returns the number of bytes handled.
     #[inline]
     fn serve_input(&mut self, conn: Conn, input: &[u8]) -> usize {
         let mut at = 0;
@@ -152,7 +155,8 @@ impl Step<'_> {
             }
             match stop {
                 Stop::More => {
-                    // What was answered here leaves a server that has nothing to do.
+                    // Refrain may have answered all messages itself: then no ReadyForQuery comes
+                    // that would free the server.
                     if link.server.outstanding.quiescent().is_some() {
                         self.after_ready(conn, server);
                     }
@@ -168,7 +172,8 @@ impl Step<'_> {
                     self.lend_to_job(conn, server);
                     return at;
                 }
-                // What it asked for before that is answered first.
+                // The replies to the client's earlier messages come first; then the message is read
+                // again.
                 Stop::End(_) if answers => {
                     self.await_replies(conn, server);
                     return at;
@@ -178,8 +183,8 @@ impl Step<'_> {
         }
     }
 
-    /// A server that does not read fast enough stops its client from being read. So does the client itself, since what
-    /// is answered here goes by no server.
+    /// Stops reading a client while too much is queued to its server, or to the client itself:
+    /// replies that Refrain makes itself come from no server that could be paused.
     #[inline]
     fn push_back_on_client(&mut self, conn: Conn, server: Conn) {
         let Some(client) = self.engine.connections.client(conn) else { return };
@@ -189,7 +194,7 @@ impl Step<'_> {
         }
     }
 
-    /// Whether a client leaves unread what it was answered; then it is not read on until it has read that.
+    /// Whether a client without a server leaves too many replies unread. If so, stops reading it.
     fn reads_slowly(&mut self, conn: Conn) -> bool {
         let Some(client) = self.engine.connections.client(conn) else { return false };
         let high = self.engine.core_state.pool(client.pool).settings.options.buffer_high;
@@ -200,21 +205,23 @@ impl Step<'_> {
         full
     }
 
-    /// What the client says next depends on replies: it is read on when one has come. The server is asked
-    /// for what it may be keeping back.
+    /// Makes a client wait for replies, and sends a Flush if the server may be holding them back
+    /// (E28).
     pub(crate) fn await_replies(&mut self, conn: Conn, server: Conn) {
         let Some(client) = self.engine.connections.client(conn) else { return };
         client.waiting_for = WaitingFor::Replies;
         let Some(s) = self.engine.connections.server(server) else { return };
         let asked = s.outstanding.next_seq();
-        // What a Sync or Query ends comes by itself, but not where a COPY skips the Sync.
+        // Behind a Sync or Query the server sends all replies by itself, unless a COPY skips that
+        // Sync (E42).
         let kept = s.outstanding.is_open() || s.outstanding.copying() == Copying::In;
         if kept && std::mem::replace(&mut s.flushed, asked) != asked {
             write::bare(self.ports.out(server), front::FLUSH);
         }
     }
 
-    /// What needs no server is dealt with at once (E86).
+    /// Handles a message that needs no server (E86). A driver that just closes statements must not
+    /// wait for a server, or take one from another client.
     fn serve_alone(&mut self, conn: Conn, input: &[u8]) -> Wants {
         let Some(client) = self.engine.connections.client(conn) else { return Wants::More };
         if client.inbox.rest > 0 && !input.is_empty() {
@@ -228,7 +235,7 @@ impl Step<'_> {
         let length = header.message_bytes();
         match header.tag {
             front::TERMINATE => Wants::End(DisconnectReason::Terminated),
-            // One with a body is for a server to refuse.
+            // A server has to refuse a Sync with a body.
             front::SYNC if input.len() >= length && header.body == 0 => {
                 write::ready(self.ports.out(conn), Status::Idle);
                 Wants::Used(length)
@@ -264,8 +271,9 @@ impl Step<'_> {
         }
     }
 
-    /// Parse of a statement that a server has accepted and that the schema still fits needs none (E85). It
-    /// keeps a driver that prepares everything at its start from waiting for servers that it holds itself.
+    /// Answers a Parse without a server, if a server has accepted the statement under the schema of
+    /// now (E85). True if it did. So a driver that prepares all its statements on all its
+    /// connections at start does not wait for servers that its other connections hold.
     fn parse_alone(&mut self, conn: Conn, body: &[u8]) -> bool {
         let Some(client) = self.engine.connections.client(conn) else { return false };
         let core_state = &mut self.engine.core_state;
@@ -295,21 +303,21 @@ impl Step<'_> {
         true
     }
 
-    /// Whether a client has the beginning of a message whose rest is still to come: whatever it is sent next, it
-    /// takes for that rest.
+    /// Whether a client has got the beginning of a message whose rest is still to come. The client
+    /// would take an error for that rest.
     pub(crate) fn is_cut(&mut self, conn: Conn) -> bool {
         let link = self.engine.connections.client(conn).and_then(|client| client.link);
         let server = link.and_then(|server| self.engine.connections.server(server));
         server.is_some_and(|s| s.inbox.rest > 0 && s.inbox.rest_goes == Rest::On)
     }
 
-    /// A client's session is over. It is told why, and what it had goes back or away.
+    /// Ends a client's session with the error for `cause`, and frees what the client had.
     pub(crate) fn end_client(&mut self, conn: Conn, cause: DisconnectReason) {
         let says = !self.is_cut(conn);
         self.end_client_saying(conn, cause, says);
     }
 
-    /// The same; in the middle of a message nothing can be said.
+    /// Ends a client's session, with the error for `cause` if `says`.
     pub(crate) fn end_client_saying(&mut self, conn: Conn, cause: DisconnectReason, says: bool) {
         let level = match cause {
             DisconnectReason::Terminated
@@ -324,13 +332,14 @@ impl Step<'_> {
         self.remove_client(conn, false);
     }
 
-    /// A client's connection broke.
+    /// Ends the session of a client whose connection broke.
     pub(crate) fn client_gone(&mut self, conn: Conn, why: &str) {
         self.note_client(conn, Level::Debug, DisconnectReason::ClientGone, why.to_owned());
         self.remove_client(conn, true);
     }
 
-    /// Forgets a client, and closes its connection: at once where the peer has gone.
+    /// Forgets a client, and closes its connection: at once if the peer has gone, else once its
+    /// output is sent.
     pub(crate) fn remove_client(&mut self, conn: Conn, gone: bool) {
         let Connection::Client(client) = self.engine.connections.take(conn) else { return };
         let clients = self.engine.clients.checked_sub(1);

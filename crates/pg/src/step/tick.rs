@@ -1,7 +1,7 @@
-//! What time alone brings: timeouts, ages, purges.
+//! Timeouts, ages and purges.
 //!
-//! Nothing is armed on the hot path. A tenth of a second apart, and only while there is anything that could be
-//! due, the tables are looked through: timeouts are that exact.
+//! The hot path sets no timers. Every [`TICK`], as long as anything could be due, a tick looks
+//! through the tables. So timeouts are exact to that time.
 
 use std::time::Duration;
 
@@ -20,31 +20,33 @@ use crate::state::shared::{ConnectPermit, CoreMessage};
 use refrain_config::PoolOptions;
 use refrain_wire::back::Status;
 
-/// Time between two looks.
+/// Time between two ticks.
 const TICK: Duration = Duration::from_millis(100);
-/// Time a server may take to finish for a client that has left, or has ended its stream and seems to have.
+/// Time that a server may take to finish for a client that has left, or that has ended its stream.
 const DRAIN_MAX: Duration = Duration::from_secs(5);
 /// Time between two sweeps of the statements a core knows.
 const SWEEP_US: u64 = 10_000_000;
 
 impl Engine {
-    /// When [`crate::Event::Tick`] is to be stepped at the latest; `None` while there is nothing to look at.
+    /// Returns the latest time for the next [`crate::Event::Tick`]; `None` while nothing can be
+    /// due.
     pub fn next_tick(&self, ports: &Ports) -> Option<Now> {
-        // A pool whose last client has left hungry still has to tell the other cores that it wants no server.
+        // A pool whose last client left while it waited still has to tell the other cores that it
+        // wants no server.
         let has_work =
             |p: &Pool| p.servers > 0 || p.wants_server || p.settings.options.min_pool_size > 0;
         let next = self.ticked.after(TICK);
         if self.clients > 0 || ports.are_closing() || self.core_state.pools().any(has_work) {
             return Some(next);
         }
-        // A pool that nobody has is looked at once more, when it is to be forgotten.
+        // An unused pool needs one more tick: when it is forgotten.
         let due = self.core_state.pools().filter_map(Pool::forgotten_at).min();
         due.map(|due| due.max(next))
     }
 }
 
 impl Step<'_> {
-    /// Looks for what is due.
+    /// Handles everything that is due.
     pub(crate) fn tick(&mut self) {
         let swept = self.now.0 / SWEEP_US != self.engine.ticked.0 / SWEEP_US;
         self.engine.ticked = self.now;
@@ -116,8 +118,8 @@ impl Step<'_> {
         }
     }
 
-    /// While draining, a client leaves when it has nothing under way: nothing that it was not answered in full, and
-    /// no request of which the beginning has come.
+    /// Ends a client's session during shutdown if nothing is under way: all requests are answered
+    /// in full, and no request has arrived in part.
     fn drain_client(&mut self, conn: Conn) {
         let Some(client) = self.engine.connections.client(conn) else { return };
         let ready = matches!(client.state, ClientState::Ready(_));
@@ -170,7 +172,7 @@ impl Step<'_> {
         }
     }
 
-    /// Closes idle servers of a pool that has more than it may have, the one first that was used longest ago.
+    /// Closes idle servers of a pool that has more than its limit, the least recently used first.
     fn shrink(&mut self, id: PoolId) {
         let shared = self.engine.core_state.shared.clone();
         let pool = self.engine.core_state.pool(id);
@@ -194,11 +196,11 @@ impl Step<'_> {
         }
         self.shrink(id);
         let pool = self.engine.core_state.pool(id);
-        // In case that the answer has been lost.
+        // The reply that the waiting clients were to be woken by may have been lost.
         pool.wake();
         let woken = pool.take_woken();
         self.look_again(woken);
-        // A core that did not know the pool yet, or has had a server since, is asked again.
+        // A core that did not know the pool yet, or has had a server since, has to be asked again.
         self.engine.core_state.pool(id).ask_due = true;
         self.grow(id);
         let (shared, core) = (self.engine.core_state.shared.clone(), self.engine.core_state.core);
@@ -210,7 +212,7 @@ impl Step<'_> {
                 self.ports.act(Action::Tell { core: other, message });
             }
         }
-        // One core keeps the minimum: the first.
+        // The first core keeps the pool's minimum for all cores.
         let pool = self.engine.core_state.pool(id);
         let min = pool.settings.options.min_pool_size;
         let leaves =
@@ -227,7 +229,7 @@ impl Step<'_> {
     }
 }
 
-/// Which of its times a client has overstepped.
+/// Returns the timeout that a client has exceeded, if any.
 fn overdue(
     client: &Client,
     server: Option<&Server>,

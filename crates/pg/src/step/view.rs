@@ -1,4 +1,4 @@
-//! Making a [`Snapshot`] of a core.
+//! Makes a [`Snapshot`] of a core, for the console and the metrics.
 
 use crate::engine::Engine;
 use crate::ground::time::Now;
@@ -15,7 +15,7 @@ use crate::state::snapshot::{
 };
 
 impl Engine {
-    /// What this core looks like now.
+    /// Returns a snapshot of this core.
     pub fn snapshot(&self, now: Now) -> Snapshot {
         let clients: Vec<_> = self
             .connections
@@ -35,7 +35,8 @@ impl Engine {
         }
     }
 
-    /// The statements that clients of this core hold, by ID, and how many clients each.
+    /// Returns the IDs of the statements that clients of this core hold, each with its number of
+    /// clients.
     pub fn statement_clients(&self) -> Vec<(u64, u32)> {
         self.core_state.statements.clients()
     }
@@ -176,7 +177,8 @@ fn normalized_query_row(pool: &Pool, normalized: &NormalizedQuery) -> Normalized
     }
 }
 
-/// How far the farthest of a normalized query's variants has come, and what holds up those that were refused.
+/// Returns the state of a normalized query for the console: that of its most advanced variant, and
+/// the reason of a refusal.
 fn knowledge(normalized: &NormalizedQuery) -> (&'static str, String) {
     let plan = match &normalized.state {
         State::Counted => return ("counted", String::new()),
