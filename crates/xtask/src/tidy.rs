@@ -41,6 +41,7 @@ pub const RULES: &[Rule] = &[
     Rule { name: "no async where decisions are made", find: code::async_functions },
     Rule { name: "message tags are spelled in wire only", find: code::tags },
     Rule { name: "files named in the docs exist", find: pages::names },
+    Rule { name: "pages of the docs wrap", find: pages::widths },
     Rule { name: "the page on the architecture has all modules", find: pages::modules },
     Rule { name: "generated pages are current", find: pages::generated },
 ];

@@ -1,5 +1,6 @@
-//! What the cores share: options, statements, pools and their limits. Every lock of the engine is in
-//! here or in [`crate::statements::registry`], and none is taken on the path of a known statement.
+//! What the cores share: options, statements, pools and their limits. The engine's other locks are in
+//! [`crate::statements::registry`], `pool_shared.rs` and `lobby.rs`; none of them is taken on the path
+//! of a known statement.
 //!
 //! Limits count over all cores: a core asks [`Shared::admit_server`] before it connects and tells
 //! [`Shared::server_gone`] afterwards. A core that was refused is poked when there is room again.

@@ -8,8 +8,21 @@ use super::tree::is_for_tests;
 use crate::docs;
 use crate::workspace;
 
-/// Pages that name files of the code. Those not written yet are passed over.
-const PAGES: &[&str] = &["docs/ARCHITECTURE.md", "docs/LIFE_OF_A_QUERY.md", "CONTRIBUTING.md"];
+/// Pages that people write: they name files of the code, and wrap. Those not there are passed over.
+const PAGES: &[&str] = &[
+    "README.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    "CHANGELOG.md",
+    "docs/ARCHITECTURE.md",
+    "docs/LIFE_OF_A_QUERY.md",
+    "docs/PAST_BUGS.md",
+    "docs/autoprepare.md",
+    "docs/limits.md",
+    "docs/sqlite.md",
+];
+/// The longest a line of a page may be, in characters. Tables, code and headings may be longer.
+const PAGE_WIDTH_MAX: usize = 100;
 /// A table of modules: the crate, and where the table is.
 const MAP: Map = Map { of: "pg", page: "docs/ARCHITECTURE.md", chapter: "## Inside the engine" };
 /// How a word ends that can only be a file's name.
@@ -33,6 +46,26 @@ pub(super) fn names(tree: &Tree) -> Vec<String> {
         }
     }
     found
+}
+
+/// Paragraphs and lists wrap.
+pub(super) fn widths(_: &Tree) -> Vec<String> {
+    let mut found = Vec::new();
+    for page in PAGES {
+        let Ok(text) = fs::read_to_string(workspace::root().join(page)) else { continue };
+        found.extend(wide(&text).map(|number| format!("{page}:{number}")));
+    }
+    found
+}
+
+/// The numbers of a page's lines that should wrap and do not.
+fn wide(page: &str) -> impl Iterator<Item = usize> {
+    let mut in_code = false;
+    page.lines().zip(1..).filter_map(move |(line, number)| {
+        in_code ^= line.starts_with("```");
+        let wraps = !in_code && !line.starts_with(['|', '#']);
+        (wraps && line.chars().count() > PAGE_WIDTH_MAX).then_some(number)
+    })
 }
 
 /// The table of modules has each folder of the crate that decides, and each module in it, in their order.
@@ -128,6 +161,13 @@ mod tests {
         assert_eq!(differs(&["c", "d"], &declared), None);
         assert_eq!(differs(&["d", "c"], &declared).unwrap(), "`d` stands where `c` is");
         assert_eq!(differs(&["c"], &declared).unwrap(), "1 modules of 2");
+    }
+
+    #[test]
+    fn tables_and_code_need_not_wrap() {
+        let long = "x".repeat(PAGE_WIDTH_MAX + 1);
+        let page = format!("{long}\n| {long} |\n```sh\n{long}\n```\n- {long}\n# {long}\n");
+        assert_eq!(wide(&page).collect::<Vec<_>>(), [1, 6]);
     }
 
     #[test]
