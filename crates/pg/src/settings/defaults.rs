@@ -1,76 +1,79 @@
-//! What servers give their sessions to begin with, and what of its settings is a client's own.
+//! Defaults: the settings with which servers begin their sessions, and which of a client's settings
+//! are its own.
 //!
-//! The settings that PostgreSQL reports stand in every [`Settings`], whoever has made them. Those that a client never set
-//! follow the server: its configuration, or that of the role, may change under a session, or the client is lent another
-//! server. So client and server have, beside their settings, the *defaults* that these lie over. A setting is the client's
-//! own if it differs from the default, stood in the startup packet, or was set to the very value of the default.
+//! A [`Settings`] holds all settings that PostgreSQL reports, whoever has set them. Those that a
+//! client never set follow the server: the server's configuration or that of the role may change
+//! during a session, or the client gets another server. So client and server have, beside their
+//! settings, the *defaults* that these lie over. A setting is the client's own if it differs from
+//! the default, stood in the startup packet, or was set to the very value of the default.
 //!
-//! What is nobody's own is put right by a reset, never by setting an old value: a server to which that was done would not
-//! follow any more. The answer says to what value the reset went: a server's defaults are known by that, exactly.
+//! To sync a setting that is not the client's own, Refrain resets it, and never sets an old value:
+//! a server with a set value would no longer follow its configuration. The answer says to which
+//! value the reset went, so Refrain knows the server's defaults exactly.
 
 use std::sync::Arc;
 
 use crate::ground::time::Now;
 use crate::settings::session::{self, Settings, SettingsMut};
 
-/// The defaults of a session, and as of when they are known.
+/// The defaults of a session, and the time as of which they are known.
 #[derive(Clone, Debug)]
 pub(crate) struct Defaults {
-    /// The settings that are reported.
+    /// The default values of the settings that are reported.
     pub(crate) settings: Arc<Settings>,
     /// When a server said so.
     pub(crate) since: Now,
 }
 
 impl Defaults {
-    /// The value of one.
+    /// Returns the default value of a setting.
     #[inline]
     pub(crate) fn get(&self, name: &[u8]) -> Option<&[u8]> {
         self.settings.get(name)
     }
 
-    /// Whether they are those of `other`.
+    /// True if these defaults and those of `other` are the same.
     #[inline]
     pub(crate) fn are(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.settings, &other.settings)
     }
 }
 
-/// Settings that a client has set to what they were by default.
+/// The settings that a client has set to their default value: they are its own all the same.
 #[derive(Debug, Default)]
 pub(crate) struct Claims {
-    /// Those it has.
+    /// Those of transactions that are over.
     held: Vec<Box<[u8]>>,
-    /// Those of its transaction.
+    /// Those of the current transaction.
     pending: Vec<Box<[u8]>>,
 }
 
 impl Claims {
-    /// Whether a setting was set, and not reset since.
+    /// True if the client has set this setting, and not reset it since.
     pub(crate) fn has(&self, name: &[u8]) -> bool {
         has(&self.held, name)
     }
 
-    /// A text was sent that sets `name`.
+    /// Notes that a text was sent that sets `name`.
     pub(crate) fn add(&mut self, name: &[u8]) {
         if !has(&self.pending, name) {
             self.pending.push(name.into());
         }
     }
 
-    /// A text was sent that resets `name`.
+    /// Notes that a text was sent that resets `name`.
     pub(crate) fn remove(&mut self, name: &[u8]) {
         for names in [&mut self.held, &mut self.pending] {
             names.retain(|held| !held.eq_ignore_ascii_case(name));
         }
     }
 
-    /// What the transaction has set is taken back.
+    /// Takes back what the transaction has set.
     pub(crate) fn undo(&mut self) {
         self.pending.clear();
     }
 
-    /// The transaction is over.
+    /// Keeps what the transaction has set: it is over.
     #[inline]
     pub(crate) fn settle(&mut self) {
         for name in std::mem::take(&mut self.pending) {
@@ -85,7 +88,8 @@ fn has(names: &[Box<[u8]>], name: &[u8]) -> bool {
     names.iter().any(|held| held.eq_ignore_ascii_case(name))
 }
 
-/// The settings of a client that follows a server: where it has what it had by default, it has what is default there.
+/// Returns the settings of a client that follows a server: a setting that has the old default, and
+/// is not the client's own, gets the default of that server.
 pub(crate) fn follow(
     settings: &Settings,
     before: &Defaults,
@@ -102,15 +106,17 @@ pub(crate) fn follow(
     edit
 }
 
-/// A query that puts a server right, and columns of its answer, each with the name of the setting whose default it says.
+/// A query that syncs settings, and columns of its answer, each with the name of the setting whose
+/// default it shows.
 pub(crate) type SyncingSettings = (Vec<u8>, Resets);
-/// See [`SyncingSettings`].
+/// The columns of [`SyncingSettings`].
 pub(crate) type Resets = Vec<(usize, Box<[u8]>)>;
 /// A setting to change; `None` for its default.
 type Change<'a> = (&'a [u8], Option<&'a [u8]>);
 
-/// The query that makes a server with settings `has` one with settings `wants`: where these are the default, by a reset.
-/// Settings for which `in_doubt` are put right in any case. None where nothing is to be done.
+/// Writes the query that gives a server with settings `has` the settings `wants`, and resets those
+/// whose wanted value is the default. It resets a setting for which `in_doubt` is true even if it
+/// seems right. `None` if there is nothing to do.
 pub(crate) fn sync_settings(
     has: &Settings,
     wants: &Settings,
@@ -120,8 +126,9 @@ pub(crate) fn sync_settings(
     write(changes(has, wants, defaults, in_doubt), defaults)
 }
 
-/// The same for the settings of a login, and which these are: its last columns. They are put to a server as it was at its own
-/// login, since some say something of what is there already (`DateStyle=sql`).
+/// Writes the same query for the settings of a login, and returns these too: the last columns of
+/// the answer show them. The query resets the server to its own login first, since the effect of
+/// some settings depends on the value before (`DateStyle=sql` keeps the order of day and month).
 pub(crate) fn put_first(
     has: &Settings,
     wants: &Settings,

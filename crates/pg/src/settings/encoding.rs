@@ -1,14 +1,15 @@
-//! Encodings, as far as they decide whether a value is what its literal was.
+//! Encodings, as far as they decide whether a parameter means the same as the literal in its place.
 //!
-//! An escape in `E'…'` is a byte of the server's encoding, and a parameter is read in the client's. Only where the two are
-//! the same is it the same text.
+//! An escape in `E'…'` is a byte in the server's encoding, and the server reads a parameter in the
+//! client's. The text is the same for certain if the two encodings are.
 
-/// An encoding that PostgreSQL knows and in which a byte below 0x80 is always what it looks like; `None` for any other, or
-/// one that is not known.
+/// An encoding that PostgreSQL knows and in which a byte below 0x80 is always what it looks like;
+/// `None` for any other, or one that is not known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Encoding(Option<u8>);
 
-/// ClientStatements as PostgreSQL has them (`pg_encname_tbl` in `encnames.c`), letters and digits only: each row is one encoding.
+/// Names of encodings as PostgreSQL has them (`pg_encname_tbl` in `encnames.c`), letters and digits
+/// alone: each row is one encoding.
 const NAMES: &[&[&str]] = &[
     &["utf8", "unicode"],
     &["sqlascii"],
@@ -47,7 +48,7 @@ const NAMES: &[&[&str]] = &[
 ];
 
 impl Encoding {
-    /// The encoding of this name, in whatever spelling.
+    /// Returns the encoding of this name, in any spelling.
     pub(crate) fn named(name: &[u8]) -> Self {
         let plain: Vec<u8> = name.iter().filter(|b| b.is_ascii_alphanumeric()).copied().collect();
         let is = |known: &&str| plain.eq_ignore_ascii_case(known.as_bytes());
@@ -55,13 +56,13 @@ impl Encoding {
         Self(row.and_then(|row| u8::try_from(row).ok()))
     }
 
-    /// Whether both are known and the same.
+    /// True if both are known and the same.
     #[inline]
     pub(crate) fn is_same(self, other: Self) -> bool {
         self.0.is_some() && self.0 == other.0
     }
 
-    /// Whether it is UTF-8.
+    /// True for UTF-8.
     pub(crate) fn is_utf8(self) -> bool {
         self.0 == Some(0)
     }

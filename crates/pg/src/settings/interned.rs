@@ -1,10 +1,11 @@
-//! InternedSettings, interned per core, and the numbers of parse environments, for the process.
+//! Interned settings of a core, and the numbers of the parse environments of the process.
 //!
-//! Both are kept as long as anybody has them, and a little longer: sessions come back with the settings that they had.
-//! What nobody has takes no more bytes than what somebody has, or than [`SPARE_BYTES`], and that after a sweep.
+//! Both are kept as long as somebody uses them, and a little longer: sessions come back with the
+//! settings that they had. Unused ones take no more bytes than used ones, or than [`SPARE_BYTES`],
+//! as of the last sweep.
 //!
-//! An environment that is forgotten and comes back gets another number: a text that was prepared under the old one is
-//! prepared again.
+//! A parse environment that was forgotten and comes back gets another number: a text that was
+//! prepared under the old number is prepared again.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -12,12 +13,12 @@ use std::sync::Arc;
 use crate::ground::ids::EnvId;
 use crate::settings::session::{Settings, SettingsMut};
 
-/// Bytes of profiles and of environments that nobody has and that are kept all the same.
+/// Bytes of unused settings, and of unused parse environments, that are kept in any case.
 const SPARE_BYTES: usize = 64 * 1024;
 /// Bytes that an entry costs beside its content.
 const ENTRY_COST: usize = 64;
 
-/// When to look for what nobody has: as often as the bytes double.
+/// Decides when to look for unused entries: whenever the bytes have doubled.
 #[derive(Debug)]
 struct Gauge {
     bytes: usize,
@@ -31,24 +32,24 @@ impl Default for Gauge {
 }
 
 impl Gauge {
-    /// Counts an entry in; says whether what nobody has is to go.
+    /// Counts an entry in. True if unused entries are to go.
     fn add(&mut self, bytes: usize) -> bool {
         self.bytes += bytes + ENTRY_COST;
         self.bytes > self.due
     }
 
-    /// What was kept takes so many bytes.
+    /// Notes how many bytes are left after a purge.
     fn kept(&mut self, bytes: usize) {
         *self = Self { bytes, due: SPARE_BYTES.max(2 * bytes) };
     }
 
-    /// Whether a sweep is worth its while.
+    /// True if a purge is worth its while.
     fn is_full(&self) -> bool {
         self.bytes > SPARE_BYTES
     }
 }
 
-/// The profiles one core knows.
+/// The settings that one core knows.
 #[derive(Debug, Default)]
 pub(crate) struct InternedSettings {
     known: HashSet<Arc<Settings>>,
@@ -56,7 +57,8 @@ pub(crate) struct InternedSettings {
 }
 
 impl InternedSettings {
-    /// The one profile with these settings. `environment` numbers the bytes that change what a text means.
+    /// Returns the one [`Settings`] with these values. `environment` gives a number to the bytes
+    /// that change what a text means.
     pub(crate) fn intern(
         &mut self,
         edit: SettingsMut,
@@ -87,7 +89,7 @@ impl InternedSettings {
         settings
     }
 
-    /// Lets those go that nobody has, if there are many.
+    /// Drops unused settings, if there are many.
     pub(crate) fn sweep(&mut self) {
         if self.gauge.is_full() {
             self.purge();
@@ -97,7 +99,8 @@ impl InternedSettings {
     fn purge(&mut self) {
         let before = self.known.len();
         self.known.retain(|settings| Arc::strong_count(settings) > 1);
-        // A profile has its part: that goes a round later.
+        // Settings refer to the part by which constants are read: unused parts remain from the
+        // first pass.
         if self.known.len() < before {
             self.known.retain(|settings| Arc::strong_count(settings) > 1);
         }
@@ -106,7 +109,7 @@ impl InternedSettings {
     }
 }
 
-/// The environments of the process.
+/// The parse environments of the process.
 #[derive(Debug, Default)]
 pub(crate) struct Environments {
     known: HashMap<Box<[u8]>, Arc<EnvId>>,
@@ -114,7 +117,7 @@ pub(crate) struct Environments {
 }
 
 impl Environments {
-    /// The environment of these settings, under a number from `next` if it is new.
+    /// Returns the parse environment of these settings, under a number from `next` if it is new.
     pub(crate) fn intern(&mut self, settings: &[u8], next: impl FnOnce() -> EnvId) -> Arc<EnvId> {
         if let Some(known) = self.known.get(settings) {
             return known.clone();
@@ -127,7 +130,7 @@ impl Environments {
         made
     }
 
-    /// Lets those go that nobody has, if there are many.
+    /// Drops unused parse environments, if there are many.
     pub(crate) fn sweep(&mut self) {
         if self.gauge.is_full() {
             self.purge();

@@ -1,4 +1,5 @@
-//! Run-time parameters: what a client expects, what a server has, and the calls that turn one into the other.
+//! Settings of sessions: those that a client expects, those that a server has, and how to make the
+//! server's the same.
 
 pub(crate) mod encoding;
 pub(crate) mod session;

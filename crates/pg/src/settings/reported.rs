@@ -1,32 +1,35 @@
-//! What a server has reported of its settings, until profiles are made of it.
+//! Reported settings: the ParameterStatus messages of a server, until [`Settings`] are made of
+//! them.
 //!
-//! A server may report any number of settings in a row: one profile for the server and one for its client are made of
-//! all that came together. A value too long to be kept is passed on and forgotten; the session then keeps its server.
+//! A server may report any number of settings in a row. Refrain makes one [`Settings`] for the
+//! server and one for its client of all that came together. A value too long to be kept is passed
+//! on and forgotten; the session then keeps its server.
 
 use crate::settings::session::{Settings, SettingsMut};
 
-/// Settings that a server has reported, and that no profile has yet: one is made of all that come together.
+/// Settings that a server has reported and that are in no [`Settings`] yet.
 #[derive(Debug, Default)]
 pub(crate) struct Told {
-    /// What the server has now.
+    /// The values that the server has now.
     server: SettingsMut,
-    /// What of that the client was told.
+    /// The values of these that the client was told.
     client: SettingsMut,
-    /// ClientStatements of settings that are too long to be kept.
+    /// Names of settings whose values are too long to be kept.
     lost: Vec<Box<[u8]>>,
 }
 
-/// Settings that a server may report with values too long to be kept. PostgreSQL has one.
+/// Settings of a server whose values are too long to be kept, at most. PostgreSQL has one that can
+/// be.
 const LOST_MAX: usize = 16;
 
 impl Told {
-    /// The value that a profile with these in it has of a setting.
+    /// Returns the value of a setting in `settings` with these changes.
     fn value<'a>(edit: &'a SettingsMut, settings: &'a Settings, name: &[u8]) -> Option<&'a [u8]> {
         edit.get(name).or_else(|| settings.get(name))
     }
 
-    /// Notes what a server reported; `heard` is the profile of the client, if that is told. `None` stands for a value too long
-    /// to be kept. False where there are too many of those.
+    /// Notes a setting that a server reported; `heard` are the client's settings, if the client is
+    /// told. A `value` of `None` is too long to be kept. False if there are too many of those.
     #[must_use]
     pub(crate) fn note(
         &mut self,
@@ -59,28 +62,28 @@ impl Told {
         true
     }
 
-    /// Whether the client knows this value, whose profile is `heard`.
+    /// True if the client, whose settings are `heard`, knows this value.
     pub(crate) fn is_known(&self, heard: &Settings, name: &[u8], value: Option<&[u8]>) -> bool {
         let lost = self.lost.iter().any(|lost| lost.eq_ignore_ascii_case(name));
         value.is_some() && !lost && Self::value(&self.client, heard, name) == value
     }
 
-    /// Whether some are too long to be kept.
+    /// True if some values are too long to be kept.
     pub(crate) fn has_lost(&self) -> bool {
         !self.lost.is_empty()
     }
 
-    /// The server's settings with what it has reported; `None` where they are as they were.
+    /// Returns the server's settings with those that it has reported; `None` if they are unchanged.
     pub(crate) fn of_server(&self, has: &Settings) -> Option<SettingsMut> {
         self.over(&self.server, has)
     }
 
-    /// What it has reported.
+    /// Returns the settings that the server has reported.
     pub(crate) fn by_server(&self) -> &SettingsMut {
         &self.server
     }
 
-    /// The client's settings with what it was told.
+    /// Returns the client's settings with those that it was told; `None` if they are unchanged.
     pub(crate) fn of_client(&self, heard: &Settings) -> Option<SettingsMut> {
         self.over(&self.client, heard)
     }

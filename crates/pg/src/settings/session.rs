@@ -1,15 +1,18 @@
-//! The settings of a session: what a client expects, what a server has, and what turns one into the
-//! other.
+//! Settings of a session: those that a client expects, those that a server has, and the queries
+//! that turn one into the other.
 //!
-//! A [`Settings`] is immutable and interned per core, so that "does this server fit this client" is one
-//! comparison of pointers. It holds every setting that PostgreSQL reports (ParameterStatus) and a
-//! client can change, and beside those whatever the client has set otherwise: startup parameters, and
-//! what a probe found after a SET that PostgreSQL does not report. What is kept is bounded by [`SETTINGS_BYTES_MAX`].
+//! A [`Settings`] is immutable and interned per core, so that one comparison of pointers tells
+//! whether a server has the settings that a client expects. It holds every setting that PostgreSQL
+//! reports (ParameterStatus) and a client can change, and all other settings that the client has
+//! changed: those of its startup packet, and those that Refrain read from the server after a SET
+//! that PostgreSQL does not report. [`SETTINGS_BYTES_MAX`] limits their size.
 //!
-//! Putting a server right is one query of `set_config` calls in front of the client's first message.
-//! `set_config` takes a value as it is shown, lists included, and null for the server's own default.
+//! To sync settings, Refrain sends one query of `set_config` calls in front of the client's first
+//! message. `set_config` takes a value as it is shown, lists included, and null for the server's
+//! own default.
 //!
-//! Some settings change what a text means when it is parsed (E56 to E58). Their values make the parse
+//! Some settings change what a text means when it is parsed (E56 to E58: `search_path` decides
+//! which table a name is, `DateStyle` how a literal is read). Their values make the parse
 //! environment, an interned number that is part of every statement's identity.
 
 use std::hash::{Hash, Hasher};
@@ -18,13 +21,13 @@ use std::sync::Arc;
 use crate::ground::ids::{EnvId, Segment};
 use crate::settings::encoding::Encoding;
 
-/// Bytes of the settings of one session, at most: names, values, and what each costs. A session that sets more keeps its
-/// server, where they are.
+/// Bytes of the settings of one session, at most: names, values, and [`SETTING_COST`] for each. A
+/// session that sets more keeps its server, which has them.
 pub(crate) const SETTINGS_BYTES_MAX: usize = 32 * 1024;
 /// Bytes that a setting costs beside its name and value.
 const SETTING_COST: usize = size_of::<Setting>() + 32;
 
-/// Settings that PostgreSQL reports but nobody can set, or that only come with a role.
+/// Settings that PostgreSQL reports but that nobody can set, or that come with a role alone.
 const NOT_SETTABLE: &[&str] = &[
     "in_hot_standby",
     "integer_datetimes",
@@ -46,7 +49,8 @@ const REPORTED: &[&str] = &[
     "timezone",
 ];
 
-/// Settings that cannot change what a text means, nor what is worked out of it as it is planned. All others are taken to.
+/// Settings that can change neither what a text means, nor what is computed while it is planned.
+/// Refrain takes all others to change that.
 const HARMLESS: &[&str] = &[
     "application_name",
     "client_min_messages",
@@ -58,36 +62,36 @@ const HARMLESS: &[&str] = &[
     "work_mem",
 ];
 
-/// Whether a setting cannot change what a text means.
+/// True if a setting cannot change what a text means.
 pub(crate) fn is_harmless(name: &[u8]) -> bool {
     HARMLESS.iter().any(|harmless| harmless.as_bytes() == name)
 }
 
-/// Whether a client can change this reported setting.
+/// True if a client can change this reported setting.
 pub(crate) fn is_settable(name: &[u8]) -> bool {
     !NOT_SETTABLE.iter().any(|other| name.eq_ignore_ascii_case(other.as_bytes()))
 }
 
-/// A setting: its name and its value. In a profile names are in lower case.
+/// The name and the value of a setting. In [`Settings`] names are in lower case.
 pub(crate) type Setting = (Box<[u8]>, Box<[u8]>);
 
-/// ParameterStatus messages of a server's login: name and value.
+/// The ParameterStatus messages of a server's login: names and values.
 pub(crate) type ServerParameters = Vec<Setting>;
 
 /// The settings of a session.
 #[derive(Debug)]
 pub(crate) struct Settings {
     settings: Vec<Setting>,
-    /// The part that changes what a text means.
+    /// The parse environment: a number for the settings that change what a text means.
     pub(crate) env: EnvId,
     /// Keeps that number in use.
     #[expect(dead_code, reason = "it is held, not read")]
     lease: Option<Arc<EnvId>>,
-    /// The part by which constants are read; none if that is all there is.
+    /// The settings by which constants are read; `None` if these are all.
     reading: Option<Arc<Settings>>,
-    /// How its bytes are read.
+    /// How the bytes of a text are read under these settings.
     pub(crate) reads: Reads,
-    /// The part that PostgreSQL does not report: equal for equal parts.
+    /// A hash of the settings that PostgreSQL does not report.
     pub(crate) hidden: u64,
 }
 
@@ -109,7 +113,8 @@ impl Reads {
         }
     }
 
-    /// Whether a byte is what it looks like, wherever it stands, at the client and at a server of this encoding.
+    /// True if the client and a server of this encoding take each byte, wherever it stands, for
+    /// what it looks like.
     pub(crate) fn is_plain(self, server: Encoding) -> bool {
         !self.backslash && self.encoding.is_same(server)
     }
@@ -130,65 +135,66 @@ impl Hash for Settings {
 }
 
 impl Settings {
-    /// The value of a setting.
+    /// Returns the value of a setting.
     pub(crate) fn get(&self, name: &[u8]) -> Option<&[u8]> {
         let found = self.settings.iter().find(|(n, _)| n.eq_ignore_ascii_case(name));
         found.map(|(_, value)| &**value)
     }
 
-    /// All settings, by name.
+    /// Returns all settings, by name.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         self.settings.iter().map(|(name, value)| (&**name, &**value))
     }
 
-    /// The part by which constants are read: all that a statement keeps of them.
+    /// Returns the settings by which constants are read: a statement keeps no others.
     pub(crate) fn reading(self: &Arc<Self>) -> &Arc<Self> {
         self.reading.as_ref().unwrap_or(self)
     }
 
-    /// A number for it, the same on all cores.
+    /// Returns a number for these settings, the same on all cores.
     pub(crate) fn number(&self) -> u64 {
         let mut hasher = std::hash::DefaultHasher::new();
         self.hash(&mut hasher);
         hasher.finish()
     }
 
-    /// Bytes that it takes.
+    /// Returns the bytes that they take.
     pub(crate) fn bytes(&self) -> usize {
         bytes(&self.settings)
     }
 
-    /// The settings to change, for editing.
+    /// Returns a copy of these settings that can be changed.
     pub(crate) fn edit(&self) -> SettingsMut {
         SettingsMut(self.settings.clone())
     }
 }
 
-/// What is known of the settings under which a client's next text is read.
+/// What is known of the settings under which the server will read a client's next text.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum SettingsKnowledge {
-    /// They are those that it was told.
+    /// They are those that the client was told.
     #[default]
     Reported,
-    /// Something may have changed them: it has an environment of its own.
+    /// Something may have changed them: the client has a parse environment of its own.
     Unknown(EnvId, Since),
-    /// They were asked for, in a transaction whose end will report them.
+    /// Refrain has read them, in a transaction whose end will report them.
     Queried(Arc<Settings>, Since),
 }
 
-/// When settings were changed last, and how.
+/// When settings were changed last, and which kinds of them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Since {
     /// The server's segment that changed them.
     pub(crate) segment: Segment,
-    /// Whether some may be among them by which constants are read, and that PostgreSQL has not reported yet.
+    /// Whether there may be some by which constants are read, and that PostgreSQL has not reported
+    /// yet.
     pub(crate) reads: bool,
-    /// Whether some may be among them that it does not report.
+    /// Whether there may be some that PostgreSQL does not report.
     pub(crate) hidden: bool,
 }
 
 impl SettingsKnowledge {
-    /// When they were changed, if they are not those the client was told.
+    /// Returns when they were changed, if they are not those that the client was told.
     pub(crate) fn since(&self) -> Option<Since> {
         match self {
             Self::Reported => None,
@@ -196,13 +202,14 @@ impl SettingsKnowledge {
         }
     }
 
-    /// Whether only the server can say what they are.
+    /// True if nobody but the server can say what they are.
     pub(crate) fn is_hidden(&self) -> bool {
         self.since().is_some_and(|since| since.hidden)
     }
 }
 
-/// Settings being changed; [`crate::settings::interned::InternedSettings::intern`] makes a profile of them.
+/// Settings being changed; [`crate::settings::interned::InternedSettings::intern`] makes
+/// [`Settings`] of them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SettingsMut(Vec<Setting>);
 
@@ -216,7 +223,7 @@ impl SettingsMut {
         }
     }
 
-    /// Gives settings that have no value those of `other`.
+    /// Adds the settings of `other` that have no value here.
     pub(crate) fn fill(&mut self, other: &Self) {
         for (name, value) in &other.0 {
             if self.0.binary_search_by(|(n, _)| n.cmp(name)).is_err() {
@@ -225,13 +232,13 @@ impl SettingsMut {
         }
     }
 
-    /// The value of a setting.
+    /// Returns the value of a setting.
     pub(crate) fn get(&self, name: &[u8]) -> Option<&[u8]> {
         let found = self.0.iter().find(|(n, _)| n.eq_ignore_ascii_case(name));
         found.map(|(_, value)| &**value)
     }
 
-    /// Keeps those settings only whose names are wanted.
+    /// Keeps the settings whose names are wanted, and no others.
     pub(crate) fn retain(&mut self, wanted: impl Fn(&[u8]) -> bool) {
         self.0.retain(|(name, _)| wanted(name));
     }
@@ -241,13 +248,13 @@ impl SettingsMut {
         self.0.retain(|(other, _)| !other.eq_ignore_ascii_case(name));
     }
 
-    /// Whether there are none.
+    /// True if there are none.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether a session may have these, and one more or another value, over those of `base`. Those
-    /// that are replaced count for the difference.
+    /// True if a session may have these settings over those of `base`, and this one with this
+    /// value. The size of a value that is replaced counts once.
     pub(crate) fn has_room(&self, base: Option<&Settings>, name: &[u8], value: &[u8]) -> bool {
         let old = self
             .get(name)
@@ -257,12 +264,12 @@ impl SettingsMut {
         bytes(&self.0) + base.map_or(0, Settings::bytes) + more <= SETTINGS_BYTES_MAX
     }
 
-    /// All settings, by name.
+    /// Returns all settings, by name.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         self.0.iter().map(|(name, value)| (&**name, &**value))
     }
 
-    /// Gives each setting the value it has in `other`, if it has one there.
+    /// Gives each setting the value that it has in `other`, if it has one there.
     pub(crate) fn take_values(&mut self, other: &Settings) {
         for (name, value) in &mut self.0 {
             if let Some(made) = other.get(name) {
@@ -271,7 +278,7 @@ impl SettingsMut {
         }
     }
 
-    /// The profile of these settings, in an environment.
+    /// Makes [`Settings`] of these, in a parse environment.
     pub(crate) fn into_settings(
         self,
         lease: Option<Arc<EnvId>>,
@@ -283,14 +290,14 @@ impl SettingsMut {
         Settings { settings: self.0, env, lease, reading, reads, hidden }
     }
 
-    /// Those by which constants are read; `None` if that is all of them.
+    /// Returns the settings by which constants are read; `None` if these are all.
     pub(crate) fn reading(&self) -> Option<Self> {
         let part: Vec<_> =
             self.0.iter().filter(|(name, _)| READING.contains(&&**name)).cloned().collect();
         (part.len() < self.0.len()).then_some(Self(part))
     }
 
-    /// A number for those that PostgreSQL does not report.
+    /// Returns a hash of the settings that PostgreSQL does not report.
     fn hidden(&self) -> u64 {
         let mut hasher = std::hash::DefaultHasher::new();
         let hidden = |name: &[u8]| !REPORTED.iter().any(|reported| reported.as_bytes() == name);
@@ -299,7 +306,7 @@ impl SettingsMut {
         hasher.finish()
     }
 
-    /// The bytes that make the parse environment.
+    /// Returns the bytes that make the parse environment.
     pub(crate) fn environment(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         for (name, value) in &self.0 {
@@ -320,17 +327,18 @@ pub(crate) fn nothing() -> Arc<Settings> {
     Arc::new(SettingsMut::default().into_settings(None, None))
 }
 
-/// Bytes that settings take.
+/// Returns the bytes that settings take.
 pub(crate) fn bytes(settings: &[Setting]) -> usize {
     settings.iter().map(|(name, value)| cost(name, value)).sum()
 }
 
-/// Bytes that a setting takes.
+/// Returns the bytes that a setting takes.
 pub(crate) fn cost(name: &[u8], value: &[u8]) -> usize {
     SETTING_COST + name.len() + value.len()
 }
 
-/// Settings by which the constants of a text are read when it is parsed (E57, E58). PostgreSQL reports all of them.
+/// Settings by which PostgreSQL reads the constants of a text at Parse (E57, E58). It reports all
+/// of them.
 const READING: [&[u8]; 5] = [
     b"client_encoding",
     b"datestyle",
@@ -339,14 +347,14 @@ const READING: [&[u8]; 5] = [
     b"timezone",
 ];
 
-/// Whether constants are read alike under both settings.
+/// True if constants are read alike under both settings.
 pub(crate) fn read_alike(one: &Arc<Settings>, other: &Arc<Settings>) -> bool {
     Arc::ptr_eq(one.reading(), other.reading())
         || READING.iter().all(|name| one.get(name) == other.get(name))
 }
 
-/// The query that has a server with settings `has` read constants as under `wants`, for the transaction at most: what
-/// the client has set for that stays so.
+/// Writes the query that makes a server with settings `has` read constants as under `wants`, until
+/// the transaction ends at the latest: the settings that the client made for its session stay.
 pub(crate) fn reading(has: &Settings, wants: &Settings) -> Vec<u8> {
     let only = |settings: &Settings| {
         let settings = settings.settings.iter().filter(|(name, _)| READING.contains(&&**name));
@@ -355,7 +363,7 @@ pub(crate) fn reading(has: &Settings, wants: &Settings) -> Vec<u8> {
     write_calls(differences(&only(has), &only(wants)), b",true)")
 }
 
-/// The settings to change, with their values; `None` for the server's own.
+/// Returns the settings to change, with their values; `None` stands for the server's own.
 fn differences<'a>(
     has: &'a Settings,
     wants: &'a Settings,
@@ -365,7 +373,8 @@ fn differences<'a>(
     changed.map(|(n, v)| (n, Some(v))).chain(gone.map(|(n, _)| (n, None)))
 }
 
-/// A query of `set_config` calls, each with this end; `None` stands for the server's own value.
+/// Writes a query of `set_config` calls, each with this end; `None` stands for the server's own
+/// value.
 pub(crate) fn write_calls<'a>(
     calls: impl Iterator<Item = (&'a [u8], Option<&'a [u8]>)>,
     end: &[u8],
@@ -387,8 +396,9 @@ pub(crate) fn write_calls<'a>(
     text
 }
 
-/// The query that gives those of a client's settings their first values which were reset. PostgreSQL goes back to what
-/// the session began with, and that was another's.
+/// Writes the query that gives a client's settings the values of its startup packet again, where
+/// they were reset. RESET goes back to the values with which the server's session began, and these
+/// were not the client's.
 pub(crate) fn restore(startup: &SettingsMut) -> Vec<u8> {
     let mut text = b"SELECT pg_catalog.set_config(x.name,x.value,false) FROM (VALUES ".to_vec();
     for (index, (name, value)) in startup.0.iter().enumerate() {
@@ -398,7 +408,8 @@ pub(crate) fn restore(startup: &SettingsMut) -> Vec<u8> {
         write_literal(&mut text, value);
         text.push(b')');
     }
-    // Settings of extensions that are not loaded are not listed; they are empty once they were reset.
+    // `pg_settings` does not list the settings of extensions that are not loaded; RESET makes them
+    // empty.
     text.extend_from_slice(
         b") AS x(name,value) LEFT JOIN pg_catalog.pg_settings s ON pg_catalog.lower(s.name)=x.name \
         WHERE CASE WHEN s.name IS NULL \
@@ -407,11 +418,12 @@ pub(crate) fn restore(startup: &SettingsMut) -> Vec<u8> {
     text
 }
 
-/// What stands behind the name of a setting that has its default.
+/// Stands behind the name of a setting that has its default.
 pub(crate) const UNSET: &[u8] = b"=";
 
-/// The query that asks a session for all that was set in it, and for the settings of `reported` in any case, with [`UNSET`]
-/// behind the name where these were not set. `names` are settings that `pg_settings` does not list.
+/// Writes the query that reads all settings that were set in a session, and those of `reported` in
+/// any case, with [`UNSET`] behind the name if they were not set. `names` are settings that
+/// `pg_settings` does not list.
 pub(crate) fn read_settings<'a>(
     reported: &Settings,
     names: impl Iterator<Item = &'a [u8]>,
