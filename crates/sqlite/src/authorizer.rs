@@ -1,18 +1,18 @@
-//! What a statement of a client may not do, whoever the client is.
+//! Refuses what no client's statement may do.
 //!
-//! A database file is served, and no other: without this, `ATTACH` reads and writes any file that
+//! One database file is served, and no other. Without this, `ATTACH` reads and writes any file that
 //! the process can, and so does `VACUUM INTO`, which attaches what it writes. SQLite asks the
-//! [`Authorizer`] for each thing a statement does while it compiles it.
+//! [`Authorizer`] about each thing a statement does while it compiles the statement.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 
-/// What a PRAGMA may be used for.
+/// How a client may use a PRAGMA.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum PragmaUse {
-    /// To ask, with nothing behind its name.
+    /// To ask for its value: nothing stands after its name.
     Ask,
     /// With an argument as well.
     Argument,
@@ -56,8 +56,9 @@ const PRAGMAS: &[(&str, PragmaUse)] = &[
     ("wal_checkpoint", PragmaUse::Argument),
 ];
 
-/// SQLite's functions whose time grows with the length of their arguments and no faster, and which read no table.
-/// Sorted. What a connection was given besides is of this kind as well, unless it is in [`COSTLY`].
+/// SQLite's functions whose time grows with the length of their arguments and no faster, and which
+/// read no table. Sorted. A function that the connection was given counts as one of these, unless
+/// it is in [`COSTLY`].
 const CHEAP: &[&str] = &[
     "->",
     "->>",
@@ -162,10 +163,10 @@ const CHEAP: &[&str] = &[
     "zeroblob",
 ];
 
-/// Functions of ours whose time grows faster.
+/// Functions of Refrain's whose time grows faster.
 const COSTLY: &[&str] = &["regexp"];
 
-/// Tables that are read by reading all of the file.
+/// Tables whose rows need a read of the whole file.
 const COSTLY_TABLES: &[&str] = &[
     "dbstat",
     "pragma_foreign_key_check",
@@ -178,7 +179,7 @@ const COSTLY_TABLES: &[&str] = &[
 /// Functions that reach outside of the database.
 const FUNCTIONS: &[&str] = &["load_extension", "fts3_tokenizer"];
 
-/// Whose statements are compiled just now.
+/// Whose statements are being compiled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Trust {
@@ -186,14 +187,15 @@ pub(crate) enum Trust {
     Client,
     /// A client's `VACUUM`, which attaches a file without a name while it runs.
     Vacuum,
-    /// Our own.
+    /// Refrain's own.
     Full,
 }
 
-/// The answer to SQLite's questions; shared with the callback.
+/// Answers SQLite's questions; shared with the callback.
 pub(crate) struct Authorizer {
     trust: AtomicU8,
-    /// Whether something was compiled, since this was last asked, of which a single step may take long.
+    /// True if a statement was compiled of which a single step may take long, since the last look
+    /// at this.
     costly: AtomicBool,
     /// Functions that the connection was given.
     given: Mutex<Vec<String>>,
@@ -205,17 +207,17 @@ impl Authorizer {
         Arc::new(Authorizer { trust: AtomicU8::new(Trust::Client as u8), costly, given })
     }
 
-    /// Trusts statements differently until the result is dropped.
+    /// Sets how far statements are trusted, until the result is dropped.
     pub(crate) fn trust(&self, trust: Trust) -> Trusting<'_> {
         Trusting { authorizer: self, before: self.trust.swap(trust as u8, Ordering::Relaxed) }
     }
 
-    /// A `VACUUM` of a client begins; whether that makes a difference.
+    /// Notes that a client's `VACUUM` begins. Returns true if that changed anything.
     pub(crate) fn begin_vacuum(&self) -> bool {
         self.replace(Trust::Client, Trust::Vacuum)
     }
 
-    /// It is over.
+    /// Notes that a client's `VACUUM` is over.
     pub(crate) fn end_vacuum(&self) {
         self.replace(Trust::Vacuum, Trust::Client);
     }
@@ -225,7 +227,7 @@ impl Authorizer {
         self.trust.compare_exchange(old, new, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
-    /// The connection was given a function.
+    /// Notes that the connection was given a function.
     pub(crate) fn give(&self, function: &str) {
         if !is_in(COSTLY, function) {
             self.given().push(function.to_owned());
@@ -236,8 +238,8 @@ impl Authorizer {
         self.given.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether something was compiled since this was last asked of which a single step may take long. All other steps are
-    /// short, and steps are counted.
+    /// True if a statement was compiled, since the last call, of which a single step may take long.
+    /// All other steps are short, and steps are counted.
     pub(crate) fn take_costly(&self) -> bool {
         self.costly.swap(false, Ordering::Relaxed)
     }
@@ -255,12 +257,13 @@ impl Authorizer {
             | AuthAction::Update { .. }
             | AuthAction::Transaction { .. }
             | AuthAction::Savepoint { .. } => false,
-            // A table is emptied, dropped or indexed in one step, and a PRAGMA may read the whole file.
+            // A table is emptied, dropped or indexed in one step, and a PRAGMA may read the whole
+            // file.
             _ => true,
         }
     }
 
-    /// Whether a statement may do this.
+    /// Decides whether a statement may do this.
     pub(crate) fn authorize(&self, context: &AuthContext<'_>) -> Authorization {
         if self.is_costly(&context.action) {
             self.costly.store(true, Ordering::Relaxed);
@@ -281,7 +284,7 @@ impl Authorizer {
     }
 }
 
-/// Puts back what was trusted before, whatever happens in between.
+/// Restores the earlier trust when dropped.
 pub(crate) struct Trusting<'g> {
     authorizer: &'g Authorizer,
     before: u8,

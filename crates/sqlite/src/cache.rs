@@ -1,11 +1,12 @@
-//! The statements of a connection that are not in use, least recently returned first.
+//! The statement cache of a connection: statements that are not in use, least recently returned
+//! first.
 //!
-//! A statement that is in use is not here: it was taken out, and comes back when its run is over.
-//! So a text that is used twice at once is compiled twice, and of the two only one is kept.
+//! A statement that is in use is not in the cache: it was taken out, and comes back when its run is
+//! over. So a text that is used twice at once is compiled twice, and one of the two is kept.
 //!
-//! From the second use on a text is kept (rule 6). What was used once is remembered as a hash, of
-//! four times as many texts as are kept: a flood of texts that come once passes by without pushing
-//! anything out, where a plain LRU would keep nothing but them.
+//! A text is kept from its second use on (rule 6). Of a text that was used once the cache remembers
+//! the hash, for four times as many texts as it keeps: a flood of texts that come once evicts
+//! nothing, while a plain LRU would keep nothing but them.
 
 use std::any::Any;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
@@ -23,26 +24,26 @@ use crate::text::{Text, may_be_kept};
 /// Hashes remembered for each statement kept.
 const SEEN_PER_KEPT: usize = 4;
 
-/// Something that a user of the crate wants to know of a statement, and when it was made.
+/// A value that a caller has computed from a statement, and the generation it is for.
 pub(crate) struct Memo {
     pub(crate) generation: u64,
     pub(crate) value: Arc<dyn Any + Send + Sync>,
 }
 
-/// What is known of a statement beside what SQLite knows.
+/// What the cache knows of a statement, beside what SQLite knows.
 pub(crate) struct StatementFacts {
     pub(crate) hash: u64,
-    /// Whether it is kept when it is returned.
+    /// True if the cache keeps it when it is returned.
     pub(crate) keep: bool,
-    /// Whether it ended with an error after which it is not to be trusted.
+    /// True if it ended with an error after which it must not run again.
     pub(crate) spoiled: bool,
-    /// Whether a single step of it may take long.
+    /// True if a single step of it may take long.
     pub(crate) costly: bool,
-    /// What the schema probe had counted when it was compiled.
+    /// The connection's count of schema changes when it was compiled.
     pub(crate) epoch: u64,
-    /// How often we compiled it anew ourselves, and SQLite before that.
+    /// How often the connection compiled it again, and SQLite before that.
     pub(crate) recompiled: u64,
-    /// SQLite's count of compiling anew, when it was last returned.
+    /// SQLite's count of compiling it again, when it was last returned.
     pub(crate) reprepares: u32,
     pub(crate) memo: Option<Memo>,
     pub(crate) bytes: u32,
@@ -50,13 +51,13 @@ pub(crate) struct StatementFacts {
     pub(crate) calls: u64,
     pub(crate) hits: u64,
     pub(crate) rows: u64,
-    /// Of the calls, those that were timed, and how long they took.
+    /// How many calls were timed, and (`run`) how long they took.
     pub(crate) timed: u32,
     pub(crate) run: Duration,
     pub(crate) last_used: Instant,
 }
 
-/// A statement that nobody uses, with what is known of it.
+/// A statement that is not in use, and what is known of it.
 pub(crate) struct Kept {
     pub(crate) idle: Idle,
     pub(crate) facts: Box<StatementFacts>,
@@ -100,7 +101,7 @@ impl Hash for Kept {
     }
 }
 
-/// Hashes are hashed already.
+/// A hasher for keys that are hashes already.
 #[derive(Default)]
 struct AsIs(u64);
 
@@ -127,7 +128,7 @@ pub(crate) struct Cache {
     kept: LinkedHashMap<Kept, (), BuildAsIs>,
     /// Hashes of texts used before, kept or not.
     seen: LruCache<u64, (), BuildAsIs>,
-    /// Hashes of statements in use: few at a time, mostly one.
+    /// Hashes of statements in use: a few at a time, mostly one.
     busy: Vec<u64>,
     stats: CacheStats,
 }
@@ -143,7 +144,7 @@ impl Cache {
         }
     }
 
-    /// Takes out the statement of a text, if it is kept and nobody uses it.
+    /// Takes out the statement of a text, if it is kept and not in use.
     pub(crate) fn take(&mut self, text: &Text<'_>) -> Option<Kept> {
         let entries = self.kept.raw_entry_mut();
         let RawEntryMut::Occupied(found) =
@@ -160,13 +161,13 @@ impl Cache {
         Some(kept)
     }
 
-    /// Whether a text was used of late: then the statement to be compiled is one to be kept.
+    /// True if a text was used recently: then the statement to be compiled is kept.
     pub(crate) fn was_seen(&self, hash: u64) -> bool {
         self.options.size > 0
             && (self.options.admit == Admit::Always || self.seen.peek(&hash).is_some())
     }
 
-    /// Counts that a text was compiled; whether its statement is to be kept.
+    /// Counts that a text was compiled. Returns true if its statement is to be kept.
     pub(crate) fn compiled(&mut self, text: &Text<'_>, time: Duration) -> bool {
         let hash = text.hash();
         self.stats.misses += 1;
@@ -182,7 +183,7 @@ impl Cache {
         is_admitted && text.sql().len() <= self.options.max_sql && may_be_kept(text.sql())
     }
 
-    /// Takes a statement back whose run is over. What is not to be kept is finalised here.
+    /// Takes back a statement whose run is over. One that is not to be kept is finalised here.
     pub(crate) fn give_back(&mut self, mut kept: Kept) {
         self.is_free(kept.facts.hash);
         let reprepares = kept.idle.reprepares();
@@ -200,7 +201,8 @@ impl Cache {
             kept.facts.bytes = kept.idle.bytes();
         }
         let bytes = u64::from(kept.facts.bytes);
-        // If it is there, the text was used twice at once, and the other came back first.
+        // If it is there already, the text was used twice at once, and the other statement came
+        // back first.
         if let Entry::Vacant(place) = self.kept.entry(kept) {
             place.insert(());
             self.stats.bytes += bytes;
@@ -209,26 +211,26 @@ impl Cache {
     }
 
     fn is_free(&mut self, hash: u64) {
-        // The one used last is mostly the one returned first.
+        // The statement that was taken last mostly comes back first.
         if let Some(place) = self.busy.iter().rposition(|busy| *busy == hash) {
             self.busy.swap_remove(place);
         }
     }
 
-    /// Counts that we compiled a statement anew because the schema had changed.
+    /// Counts that the connection compiled a statement again because the schema had changed.
     pub(crate) fn recompiled(&mut self, time: Duration) {
         self.stats.reprepares += 1;
         self.stats.prepare_ns += nanoseconds(time);
     }
 
-    /// Other options from now on. A smaller size evicts at once.
+    /// Sets the options. A smaller size evicts at once.
     pub(crate) fn set_options(&mut self, options: CacheOptions) {
         self.options = options;
         self.seen.set_capacity(seen_size(options.size));
         self.shrink_to(options.size);
     }
 
-    /// Finalises whatever is kept.
+    /// Finalises all kept statements.
     pub(crate) fn clear(&mut self) {
         self.shrink_to(0);
     }
@@ -250,7 +252,7 @@ impl Cache {
         CacheStats { entries: self.kept.len() as u64, ..self.stats }
     }
 
-    /// What is known of each statement kept, most recently returned first.
+    /// Returns what is known of each kept statement, most recently returned first.
     pub(crate) fn statements(&self) -> Vec<StatementStats> {
         self.kept.keys().rev().map(Kept::stats).collect()
     }

@@ -1,4 +1,4 @@
-//! Opening a database, and what a connection can do.
+//! Opens a database, and what a connection can do.
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
@@ -24,26 +24,26 @@ use crate::stats::{CacheStats, StatementStats};
 use crate::text::Text;
 use crate::value::Value;
 
-/// What every connection is set to, whatever the options say, and why.
+/// The settings of every connection, whatever the options say, and why.
 const SETTINGS: &[(DbConfig, bool)] = &[
-    // Without it a statement is compiled anew whenever it is bound anew (rule 1).
+    // Otherwise SQLite compiles a statement again whenever it is bound again (rule 1).
     (DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true),
-    // A client cannot corrupt the file with plain SQL, nor write the schema's table.
+    // A client cannot corrupt the file with plain SQL, nor write to `sqlite_schema`.
     (DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true),
     // A view or trigger from the file calls no function with side effects.
     (DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false),
-    // `"nosuch"` is a column that does not exist, and not a text.
+    // `"nosuch"` is a column that does not exist, and not a string.
     (DbConfig::SQLITE_DBCONFIG_DQS_DML, false),
     (DbConfig::SQLITE_DBCONFIG_DQS_DDL, false),
 ];
 
-/// Parameters a statement may have.
+/// The most parameters that a statement may have.
 const PARAMETERS_MAX: i32 = 32_766;
 
-/// Pages of the WAL from which on a commit copies it into the file: SQLite's own choice.
+/// The number of WAL pages from which on a commit copies the WAL into the file: SQLite's default.
 const WAL_PAGES: i32 = 1000;
 
-/// Bytes of pages that a connection keeps at least: about SQLite's own choice.
+/// The page cache of a connection in bytes, at least: about SQLite's default.
 const PAGES_MIN: usize = 2 * 1024 * 1024;
 
 /// A database file and how connections to it are opened.
@@ -57,12 +57,12 @@ pub struct Database {
 pub struct Connection {
     number: u64,
     wal_file: WalFile,
-    /// The longest value that it takes, and that it takes just now.
+    /// The longest value that it ever takes, and (`length`) that it takes now, in bytes.
     longest: i32,
     length: Cell<i32>,
     keeps_wal: Cell<bool>,
     index: Option<&'static Index>,
-    /// Whether it is a pool's for short reads.
+    /// True for a pool's connection for short reads.
     is_reader: Cell<bool>,
     core: Core,
 }
@@ -74,46 +74,47 @@ static NUMBERS: AtomicU64 = AtomicU64::new(1);
 pub struct Prepared<'c> {
     /// The statement; none if there was nothing but white space and comments.
     pub statement: Option<Statement<'c>>,
-    /// How much of the text it takes, in bytes: the next one begins there.
+    /// Its length in the text, in bytes: the next statement begins there.
     pub length: usize,
 }
 
-/// The statements of a text, each compiled when it is asked for: an earlier one may make the table
-/// that a later one reads. Ends at the first error.
+/// The statements of a text. Each is compiled when the iterator reaches it, as an earlier one may
+/// create the table that a later one reads. Ends at the first error.
 pub struct Split<'c, 't> {
     connection: &'c Connection,
     rest: &'t str,
 }
 
 impl Database {
-    /// Names a database. Nothing is opened, and nothing made, until somebody connects.
+    /// Names a database. The file is neither opened nor created before the first
+    /// [`Database::connect`].
     pub fn new(path: impl AsRef<Path>, options: OpenOptions) -> Database {
         Database { path: path.as_ref().to_owned(), options }
     }
 
-    /// Where the file is.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The longest text, blob or row that its connections take.
+    /// Returns the longest text, blob or row that its connections take, in bytes.
     pub fn longest(&self) -> usize {
         self.options.max_length
     }
 
-    /// How many statements each connection keeps at most.
+    /// Returns how many statements each connection keeps at most.
     pub fn cache_size(&self) -> usize {
         self.options.cache.size
     }
 
-    /// Makes a connection the one for short reads: it keeps more pages than others do
+    /// Makes a connection the one for short reads: it caches more pages than others do
     /// ([`OpenOptions::reader_pages`]).
     ///
     /// # Errors
-    /// SQLite's, of the pragma that says so.
+    /// The error of SQLite's `PRAGMA cache_size`.
     pub fn make_reader(&self, connection: &Connection) -> Result<(), Error> {
         connection.is_reader.set(true);
-        // Pages count as the connection's memory, of which statements need the most.
+        // Cached pages count as the connection's memory, and most of that is for statements.
         let most = self.options.max_memory / 4;
         let kibibytes = self.options.reader_pages.min(most).max(PAGES_MIN) / 1024;
         let size = i64::try_from(kibibytes).unwrap_or(i64::MAX);
@@ -122,12 +123,12 @@ impl Database {
         Ok(connection.trusted(set)?)
     }
 
-    /// Opens a connection. The file is made if it is not there, and its journal is a WAL.
+    /// Opens a connection. Creates the file if it does not exist, and sets its journal to WAL.
     pub fn connect(&self) -> Result<Connection, Error> {
         self.open(OpenFlags::SQLITE_OPEN_CREATE)
     }
 
-    /// Opens a connection to a file that must be there.
+    /// Opens a connection to an existing file.
     ///
     /// # Errors
     /// SQLite's, also if there is no such file.
@@ -146,7 +147,7 @@ impl Database {
         let opened = rusqlite::Connection::open_with_flags_and_vfs(&self.path, flags, ffi::VFS)?;
         let mut handle = Handle::new(opened, meter.clone(), self.options.max_memory)?;
         self.configure(&handle)?;
-        // Hooks last: each expires all statements, and there are none yet.
+        // Hooks come last: setting one expires all statements, and there are none yet.
         let connection = handle.connection_mut();
         let looks = meter.clone();
         connection.progress_handler(PACE, Some(move || looks.look()))?;
@@ -185,29 +186,29 @@ impl Database {
 }
 
 impl Connection {
-    /// Closes the connection. Dropping it does the same, and tells no errors.
+    /// Closes the connection. Dropping it does the same, but loses the error.
     pub fn close(self) -> Result<(), Error> {
         self.core.close()
     }
 
-    /// A number that no other connection of this process has.
+    /// Returns a number that no other connection of this process has.
     pub fn number(&self) -> u64 {
         self.number
     }
 
-    /// Whether [`Database::make_reader`] was called for this connection.
+    /// True if [`Database::make_reader`] was called for this connection.
     pub fn is_reader(&self) -> bool {
         self.is_reader.get()
     }
 
-    /// The first statement of a text, from the cache or compiled.
+    /// Returns the first statement of a text, from the cache or compiled.
     pub fn prepare<'t>(&self, text: impl Into<Text<'t>>) -> Result<Prepared<'_>, Error> {
         let (kept, length) = self.core.prepare(&text.into())?;
         let statement = kept.map(|kept| Statement::new(&self.core, kept));
         Ok(Prepared { statement, length })
     }
 
-    /// The only statement of a text.
+    /// Returns the only statement of a text.
     pub fn statement<'t>(&self, text: impl Into<Text<'t>>) -> Result<Statement<'_>, Error> {
         let text = text.into();
         let prepared = self.prepare(text)?;
@@ -219,12 +220,12 @@ impl Connection {
         Ok(statement)
     }
 
-    /// All statements of a text, one after the other.
+    /// Returns all statements of a text, one after the other.
     pub fn split<'c, 't>(&'c self, sql: &'t str) -> Split<'c, 't> {
         Split { connection: self, rest: sql }
     }
 
-    /// Runs the only statement of a text to its end; how many rows it changed.
+    /// Runs the only statement of a text to its end. Returns how many rows it changed.
     pub fn execute(&self, sql: &str, values: &[Value<'_>]) -> Result<u64, Error> {
         let before = self.total_changes();
         let mut run = self.statement(sql)?.start();
@@ -233,66 +234,67 @@ impl Connection {
         Ok(self.total_changes() - before)
     }
 
-    /// Takes up a run that was parked on this connection; none if it was discarded.
+    /// Resumes a run that was parked on this connection; none if it was discarded.
     pub fn resume(&self, parked: Parked) -> Option<Run<'_, 'static>> {
         Run::resume(&self.core, parked)
     }
 
-    /// Gives up all parked runs, as at the end of a transaction.
+    /// Discards all parked runs, as at the end of a transaction.
     pub fn discard_parked(&self) {
         self.core.discard_suspended();
     }
 
-    /// A number that moves when the schema has changed, by this connection or by anybody else.
-    /// Reads the file's header; begins a transaction's snapshot if there is none yet.
+    /// Returns a number that changes when any connection has changed the schema. Reads the file's
+    /// header, which begins a snapshot if the transaction has none yet.
     pub fn schema_epoch(&self) -> Result<u64, Error> {
         self.core.look_at_schema()
     }
 
-    /// Whether no transaction is open that a `BEGIN` or a savepoint began.
+    /// True if no `BEGIN` or savepoint has an open transaction.
     ///
-    /// To be asked after every error: some end the transaction.
+    /// Ask this after every error: some errors end the transaction.
     pub fn autocommit(&self) -> bool {
         self.core.handle.connection().is_autocommit()
     }
 
-    /// Whether a transaction is open.
+    /// True if a transaction is open.
     pub fn in_transaction(&self) -> bool {
         !self.autocommit()
     }
 
-    /// Whether a statement is in the middle of its rows.
+    /// True if a statement is in the middle of its rows.
     pub fn is_busy(&self) -> bool {
         self.core.handle.is_busy()
     }
 
-    /// The row number that the last INSERT gave.
+    /// Returns the rowid that the last INSERT gave.
     pub fn last_insert(&self) -> i64 {
         self.core.handle.connection().last_insert_rowid()
     }
 
-    /// Rows that the last INSERT, UPDATE or DELETE changed, without those its triggers did.
+    /// Returns how many rows the last INSERT, UPDATE or DELETE changed, without those that its
+    /// triggers changed.
     pub fn changes(&self) -> u64 {
         self.core.handle.connection().changes()
     }
 
-    /// Rows changed since the connection was opened.
+    /// Returns how many rows were changed since the connection was opened.
     pub fn total_changes(&self) -> u64 {
         self.core.handle.connection().total_changes()
     }
 
-    /// Refuses statements that write, until told otherwise. SQLSTATE 25006.
+    /// Sets whether statements that write are refused, with SQLSTATE 25006.
     pub fn set_read_only(&self, read_only: bool) {
         self.core.read_only.set(read_only);
     }
 
-    /// How long statements may run from now on.
+    /// Sets how long statements may run from now on.
     pub fn set_limits(&self, limits: Limits) {
         self.core.meter.set(limits);
         let length = limits.length.and_then(|length| i32::try_from(length).ok());
         let length = length.map_or(self.longest, |length| length.min(self.longest));
         if self.length.replace(length) != length {
-            // Fails for a limit that does not exist, and this one does.
+            // This fails for an unknown limit alone, and SQLite knows this one.
             let _ = self.core.handle.connection().set_limit(Limit::SQLITE_LIMIT_LENGTH, length);
         }
         if self.keeps_wal.replace(limits.keeps_wal) != limits.keeps_wal {
@@ -300,36 +302,38 @@ impl Connection {
         }
     }
 
-    /// Whether a statement was not compiled, or ended with an error, because it needs more steps or
-    /// longer values than [`Connection::set_limits`] allows. Counted since the last call.
+    /// True if a statement was not compiled, or ended with an error, because it needs more steps or
+    /// longer values than [`Connection::set_limits`] allows. Calling this resets it.
     pub fn take_outgrown(&self) -> bool {
         self.core.outgrown.take()
     }
 
-    /// What stops this connection from other threads.
+    /// Returns a handle that stops this connection's statements from other threads.
     pub fn interrupter(&self) -> Interrupter {
         self.core.interrupter.clone()
     }
 
-    /// Says for whom the connection works until the result is dropped: see [`Interrupter`].
+    /// Sets whose statements the connection runs, until the result is dropped: see [`Interrupter`].
     pub fn job(&self, token: u64) -> Job<'_> {
         self.core.interrupter.begin(token)
     }
 
-    /// Whether the file and its log are still those under their names. A system call for each.
+    /// True if the paths of the file and of its WAL still lead to the ones that are open. A system
+    /// call for each.
     pub fn is_in_place(&self) -> bool {
         !self.core.handle.has_moved() && self.wal_file.is_in_place()
     }
 
-    /// Whether the index of its log was found not to be whole: then all fails, until no connection to the file is open.
+    /// True if the WAL's index was found not to be whole. Every statement fails then, until no
+    /// connection to the file is open.
     pub fn has_broken_index(&self) -> bool {
         self.index.is_some_and(Index::is_broken)
     }
 
-    /// Looks at the index of its log. A system call.
+    /// Checks the WAL's index. A system call.
     ///
     /// # Errors
-    /// It is not whole.
+    /// The index is not whole.
     pub fn check_index(&self) -> Result<(), Error> {
         let whole = self.index.is_none_or(Index::is_whole);
         if whole { Ok(()) } else { Err(Error::broken_index()) }
@@ -343,20 +347,21 @@ impl Connection {
         self.core.handle.checkpoint(sqlite::SQLITE_CHECKPOINT_TRUNCATE).map(drop)
     }
 
-    /// Copies what it can from the WAL into the file, without waiting for anybody: how many pages
-    /// the WAL has, and how many of them are copied.
+    /// Copies pages from the WAL into the file without waiting for readers or writers. Returns how
+    /// many pages the WAL has, and how many of them are copied.
     pub fn checkpoint(&self) -> Result<(i32, i32), Error> {
         self.core.handle.checkpoint(sqlite::SQLITE_CHECKPOINT_PASSIVE)
     }
 
-    /// Does what a client may not, such as attaching a database: all texts in `work` must be ours.
+    /// Runs `work`, which may do what a client may not, such as attaching a database: no text in
+    /// `work` may come from a client.
     pub fn trusted<T>(&self, work: impl FnOnce(&Connection) -> T) -> T {
         let _until_the_end = self.core.authorizer.trust(Trust::Full);
         work(self)
     }
 
-    /// Defines a function. Do it once, when the connection is opened: statements that are kept are
-    /// compiled anew after it.
+    /// Defines a function. Call this once, when the connection is opened: SQLite compiles all kept
+    /// statements again after it.
     pub fn define_function<F, T>(
         &self,
         name: &str,
@@ -373,22 +378,22 @@ impl Connection {
         Ok(connection.create_scalar_function(name, arguments, flags, function)?)
     }
 
-    /// What the statement cache did so far.
+    /// Returns what the statement cache did so far.
     pub fn cache_stats(&self) -> CacheStats {
         self.core.cache.borrow().stats()
     }
 
-    /// The statements kept and not in use, most recently used first.
+    /// Returns the kept statements that are not in use, most recently used first.
     pub fn statement_stats(&self) -> Vec<StatementStats> {
         self.core.cache.borrow().statements()
     }
 
-    /// How the cache keeps statements.
+    /// Returns the options of the statement cache.
     pub fn cache_options(&self) -> CacheOptions {
         self.core.cache.borrow().options()
     }
 
-    /// Keeps statements differently from now on. A smaller size evicts at once.
+    /// Sets the options of the statement cache. A smaller size evicts at once.
     pub fn set_cache_options(&self, options: CacheOptions) {
         self.core.cache.borrow_mut().set_options(options);
     }
@@ -420,7 +425,7 @@ impl<'c> Iterator for Split<'c, '_> {
 }
 
 impl Split<'_, '_> {
-    /// What is left of the text.
+    /// Returns the rest of the text.
     pub fn rest(&self) -> &str {
         self.rest
     }

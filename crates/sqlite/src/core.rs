@@ -1,4 +1,4 @@
-//! What a connection and its statements work on together.
+//! What a connection shares with its statements.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -15,27 +15,29 @@ use crate::interrupt::Interrupter;
 use crate::limits::Meter;
 use crate::text::Text;
 
-/// Looks at the schema and at nothing else; SQLite compiles it anew when the schema has changed.
+/// A statement that looks at the schema and at nothing else; SQLite compiles it again when the
+/// schema has changed.
 const PROBE: &str = "SELECT 1 FROM sqlite_schema LIMIT 0";
 
-/// A run that was put aside in the middle of its rows.
+/// A parked run.
 pub(crate) struct Suspended {
     pub(crate) live: Live<'static>,
     pub(crate) facts: Box<StatementFacts>,
-    /// Whether a step was made.
+    /// True if a step was made.
     pub(crate) stepped: bool,
 }
 
-/// The inside of a connection. Statements come first: they are gone before the handle is.
+/// The inside of a connection. The fields with statements come first, as they must be dropped
+/// before the handle.
 pub(crate) struct Core {
     pub(crate) cache: RefCell<Cache>,
     pub(crate) suspended: RefCell<HashMap<u64, Suspended, foldhash::fast::RandomState>>,
     probe: RefCell<Option<Idle>>,
-    /// How often the probe saw another schema.
+    /// How often [`PROBE`] found another schema.
     epoch: Cell<u64>,
-    /// Whether statements that write are refused.
+    /// True if statements that write are refused.
     pub(crate) read_only: Cell<bool>,
-    /// Whether something was stopped for want of steps or length since this was last asked.
+    /// True if a limit of steps or length has stopped anything since the last look at this.
     pub(crate) outgrown: Cell<bool>,
     pub(crate) authorizer: Arc<Authorizer>,
     pub(crate) meter: Arc<Meter>,
@@ -67,7 +69,8 @@ impl Core {
         })
     }
 
-    /// A number that moves when the schema does: looks at the file, whoever changed it.
+    /// Returns a number that changes with the schema. Looks at the file, as any connection may have
+    /// changed it.
     pub(crate) fn look_at_schema(&self) -> Result<u64, Error> {
         let mut probe = self.probe.borrow_mut();
         if let Some(idle) = probe.take() {
@@ -81,12 +84,12 @@ impl Core {
         Ok(self.epoch.get())
     }
 
-    /// The schema's number as it was when it was last looked at.
+    /// Returns that number as of the last look.
     pub(crate) fn epoch(&self) -> u64 {
         self.epoch.get()
     }
 
-    /// The first statement of a text, kept or compiled, and how much of the text it takes.
+    /// Returns the first statement of a text, kept or compiled, and its length in the text.
     pub(crate) fn prepare(&self, text: &Text<'_>) -> Result<(Option<Kept>, usize), Error> {
         if let Some(found) = self.find(text) {
             let length = found.idle.sql().len();
@@ -117,14 +120,14 @@ impl Core {
         })
     }
 
-    /// Remembers that something was stopped for want of steps or length: where it looked up what a text means, what came of the
-    /// text says nothing.
+    /// Remembers that a limit of steps or length has stopped a statement. If that happened while a
+    /// translation looked up the schema, the translation's result says nothing about the text.
     pub(crate) fn note_outgrown(&self, error: &Error) {
         let stopped = error.is_too_long() || error.interruption == Some(Interruption::Steps);
         self.outgrown.set(stopped || self.outgrown.get());
     }
 
-    /// A kept statement that is all of a text, or its beginning up to a semicolon.
+    /// Returns a kept statement that is all of a text, or its beginning up to a semicolon.
     ///
     /// SQLite splits where a semicolon ends a statement. A kept text that ends in one was split
     /// there before, and would be again: what comes behind it makes no difference.
@@ -138,7 +141,8 @@ impl Core {
         parts.map(|end| Text::new(&text.sql()[..end])).find_map(|part| cache.take(&part))
     }
 
-    /// Compiles a statement anew if the schema has changed since it was compiled; whether it was.
+    /// Compiles a statement again if the schema has changed since it was compiled. Returns true if
+    /// it did.
     pub(crate) fn refresh(&self, kept: &mut Kept) -> Result<bool, Error> {
         let epoch = self.look_at_schema()?;
         if kept.facts.epoch == epoch {
@@ -171,7 +175,7 @@ impl Core {
         self.cache.borrow_mut().give_back(kept);
     }
 
-    /// Gives up all runs that were put aside.
+    /// Discards all parked runs.
     pub(crate) fn discard_suspended(&self) {
         for (_, Suspended { live, facts, .. }) in self.suspended.borrow_mut().drain() {
             self.give_back(Kept { idle: live.finish(), facts });
@@ -179,5 +183,5 @@ impl Core {
     }
 }
 
-/// How many beginnings of a text are looked up before it is compiled.
+/// The most beginnings of a text that are looked up before it is compiled.
 const PARTS_MAX: usize = 8;

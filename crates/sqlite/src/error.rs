@@ -1,9 +1,9 @@
-//! What went wrong, and PostgreSQL's code for it.
+//! Errors, and PostgreSQL's code for each.
 //!
-//! SQLite says it with an extended result code and a message. Drivers of PostgreSQL decide by
-//! SQLSTATE: a duplicate key that is not `23505` is to them a bug in the program. So each code has
-//! a row in [`BY_CODE`], and `SQLITE_ERROR`, which says nothing by itself, is told apart by the
-//! words of its message in [`BY_MESSAGE`].
+//! SQLite gives an extended result code and a message. PostgreSQL's drivers decide by SQLSTATE:
+//! they take a duplicate key that is not `23505` for a bug in the program. So each code has a row
+//! in [`BY_CODE`]. `SQLITE_ERROR` says nothing by itself; the words of its message tell such errors
+//! apart ([`BY_MESSAGE`]).
 
 use std::fmt;
 
@@ -14,24 +14,24 @@ use rusqlite::ffi as sqlite;
 pub struct Error {
     /// SQLite's extended result code.
     pub code: i32,
-    /// What SQLite says of it.
+    /// SQLite's message.
     pub message: String,
-    /// Where in the text it is, in bytes from its beginning, if SQLite knows.
+    /// Its position in the text, in bytes, if SQLite knows.
     pub offset: Option<usize>,
-    /// Who stopped the statement, if somebody did.
+    /// Why the statement was stopped, if it was.
     pub interruption: Option<Interruption>,
-    /// A code that this crate knows better than the tables, such as for a refused write.
+    /// A SQLSTATE that counts before the tables, such as for a refused write.
     state: Option<&'static str>,
 }
 
 /// Why a statement was interrupted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interruption {
-    /// Somebody asked for it: [`crate::Interrupter`].
+    /// A cancel: [`crate::Interrupter`].
     Cancel,
     /// It used up its steps: [`crate::Limits::steps`].
     Steps,
-    /// Its time was over: [`crate::Limits::deadline`].
+    /// It reached its deadline: [`crate::Limits::deadline`].
     Deadline,
 }
 
@@ -104,45 +104,46 @@ const BY_MESSAGE: &[(&str, &str)] = &[
     ("recursive reference", "42P19"),
 ];
 
-/// What is said of an index that is not whole any more.
+/// The message for an index that is not whole any more.
 const BROKEN_INDEX: &str =
     "the file's \"-shm\" was made shorter, moved, replaced or deleted while it was served";
 
 impl Error {
-    /// An error with SQLite's code and words of our own.
+    /// Makes an error with SQLite's code and a message of this crate.
     pub(crate) fn new(code: i32, message: impl Into<String>) -> Error {
         let message = message.into();
         Error { code, message, offset: None, interruption: None, state: None }
     }
 
-    /// The same with a SQLSTATE that the tables do not give.
+    /// Sets a SQLSTATE that the tables do not give.
     pub(crate) fn with_state(mut self, state: &'static str) -> Error {
         self.state = Some(state);
         self
     }
 
-    /// The same of a statement that was stopped.
+    /// Marks the error of a statement that was stopped.
     pub(crate) fn stopped_by(mut self, interruption: Interruption) -> Error {
         self.interruption = Some(interruption);
         self.with_state("57014")
     }
 
-    /// The index of the database's log is not whole any more; nothing is done with the database then.
+    /// Makes the error for a WAL index that is not whole any more. Nothing works on the database
+    /// then.
     pub(crate) fn broken_index() -> Error {
         Error::new(sqlite::SQLITE_IOERR_IN_PAGE, BROKEN_INDEX)
     }
 
-    /// Whether a text, blob or row was longer than allowed.
+    /// True if a text, blob or row was longer than allowed.
     pub fn is_too_long(&self) -> bool {
         self.primary_code() == sqlite::SQLITE_TOOBIG
     }
 
-    /// The result code without its extension.
+    /// Returns the result code without its extension.
     pub fn primary_code(&self) -> i32 {
         self.code & 0xff
     }
 
-    /// PostgreSQL's code for it, five characters.
+    /// Returns PostgreSQL's SQLSTATE, five characters.
     pub fn sqlstate(&self) -> &'static str {
         let by_code = |code: i32| BY_CODE.iter().find(|row| row.0 == code).map(|row| row.1);
         let known = self.state.or_else(|| by_code(self.code));
@@ -157,7 +158,7 @@ impl Error {
         row.map_or("42000", |row| row.1)
     }
 
-    /// Whether a kept statement that ended like this is not to be trusted again.
+    /// True if a kept statement that ended with this error must not run again.
     ///
     /// A broken constraint, a lock or a cancel says nothing about the statement.
     pub(crate) fn spoils(&self) -> bool {

@@ -1,7 +1,8 @@
-//! Whether a file that is open is still the one under its name.
+//! Whether an open file is still the one under its path.
 //!
-//! A file may be moved, deleted or replaced while it is open: SQLite goes on with what it has, which nobody finds again.
-//! So do commits whose log was deleted. Each is known by its number on its disk.
+//! A file may be moved, deleted or replaced while it is open. SQLite goes on with the open file,
+//! which no path leads to any more, and the same happens to commits whose WAL was deleted. A file
+//! is known by its number (inode) on its disk.
 
 use std::cell::Cell;
 use std::fs;
@@ -16,7 +17,7 @@ pub struct FileId {
 }
 
 impl FileId {
-    /// The file under a name; none if there is none.
+    /// Returns the file under a path; none if there is none.
     pub fn of(path: &Path) -> Option<FileId> {
         fs::metadata(path).ok().as_ref().map(FileId::from)
     }
@@ -28,15 +29,15 @@ impl From<&fs::Metadata> for FileId {
     }
 }
 
-/// The log beside a database that a connection writes to.
+/// The WAL beside a database file.
 pub(crate) struct WalFile {
     path: PathBuf,
-    /// None until it was seen: SQLite makes it when it is needed.
+    /// None until it was seen: SQLite creates it when it needs it.
     is: Cell<Option<FileId>>,
 }
 
 impl WalFile {
-    /// The log of a connection that was opened just now.
+    /// Returns the WAL of a connection that was opened just now.
     pub(crate) fn of(database: &Path) -> WalFile {
         let mut path = database.as_os_str().to_owned();
         path.push("-wal");
@@ -45,7 +46,7 @@ impl WalFile {
         WalFile { path, is }
     }
 
-    /// Whether it is still there. One that was never seen is not missed.
+    /// True if the WAL is still in its place. One that was never seen cannot be missing.
     pub(crate) fn is_in_place(&self) -> bool {
         let found = FileId::of(&self.path);
         match self.is.get() {

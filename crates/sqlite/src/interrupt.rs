@@ -1,9 +1,9 @@
-//! Stopping a statement from another thread, and never the next one.
+//! Interrupts a statement from another thread, and never the next one.
 //!
-//! SQLite's interrupt goes to whatever runs on the connection when it arrives. A cancel request
-//! that is late by a moment would hit another client's statement. So whoever runs statements says
-//! whose they are ([`Interrupter::begin`]), and an interrupt names whom it is for: both under one
-//! lock, so that the job cannot end between the look and the call.
+//! SQLite's interrupt goes to the statement that runs on the connection when it arrives. A cancel
+//! request that comes a moment too late would hit another client's statement. So a session says
+//! whose statements the connection runs ([`Interrupter::begin`]), and an interrupt names whose it
+//! means. Both happen under one lock, so that the job cannot end between the check and the call.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -16,14 +16,14 @@ pub struct Interrupter {
 }
 
 struct InterruptTarget {
-    /// For whom the connection works.
+    /// The session whose statements the connection runs.
     job: Mutex<Option<u64>>,
     handle: rusqlite::InterruptHandle,
-    /// What a statement asks that waits for a lock.
+    /// A statement that waits for a lock asks this.
     meter: Arc<Meter>,
 }
 
-/// Work for somebody, from [`crate::Connection::job`] on until this is dropped.
+/// A session's work, from [`crate::Connection::job`] until this is dropped.
 #[must_use = "the job ends when this is dropped"]
 pub struct Job<'c> {
     interrupter: &'c Interrupter,
@@ -34,7 +34,7 @@ impl Interrupter {
         Interrupter { shared: Arc::new(InterruptTarget { job: Mutex::new(None), handle, meter }) }
     }
 
-    /// Says that what the connection does from now on is for `token`.
+    /// Sets that the connection works for `token` from now on.
     pub(crate) fn begin(&self, token: u64) -> Job<'_> {
         let mut job = self.lock();
         *job = Some(token);
@@ -43,10 +43,10 @@ impl Interrupter {
         Job { interrupter: self }
     }
 
-    /// Stops what the connection does for `token`; whether it was doing anything for it.
+    /// Stops what the connection does for `token`. Returns true if it was working for it.
     ///
-    /// The statement ends with [`crate::Interruption::Cancel`]. One that is just between two
-    /// statements of the job may miss it, as a cancel request may always come too late.
+    /// The statement ends with [`crate::Interruption::Cancel`]. A request that comes between two
+    /// statements of the job may miss both, as a cancel request may always come too late.
     pub fn interrupt(&self, token: u64) -> bool {
         let job = self.lock();
         let is_current = *job == Some(token);

@@ -1,8 +1,8 @@
-//! How long a statement may run: a number of steps, a moment, or both.
+//! Limits how long a statement may run: by a number of steps, by a deadline, or by both.
 //!
-//! SQLite's virtual machine calls back every [`PACE`] instructions, and stops when it is told to. A
-//! statement that runs where many clients are served gets few steps: what needs more is stopped
-//! before anything was sent, and run again where it may take its time.
+//! SQLite's virtual machine calls back every [`PACE`] instructions, and stops if the callback says
+//! so. A statement on the loop of many clients gets few steps: one that needs more is stopped
+//! before anything was sent, and runs again on a thread.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
@@ -10,56 +10,61 @@ use std::time::{Duration, Instant};
 
 use crate::error::Interruption;
 
-/// Instructions between two looks.
+/// Instructions between two callbacks.
 pub(crate) const PACE: i32 = 1000;
-/// Pages that a statement with few steps may read: half a millisecond, from the kernel's memory.
+/// Pages that a statement with limited steps may read: half a millisecond, if they are in the
+/// kernel's page cache.
 const READS: u32 = 500;
-/// Reads between two looks at the clock.
+/// Page reads between two looks at the clock.
 const READS_A_LOOK: u32 = 16;
 /// No limit.
 const NEVER: u64 = u64::MAX;
 
-/// What moments are counted from: an atomic holds a number, and an `Instant` is none.
+/// The moment that deadlines are counted from: an atomic holds a number, and an `Instant` is none.
 static START: LazyLock<Instant> = LazyLock::new(Instant::now);
 
-/// How long statements of a connection may run from now on.
+/// How long the statements of a connection may run from now on.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Limits {
-    /// Instructions of SQLite's virtual machine, to a thousand exactly. A point lookup takes 20.
+    /// Instructions of SQLite's virtual machine, counted in thousands. A point lookup takes 20.
     pub steps: Option<u32>,
     /// The moment at which a statement is stopped.
     pub deadline: Option<Instant>,
-    /// The longest text, blob or row, in bytes, where it is less than the connection was opened with.
+    /// The longest text, blob or row, in bytes, if it is less than
+    /// [`crate::OpenOptions::max_length`].
     pub length: Option<usize>,
-    /// How long it waits for a lock of another process, where it is not as long as the connection was opened with.
+    /// How long a statement waits for another process's lock, if not as long as
+    /// [`crate::OpenOptions::busy_timeout`].
     pub lock: Option<Duration>,
-    /// Whether a commit leaves the WAL as it is, however long that is.
+    /// True if a commit never copies the WAL into the file, however long the WAL is.
     pub keeps_wal: bool,
 }
 
-/// How long a statement sleeps before it asks for a lock again, the last for ever: a cancel is heard in between.
+/// How long a statement sleeps before it asks for a lock again; the last value repeats. Between two
+/// sleeps it notices a cancel.
 const NAPS: &[Duration] =
     &[Duration::from_millis(1), Duration::from_millis(2), Duration::from_millis(5)];
 
-/// The limits as the callback sees them. Only the thread with the connection uses them.
+/// The limits as the callback sees them. One thread uses them: the one that has the connection.
 pub(crate) struct Meter {
     /// Steps left.
     steps: AtomicI64,
-    /// Pages that may be read, where steps are limited.
+    /// Pages that may still be read, where steps are limited.
     reads: AtomicU32,
     /// Nanoseconds since [`START`].
     deadline: AtomicU64,
     /// Why the callback stopped a statement: see [`REASONS`].
     reason: AtomicU8,
-    /// How long to wait for a lock of another process, in nanoseconds, and since when it is waited for.
+    /// How long to wait for another process's lock, in nanoseconds, and since when the statement
+    /// waits.
     lock: AtomicU64,
     lock_default: u64,
     waiting: AtomicU64,
-    /// Whether somebody asked for the end of the job. Set by other threads.
+    /// True if another thread has asked for the end of the job.
     cancelled: AtomicBool,
 }
 
-/// What [`Meter::reason`] says.
+/// The meanings of [`Meter::reason`].
 const REASONS: [Option<Interruption>; 4] =
     [None, Some(Interruption::Steps), Some(Interruption::Deadline), Some(Interruption::Cancel)];
 const STEPS: u8 = 1;
@@ -67,7 +72,8 @@ const DEADLINE: u8 = 2;
 const CANCEL: u8 = 3;
 
 impl Meter {
-    /// Limits nothing; a statement waits for `lock` while another process has what it needs.
+    /// Makes a meter without limits; a statement waits for another process's lock as long as
+    /// `lock`.
     pub(crate) fn new(lock: Duration) -> Arc<Meter> {
         let lock = u64::try_from(lock.as_nanos()).unwrap_or(NEVER);
         Arc::new(Meter {
@@ -82,14 +88,16 @@ impl Meter {
         })
     }
 
-    /// A job begins, or somebody asks for its end.
+    /// Notes that a job begins, or that another thread asks for its end.
     pub(crate) fn set_cancelled(&self, cancelled: bool) {
         self.cancelled.store(cancelled, Ordering::Relaxed);
     }
 
-    /// Called each time that another process has a lock: waits a moment, or says that it is enough.
+    /// Called each time that another process has a lock: sleeps, or says that the statement waits
+    /// no longer.
     ///
-    /// Where many clients are served nobody waits: what is stopped there is run again where it may.
+    /// A statement with limited steps never waits: it is stopped, and its caller may run it again
+    /// without the limit.
     pub(crate) fn wait_for_lock(&self, asked: usize) -> bool {
         let now = nanoseconds(Instant::now());
         if asked == 0 {
@@ -123,7 +131,7 @@ impl Meter {
         self.lock.store(lock.unwrap_or(self.lock_default), Ordering::Relaxed);
     }
 
-    /// Called every [`PACE`] instructions: whether to stop.
+    /// Called every [`PACE`] instructions. Returns true to stop.
     pub(crate) fn look(&self) -> bool {
         let left = self.steps.load(Ordering::Relaxed);
         if left != i64::MAX {
@@ -142,7 +150,7 @@ impl Meter {
         reason != 0
     }
 
-    /// Called before a statement that only reads reads a page: whether to stop.
+    /// Called before a read-only statement reads a page. Returns true to stop.
     pub(crate) fn stops_reading(&self) -> bool {
         let left = self.reads.load(Ordering::Relaxed);
         self.reads.store(left.wrapping_sub(1), Ordering::Relaxed);
@@ -166,7 +174,7 @@ impl Meter {
         reason != 0
     }
 
-    /// Why a statement was stopped here, if it was.
+    /// Returns why the meter stopped a statement, if it did.
     pub(crate) fn take_reason(&self) -> Option<Interruption> {
         let reason = self.reason.swap(0, Ordering::Relaxed);
         REASONS.get(usize::from(reason)).copied().flatten()

@@ -9,22 +9,24 @@ pub struct OpenOptions {
     pub busy_timeout: Duration,
     /// The longest text, blob or row, in bytes. A statement may hold several.
     pub max_length: usize,
-    /// How much memory the connection may have, in bytes: values that are under way, and what it keeps.
+    /// How much memory the connection may have, in bytes: values in use, and what it caches.
     pub max_memory: usize,
-    /// How far a commit is on disk when it is acknowledged.
+    /// How safe on disk a commit is when it is acknowledged.
     pub synchronous: Synchronous,
-    /// Whether the file can be read only.
+    /// True to open the file for reading alone.
     pub read_only: bool,
-    /// Bytes of pages that a pool's connection keeps on which short reads run. Others keep 2 MiB.
+    /// The page cache, in bytes, of a pool's connection for short reads. Other connections have 2
+    /// MiB.
     pub reader_pages: usize,
-    /// How many bytes of the file are read as memory, without a system call; 0 for none. A disk that fails while such a
-    /// byte is read ends the process, and so does another program that makes the file shorter.
+    /// How many bytes of the file are mapped into memory and read without a system call; 0 for
+    /// none. If the disk fails while such a byte is read, the process ends; so it does if another
+    /// program makes the file shorter.
     pub mmap_size: usize,
     /// Which statements are kept.
     pub cache: CacheOptions,
 }
 
-/// How far a commit is on disk when it is acknowledged.
+/// How safe on disk a commit is when it is acknowledged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Synchronous {
     /// It is on disk, and survives a loss of power.
@@ -39,21 +41,21 @@ pub enum Synchronous {
 /// Which statements are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheOptions {
-    /// How many at most; 0 keeps none.
+    /// The most statements that are kept; 0 keeps none.
     pub size: usize,
-    /// From which use on.
+    /// The use from which on a statement is kept.
     pub admit: Admit,
     /// The longest text that is kept, in bytes.
     pub max_sql: usize,
 }
 
-/// From which use on a statement is kept.
+/// The use from which on a statement is kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Admit {
-    /// From the second: a text that comes once pushes out nothing and costs nothing.
+    /// The second: a text that comes once evicts nothing and costs nothing.
     #[default]
     SecondUse,
-    /// From the first.
+    /// The first.
     Always,
 }
 
@@ -79,7 +81,7 @@ impl Default for CacheOptions {
 }
 
 impl Synchronous {
-    /// SQLite's word for it.
+    /// Returns SQLite's word for it.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Synchronous::Full => "FULL",

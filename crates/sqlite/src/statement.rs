@@ -1,9 +1,9 @@
-//! Statements, idle ([`Statement`]), under way ([`Run`]) and put aside ([`Parked`]).
+//! Statements: idle ([`Statement`]), running ([`Run`]) and parked ([`Parked`]).
 //!
-//! A statement belongs to its connection and goes back to it when it is dropped, to be kept or
-//! finalised. Step first and describe after (rule 8): a step compiles the statement anew when the
-//! schema has changed, so names and types of columns are those of the rows only once a row was
-//! asked for. Who must describe before it runs says [`Statement::refresh`].
+//! A statement belongs to its connection. When it is dropped it goes back there, to be kept or
+//! finalised. Step first and describe after (rule 8): a step compiles the statement again when the
+//! schema has changed, so the names and types of columns are certain once the first step is made. A
+//! caller that must describe before it runs calls [`Statement::refresh`].
 
 use std::any::Any;
 use std::sync::Arc;
@@ -19,13 +19,13 @@ use crate::ffi::{Asking, Live, Raw};
 use crate::text::first_word;
 use crate::value::{Type, Value};
 
-/// One run in so many is timed, the first included: a look at the clock is not free.
+/// One run in so many is timed, the first included: reading the clock is not free.
 const TIMED_EVERY: u64 = 16;
 
-/// Numbers of parked runs, in all connections: none is used twice.
+/// The number of the next parked run, over all connections.
 static NEXT_PARKED: AtomicU64 = AtomicU64::new(0);
 
-/// What a step came to.
+/// The result of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// There is a row: see [`Run::column`].
@@ -37,19 +37,19 @@ pub enum Step {
 /// A compiled statement that is not running. Goes back to its connection when dropped.
 pub struct Statement<'c> {
     core: &'c Core,
-    /// None only while it is dropped or started.
+    /// None while it is dropped or started, else set.
     kept: Option<Kept>,
 }
 
-/// A statement under way; `'b` is how long the memory of its parameters lives.
+/// A running statement; `'b` is the lifetime of its parameters' memory.
 ///
-/// When it is dropped the statement is reset and goes back to its connection.
+/// Dropping it resets the statement, which goes back to its connection.
 pub struct Run<'c, 'b> {
     core: &'c Core,
-    /// None only while it is dropped, parked or finished.
+    /// None while it is dropped, parked or finished, else set.
     parts: Option<(Live<'b>, Box<StatementFacts>)>,
     state: RunState,
-    /// Whether it is a VACUUM that may attach a file without a name.
+    /// True for a VACUUM, which may attach a file without a name.
     is_vacuum: bool,
     /// When it began, if it is timed.
     begun: Option<Instant>,
@@ -64,74 +64,75 @@ enum RunState {
     Ended,
 }
 
-/// A run put aside in the middle of its rows, to be taken up by [`crate::Connection::resume`].
+/// A run parked in the middle of its rows. [`crate::Connection::resume`] takes it up again.
 ///
-/// Its statement and its snapshot of the database stay with the connection until it is resumed or
-/// discarded, there, by itself or with all others.
+/// Its statement and its snapshot of the database stay with the connection until the run is resumed
+/// or discarded there.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct Parked(u64);
 
-/// What can be asked of a statement in any state.
+/// The methods of a statement in any state.
 macro_rules! description {
     () => {
-        /// The text, as SQLite split it off.
+        /// Returns the text, as SQLite split it off.
         pub fn sql(&self) -> &str {
             self.raw().sql()
         }
 
-        /// How many parameters there are: the largest number among them.
+        /// Returns the number of parameters: the largest number among them.
         pub fn parameter_count(&self) -> usize {
             self.raw().parameter_count()
         }
 
-        /// The name of a parameter, from 1, with its sigil; none for a plain `?`.
+        /// Returns the name of a parameter, from 1, with its sigil; none for a plain `?`.
         pub fn parameter_name(&self, index: usize) -> Option<&str> {
             self.raw().parameter_name(index)
         }
 
-        /// Whether running it changes no file. `BEGIN` and `COMMIT` change none by themselves.
+        /// True if running it changes no file. `BEGIN` and `COMMIT` change none by themselves.
         pub fn readonly(&self) -> bool {
             self.raw().readonly()
         }
 
-        /// Whether it is an EXPLAIN or an EXPLAIN QUERY PLAN.
+        /// True for an EXPLAIN or an EXPLAIN QUERY PLAN.
         pub fn is_explain(&self) -> bool {
             self.raw().is_explain()
         }
 
-        /// How many columns its rows have; 0 for what gives no rows.
+        /// Returns the number of columns of its rows; 0 if it gives no rows.
         pub fn column_count(&self) -> usize {
             self.raw().column_count()
         }
 
-        /// The name of a column, from 0.
+        /// Returns the name of a column, from 0.
         pub fn column_name(&self, column: usize) -> Option<&str> {
             self.raw().column_name(column)
         }
 
-        /// The type that the table declares, if the column is a table's.
+        /// Returns the type that the table declares, if the column is a table's.
         pub fn column_decltype(&self, column: usize) -> Option<&str> {
             self.raw().column_decltype(column)
         }
 
-        /// Database, table and column, if the column is a table's.
+        /// Returns database, table and column, if the column is a table's.
         pub fn column_origin(&self, column: usize) -> Option<(&str, &str, &str)> {
             self.raw().column_origin(column)
         }
 
-        /// Whether a single step of it may take long, so that its steps say nothing of its time.
+        /// True if a single step of it may take long, so that counting steps does not bound its
+        /// time.
         pub fn is_costly(&self) -> bool {
             self.facts().costly
         }
 
-        /// A number that moves whenever the statement was compiled anew: what was described
-        /// before may be different now.
+        /// Returns a number that changes whenever the statement was compiled again: an earlier
+        /// description may be outdated then.
         pub fn generation(&self) -> u64 {
             self.facts().recompiled + u64::from(self.raw().reprepares())
         }
 
-        /// What `make` finds out about the statement, remembered as long as the statement is kept
-        /// and not compiled anew. There is one memo a statement: one of another type replaces it.
+        /// Returns the result of `make`, remembered as long as the statement is kept and not
+        /// compiled again. There is one memo for each statement: one of another type replaces it.
         pub fn memo<T, F>(&mut self, make: F) -> Arc<T>
         where
             T: Any + Send + Sync,
@@ -156,16 +157,16 @@ impl<'c> Statement<'c> {
 
     description!();
 
-    /// Makes what it says of itself true: looks at the schema, whoever changed it, and compiles
-    /// the statement anew if it has changed. Whether it did.
+    /// Makes the statement's description current: looks at the schema, and compiles the statement
+    /// again if any connection has changed it. Returns true if it did.
     ///
-    /// Needed only to describe a statement without running it.
+    /// A caller needs this to describe a statement without running it, and for nothing else.
     pub fn refresh(&mut self) -> Result<bool, Error> {
         let core = self.core;
         self.kept.as_mut().map_or(Ok(false), |kept| core.refresh(kept))
     }
 
-    /// Begins a run. Parameters are bound, then it is stepped.
+    /// Begins a run. The caller binds parameters, then steps.
     pub fn start<'b>(mut self) -> Run<'c, 'b> {
         let parts = self.kept.take().map(|kept| (kept.idle.start(), kept.facts));
         Run::new(self.core, parts, RunState::Binding)
@@ -207,17 +208,18 @@ impl<'c, 'b> Run<'c, 'b> {
 
     description!();
 
-    /// Gives a parameter, from 1, a value that is not copied. One that is given none is NULL.
+    /// Binds a parameter, from 1, to a value that is not copied. A parameter that is not bound is
+    /// NULL.
     pub fn bind(&mut self, index: usize, value: Value<'b>) -> Result<(), Error> {
         self.live_mut().bind(index, value)
     }
 
-    /// Gives a parameter, from 1, a value that SQLite copies, so that the run can be parked.
+    /// Binds a parameter, from 1, to a value that SQLite copies, so that the run can be parked.
     pub fn bind_copied(&mut self, index: usize, value: Value<'_>) -> Result<(), Error> {
         self.live_mut().bind_copied(index, value)
     }
 
-    /// Gives all parameters values, in their order.
+    /// Binds all parameters, in their order.
     pub fn bind_all(&mut self, values: &[Value<'b>]) -> Result<(), Error> {
         let count = self.parameter_count();
         if values.len() != count {
@@ -227,7 +229,7 @@ impl<'c, 'b> Run<'c, 'b> {
         values.iter().zip(1..).try_for_each(|(value, index)| self.bind(index, *value))
     }
 
-    /// Runs to the next row. Behind the last one, and behind an error, it stays done.
+    /// Runs to the next row. After the last row, and after an error, it stays done.
     pub fn step(&mut self) -> Result<Step, Error> {
         match self.state {
             RunState::Ended => return Ok(Step::Done),
@@ -235,7 +237,8 @@ impl<'c, 'b> Run<'c, 'b> {
             RunState::Stepping => {}
         }
         let Some((live, facts)) = &mut self.parts else { return Ok(Step::Done) };
-        // What writes is stopped between two steps only: it must be able to read what it undoes.
+        // A statement that writes is stopped between two steps alone: it must be able to read the
+        // pages that it rolls back.
         let asking = live.readonly().then(|| Asking::begin(&self.core.meter));
         let counting = self.core.handle.counting();
         let stepped = live.step();
@@ -286,17 +289,17 @@ impl<'c, 'b> Run<'c, 'b> {
         Ok(())
     }
 
-    /// A column of the row, from 0, as it is stored; NULL where there is none.
+    /// Returns a column of the row, from 0, as it is stored; NULL where there is none.
     pub fn column(&self, column: usize) -> Value<'_> {
         self.live().column(column)
     }
 
-    /// The storage class of a column of the row.
+    /// Returns the storage class of a column of the row.
     pub fn column_type(&self, column: usize) -> Type {
         self.live().column_type(column)
     }
 
-    /// Rows it gave so far.
+    /// Returns how many rows it gave so far.
     pub fn rows(&self) -> u64 {
         self.rows
     }
@@ -341,13 +344,13 @@ impl<'c, 'b> Run<'c, 'b> {
 }
 
 impl<'c> Run<'c, 'static> {
-    /// Whether what it says of itself is true of the file as it is now. To be asked of one that made no step.
+    /// True if the description matches the file's present schema. For a run that has made no step.
     pub fn is_current(&self) -> Result<bool, Error> {
         Ok(self.core.look_at_schema()? == self.facts().epoch)
     }
 
-    /// Puts the run aside with its place in the rows. Only for one whose parameters were copied,
-    /// or live for ever.
+    /// Parks the run with its place in the rows. Its parameters must have been copied, or live for
+    /// ever.
     pub fn park(mut self) -> Parked {
         let id = NEXT_PARKED.fetch_add(1, Ordering::Relaxed);
         if let Some((live, mut facts)) = self.parts.take() {
@@ -358,7 +361,7 @@ impl<'c> Run<'c, 'static> {
         Parked(id)
     }
 
-    /// The run that was put aside, if it is there: a new one behind its last row.
+    /// Returns a parked run, if it is still there: it goes on after its last row.
     pub(crate) fn resume(core: &'c Core, parked: Parked) -> Option<Run<'c, 'static>> {
         let Suspended { live, facts, stepped } = core.suspended.borrow_mut().remove(&parked.0)?;
         let state = if stepped { RunState::Stepping } else { RunState::Binding };

@@ -1,34 +1,34 @@
-//! What a connection counts, as it is handed out.
+//! The statistics of a connection.
 
 use std::ops::AddAssign;
 use std::time::{Duration, Instant};
 
-/// What the statement cache of a connection did since it was opened.
+/// What the statement cache of a connection did since the connection was opened.
 ///
-/// Those of several connections can be added.
+/// The statistics of several connections can be added.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheStats {
-    /// Texts whose statement was kept and free.
+    /// Texts whose statement was kept and not in use.
     pub hits: u64,
     /// Texts that were compiled.
     pub misses: u64,
-    /// Of the misses, those of texts not seen of late.
+    /// Misses of texts that were not seen recently.
     pub first_uses: u64,
-    /// Of the misses, those whose statement was just in use.
+    /// Misses of texts whose kept statement was in use.
     pub busy_misses: u64,
-    /// Kept statements that made room, for a newer one or for a smaller cache.
+    /// Kept statements that were evicted, for a newer one or for a smaller cache.
     pub evictions: u64,
-    /// Statements thrown away because of the error they ended with.
+    /// Statements that were finalised because of the error they ended with.
     pub finalized_errors: u64,
-    /// How often SQLite compiled a statement anew. Without a change of the schema: never.
+    /// How often SQLite compiled a statement again. Without a change of the schema: never.
     pub reprepares: u64,
     /// Statements kept now and not in use.
     pub entries: u64,
-    /// Memory of these, in bytes, as SQLite counts it.
+    /// Memory of `entries`, in bytes, as SQLite counts it.
     pub bytes: u64,
     /// Time spent in compiling, in nanoseconds.
     pub prepare_ns: u64,
-    /// Time that the hits did not spend in compiling, in nanoseconds.
+    /// Compiling time that the hits saved, in nanoseconds.
     pub saved_ns: u64,
 }
 
@@ -61,9 +61,9 @@ pub struct StatementStats {
     pub rows: u64,
     /// How long it took to compile.
     pub prepare: Duration,
-    /// How long it runs, on average over the runs that were timed.
+    /// How long a run takes, on average over the runs that were timed.
     pub run: Duration,
-    /// How often it was compiled anew.
+    /// How often it was compiled again.
     pub reprepares: u64,
     /// Its memory in bytes, as SQLite counts it.
     pub bytes: u64,

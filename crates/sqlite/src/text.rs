@@ -1,12 +1,12 @@
-//! A text and its hash: what a statement is found by.
+//! A text and its hash, by which the cache finds a statement.
 //!
-//! The hash is over the exact bytes, and is computed once: whoever runs a text again and again
-//! keeps the hash beside it and spares the walk over the text.
+//! The hash is over the exact bytes and is computed once: a caller that runs a text again and again
+//! keeps the hash beside it and need not walk over the text.
 
 use std::hash::{BuildHasher, Hasher};
 use std::sync::LazyLock;
 
-/// Seeded once a process, so that nobody outside can choose texts that collide.
+/// Seeded once for each process, so that a client cannot choose texts that collide.
 static SEED: LazyLock<foldhash::quality::RandomState> = LazyLock::new(Default::default);
 
 /// A text with its hash.
@@ -24,19 +24,19 @@ impl<'a> Text<'a> {
         Text { sql, hash: hasher.finish() }
     }
 
-    /// A text whose [`Text::hash`] was computed before, in this process.
+    /// Makes a text whose [`Text::hash`] was computed before, in this process.
     ///
-    /// Another hash finds no statement; it cannot find a wrong one, for the bytes are compared.
+    /// A wrong hash finds no statement. It cannot find a wrong one, as the bytes are compared.
     pub fn with_hash(sql: &'a str, hash: u64) -> Text<'a> {
         Text { sql, hash }
     }
 
-    /// The text.
+    /// Returns the text.
     pub fn sql(&self) -> &'a str {
         self.sql
     }
 
-    /// Its hash; the same in all connections of this process.
+    /// Returns its hash, which is the same in all connections of this process.
     pub fn hash(&self) -> u64 {
         self.hash
     }
@@ -48,22 +48,22 @@ impl<'a> From<&'a str> for Text<'a> {
     }
 }
 
-/// Words at whose beginning a statement is never kept.
+/// First words of statements that are never kept.
 ///
-/// Some change the schema and with it every statement, some run once in the life of a database,
-/// some are answered from facts that are read when they are compiled.
+/// Some change the schema and with it every statement, some run once in the life of a database, and
+/// some answer from facts that SQLite reads when it compiles them.
 const NEVER_KEPT: &[&str] = &[
     "ALTER", "ANALYZE", "ATTACH", "CREATE", "DETACH", "DROP", "EXPLAIN", "PRAGMA", "REINDEX",
     "VACUUM",
 ];
 
-/// Whether a statement of this text may be kept.
+/// True if a statement of this text may be kept.
 pub(crate) fn may_be_kept(sql: &str) -> bool {
     let word = first_word(sql);
     !NEVER_KEPT.iter().any(|never| never.eq_ignore_ascii_case(word))
 }
 
-/// The first word, behind white space, comments and empty statements.
+/// Returns the first word after white space, comments and empty statements.
 pub(crate) fn first_word(sql: &str) -> &str {
     let mut rest = sql;
     loop {
