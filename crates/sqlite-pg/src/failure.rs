@@ -1,4 +1,4 @@
-//! An error as a client is told it.
+//! An error as the client gets it.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use refrain_wire::back::field;
 use refrain_wire::tag::back;
 use refrain_wire::write;
 
-/// The SQLSTATEs that are raised here by name.
+/// Names for the SQLSTATEs that sessions raise.
 pub(crate) mod state {
     pub(crate) const PROTOCOL_VIOLATION: &str = "08P01";
     pub(crate) const NOT_SUPPORTED: &str = "0A000";
@@ -36,7 +36,7 @@ pub(crate) mod state {
     pub(crate) const UNDEFINED_FILE: &str = "58P01";
 }
 
-/// What stands before each part of an error that a function raises and SQLite carries.
+/// The mark before each part of an error that a function raises and SQLite carries.
 const CARRIED: char = '\u{2}';
 
 /// The SQLSTATEs that functions raise.
@@ -45,7 +45,7 @@ const RAISED: &[&str] = &[
     "22021", "22023", "22P02", "22P05", "42704", "23502", "54000", "58000",
 ];
 
-/// What to do about an error of SQLite's, by words of it.
+/// Hints for SQLite's errors, by words of their messages.
 const SQLITE_HINTS: &[(&str, &str)] = &[
     (
         "\"-shm\" was",
@@ -87,24 +87,25 @@ const SQLITE_HINTS: &[(&str, &str)] = &[
     ("circular reference", "WITH RECURSIVE takes UNION ALL, the reference on its right side"),
 ];
 
-/// What SQLite says of a key that is there already, and what to do about it where keys are moved.
+/// SQLite's words for a duplicate key, and the hint for statements that move keys.
 const TAKEN: (&str, &str) = (
     "UNIQUE constraint failed",
     "a row has that key already. SQLite looks row by row: an UPDATE that moves several keys goes by values that are free",
 );
 
-/// What a statement is told whose time is over; a function that waits says it itself.
+/// The message for a statement whose `statement_timeout` is over. A function that waits raises it
+/// itself.
 pub(crate) const TIMEOUT: &str = "canceling statement due to statement timeout";
 
-/// An error, with all that a client is told of it.
+/// An error with all its fields for the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Failure {
     pub(crate) sqlstate: &'static str,
     pub(crate) message: Cow<'static, str>,
     pub(crate) hint: Cow<'static, str>,
-    /// Where in the text, in characters from 1; 0 for nowhere.
+    /// Its position in the text, in characters from 1; 0 for none.
     pub(crate) position: usize,
-    /// Where PostgreSQL raises it, for those errors that clients know by that.
+    /// The routine where PostgreSQL raises it, for errors that clients recognise by that.
     pub(crate) routine: &'static str,
 }
 
@@ -114,33 +115,34 @@ impl Failure {
         Self { sqlstate, message, hint, position: 0, routine: "" }
     }
 
-    /// A prepared statement has another shape than the client knows. Drivers and poolers prepare anew on it; they know it by
-    /// where PostgreSQL raises it.
+    /// Makes the error for a prepared statement whose shape is not the one that the client knows.
+    /// Drivers and poolers prepare again on it; they recognise it by the routine where PostgreSQL
+    /// raises it.
     pub(crate) fn stale_plan() -> Self {
         let routine = "RevalidateCachedQuery";
         Self { routine, ..Self::unsupported("cached plan must not change result type") }
     }
 
-    /// The same with a word on what to do about it.
+    /// Sets the hint.
     pub(crate) fn hint(mut self, hint: impl Into<Cow<'static, str>>) -> Self {
         self.hint = hint.into();
         self
     }
 
-    /// The same with its place: `offset` bytes into `text`.
+    /// Sets the position: `offset` bytes into `text`.
     pub(crate) fn at(mut self, text: &[u8], offset: usize) -> Self {
         let before = text.get(..offset).unwrap_or(text);
-        // Bytes 10xxxxxx go on with a character.
+        // Bytes of the form 10xxxxxx continue a character of UTF-8.
         self.position = 1 + before.iter().filter(|byte| **byte & 0xc0 != 0x80).count();
         self
     }
 
-    /// The same as a text, to be carried through SQLite by a function that raises it.
+    /// Returns the error as a text that SQLite carries from a function to its caller.
     pub(crate) fn carried(&self) -> String {
         format!("{CARRIED}{}{CARRIED}{}{CARRIED}{}", self.sqlstate, self.message, self.hint)
     }
 
-    /// What a function of ours raised, if an error of SQLite's carries it.
+    /// Returns the error that one of Refrain's functions raised, if SQLite's error carries one.
     fn raised(message: &str) -> Option<Self> {
         let mut parts = message.split(CARRIED).skip(1);
         let (sqlstate, message, hint) = (parts.next()?, parts.next()?, parts.next()?);
@@ -148,7 +150,8 @@ impl Failure {
         Some(Self::new(sqlstate, message.to_owned()).hint(hint.to_owned()))
     }
 
-    /// What SQLite says went wrong with `text`; as long as the client's, so places are the same.
+    /// Turns SQLite's error for `text` into a client's. `text` is as long as the client's, so
+    /// positions are the same.
     pub(crate) fn of_sqlite(error: &Error, text: &[u8]) -> Self {
         if error.message.ends_with(TIMEOUT) {
             return Self::new(state::CANCELLED, TIMEOUT);
@@ -175,12 +178,12 @@ impl Failure {
         error.offset.map_or(failure.clone(), |offset| failure.at(text, offset))
     }
 
-    /// What is spoken by PostgreSQL and not here.
+    /// Makes error 0A000: PostgreSQL has this, a session on SQLite does not.
     pub(crate) fn unsupported(what: impl Into<Cow<'static, str>>) -> Self {
         Self::new(state::NOT_SUPPORTED, what)
     }
 
-    /// A message that breaks the protocol.
+    /// Makes the error for a message that breaks the protocol.
     pub(crate) fn protocol(what: impl Into<Cow<'static, str>>) -> Self {
         Self::new(state::PROTOCOL_VIOLATION, what)
     }
@@ -209,7 +212,7 @@ impl Failure {
         write::message(out, tag, |out| {
             for (code, value) in fields.iter().filter(|(_, value)| !value.is_empty()) {
                 out.push(*code);
-                // A zero byte would end the field early.
+                // A zero byte would end the field too early.
                 out.extend(value.bytes().filter(|byte| *byte != 0));
                 out.push(0);
             }
@@ -218,7 +221,7 @@ impl Failure {
     }
 }
 
-/// Whether a text has an UPDATE.
+/// True if a text has an UPDATE.
 fn updates(text: &[u8]) -> bool {
     let mut lexer = Lexer::new(text, false);
     std::iter::from_fn(|| lexer.significant()).any(|token| {

@@ -1,4 +1,4 @@
-//! Statements that a client prepared, and portals made of them.
+//! Prepared statements and portals.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -18,44 +18,44 @@ use crate::types::Type;
 /// A parameter of a prepared statement.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Parameter {
-    /// What the client is told, and how its bytes are read.
+    /// The type's OID that the client gets, and by which its bytes are read.
     pub(crate) oid: u32,
-    /// What it is bound as: the client may send a text for a parameter that the text casts.
+    /// The type it is bound as: the client may send text for a parameter that the statement casts.
     pub(crate) is: Type,
 }
 
 /// A prepared statement.
 #[derive(Debug)]
 pub(crate) struct Prepared {
-    /// What SQLite gets.
+    /// The text for SQLite.
     pub(crate) sql: String,
-    /// Its hash.
+    /// The hash of `sql`.
     pub(crate) hash: u64,
-    /// What the client sent.
+    /// The client's text.
     pub(crate) client: Arc<str>,
     pub(crate) parameters: Vec<Parameter>,
     pub(crate) action: StatementAction,
-    /// What the text means, where it is PostgreSQL's.
+    /// The translation, if the text is PostgreSQL's dialect.
     pub(crate) translated: Option<Arc<TranslatedStatement>>,
-    /// The types that the client said its parameters have.
+    /// The types that the client gave its parameters.
     pub(crate) oids: Vec<u32>,
-    /// The shape that the client was told, or that the first run had.
+    /// The shape that the client got, or that the first run had.
     described: Mutex<Option<Arc<Shape>>>,
 }
 
-/// What running a prepared statement comes to.
+/// What running a prepared statement does.
 #[derive(Debug)]
 pub(crate) enum StatementAction {
-    /// There is no statement in the text.
+    /// Nothing: the text has no statement.
     Nothing,
-    /// It is answered here.
+    /// The session answers it without SQLite.
     Command(Command),
     /// SQLite runs it.
     Sql,
 }
 
 impl Prepared {
-    /// A statement that SQLite runs as `sql`.
+    /// Makes a statement that SQLite runs as `sql`.
     pub(crate) fn run(
         sql: String,
         client: &str,
@@ -67,7 +67,7 @@ impl Prepared {
         Arc::new(Self { translated, oids: oids.to_vec(), ..plain })
     }
 
-    /// A statement that is answered here.
+    /// Makes a statement that the session answers without SQLite.
     pub(crate) fn answered(client: &str, action: StatementAction) -> Arc<Self> {
         Arc::new(Self::new(String::new(), client, Vec::new(), action))
     }
@@ -87,17 +87,17 @@ impl Prepared {
         }
     }
 
-    /// The text, for the cache.
+    /// Returns the text with its hash, for the statement cache.
     pub(crate) fn text(&self) -> refrain_sqlite::Text<'_> {
         refrain_sqlite::Text::with_hash(&self.sql, self.hash)
     }
 
-    /// The client is told this shape.
+    /// Remembers the shape that the client gets.
     pub(crate) fn describe(&self, shape: Arc<Shape>) {
         *self.described.lock().unwrap_or_else(PoisonError::into_inner) = Some(shape);
     }
 
-    /// The shape of this statement, compiled or running.
+    /// Returns the shape of this statement, compiled or running.
     pub(crate) fn shape(
         &self,
         statement: &mut impl Described,
@@ -106,16 +106,17 @@ impl Prepared {
         statement.shape(connection, self.client.as_bytes(), self.translated.as_deref())
     }
 
-    /// Whether the shape is known to the client.
+    /// True if the client knows the shape.
     pub(crate) fn is_described(&self) -> bool {
         self.described.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
-    /// Checks that a shape is what the client knows. As in PostgreSQL the first one counts also where nobody asked for it:
-    /// a pooler may have told the client what another session said.
+    /// Checks that a shape is the one that the client knows. As in PostgreSQL the first shape
+    /// counts even if the client never asked for it: a pooler may have told the client the shape
+    /// from another session.
     ///
     /// # Errors
-    /// 0A000 in the words on which drivers prepare anew.
+    /// 0A000 in PostgreSQL's words, on which drivers prepare again.
     pub(crate) fn check(&self, shape: &Arc<Shape>) -> Result<(), Failure> {
         let mut described = self.described.lock().unwrap_or_else(PoisonError::into_inner);
         let known = described.get_or_insert_with(|| shape.clone());
@@ -140,25 +141,25 @@ impl Prepared {
 pub(crate) struct Portal {
     pub(crate) prepared: Arc<Prepared>,
     pub(crate) formats: Formats,
-    /// The body of the Bind, for a statement that has to be begun again.
+    /// The body of the Bind, for a statement that has to begin again.
     pub(crate) bind: Vec<u8>,
     pub(crate) state: PortalState,
-    /// Whether the client is owed a description, which comes with the first step.
+    /// True if the client is owed a description, which comes with the first step.
     pub(crate) owes_description: bool,
 }
 
-/// How far a portal is.
+/// The state of a portal.
 pub(crate) enum PortalState {
-    /// Bound, and not run.
+    /// Bound, and not run yet.
     Bound(Option<Parked>),
-    /// Stopped at a row limit; so many rows came.
+    /// Stopped at a row limit, after this many rows.
     Suspended(Parked, u64),
     /// Ran to its end.
     Done,
 }
 
 impl PortalState {
-    /// A run put aside behind so many rows.
+    /// Returns the state of a portal parked after `sent` rows.
     pub(crate) fn paused(parked: Parked, sent: u64) -> Self {
         match sent {
             0 => Self::Bound(Some(parked)),
@@ -167,7 +168,7 @@ impl PortalState {
     }
 }
 
-/// What stands behind the names in a Bind.
+/// The values and formats of a Bind.
 pub(crate) struct BindValues<'a> {
     formats: Formats,
     values: Vec<Option<&'a [u8]>>,
@@ -175,7 +176,7 @@ pub(crate) struct BindValues<'a> {
 }
 
 impl<'a> BindValues<'a> {
-    /// Reads a whole body.
+    /// Reads the body of a Bind.
     ///
     /// # Errors
     /// 08P01.
@@ -197,12 +198,12 @@ impl<'a> BindValues<'a> {
         Ok(Self { formats, values, results })
     }
 
-    /// How many values there are.
+    /// Returns the number of values.
     pub(crate) fn len(&self) -> usize {
         self.values.len()
     }
 
-    /// Checks the numbers of values and formats.
+    /// Checks that the numbers of values and formats fit the statement.
     ///
     /// # Errors
     /// 08P01.
@@ -225,10 +226,10 @@ impl<'a> BindValues<'a> {
         Ok(())
     }
 
-    /// A value as it is bound.
+    /// Returns a value as it is bound.
     ///
     /// # Errors
-    /// It is none of its type.
+    /// The bytes are no value of the parameter's type.
     pub(crate) fn get(&self, index: usize, parameter: &Parameter) -> Result<Decoded<'a>, Failure> {
         let Some(bytes) = self.values.get(index).copied().flatten() else {
             return Ok(Decoded::Null);
@@ -236,7 +237,8 @@ impl<'a> BindValues<'a> {
         let sent = Type::of_oid(parameter.oid);
         match (self.formats.of(index), sent) {
             (Format::Text, _) => decode::text(bytes, parameter.is),
-            // A text is the same in both formats; it is read as what it is cast to.
+            // Text is the same in both formats; it is read as the type that the statement casts it
+            // to.
             (Format::Binary, Some(sent)) if sent.is_text() => decode::text(bytes, parameter.is),
             (Format::Binary, Some(sent)) => decode::binary(bytes, sent),
             (Format::Binary, None) => {

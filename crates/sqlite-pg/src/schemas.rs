@@ -1,7 +1,7 @@
-//! The tables of a file, kept for as long as its schema stays what it is.
+//! The tables of a file, kept for as long as its schema does not change.
 //!
-//! A text that is like no other is translated anew, and to ask SQLite for its table takes longer than all the rest of that.
-//! So what a connection was asked is kept, for as long as it counts no change of the schema.
+//! A new text has to be translated, and asking SQLite for its tables takes longer than all the rest
+//! of the translation. So the answers are kept until the connection counts a change of the schema.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,20 +13,20 @@ use crate::attributes::Attributes;
 use crate::dialect::{Attribute, Catalog};
 use crate::failure::Failure;
 
-/// Connections of which tables are kept.
+/// The most connections whose tables are kept.
 const CONNECTIONS_MAX: usize = 32;
-/// Tables that are kept of each.
+/// The most tables that are kept for each connection.
 const TABLES_MAX: usize = 256;
 
-/// What the connections to a file were asked.
+/// The tables of each connection.
 pub(crate) struct Schemas(Mutex<LruCache<u64, KnownSchema>>);
 
-/// What a connection was asked since it last counted a change.
+/// The tables of a connection since its last count of a schema change.
 #[derive(Default)]
 struct KnownSchema {
     epoch: u64,
     version: Option<i64>,
-    /// By the schema's name and their own.
+    /// Tables by schema name and table name.
     tables: HashMap<(Option<String>, String), Option<Vec<Attribute>>>,
 }
 
@@ -42,7 +42,7 @@ pub(crate) struct SchemaTables<'a> {
     kept: Option<KeptTables<'a>>,
 }
 
-/// Where they are kept.
+/// Where the tables of a connection are kept.
 struct KeptTables<'a> {
     schemas: &'a Schemas,
     connection: u64,
@@ -50,12 +50,12 @@ struct KeptTables<'a> {
 }
 
 impl<'a> SchemaTables<'a> {
-    /// As they are just now, and for this once.
+    /// Reads the tables as they are now, for this one time.
     pub(crate) fn of(connection: &'a Connection) -> Self {
         Self { asked: Attributes(connection), kept: None }
     }
 
-    /// As they were asked for before. `seen` is the connection's number, and what it has counted of changes of the schema.
+    /// Uses kept tables. `seen` is the connection's number and its count of schema changes.
     pub(crate) fn kept(
         connection: &'a Connection,
         seen: Option<(u64, u64)>,
@@ -65,12 +65,13 @@ impl<'a> SchemaTables<'a> {
         Self { asked: Attributes(connection), kept }
     }
 
-    /// For which connection and changes they are kept.
+    /// Returns the connection's number and its count of schema changes, if its tables are kept.
     pub(crate) fn seen(&self) -> Option<(u64, u64)> {
         self.kept.as_ref().map(|kept| (kept.connection, kept.epoch))
     }
 
-    /// A number that moves with every change of the main file's schema; `None` if they are not kept, or it cannot be told.
+    /// Returns a number that changes with the main file's schema; `None` if the tables are not
+    /// kept, or SQLite cannot tell.
     pub(crate) fn version(&self) -> Option<i64> {
         let kept = self.kept.as_ref()?;
         kept.get(|schema| schema.version).or_else(|| {
@@ -86,7 +87,7 @@ impl KeptTables<'_> {
         self.schemas.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is kept, if the schema is as it was.
+    /// Returns what is kept, if the schema has not changed since.
     fn get<T>(&self, get: impl FnOnce(&KnownSchema) -> Option<T>) -> Option<T> {
         let mut all = self.lock();
         all.get(&self.connection).filter(|schema| schema.epoch == self.epoch).and_then(get)

@@ -1,11 +1,11 @@
-//! The settings of a session.
+//! The run-time parameters of a session.
 //!
 //! Most mean nothing to SQLite; they are kept because clients set them and ask for them. A value
-//! that would change what clients are sent, and is not done here, is refused: another encoding,
-//! strings with backslashes, dates in another order of parts.
+//! that would change what clients get, and that a session cannot honour, is refused: another
+//! encoding, strings with backslashes, dates in another order of parts.
 //!
-//! As in PostgreSQL, what a transaction set is undone by its ROLLBACK, and SET LOCAL by any end. A
-//! savepoint undoes nothing here.
+//! As in PostgreSQL, ROLLBACK undoes what its transaction set, and any end of the transaction
+//! undoes SET LOCAL. A savepoint undoes nothing here.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,16 +13,16 @@ use std::time::Duration;
 use crate::command::Assignment;
 use crate::failure::{Failure, state};
 
-/// A setting that every session has.
+/// A parameter that every session has.
 struct SettingRow {
     name: &'static str,
     default: &'static str,
     takes: Takes,
-    /// Whether a change is told by ParameterStatus.
+    /// True if ParameterStatus reports a change.
     reported: bool,
 }
 
-/// What values a setting takes.
+/// The values that a parameter takes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Takes {
     Anything,
@@ -30,11 +30,11 @@ enum Takes {
     Switch,
     /// A time; a number without a unit is in milliseconds.
     Milliseconds,
-    /// Only these, by their letters and digits in any case; the first is how they are shown.
+    /// One of these, compared by letters and digits in any case; SHOW gives the first.
     Only(&'static [&'static str]),
-    /// Only values that begin so.
+    /// Values that begin with this.
     Beginning(&'static str),
-    /// Nobody sets it.
+    /// None: it cannot be set.
     Nothing,
 }
 
@@ -47,7 +47,7 @@ const fn row(
     SettingRow { name, default, takes, reported }
 }
 
-/// The version that drivers read, whose features they then use.
+/// The PostgreSQL version that drivers read, to decide which features they use.
 pub(crate) const VERSION: &str = "15.0";
 
 const SETTINGS: &[SettingRow] = &[
@@ -98,28 +98,28 @@ fn row_of(name: &str) -> Option<&'static SettingRow> {
     SETTINGS.iter().find(|row| row.name.eq_ignore_ascii_case(name))
 }
 
-/// What was set otherwise than by default, by names in lower case.
+/// Values that differ from the defaults, by names in lower case.
 type SettingValues = BTreeMap<String, String>;
 
-/// The settings of one session.
+/// The parameters of one session.
 #[derive(Debug, Default)]
 pub(crate) struct Settings {
-    /// What the client began with: what RESET goes back to.
+    /// The values of the startup packet, which RESET restores.
     start: SettingValues,
     now: SettingValues,
-    /// As it was when the transaction first set something.
+    /// The values before the transaction first set one.
     before: Option<SettingValues>,
-    /// What SET LOCAL covers, oldest first.
+    /// The values that SET LOCAL hides, oldest first.
     covered: Vec<(String, Option<String>)>,
-    /// Whether anything changed since this was last asked.
+    /// True if anything has changed since the last look at this.
     changed: bool,
 }
 
 impl Settings {
-    /// The settings of a session that begins with these.
+    /// Makes the parameters of a session from those of its startup packet.
     ///
     /// # Errors
-    /// A value that is refused.
+    /// A value is refused.
     pub(crate) fn begin<'a>(
         user: &str,
         version: &str,
@@ -151,12 +151,12 @@ impl Settings {
         self.get(name).ok_or_else(|| unknown(name))
     }
 
-    /// How a setting's name is written where it is shown.
+    /// Returns a parameter's name as SHOW writes it.
     pub(crate) fn title(name: &str) -> &str {
         row_of(name).map_or(name, |row| row.name)
     }
 
-    /// All settings with their values, and whether the session has set them.
+    /// Returns all parameters with their values, and whether the session has set them.
     pub(crate) fn all(&self) -> Vec<(&str, &str, bool)> {
         let known = SETTINGS.iter().map(|row| row.name);
         let own = self.now.keys().map(String::as_str).filter(|name| row_of(name).is_none());
@@ -167,33 +167,33 @@ impl Settings {
         known.chain(own).map(|name| (name, self.get(name).unwrap_or(""), is_set(name))).collect()
     }
 
-    /// The settings that are reported, with their values.
+    /// Returns the parameters that ParameterStatus reports, with their values.
     pub(crate) fn reported(&self) -> Vec<(&'static str, String)> {
         let reported = SETTINGS.iter().filter(|row| row.reported);
         reported.map(|row| (row.name, self.get(row.name).unwrap_or("").to_owned())).collect()
     }
 
-    /// Whether anything changed since this was last asked.
+    /// True if anything has changed since the last look at this.
     pub(crate) fn take_changed(&mut self) -> bool {
         std::mem::take(&mut self.changed)
     }
 
-    /// Whether a switch is on.
+    /// True if a switch is on.
     pub(crate) fn is_on(&self, name: &str) -> bool {
         self.get(name) == Some("on")
     }
 
-    /// A time, where it is not zero, which all are by default. `name` is in lower case: this is asked before every
-    /// statement.
+    /// Returns a time, or none if it is zero, which is the default of all. `name` is in lower case,
+    /// as every statement asks this.
     pub(crate) fn duration(&self, name: &'static str) -> Option<Duration> {
         let milliseconds = milliseconds(self.now.get(name)?)?;
         (milliseconds > 0).then(|| Duration::from_millis(milliseconds))
     }
 
-    /// Changes a setting; `in_transaction` says that a rollback is to undo it.
+    /// Sets a parameter. With `in_transaction`, a rollback undoes it.
     ///
     /// # Errors
-    /// The setting is unknown, or does not take the value.
+    /// The parameter is unknown, or does not take the value.
     pub(crate) fn set(&mut self, change: &Assignment, in_transaction: bool) -> Result<(), Failure> {
         let (name, value) = match &change.value {
             Some(value) => {
@@ -223,7 +223,7 @@ impl Settings {
         Ok(())
     }
 
-    /// Sets everything back to what the client began with.
+    /// Restores all values of the startup packet.
     pub(crate) fn reset_all(&mut self, in_transaction: bool) {
         if in_transaction {
             self.before.get_or_insert_with(|| self.now.clone());
@@ -233,7 +233,7 @@ impl Settings {
         self.changed = true;
     }
 
-    /// A transaction ended: what was local is uncovered, and all is undone if it was not kept.
+    /// Ends a transaction: undoes SET LOCAL, and all changes if it was rolled back.
     pub(crate) fn transaction_ended(&mut self, committed: bool) {
         let before = self.before.take();
         let covered = std::mem::take(&mut self.covered);
@@ -259,10 +259,10 @@ fn unknown(name: &str) -> Failure {
     Failure::new(state::NO_OBJECT, format!("unrecognized configuration parameter \"{name}\""))
 }
 
-/// A setting's name in lower case and its value as it is shown.
+/// Returns a parameter's name in lower case and its value as SHOW gives it.
 fn checked(name: &str, value: &str) -> Result<(String, String), Failure> {
     let Some(row) = row_of(name) else {
-        // Names with a dot are anybody's own.
+        // Names with a dot are custom parameters, which any client may set.
         let own = name.contains('.');
         let pair = || (name.to_ascii_lowercase(), value.to_owned());
         return if own { Ok(pair()) } else { Err(unknown(name)) };
@@ -304,7 +304,7 @@ fn checked(name: &str, value: &str) -> Result<(String, String), Failure> {
     Ok((row.name.to_ascii_lowercase(), shown))
 }
 
-/// A time in milliseconds: a number, with a unit or without.
+/// Reads a time in milliseconds: a number, with a unit or without.
 fn milliseconds(value: &str) -> Option<u64> {
     const UNITS: [(&str, u64); 5] =
         [("ms", 1), ("min", 60_000), ("s", 1000), ("h", 3_600_000), ("d", 86_400_000)];

@@ -1,4 +1,4 @@
-//! What a statement is to a client: its columns, its parameters, its command tag.
+//! The shape of a statement: its columns and its command tag, and how they are sent.
 
 use std::sync::Arc;
 
@@ -15,10 +15,10 @@ use crate::infer::{ColumnLookup, Inferred};
 use crate::translation_cache::TranslatedStatement;
 use crate::types::Type;
 
-/// What CommandComplete says.
+/// The tag of CommandComplete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Tag {
-    /// With the number of rows that came.
+    /// With the number of rows that were sent.
     Rows(&'static str),
     /// With the number of rows that were changed.
     Changes(&'static str),
@@ -30,16 +30,17 @@ pub(crate) enum Tag {
 pub(crate) struct Shape {
     pub(crate) columns: Vec<ResultColumn>,
     pub(crate) tag: Tag,
-    /// Whether the statement is one for a schema that is gone: it is to be translated anew.
+    /// True if the statement was translated for a schema that is gone: it has to be translated
+    /// again.
     pub(crate) stale: bool,
 }
 
-/// How the columns of a result are asked for, or parameters are sent (Bind).
+/// The formats of a result's columns or of parameters, as Bind gives them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Formats {
-    /// One code counts for all, none means text.
+    /// One format for all; Bind without a code means text.
     All(Format),
-    /// A code each.
+    /// A format for each.
     Each(Arc<[Format]>),
 }
 
@@ -50,7 +51,7 @@ impl Default for Formats {
 }
 
 impl Formats {
-    /// That of one of them.
+    /// Returns the format of one column or parameter.
     #[inline]
     pub(crate) fn of(&self, index: usize) -> Format {
         match self {
@@ -60,10 +61,10 @@ impl Formats {
     }
 }
 
-/// A statement in any state, as far as it can be described.
+/// A statement in any state that can be described.
 pub(crate) trait Described {
-    /// Its shape; `client` is the text that the client sent for it.
-    /// `translated` is what was made of that, if it is PostgreSQL's.
+    /// Returns its shape. `client` is the client's text, `translated` its translation, if it is
+    /// PostgreSQL's dialect.
     fn shape(
         &mut self,
         connection: &Connection,
@@ -108,7 +109,7 @@ macro_rules! described {
     )*};
 }
 
-/// The shape of a statement that was translated.
+/// Returns the shape of a translated statement.
 fn meant(
     translated: &TranslatedStatement,
     connection: &Connection,
@@ -116,14 +117,15 @@ fn meant(
     count: usize,
 ) -> Shape {
     let columns = translated.columns.clone();
-    // Some statements without a result have a column to SQLite, as it looks at rows to make sure (ADD COLUMN).
+    // SQLite gives some statements without a result a column, as it checks rows with them (ADD
+    // COLUMN).
     let stale = !columns.is_empty() && columns.len() != count || translated.is_stale(connection);
     Shape { columns, tag: Tag::read(client), stale }
 }
 
 described!(Statement<'_>, Run<'_, 'static>);
 
-/// The tables of a connection.
+/// The tables of a connection, with declared types.
 pub(crate) struct DeclaredTables<'a>(pub(crate) &'a Connection);
 
 impl ColumnLookup for DeclaredTables<'_> {
@@ -144,7 +146,8 @@ impl ColumnLookup for DeclaredTables<'_> {
             }
             Ok::<_, refrain_sqlite::Error>(columns)
         };
-        // Who asks has compiled the statement; a table that is gone since then has no columns.
+        // The statement was compiled before, so its tables exist; a table that is gone since then
+        // has no columns.
         let columns = read().unwrap_or_default();
         if columns.is_empty() { catalog::columns(table) } else { columns }
     }
@@ -191,7 +194,7 @@ impl Tag {
     }
 }
 
-/// The words of a statement outside of parentheses, in capitals.
+/// The words of a statement outside of parentheses, in upper case.
 struct Words<'a> {
     text: &'a [u8],
     lexer: Lexer<'a>,
@@ -229,7 +232,7 @@ impl Words<'_> {
     }
 }
 
-/// Appends what answers Describe: a RowDescription, or NoData where there are no columns.
+/// Appends the reply to Describe: a RowDescription, or NoData if there are no columns.
 pub(crate) fn description(out: &mut Vec<u8>, columns: &[ResultColumn], formats: &Formats) {
     if columns.is_empty() {
         write::bare(out, back::NO_DATA);
@@ -247,7 +250,7 @@ pub(crate) fn row_description(out: &mut Vec<u8>, columns: &[ResultColumn], forma
             out.extend_from_slice(&[0; 6]); // no table, no column of it
             out.extend_from_slice(&column.is.oid().to_be_bytes());
             out.extend_from_slice(&column.is.size().to_be_bytes());
-            // As the server has it, a length counts its own four bytes.
+            // PostgreSQL's type modifier of a length counts its own four bytes.
             let limit = column.limit.and_then(|limit| i32::try_from(limit).ok()?.checked_add(4));
             out.extend_from_slice(&limit.unwrap_or(-1).to_be_bytes());
             out.extend_from_slice(&formats.of(index).code().to_be_bytes());
@@ -255,7 +258,7 @@ pub(crate) fn row_description(out: &mut Vec<u8>, columns: &[ResultColumn], forma
     });
 }
 
-/// Appends a DataRow. `number` is the row's, for the error message.
+/// Appends a DataRow. `number` is the number of the row, for the error message.
 ///
 /// # Errors
 /// A value does not fit its column; nothing is appended then.

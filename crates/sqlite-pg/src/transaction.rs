@@ -1,8 +1,8 @@
-//! Transactions as PostgreSQL has them, on SQLite's.
+//! PostgreSQL's transactions on top of SQLite's.
 //!
-//! BEGIN only says that the statements from here on belong together. SQLite hears of it with the
-//! first that runs: one that writes begins `IMMEDIATE`, so that it cannot fail later for what others
-//! wrote meanwhile. After an error nothing runs until ROLLBACK, although SQLite would go on.
+//! BEGIN alone does nothing in SQLite: its transaction begins with the first statement that runs.
+//! One that writes begins `IMMEDIATE`, so that it cannot fail later because of what others wrote
+//! meanwhile. After an error nothing runs until ROLLBACK, although SQLite would go on.
 
 use refrain_sqlite::{Connection, Error};
 use refrain_wire::back::Status;
@@ -14,29 +14,29 @@ use crate::failure::{Failure, state};
 #[derive(Debug, Default)]
 pub(crate) struct Transaction {
     block: Block,
-    /// Whether SQLite has one open.
+    /// True if SQLite has one open.
     open: bool,
-    /// READ ONLY or READ WRITE, if it was said.
+    /// READ ONLY or READ WRITE, if the client gave it.
     read_only: Option<bool>,
-    /// READ ONLY or READ WRITE of transactions that do not say.
+    /// `default_transaction_read_only`.
     pub(crate) default_read_only: bool,
     /// Savepoints that the client set, oldest first.
     savepoints: Vec<String>,
 }
 
-/// The client's view of it.
+/// The transaction block as the client sees it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Block {
     #[default]
     None,
-    /// Between BEGIN and its end.
+    /// Between BEGIN and COMMIT or ROLLBACK.
     Begun,
-    /// The same, and something failed.
+    /// The same, after an error.
     Failed,
 }
 
 impl Transaction {
-    /// What ReadyForQuery says.
+    /// Returns the status for ReadyForQuery.
     pub(crate) fn status(&self) -> Status {
         match self.block {
             Block::None => Status::Idle,
@@ -45,27 +45,27 @@ impl Transaction {
         }
     }
 
-    /// Whether the client is between BEGIN and its end.
+    /// True if the client is in a transaction block.
     pub(crate) fn is_block(&self) -> bool {
         self.block != Block::None
     }
 
-    /// Whether SQLite has a transaction open for the session.
+    /// True if SQLite has a transaction open for the session.
     pub(crate) fn is_open(&self) -> bool {
         self.open
     }
 
-    /// Whether SQLite has a transaction open for messages without a BEGIN.
+    /// True if SQLite has a transaction open for messages outside of a transaction block.
     pub(crate) fn is_implicit(&self) -> bool {
         self.open && !self.is_block()
     }
 
-    /// Whether statements that write are refused.
+    /// True if statements that write are refused.
     pub(crate) fn is_read_only(&self) -> bool {
         self.read_only.unwrap_or(self.default_read_only)
     }
 
-    /// Refuses to run anything in a failed transaction.
+    /// Refuses to run a statement in a failed transaction.
     ///
     /// # Errors
     /// 25P02.
@@ -78,7 +78,7 @@ impl Transaction {
         Err(Failure::new(state::FAILED_TRANSACTION, message))
     }
 
-    /// BEGIN. A warning if there is one already.
+    /// Handles BEGIN. The error is a warning: a transaction is open already.
     pub(crate) fn begin(&mut self, modes: Modes) -> Result<(), Failure> {
         if self.is_block() {
             let message = "there is already a transaction in progress";
@@ -89,12 +89,12 @@ impl Transaction {
         Ok(())
     }
 
-    /// SET TRANSACTION.
+    /// Handles SET TRANSACTION.
     pub(crate) fn set(&mut self, modes: Modes) {
         self.read_only = modes.read_only.or(self.read_only);
     }
 
-    /// Opens SQLite's transaction before a statement, if it is not open.
+    /// Opens SQLite's transaction before a statement, if it is not open yet.
     ///
     /// # Errors
     /// 55P03 if another process writes.
@@ -108,10 +108,11 @@ impl Transaction {
         Ok(())
     }
 
-    /// COMMIT, or the end of an implicit transaction. Says whether it was kept.
+    /// Handles COMMIT, or the end of an implicit transaction. Returns false if it was rolled back,
+    /// as it had failed.
     ///
     /// # Errors
-    /// What SQLite has against it; the transaction is rolled back then.
+    /// SQLite refused to commit; the transaction is rolled back then.
     pub(crate) fn commit(&mut self, connection: Option<&Connection>) -> Result<bool, Error> {
         let keep = self.block != Block::Failed;
         let committed = match connection.filter(|_| self.open) {
@@ -132,7 +133,7 @@ impl Transaction {
         committed.map(|()| keep)
     }
 
-    /// ROLLBACK.
+    /// Handles ROLLBACK.
     pub(crate) fn rollback(&mut self, connection: Option<&Connection>) {
         if let Some(connection) = connection.filter(|_| self.open) {
             roll_back(connection);
@@ -140,13 +141,14 @@ impl Transaction {
         self.over();
     }
 
-    /// Something failed: an implicit transaction is rolled back, a block has to be.
+    /// Handles an error: an implicit transaction is rolled back, a transaction block fails.
     pub(crate) fn fail(&mut self, connection: Option<&Connection>) {
         if !self.is_block() {
             return self.rollback(connection);
         }
         self.block = Block::Failed;
-        // Without a savepoint to go back to, nothing of it can be kept: others may write.
+        // Without a savepoint to go back to, nothing of the block can be kept, and other sessions
+        // may write now.
         let Some(connection) = connection.filter(|_| self.open) else { return };
         if self.savepoints.is_empty() || connection.autocommit() {
             roll_back(connection);
@@ -162,17 +164,17 @@ impl Transaction {
         self.savepoints.clear();
     }
 
-    /// SAVEPOINT. SQLite's transaction must be open.
+    /// Handles SAVEPOINT. SQLite's transaction must be open.
     ///
     /// # Errors
-    /// What SQLite has against it.
+    /// SQLite refused the savepoint.
     pub(crate) fn savepoint(&mut self, connection: &Connection, name: &str) -> Result<(), Error> {
         connection.execute(&format!("SAVEPOINT {}", quoted(name)), &[])?;
         self.savepoints.push(name.to_owned());
         Ok(())
     }
 
-    /// RELEASE.
+    /// Handles RELEASE SAVEPOINT.
     ///
     /// # Errors
     /// 3B001: there is no such savepoint.
@@ -184,7 +186,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// ROLLBACK TO, which ends the failure of a transaction.
+    /// Handles ROLLBACK TO SAVEPOINT, after which a failed transaction goes on.
     ///
     /// # Errors
     /// 3B001: there is no such savepoint.
@@ -204,16 +206,17 @@ impl Transaction {
     }
 }
 
-/// An error may have ended the transaction before; then there is nothing to do.
+/// Rolls back, unless an error has ended the transaction before.
 fn roll_back(connection: &Connection) {
     connection.discard_parked();
     if connection.in_transaction() {
-        // Nothing is left to be done for a rollback that fails: the file is as it was.
+        // If the rollback fails there is nothing left to do: the file is as it was.
         let _ = connection.execute("ROLLBACK", &[]);
     }
 }
 
-/// SQLite takes names for equal that differ in case, so each is written with its own letters' codes.
+/// Writes a savepoint's name as the hexadecimal codes of its letters: SQLite takes names that
+/// differ in case for equal, PostgreSQL does not.
 fn quoted(name: &str) -> String {
     let letters = name.bytes().map(|byte| format!("{byte:02x}"));
     format!("\"s{}\"", letters.collect::<String>())

@@ -1,18 +1,20 @@
-//! SQLite's lock for readers, held over the reads of a turn.
+//! Holds SQLite's read lock over all reads of a turn.
 //!
-//! A read takes the lock of its snapshot and gives it back, by a system call each. While another connection of the
-//! process holds the same lock, SQLite only counts. So when a second session reads in the same turn of a core's loop, one
-//! more connection takes the lock, and holds it until the turn is over.
+//! A read locks its snapshot and unlocks it, with a system call each. While another connection of
+//! the process holds the same lock, SQLite just counts. So when a second session reads in the same
+//! turn of a core's loop, one more connection takes the lock and holds it until the turn is over.
 //!
-//! What always holds: every read looks for the newest snapshot itself. If somebody has written since the turn began, that
-//! snapshot has another lock, and the read takes it as it would without this.
+//! What always holds: every read looks for the newest snapshot itself. If a session has written
+//! since the turn began, that snapshot has another lock, and the read takes it as it would without
+//! this.
 
 use refrain_sqlite::{Admit, CacheOptions, Connection, Error, Parked, Step};
 
-/// Stands at its first row for as long as the lock is held. A file without a table needs no lock.
+/// The statement that holds the lock: it stands at its first row. A file without a table needs no
+/// lock.
 const TEXT: &str = "SELECT 1 FROM sqlite_schema";
 
-/// What happened in a turn so far.
+/// The reads of a turn so far.
 #[derive(Default)]
 pub(crate) struct Turn {
     reads: Reads,
@@ -21,7 +23,7 @@ pub(crate) struct Turn {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Reads {
-    /// Nobody has said yet that turns end.
+    /// [`Turn::end`] was never called, so the lock would never be released.
     #[default]
     Unknown,
     None,
@@ -29,14 +31,14 @@ enum Reads {
     More,
 }
 
-/// The connection that holds the lock, and nothing else.
+/// The connection that does nothing but hold the lock.
 struct Keeper {
     connection: Connection,
     held: Option<Parked>,
 }
 
 impl Turn {
-    /// Somebody reads.
+    /// Notes a read.
     pub(crate) fn reads<E: From<Error>>(
         &mut self,
         connect: impl FnOnce() -> Result<Connection, E>,
@@ -45,7 +47,7 @@ impl Turn {
             Reads::Unknown => return,
             Reads::None => Reads::One,
             Reads::One => {
-                // Without the lock reads are slower, and nothing else.
+                // If this fails, reads are slower and nothing else happens.
                 let _ = self.hold(connect);
                 Reads::More
             }
@@ -53,7 +55,7 @@ impl Turn {
         };
     }
 
-    /// The turn is over.
+    /// Ends the turn: releases the lock.
     pub(crate) fn end(&mut self) {
         self.reads = Reads::None;
         if let Some(Keeper { connection, held }) = &mut self.keeper {
