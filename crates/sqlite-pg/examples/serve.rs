@@ -1,6 +1,7 @@
-//! Serves a database file to PostgreSQL's clients: `cargo run -p refrain-sqlite-pg --example serve -- ./my.db 127.0.0.1:6433`.
+//! Serves a database file to PostgreSQL's clients, with a thread for each client and without
+//! passwords: to try things with, not for production.
 //!
-//! A thread for each client, no passwords: to try things with, not to run.
+//! `cargo run -p refrain-sqlite-pg --example serve -- ./my.db 127.0.0.1:6433`
 
 #[path = "../tests/it/server.rs"]
 mod server;

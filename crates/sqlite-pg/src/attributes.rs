@@ -7,7 +7,8 @@ use crate::failure::Failure;
 use crate::standard;
 use crate::types::Type;
 
-/// The columns of a table, whether each is NOT NULL, its place in the key, its default, and whether it is computed.
+/// The columns of a table, whether each is NOT NULL, its place in the key, its default, and whether
+/// it is computed.
 const COLUMNS: &str = "SELECT name, type, \"notnull\", pk, dflt_value, hidden FROM pragma_table_xinfo(?1, ?2) \
                        WHERE hidden <> 1";
 
@@ -119,7 +120,8 @@ impl Attributes<'_> {
         }
     }
 
-    /// A number that moves with every change of the main file's schema; `None` if it cannot be told.
+    /// A number that moves with every change of the main file's schema; `None` if it cannot be
+    /// told.
     pub(crate) fn version(&self) -> Option<i64> {
         let mut run = self.0.statement(VERSION).ok()?.start();
         match run.step() {

@@ -1,9 +1,9 @@
 //! Dates and times: ISO 8601 as SQLite keeps them, and the numbers that PostgreSQL sends for them.
 //!
 //! Dates are days and times are microseconds, both from 2000-01-01, in the proleptic Gregorian
-//! calendar (`src/include/datatype/timestamp.h`). Text is read in ISO 8601 with a blank or `T` between
-//! date and time, and written as PostgreSQL writes it under `DateStyle` ISO. A moment with a time
-//! zone is kept and written in UTC, so that kept moments compare as texts.
+//! calendar (`src/include/datatype/timestamp.h`). Text is read in ISO 8601 with a blank or `T`
+//! between date and time, and written as PostgreSQL writes it under `DateStyle` ISO. A moment with
+//! a time zone is kept and written in UTC, so that kept moments compare as texts.
 //!
 //! Not here: names of time zones, BC, `infinity`, `now`, `today`. They are refused.
 
@@ -65,7 +65,8 @@ impl DateReader<'_> {
         (sound && year > 0).then(|| days_of(year, month, day))
     }
 
-    /// A date, with or without a time and a zone: days, microseconds of the day, and microseconds to the east of UTC.
+    /// A date, with or without a time and a zone: days, microseconds of the day, and microseconds
+    /// to the east of UTC.
     fn moment(&mut self) -> Option<(i64, i64, i64)> {
         let days = self.date()?;
         let timed = self.take(b"Tt").is_some();
@@ -111,7 +112,8 @@ impl DateReader<'_> {
         Some(value * 10_i64.pow(missing) + round)
     }
 
-    /// `Z`, `+H`, `+HHMM`, `+HH:MM[:SS]`, or nothing, as microseconds to the east of UTC (`DecodeTimezone` of the server).
+    /// `Z`, `+H`, `+HHMM`, `+HH:MM[:SS]`, or nothing, as microseconds to the east of UTC
+    /// (`DecodeTimezone` of the server).
     fn zone(&mut self) -> Option<i64> {
         self.blanks();
         if self.0.is_empty() {

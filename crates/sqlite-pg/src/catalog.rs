@@ -1,11 +1,12 @@
 //! Stand-ins for PostgreSQL's catalog, for psql's `\d` and for what drivers ask at connect.
 //!
-//! A statement that SQLite does not compile, and that speaks of the catalog, is written anew by a few rules on
-//! tokens, with a stand-in for each table it names in front, as a common table expression. So nothing is
-//! created, no connection is changed, and what SQLite understands is never touched.
+//! A statement that SQLite does not compile, and that speaks of the catalog, is written anew by a
+//! few rules on tokens, with a stand-in for each table it names in front, as a common table
+//! expression. So nothing is created, no connection is changed, and what SQLite understands is
+//! never touched.
 //!
-//! What speaks of tables that are always empty here, in words that have no counterpart (arrays), gets
-//! an empty answer of the right width.
+//! What speaks of tables that are always empty here, in words that have no counterpart (arrays),
+//! gets an empty answer of the right width.
 
 mod tables;
 
@@ -26,8 +27,8 @@ const LOOKUPS: &[(&str, &str, &str)] = &[
     ("pg_get_viewdef", "refrain_view", "definition"),
 ];
 
-/// The first statement of a text in SQLite's words, and how much of the text it takes. `None` if it has nothing to do
-/// with the catalog, or nothing can be done.
+/// The first statement of a text in SQLite's words, and how much of the text it takes. `None` if it
+/// has nothing to do with the catalog, or nothing can be done.
 pub(crate) fn rewrite(text: &str) -> Option<(String, usize)> {
     let mut lexer = Lexer::new(text.as_bytes(), false);
     let mut tokens = Vec::new();
@@ -50,8 +51,8 @@ pub(crate) fn rewrite(text: &str) -> Option<(String, usize)> {
     Some((with_tables(&out, &tables), length))
 }
 
-/// An empty answer, if the first statement of a text asks for tables that are always empty. One that is joined from the
-/// left takes no row away.
+/// An empty answer, if the first statement of a text asks for tables that are always empty. One
+/// that is joined from the left takes no row away.
 pub(crate) fn nothing(text: &str) -> Option<String> {
     let mut lexer = Lexer::new(text.as_bytes(), false);
     let (mut depth, mut width, mut listing, mut empty) = (0_usize, 1, true, false);
@@ -64,7 +65,8 @@ pub(crate) fn nothing(text: &str) -> Option<String> {
             TokenKind::Open | TokenKind::OpenBracket => depth += 1,
             TokenKind::Close | TokenKind::CloseBracket => depth = depth.saturating_sub(1),
             TokenKind::Comma if depth == 0 && listing => width += 1,
-            // psql says where each function is, but for some of these; who does not is not known here.
+            // psql says where each function is, but for some of these; who does not is not known
+            // here.
             TokenKind::Word
                 if word.starts_with("pg_")
                     && !word.starts_with("pg_get_")

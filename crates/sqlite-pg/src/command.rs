@@ -1,5 +1,5 @@
-//! What is answered here and not by SQLite: transactions in PostgreSQL's words, settings, and what has
-//! no meaning with SQLite.
+//! What is answered here and not by SQLite: transactions in PostgreSQL's words, settings, and what
+//! has no meaning with SQLite.
 //!
 //! A statement is one of these by its first word. The rest of it is read strictly: what is not
 //! understood is a syntax error or refused, never passed over.

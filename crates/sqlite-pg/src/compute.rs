@@ -1,7 +1,8 @@
-//! Functions that a translated statement calls where SQLite's own would yield something else than PostgreSQL.
+//! Functions that a translated statement calls where SQLite's own would yield something else than
+//! PostgreSQL.
 //!
-//! All of them but a few yield NULL if an argument is NULL. They raise PostgreSQL's errors; [`raised`] and
-//! [`Failure::raised`] carry those through SQLite.
+//! All of them but a few yield NULL if an argument is NULL. They raise PostgreSQL's errors;
+//! [`raised`] and [`Failure::raised`] carry those through SQLite.
 
 use refrain_sqlite::{Connection, Error, Value};
 use rusqlite::functions::{Context as Call, FunctionFlags};
@@ -20,8 +21,8 @@ type ComputeResult = Result<Any, Failure>;
 /// What a function does with its arguments.
 type ComputeFunction = fn(&Call<'_>) -> ComputeResult;
 
-/// A function: its name, how many arguments it takes (-1: any number), what it does, and whether the same arguments yield the
-/// same again.
+/// A function: its name, how many arguments it takes (-1: any number), what it does, and whether
+/// the same arguments yield the same again.
 const FUNCTIONS: &[(&str, i32, ComputeFunction, bool)] = &[
     ("refrain_in", 2, read, true),
     ("refrain_text", 2, written, true),
@@ -331,13 +332,15 @@ fn add_days(call: &Call<'_>) -> ComputeResult {
     made.map(Any::Text).ok_or_else(|| Failure::new("22008", "date out of range"))
 }
 
-/// An average of integers as PostgreSQL prints it (`select_div_scale` in numeric.c): sixteen significant digits at least.
+/// An average of integers as PostgreSQL prints it (`select_div_scale` in numeric.c): sixteen
+/// significant digits at least.
 fn ratio(call: &Call<'_>) -> ComputeResult {
     let (sum, count) = (i128::from(whole(call, 0)?), i128::from(whole(call, 1)?));
     if count == 0 {
         return Ok(Any::Null);
     }
-    // Digits to the base of ten thousand: how many stand before the point but one, and the first of them.
+    // Digits to the base of ten thousand: how many stand before the point but one, and the first of
+    // them.
     let weight = |number: i128| {
         let (mut rest, mut weight) = (number.unsigned_abs(), 0);
         while rest >= 10_000 {

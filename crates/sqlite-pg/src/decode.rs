@@ -1,9 +1,9 @@
 //! Parameters: from what a client sent to a value of SQLite.
 //!
-//! A parameter is bound as what its type says, never as text because it came as text: `WHERE 1 = $1`
-//! with a text `'1'` would match nothing. Dates, times, UUIDs are kept as texts in one notation, so
-//! that equal values are equal texts. `numeric` becomes an integer where it is one and a double where
-//! it is not; what does not survive that is refused.
+//! A parameter is bound as what its type says, never as text because it came as text: with a text `'1'`,
+//! `WHERE 1 = $1` would match nothing. Dates, times, UUIDs are kept as texts in one
+//! notation, so that equal values are equal texts. `numeric` becomes an integer where it is one and
+//! a double where it is not; what does not survive that is refused.
 
 use std::borrow::Cow;
 
@@ -155,7 +155,8 @@ fn float(text: &str, is: Type) -> Result<Decoded<'static>, Failure> {
     no_nan_in(number)
 }
 
-/// Whether a text is a date or a time as it is written here, so that a number in it is wrong and not its form.
+/// Whether a text is a date or a time as it is written here, so that a number in it is wrong and
+/// not its form.
 fn has_form(text: &str) -> bool {
     let plain = text.trim();
     let digits = plain.split(|letter: char| !letter.is_ascii_digit());
@@ -252,8 +253,8 @@ fn numeric(text: &str) -> Result<Decoded<'static>, Failure> {
     }
 }
 
-/// The text of a binary `numeric` (`numeric_send`): count, weight, sign, scale, digits to the base of
-/// ten thousand.
+/// The text of a binary `numeric` (`numeric_send`): count, weight, sign, scale, digits to the base
+/// of ten thousand.
 fn numeric_text(bytes: &[u8]) -> Option<String> {
     let mut words = bytes.chunks_exact(2).map(|pair| i16::from_be_bytes([pair[0], pair[1]]));
     let count = usize::try_from(words.next()?).ok()?;

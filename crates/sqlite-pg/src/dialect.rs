@@ -1,15 +1,16 @@
 //! PostgreSQL's dialect in SQLite's words.
 //!
-//! What: [`translate`] parses a statement by PostgreSQL's own grammar, walks its tree as the server's analysis does, and
-//! writes SQLite's text for it, with the names and types that the server would give the result. `docs/decisions/0036`
-//! says why.
+//! What: [`translate`] parses a statement by PostgreSQL's own grammar, walks its tree as the
+//! server's analysis does, and writes SQLite's text for it, with the names and types that the
+//! server would give the result. `docs/decisions/0036` says why.
 //!
-//! What always holds: a node, operator, function or type that nothing here knows is refused, with a hint from one table
-//! ([`hints`]). What is translated means the same; what would not, has a function that does (`refrain_…`).
+//! What always holds: a node, operator, function or type that nothing here knows is refused, with a
+//! hint from one table ([`hints`]). What is translated means the same; what would not, has a
+//! function that does (`refrain_…`).
 //!
-//! What is not PostgreSQL's is SQLite's ([`NotTranslated::Sqlite`]): a text that its grammar does not take and that has a word of
-//! SQLite's, or one that calls a function that only SQLite has. What speaks of the catalog has stand-ins
-//! ([`NotTranslated::Catalog`]).
+//! What is not PostgreSQL's is SQLite's ([`NotTranslated::Sqlite`]): a text that its grammar does
+//! not take and that has a word of SQLite's, or one that calls a function that only SQLite has.
+//! What speaks of the catalog has stand-ins ([`NotTranslated::Catalog`]).
 
 mod words;
 
@@ -151,7 +152,8 @@ struct Translator<'a> {
     stand_ins: Vec<String>,
 }
 
-/// Translates the only statement of a text. `given` are the types that the client says its parameters have.
+/// Translates the only statement of a text. `given` are the types that the client says its
+/// parameters have.
 ///
 /// # Errors
 /// [`NotTranslated`].
@@ -190,8 +192,8 @@ pub(crate) fn translate(
     Ok(Translation { sql, columns, parameters: translator.parameters, fails: translator.fails })
 }
 
-/// `INSERT OR REPLACE` and `REPLACE` are SQLite's; all else of such a statement may be PostgreSQL's. The text with blanks for
-/// that, and what stood there.
+/// `INSERT OR REPLACE` and `REPLACE` are SQLite's; all else of such a statement may be
+/// PostgreSQL's. The text with blanks for that, and what stood there.
 fn without_or(text: &str) -> (std::borrow::Cow<'_, str>, String) {
     use refrain_sql::lex::{Lexer, TokenKind};
     let mut lexer = Lexer::new(text.as_bytes(), false);
@@ -259,7 +261,8 @@ fn place_of(text: &str, near: &str) -> Option<usize> {
 }
 
 impl Translator<'_> {
-    /// Whether what is refused asks for tables that there are stand-ins for, in words that those may still know.
+    /// Whether what is refused asks for tables that there are stand-ins for, in words that those
+    /// may still know.
     fn is_asked(&self, failure: &Failure) -> bool {
         !self.stand_ins.is_empty() && ["0A000", "42883"].contains(&failure.sqlstate)
     }

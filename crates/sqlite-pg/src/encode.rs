@@ -104,7 +104,8 @@ pub(crate) fn value(
     Ok(())
 }
 
-/// Appends a number's digits. It is what most rows consist of, and several times as fast as formatting.
+/// Appends a number's digits. It is what most rows consist of, and several times as fast as
+/// formatting.
 pub(crate) fn decimal(out: &mut Vec<u8>, mut number: u64) {
     // As many digits as `u64::MAX` has.
     let mut digits = [0; 20];

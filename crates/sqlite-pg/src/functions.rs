@@ -150,7 +150,8 @@ fn trouble(message: impl Into<String>) -> rusqlite::Error {
     rusqlite::Error::UserFunctionError(message.into().into())
 }
 
-/// What a statement ends with that SQLite itself interrupts: its own interrupt may be a moment behind.
+/// What a statement ends with that SQLite itself interrupts: its own interrupt may be a moment
+/// behind.
 fn interrupted() -> rusqlite::Error {
     rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_INTERRUPT), None)
 }
@@ -277,8 +278,8 @@ fn regexp(_: &Context, call: &Call<'_>) -> SessionResult {
     Ok(Any::Integer(i64::from(matches)))
 }
 
-/// Whether a text is what a pattern of letters, `.` and `.*` says. Goes back to the last `.*` only, so that no
-/// pattern takes more than the product of both lengths.
+/// Whether a text is what a pattern of letters, `.` and `.*` says. Goes back to the last `.*` only,
+/// so that no pattern takes more than the product of both lengths.
 fn is_like(pattern: &[u8], text: &[u8]) -> bool {
     let (mut at, mut place) = (0, 0);
     let mut star = None;

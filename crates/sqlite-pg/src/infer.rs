@@ -1,9 +1,9 @@
 //! What types the parameters and the results of a statement have, as far as its text says.
 //!
 //! SQLite says what a plain column was declared as, and nothing of expressions and parameters. This
-//! reads the text once more for those: an expression has the type its operator or function gives it, a
-//! parameter the type of what it is compared with, assigned to or inserted into. Whatever is not
-//! understood has no type here, and the caller takes text for it.
+//! reads the text once more for those: an expression has the type its operator or function gives
+//! it, a parameter the type of what it is compared with, assigned to or inserted into. Whatever is
+//! not understood has no type here, and the caller takes text for it.
 //!
 //! Nothing here decides what a statement does; SQLite has compiled the text before. Reading stops,
 //! without a word, at nesting deeper than [`DEPTH_MAX`].
@@ -262,7 +262,8 @@ impl TypeReader<'_> {
         self.take(TokenKind::Close);
     }
 
-    /// The list behind SELECT or RETURNING. A parameter in the SELECT of an INSERT is of its column's type.
+    /// The list behind SELECT or RETURNING. A parameter in the SELECT of an INSERT is of its
+    /// column's type.
     fn items(&mut self) -> Vec<Item> {
         let mut items = Vec::new();
         loop {

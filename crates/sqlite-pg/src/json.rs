@@ -1,7 +1,8 @@
 //! JSON: whether a text is some, and the form in which `jsonb` prints it.
 //!
-//! `json` keeps its text; `jsonb` keeps the last of several equal keys, sorts keys by length and then by bytes, and prints a
-//! blank behind colons and commas. Numbers keep their digits, as `numeric` would print them.
+//! `json` keeps its text; `jsonb` keeps the last of several equal keys, sorts keys by length and
+//! then by bytes, and prints a blank behind colons and commas. Numbers keep their digits, as
+//! `numeric` would print them.
 
 use crate::failure::{Failure, state};
 

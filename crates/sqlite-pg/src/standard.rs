@@ -1,5 +1,5 @@
-//! What `information_schema` tells of a table that only the statement knows that made it: constraints, and defaults in
-//! PostgreSQL's words.
+//! What `information_schema` tells of a table that only the statement knows that made it:
+//! constraints, and defaults in PostgreSQL's words.
 
 use refrain_sql::lex::{Lexer, Token, TokenKind};
 
@@ -49,7 +49,8 @@ pub(crate) fn has_key(sql: &str, table: &str, name: &str) -> bool {
     keys.any(|it| it.name.eq_ignore_ascii_case(name))
 }
 
-/// What computes a column in the server's words (`ruleutils.c`), where that is arithmetic of columns and integers.
+/// What computes a column in the server's words (`ruleutils.c`), where that is arithmetic of
+/// columns and integers.
 pub(crate) fn generated(sql: &str, column: &str) -> Option<String> {
     let is = |tokens: &Vec<(Token, usize)>| {
         tokens.first().is_some_and(|(token, _)| name_of(sql, token) == column)
@@ -113,7 +114,8 @@ fn quoted(text: &str) -> String {
     out
 }
 
-/// What stands between the commas of CREATE TABLE's parentheses: tokens with their depth in it, without those that close one.
+/// What stands between the commas of CREATE TABLE's parentheses: tokens with their depth in it,
+/// without those that close one.
 fn elements(sql: &str) -> Vec<Vec<(Token, usize)>> {
     let mut lexer = Lexer::new(sql.as_bytes(), false);
     let (mut depth, mut all) = (0_usize, Vec::new());

@@ -1,10 +1,10 @@
 //! The one pass over a text before SQLite reads it. It keeps every byte in its place.
 //!
-//! Three things would go wrong without a word if SQLite saw a text of PostgreSQL's as it is: `$2` before
-//! `$1` (to SQLite they are names, numbered as they come), `$1::int8` (one name, another than `$1`), and
-//! `$$…$$` (a name too, of a parameter that is null). So `$n` becomes `?n`, which SQLite takes as a number; a
-//! cast behind a parameter becomes a comment, one for each type, so that texts that differ in it stay different;
-//! and what cannot be said in SQLite is refused.
+//! Three things would go wrong without a word if SQLite saw a text of PostgreSQL's as it is: `$2`
+//! before `$1` (to SQLite they are names, numbered as they come), `$1::int8` (one name, another
+//! than `$1`), and `$$…$$` (a name too, of a parameter that is null). So `$n` becomes `?n`, which
+//! SQLite takes as a number; a cast behind a parameter becomes a comment, one for each type, so
+//! that texts that differ in it stay different; and what cannot be said in SQLite is refused.
 //!
 //! As no byte moves, an error's offset is one in the client's text.
 

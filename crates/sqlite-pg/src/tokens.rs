@@ -3,7 +3,8 @@
 use refrain_sql::Name;
 use refrain_sql::lex::{Lexer, Token, TokenKind};
 
-/// The tokens of one statement, the next of them in sight. It ends at a semicolon or at the end of the text.
+/// The tokens of one statement, the next of them in sight. It ends at a semicolon or at the end of
+/// the text.
 #[derive(Clone)]
 pub(crate) struct Tokens<'a> {
     lexer: Lexer<'a>,

@@ -37,8 +37,8 @@ struct TypeRow {
     oid: u32,
     /// Bytes of a value, or -1 where that varies (`pg_type.typlen`).
     size: i16,
-    /// What it is called after `::` and in CAST, in lower case: first `pg_type.typname`, then, where it has
-    /// one, its name in SQL.
+    /// What it is called after `::` and in CAST, in lower case: first `pg_type.typname`, then,
+    /// where it has one, its name in SQL.
     names: &'static [&'static str],
 }
 
@@ -140,8 +140,8 @@ impl Type {
         self.row().names.first().map_or("", |name| name.trim_matches('"'))
     }
 
-    /// What a column of it is declared as in a file of SQLite's: [`Type::declared`] reads it back, and SQLite keeps its values
-    /// as they are.
+    /// What a column of it is declared as in a file of SQLite's: [`Type::declared`] reads it back,
+    /// and SQLite keeps its values as they are.
     pub(crate) fn declaration(self, limit: Option<u32>) -> String {
         let word = match self {
             Self::Bool => "BOOLEAN",

@@ -1,7 +1,8 @@
-//! Writes to a file without a server: `cargo run --release -p refrain-sqlite --example writes -- ./my.db 5`.
+//! Writes to a file without a server, as the baseline for a client that writes through one.
 //!
-//! One connection, one kept INSERT, a commit for each that is on disk: what a client of the server is measured against.
-//! Says how many there were in so many seconds.
+//! One connection runs one kept INSERT, and each commit is on disk. Prints commits per second.
+//!
+//! `cargo run --release -p refrain-sqlite --example writes -- ./my.db 5`
 
 use std::io::Write as _;
 use std::time::{Duration, Instant};

@@ -2,8 +2,9 @@
 //!
 //! Numbers of tables are their row in SQLite's schema, above what PostgreSQL gives its own objects.
 
-/// A table: name, columns, query. A query may use those before it. Behind a column's name stands its type: `?` for
-/// bool, `#` for oid, `+` for int8, `%` for int4, `@` for name, `~` for varchar, nothing for text.
+/// A table: name, columns, query. A query may use those before it. Behind a column's name stands
+/// its type: `?` for bool, `#` for oid, `+` for int8, `%` for int4, `@` for name, `~` for varchar,
+/// nothing for text.
 type Table = (&'static str, &'static str, &'static str);
 
 pub(super) const TABLES: &[Table] = &[

@@ -30,7 +30,8 @@ pub(super) enum BinaryReader {
 }
 
 impl BinaryReader {
-    /// Takes the rows that are whole off the front of some bytes. `last` says that nothing more comes.
+    /// Takes the rows that are whole off the front of some bytes. `last` says that nothing more
+    /// comes.
     ///
     /// # Errors
     /// 22P04: this is no such file, or a row has too many fields or too few.

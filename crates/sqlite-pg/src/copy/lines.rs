@@ -145,7 +145,8 @@ impl Style {
     }
 }
 
-/// The byte that is meant behind a backslash: by a letter, by up to three octal digits or two others.
+/// The byte that is meant behind a backslash: by a letter, by up to three octal digits or two
+/// others.
 fn unescaped(escaped: u8, rest: &mut Peekable<impl Iterator<Item = u8>>) -> u8 {
     let mut digits = |first: Option<u8>, base: u32, most: usize| {
         let digit = |byte: u8| char::from(byte).to_digit(base);

@@ -15,7 +15,8 @@ use super::operators::is_equated;
 use super::value::{Expr, ExprKind};
 use super::{NotTranslated, Translated, Translator, hints};
 
-/// A function: its name, what it takes, what it yields, and how SQLite is told, with `$1` for the first argument.
+/// A function: its name, what it takes, what it yields, and how SQLite is told, with `$1` for the
+/// first argument.
 pub(super) type FunctionRow = (&'static str, &'static [Type], Type, &'static str);
 
 /// Of several of one name the first fits best that the arguments go over into.
@@ -113,8 +114,8 @@ const AGGREGATES: &[FunctionRow] = &[
     ("string_agg", &[Text, Text], Text, "group_concat($1, $2)"),
 ];
 
-/// Functions that are computed ahead where they are of constants: those that PostgreSQL does (`provolatile` is `i`), but for
-/// what may take longer than its arguments are long.
+/// Functions that are computed ahead where they are of constants: those that PostgreSQL does
+/// (`provolatile` is `i`), but for what may take longer than its arguments are long.
 const FOLDED: &[&str] = &[
     "abs",
     "ceil",
@@ -278,7 +279,8 @@ impl Translator<'_> {
     fn aggregate(&mut self, it: &FuncCall, function: &str) -> Translated<Expr> {
         let before = self.levels.len();
         let made = self.aggregated(it, function)?;
-        // It belongs to the innermost query whose columns it takes (`check_agg_arguments` of the server).
+        // It belongs to the innermost query whose columns it takes (`check_agg_arguments` of the
+        // server).
         let depth = self.depth();
         let level = self.levels[before..].iter().filter(|level| **level <= depth).max();
         if it.over.is_none() && level.is_some_and(|level| *level < depth) {

@@ -83,7 +83,8 @@ fn conversion(from: Type, to: Type) -> Option<Way> {
     }
 }
 
-/// Whether a setting of PostgreSQL's has a part in a conversion, so that constants are not converted ahead.
+/// Whether a setting of PostgreSQL's has a part in a conversion, so that constants are not
+/// converted ahead.
 fn is_stable(from: Type, to: Type) -> bool {
     use Type::*;
     let moment = |is: Type| matches!(is, Date | Timestamp | Timestamptz | Json | Jsonb);
@@ -117,7 +118,8 @@ impl Translator<'_> {
     /// Makes a value one of this type.
     ///
     /// # Errors
-    /// The type's own for a string that is none of its values; 42804 or 42846 where there is no way, without a place.
+    /// The type's own for a string that is none of its values; 42804 or 42846 where there is no
+    /// way, without a place.
     pub(super) fn coerce(&mut self, from: Expr, to: Type, wanted: Wanted) -> Result<Expr, Failure> {
         match &from.kind {
             ExprKind::Typed(is) if *is == to => Ok(from),
@@ -213,7 +215,8 @@ impl Translator<'_> {
     }
 }
 
-/// A text of at most `limit` characters: longer ones lose their end if the text says so, or if it is all blanks.
+/// A text of at most `limit` characters: longer ones lose their end if the text says so, or if it
+/// is all blanks.
 ///
 /// # Errors
 /// 22001.

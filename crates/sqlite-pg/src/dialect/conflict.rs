@@ -87,8 +87,9 @@ fn arbiters(conflict: &OnConflictClause) -> Vec<String> {
     elements.filter_map(called).collect()
 }
 
-/// The rows of an INSERT with DO UPDATE, each key of which may come once: PostgreSQL changes no row twice in one statement,
-/// SQLite takes one row after the other. `source` has the columns `column1`, `column2`…
+/// The rows of an INSERT with DO UPDATE, each key of which may come once: PostgreSQL changes no row
+/// twice in one statement, SQLite takes one row after the other. `source` has the columns
+/// `column1`, `column2`…
 pub(super) fn once(
     conflict: &OnConflictClause,
     into: &TargetTable,

@@ -34,7 +34,8 @@ fn number_constant(written: &str) -> Result<Expr, Failure> {
     Ok(Expr::constant(text_literal(&digits), ExprKind::Number(digits)))
 }
 
-/// PostgreSQL 15 has decimal numbers only: 42601 for `1_000` and `0x1F`, which its later grammar takes.
+/// PostgreSQL 15 has decimal numbers only: 42601 for `1_000` and `0x1F`, which its later grammar
+/// takes.
 fn no_junk(it: &AConst, text: &str) -> Result<(), Failure> {
     if !matches!(it.val, Some(Val::Ival(_) | Val::Fval(_))) {
         return Ok(());

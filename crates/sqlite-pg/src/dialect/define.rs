@@ -1,7 +1,8 @@
 //! CREATE TABLE.
 //!
-//! What SQLite does not keep of a column's type stands in the name of a constraint: of a key that is SQLite's row
-//! number, which must be declared INTEGER, the type of PostgreSQL and who gives it ([`KeyMark`]).
+//! What SQLite does not keep of a column's type stands in the name of a constraint: of a key that
+//! is SQLite's row number, which must be declared INTEGER, the type of PostgreSQL and who gives it
+//! ([`KeyMark`]).
 
 use refrain_grammar::NodeEnum;
 use refrain_grammar::protobuf::{ColumnDef, ConstrType, Constraint, CreateStmt, Node};

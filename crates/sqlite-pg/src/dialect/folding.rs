@@ -1,13 +1,14 @@
-//! Expressions of constants, which PostgreSQL computes before it runs a statement: one that fails is an error, whether or not
-//! a row would ever ask for it (`eval_const_expressions` of the server). It does so behind Parse and Describe, which know nothing
-//! of the error: it stands by the translation.
+//! Expressions of constants, which PostgreSQL computes before it runs a statement: one that fails
+//! is an error, whether or not a row would ever ask for it (`eval_const_expressions` of the
+//! server). It does so behind Parse and Describe, which know nothing of the error: it stands by the
+//! translation.
 
 use super::value::{Expr, ExprKind};
 use super::{Translated, Translator};
 
 impl Translator<'_> {
-    /// An expression with `constant` for what it is in constants, where its parts have such words: computed, if it may fail.
-    /// The first that does is remembered.
+    /// An expression with `constant` for what it is in constants, where its parts have such words:
+    /// computed, if it may fail. The first that does is remembered.
     pub(super) fn folded(&mut self, made: Expr, constant: Option<String>) -> Expr {
         let constant = match constant {
             Some(sql) if self.unfolded == 0 => self.value_of(&sql),
@@ -59,8 +60,8 @@ impl Translator<'_> {
         known.map_or_else(|| Some("NULL".to_owned()), |value| value.constant.clone())
     }
 
-    /// What CASE takes, if that is known before any row is read: the result behind the first condition that is true. The one
-    /// behind ELSE is the last.
+    /// What CASE takes, if that is known before any row is read: the result behind the first
+    /// condition that is true. The one behind ELSE is the last.
     pub(super) fn taken(&self, conditions: &[Expr], results: &[Expr]) -> Option<String> {
         for (condition, result) in conditions.iter().zip(results) {
             if self.known(condition)? {

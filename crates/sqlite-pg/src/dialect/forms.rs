@@ -1,4 +1,5 @@
-//! The table of what PostgreSQL says and this does not: the words, the way out, and a statement that says it.
+//! The table of what PostgreSQL says and this does not: the words, the way out, and a statement
+//! that says it.
 
 /// A word or form of PostgreSQL's.
 pub(super) struct RefusedForm {

@@ -397,8 +397,8 @@ impl Translator<'_> {
     }
 }
 
-/// The column that USING makes of two (`buildMergedJoinVar` of the server). One that goes over into another type is no column
-/// of its table any more: parentheses tell the two apart.
+/// The column that USING makes of two (`buildMergedJoinVar` of the server). One that goes over into
+/// another type is no column of its table any more: parentheses tell the two apart.
 fn merged(left: Column, right: &Column, is: Type, kind: JoinType) -> Column {
     let one = |column: &Column| match column.is == is {
         true => column.sql.clone(),

@@ -183,8 +183,8 @@ impl Translator<'_> {
         ))
     }
 
-    /// Whether PostgreSQL would write through each column of a view (`view_query_is_auto_updatable` of the server): nothing for
-    /// a view that it would not write through at all.
+    /// Whether PostgreSQL would write through each column of a view (`view_query_is_auto_updatable`
+    /// of the server): nothing for a view that it would not write through at all.
     fn written_through(&mut self, select: &SelectStmt) -> Translated<Vec<bool>> {
         if !is_plain(select) {
             return Ok(Vec::new());

@@ -46,8 +46,9 @@ pub(super) fn common(left: Type, right: Type) -> Option<Type> {
     reached.then_some(wider)
 }
 
-/// The type that values of a list come together in, of the one so far and the next (`select_common_type` of the server): the
-/// first that the other goes over into, and no further than to the preferred type of its kind.
+/// The type that values of a list come together in, of the one so far and the next
+/// (`select_common_type` of the server): the first that the other goes over into, and no further
+/// than to the preferred type of its kind.
 pub(super) fn chosen(known: Type, next: Type) -> Option<Type> {
     if known == next {
         return Some(known);
@@ -59,7 +60,8 @@ pub(super) fn chosen(known: Type, next: Type) -> Option<Type> {
     (is_implicit(known, is) && is_implicit(next, is)).then_some(is)
 }
 
-/// Whether equal values are found by comparing what SQLite keeps: for DISTINCT, GROUP BY and PARTITION BY.
+/// Whether equal values are found by comparing what SQLite keeps: for DISTINCT, GROUP BY and
+/// PARTITION BY.
 ///
 /// # Errors
 /// 42883 where PostgreSQL has no equality, 0A000 where it is not that of the texts.

@@ -19,13 +19,15 @@ pub(crate) struct Attribute {
     pub(crate) default: Option<String>,
     /// Whether it is computed from others.
     pub(crate) computed: bool,
-    /// Whether it is a table's, or a view's that PostgreSQL would write through ([`super::objects`]).
+    /// Whether it is a table's, or a view's that PostgreSQL would write through
+    /// ([`super::objects`]).
     pub(crate) writable: bool,
     pub(crate) given: GivenBy,
 }
 
 impl Attribute {
-    /// How a parameter is written that is stored in the column, with the checks that its type does not make.
+    /// How a parameter is written that is stored in the column, with the checks that its type does
+    /// not make.
     pub(crate) fn place(&self, number: usize, table: &str) -> String {
         let key = self.given != GivenBy::Statement;
         match self.limit {
@@ -71,7 +73,8 @@ pub(crate) trait Catalog {
     /// Whether these columns of a table are its key, or UNIQUE together.
     fn is_unique(&self, table: &str, columns: &[String]) -> bool;
 
-    /// The table that an index belongs to as one of its constraints, if it does; whether the constraint was added to it.
+    /// The table that an index belongs to as one of its constraints, if it does; whether the
+    /// constraint was added to it.
     fn constrained(&self, index: &str) -> Option<(String, bool)>;
 
     /// A view that reads a table or view, or a table that refers to it.
@@ -91,7 +94,8 @@ pub(super) struct Column {
     pub(super) not_null: bool,
     pub(super) key: u32,
     pub(super) writable: bool,
-    /// Whether `*` leaves it out, and a plain name does not find it: USING has merged it with another.
+    /// Whether `*` leaves it out, and a plain name does not find it: USING has merged it with
+    /// another.
     pub(super) merged: bool,
 }
 
@@ -232,7 +236,8 @@ impl Scope {
         groups.contains(&column.sql) || column.parts().iter().all(has_one)
     }
 
-    /// Whether grouping by the key of a column's table settles the column (`check_functional_grouping` of the server).
+    /// Whether grouping by the key of a column's table settles the column
+    /// (`check_functional_grouping` of the server).
     fn is_settled(&self, groups: &[String], column: &str) -> bool {
         let source = self
             .sources

@@ -84,7 +84,8 @@ impl Translator<'_> {
         Ok(rows)
     }
 
-    /// UNION and its like. Each side is a query in parentheses: SQLite takes them from left to right, PostgreSQL by rank.
+    /// UNION and its like. Each side is a query in parentheses: SQLite takes them from left to
+    /// right, PostgreSQL by rank.
     pub(super) fn combined(
         &mut self,
         select: &SelectStmt,

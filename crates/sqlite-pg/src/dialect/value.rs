@@ -11,7 +11,8 @@ pub(super) enum ExprKind {
     Literal(String),
     /// NULL without a type.
     Null,
-    /// A number with a fraction, or too large for an integer: `numeric`, and any other number where one is wanted.
+    /// A number with a fraction, or too large for an integer: `numeric`, and any other number where
+    /// one is wanted.
     Number(String),
     /// A parameter without a type so far, by its number less one.
     Parameter(usize),
@@ -72,7 +73,8 @@ impl Expr {
         Self::typed(sql, is).with(of)
     }
 
-    /// An expression made of others, whose value is that of its parts alone: of constants it is one.
+    /// An expression made of others, whose value is that of its parts alone: of constants it is
+    /// one.
     pub(super) fn pure(sql: impl Into<String>, is: Type, of: &[&Expr]) -> Self {
         let made = Self::made(sql, is, of);
         let all = !of.is_empty() && of.iter().all(|part| part.constant.is_some());
@@ -144,7 +146,8 @@ pub(super) fn real_literal(number: &str) -> String {
 /// The largest exponent that is written out: those of all doubles.
 const EXPONENT_MAX: usize = 400;
 
-/// A number with a fraction or an exponent as its digits, as `numeric_in` keeps it. `None` if its exponent is too large.
+/// A number with a fraction or an exponent as its digits, as `numeric_in` keeps it. `None` if its
+/// exponent is too large.
 pub(super) fn digits(written: &str) -> Option<String> {
     let (number, exponent) = written.split_once(['e', 'E']).unwrap_or((written, "0"));
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));

@@ -100,8 +100,8 @@ impl Translator<'_> {
     /// The query of WITH that a name stands for, innermost first. That it is read is noted.
     ///
     /// # Errors
-    /// SQLite reads a column of a query around where the WITH is used, not where it is written: a table of the same name
-    /// between the two would be taken for the other.
+    /// SQLite reads a column of a query around where the WITH is used, not where it is written: a
+    /// table of the same name between the two would be taken for the other.
     pub(super) fn with_query(&mut self, wanted: &str) -> Translated<Option<Cte>> {
         let has = |scope: &Scope| scope.ctes.iter().position(|cte| cte.name == wanted);
         let mut found = self.scopes.iter().enumerate().rev();

@@ -2,8 +2,8 @@
 
 use refrain_sql::lex::{Lexer, TokenKind};
 
-/// Functions that SQLite has and PostgreSQL has not, or has under the same name with the same meaning for SQLite's values:
-/// who calls one speaks SQLite's dialect.
+/// Functions that SQLite has and PostgreSQL has not, or has under the same name with the same
+/// meaning for SQLite's values: who calls one speaks SQLite's dialect.
 pub(super) const SQLITE_FUNCTIONS: &[&str] = &[
     "changes",
     "datetime",
@@ -147,7 +147,8 @@ pub(super) fn calls_sqlites(text: &str) -> bool {
 /// Words that both reserve, but that SQLite takes for a name in a CREATE.
 const RESERVED: &[&str] = &["with"];
 
-/// Whether a text that PostgreSQL does not take has a word or a sign of SQLite's. `near` is the word where PostgreSQL stops.
+/// Whether a text that PostgreSQL does not take has a word or a sign of SQLite's. `near` is the
+/// word where PostgreSQL stops.
 pub(super) fn is_sqlites(text: &str, near: Option<&str>) -> bool {
     let mut lexer = Lexer::new(text.as_bytes(), false);
     let mut first = None;

@@ -147,7 +147,8 @@ impl Translator<'_> {
         }
         fitting(width, columns, listed)?;
         let is_default = |node: &Node| matches!(node.node, Some(NodeEnum::SetToDefault(_)));
-        // SQLite has no DEFAULT among values: a column that is always left to its default is left out.
+        // SQLite has no DEFAULT among values: a column that is always left to its default is left
+        // out.
         let default: Vec<bool> =
             (0..width).map(|index| lists.iter().all(|list| is_default(&list[index]))).collect();
         self.scopes.push(Scope::default());

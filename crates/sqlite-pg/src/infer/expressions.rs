@@ -6,7 +6,8 @@ use crate::types::Type;
 
 use super::{DEPTH_MAX, ENDS, Guess, Item, TypeReader};
 
-/// Operators by how tightly they bind (SQLite's manual, "Operators, and Parse-Affecting Attributes").
+/// Operators by how tightly they bind (SQLite's manual, "Operators, and Parse-Affecting
+/// Attributes").
 const COMPARES: &[&str] = &["=", "==", "<>", "!=", "<", "<=", ">", ">="];
 const BITS: &[&str] = &["&", "|", "<<", ">>"];
 const SUMS: &[&str] = &["+", "-"];

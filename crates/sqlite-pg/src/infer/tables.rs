@@ -10,7 +10,8 @@ use super::ENDS;
 
 /// What can be asked about tables.
 pub(crate) trait ColumnLookup {
-    /// The columns of a table or view in order, with what they were declared as. Empty if there is none.
+    /// The columns of a table or view in order, with what they were declared as. Empty if there is
+    /// none.
     fn columns(&self, table: &str) -> Vec<(String, Option<Type>)>;
 }
 

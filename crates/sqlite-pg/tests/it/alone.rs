@@ -1,7 +1,7 @@
 //! Writes of a session beside which nobody is served.
 //!
-//! Whether one runs on the loop is seen by its being answered at once. That depends on how long the write before took,
-//! so only the first in a file is asked.
+//! Whether one runs on the loop is seen by its being answered at once. That depends on how long the
+//! write before took, so only the first in a file is asked.
 
 use refrain_sqlite::{OpenOptions, Synchronous};
 use refrain_sqlite_pg::Progress;

@@ -160,8 +160,8 @@ impl Client {
         self.answers()
     }
 
-    /// The same in pieces of `size` bytes, each when the session is done with the one before. A session that is
-    /// woken without end is found out.
+    /// The same in pieces of `size` bytes, each when the session is done with the one before. A
+    /// session that is woken without end is found out.
     pub(crate) fn send_in_pieces(&mut self, size: usize) -> Vec<String> {
         let asked = std::mem::take(&mut self.asked);
         for piece in asked.chunks(size) {

@@ -16,7 +16,8 @@ const TIMES: u32 = 200;
 /// Clients of a writer.
 const CLIENTS: usize = 8;
 
-/// The writer: its clients insert numbers and say each once it is committed. Runs only as a child of the test below.
+/// The writer: its clients insert numbers and say each once it is committed. Runs only as a child
+/// of the test below.
 #[test]
 #[ignore = "the child of another test"]
 fn writer() {

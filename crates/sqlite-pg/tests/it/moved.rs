@@ -146,7 +146,8 @@ const BROKEN: [&str; 2] = ["error 58030", "ready I"];
 /// What to do to the index of a log that is served.
 type Harm = fn(&fs::File, &PathBuf);
 
-/// As many ways as there are to lose it; what is left of it is nothing, part of a page, or a page with what is looked at first.
+/// As many ways as there are to lose it; what is left of it is nothing, part of a page, or a page
+/// with what is looked at first.
 const HARMS: &[Harm] = &[
     |index, _| index.set_len(0).unwrap(),
     |index, _| index.set_len(40).unwrap(),

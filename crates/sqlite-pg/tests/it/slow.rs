@@ -1,4 +1,5 @@
-//! What may take long runs elsewhere than on the loop of many clients, holds up nobody, and can be stopped.
+//! What may take long runs elsewhere than on the loop of many clients, holds up nobody, and can be
+//! stopped.
 
 use refrain_sqlite_pg::Progress;
 use refrain_wire::write;

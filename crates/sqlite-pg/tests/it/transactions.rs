@@ -59,7 +59,8 @@ fn writers_stand_in_line() {
     assert_eq!(first.query("INSERT INTO t VALUES (4)"), ["error 40001", "ready E"]);
 }
 
-/// A session is woken by clocks and cancels as well: a thread may begin its statement at that moment.
+/// A session is woken by clocks and cancels as well: a thread may begin its statement at that
+/// moment.
 #[test]
 fn a_session_that_is_resumed_too_early_loses_no_statement() {
     let place = Place::new();

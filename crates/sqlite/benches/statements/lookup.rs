@@ -27,8 +27,9 @@ fn queries(threads: usize) -> usize {
 
 /// Connections that threads take and bring back.
 ///
-/// Who brings one back wakes somebody who waits, unless somebody was woken already and has not come yet: with many
-/// threads on few cores most are woken for nothing otherwise, and that is what would be measured.
+/// Who brings one back wakes somebody who waits, unless somebody was woken already and has not come
+/// yet: with many threads on few cores most are woken for nothing otherwise, and that is what would
+/// be measured.
 struct Pool<C> {
     free: Mutex<Free<C>>,
     returned: Condvar,

@@ -1,10 +1,12 @@
 //! Memory that a file is mapped to, and what becomes of it when the file is made shorter.
 //!
-//! Whoever touches a page behind the end of its file gets SIGBUS, which ends the process: all databases, and PostgreSQL's
-//! clients. So a page that is known to belong to a file of SQLite's gets empty memory in its place, the file is marked as
-//! broken, and the thread goes on; that nothing comes of what it reads there is up to whoever marks files (`index`).
+//! Whoever touches a page behind the end of its file gets SIGBUS, which ends the process: all
+//! databases, and PostgreSQL's clients. So a page that is known to belong to a file of SQLite's
+//! gets empty memory in its place, the file is marked as broken, and the thread goes on; that
+//! nothing comes of what it reads there is up to whoever marks files (`index`).
 //!
-//! What always holds: the handler takes no lock and allocates nothing; a fault elsewhere ends the process as before.
+//! What always holds: the handler takes no lock and allocates nothing; a fault elsewhere ends the
+//! process as before.
 
 use std::ffi::{c_int, c_void};
 use std::mem;
@@ -34,8 +36,9 @@ static BEFORE: OnceLock<libc::sigaction> = OnceLock::new();
 pub(super) fn install() {
     static DONE: Once = Once::new();
     DONE.call_once(|| {
-        // SAFETY: the calls read and write what they are given, which is theirs. The handler is one for three arguments,
-        // as the flag says, and runs on the stack for signals that Rust gives each thread.
+        // SAFETY: the calls read and write what they are given, which is theirs. The handler is one
+        // for three arguments, as the flag says, and runs on the stack for signals that Rust gives
+        // each thread.
         unsafe {
             let page = usize::try_from(libc::sysconf(libc::_SC_PAGESIZE)).unwrap_or(4096);
             PAGE.store(page, Ordering::Relaxed);
@@ -126,7 +129,8 @@ fn mend(address: usize) -> bool {
     let start = ptr::with_exposed_provenance_mut(address & !(page - 1));
     let access = libc::PROT_READ | libc::PROT_WRITE;
     let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
-    // SAFETY: the page lies in a mapping of SQLite's, which SQLite unmaps as it would have; nothing of Rust's is there.
+    // SAFETY: the page lies in a mapping of SQLite's, which SQLite unmaps as it would have; nothing
+    // of Rust's is there.
     unsafe { libc::mmap(start, page, access, kind, -1, 0) != libc::MAP_FAILED }
 }
 

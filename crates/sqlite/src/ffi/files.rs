@@ -1,15 +1,17 @@
 //! Reading files, so that it can be stopped.
 //!
-//! SQLite hears of a cancel between two steps of its machine. A single step may read a whole table to count it, or a value of
-//! hundreds of megabytes to find the column behind it; but each page of them is read by a call, and there it asks.
+//! SQLite hears of a cancel between two steps of its machine. A single step may read a whole table
+//! to count it, or a value of hundreds of megabytes to find the column behind it; but each page of
+//! them is read by a call, and there it asks.
 //!
-//! And writing to the log, so that it gets no holes: a log that another program has made shorter would be filled with zeros up
-//! to the next commit, which then is in no valid log.
+//! And writing to the log, so that it gets no holes: a log that another program has made shorter
+//! would be filled with zeros up to the next commit, which then is in no valid log.
 //!
-//! And leaving a database alone whose index is not whole ([`Index`]): no lock of it is taken, nothing of it is read or written.
+//! And leaving a database alone whose index is not whole ([`Index`]): no lock of it is taken,
+//! nothing of it is read or written.
 //!
-//! SQLite's own VFS does all the work. The one that is registered here is a copy of it whose files have other methods, and
-//! each of them a word of ours behind what SQLite keeps of it.
+//! SQLite's own VFS does all the work. The one that is registered here is a copy of it whose files
+//! have other methods, and each of them a word of ours behind what SQLite keeps of it.
 
 use std::cell::Cell;
 use std::ffi::{CStr, OsStr, c_int, c_void};
@@ -88,7 +90,8 @@ static KINDS: Mutex<Vec<&'static Methods>> = Mutex::new(Vec::new());
 /// Registers the VFS, once.
 pub(super) fn register() {
     ORIGINAL.get_or_init(|| {
-        // SAFETY: SQLite's default is there once it was initialised, which finding it does, and stays.
+        // SAFETY: SQLite's default is there once it was initialised, which finding it does, and
+        // stays.
         let vfs = unsafe { sqlite::sqlite3_vfs_find(ptr::null()) };
         assert!(!vfs.is_null(), "SQLite was built with a VFS");
         // SAFETY: a valid VFS, which is only read. The copy stays for as long as the process runs.
@@ -114,8 +117,8 @@ unsafe extern "C" fn open(
     opened: *mut c_int,
 ) -> c_int {
     let Some(Original { vfs, .. }) = ORIGINAL.get() else { return sqlite::SQLITE_CANTOPEN };
-    // SAFETY: what SQLite has given is handed on as it is, to the VFS whose place this one took. The file has room for what
-    // is behind it, as the size says that `register` gave.
+    // SAFETY: what SQLite has given is handed on as it is, to the VFS whose place this one took.
+    // The file has room for what is behind it, as the size says that `register` gave.
     unsafe {
         let Some(open) = (**vfs).xOpen else { return sqlite::SQLITE_CANTOPEN };
         behind(file).write(Behind { index: None, maps: false });
@@ -135,7 +138,8 @@ unsafe extern "C" fn open(
 ///
 /// What SQLite gives to open a file.
 unsafe fn index(name: sqlite::sqlite3_filename, flags: c_int) -> Option<&'static Index> {
-    // SAFETY: the name of a database or a log is a text; that of a log knows its database's file, which is open.
+    // SAFETY: the name of a database or a log is a text; that of a log knows its database's file,
+    // which is open.
     unsafe {
         if name.is_null() {
             return None;
@@ -243,7 +247,8 @@ unsafe extern "C" fn read(
     }
 }
 
-/// Writes as SQLite does, unless that would leave a hole in a log: a log is written from its beginning on.
+/// Writes as SQLite does, unless that would leave a hole in a log: a log is written from its
+/// beginning on.
 unsafe extern "C" fn write(
     file: *mut sqlite::sqlite3_file,
     from: *const c_void,
@@ -271,7 +276,8 @@ unsafe extern "C" fn write(
     }
 }
 
-/// Makes a file shorter as SQLite does. Behind it a log is taken for copied, which it is only by an index that is whole.
+/// Makes a file shorter as SQLite does. Behind it a log is taken for copied, which it is only by an
+/// index that is whole.
 unsafe extern "C" fn truncate(
     file: *mut sqlite::sqlite3_file,
     length: sqlite::sqlite3_int64,
@@ -286,7 +292,8 @@ unsafe extern "C" fn truncate(
     }
 }
 
-/// Maps a region of the index as SQLite does, which fills one that was made shorter with zeros up to the region.
+/// Maps a region of the index as SQLite does, which fills one that was made shorter with zeros up
+/// to the region.
 unsafe extern "C" fn map(
     file: *mut sqlite::sqlite3_file,
     region: c_int,
@@ -313,8 +320,8 @@ unsafe extern "C" fn map(
     }
 }
 
-/// Takes and gives back locks of the index as SQLite does. What only one may have decides over what is in the log: before it is
-/// taken the index is looked at.
+/// Takes and gives back locks of the index as SQLite does. What only one may have decides over what
+/// is in the log: before it is taken the index is looked at.
 unsafe extern "C" fn lock(
     file: *mut sqlite::sqlite3_file,
     first: c_int,

@@ -36,7 +36,8 @@ pub(crate) fn configure() {
 /// An open connection.
 pub(crate) struct Handle {
     connection: rusqlite::Connection,
-    /// What the connection asks when another process has a lock: it points there. Dropped behind it.
+    /// What the connection asks when another process has a lock: it points there. Dropped behind
+    /// it.
     meter: Arc<Meter>,
     /// The memory that it has; memory of the connection is given back before.
     account: Lease,
@@ -58,7 +59,8 @@ pub(crate) struct Compiled {
 }
 
 impl Handle {
-    /// Takes over a connection, which must have been opened without mutexes or with. It may have `most` bytes of memory.
+    /// Takes over a connection, which must have been opened without mutexes or with. It may have
+    /// `most` bytes of memory.
     pub(crate) fn new(
         connection: rusqlite::Connection,
         meter: Arc<Meter>,
@@ -167,8 +169,8 @@ impl Handle {
     /// Whether the name of the file leads elsewhere by now, or nowhere.
     pub(crate) fn has_moved(&self) -> bool {
         let mut moved: c_int = 0;
-        // SAFETY: a null name means the main database; the operation writes one integer. A database in memory has no
-        // file and refuses, and leaves the integer as it is.
+        // SAFETY: a null name means the main database; the operation writes one integer. A database
+        // in memory has no file and refuses, and leaves the integer as it is.
         unsafe {
             sqlite::sqlite3_file_control(
                 self.raw(),

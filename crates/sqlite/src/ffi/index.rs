@@ -1,9 +1,11 @@
-//! The index of a log, which SQLite shares between programs: the `-shm` beside a database, mapped into memory.
+//! The index of a log, which SQLite shares between programs: the `-shm` beside a database, mapped
+//! into memory.
 //!
-//! Another program may make it shorter, delete it or put another in its place. Then pages of the log are not found any more,
-//! or another program does not see our locks: what is read is old, and what is written over is lost. So an index that is not
-//! whole any more is marked, for all of the process, and `files` refuses all that follows until the last connection is
-//! closed. Nothing that was committed is lost: the log has it, and SQLite makes its index anew from the log.
+//! Another program may make it shorter, delete it or put another in its place. Then pages of the
+//! log are not found any more, or another program does not see our locks: what is read is old, and
+//! what is written over is lost. So an index that is not whole any more is marked, for all of the
+//! process, and `files` refuses all that follows until the last connection is closed. Nothing that
+//! was committed is lost: the log has it, and SQLite makes its index anew from the log.
 
 use std::ffi::{OsString, c_void};
 use std::path::{Path, PathBuf};

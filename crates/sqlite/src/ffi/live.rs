@@ -40,7 +40,8 @@ pub(crate) struct Live<'b> {
     raw: Raw,
     /// Parameters that nobody bound in this run: they hold values of the last.
     missing: Marks,
-    /// Parameters whose values do not stay behind the run: they point at memory of the caller, or take much.
+    /// Parameters whose values do not stay behind the run: they point at memory of the caller, or
+    /// take much.
     lent: Marks,
     /// Whether the last step gave a row.
     has_row: bool,

@@ -1,11 +1,12 @@
 //! Whose memory SQLite takes, and how much of it.
 //!
-//! SQLite bounds a single value, and nothing that holds many. So it is given functions for memory that count: a thread says
-//! for which connection it works, and each piece of memory says in its head whose it is, for whoever gives it back. A
-//! connection that would have too much gets none, which ends its statement.
+//! SQLite bounds a single value, and nothing that holds many. So it is given functions for memory
+//! that count: a thread says for which connection it works, and each piece of memory says in its
+//! head whose it is, for whoever gives it back. A connection that would have too much gets none,
+//! which ends its statement.
 //!
-//! What always holds: an account has what was taken in its name and not given back yet, by whatever thread; counting takes no
-//! lock.
+//! What always holds: an account has what was taken in its name and not given back yet, by whatever
+//! thread; counting takes no lock.
 
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
@@ -15,7 +16,8 @@ use std::sync::{Mutex, PoisonError};
 
 use rusqlite::ffi as sqlite;
 
-/// What a connection has and may have. Accounts are never freed, as memory may outlive its connection; they are used again.
+/// What a connection has and may have. Accounts are never freed, as memory may outlive its
+/// connection; they are used again.
 struct Account {
     taken: AtomicUsize,
     most: AtomicUsize,
@@ -107,8 +109,8 @@ pub(super) fn install() {
         xShutdown: Some(end),
         pAppData: ptr::null_mut(),
     };
-    // SAFETY: the option takes a pointer to functions, which are copied. Where somebody else in the process has SQLite at work
-    // already this does nothing, and memory is not bounded.
+    // SAFETY: the option takes a pointer to functions, which are copied. Where somebody else in the
+    // process has SQLite at work already this does nothing, and memory is not bounded.
     unsafe { sqlite::sqlite3_config(sqlite::SQLITE_CONFIG_MALLOC, &raw const methods) };
 }
 

@@ -42,8 +42,8 @@ pub(super) unsafe fn error_of(connection: *mut sqlite::sqlite3, code: c_int) -> 
 /// The connection is open.
 pub(super) unsafe fn index_of(connection: *mut sqlite::sqlite3) -> Option<&'static Index> {
     let mut file: *mut sqlite::sqlite3_file = ptr::null_mut();
-    // SAFETY: a null name means the main database; the operation writes a pointer to its file, which is open as long as the
-    // connection is.
+    // SAFETY: a null name means the main database; the operation writes a pointer to its file,
+    // which is open as long as the connection is.
     unsafe {
         sqlite::sqlite3_file_control(
             connection,
