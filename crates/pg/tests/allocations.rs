@@ -2,7 +2,8 @@
 //!
 //! Once clients, statements and servers are warm, a transaction that is simple, extended or
 //! prepared takes no memory from the allocator and gives none back, in the engine and in its ports.
-//! Nor does one that has to prepare its statement on its server first, unless the columns of that have to be waited for.
+//! Nor does one that has to prepare its statement on its server first, unless the columns of that
+//! have to be waited for.
 
 #![expect(unsafe_code, reason = "an allocator that counts is an unsafe trait")]
 

@@ -1,6 +1,8 @@
-//! What a hostile server can make grow: nothing beyond a bound, and each message costs about as much as any other.
+//! What a hostile server can make grow: nothing beyond a bound, and each message costs about as
+//! much as any other.
 //!
-//! A server floods at its login, behind a query and while nobody has it. Memory and work are counted at the allocator.
+//! A server floods at its login, behind a query and while nobody has it. Memory and work are
+//! counted at the allocator.
 
 #![expect(unsafe_code, reason = "an allocator that counts is an unsafe trait")]
 
@@ -130,8 +132,9 @@ impl World {
         self.server_says(&bytes);
     }
 
-    /// Has the server say much, in receives of 64 KiB that `message` fills; gives the most bytes that were held meanwhile, and
-    /// how many were asked for of the allocator for each byte that came.
+    /// Has the server say much, in receives of 64 KiB that `message` fills; gives the most bytes
+    /// that were held meanwhile, and how many were asked for of the allocator for each byte that
+    /// came.
     fn flood(&mut self, mut message: impl FnMut(&mut Vec<u8>, u32)) -> (isize, usize) {
         let (mut number, mut bytes, mut said) = (0, Vec::with_capacity(8 * RECEIVED), 0);
         let (before, mut moved, mut most) = (HELD.get(), 0, 0);

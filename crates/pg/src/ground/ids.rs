@@ -24,8 +24,9 @@ pub enum Peer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ClientSerial(pub u64);
 
-/// ClientStatements a pool, which is one user of one database, for as long as the process runs; never used again. Its lower half is a
-/// place in a table, which is used again when the pool is forgotten; its upper half says for which time.
+/// ClientStatements a pool, which is one user of one database, for as long as the process runs;
+/// never used again. Its lower half is a place in a table, which is used again when the pool is
+/// forgotten; its upper half says for which time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PoolId(pub u64);
 
@@ -63,8 +64,8 @@ pub(crate) fn whose(pid: u32) -> Option<(Core, Conn)> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct EnvId(pub u64);
 
-/// Numbers the segments that one server is sent, from one; zero is none. A segment ends with a Sync, Query or
-/// FunctionCall.
+/// Numbers the segments that one server is sent, from one; zero is none. A segment ends with a
+/// Sync, Query or FunctionCall.
 pub(crate) type Segment = u64;
 
 #[cfg(test)]

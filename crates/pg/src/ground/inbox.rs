@@ -1,8 +1,8 @@
 //! What has arrived on a connection and is not dealt with yet.
 //!
-//! Messages are read where they arrived. Only what is left of a turn is copied here: the beginning of a
-//! message whose names are not all there, or what a client sent while it waits for a server. A message
-//! that streams through is known by the bytes of it that are still to come.
+//! Messages are read where they arrived. Only what is left of a turn is copied here: the beginning
+//! of a message whose names are not all there, or what a client sent while it waits for a server. A
+//! message that streams through is known by the bytes of it that are still to come.
 
 /// The unfinished part of a connection's input.
 #[derive(Debug, Default)]

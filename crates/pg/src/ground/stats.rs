@@ -1,7 +1,7 @@
 //! Counters of one pool on one core, and the histogram of times.
 //!
-//! They are plain integers: the core alone writes them, and a reader gets a copy that the core makes
-//! between two steps ([`crate::state::snapshot::Snapshot`]).
+//! They are plain integers: the core alone writes them, and a reader gets a copy that the core
+//! makes between two steps ([`crate::state::snapshot::Snapshot`]).
 
 /// Number of buckets of a histogram. Their bounds are powers of two microseconds: bucket `i` counts
 /// times below `2^i` µs and not below half of that; the last bucket counts all longer times.

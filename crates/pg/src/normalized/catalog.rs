@@ -1,31 +1,33 @@
-//! What the catalogue is asked before a normalized query is used: what of a text no Describe shows.
+//! The catalog query: Refrain asks a server about a normalized query what no Describe shows, before
+//! the server may prepare it.
 //!
-//! One query of ours. Each row is an objection, in a word: see [`objection`]. It looks at what the text names, and not
-//! at what that names in turn, but for one thing: where a text may come to code of the user's at all (a trigger, a
-//! view, a policy, a function), no function of the database may ask for the text that runs or for the time at which it
-//! was taken in.
+//! It is one query. Each row of the answer is an objection, in a word: see [`objection`]. The query
+//! looks at the objects that the text names, and not at those that these name in turn, with one
+//! exception: if a text may reach code of users' at all (a trigger, a view, a policy, a function),
+//! no function of the database may ask for the text that runs or for the time at which it came.
 
 use refrain_sql::normalize::Mentions;
 
 use crate::normalized::query::Refused;
 use crate::settings::session::write_literal;
 
-/// Functions that tell what a client sent, and when, as a tree of PostgreSQL's has them: `current_query`,
-/// `statement_timestamp`, `pg_stat_get_activity`.
+/// Functions that tell which text a client sent, and when, as PostgreSQL writes them in an
+/// expression tree: `current_query`, `statement_timestamp`, `pg_stat_get_activity`.
 const TELLING: &str = "':funcid (817|2648|2022) '";
 
-/// The same, and what shows them, as the source of a function has them.
+/// The same functions, and views that show what they return, as they stand in the source of a
+/// function.
 const TOLD: &str = "'current_query|statement_timestamp|pg_stat_(get_)?activity|\
     pg_prepared_statement|pg_cursor'";
 
 /// The first OID that is not the system's own.
 const FIRST_OWN: &str = "16384";
 
-/// What begins a row that says what a plan takes of memory for partitions.
+/// The beginning of a row that tells how much memory a plan takes for partitions.
 const PLAN: &str = "plan ";
 
-/// The query about a statement that the server has under this name; `routes` says that rows which it writes find their
-/// partitions as it runs.
+/// Writes the query about the statement that the server has under this name; `routes` means that
+/// the rows that it writes find their partitions as it runs.
 pub(crate) fn question(mentions: &Mentions, name: &[u8], routes: bool) -> Vec<u8> {
     let mut text =
         b"SELECT why FROM (SELECT 'domain' AS why FROM pg_catalog.pg_prepared_statements p,\
@@ -54,7 +56,7 @@ pub(crate) fn question(mentions: &Mentions, name: &[u8], routes: bool) -> Vec<u8
     text
 }
 
-/// What a row of the answer says against a normalized query.
+/// Returns the objection in a row of the answer, if it is one.
 pub(crate) fn objection(why: &[u8]) -> Option<Refused> {
     match why {
         b"domain" => Some(Refused::Domain),
@@ -65,13 +67,14 @@ pub(crate) fn objection(why: &[u8]) -> Option<Refused> {
     }
 }
 
-/// What a row of the answer says of the memory that a plan takes for partitions, in bytes.
+/// Returns the memory that a plan takes for partitions, in bytes, if a row of the answer tells
+/// that.
 pub(crate) fn plan_bytes(why: &[u8]) -> Option<usize> {
     std::str::from_utf8(why).ok()?.strip_prefix(PLAN)?.parse().ok()
 }
 
-/// What a plan takes for partitions and other children of what the text names: a plan for all values has all of them.
-/// See [`crate::statements::statement::Statement::memory`].
+/// Asks for the memory that a plan takes for the partitions and other children of what the text
+/// names: a generic plan has all of them. See [`crate::statements::statement::Statement::memory`].
 fn partitions(text: &mut Vec<u8>, mentions: &Mentions, routes: bool) {
     let writes = if routes { &[][..] } else { &mentions.writes };
     if writes.is_empty() && mentions.reads.is_empty() {
@@ -95,8 +98,9 @@ fn partitions(text: &mut Vec<u8>, mentions: &Mentions, routes: bool) {
     );
 }
 
-/// The columns of a table in which a sequence gives values: see [`crate::normalized::stored`]. Of enums, ranges and arrays nothing is
-/// asked but that a value can be bound, as of `bool`.
+/// Asks for the columns of a table in which a sequence gives values: see
+/// [`crate::normalized::stored`]. Enums, ranges and arrays count as `bool` does: all that matters
+/// of them is that a value can be bound.
 fn columns(text: &mut Vec<u8>, mentions: &Mentions) {
     let Some(table) = mentions.writes.first() else { return };
     if mentions.stores.is_empty() && !mentions.computes {
@@ -121,7 +125,8 @@ fn columns(text: &mut Vec<u8>, mentions: &Mentions) {
     );
 }
 
-/// What is written to is a table without rules, and its columns' defaults do not tell.
+/// Objects if the target of a write is no table or has rules, and if its columns' defaults tell
+/// what the client sent.
 fn rules(text: &mut Vec<u8>, mentions: &Mentions) {
     text.extend_from_slice(b" UNION ALL SELECT 'rules' FROM pg_catalog.pg_class WHERE oid IN (");
     list(text, &mentions.writes, b"::pg_catalog.regclass");
@@ -132,7 +137,7 @@ fn rules(text: &mut Vec<u8>, mentions: &Mentions) {
     text.extend_from_slice(TELLING.as_bytes());
     text.extend_from_slice(b" AND adrelid IN (");
     list(text, &mentions.writes, b"::pg_catalog.regclass");
-    // What is written in C says nothing of what it asks.
+    // The source of a function in C does not show what it asks for.
     text.extend_from_slice(
         b") UNION ALL SELECT 'reflects' FROM pg_catalog.pg_trigger t,pg_catalog.pg_proc f,\
         pg_catalog.pg_language l WHERE f.oid=t.tgfoid AND l.oid=f.prolang AND l.lanname='c' \
@@ -144,7 +149,7 @@ fn rules(text: &mut Vec<u8>, mentions: &Mentions) {
     text.push(b')');
 }
 
-/// Nothing that the text comes to tells what was sent.
+/// Objects if code that the text reaches may tell what the client sent.
 fn reflects(text: &mut Vec<u8>, mentions: &Mentions) {
     let mut ways = Vec::new();
     let relations = [
@@ -190,7 +195,7 @@ fn reflects(text: &mut Vec<u8>, mentions: &Mentions) {
     text.extend_from_slice(told.as_bytes());
 }
 
-/// ClientStatements as literals, each with `cast` behind it.
+/// Writes names as literals, each with `cast` behind it.
 fn list(text: &mut Vec<u8>, names: &[String], cast: &[u8]) {
     for (index, name) in names.iter().enumerate() {
         if index > 0 {

@@ -1,12 +1,13 @@
-//! What the simple queries of a pool have in common, as far as this core has seen them.
+//! NormalizedQueries: the normalized queries of a pool's simple queries, as far as this core has
+//! seen them.
 //!
-//! A text without its literals leads to a [`NormalizedQuery`]; those of its literals that are kept, and the settings under
-//! which it is read, lead to one of the normalized query's [`Variant`]s, which is a prepared statement like any other. Both
-//! have to be seen often enough before anything is asked of the grammar or of a server, and both remember why they
-//! were refused.
+//! A text without its literals leads to a [`NormalizedQuery`]; the literals that are kept, and the
+//! settings under which the text is read, lead to one of the [`Variant`]s of that, which is a
+//! prepared statement like any other. Both must be seen often enough before Refrain asks the
+//! grammar or a server about them, and both remember why they were refused.
 //!
-//! Not here: what is sent and what comes back (`autoprepare`, `admission`, `jobs`). Nothing here is shared with other cores;
-//! the statements are.
+//! Not here: the messages to servers and their replies (`autoprepare`, `step/jobs.rs`). Nothing
+//! here is shared with other cores; the statements are.
 
 use std::collections::VecDeque;
 use std::hash::BuildHasherDefault;
@@ -26,24 +27,26 @@ use crate::settings::session::Settings;
 use crate::statements::of_core::CachedStatement;
 use crate::statements::of_server::IdHasher;
 
-/// Keys seen once that are remembered. Most texts of an application that writes no two alike are never seen again, and
-/// are not worth a copy.
+/// Keys seen once that are remembered. If an application writes no two texts alike, most are never
+/// seen again, and are not worth a copy.
 const ONCE: usize = 4096;
-/// Variants of a normalized query; more sets of kept literals are run as they are sent.
+/// Variants of a normalized query, at most; texts with yet other kept literals are run as they are
+/// sent.
 const VARIANTS_MAX: usize = 32;
-/// Bytes of the kept literals of a variant; texts that keep more are run as they are sent.
+/// Bytes of the kept literals of a variant, at most; texts that keep more are run as they are sent.
 const KEPT_MAX: usize = 1024;
-/// NormalizedQueries that are counted or refused, for each statement that may be prepared.
+/// Normalized queries that are counted or refused, for each statement that may be prepared.
 const PER_STATEMENT: usize = 4;
-/// CoreStatements that wait for a server.
+/// Texts that wait for a server, at most.
 const DUE_MAX: usize = 64;
-/// After this long, a question that was not answered is asked again, in microseconds.
+/// Time after which an unanswered question is asked again, in microseconds.
 const PATIENCE_US: u64 = 5_000_000;
-/// Where something was locked, servers do nothing for us for so long, twice as long each time, in microseconds.
+/// Time without jobs after one that found something locked, in microseconds: the first, twice as
+/// long each time, and the longest.
 const REST_MIN_US: u64 = 50_000;
 const REST_MAX_US: u64 = 5_000_000;
 
-/// A text that came as a simple query, and where.
+/// A text that came as a simple query, and the circumstances.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sight<'a> {
     pub(crate) text: &'a [u8],
@@ -56,28 +59,28 @@ pub(crate) struct Sight<'a> {
     pub(crate) now: Now,
     /// Whether it came outside any transaction.
     pub(crate) free: bool,
-    /// Whether what it means to its client, it means to all.
+    /// Whether the text means the same to all clients.
     pub(crate) own: bool,
 }
 
-/// What to do about a text.
+/// What to do with a text.
 #[derive(Debug)]
 pub(crate) enum Advice {
     /// Run it as it was sent.
     Pass,
-    /// The same, and say how that went.
+    /// Run it as it was sent, and report how that went.
     Watch(Place),
-    /// Have it judged.
+    /// Have the parser thread analyse it.
     Analyse,
-    /// It is being judged, or a server is being asked.
+    /// Wait: the parser thread is analysing it, or a server is being asked.
     Wait,
-    /// Run it as it was sent: it waits for a server to be asked about it.
+    /// Run it as it was sent: it waits for a server that can be asked about it.
     Due,
-    /// Run the statement.
+    /// Run the prepared statement.
     Run(Place, Rc<Plan>, Rc<CachedStatement>),
 }
 
-/// A text that was seen often enough.
+/// A text that was seen often enough for a server to be asked.
 #[derive(Debug)]
 pub(crate) struct Due {
     pub(crate) place: Place,
@@ -86,12 +89,12 @@ pub(crate) struct Due {
     pub(crate) spans: Box<[Span]>,
     /// The settings under which it is read.
     pub(crate) settings: Arc<Settings>,
-    /// Whether servers are to forget what they have of it.
+    /// Whether servers are to prepare it anew.
     pub(crate) anew: bool,
 }
 
 impl Due {
-    /// What a Parse of the statement says behind its name.
+    /// Returns the body of a Parse of the statement, behind the name.
     pub(crate) fn tail(&self) -> Vec<u8> {
         let mut tail = Vec::new();
         self.plan.render(&self.text, &self.spans, &mut tail);
@@ -113,7 +116,7 @@ pub(crate) struct NormalizedQueries {
     due: VecDeque<Due>,
     /// Whether a server is being asked.
     pub(crate) asking: bool,
-    /// Until when no server is, because something was locked; and for how long that was.
+    /// The time until which no server is asked, because something was locked; and how long that is.
     rests: Now,
     rest_us: u64,
 }
@@ -134,7 +137,7 @@ impl Default for NormalizedQueries {
 }
 
 impl NormalizedQueries {
-    /// Says what to do about a text.
+    /// Returns what to do with a text.
     pub(crate) fn look(&mut self, sight: &Sight<'_>, bounds: &Bounds) -> Advice {
         let Some(normalized) = self.table.get_mut(&sight.key) else {
             return self.first(sight, bounds);
@@ -167,7 +170,7 @@ impl NormalizedQueries {
         }
     }
 
-    /// A text whose normalized query is not known.
+    /// Returns what to do with a text whose normalized query is not known.
     #[cold]
     fn first(&mut self, sight: &Sight<'_>, bounds: &Bounds) -> Advice {
         let again = self.was_seen_once(sight.key);
@@ -192,7 +195,7 @@ impl NormalizedQueries {
         }
     }
 
-    /// Those used longest ago make room.
+    /// Drops the normalized queries that were used longest ago, as long as there are too many.
     fn shrink(&mut self, bounds: &Bounds) {
         while self.table.len() > PER_STATEMENT * bounds.statements || self.bytes > bounds.bytes {
             let Some((_, old)) = self.table.remove_lru() else { break };
@@ -200,7 +203,7 @@ impl NormalizedQueries {
         }
     }
 
-    /// Whether a text of this key was seen before, or one that has its place; it was from now on.
+    /// Notes a key. True if it was the last one noted in its place.
     fn was_seen_once(&mut self, key: Key) -> bool {
         if self.once.is_empty() {
             self.once = vec![0; ONCE].into();
@@ -209,7 +212,7 @@ impl NormalizedQueries {
         std::mem::replace(place, key.0) == key.0
     }
 
-    /// Says what to do about a text whose literals were judged.
+    /// Returns what to do with a text whose literals have been analysed.
     fn look_further(&mut self, sight: &Sight<'_>, bounds: &Bounds, plan: Rc<Plan>) -> Advice {
         let Some(variant) = self.variant(sight, bounds, &plan) else { return Advice::Pass };
         let place = Place { key: sight.key, variant: variant.id, draw: Draw::None };
@@ -218,10 +221,15 @@ impl NormalizedQueries {
                 if *schema_version == sight.schema_version
                     && sight.now.since(*since) <= bounds.age_us =>
             {
-                // Other columns tomorrow are no error outside of a transaction.
+                // `*` may list other columns once the schema changes: a prepared statement then
+                // fails. In a transaction that failure would be the client's; outside, Refrain runs
+                // the text again.
                 if plan.mentions.starred && !sight.free {
                     return Advice::Pass;
                 }
+                // A sequence gives its value for good, even if the row then fails. PostgreSQL
+                // refuses a literal that does not fit its column before that, and a parameter
+                // after: see `stored`.
                 if !stored.iter().all(|it| it.fits(sight.text, sight.spans)) {
                     return Advice::Watch(place);
                 }
@@ -232,7 +240,7 @@ impl NormalizedQueries {
                     Turn::Simple => Advice::Watch(place),
                 };
             }
-            // Nothing mends that.
+            // A rule of the grammar does not change with the schema or with time.
             Stage::Never { why: Refused::Rule(_), .. } => return Advice::Pass,
             Stage::Never { schema_version, since, .. }
                 if *schema_version == sight.schema_version
@@ -250,7 +258,7 @@ impl NormalizedQueries {
         if !sight.own {
             return Advice::Pass;
         }
-        // What servers have may be older than what is to be found out now.
+        // Servers may have a statement older than what the verification will find.
         let aged = matches!(variant.stage, Stage::Ready { schema_version, .. } if schema_version == sight.schema_version);
         let anew = aged || variant.reruns > 0;
         variant.stage = Stage::Due;
@@ -258,7 +266,7 @@ impl NormalizedQueries {
         Advice::Due
     }
 
-    /// The variant of a text, made if there is none.
+    /// Returns the variant of a text, and makes it if there is none.
     fn variant(&mut self, sight: &Sight<'_>, bounds: &Bounds, plan: &Plan) -> Option<&mut Variant> {
         let normalized = self.table.get_mut(&sight.key)?;
         let same = |variant: &Variant| {
@@ -271,7 +279,7 @@ impl NormalizedQueries {
         }
     }
 
-    /// A variant of a text that has none; `None` if there are too many, or it is too big.
+    /// Makes the variant of a text; `None` if there are too many, or it is too large.
     #[cold]
     fn new_variant(
         &mut self,
@@ -305,7 +313,7 @@ impl NormalizedQueries {
             env: sight.settings.env,
             kept: kept().flat_map(|literal| [literal, &b"\0"[..]].concat()).collect(),
             seen: 0,
-            // Those without kept literals were counted as the normalized query.
+            // A variant without kept literals was counted as its normalized query already.
             worth: if plan.keeps() { u64::from(bounds.threshold - 1) } else { 0 },
             reruns: 0,
             stage,
@@ -329,18 +337,18 @@ impl NormalizedQueries {
         self.due.push_back(Due { place, plan, text, spans, settings, anew });
     }
 
-    /// Whether a server is to be asked something.
+    /// True if a server is to be asked about a text.
     #[inline]
     pub(crate) fn has_due(&self) -> bool {
         !self.due.is_empty() && !self.asking
     }
 
-    /// Whether no server is to do anything for us now: what it needs may be locked still.
+    /// True if no server is to do a job now: what the job needs may still be locked.
     pub(crate) fn rests(&self, now: Now) -> bool {
         now < self.rests
     }
 
-    /// A server has done what it was to, or has found something `locked`.
+    /// Notes that a server has done a job, or has found something `locked`.
     pub(crate) fn rest(&mut self, locked: bool, now: Now) {
         self.rest_us = if locked { (2 * self.rest_us).clamp(REST_MIN_US, REST_MAX_US) } else { 0 };
         if locked {
@@ -348,7 +356,8 @@ impl NormalizedQueries {
         }
     }
 
-    /// The text that has waited longest for a server, of those under these settings if there are any.
+    /// Takes out the text that has waited longest for a server, of those under these settings if
+    /// any are given.
     pub(crate) fn take_due(&mut self, env: Option<EnvId>) -> Option<Due> {
         if self.asking {
             return None;
@@ -364,7 +373,8 @@ impl NormalizedQueries {
         None
     }
 
-    /// What becomes of the literals of a normalized query is known.
+    /// Notes the result of the analysis of a text: what becomes of the literals of its normalized
+    /// query.
     pub(crate) fn analysed(&mut self, key: Key, text: &[u8], analysis: Analysis) {
         let Some(normalized) = self.table.peek_mut(&key) else { return };
         if normalized.sample.text() != text && !matches!(normalized.state, State::Analysed(_)) {
@@ -376,13 +386,13 @@ impl NormalizedQueries {
         };
     }
 
-    /// The variant that is kept there, if it still is.
+    /// Returns the variant at this place, if it still exists.
     pub(crate) fn at(&mut self, place: Place) -> Option<&mut Variant> {
         let normalized = self.table.peek_mut(&place.key)?;
         normalized.variants.iter_mut().find(|variant| variant.id == place.variant)
     }
 
-    /// The plan of a normalized query.
+    /// Returns the plan of a normalized query.
     pub(crate) fn plan(&self, key: Key) -> Option<Rc<Plan>> {
         match &self.table.peek(&key)?.state {
             State::Planned(plan) => Some(plan.clone()),
@@ -390,8 +400,8 @@ impl NormalizedQueries {
         }
     }
 
-    /// A text was run without an error, and took so long; it is known if it ran prepared. Says why it is better not
-    /// prepared, if it is.
+    /// Notes that a text has run without an error, in so many microseconds. If the times of
+    /// prepared executions now tell against them, says so.
     pub(crate) fn ran(
         &mut self,
         place: Place,
@@ -416,14 +426,14 @@ impl NormalizedQueries {
         }
     }
 
-    /// Forgets all.
+    /// Forgets all normalized queries.
     pub(crate) fn clear(&mut self) {
         self.table.clear();
         self.due.clear();
         self.bytes = 0;
     }
 
-    /// A variant is not to be prepared any more.
+    /// Notes that a variant is not to be prepared any more.
     pub(crate) fn refuse(&mut self, place: Place, why: Refused, schema_version: u64, now: Now) {
         if let Some(variant) = self.at(place) {
             variant.stage = Stage::Never { why, schema_version, since: now };
@@ -431,7 +441,7 @@ impl NormalizedQueries {
         }
     }
 
-    /// Whether one more server is to have a statement.
+    /// True if one more server is to have a statement.
     pub(crate) fn is_worth_a_server(
         &mut self,
         place: Place,
@@ -442,7 +452,7 @@ impl NormalizedQueries {
         variant.seen >= bounds.uses_per_server() * u64::from(servers)
     }
 
-    /// All normalized queries, those used last first.
+    /// Returns all normalized queries, those used last first.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &NormalizedQuery> {
         self.table.iter().rev().map(|(_, normalized)| normalized)
     }
@@ -473,7 +483,8 @@ mod tests {
             Self { seed, normalized_queries, bounds, settings: crate::settings::session::nothing() }
         }
 
-        /// What is to be done about a text; where its literals are to be judged, `slot` is what becomes of each.
+        /// What is to be done about a text; where its literals are to be judged, `slot` is what
+        /// becomes of each.
         fn look(&mut self, text: &str, free: bool, slot: Slot) -> Advice {
             let (text, mut spans) = (text.as_bytes(), Vec::new());
             let key = normalize(text, &self.seed, 100, &mut spans).unwrap();

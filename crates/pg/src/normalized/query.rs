@@ -1,4 +1,4 @@
-//! A normalized query and its variants: what is known of texts that differ in their literals only.
+//! NormalizedQuery and its variants: what is known of texts that differ only in their literals.
 
 use std::rc::Rc;
 
@@ -10,7 +10,7 @@ use crate::normalized::compare_times::{Draw, TimeComparison};
 use crate::normalized::stored::Stored;
 use crate::statements::of_core::CachedStatement;
 
-/// What may be kept, and for how long.
+/// Limits: how much is kept, and for how long.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
     /// Times a text is seen before it is prepared.
@@ -24,36 +24,39 @@ pub(crate) struct Bounds {
 }
 
 impl Bounds {
-    /// Whether a text is prepared before it is run for the first time.
+    /// True if a text is prepared before it is run for the first time.
     pub(crate) fn is_eager(&self) -> bool {
         self.threshold == 1
     }
 
-    /// Uses that a statement must have found for each server that has it before one more gets it. A server plans a
-    /// statement five times before it has a plan to keep.
+    /// Returns how many uses a statement must have had, for each server that has it, before one
+    /// more server gets it. PostgreSQL plans a statement five times for its values before it
+    /// considers a generic plan.
     pub(crate) fn uses_per_server(&self) -> u64 {
         4 * u64::from(self.threshold - 1)
     }
 }
 
-/// Where a text's normalized query and variant are kept, and why the text goes its way.
+/// The normalized query and the variant of a text, and why the text is run prepared or as it was
+/// sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     /// The normalized query.
     pub(crate) key: Key,
     /// The variant; zero for none.
     pub(crate) variant: u64,
-    /// How its way was chosen: the guard hears of that with the time it took.
+    /// How that was chosen: the comparison of times gets it together with the time that the text
+    /// took.
     pub(crate) draw: Draw,
 }
 
 impl Place {
-    /// The same for a text that runs on a server that is new to the statement.
+    /// Returns the same place, for a text that runs on a server that is new to the statement.
     pub(crate) fn on_new_server(self) -> Self {
         Self { draw: Draw::New(self.draw == Draw::Chance), ..self }
     }
 
-    /// The same for a text that goes as it was sent because there is no choice.
+    /// Returns the same place, for a text that is run as it was sent because there is no choice.
     pub(crate) fn without_choice(self) -> Self {
         Self { draw: Draw::None, ..self }
     }
@@ -62,32 +65,38 @@ impl Place {
 /// Why a variant is not prepared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refused {
-    /// A rule.
+    /// A rule of the grammar.
     Rule(&'static Reason),
     /// The server refused to prepare it, with this SQLSTATE.
     Server([u8; 5]),
-    /// The result would have another shape.
+    /// The prepared statement would return other columns.
     Shape,
-    /// A string becomes an interval of fewer fields as it is written, which only a literal does.
+    /// A parameter is an interval that is stored: PostgreSQL reads a literal for a column such as
+    /// `interval day` by the fields of the column, and a parameter by itself.
     Interval,
-    /// What it writes to is no table, or has rules, whose results a prepared statement does not show.
+    /// The target of its writes is no table, or has rules, whose results a prepared statement does
+    /// not show.
     Rewritten,
-    /// A parameter is of a domain, whose constraints would be looked at even where no row has the value.
+    /// A parameter is of a domain: its constraints would be checked even where no row has the
+    /// value.
     Domain,
-    /// A function of the user's would be run once, as it is planned, and not each time.
+    /// PostgreSQL would run an immutable function of the user's once, as it plans, and not each
+    /// time.
     Folded,
-    /// Code that the text comes to may ask for the text that was sent, or for when it was.
+    /// Code that the text reaches may ask for the text that the client sent, or for the time when
+    /// it came.
     Reflects,
     /// A sequence would give a value before it is known whether a constant fits.
     Sequence,
     /// Its plan takes more of a server's memory than all statements may.
     Memory,
-    /// It was slower prepared: what an execution took on average, and one as it was sent, in microseconds.
+    /// It was slower prepared: the average times of a prepared execution, and of one as it was
+    /// sent, in microseconds.
     Slower { prepared: u64, simple: u64 },
 }
 
 impl Refused {
-    /// The reason in a word, or the SQLSTATE.
+    /// Returns the reason in a word, or the SQLSTATE.
     pub(crate) fn name(&self) -> String {
         match self {
             Self::Rule(reason) => reason.name.to_owned(),
@@ -107,20 +116,20 @@ impl Refused {
     }
 }
 
-/// How far a normalized query has come.
+/// How far the analysis of a normalized query has come.
 #[derive(Clone, Debug)]
 pub(crate) enum State {
     /// It is counted.
     Counted,
-    /// It is being judged, since then.
+    /// The parser thread is analysing it, since then.
     Analysed(Now),
-    /// It is known what becomes of its literals.
+    /// The analysis is done: the plan says what becomes of its literals.
     Planned(Rc<Plan>),
     /// Its texts are run as they are sent.
     Never(&'static Reason),
 }
 
-/// How far a variant has come.
+/// How far the verification of a variant has come.
 #[derive(Clone, Debug)]
 pub(crate) enum Stage {
     /// It is counted.
@@ -129,9 +138,9 @@ pub(crate) enum Stage {
     Due,
     /// A server is being asked, since then.
     Asked { since: Now, cached: Rc<CachedStatement> },
-    /// It is prepared where it is used.
+    /// It is prepared on the servers that use it.
     Ready { cached: Rc<CachedStatement>, stored: Rc<[Stored]>, schema_version: u64, since: Now },
-    /// It is run as it is sent, until the schema changes or it is looked at anew.
+    /// It is run as it is sent, until the schema changes or it is verified again.
     Never { why: Refused, schema_version: u64, since: Now },
 }
 
@@ -142,12 +151,12 @@ pub(crate) struct NormalizedQuery {
     pub(crate) state: State,
     /// Times one of its texts was run.
     pub(crate) seen: u64,
-    /// What its texts took as they were sent.
+    /// The times of its texts that were run as they were sent.
     pub(crate) comparison: TimeComparison,
     pub(crate) variants: Vec<Variant>,
 }
 
-/// Those of them whose kept literals are the same, and the settings under which they are read.
+/// The texts of a normalized query whose kept literals and settings are the same.
 #[derive(Debug)]
 pub(crate) struct Variant {
     pub(crate) id: u64,
@@ -155,7 +164,7 @@ pub(crate) struct Variant {
     /// The kept literals, each with a zero byte behind it.
     pub(crate) kept: Box<[u8]>,
     pub(crate) seen: u64,
-    /// As often it is to be seen before a server is asked.
+    /// How often it must be seen before a server is asked.
     pub(crate) worth: u64,
     /// Reruns that succeeded.
     pub(crate) reruns: u32,
@@ -170,13 +179,15 @@ impl NormalizedQuery {
 }
 
 impl Variant {
-    /// It was no time to ask a server about it: it is counted anew, and runs once as it is sent at least.
+    /// Counts the variant anew, since this was no time to ask a server; its text runs as it is sent
+    /// at least once.
     pub(crate) fn recount(&mut self, bounds: &Bounds) {
         self.worth = self.seen + u64::from(bounds.threshold.max(2) - 1);
         self.stage = Stage::Counted;
     }
 
-    /// It failed as a statement and not as it was sent: a server is asked again, but for `most` times only.
+    /// Notes that the text failed as a statement and not as it was sent. A server is asked again,
+    /// until that has happened `most` times.
     pub(crate) fn distrust(&mut self, why: Refused, most: u32, schema_version: u64, now: Now) {
         self.reruns += 1;
         self.stage = match self.reruns {
@@ -189,7 +200,7 @@ impl Variant {
         size_of::<Self>() + self.kept.len()
     }
 
-    /// The schema version of what is known of it.
+    /// Returns the schema version for which something is known of it.
     pub(crate) fn schema_version(&self) -> Option<u64> {
         match self.stage {
             Stage::Ready { schema_version, .. } | Stage::Never { schema_version, .. } => {
@@ -200,7 +211,7 @@ impl Variant {
     }
 }
 
-/// Whether these literals, each with a zero byte behind it, are those that are kept.
+/// True if these literals, each with a zero byte behind it, are those that are kept.
 pub(crate) fn is_kept<'a>(kept: &[u8], literals: impl Iterator<Item = &'a [u8]>) -> bool {
     let mut rest = kept;
     for literal in literals {

@@ -1,16 +1,16 @@
-//! What a server knows of the text that it runs.
+//! Run: the state of a simple query that a server is running, if autoprepare has looked at it.
 
 use refrain_wire::back::Fields;
 
 use crate::normalized::compare_times::Turn;
 use crate::normalized::query::Place;
 
-/// A text that is being run, and has been looked at.
+/// A text that is being run, and that autoprepare has looked at.
 #[derive(Debug)]
 pub(crate) struct Run {
     /// Its normalized query.
     pub(crate) place: Place,
-    /// Which way it went.
+    /// Whether it runs prepared, or as it was sent.
     pub(crate) turn: Turn,
     /// Whether it stands outside any transaction, so that it may be run again.
     pub(crate) alone: bool,
@@ -18,13 +18,14 @@ pub(crate) struct Run {
     pub(crate) bound: bool,
     /// Whether an error came.
     pub(crate) failed: bool,
-    /// What it failed for as a statement, where it was run again as it was sent.
+    /// The error that it failed with as a statement, if it was then run again as it was sent.
     pub(crate) again: Option<Again>,
-    /// Whether it writes: then nothing is said of its columns before it has run.
+    /// Whether it writes: then the client gets its columns only after it has run.
     pub(crate) writes: bool,
     /// Messages that the client gets only if no error follows.
     pub(crate) held: Vec<u8>,
-    /// Notices that came before the values were bound: the client gets them only if the text is not run again.
+    /// Notices that came before the values were bound: the client gets them only if the text is not
+    /// run again.
     pub(crate) notices: Vec<u8>,
     /// The text; empty where it was run as it was sent.
     pub(crate) text: Vec<u8>,
@@ -34,18 +35,18 @@ pub(crate) struct Run {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Again {
     pub(crate) sqlstate: [u8; 5],
-    /// Whether that says that the schema has changed.
+    /// Whether that error says that the schema has changed.
     pub(crate) changed: bool,
 }
 
 impl Run {
-    /// A text that is run as it was sent.
+    /// Makes a run of a text as it was sent.
     pub(crate) fn watched(place: Place) -> Self {
         let text = Vec::new();
         Self { turn: Turn::Simple, bound: true, ..Self::prepared(place, false, false, text) }
     }
 
-    /// A text in whose place a statement is run.
+    /// Makes a run of a statement in place of a text.
     pub(crate) fn prepared(place: Place, alone: bool, writes: bool, text: Vec<u8>) -> Self {
         Self {
             place,
@@ -61,18 +62,18 @@ impl Run {
         }
     }
 
-    /// Whether what the client says next has to wait.
+    /// True if the client's next message has to wait.
     pub(crate) fn holds(&self) -> bool {
         self.turn == Turn::Prepared || self.again.is_some()
     }
 
-    /// Whether what failed like this has done nothing, and is to be run as it was sent.
+    /// True if a text that failed like this has done nothing, and is to be run as it was sent.
     pub(crate) fn may_be_repeated(&self, fields: &Fields<'_>) -> bool {
         self.turn == Turn::Prepared && self.alone && !self.bound && !is_passing(fields)
     }
 }
 
-/// Whether an error says nothing of the text: somebody intervened, or something ran out.
+/// True if an error says nothing of the text: somebody intervened, or something ran out.
 pub(crate) fn is_passing(fields: &Fields<'_>) -> bool {
     // Connection, transaction rollback, resources, object state, operator intervention, system.
     let classes: [&[u8]; 6] = [b"08", b"40", b"53", b"55", b"57", b"58"];

@@ -1,32 +1,34 @@
-//! Whether literals fit the columns in which an INSERT stores them.
+//! Stored literals: whether the literals of an INSERT fit the columns that they are stored in.
 //!
-//! Only asked where a sequence gives the row a value: that is given for good, also where the row fails. As it plans a text, PostgreSQL finds a
-//! literal that does not fit before that. A statement with a parameter in its place finds it as it runs: a
-//! parameter has a type, and a column may take less of it. So such a text is run as it was sent.
+//! That matters where a sequence gives the row a value: the sequence does not take the value back,
+//! even if the row fails. PostgreSQL finds a literal that does not fit while it plans the text,
+//! before the sequence gives a value. It finds a parameter that does not fit when it runs the
+//! statement, after that: a parameter has a type, and a column may take less than the type does. So
+//! Refrain runs such a text as it was sent.
 //!
-//! Always holds: what is not known to fit does not. A value that its parameter's type does not take fails as it is bound,
-//! before anything runs, and fits here.
+//! A literal that is not known to fit does not fit. A value that the type of its parameter does not
+//! take fails when it is bound, before anything runs; it counts as one that fits.
 
 use refrain_sql::normalize::{Class, Mentions, Span, StoredIn};
 
-/// What begins a row of the catalogue's answer that is about a column.
+/// The beginning of a row of the catalog's answer that is about a column.
 pub(crate) const COLUMN: &str = "column ";
 
 /// The first OID that is not the system's own.
 const FIRST_OWN: u32 = 16384;
-/// Plain numbers that are longer may be beyond some type.
+/// Characters of a plain number, beyond which it may be out of range of some type.
 const LONG: usize = 30;
 
 /// A column of a table in which a sequence gives values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Column {
-    /// Its place among those of the table, from 1 on.
+    /// Its place among the columns of the table, from 1 on.
     at: usize,
     takes: Takes,
     name: String,
 }
 
-/// What a column takes of the values of a parameter.
+/// The values of a parameter that a column takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Takes {
     /// All strings, and plain numbers.
@@ -39,13 +41,14 @@ enum Takes {
     Digits(usize, usize),
     /// So many characters.
     Characters(usize),
-    /// What its type can be read from, which is seen as a value is bound; nothing is known of numbers.
+    /// What its type can be read from, which is seen as a value is bound; nothing is known of
+    /// numbers.
     Strings,
     /// Nothing is known.
     Unknown,
 }
 
-/// A literal, and what its column takes.
+/// A literal, and the values that its column takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stored {
     literal: usize,
@@ -53,7 +56,7 @@ pub(crate) struct Stored {
 }
 
 impl Column {
-    /// The column that a row of the answer is about.
+    /// Reads a column from a row of the answer.
     pub(crate) fn read(row: &[u8]) -> Option<Self> {
         let row = std::str::from_utf8(row).ok()?.strip_prefix(COLUMN)?;
         let mut words = row.splitn(4, ' ');
@@ -63,7 +66,7 @@ impl Column {
     }
 }
 
-/// What a column of this type, with this modifier, takes.
+/// Returns the values that a column of this type, with this modifier, takes.
 fn takes(kind: u32, modifier: i32) -> Takes {
     match (kind, usize::try_from(modifier).ok()) {
         (21, _) => Takes::Integers(i16::MAX.into()),
@@ -80,7 +83,8 @@ fn takes(kind: u32, modifier: i32) -> Takes {
     }
 }
 
-/// What a `numeric` takes, whose precision and scale are these. A scale may be below zero, and larger than the precision.
+/// Returns the values that a `numeric` takes, by its modifier: precision and scale. A scale may be
+/// below zero, and larger than the precision.
 fn digits_of(modifier: usize) -> Takes {
     let (precision, scale) = (modifier >> 16, modifier & 0x7ff);
     match precision.checked_sub(scale) {
@@ -89,7 +93,7 @@ fn digits_of(modifier: usize) -> Takes {
     }
 }
 
-/// The literals of a plan that have to fit, if all are known by these columns.
+/// Returns the literals of a plan that have to fit; `None` if a column of theirs is not known.
 pub(crate) fn stored(mentions: &Mentions, columns: &[Column]) -> Option<Box<[Stored]>> {
     if columns.is_empty() {
         return Some(Box::default());
@@ -112,7 +116,7 @@ pub(crate) fn stored(mentions: &Mentions, columns: &[Column]) -> Option<Box<[Sto
 }
 
 impl Stored {
-    /// Whether the literal fits that stands there in a text.
+    /// True if the literal of a text in this place fits.
     pub(crate) fn fits(&self, text: &[u8], spans: &[Span]) -> bool {
         let Some(span) = spans.get(self.literal) else { return false };
         let literal = span.of(text);
@@ -141,7 +145,8 @@ impl Takes {
         matches!(self, Self::Text | Self::Strings)
     }
 
-    /// Whether it takes a number that is written like this, or a text of so many characters at most.
+    /// Whether it takes a number that is written like this, or a text of so many characters at
+    /// most.
     fn number(self, literal: &[u8], characters: usize) -> bool {
         if let Self::Characters(most) = self {
             return characters <= most;
@@ -180,7 +185,8 @@ mod tests {
 
     use super::*;
 
-    /// Whether the literals of a text fit columns of these types and modifiers, one after the other.
+    /// Whether the literals of a text fit columns of these types and modifiers, one after the
+    /// other.
     fn fits(values: &str, columns: &[(u32, i32)]) -> bool {
         let text = format!("INSERT INTO t VALUES ({values})");
         let mut spans = Vec::new();

@@ -1,10 +1,10 @@
 //! An engine in one process with model clients and a model server, and nothing between them.
 //!
 //! For measuring what the engine itself costs: allocations (`tests/allocations.rs`) and
-//! instructions (`examples/scripts.rs`). The model server answers each message by its tag with bytes
-//! that do not depend on anything, so that nearly nothing is spent outside the engine. What belongs
-//! to the engine is called through the three `measured_…` functions, which are never inlined: a
-//! profiler can tell them from the rest.
+//! instructions (`examples/scripts.rs`). The model server answers each message by its tag with
+//! bytes that do not depend on anything, so that nearly nothing is spent outside the engine. What
+//! belongs to the engine is called through the three `measured_…` functions, which are never
+//! inlined: a profiler can tell them from the rest.
 //!
 //! Time stands still but for a few microseconds a transaction; ticks are not stepped.
 

@@ -1,22 +1,25 @@
 //! What prepared executions lose by those of them that take very long.
 //!
-//! A pair in hundreds of executions finds too late a value whose plan takes a thousand times the average. So of all prepared
-//! executions the time counts that is beyond what is long, and is held against the same of texts that go as they were sent: a
-//! busy machine delays both. Time is counted in times of what is long when it is spent, since load comes and goes.
+//! A pair in hundreds of executions finds too late a value whose plan takes a thousand times the
+//! average. So of all prepared executions the time counts that is beyond what is long, and is held
+//! against the same of texts that go as they were sent: a busy machine delays both. Time is counted
+//! in times of what is long when it is spent, since load comes and goes.
 //!
-//! As few texts go as they were sent, they may not have seen yet what happens to all, be it rare or the machine's. So a loss is evidence
-//! only if it is beyond what either kind spreads by (what a machine may delay at once counts as one, see [`TOGETHER`]).
-//! And evidence has to happen again, in a trial of executions that are all drawn: it decides, or the loss is forgotten.
+//! As few texts go as they were sent, they may not have seen yet what happens to all, be it rare or
+//! the machine's. So a loss is evidence only if it is beyond what either kind spreads by (what a
+//! machine may delay at once counts as one, see [`TOGETHER`]). And evidence has to happen again, in
+//! a trial of executions that are all drawn: it decides, or the loss is forgotten.
 //!
-//! What a prepared execution typically saves is taken off: a rare loss that it makes up for is none.
+//! What a prepared execution typically saves is taken off: a rare loss that it makes up for is
+//! none.
 
 use super::Against;
 
 /// What may be lost: as many times what is long, and one part in so many of the time spent.
 const LOSS_LONG: f64 = 8.0;
 const LOSS_SHARE: f64 = 64.0;
-/// Roots of the sum of squares beyond which it is hardly chance that prepared executions take longer, below which it may be
-/// chance again, and beyond which a trial decides.
+/// Roots of the sum of squares beyond which it is hardly chance that prepared executions take
+/// longer, below which it may be chance again, and beyond which a trial decides.
 const EVIDENCE: f64 = 3.0;
 const CHANCE: f64 = 2.0;
 const PROOF: f64 = 3.5;
@@ -24,7 +27,8 @@ const PROOF: f64 = 3.5;
 const MUCH: f64 = 8.0;
 /// Executions that a machine may delay together.
 const TOGETHER: u32 = 32;
-/// So many losses have to be due in a trial before it is over; then one part in so many has to have come.
+/// So many losses have to be due in a trial before it is over; then one part in so many has to have
+/// come.
 const AGAIN: f64 = 4.0;
 /// Executions of texts as they were sent after which earlier ones count half.
 const SIMPLE_MAX: f64 = 4096.0;
@@ -72,7 +76,8 @@ impl Beyond {
 struct Trial {
     /// What is due to be lost by a prepared execution: the least that there is evidence for.
     rate: f64,
-    /// What was lost by those drawn since, and what they took altogether more than others, typically.
+    /// What was lost by those drawn since, and what they took altogether more than others,
+    /// typically.
     of: f64,
     squares: f64,
     typical: f64,

@@ -1,20 +1,22 @@
 //! Whether a statement is faster prepared than as it was sent.
 //!
-//! A plan that is kept fits all values alike; one made for a value may be far better. PostgreSQL compares what the
-//! planner expects of both, and the planner may be wrong. Here the time is compared that executions took, all of them, in
-//! three ways:
+//! A plan that is kept fits all values alike; one made for a value may be far better. PostgreSQL
+//! compares what the planner expects of both, and the planner may be wrong. Here the time is
+//! compared that executions took, all of them, in three ways:
 //!
 //! - Now and then one goes as it was sent, and another, drawn likewise, prepared ([`pairs`]).
-//! - What prepared executions lose altogether is added up: their longest, all of them, beside those of texts as they
-//!   were sent ([`losses`]).
+//! - What prepared executions lose altogether is added up: their longest, all of them, beside those
+//!   of texts as they were sent ([`losses`]).
 //! - A text that takes many times the average is compared with itself ([`suspects`]).
 //!
-//! Nearly all executions go prepared as long as nothing speaks against it. Where something does, all are drawn, and half go
-//! either way: for a doubt until a small part of all executions is used up, for evidence until it is settled. A machine that
-//! is busy raises doubts all the time, and what is no worse prepared is not to pay for that.
+//! Nearly all executions go prepared as long as nothing speaks against it. Where something does,
+//! all are drawn, and half go either way: for a doubt until a small part of all executions is used
+//! up, for evidence until it is settled. A machine that is busy raises doubts all the time, and
+//! what is no worse prepared is not to pay for that.
 //!
-//! To be wrong about a statement that is faster prepared costs what one in a hundred of its executions would have saved; to
-//! be wrong about one that is slower, some dozen of its slowest, or a small part of the time.
+//! To be wrong about a statement that is faster prepared costs what one in a hundred of its
+//! executions would have saved; to be wrong about one that is slower, some dozen of its slowest, or
+//! a small part of the time.
 
 mod losses;
 mod pairs;
@@ -28,17 +30,18 @@ use self::suspects::Suspects;
 const FIRST: u64 = 64;
 /// Executions from one that is drawn to the next, on average.
 const SPACE: u32 = 128;
-/// Executions that go as they were sent for nothing but a doubt: so many, more where much may be lost, and one in so many
-/// of all.
+/// Executions that go as they were sent for nothing but a doubt: so many, more where much may be
+/// lost, and one in so many of all.
 const DOUBT_MIN: u64 = 256;
 const DOUBT_MUCH: u64 = 1536;
 const DOUBT_SHARE: u64 = 128;
-/// Prepared executions after which one goes as it was sent, if none has: without any there is nothing to compare with.
+/// Prepared executions after which one goes as it was sent, if none has: without any there is
+/// nothing to compare with.
 const BLIND_MAX: u64 = 16;
 /// Executions as they were sent after which earlier ones count half.
 const SIMPLE_MAX: u64 = 256;
-/// Executions on servers that are new to the statement, which cost more than those that follow, before they are compared
-/// like all others; then they are if they are the greater part.
+/// Executions on servers that are new to the statement, which cost more than those that follow,
+/// before they are compared like all others; then they are if they are the greater part.
 const NEW_MAX: u64 = 512;
 /// An execution that takes so many times the average makes its text suspect.
 const SUSPECT: f64 = 8.0;
@@ -62,7 +65,8 @@ pub(crate) enum Draw {
     None,
     /// It was left to chance.
     Chance,
-    /// The server is new to the statement and plans it for its values still. Says whether it was left to chance.
+    /// The server is new to the statement and plans it for its values still. Says whether it was
+    /// left to chance.
     New(bool),
     /// Its text is suspect, and known by this.
     Text(u64),
@@ -125,12 +129,14 @@ pub(crate) struct TimeComparison {
     tossed: u64,
     /// Prepared executions in all.
     pub(crate) hits: u64,
-    /// Time that they took less than others on average, in microseconds; below zero if they took more.
+    /// Time that they took less than others on average, in microseconds; below zero if they took
+    /// more.
     pub(crate) saved_us: i64,
 }
 
 impl TimeComparison {
-    /// Forgets which way was faster; what was counted stays, and the average of those that went as they were sent.
+    /// Forgets which way was faster; what was counted stays, and the average of those that went as
+    /// they were sent.
     pub(crate) fn begin_anew(&mut self) {
         let Self { simple, tossed, hits, saved_us, .. } = *self;
         let doubted = hits / DOUBT_SHARE;
@@ -180,7 +186,8 @@ impl TimeComparison {
         self.doubted < least + self.hits / DOUBT_SHARE
     }
 
-    /// The way of one that is drawn: the first of two is left to a coin, the second goes the other way.
+    /// The way of one that is drawn: the first of two is left to a coin, the second goes the other
+    /// way.
     #[cold]
     fn draw(&mut self) -> Turn {
         if let Some(turn) = self.other.take() {
@@ -203,8 +210,8 @@ impl TimeComparison {
         mixed ^ (mixed >> 31)
     }
 
-    /// An execution took so long; `text` is what was sent, if it ran prepared. Says whether the statement is better not
-    /// prepared.
+    /// An execution took so long; `text` is what was sent, if it ran prepared. Says whether the
+    /// statement is better not prepared.
     pub(crate) fn took(&mut self, turn: Turn, draw: Draw, text: &[u8], us: u64) -> bool {
         let usual = self.simple.mean();
         if turn == Turn::Prepared {
@@ -252,12 +259,13 @@ impl TimeComparison {
         }
     }
 
-    /// What a prepared execution took on average, and one as it was sent, of those that were compared.
+    /// What a prepared execution took on average, and one as it was sent, of those that were
+    /// compared.
     pub(crate) fn means(&self) -> (u64, u64) {
         self.pairs.means()
     }
 
-    /// CoreStatements that go as they were sent.
+    /// Texts that go as they were sent.
     pub(crate) fn slow_texts(&self) -> u64 {
         self.suspects.slow()
     }

@@ -1,24 +1,28 @@
 //! Times of prepared executions and of texts run as they were sent, compared two by two.
 //!
-//! Times have long tails: one execution in a thousand may take longer than all others together, because of its value or
-//! because the machine is busy. So no spread is assumed. Of two executions whose way a coin has chosen, each is as
-//! likely to be the slower one if the ways are alike. Then the sum of the differences is rarely more than a few
-//! times the root of the sum of their squares, however they are spread (self-normalised sums: de la Peña, Lai,
-//! Shao, "Self-Normalized Processes", 2009). A difference that is far larger than all others counts once by this
-//! measure; a dozen like it, all on one side, are beyond doubt.
+//! Times have long tails: one execution in a thousand may take longer than all others together,
+//! because of its value or because the machine is busy. So no spread is assumed. Of two executions
+//! whose way a coin has chosen, each is as likely to be the slower one if the ways are alike. Then
+//! the sum of the differences is rarely more than a few times the root of the sum of their squares,
+//! however they are spread (self-normalised sums: de la Peña, Lai, Shao, "Self-Normalized
+//! Processes", 2009). A difference that is far larger than all others counts once by this measure;
+//! a dozen like it, all on one side, are beyond doubt.
 //!
-//! Differences are added up as they are, and once more cut off at what an execution typically takes. By those a small and
-//! steady loss is seen earlier, however busy the machine is; but they decide only if the whole sum agrees.
+//! Differences are added up as they are, and once more cut off at what an execution typically
+//! takes. By those a small and steady loss is seen earlier, however busy the machine is; but they
+//! decide only if the whole sum agrees.
 
 use super::{Against, Turn};
 
-/// Roots of the sum of squares beyond which it is no chance that prepared executions are slower, beyond which it is hardly
-/// chance, and beyond which it may be none: of the differences as they are, and of those that are cut off.
+/// Roots of the sum of squares beyond which it is no chance that prepared executions are slower,
+/// beyond which it is hardly chance, and beyond which it may be none: of the differences as they
+/// are, and of those that are cut off.
 const PROOF: f64 = 4.0;
 const EVIDENCE: f64 = 2.5;
 const DOUBT: f64 = 1.5;
-/// Pairs that are made one behind the other when a statement is new. Differences as they are count from then on: all that is
-/// under way at first may be about one text, which nobody suspects before it is through.
+/// Pairs that are made one behind the other when a statement is new. Differences as they are count
+/// from then on: all that is under way at first may be about one text, which nobody suspects before
+/// it is through.
 const PAIRS_FIRST: u32 = 128;
 /// Pairs of which fewer say nothing.
 const PAIRS_MIN: u32 = 8;
@@ -28,7 +32,8 @@ const PAIRS_MAX: u32 = 1 << 13;
 const SMALL: f64 = 32.0;
 /// One that is a larger part is worth to be known of.
 const MUCH: f64 = 20.0;
-/// The part of what an execution typically takes by which that changes for each that takes more, or less.
+/// The part of what an execution typically takes by which that changes for each that takes more, or
+/// less.
 const STEP: f64 = 1.0 / 16.0;
 /// Executions one way that wait for one the other way. More come of failures only.
 const WAITING_MAX: usize = 16;

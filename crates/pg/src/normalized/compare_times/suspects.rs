@@ -1,13 +1,13 @@
-//! CoreStatements that took many times as long as others when they ran prepared.
+//! Texts that took many times as long as others when they ran prepared.
 //!
-//! The plan that is kept may fit nearly all values and be far off for a few. A text that was slow is run as it was sent when
-//! it comes again, then prepared again, and so in turns: like is compared with like, and what made it suspect does not
-//! count, since that may have been chance. If it is the plan, this text goes as it was sent from then on, and the
-//! others stay prepared.
+//! The plan that is kept may fit nearly all values and be far off for a few. A text that was slow
+//! is run as it was sent when it comes again, then prepared again, and so in turns: like is
+//! compared with like, and what made it suspect does not count, since that may have been chance. If
+//! it is the plan, this text goes as it was sent from then on, and the others stay prepared.
 
 use super::Turn;
 
-/// CoreStatements that are remembered.
+/// Texts that are remembered.
 const TEXTS_MAX: usize = 32;
 /// Executions of a text either way that decide.
 const RUNS: u32 = 2;
@@ -15,7 +15,8 @@ const RUNS: u32 = 2;
 const SLOW: u64 = 2;
 /// Runs of a text that is tried after which it is forgotten: some that count must have failed.
 const PATIENCE: u32 = 4096;
-/// A slow text is tried again once it has run, as it was sent, for so many times as long as that takes.
+/// A slow text is tried again once it has run, as it was sent, for so many times as long as that
+/// takes.
 const AGAIN: u64 = 128;
 
 /// What is known of a text.
@@ -110,8 +111,8 @@ impl Suspects {
         }
     }
 
-    /// A text whose way was decided here took so long. Once it is known which way is faster, says what it took when it was
-    /// suspected: either this will not be again, or it was not the plan.
+    /// A text whose way was decided here took so long. Once it is known which way is faster, says
+    /// what it took when it was suspected: either this will not be again, or it was not the plan.
     pub(super) fn took(&mut self, text: u64, turn: Turn, us: u64, long: f64) -> Option<u64> {
         let suspect = self.0.iter_mut().find(|it| it.text == text)?;
         if suspect.verdict == Verdict::Noted {

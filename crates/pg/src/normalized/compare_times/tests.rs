@@ -66,7 +66,8 @@ fn quiet(dice: &mut Dice, _: u64) -> f64 {
     if dice.once_in(50) { 4_000.0 * dice.part() } else { 0.0 }
 }
 
-/// Others want the processors as well: as it was measured where two of them had three programs to run besides.
+/// Others want the processors as well: as it was measured where two of them had three programs to
+/// run besides.
 fn busy(dice: &mut Dice, _: u64) -> f64 {
     match dice.next() % 10_000 {
         0 => 400_000.0 * dice.part(),
@@ -189,8 +190,8 @@ struct UnderWay {
     us: u64,
 }
 
-/// Has clients send texts, each when its last was answered. What each text costs, and what the machine adds to that, does
-/// not depend on the way.
+/// Has clients send texts, each when its last was answered. What each text costs, and what the
+/// machine adds to that, does not depend on the way.
 fn run(seed: u64, shape: Shape, noise: Noise, mut way: Way) -> Outcome {
     let mut dice = Dice(seed);
     let mut out = Outcome { took: Vec::new(), hits: 0, later_hits: 0, given_up: false };
@@ -243,8 +244,8 @@ fn always(turn: Turn, seed: u64, shape: Shape, noise: Noise) -> Outcome {
     run(seed, shape, noise, Way::Always(turn))
 }
 
-/// Shapes in which the plan that is kept is worse for some values or for all, and the least part of executions that go
-/// prepared all the same.
+/// Shapes in which the plan that is kept is worse for some values or for all, and the least part of
+/// executions that go prepared all the same.
 const WORSE: [(&str, Shape, f64); 14] = [
     ("skew 0.01 %", |dice, _| skew(dice, 1), 0.7),
     ("skew 0.1 %", |dice, _| skew(dice, 10), 0.7),
@@ -262,8 +263,8 @@ const WORSE: [(&str, Shape, f64); 14] = [
     ("grows skewed", grows_skewed, 0.2),
 ];
 
-/// Shapes in which it is better for all values, or as bad for the same ones; and what the mean may be of that of prepared
-/// ones.
+/// Shapes in which it is better for all values, or as bad for the same ones; and what the mean may
+/// be of that of prepared ones.
 const BETTER: [(&str, Shape, f64); 7] = [
     ("lookup", |dice, _| lookup(dice), 1.03),
     ("join", |dice, _| cost(dice.next(), 240.0, 40.0), 1.03),
@@ -274,7 +275,8 @@ const BETTER: [(&str, Shape, f64); 7] = [
     ("in turns", in_turns, 1.06),
 ];
 
-/// Shapes in which it is better or as good for all values: nearly all go prepared, however the machine does.
+/// Shapes in which it is better or as good for all values: nearly all go prepared, however the
+/// machine does.
 const BENIGN: [(&str, Shape); 6] = [
     ("lookup", |dice, _| lookup(dice)),
     ("join", |dice, _| cost(dice.next(), 240.0, 40.0)),
