@@ -13,7 +13,7 @@ use crate::source::Source;
 use crate::sqlite_host;
 
 /// How long an attempt to connect may take.
-const PATIENCE: Duration = Duration::from_secs(5);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Writes what is found to `out`; says whether all is well.
 ///
@@ -60,7 +60,7 @@ fn try_host(host: &Host) -> Result<(), String> {
             let mut last = String::new();
             for address in resolve::look_up(host)? {
                 let address = SocketAddr::new(address, *port);
-                match TcpStream::connect_timeout(&address, PATIENCE) {
+                match TcpStream::connect_timeout(&address, CONNECT_TIMEOUT) {
                     Ok(_) => return Ok(()),
                     Err(error) => last = format!("{address}: {error}"),
                 }

@@ -229,7 +229,7 @@ fn serve(source: &Source, welcome: bool) -> ExitCode {
     log::abort_on_panic();
     descriptors::raise();
     let outcome = program::start(source.clone(), options).and_then(|program| {
-        program.obey_signals()?;
+        program.handle_signals()?;
         if welcome {
             // Standard output may be closed: then there is no reader to welcome.
             let _ = self::welcome(&program, &mut io::stdout().lock());

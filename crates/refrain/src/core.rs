@@ -1,21 +1,22 @@
-//! The loop of one core, the second half of the way of every byte.
+//! The loop of one core: passes events of the kernel to the engine, and its output to the kernel.
 //!
-//! A turn: the kernel is handed all that was asked for and says what happened; the engine hears each of
-//! those things; mail is read if the core was woken; then what the engine wants is collected, to be handed
-//! to the kernel together at the next turn. So a turn costs one system call (or one receive and one send
-//! a connection, with epoll), whatever number of connections took part in it.
+//! In each turn the core hands all pending operations to the kernel and gets the events; the engine
+//! handles each event; the core reads its mail if it was woken; then it collects the output of the
+//! engine, for the kernel at the next turn. So a turn costs one system call (with epoll, one receive
+//! and one send per connection), however many connections take part in it.
 //!
 //! ```text
-//! turn:  kernel ──event──► hear ──► engine.step      (bytes, connects, closes)
-//!        mailbox ──mail──► read ──► engine.step      (only when woken)
-//!        engine's ports ──► flush ──► kernel, other cores, helpers
+//! turn:  kernel ──event──► handle_event ──► engine.step      (bytes, connects, closes)
+//!        mailbox ──mail──► read ──────────► engine.step      (only when woken)
+//!        engine's ports ──► drain_output ──► kernel, other cores, helpers
 //! ```
 //!
-//! What holds: a connection has one number, for the engine and for the kernel; time is read once a turn;
-//! another core is woken at most once a turn; nothing here waits for anybody but the kernel.
+//! Always true: a connection has one number, for the engine and for the kernel; the core reads the
+//! clock once per turn and wakes another core at most once per turn; it waits for nothing but the
+//! kernel.
 //!
-//! Not here: any decision about what bytes mean. TLS is to go between `hear` and `flush` and the
-//! kernel, as a step from bytes to bytes on the connections that have it, with nothing else changed.
+//! Not here: any decision about the meaning of bytes. TLS has its place between the kernel and
+//! `handle_event` or `drain_output`, as a step from bytes to bytes.
 
 use std::io;
 use std::sync::Arc;
@@ -32,12 +33,12 @@ use crate::mail::Mail;
 use crate::scene::{self, Other};
 use crate::worker_state::{Leaving, WorkerState, token};
 
-/// Turns after a stop, for what the kernel has not taken yet.
+/// Number of turns after a stop, for output that the kernel has not taken yet.
 const LAST_TURNS: u32 = 5;
-/// How long each of them may take.
+/// Maximum time of each of the last turns.
 const LAST_TURN: Duration = Duration::from_millis(10);
 
-/// A core: its kernel driver, and its seat before it.
+/// A core: its kernel driver and its state.
 pub(crate) struct Worker {
     kernel: Kernel,
     worker_state: WorkerState,
@@ -45,10 +46,10 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    /// A core that accepts on `listeners`, which is empty for all but the first.
+    /// Makes a core that accepts on `listeners`, which is empty for all cores but the first.
     ///
     /// # Errors
-    /// Where the kernel does not take a listener.
+    /// If the kernel refuses a listener.
     pub(crate) fn new(
         mut kernel: Kernel,
         worker_state: WorkerState,
@@ -65,7 +66,7 @@ impl Worker {
     /// Runs until a [`Command::Stop`].
     ///
     /// # Errors
-    /// Where the kernel cannot be asked any more.
+    /// If a call of the kernel driver fails.
     pub(crate) fn run(&mut self) -> io::Result<()> {
         let mut now = self.worker_state.clock.now();
         while !self.worker_state.stopped {
@@ -98,7 +99,7 @@ impl Worker {
         }
         self.worker_state.tick(now);
         self.worker_state.sqlite_host.set_alone(self.worker_state.engine.client_count() <= 1);
-        self.flush(now);
+        self.drain_output(now);
         self.worker_state.sqlite_host.end_turn();
         self.worker_state.report();
         Ok(now)
@@ -153,7 +154,7 @@ impl Worker {
             Mail::Analysed { case, analysis } => {
                 worker_state.step(now, Event::Analysed { case, analysis })
             }
-            // Whoever asked may have lost patience.
+            // The thread that asked may have stopped waiting.
             Mail::Snapshot(answer) => drop(answer.send(worker_state.engine.snapshot(now))),
             Mail::StatementClients(answer) => {
                 drop(answer.send(worker_state.engine.statement_clients()))
@@ -162,8 +163,8 @@ impl Worker {
         }
     }
 
-    /// Does what the engine wants done. What it wants because of that is done as well.
-    fn flush(&mut self, now: Now) {
+    /// Carries out the output of the engine, and any output that comes of that.
+    fn drain_output(&mut self, now: Now) {
         loop {
             while let Some(output) = self.worker_state.ports.next() {
                 self.put_out(now, output);
@@ -234,10 +235,10 @@ impl Worker {
             Action::Tell { core, message } => worker_state.links.put(core, Mail::Message(message)),
             Action::Console { client, user, admin, query } => {
                 let question = Question { core: worker_state.core, client, user, admin, query };
-                // The desk goes before the cores only when the program ends.
+                // The desk ends before the cores only if the program ends.
                 let _ = worker_state.links.questions.send(question);
             }
-            Action::Analyse(case) => worker_state.links.bench.bring(worker_state.core, case),
+            Action::Analyse(case) => worker_state.links.parser_queue.put(worker_state.core, case),
             Action::Note(note) => log::note(&note),
         }
     }

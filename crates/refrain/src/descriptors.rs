@@ -47,8 +47,8 @@ impl Shares {
         let (limit, most) = (self.limit, general.max_client_conn);
         (clients < most || logins < general.max_login_conn).then(|| {
             format!(
-                "{limit} file descriptors are room for {clients} clients (max_client_conn is {most}) and {logins} \
-                 that log in (max_login_conn is {}): raise the limit (ulimit -n, LimitNOFILE)",
+                "{limit} file descriptors leave room for {clients} clients (max_client_conn is {most}) and {logins} \
+                 logins at a time (max_login_conn is {}): raise the limit (ulimit -n, LimitNOFILE)",
                 general.max_login_conn
             )
         })
@@ -87,7 +87,11 @@ pub(crate) fn raise() {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let raised = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
     if let Err(error) = raised {
-        tracing::warn!(cause = "start", limit = current, "descriptors stay limited: {error}");
+        tracing::warn!(
+            cause = "start",
+            limit = current,
+            "could not raise the limit of file descriptors: {error}"
+        );
     }
 }
 

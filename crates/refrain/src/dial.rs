@@ -15,7 +15,8 @@ use refrain_drive::Address;
 use refrain_pg::Conn;
 use refrain_pg::event::Core;
 
-use crate::resolve::{Addresses, Asker, Resolver};
+use crate::mail::Addresses;
+use crate::resolve::{Asker, Resolver};
 
 /// The attempts under way at one core.
 pub(crate) struct Dialer {

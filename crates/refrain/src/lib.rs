@@ -3,13 +3,13 @@
 //! Each core is a thread with a kernel driver, an engine and nothing shared on the way of a query:
 //! [`mod@core`] is the loop, and with the engine it is the whole hot path. Everything else runs on helper
 //! threads and reaches the cores by mail ([`mail`]), so that no slow thing (a name server, a scraper, a
-//! full log pipe, an operator who waits for a pause) can stall a client.
+//! full log pipe, a PAUSE that waits for servers) can stall a client.
 //!
 //! ```text
-//!  signals ──► operator ──┐                 ┌── core 0 (also accepts)
+//!  signals ──► supervisor ┐                 ┌── core 0 (also accepts)
 //!  console ──► desk ──────┼──► mailboxes ──►├── core 1
 //!  scraper ──► metrics ───┤                 └── …
-//!  texts ────► judge ─────┘
+//!  queries ──► parser ────┘
 //! ```
 //!
 //! The modules stand in the order in which they build on each other. Decisions about clients, servers

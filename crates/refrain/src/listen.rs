@@ -16,7 +16,7 @@ use refrain_pg::event::Core;
 use refrain_pg::shared::Shared;
 
 /// How long an address may be in use by a program that is gone.
-const PATIENCE: Duration = Duration::from_secs(1);
+const IN_USE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Time between two attempts.
 const RETRY: Duration = Duration::from_millis(20);
 
@@ -58,7 +58,7 @@ pub(crate) fn bind(general: &General) -> io::Result<Listeners> {
     let (mut sockets, mut addresses) = (Vec::new(), Vec::new());
     for address in &general.listen {
         let address = Address::Tcp(*address);
-        let bound = patiently(|| Listener::bind(&address, backlog));
+        let bound = retry_in_use(|| Listener::bind(&address, backlog));
         let socket = bound.map_err(named(&address))?;
         addresses.push(socket.local().map_err(named(&address))?);
         sockets.push(socket);
@@ -67,7 +67,7 @@ pub(crate) fn bind(general: &General) -> io::Result<Listeners> {
     if let Some(dir) = &general.unix_socket_dir {
         let path = socket_path(dir, addresses.first());
         let address = Address::Unix(path.clone());
-        let bound = patiently(|| Listener::bind(&address, backlog));
+        let bound = retry_in_use(|| Listener::bind(&address, backlog));
         sockets.push(bound.map_err(named(&address))?);
         file = SocketFile(Some(path.clone()));
         fs::set_permissions(&path, fs::Permissions::from_mode(0o777)).map_err(named(&address))?;
@@ -78,12 +78,12 @@ pub(crate) fn bind(general: &General) -> io::Result<Listeners> {
 
 /// Tries again for a while where the address is in use: a program that was killed keeps its sockets until the kernel
 /// has ended what io_uring was doing with them.
-pub(crate) fn patiently<T>(mut bind: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+pub(crate) fn retry_in_use<T>(mut bind: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     let start = Instant::now();
     loop {
         match bind() {
             Err(error)
-                if error.kind() == io::ErrorKind::AddrInUse && start.elapsed() < PATIENCE =>
+                if error.kind() == io::ErrorKind::AddrInUse && start.elapsed() < IN_USE_TIMEOUT =>
             {
                 thread::sleep(RETRY);
             }

@@ -4,6 +4,7 @@
 //! for an empty one. Whoever puts mail in wakes the core; the core looks only when it was woken. Mail
 //! from one thread arrives in the order it was sent.
 
+use std::net::IpAddr;
 use std::sync::mpsc::Sender;
 use std::sync::{Mutex, PoisonError};
 
@@ -14,10 +15,12 @@ use refrain_pg::snapshot::Snapshot;
 use refrain_pg::{Conn, Transfer};
 use refrain_sql::normalize::Analysis;
 
-use crate::resolve::Addresses;
 use crate::sqlite_session::SqliteSession;
 
-/// Something a core is to take note of, after its turn.
+/// The IP addresses of a host name in the resolver's order, or why there are none.
+pub(crate) type Addresses = Result<Vec<IpAddr>, String>;
+
+/// A message to a core, which reads it after it has handled the events of its turn.
 #[derive(Debug)]
 pub(crate) enum Mail {
     /// A client for this core.

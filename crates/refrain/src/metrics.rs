@@ -21,7 +21,7 @@ use crate::state::State;
 use crate::sum::{self, Key};
 
 /// Time that a scrape waits for the worker threads.
-const PATIENCE: Duration = Duration::from_secs(2);
+const SNAPSHOT_TIMEOUT: Duration = Duration::from_secs(2);
 /// The bounds of a histogram that a scrape shows: from 2^6 to 2^26 µs. The sums include shorter and
 /// longer times.
 const BOUNDS: std::ops::RangeInclusive<usize> = 6..=BUCKETS - 2;
@@ -33,7 +33,7 @@ type Times = (&'static str, &'static str, fn(&Counters) -> &Histogram);
 
 /// Writes all metrics as they are now.
 pub(crate) fn text(state: &State) -> String {
-    let snapshots = state.snapshots(PATIENCE);
+    let snapshots = state.snapshots(SNAPSHOT_TIMEOUT);
     let mut text = Text::default();
     program(&mut text, state, &snapshots);
     logins(&mut text, state);

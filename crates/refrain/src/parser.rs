@@ -1,10 +1,11 @@
-//! CoreStatements judged by the real grammar, off the cores.
+//! The parser thread: analyses queries by PostgreSQL's grammar, off the cores.
 //!
-//! Parsing takes up to milliseconds, and is done once per normalized query and core: one thread is enough for all. Cases
-//! wait in a queue that has an end; beyond it they are dropped. Nothing is lost by that but time: a core that gets
-//! no answer asks again, as long as such texts keep coming.
+//! An analysis takes up to milliseconds, and each core asks for it once per normalized query: one
+//! thread is enough for all cores. Requests wait in a bounded queue, which drops those beyond
+//! [`WAITING_MAX`]. That costs nothing but time: a core without an answer asks again as long as such
+//! queries keep coming.
 //!
-//! A text whose bytes are not UTF-8 is refused here, as the grammar reads nothing else.
+//! The parser thread refuses a text that is not UTF-8, because the grammar reads nothing else.
 
 use std::io;
 use std::sync::Arc;
@@ -17,50 +18,50 @@ use refrain_sql::normalize::{Analysis, Grammar, Reason};
 
 use crate::mail::{Mail, Post};
 
-/// Cases that may wait. Each holds a text.
+/// Maximum number of requests that wait. Each holds a text.
 const WAITING_MAX: usize = 256;
 
 static ENCODING: Reason =
     Reason { name: "encoding", text: "the text is not UTF-8, and the grammar reads nothing else" };
 
-/// A case, and which core wants to know.
+/// A case, and the core that waits for its analysis.
 pub(crate) type ParseRequest = (Core, Box<Case>);
 
-/// The way to the judge.
+/// The queue of the parser thread.
 #[derive(Clone, Debug)]
 pub(crate) struct ParserQueue(SyncSender<ParseRequest>);
 
 impl ParserQueue {
-    /// Puts a case before the judge, unless too many wait.
-    pub(crate) fn bring(&self, core: Core, case: Box<Case>) {
+    /// Puts a case into the queue, unless the queue is full.
+    pub(crate) fn put(&self, core: Core, case: Box<Case>) {
         match self.0.try_send((core, case)) {
-            // The core asks again.
+            // If the queue was full, the core asks again.
             Ok(()) | Err(TrySendError::Full(_)) => {}
-            // The judge goes after the cores.
+            // The parser thread ends after the cores.
             Err(TrySendError::Disconnected(_)) => {}
         }
     }
 }
 
-/// Starts the thread that judges; it ends when nobody is left who could bring a case.
+/// Starts the parser thread. It ends when all copies of its queue are gone.
 ///
 /// # Errors
-/// Where no thread can be started.
+/// If the thread cannot be started.
 pub(crate) fn open(post: Arc<Post>) -> io::Result<(ParserQueue, JoinHandle<()>)> {
-    let (bench, cases) = mpsc::sync_channel(WAITING_MAX);
-    let thread = thread::Builder::new().name("judge".to_owned()).stack_size(STACK);
-    let thread = thread.spawn(move || sit(&post, cases))?;
-    Ok((ParserQueue(bench), thread))
+    let (queue, requests) = mpsc::sync_channel(WAITING_MAX);
+    let thread = thread::Builder::new().name("parser".to_owned()).stack_size(STACK);
+    let thread = thread.spawn(move || run(&post, requests))?;
+    Ok((ParserQueue(queue), thread))
 }
 
-fn sit(post: &Post, cases: Receiver<ParseRequest>) {
-    for (core, case) in cases {
-        let analysis = parser(&case);
+fn run(post: &Post, requests: Receiver<ParseRequest>) {
+    for (core, case) in requests {
+        let analysis = analyse(&case);
         post.send(core, Mail::Analysed { case, analysis });
     }
 }
 
-fn parser(case: &Case) -> Analysis {
+fn analyse(case: &Case) -> Analysis {
     match str::from_utf8(&case.text) {
         Ok(text) => PgGrammar.analyse(text, &case.spans),
         Err(_) => Analysis::Never(&ENCODING),

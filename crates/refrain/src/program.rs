@@ -1,5 +1,5 @@
-//! The program put together: everything is opened first and started last, so that what cannot work says
-//! so before a client is accepted.
+//! The program: opens everything first and starts it last, so that errors come before a client is
+//! accepted.
 
 use std::collections::HashMap;
 use std::io;
@@ -35,7 +35,7 @@ use crate::worker_state::{Links, WorkerState};
 /// A program that runs.
 pub struct Program {
     supervisor: Supervisor,
-    orders: Sender<SupervisorCommand>,
+    commands: Sender<SupervisorCommand>,
     addresses: Vec<Address>,
     metrics: Option<SocketAddr>,
     parser: JoinHandle<()>,
@@ -44,37 +44,37 @@ pub struct Program {
 }
 
 impl Program {
-    /// Where clients are accepted, with the ports that the system chose.
+    /// Returns the addresses at which clients are accepted, with the ports that the system chose.
     pub fn addresses(&self) -> &[Address] {
         &self.addresses
     }
 
-    /// Where metrics are served.
+    /// Returns the address at which metrics are served.
     pub fn metrics(&self) -> Option<SocketAddr> {
         self.metrics
     }
 
-    /// A way to give it orders while it runs.
-    pub fn orders(&self) -> Sender<SupervisorCommand> {
-        self.orders.clone()
+    /// Returns the sender of commands to the running program.
+    pub fn commands(&self) -> Sender<SupervisorCommand> {
+        self.commands.clone()
     }
 
-    /// Has it take orders by signal as well.
+    /// Handles signals as commands from now on.
     ///
     /// # Errors
-    /// Where the system takes no handler.
-    pub fn obey_signals(&self) -> io::Result<()> {
-        signals::watch(self.orders())
+    /// If the system refuses a signal handler.
+    pub fn handle_signals(&self) -> io::Result<()> {
+        signals::watch(self.commands())
     }
 
-    /// Waits for its end.
+    /// Waits until the program ends.
     ///
     /// # Errors
-    /// Where a core could not go on, or did not stop.
+    /// If a core failed or did not stop.
     pub fn wait(self) -> io::Result<()> {
-        drop(self.orders);
+        drop(self.commands);
         self.supervisor.run()?;
-        // All cores have ended, and with them whoever could bring it a case. One that panicked was logged.
+        // All cores have ended, so the parser thread ends as well. A panic of it was logged.
         drop(self.parser.join());
         Ok(())
     }
@@ -90,7 +90,7 @@ pub fn start(source: Source, options: Options) -> io::Result<Program> {
     let shares = Shares::of(&options, descriptors::limit());
     let sizing = Sizing { gate: shares.gate(), ..Sizing::default() };
     let kernels = open_kernels(options.general.driver, cores, sizing)?;
-    // Whoever finds the clients' port open finds this one open as well.
+    // Bound first: a client that finds the port for clients open finds this one open as well.
     let metrics = options.general.metrics_listen.map(http::bind).transpose()?;
     let mut listeners = listen::bind(&options.general)?;
     let files = Arc::new(Files::new(cores));
@@ -102,9 +102,9 @@ pub fn start(source: Source, options: Options) -> io::Result<Program> {
     shared.lobby.set_room(shares.room());
     let door = Door { shared: Arc::clone(&shared), gate: shares.gate() };
     let loads = Loads::new(usize::from(cores));
-    let (orders, ordered) = mpsc::channel();
+    let (commands, ordered) = mpsc::channel();
     let (questions, asked) = mpsc::channel();
-    let (bench, parser) = parser::open(Arc::clone(&post))?;
+    let (parser_queue, parser) = parser::open(Arc::clone(&post))?;
     let addresses = listeners.addresses.clone();
     let state = Arc::new(State {
         clock,
@@ -122,9 +122,10 @@ pub fn start(source: Source, options: Options) -> io::Result<Program> {
     if let Some(warning) = shares.warning(&options.general) {
         tracing::warn!(cause = "start", "{warning}");
     }
-    let parts = Parts { state: &state, loads: &loads, door, questions, bench, orders: &orders };
+    let parts =
+        Parts { state: &state, loads: &loads, door, questions, parser_queue, commands: &commands };
     let threads = start_workers(parts, kernels, std::mem::take(&mut listeners.sockets))?;
-    admin::open(Arc::clone(&state), orders.clone(), asked)?;
+    admin::open(Arc::clone(&state), commands.clone(), asked)?;
     let metrics_address = metrics.as_ref().map(|bound| bound.address);
     if let Some(bound) = metrics {
         http::serve(bound, &state)?;
@@ -132,7 +133,7 @@ pub fn start(source: Source, options: Options) -> io::Result<Program> {
     let supervisor = Supervisor::new(state, source, loads, ordered, threads);
     Ok(Program {
         supervisor,
-        orders,
+        commands,
         addresses,
         metrics: metrics_address,
         parser,
@@ -172,7 +173,8 @@ fn open_kernels(choice: DriverChoice, count: u16, sizing: Sizing) -> io::Result<
 
 fn announce(state: &State, kernels: &[Kernel], metrics: Option<SocketAddr>) {
     let asked = state.options().general.driver != DriverChoice::Auto;
-    let why = if asked { "it was asked for" } else { "this kernel has all it needs" };
+    let why =
+        if asked { "the configuration asks for it" } else { "this kernel has all that it needs" };
     let why = kernels.first().and_then(Kernel::why).unwrap_or(why);
     let addresses: Vec<_> = state.addresses.iter().map(ToString::to_string).collect();
     tracing::info!(
@@ -188,18 +190,21 @@ fn announce(state: &State, kernels: &[Kernel], metrics: Option<SocketAddr>) {
     );
     let options = state.options();
     if let Some(address) = options.trusts_strangers(&options.general.listen) {
-        tracing::warn!(cause = "trust", "whoever reaches {address} gets in under any name");
+        tracing::warn!(
+            cause = "trust",
+            "auth is trust: every client that can reach {address} can log in as any user"
+        );
     }
 }
 
-/// What every worker gets a part of.
+/// Shared parts from which each worker thread gets its own.
 struct Parts<'a> {
     state: &'a Arc<State>,
     loads: &'a Loads,
     door: Door,
     questions: Sender<admin::Question>,
-    bench: ParserQueue,
-    orders: &'a Sender<SupervisorCommand>,
+    parser_queue: ParserQueue,
+    commands: &'a Sender<SupervisorCommand>,
 }
 
 /// Starts a thread for each core. The first accepts for all.
@@ -212,22 +217,23 @@ fn start_workers(
     for (core, kernel) in parts.state.post.cores().zip(kernels) {
         let worker_state = worker_state(&parts, core);
         let listeners = std::mem::take(&mut listeners);
-        let orders = parts.orders.clone();
+        let commands = parts.commands.clone();
         let thread = thread::Builder::new().name(format!("core-{}", core.0));
         threads.push(thread.spawn(move || {
             let run = || Worker::new(kernel, worker_state(), listeners)?.run();
-            // The operator goes last.
-            let _ = orders.send(SupervisorCommand::Ended(core, run()));
+            // The supervisor ends last.
+            let _ = commands.send(SupervisorCommand::Ended(core, run()));
         })?);
     }
     Ok(threads)
 }
 
-/// Makes a core's seat, in the thread that will have it: an engine does not leave its thread.
+/// Returns a function that makes a core's state in that core's thread: an engine does not leave its
+/// thread.
 fn worker_state(parts: &Parts<'_>, core: Core) -> impl FnOnce() -> WorkerState + Send + use<> {
     let (state, loads) = (Arc::clone(parts.state), parts.loads.clone());
-    let (questions, orders) = (parts.questions.clone(), parts.orders.clone());
-    let (bench, door) = (parts.bench.clone(), parts.door.clone());
+    let (questions, commands) = (parts.questions.clone(), parts.commands.clone());
+    let (parser_queue, door) = (parts.parser_queue.clone(), parts.door.clone());
     move || WorkerState {
         core,
         clock: state.clock,
@@ -241,8 +247,8 @@ fn worker_state(parts: &Parts<'_>, core: Core) -> impl FnOnce() -> WorkerState +
             outgoing: state.post.cores().map(|_| Vec::new()).collect(),
             post: Arc::clone(&state.post),
             questions,
-            bench,
-            orders,
+            parser_queue,
+            commands,
         },
         leaving: HashMap::new(),
         inbox: Vec::new(),
@@ -291,12 +297,12 @@ mod tests {
         let source = Source { from: From::File(path.clone()), overrides: Overrides::default() };
         let options = source.load().unwrap();
         let program = start(source, options).unwrap();
-        let orders = program.orders();
+        let commands = program.commands();
         let state = Arc::clone(&program.supervisor.state);
         let running = thread::spawn(move || program.wait());
         let reload = || {
             let (answer, answered) = mpsc::channel();
-            orders.send(SupervisorCommand::Reload(Some(answer))).unwrap();
+            commands.send(SupervisorCommand::Reload(Some(answer))).unwrap();
             answered.recv().unwrap()
         };
         for listen in ["0.0.0.0:0", "127.0.0.1:0"] {
@@ -308,7 +314,7 @@ mod tests {
         write("0.0.0.0:0", "\"trust\"\ninsecure_trust = true");
         reload().unwrap();
         assert_eq!(state.options().general.auth, refrain_config::AuthMethod::Trust);
-        orders.send(SupervisorCommand::Stop).unwrap();
+        commands.send(SupervisorCommand::Stop).unwrap();
         running.join().unwrap().unwrap();
         std::fs::remove_file(path).unwrap();
     }
@@ -362,8 +368,8 @@ mod tests {
         assert_eq!(output.status.signal(), ABORTED, "{log}");
         let client = log.split_once("it is client ").unwrap().1.split(' ').next().unwrap().trim();
         let client = client.lines().next().unwrap();
-        let line = log.lines().find(|line| line.contains("the process ends")).unwrap();
-        for words in ["ERROR", "core-0 panicked at ", "cause=panic", ": planted", client] {
+        let line = log.lines().find(|line| line.contains("Refrain aborts")).unwrap();
+        for words in ["ERROR", "thread core-0 panicked at ", "cause=panic", ": planted", client] {
             assert!(line.contains(words), "{words:?} is not in {line:?}");
         }
         assert!(log.lines().all(|line| line.starts_with("20")), "{log}");
@@ -389,7 +395,7 @@ mod tests {
         assert!(get(metrics, "/metrics").contains("\nrefrain_cores_answering 2\n"));
         assert!(get(metrics, "/").starts_with("HTTP/1.1 404"));
         let Address::Tcp(address) = program.addresses()[0].clone() else { panic!() };
-        program.orders().send(SupervisorCommand::Drain).unwrap();
+        program.commands().send(SupervisorCommand::Drain).unwrap();
         program.wait().unwrap();
         assert!(get(metrics, "/healthz").starts_with("HTTP/1.1 503"));
         assert!(TcpStream::connect(address).is_err());

@@ -1,8 +1,8 @@
-//! ClientStatements to addresses, off the cores.
+//! Name lookup: from host names to IP addresses, off the cores.
 //!
-//! The system's resolver blocks, for seconds when a name server is away, so each name that is being looked
-//! up has a thread of its own. ClientStatements come from the configuration alone: there are never more such
-//! threads than hosts configured. Whoever asks for a name meanwhile waits for the same answer.
+//! The system's resolver blocks, for seconds if a name server is down, so each lookup has a thread of
+//! its own. Host names come from the configuration alone, so there are never more such threads than
+//! configured hosts. All that ask for a name during its lookup get the same answer.
 //!
 //! An answer is good for [`FRESH`]. When a name cannot be looked up any more, the last answer goes on being
 //! used: servers rarely move, and name servers fail. A first look-up that fails is not remembered.
@@ -16,13 +16,10 @@ use std::time::{Duration, Instant};
 use refrain_pg::Conn;
 use refrain_pg::event::Core;
 
-use crate::mail::{Mail, Post};
+use crate::mail::{Addresses, Mail, Post};
 
 /// How long an answer is used without asking again. `getaddrinfo` does not tell the record's own time.
 const FRESH: Duration = Duration::from_secs(15);
-
-/// The addresses of a name in the resolver's order, or why there are none.
-pub(crate) type Addresses = Result<Vec<IpAddr>, String>;
 
 /// Who waits for an answer, to be told by [`Mail::Resolved`].
 #[derive(Clone, Copy, Debug)]
@@ -87,7 +84,10 @@ impl Resolver {
             move || this.answer(&name, look_up(&name))
         });
         if let Err(error) = started {
-            self.answer(&name, Err(format!("no thread to look up {name:?}: {error}")));
+            self.answer(
+                &name,
+                Err(format!("could not start a thread to look up {name:?}: {error}")),
+            );
         }
         None
     }
@@ -115,7 +115,10 @@ impl Resolver {
             }
             Err(why) if entry.addresses.is_empty() => Err(why),
             Err(why) => {
-                tracing::warn!(cause = "name_stale", "using the last known addresses: {why}");
+                tracing::warn!(
+                    cause = "name_stale",
+                    "name lookup failed, using the last known addresses: {why}"
+                );
                 Ok(entry.addresses.clone())
             }
         };

@@ -53,10 +53,10 @@ pub(crate) fn begin(event: &Event<'_>) {
         Event::Accepted { conn, .. } => ("a new client", Some(*conn)),
         Event::Arrived { conn, .. } => ("a server of another core", Some(*conn)),
         Event::Message(_) => ("mail of another core", None),
-        Event::Command(_) => ("an order", None),
-        Event::Console { .. } => ("an answer of the console", None),
+        Event::Command(_) => ("a command", None),
+        Event::Console { .. } => ("a reply of the console", None),
         Event::Analysed { .. } => ("an analysis of a text", None),
-        Event::Tick => ("the time", None),
+        Event::Tick => ("a timer tick", None),
     }));
 }
 
@@ -69,7 +69,7 @@ pub(crate) fn end() {
 /// What this thread is about, in words; nothing where it is about none of this.
 pub(crate) fn words() -> Option<String> {
     let (what, conn) = NOW.try_with(Cell::get).ok()??;
-    let Some(conn) = conn else { return Some(format!("dealing with {what}")) };
+    let Some(conn) = conn else { return Some(format!("handling {what}")) };
     let found = OTHERS.try_with(|others| {
         let others = others.try_borrow().ok()?;
         others.get(conn.0 as usize)?.clone()
@@ -81,7 +81,7 @@ pub(crate) fn words() -> Option<String> {
         Some(Other::Server(host)) => format!("server {host}"),
         None => "server of another core".to_owned(),
     };
-    Some(format!("dealing with {what} of connection {} ({other})", conn.0))
+    Some(format!("handling {what} of connection {} ({other})", conn.0))
 }
 
 #[cfg(test)]
@@ -95,9 +95,9 @@ mod tests {
         meet(Conn(3), Other::Client(peer));
         begin(&Event::Bytes { conn: Conn(3), bytes: &[] });
         let told = words().unwrap();
-        assert_eq!(told, "dealing with bytes of connection 3 (client 192.0.2.7:5000)");
+        assert_eq!(told, "handling bytes of connection 3 (client 192.0.2.7:5000)");
         begin(&Event::Tick);
-        assert_eq!(words().unwrap(), "dealing with the time");
+        assert_eq!(words().unwrap(), "handling a timer tick");
         end();
         assert_eq!(words(), None);
     }

@@ -182,14 +182,15 @@ impl Source {
     }
 }
 
-/// What is wrong with accepting clients at these addresses: anybody would get in, and nobody said that this is meant.
+/// Returns the error if any client could log in at one of these addresses without a password and
+/// `insecure_trust` is not set.
 pub(crate) fn trusts_strangers(options: &Options, addresses: &[SocketAddr]) -> Option<String> {
     let address = options.trusts_strangers(addresses)?;
     if options.general.insecure_trust {
         return None;
     }
     Some(format!(
-        "auth: clients are trusted, and whoever reaches {address} would get in under any name: give \
+        "auth: clients are trusted, so every client that reaches {address} would get in under any name: give \
          them passwords, listen on a loopback address or a Unix socket, or say that it is meant \
          (insecure_trust = true, or --insecure-trust)"
     ))

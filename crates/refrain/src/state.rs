@@ -86,16 +86,16 @@ impl State {
     }
 
     /// What every core looks like now, in their order.
-    pub(crate) fn snapshots(&self, poll_timeout: Duration) -> Vec<Snapshot> {
-        let mut snapshots = self.ask(poll_timeout, Mail::Snapshot);
+    pub(crate) fn snapshots(&self, timeout: Duration) -> Vec<Snapshot> {
+        let mut snapshots = self.ask(timeout, Mail::Snapshot);
         snapshots.sort_by_key(|snapshot| snapshot.core);
         snapshots
     }
 
     /// How many clients hold each statement, by its ID.
-    pub(crate) fn statement_clients(&self, poll_timeout: Duration) -> HashMap<u64, u32> {
+    pub(crate) fn statement_clients(&self, timeout: Duration) -> HashMap<u64, u32> {
         let mut clients = HashMap::new();
-        for (id, count) in self.ask(poll_timeout, Mail::StatementClients).into_iter().flatten() {
+        for (id, count) in self.ask(timeout, Mail::StatementClients).into_iter().flatten() {
             *clients.entry(id).or_default() += count;
         }
         clients
@@ -103,13 +103,13 @@ impl State {
 
     /// Asks every core. Those that do not answer in time are left out: an incomplete answer is of more use to whoever
     /// looks for what is wrong than none.
-    fn ask<T>(&self, poll_timeout: Duration, question: impl Fn(Sender<T>) -> Mail) -> Vec<T> {
+    fn ask<T>(&self, timeout: Duration, question: impl Fn(Sender<T>) -> Mail) -> Vec<T> {
         let (answer, answers) = mpsc::channel();
         let cores = self.post.cores();
         let expected = cores.len();
         cores.for_each(|core| self.post.send(core, question(answer.clone())));
         drop(answer);
-        let deadline = Instant::now() + poll_timeout;
+        let deadline = Instant::now() + timeout;
         let mut answered: Vec<T> = Vec::with_capacity(expected);
         while answered.len() < expected {
             match answers.recv_timeout(deadline.saturating_duration_since(Instant::now())) {

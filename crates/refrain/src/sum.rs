@@ -6,7 +6,7 @@ use std::sync::Arc;
 use refrain_pg::snapshot::{PoolView, Snapshot};
 use refrain_pg::stats::Counters;
 
-/// ClientStatements a pool: database and user.
+/// Identifies a pool: database and user.
 pub(crate) type Key = (Arc<str>, Arc<str>);
 
 /// Each pool over all cores.

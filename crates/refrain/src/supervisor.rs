@@ -1,8 +1,9 @@
-//! Carries out what an operator orders, by signal or on the console, and sees the program to its end.
+//! The supervisor: handles the commands of signals and of the console, and ends the process.
 //!
-//! The end has stages. *Draining*: no client is accepted, and each is disconnected when its transaction is
-//! over, within `shutdown_timeout`. *Stopping*: everything is closed at once; cores that do not come to
-//! an end are left behind after [`STOP_WAIT`]. A second order to drain goes to the next stage.
+//! A shutdown has stages. *Draining*: Refrain accepts no client, and disconnects each one at the end
+//! of its transaction, within `shutdown_timeout`. *Stopping*: Refrain closes everything at once, and
+//! after [`STOP_WAIT`] exits without the cores that have not ended. A second command to drain goes to
+//! the next stage.
 
 use std::io;
 use std::sync::Arc;
@@ -20,15 +21,15 @@ use crate::mail::Mail;
 use crate::source::{Source, trusts_strangers};
 use crate::state::State;
 
-/// How long cores may take to stop.
+/// Time that cores have to stop.
 const STOP_WAIT: Duration = Duration::from_secs(5);
 /// How often clients are counted while waiting for the last of them to leave.
 const COUNT_EVERY: Duration = Duration::from_millis(100);
 
-/// Something an operator wants done to the program as a whole, or a core has to say about its end.
+/// A command for the whole process, or a report of a core about its end.
 #[derive(Debug)]
 pub enum SupervisorCommand {
-    /// Read the configuration again. Whoever waits is told how it went.
+    /// Read the configuration again, and send the outcome to the sender, if there is one.
     Reload(Option<Sender<Result<(), String>>>),
     /// Pause all databases.
     Pause,
@@ -36,7 +37,7 @@ pub enum SupervisorCommand {
     Resume,
     /// Let clients finish their transactions, then end. The second time: end at once.
     Drain,
-    /// Accept no clients, and end when the last has left on its own.
+    /// Accept no clients, and end when the last one has left on its own.
     DrainSlowly,
     /// End at once.
     Stop,
@@ -57,12 +58,12 @@ enum Stage {
     Stopping(Instant),
 }
 
-/// Who carries out orders.
+/// Handles commands until all cores have ended.
 pub(crate) struct Supervisor {
     pub(crate) state: Arc<State>,
     pub(crate) source: Source,
     pub(crate) loads: Loads,
-    pub(crate) orders: Receiver<SupervisorCommand>,
+    pub(crate) commands: Receiver<SupervisorCommand>,
     pub(crate) threads: Vec<JoinHandle<()>>,
     stage: Stage,
     drained: usize,
@@ -75,29 +76,32 @@ impl Supervisor {
         state: Arc<State>,
         source: Source,
         loads: Loads,
-        orders: Receiver<SupervisorCommand>,
+        commands: Receiver<SupervisorCommand>,
         threads: Vec<JoinHandle<()>>,
     ) -> Self {
         let stage = Stage::Serving;
         let (drained, ended, failure) = (0, 0, None);
-        Self { state, source, loads, orders, threads, stage, drained, ended, failure }
+        Self { state, source, loads, commands, threads, stage, drained, ended, failure }
     }
 
-    /// Carries out orders until all cores have ended.
+    /// Handles commands until all cores have ended.
     ///
     /// # Errors
-    /// What the kernel refused a core that ended because of it.
+    /// The error of a core that failed.
     pub(crate) fn run(mut self) -> io::Result<()> {
         while self.ended < self.threads.len() {
             match self.next() {
-                Ok(order) => self.obey(order),
+                Ok(command) => self.handle(command),
                 Err(RecvTimeoutError::Timeout) => match self.stage {
                     Stage::Emptying if self.loads.total() == 0 => {
                         self.stop("all clients have left")
                     }
-                    Stage::Draining(_) => self.stop("shutdown_timeout is over"),
+                    Stage::Draining(_) => self.stop("shutdown_timeout has passed"),
                     Stage::Stopping(_) => {
-                        tracing::error!(cause = "stop", "a core does not end; it is left behind");
+                        tracing::error!(
+                            cause = "stop",
+                            "a worker thread did not stop in time; Refrain exits without it"
+                        );
                         return Err(io::ErrorKind::TimedOut.into());
                     }
                     Stage::Serving | Stage::Emptying => {}
@@ -115,20 +119,20 @@ impl Supervisor {
     fn next(&self) -> Result<SupervisorCommand, RecvTimeoutError> {
         let until = match self.stage {
             Stage::Serving | Stage::Draining(None) => {
-                return self.orders.recv().map_err(|_| RecvTimeoutError::Disconnected);
+                return self.commands.recv().map_err(|_| RecvTimeoutError::Disconnected);
             }
-            Stage::Emptying => return self.orders.recv_timeout(COUNT_EVERY),
+            Stage::Emptying => return self.commands.recv_timeout(COUNT_EVERY),
             Stage::Draining(Some(until)) | Stage::Stopping(until) => until,
         };
-        self.orders.recv_timeout(until.saturating_duration_since(Instant::now()))
+        self.commands.recv_timeout(until.saturating_duration_since(Instant::now()))
     }
 
-    fn obey(&mut self, order: SupervisorCommand) {
-        match order {
+    fn handle(&mut self, command: SupervisorCommand) {
+        match command {
             SupervisorCommand::Reload(answer) => {
                 let outcome = self.reload();
                 if let Some(answer) = answer {
-                    // Whoever asked may have lost patience.
+                    // The client that asked may have stopped waiting.
                     let _ = answer.send(outcome);
                 }
             }
@@ -143,9 +147,9 @@ impl Supervisor {
             SupervisorCommand::Drain if matches!(self.stage, Stage::Serving | Stage::Emptying) => {
                 self.drain()
             }
-            SupervisorCommand::Drain => self.stop("told to twice"),
+            SupervisorCommand::Drain => self.stop("shutdown was requested a second time"),
             SupervisorCommand::DrainSlowly => self.empty(),
-            SupervisorCommand::Stop => self.stop("told to"),
+            SupervisorCommand::Stop => self.stop("immediate shutdown was requested"),
             SupervisorCommand::Drained(_) => {
                 self.drained += 1;
                 if self.drained == self.threads.len() {
@@ -155,29 +159,29 @@ impl Supervisor {
             SupervisorCommand::Ended(core, outcome) => {
                 self.ended += 1;
                 if let Err(error) = outcome {
-                    tracing::error!(cause = "kernel", core = core.0, "a core failed: {error}");
+                    tracing::error!(
+                        cause = "kernel",
+                        core = core.0,
+                        "a worker thread failed: {error}"
+                    );
                     self.failure = Some(error);
-                    self.stop("a core failed");
+                    self.stop("a worker thread failed");
                 }
             }
         }
     }
 
-    /// Reads the configuration again. One that has errors changes nothing.
+    /// Reads the configuration again. A configuration with errors changes nothing.
     fn reload(&self) -> Result<(), String> {
         let old = self.state.options();
         let new = self.load().inspect_err(|why| {
             for problem in why.lines() {
-                tracing::error!(cause = "reload", "the configuration is not changed: {problem}");
+                tracing::error!(cause = "reload", "configuration not reloaded: {problem}");
             }
         })?;
         let changes = old.differences(&new);
         changes.iter().for_each(log_change);
-        tracing::info!(
-            cause = "reload",
-            changes = changes.len(),
-            "the configuration was read again"
-        );
+        tracing::info!(cause = "reload", changes = changes.len(), "configuration reloaded");
         log::set_level(new.general.log_level);
         let new: Arc<Options> = Arc::new(new);
         self.state.shared.reload(Arc::clone(&new));
@@ -185,7 +189,7 @@ impl Supervisor {
         Ok(())
     }
 
-    /// Reads the configuration. The addresses at which clients are accepted are those of the start.
+    /// Reads the configuration, and checks it against the addresses that were bound at the start.
     fn load(&self) -> Result<Options, String> {
         let options = self.source.load()?;
         let tcp = |address: &Address| match address {
@@ -236,8 +240,14 @@ fn log_change(change: &Change) {
     let new = change.new.as_ref().unwrap_or(&absent);
     let (key, when) = (&change.key, change.when.words());
     if change.when == When::Restart {
-        tracing::warn!(cause = "reload", "{key}: {old} → {new}, {when}");
+        tracing::warn!(
+            cause = "reload",
+            "option {key} changed from {old} to {new}, effective {when}"
+        );
     } else {
-        tracing::info!(cause = "reload", "{key}: {old} → {new}, {when}");
+        tracing::info!(
+            cause = "reload",
+            "option {key} changed from {old} to {new}, effective {when}"
+        );
     }
 }

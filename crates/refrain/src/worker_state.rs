@@ -58,8 +58,8 @@ pub(crate) struct Links {
     /// Mail for each core, sent at the end of the turn.
     pub(crate) outgoing: Vec<Vec<Mail>>,
     pub(crate) questions: Sender<Question>,
-    pub(crate) bench: ParserQueue,
-    pub(crate) orders: Sender<SupervisorCommand>,
+    pub(crate) parser_queue: ParserQueue,
+    pub(crate) commands: Sender<SupervisorCommand>,
 }
 
 /// A server on its way to another core.
@@ -164,8 +164,8 @@ impl WorkerState {
         self.counted = clients;
         if self.engine.is_drained() && !self.drained {
             self.drained = true;
-            // The operator goes last.
-            let _ = self.links.orders.send(SupervisorCommand::Drained(self.core));
+            // The supervisor ends last.
+            let _ = self.links.commands.send(SupervisorCommand::Drained(self.core));
         }
     }
 }

@@ -190,11 +190,11 @@ impl DisconnectReason {
     pub fn words(key: &str) -> Option<&'static str> {
         let row = TABLE.iter().find(|row| row.key == key)?;
         Some(match row.cause {
-            Self::Terminated => "it said goodbye",
+            Self::Terminated => "it ended the session",
             Self::ClientGone => "its connection broke",
-            Self::Killed => "an operator ended its session",
-            Self::Removed => "its user or its database is not configured any more",
-            Self::Shutdown => "the program ends",
+            Self::Killed => "an administrator ended its session",
+            Self::Removed => "its user or database is no longer configured",
+            Self::Shutdown => "Refrain is shutting down",
             _ => row.message,
         })
     }

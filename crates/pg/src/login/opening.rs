@@ -52,7 +52,9 @@ impl Step<'_> {
         let lobby = &self.engine.core_state.shared.lobby;
         if lobby.is_news(self.now) {
             let count = lobby.crowded_out();
-            let told = format!("{count} connections that had not logged in had to make way so far");
+            let told = format!(
+                "{count} connections that had not logged in were closed so far to make room"
+            );
             self.note_client(conn, Level::Warn, DisconnectReason::CrowdedOut, told);
         }
         self.end_login(conn, DisconnectReason::CrowdedOut);

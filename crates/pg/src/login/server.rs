@@ -244,7 +244,9 @@ impl Step<'_> {
             pool.shared.forget_server_parameters();
         }
         let words = words.filter(|words| may_be_told(pool, &Fields(words)));
-        let detail = format!("{}: {why}", pool.settings.host);
+        let host = pool.settings.host.to_string();
+        // The reason of a failed connect begins with the address: no need to name it twice.
+        let detail = if why.starts_with(&host) { why.to_owned() } else { format!("{host}: {why}") };
         note(self.ports, Level::Error, cause.key(), pool, detail);
         let none_left = pool.servers == pool.connecting;
         self.forget_server(&server);

@@ -10,7 +10,7 @@ use super::autoprepare;
 use super::show::{ALL, LISTINGS, SETTINGS};
 use super::table::Show;
 use super::text::{self, Refusal, Word};
-use super::{Desk, PATIENCE, PAUSE, Question, Waiting};
+use super::{Desk, PAUSE, Question, SNAPSHOT_TIMEOUT, Waiting};
 use crate::supervisor::SupervisorCommand;
 
 /// A command, by its first word.
@@ -137,9 +137,9 @@ fn set(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answer {
 fn reload(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answer {
     let [] = arguments else { return Err(Refusal::syntax(&question.query)) };
     let (answer, outcome) = mpsc::channel();
-    // The operator goes last.
-    let _ = desk.orders.send(SupervisorCommand::Reload(Some(answer)));
-    match outcome.recv_timeout(PATIENCE) {
+    // The supervisor ends last.
+    let _ = desk.commands.send(SupervisorCommand::Reload(Some(answer)));
+    match outcome.recv_timeout(SNAPSHOT_TIMEOUT) {
         Ok(Ok(())) => Ok(Some(text::done("RELOAD"))),
         Ok(Err(why)) => Err(Refusal::new("F0000", format!("RELOAD failed: {why}"))),
         Err(_) => Err(Refusal::new("57P01", "the program is about to end")),
@@ -210,14 +210,14 @@ fn flush(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answer {
 }
 
 fn shutdown(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answer {
-    let order = match arguments {
+    let command = match arguments {
         [] => SupervisorCommand::Stop,
         [how] if how.is("wait_for_servers") => SupervisorCommand::Drain,
         [how] if how.is("wait_for_clients") => SupervisorCommand::DrainSlowly,
         _ => return Err(Refusal::syntax(&question.query)),
     };
-    // The operator goes last.
-    let _ = desk.orders.send(order);
+    // The supervisor ends last.
+    let _ = desk.commands.send(command);
     Ok(Some(text::done("SHUTDOWN")))
 }
 

@@ -1,19 +1,19 @@
 //! The console: the databases `refrain` and `pgbouncer`, answered with text.
 //!
-//! An engine logs the client in and hands over what it asks; one helper thread, the desk, answers
-//! everybody. To know what the cores are doing it asks each for a snapshot, which they make between two
-//! turns; no lock is shared with them. What it wants done goes to them as commands.
+//! An engine logs the client in and passes its queries on; one helper thread, the desk, answers all
+//! clients of the console. The desk asks each core for a snapshot, which the core makes between two
+//! turns, and sends commands to the cores; it shares no lock with them.
 //!
-//! ClientStatements, columns, their order and types are those of PgBouncer 1.24, because exporters and scripts read
-//! them by position; what we have to tell beyond that has commands of its own ([`own`]). Each listing
+//! Names, columns, their order and types are those of PgBouncer 1.24, because exporters and scripts
+//! read them by position. Everything else that Refrain shows has commands of its own ([`own`]). Each listing
 //! is a row in the table [`show::LISTINGS`], each command one in [`commands::COMMANDS`].
 //!
 //! Not here: who may log in, the wire protocol around a reply (both in the engine), and metrics.
 
 mod text;
-mod table;
 mod averages;
 mod view;
+mod table;
 mod sockets;
 mod pgbouncer;
 mod own;
@@ -39,35 +39,35 @@ use averages::Averages;
 use text::Refusal;
 use view::View;
 
-/// How long the desk waits for the cores' snapshots.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// How often it looks whether what a client waits for has come about.
+/// Time that the desk waits for the snapshots of the cores.
+const SNAPSHOT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Time between two checks whether a client's wait is over.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// How often it looks whether a period of statistics is over.
+/// Time between two checks whether a period of statistics is over.
 const IDLE: Duration = Duration::from_secs(1);
 
 /// The command that waits until all servers are closed.
 const PAUSE: &str = "PAUSE";
 
-/// What a client of the console asks.
+/// A query of a client of the console.
 #[derive(Debug)]
 pub(crate) struct Question {
-    /// Where the client is.
+    /// The core that serves the client.
     pub(crate) core: Core,
     pub(crate) client: ClientSerial,
     pub(crate) user: Arc<str>,
-    /// Whether the user may do more than look.
+    /// True if the user may run commands that change something.
     pub(crate) admin: bool,
     pub(crate) query: String,
 }
 
-/// A client whose answer depends on what servers do.
+/// A client whose reply waits until servers are closed.
 struct Waiting {
     core: Core,
     client: ClientSerial,
     /// The command, as its reply names it.
     tag: &'static str,
-    /// All databases where there is none.
+    /// The database of the command; `None` for all databases.
     database: Option<Arc<str>>,
 }
 
@@ -99,25 +99,25 @@ impl Waiting {
     }
 }
 
-/// The thread that answers.
+/// The state of the thread that answers.
 struct Desk {
     state: Arc<State>,
-    orders: Sender<SupervisorCommand>,
+    commands: Sender<SupervisorCommand>,
     averages: Averages,
     waiting: Vec<Waiting>,
 }
 
-/// Starts the thread that answers; it ends when nobody is left who could ask.
+/// Starts the thread that answers. It ends when all senders of questions are gone.
 ///
 /// # Errors
-/// Where no thread can be started.
+/// If the thread cannot be started.
 pub(crate) fn open(
     state: Arc<State>,
-    orders: Sender<SupervisorCommand>,
+    commands: Sender<SupervisorCommand>,
     questions: Receiver<Question>,
 ) -> io::Result<()> {
     let averages = Averages::new(state.clock.now());
-    let desk = Desk { state, orders, averages, waiting: Vec::new() };
+    let desk = Desk { state, commands, averages, waiting: Vec::new() };
     // EXPLAIN AUTOPREPARE parses here.
     let thread =
         thread::Builder::new().name("console".to_owned()).stack_size(refrain_grammar::STACK);
@@ -150,19 +150,19 @@ impl Desk {
     }
 
     fn view(&self) -> View<'_> {
-        View::new(&self.state, &self.averages, self.state.snapshots(PATIENCE))
+        View::new(&self.state, &self.averages, self.state.snapshots(SNAPSHOT_TIMEOUT))
     }
 
     fn reply(&self, core: Core, client: ClientSerial, reply: Vec<u8>) {
         self.state.post.send(core, Mail::Console { client, reply });
     }
 
-    /// Answers those whose wait is over.
+    /// Answers the clients whose wait is over.
     fn look(&mut self) {
         if self.waiting.is_empty() {
             return;
         }
-        let snapshots = self.state.snapshots(PATIENCE);
+        let snapshots = self.state.snapshots(SNAPSHOT_TIMEOUT);
         let paused = self.state.is_paused();
         let undone = |waiting: &mut Waiting| waiting.is_pause_of_all() && !paused;
         self.give_up(undone);
@@ -175,7 +175,7 @@ impl Desk {
         }
     }
 
-    /// Tells those whose pause was undone, here or by signal.
+    /// Sends an error to the clients whose PAUSE was undone by a RESUME, on the console or by signal.
     fn give_up(&mut self, undone: impl FnMut(&mut Waiting) -> bool) {
         let undone: Vec<_> = self.waiting.extract_if(.., undone).collect();
         for Waiting { core, client, .. } in undone {

@@ -6,7 +6,7 @@ use refrain_config::ConfigRow;
 use refrain_pg::snapshot::StatementView;
 use refrain_pg::stats::Counters;
 
-use super::PATIENCE;
+use super::SNAPSHOT_TIMEOUT;
 use super::pgbouncer::COMPATIBLE_WITH;
 use super::table::{Listing, Pair, bigint, int, text};
 use super::view::Pool;
@@ -30,7 +30,7 @@ pub(super) const STATEMENTS: Listing<StatementView> = Listing {
     ],
     rows: |view| {
         let mut statements = view.state.shared.statements();
-        let clients = view.state.statement_clients(PATIENCE);
+        let clients = view.state.statement_clients(SNAPSHOT_TIMEOUT);
         for statement in &mut statements {
             statement.clients = clients.get(&statement.id).copied().unwrap_or(0);
         }

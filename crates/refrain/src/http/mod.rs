@@ -32,7 +32,7 @@ use exchange::{Exchange, OK, UNAVAILABLE, Wanted};
 
 /// Connections at a time.
 const CALLERS_MAX: usize = 64;
-/// CoreStatements of metrics that may be on their way out at a time: with thousands of pools one is megabytes.
+/// Texts of metrics that may be on their way out at a time: with thousands of pools one is megabytes.
 const TEXTS_MAX: usize = 4;
 /// Descriptors kept for connections.
 const SPARES: usize = 4;
@@ -61,7 +61,7 @@ pub(crate) struct Bound {
 /// What the system says, with the address.
 pub(crate) fn bind(address: SocketAddr) -> io::Result<Bound> {
     let failed = |error| io::Error::other(format!("cannot serve metrics on {address}: {error}"));
-    let listener = listen::patiently(|| TcpListener::bind(address)).map_err(failed)?;
+    let listener = listen::retry_in_use(|| TcpListener::bind(address)).map_err(failed)?;
     listener.set_nonblocking(true).map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
     Ok(Bound { listener, address })
@@ -128,7 +128,7 @@ struct Server {
     asks: Sender<()>,
     told: Receiver<Arc<str>>,
     is_writing: bool,
-    /// CoreStatements that are still being sent, the oldest first.
+    /// Texts that are still being sent, the oldest first.
     texts: Vec<Arc<str>>,
     state: Arc<State>,
     /// The oldest first.
@@ -161,7 +161,7 @@ impl Server {
             let now = Instant::now();
             self.go_on(now, &ready.callers);
             if ready.bell {
-                self.handle_event(now);
+                self.receive_text(now);
             }
             self.rests_until = self.rests_until.filter(|until| *until > now);
             if self.spares.len() < SPARES {
@@ -211,7 +211,7 @@ impl Server {
     }
 
     /// Takes the text that was written, and gives it to those for whom it was.
-    fn handle_event(&mut self, now: Instant) {
+    fn receive_text(&mut self, now: Instant) {
         // One ring may be for several texts, and the other way about.
         let _ = (&self.bell).read(&mut [0; 64]);
         while let Ok(text) = self.told.try_recv() {
@@ -250,7 +250,7 @@ impl Server {
     fn accept(&mut self, now: Instant) {
         for _ in 0..ACCEPTS_MAX {
             match self.listener.accept() {
-                Ok((stream, _)) => self.server_parameters(now, stream),
+                Ok((stream, _)) => self.add_caller(now, stream),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
@@ -267,16 +267,19 @@ impl Server {
             has_callers.then(|| self.callers.remove(0)).is_some()
         };
         if made_room && let Ok((stream, _)) = self.listener.accept() {
-            return self.server_parameters(now, stream);
+            return self.add_caller(now, stream);
         }
         self.rests_until = Some(now + REST);
         if !self.is_scarce {
             self.is_scarce = true;
-            tracing::warn!(cause = "metrics", "nobody can ask for metrics for now: {error}");
+            tracing::warn!(
+                cause = "metrics",
+                "cannot accept connections for metrics for now: {error}"
+            );
         }
     }
 
-    fn server_parameters(&mut self, now: Instant, stream: TcpStream) {
+    fn add_caller(&mut self, now: Instant, stream: TcpStream) {
         self.is_scarce = false;
         if stream.set_nonblocking(true).is_err() {
             return;

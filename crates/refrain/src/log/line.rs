@@ -12,7 +12,7 @@ use tracing::{Event, Level};
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 
-/// Characters of a value. ClientStatements may have thousands, and lines wait in a queue.
+/// Maximum number of characters of a value. Names may have thousands, and lines wait in a queue.
 const WORDS_MAX: usize = 2000;
 /// The field that is the sentence.
 const MESSAGE: &str = "message";

@@ -1,11 +1,11 @@
-//! The log: a line for each thing an operator may have to know, on standard error.
+//! The log: writes a line to standard error for each event that an operator may need to know.
 //!
-//! Lines are made by the thread they concern and written by one of their own, through a bounded queue: a
-//! terminal that was stopped or a pipe that nobody reads must not hold up a core. When the queue is
-//! full, lines are dropped, counted, and the number is logged.
+//! The thread that an event concerns makes the line, and a thread of the log writes it, with a
+//! bounded queue between them: a stopped terminal or a pipe without a reader must not hold up a core.
+//! If the queue is full, the log drops lines, counts them, and writes the number.
 //!
-//! What an engine has to say comes as a [`Note`]; its fields are those of the line. `cause` is a short
-//! key out of a closed set, for counting and alerting; words are in the message.
+//! An engine logs by a [`Note`], whose fields become those of the line. `cause` is a short key out of
+//! a closed set, for counting and alerting; the sentence is the message.
 
 mod line;
 
@@ -27,11 +27,11 @@ use tracing_subscriber::{Registry, reload};
 
 use crate::scene;
 
-/// What an engine says of a client that it lets in.
+/// Detail of an engine's note about a client that logged in.
 const LOGGED_IN: &str = "logged in";
-/// Lines that may wait to be written.
+/// Maximum number of lines that wait to be written.
 const QUEUE_LINES_MAX: usize = 8192;
-/// How long the end of the process waits for the last lines.
+/// Time that the end of the process waits for the last lines.
 const FLUSH_WAIT: Duration = Duration::from_secs(1);
 
 static LOG: OnceLock<Log> = OnceLock::new();
@@ -41,7 +41,7 @@ struct Log {
     level: reload::Handle<LevelFilter, Registry>,
 }
 
-/// Starts logging. A second call changes the level only.
+/// Starts logging. A second call changes only the level.
 pub fn start(format: LogFormat, level: LogLevel) {
     if LOG.get().is_some() {
         return set_level(level);
@@ -68,7 +68,7 @@ pub(crate) fn set_level(level: LogLevel) {
     }
 }
 
-/// Waits, for a moment, until what was logged is written. Says whether it is.
+/// Waits up to [`FLUSH_WAIT`] until all lines are written. Returns true if they are.
 pub fn flush() -> bool {
     let Some(log) = LOG.get() else { return false };
     let until = Instant::now() + FLUSH_WAIT;
@@ -83,7 +83,7 @@ pub fn flush() -> bool {
     wait.recv_timeout(until.saturating_duration_since(Instant::now())).is_ok()
 }
 
-/// Has every panic logged, and end the process: a core that is gone would leave its clients hanging.
+/// Logs every panic and then aborts the process: clients of a core that is gone would hang.
 ///
 /// The hook is called before anything is unwound, so it is the same whatever a panic is to do then.
 pub fn abort_on_panic() {
@@ -93,7 +93,7 @@ pub fn abort_on_panic() {
         let why = panic.payload_as_str().unwrap_or("a panic without words");
         let place = panic.location().map(|place| format!(" at {place}")).unwrap_or_default();
         let scene = scene::words().map(|scene| format!(", {scene}")).unwrap_or_default();
-        let words = format!("the process ends: {thread} panicked{place}{scene}: {why}");
+        let words = format!("Refrain aborts: thread {thread} panicked{place}{scene}: {why}");
         // Room for the line, and then the line.
         if thread == "log" || !flush() {
             say_at_once(&words);
@@ -124,7 +124,7 @@ fn say_at_once(words: &str) {
     }
 }
 
-/// Logs what an engine has to say.
+/// Logs a note of an engine.
 pub(crate) fn note(note: &Note) {
     let words = sentence(note);
     macro_rules! line {
@@ -147,7 +147,7 @@ pub(crate) fn note(note: &Note) {
     }
 }
 
-/// What happened to whom, and why.
+/// Returns the sentence of a line: what happened, and why.
 fn sentence(note: &Note) -> String {
     let why = DisconnectReason::words(note.cause).unwrap_or(note.cause);
     let detail = match note.detail.as_str() {
@@ -218,7 +218,10 @@ fn write_lines(lines: &Receiver<Line>, lost: &AtomicU64) {
         }
         let count = lost.swap(0, Relaxed);
         if count > 0 {
-            let _ = writeln!(io::stderr(), "{count} lines of the log were lost: it was not read");
+            let _ = writeln!(
+                io::stderr(),
+                "{count} log lines were dropped: standard error was not read fast enough"
+            );
         }
     }
 }

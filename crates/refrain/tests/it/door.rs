@@ -101,8 +101,8 @@ fn descriptors_are_kept_for_servers_the_console_and_metrics() {
     let told = get(metrics, "/metrics");
     assert!(told.contains("\nrefrain_logins_crowded_out_total "), "{told}");
     eventually("it is logged", || {
-        proxy.log().contains("300 file descriptors are room for")
-            && proxy.log().contains("had to make way so far")
+        proxy.log().contains("300 file descriptors leave room for")
+            && proxy.log().contains("were closed so far to make room")
     });
 }
 

@@ -195,7 +195,7 @@ impl Proxy {
 
     /// The same by a signal: nobody need get into the console.
     pub(crate) fn reload_by_signal(&self, config: &Config) {
-        let words = "the configuration was read again";
+        let words = "configuration reloaded";
         let before = self.log().matches(words).count();
         self.rewrite(config);
         self.signal("HUP");
