@@ -10,11 +10,16 @@ use crate::world::eventually;
 /// Executions until a plan is kept.
 const TIMES: usize = 8;
 
-/// Runs a text until its plan is kept, and sees that it was run prepared.
+/// Runs a text until it is run prepared. The server that is asked about it takes its time on a busy machine.
 fn prime(house: &House, pair: &mut Pair, text: &str) {
     let before = house.hits();
     (0..TIMES).for_each(|_| drop(pair.compare(text, &OWN_OIDS).unwrap()));
-    assert!(house.hits() > before, "{text} was not run prepared");
+    eventually(&format!("{text} is run prepared"), || {
+        house.hits() > before || {
+            pair.compare(text, &OWN_OIDS).unwrap();
+            false
+        }
+    });
 }
 
 #[test]
