@@ -5,14 +5,15 @@
 //! strace -c -f -p $(pgrep -x relay)
 //! ```
 //!
-//! It stops reading from whom it cannot send on to. On an interrupt it dies; there is nothing to save.
+//! It stops reading from a peer whose bytes it cannot pass on. On an interrupt it ends; there is no
+//! state to save.
 
 use std::env;
 use std::error::Error;
 
 use refrain_drive::{Address, Driver, Event, Kernel, Kind, Listener, Sizing, Socket, Token, open};
 
-/// What a turn brought, to be acted upon when it is over.
+/// The events of a turn, to be handled when it is over.
 enum Todo {
     Accept(Socket),
     Relay(Token, Vec<u8>),

@@ -1,4 +1,4 @@
-//! What [`refrain_sql::scan`] says of texts, as a table: the text, its traits, its kind.
+//! A table of texts with their traits and kinds, as [`refrain_sql::scan`] returns them.
 
 use refrain_sql::{Kind, Name, Traits, kinds, scan, scan_with};
 

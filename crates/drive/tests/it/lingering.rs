@@ -30,7 +30,7 @@ const RETRIES: usize = 128;
 struct Ending {
     token: Token,
     peer: socket2::Socket,
-    /// What the driver's descriptor is a link to.
+    /// The target of the driver's descriptor, which is a link.
     place: PathBuf,
 }
 
@@ -207,7 +207,7 @@ on_both! {
         all_go(driven, &places, || {});
     }
 
-    /// Nobody answers: the queue of those who wait to be accepted is full.
+    /// A connect gets no reply: the queue of connections to accept is full.
     fn it_connects(driven) {
         let driven = &mut driven.impatient();
         let any = Address::Tcp(([127, 0, 0, 1], 0).into());

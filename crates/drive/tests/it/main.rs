@@ -1,4 +1,4 @@
-//! What every driver has to do, tried on each of them.
+//! The duties of every driver, tried on each of them.
 //!
 //! No test depends on how long something takes; where one waits, it gives up after
 //! [`harness::GUARD`].

@@ -52,7 +52,7 @@ on_both! {
         driven.woken();
     }
 
-    /// What was sent in a turn that ends for another reason is done when the turn is: what is sent
+    /// Bytes sent in a turn that ends for another reason is done when the turn is: what is sent
     /// next goes out with the next turn, and waits for nothing else to happen.
     fn a_wake_holds_up_no_send(driven) {
         let token = Token(1);

@@ -18,7 +18,7 @@
 use std::io::{Error, Result};
 use std::path::Path;
 
-/// What the bindings are of: FNV-1a, 64 bits, of `pg_query.h` in version 18.1.0.
+/// The header of the bindings: FNV-1a, 64 bits, of `pg_query.h` in version 18.1.0.
 const HEADER: u64 = 0x26ff_b91b_61b0_c085;
 
 /// Takes the place of bindgen's builder.

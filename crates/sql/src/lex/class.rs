@@ -1,6 +1,6 @@
-//! What a token may be, by its first byte.
+//! The kinds that a token may have, by its first byte.
 
-/// What a token that begins with a byte may be.
+/// The kind that a token beginning with a byte may have.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Class {
     Punctuation,

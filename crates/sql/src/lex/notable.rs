@@ -75,7 +75,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// What is to be done where the first byte alone does not tell.
+    /// Decides where the first byte alone does not tell.
     #[inline]
     fn second(&self, first: u8, next: Option<u8>) -> Course {
         match (first, next) {
@@ -91,10 +91,10 @@ impl Lexer<'_> {
     }
 }
 
-/// What is to be done where a token begins.
+/// The action at the beginning of a token.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Course {
-    /// Nobody has a use for it, and it is one byte, or each of its bytes may be passed over alone.
+    /// The token does not matter, and it is one byte, or each of its bytes may be skipped alone.
     Pass,
     Word,
     Number,

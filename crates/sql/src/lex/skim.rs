@@ -11,7 +11,7 @@
 
 use super::{CLASSES, Class, Lexer, Token, TokenKind, is_word};
 
-/// What [`Lexer::skim`] remembers of the way.
+/// The memory of [`Lexer::skim`].
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Trail {
     /// Where the last token passed over begins; of an operator, a byte of it. Who is handed a token
@@ -110,7 +110,7 @@ impl Lexer<'_> {
     }
 }
 
-/// What is to be done where a token begins.
+/// The action at the beginning of a token.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Way {
     Lexer,
