@@ -20,11 +20,11 @@ pub enum Peer {
     },
 }
 
-/// ClientStatements a client for as long as the process runs; never used again.
+/// Names a client for as long as the process runs; never used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ClientSerial(pub u64);
 
-/// ClientStatements a pool, which is one user of one database, for as long as the process runs;
+/// Names a pool, which is one user of one database, for as long as the process runs;
 /// never used again. Its lower half is a place in a table, which is used again when the pool is
 /// forgotten; its upper half says for which time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

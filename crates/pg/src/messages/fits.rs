@@ -216,7 +216,7 @@ impl Link<'_> {
         self.core_state.scratch = known;
     }
 
-    /// Adds the list of outstanding requests entry of a Describe that will say what a copy returns.
+    /// Adds the outstanding request of a Describe that will say what a copy returns.
     pub(crate) fn asks(&mut self, called: Called, entry: OutstandingRequest) {
         let seq = self.server.outstanding.next_seq();
         let statements = &mut self.server.statements;

@@ -156,7 +156,7 @@ pub(crate) struct Suspicion {
     pub(crate) found: Pins,
     /// Whether the database has functions of users'.
     pub(crate) code: bool,
-    /// ClientStatements of parameters that were found in the texts of functions.
+    /// Names of parameters that were found in the texts of functions.
     pub(crate) parameters: Vec<Name>,
 }
 
@@ -197,7 +197,7 @@ pub(crate) enum Ahead {
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, not a state")]
 pub(crate) struct Client {
-    /// ClientStatements it for as long as the process runs.
+    /// Names it for as long as the process runs.
     pub(crate) serial: ClientSerial,
     /// Its connection.
     pub(crate) conn: Conn,

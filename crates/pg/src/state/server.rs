@@ -63,7 +63,7 @@ impl LoggingIn {
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, not a state")]
 pub(crate) struct Server {
-    /// ClientStatements it for as long as the process runs.
+    /// Names it for as long as the process runs.
     pub(crate) serial: u64,
     /// Its connection here.
     pub(crate) conn: Conn,

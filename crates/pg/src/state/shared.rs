@@ -400,7 +400,7 @@ fn leave<K: Eq + std::hash::Hash>(counts: &mut HashMap<K, u32>, key: &K) {
     }
 }
 
-/// ClientStatements a client for as long as the process runs.
+/// Names a client for as long as the process runs.
 pub fn client_serial(shared: &Shared) -> ClientSerial {
     ClientSerial(shared.serial())
 }

@@ -116,7 +116,7 @@ pub enum ServerViewState {
 /// A connection to a server.
 #[derive(Clone, Debug)]
 pub struct ServerView {
-    /// ClientStatements it for as long as the process runs.
+    /// Names it for as long as the process runs.
     pub serial: u64,
     /// Its pool's database, as clients name it.
     pub database: Arc<str>,
@@ -151,7 +151,7 @@ pub struct ServerView {
 /// A statement of the registry, for `SHOW STATEMENTS`.
 #[derive(Clone, Debug)]
 pub struct StatementView {
-    /// ClientStatements it for as long as the process runs.
+    /// Names it for as long as the process runs.
     pub id: u64,
     /// The pool it belongs to.
     pub database: Arc<str>,
@@ -219,7 +219,7 @@ pub struct NormalizedQueryRow {
     /// By how much these were faster than as many queries run as they were sent, in microseconds; below zero if they
     /// were slower.
     pub time_saved_us: i64,
-    /// CoreStatements that are run as they were sent, since the plan that is kept does not fit their values.
+    /// Texts that are run as they were sent, since the plan that is kept does not fit their values.
     pub slow_texts: u64,
     /// Literals that stay in the text.
     pub kept: u64,
