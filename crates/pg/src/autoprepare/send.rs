@@ -1,15 +1,17 @@
 //! Simple queries as prepared statements: from the client to the server.
 //!
-//! A text whose normalized query is prepared is sent as Bind, Describe, Execute and Sync. The client sees what the server
-//! answers to a query string: of those replies, what Bind says is skipped, and that nothing is returned. While they
-//! are owed the client's next message waits, since the text itself may have to be run after all: see
+//! A text whose normalized query is prepared is sent as Bind, Describe, Execute and Sync. The
+//! client gets the replies of a query string: BindComplete and NoData are skipped. The client's
+//! next message waits for these replies, since the text itself may have to be run after all: see
 //! [`crate::autoprepare::verify`].
 //!
-//! Only a text that stands alone is looked at: nothing is owed for what came before, the transaction has not failed,
-//! it is known under which settings it is read, and it leaves nothing behind in the session.
+//! Autoprepare takes a text if nothing is outstanding before it, the transaction has not failed,
+//! the settings under which the server reads it are known, and it leaves nothing behind in the
+//! session.
 //!
-//! Nothing is prepared here. A text whose statement the server has is run so; any other is run as it was sent, and
-//! what it lacked is noted for when the server is free: see [`crate::step::jobs`].
+//! This module prepares nothing. A text runs prepared if the server has its statement. Any other
+//! text runs as it was sent, and Refrain notes the statement that the server lacked, for a job: see
+//! [`crate::step::jobs`].
 
 use std::rc::Rc;
 
@@ -32,11 +34,13 @@ use crate::statements::of_core::CachedStatement;
 
 /// What a text may do to its session and be prepared all the same.
 const HARMLESS: Traits = Traits::SEQUENCE_STATE;
-/// Statements that a server is to get when it is free; more are wished for another time.
+/// Number of statements noted for a server, which get prepared when it is free; more are noted
+/// another time.
 const WISHES_MAX: usize = 16;
 
 impl Link<'_> {
-    /// Runs a simple query as a prepared statement, if that is known to be right; `None` for any other.
+    /// Runs a simple query as a prepared statement, if that is known to be right; `None` for any
+    /// other.
     #[inline]
     pub(crate) fn autoprepare(
         &mut self,
@@ -71,8 +75,8 @@ impl Link<'_> {
         done
     }
 
-    /// Whether nothing is owed for what the client said before a message that has come whole, nor is the transaction
-    /// lost.
+    /// Whether a message has arrived in full, no request of the client is outstanding before it,
+    /// and the transaction has not failed.
     fn stands_alone(&self, message: &Message<'_>) -> bool {
         let outstanding = &self.server.outstanding;
         message.complete
@@ -82,8 +86,9 @@ impl Link<'_> {
             && self.server.run.is_none()
     }
 
-    /// Whether the bytes of a text are what they look like, and mean in its transaction what they mean in the session:
-    /// there are no settings that end with the transaction, and nobody is about to change the schema under it.
+    /// Whether the bytes of a text are what they look like, and mean in its transaction what they
+    /// mean in the session: there are no settings that end with the transaction, and nobody is
+    /// about to change the schema under it.
     fn is_read_plainly(&mut self) -> bool {
         let plain = self.client.current().reads.is_plain(self.server.encoding);
         if !plain || self.client.sets_locally {
@@ -94,7 +99,7 @@ impl Link<'_> {
             && !self.pool().shared.is_being_defined()
     }
 
-    /// Does with a text what its normalized query says.
+    /// Handles a text as its normalized query advises.
     fn advised(
         &mut self,
         message: &Message<'_>,
@@ -136,7 +141,8 @@ impl Link<'_> {
         }
     }
 
-    /// Whether it is known under which settings a text is read. Asks, where the session keeps its server.
+    /// Whether the settings under which the server reads a text are known. If not, and outside of
+    /// transactions, asks for them.
     fn knows_settings(&mut self) -> Result<bool, Stop> {
         let SettingsKnowledge::Unknown(_, since) = self.client.knowledge else { return Ok(true) };
         let idle = self.server.outstanding.status() == Status::Idle;
@@ -148,8 +154,8 @@ impl Link<'_> {
         Err(Stop::Replies)
     }
 
-    /// Whether the client's texts mean what they mean to any other with its settings. What a session has of its own, a
-    /// temporary table for one, says nothing of another client's text.
+    /// Whether the client's texts mean what they mean to any other with its settings. What a
+    /// session has of its own, a temporary table for one, says nothing of another client's text.
     fn is_like_any(&self) -> bool {
         let told = matches!(self.client.knowledge, SettingsKnowledge::Reported);
         told && !self.client.read_settings
@@ -157,7 +163,7 @@ impl Link<'_> {
             && self.client.pins.is_empty()
     }
 
-    /// Has the client wait until a normalized query has come further.
+    /// Makes the client wait for news of a normalized query.
     fn wait_for_news(&mut self) -> Stop {
         let conn = self.client.conn;
         self.pool().wait_for_news(conn);
@@ -173,17 +179,18 @@ impl Link<'_> {
             && !self.pool().normalized_queries.rests(now)
     }
 
-    /// Has the client wait for a job, which its own server does once it has been put right.
+    /// Makes the client wait for a job, which its own server does once nothing is outstanding.
     fn wait_for_job(&mut self) -> Stop {
         if self.server.outstanding.quiescent().is_some() { Stop::Job } else { Stop::Replies }
     }
 
-    /// Takes note of how a text does that is run as it was sent.
+    /// Notes a text that runs as it was sent, so as to measure its time.
     fn watch(&mut self, place: Place) {
         self.server.run = Some(Run::watched(place));
     }
 
-    /// Runs a statement. Says whether it did: the server may lack the statement, or a value not be readable.
+    /// Runs a statement in place of a text. False if the server lacks the statement, or a value
+    /// cannot be read.
     fn run(
         &mut self,
         run: &Prepared<'_>,
@@ -279,7 +286,8 @@ impl Link<'_> {
             self.owe(OutstandingRequest::new(RequestKind::Close, ours));
         }
         self.owe(OutstandingRequest::new(RequestKind::Sync, ReplyAction::Forward));
-        // Any query string drops the unnamed statement. The server still has it: see `hide_unnamed`.
+        // Any query string drops the unnamed statement. The server still has it: see
+        // `hide_unnamed`.
         self.client.unnamed = None;
         self.client.unnamed_changed = self.server.outstanding.segment();
         self.pool().counters.auto_hits += 1;
@@ -303,8 +311,8 @@ fn is_plain(scan: &Scan) -> bool {
     known && HARMLESS.contains(scan.traits)
 }
 
-/// Appends what follows the names in a Bind: all values in text format, as are the results. Says whether all could be
-/// read.
+/// Appends what follows the names in a Bind: all values in text format, as are the results. Says
+/// whether all could be read.
 fn write_values(plan: &Plan, text: &[u8], spans: &[Span], utf8: bool, out: &mut Vec<u8>) -> bool {
     out.extend_from_slice(&[0; 4]);
     let mut count = 0_u16;

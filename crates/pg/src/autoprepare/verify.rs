@@ -1,8 +1,9 @@
 //! Simple queries as prepared statements: what servers say of a run.
 //!
-//! A text that was run as a statement and failed before its values were bound has done nothing. Outside a transaction
-//! it is then run as it was sent, so that the client sees the very error, or none. Within one the error stands, and
-//! says where in the client's text it lies.
+//! A statement that fails before its values are bound has done nothing. Outside a transaction
+//! Refrain then runs the text as the client sent it, so that the client gets PostgreSQL's own
+//! error, or none. Within a transaction the error stands, and its position is that in the client's
+//! text.
 
 use refrain_sql::normalize::{Plan, Span};
 use refrain_wire::back::{Fields, field};
@@ -16,22 +17,23 @@ use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction, Req
 use crate::relay::link::Link;
 use crate::statements::statement::is_stale;
 
-/// Reruns that succeed after which a variant is refused.
+/// Number of reruns that succeed after which a variant is refused.
 const RERUNS_MAX: u32 = 3;
 /// The same of reruns after which all is found out anew, since the schema seems to have changed.
 const CHANGES_MAX: u32 = 20;
 
 impl Link<'_> {
-    /// The server has bound the values of a run.
+    /// Notes that the server has bound the values of an autoprepared statement: from now on it
+    /// runs.
     pub(crate) fn run_is_bound(&mut self) {
         if let Some(run) = &mut self.server.run {
             run.bound = true;
         }
     }
 
-    /// Whether the client gets a reply only if no error follows; `input` begins with it, in `length` bytes. A
-    /// query string describes what a statement that writes returns once that has run, and is complete once its
-    /// transaction has been committed.
+    /// Whether to hold a reply back until it is known that no error follows. The reply is the first
+    /// `length` bytes of `input`. A query string that writes sends its columns once the writing is
+    /// done, and completes once its transaction has been committed.
     pub(crate) fn holds_back(
         &mut self,
         entry: &OutstandingRequest,
@@ -51,14 +53,16 @@ impl Link<'_> {
         holds
     }
 
-    /// What was held back, and is for the client now.
+    /// Takes the replies that were held back, for the client.
     #[inline]
     pub(crate) fn held_back(&mut self) -> Option<Vec<u8>> {
         let run = self.server.run.as_mut().filter(|run| !run.held.is_empty())?;
         Some(std::mem::take(&mut run.held))
     }
 
-    /// Keeps a notice back that came before the values of a run were bound. It names no parameter then: the text has none.
+    /// Holds a notice back that came before the values of an autoprepared statement were bound;
+    /// true if it does. Leaves the parameter out of the notice's context: the client's text has
+    /// none.
     pub(crate) fn holds_notice(&mut self, body: &[u8]) -> bool {
         let own = |run: &&mut Run| run.turn == Turn::Prepared && !run.bound;
         let Some(run) = self.server.run.as_mut().filter(own) else { return false };
@@ -84,7 +88,8 @@ impl Link<'_> {
         Some(std::mem::take(&mut run.notices))
     }
 
-    /// An error came for what was run in the place of a text. Says whether the text is run as it was sent instead.
+    /// Handles an error of a statement that ran in place of a text. True if the text is run as it
+    /// was sent instead.
     pub(crate) fn runs_again(&mut self, entry: &OutstandingRequest, fields: &Fields<'_>) -> bool {
         let Some(run) = &self.server.run else { return false };
         let (own, alone) = (run.turn == Turn::Prepared && !run.bound, run.alone);
@@ -98,7 +103,8 @@ impl Link<'_> {
             let pool = self.pool();
             let again = pool.normalized_queries.at(place).map_or(0, |variant| variant.reruns);
             if again < CHANGES_MAX {
-                // Whatever else was planned before the change may be refused next: none of it is run any more.
+                // Whatever else was planned before the change may be refused next: none of it is
+                // run any more.
                 pool.shared.schema_change();
             }
             pool.counters.auto_failures_in_transaction += u64::from(!alone);
@@ -126,7 +132,7 @@ impl Link<'_> {
         true
     }
 
-    /// A text that was looked at has been run.
+    /// Ends a text that autoprepare has looked at.
     pub(crate) fn run_ends(&mut self, took: u64) {
         let Some(run) = self.server.run.take() else { return };
         if !run.failed {
@@ -137,7 +143,7 @@ impl Link<'_> {
         }
     }
 
-    /// A text that was looked at has been run without an error.
+    /// Records the time of a text that has run without an error.
     fn ran(&mut self, run: &Run, took: u64) {
         let Run { place, turn, again, ref text, .. } = *run;
         let now = self.now;
@@ -184,9 +190,10 @@ impl Link<'_> {
     }
 }
 
-/// The fields of an error about a statement, as they would be about the text. `bind` says that it came for the values:
-/// then PostgreSQL names the parameter at the end of the context, and of a text would point at the literal; but not where
-/// a constraint of a domain is violated, which of a text is found only when it runs.
+/// The fields of an error about a statement, as they would be about the text. `bind` says that it
+/// came for the values: then PostgreSQL names the parameter at the end of the context, and of a
+/// text would point at the literal; but not where a constraint of a domain is violated, which of a
+/// text is found only when it runs.
 fn as_sent(
     fields: Vec<(u8, Vec<u8>)>,
     bind: bool,
@@ -224,8 +231,8 @@ fn as_sent(
     made
 }
 
-/// The parameter that a context names, such as `unnamed portal parameter $1 = '...'`, and the lines before that one. What
-/// comes behind is the value. The words depend on the language.
+/// The parameter that a context names, such as `unnamed portal parameter $1 = '...'`, and the lines
+/// before that one. What comes behind is the value. The words depend on the language.
 fn parameter(context: &[u8]) -> Option<(usize, &[u8])> {
     let mut start = 0;
     for line in context.split(|&byte| byte == b'\n') {
@@ -237,7 +244,8 @@ fn parameter(context: &[u8]) -> Option<(usize, &[u8])> {
     None
 }
 
-/// The number behind `$`, if it ends a line or a value follows. A list of all parameters has a colon before it.
+/// The number behind `$`, if it ends a line or a value follows. A list of all parameters has a
+/// colon before it.
 fn named(line: &[u8]) -> Option<usize> {
     let at = line.iter().position(|&byte| byte == b'$')? + 1;
     if line[..at].ends_with(b": $") {

@@ -1,8 +1,8 @@
-//! Clients at their login: first packet, proof of who they are, pool, welcome.
+//! Clients' logins: first packet, authentication, pool, startup parameters.
 //!
-//! A client is let in when its pool's server has been reached once, since what a server says of itself at a
-//! login has to be passed on. Startup parameters that no server has accepted yet are put to one first: a
-//! value that PostgreSQL refuses ends the login, as it would there.
+//! A login ends once a server of the pool has been reached, because the client has to get the
+//! server's ParameterStatus messages. Startup parameters that no server has accepted yet are
+//! checked on one first: a value that PostgreSQL refuses ends the login, as it would there.
 
 use refrain_config::{AuthMethod, Database};
 use refrain_wire::Header;
@@ -27,7 +27,7 @@ use crate::state::shared::{LimitReached, PoolShared};
 const AUTH_BYTES_MAX: u32 = 65_535;
 
 impl Step<'_> {
-    /// What a client says before it is let in.
+    /// Handles bytes of a client that has not logged in.
     pub(crate) fn login_bytes(&mut self, conn: Conn, bytes: &[u8]) {
         let Some(client) = self.engine.connections.client(conn) else { return };
         let all = client.inbox.join(bytes);
@@ -53,7 +53,8 @@ impl Step<'_> {
         }
     }
 
-    /// The first packet. Says how many bytes it took; `None` while it is not all there.
+    /// Handles the first packet. Returns the number of bytes it took; `None` while it has not
+    /// arrived in full.
     fn open(&mut self, conn: Conn, input: &[u8]) -> Option<usize> {
         let (used, login_request) = self.opening(conn, input)?;
         if let Some(login_request) = login_request {
@@ -62,7 +63,7 @@ impl Step<'_> {
         Some(used)
     }
 
-    /// Asks a client to prove who it is.
+    /// Starts a client's authentication.
     fn challenge(&mut self, conn: Conn, mut login_request: LoginRequest) {
         let shared = self.engine.core_state.shared.clone();
         login_request.pool = shared.find_pool(&login_request.database, &login_request.user);
@@ -78,7 +79,7 @@ impl Step<'_> {
         self.proof(conn, Box::new(login_request), proof);
     }
 
-    /// A message of a client that is proving who it is.
+    /// Handles a message of a client that authenticates itself.
     fn proving(&mut self, conn: Conn, input: &[u8]) -> Option<usize> {
         let header = match Header::parse(input) {
             Ok(Some(header)) if header.tag == front::TERMINATE => {
@@ -121,7 +122,7 @@ impl Step<'_> {
         self.refuse_client(conn, DisconnectReason::ClientProtocol, &report);
     }
 
-    /// What came of a step of the proof.
+    /// Handles the result of a step of the authentication.
     fn proof(&mut self, conn: Conn, login_request: Box<LoginRequest>, proof: Proof) {
         match proof {
             Proof::Send(request, proving) => {
@@ -167,14 +168,14 @@ impl Step<'_> {
         self.refuse_client(conn, DisconnectReason::Login, &report);
     }
 
-    /// A client has proved who it is: finds its pool.
+    /// Finds the pool of a client that has authenticated itself.
     fn enter(
         &mut self,
         conn: Conn,
         login_request: Box<LoginRequest>,
         authenticated: Authenticated,
     ) {
-        // The exchange may have begun before a reload.
+        // The authentication may have begun before a reload that removed the user.
         if !self.engine.core_state.shared.options().admits(authenticated.user()) {
             return self.end_client(conn, DisconnectReason::Login);
         }
@@ -202,8 +203,8 @@ impl Step<'_> {
         pool.clients += 1;
         client.pool = shared.id;
         client.state = ClientState::Entering(login_request, authenticated);
-        // What servers said once says nothing of now: the database may have been dropped since. While a pool is paused, there is
-        // nobody to ask.
+        // Without a server that is logged in, the database may have been dropped since the last
+        // login: connect one first. A paused pool connects none.
         if shared.server_parameters().is_some() && (shared.is_live() || pool.paused) {
             self.admit(conn);
         } else {
@@ -214,7 +215,7 @@ impl Step<'_> {
         }
     }
 
-    /// Ends a login to a database that there is not.
+    /// Ends a login to a database that does not exist.
     fn refuse_unknown(&mut self, conn: Conn, database: &str) {
         let message = format!("database \"{database}\" does not exist");
         let options = self.engine.core_state.shared.options();
@@ -241,7 +242,7 @@ impl Step<'_> {
         self.refuse_client(conn, DisconnectReason::TooManyClients, &report);
     }
 
-    /// The pool's server has been reached: clients that waited for that go on.
+    /// Goes on with the logins that waited until a server of the pool was reached.
     pub(crate) fn let_in(&mut self, id: PoolId) {
         let Some(pool) = self.engine.core_state.find_pool(id) else { return };
         for client in std::mem::take(&mut pool.entering) {
@@ -249,7 +250,8 @@ impl Step<'_> {
         }
     }
 
-    /// Works out the settings a client begins with. Those that no server has seen are put to one.
+    /// Determines the settings that a client begins with. Settings that no server has accepted yet
+    /// are checked on one.
     fn admit(&mut self, conn: Conn) {
         let Some(client) = self.engine.connections.client(conn) else { return };
         let ClientState::Entering(login_request, authenticated) =
@@ -285,7 +287,7 @@ impl Step<'_> {
         client.defaults = Defaults { settings: defaults, since: now };
         client.settings = proven.clone().unwrap_or(wants);
         if plain || proven.is_some() {
-            return self.server_parameters(conn, &login_request, authenticated);
+            return self.finish_login(conn, &login_request, authenticated);
         }
         client.state = ClientState::Checking(login_request, authenticated);
         if self.lend(conn) {
@@ -293,7 +295,7 @@ impl Step<'_> {
         }
     }
 
-    /// A server that is to look at a client's startup parameters has been lent, or has answered.
+    /// Ends the check of a client's startup parameters, once the server has answered.
     pub(crate) fn checked(&mut self, conn: Conn) {
         let Some(client) = self.engine.connections.client(conn) else { return };
         let Some(link) = client.link else { return };
@@ -322,10 +324,11 @@ impl Step<'_> {
         let wants = self.engine.core_state.settings(edit);
         self.engine.core_state.pool(id).prove(wants, made);
         self.unlink(conn, link);
-        self.server_parameters(conn, &login_request, authenticated);
+        self.finish_login(conn, &login_request, authenticated);
     }
 
-    /// A server refused the settings a client wants: the client has heard it, and both go.
+    /// Ends a login after a server has refused its startup parameters. The client has got the
+    /// error; the server is closed.
     pub(crate) fn refuse_login(&mut self, client: Conn, server: Conn) {
         if let Some(c) = self.engine.connections.client(client) {
             c.link = None;
@@ -337,8 +340,8 @@ impl Step<'_> {
         self.close_server(server);
     }
 
-    /// Lets a client in.
-    fn server_parameters(
+    /// Ends a login: sends ParameterStatus, BackendKeyData and ReadyForQuery.
+    fn finish_login(
         &mut self,
         conn: Conn,
         _login_request: &LoginRequest,
@@ -368,7 +371,8 @@ impl Step<'_> {
     }
 }
 
-/// Whether no server needs to look at these settings: an application's name in plain ASCII is as it is.
+/// Whether no server needs to check these settings: PostgreSQL takes an application_name in plain
+/// ASCII as it is.
 fn is_plain(settings: &[Setting]) -> bool {
     settings.iter().all(|(name, value)| {
         name.eq_ignore_ascii_case(b"application_name")

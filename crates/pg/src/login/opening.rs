@@ -1,6 +1,7 @@
-//! The beginning of a client's connection, up to its startup packet, and logins that end without one.
+//! The beginning of a client's connection, up to its startup packet, and logins that end without
+//! one.
 //!
-//! What is said of a packet that is wrong, and to whom nothing is said, is as in PostgreSQL's `ProcessStartupPacket`.
+//! Errors for malformed packets, and their absence, are as in PostgreSQL's `ProcessStartupPacket`.
 
 use refrain_config::Database;
 use refrain_wire::startup::{self, MINOR_NEWEST, Opening, STARTUP_BYTES_MAX, Startup};
@@ -24,7 +25,8 @@ struct OpeningError {
 }
 
 impl Step<'_> {
-    /// A client connected.
+    /// Takes a new connection in. If too many have not logged in, the lobby names one that has to
+    /// go.
     pub(crate) fn accepted(&mut self, conn: Conn, peer: Peer) {
         let core_state = &mut self.engine.core_state;
         let (shared, core) = (core_state.shared.clone(), core_state.core);
@@ -60,8 +62,8 @@ impl Step<'_> {
         self.end_login(conn, DisconnectReason::CrowdedOut);
     }
 
-    /// Ends a login that took too long, or had to make way. Who has sent no startup packet is told nothing: it may be
-    /// no client at all, and such connections may be many.
+    /// Ends a login that took too long, or had to make way. A peer that has sent no startup packet
+    /// gets no error: it may be no client at all, and such connections may be many.
     pub(crate) fn end_login(&mut self, conn: Conn, cause: DisconnectReason) {
         let Some(client) = self.engine.connections.client(conn) else { return };
         let silent = matches!(client.state, ClientState::Opening);
@@ -77,7 +79,8 @@ impl Step<'_> {
         self.remove_client(conn, false);
     }
 
-    /// The first packet: how many bytes it took, and who wants to log in; `None` while it is not all there.
+    /// The first packet: how many bytes it took, and who wants to log in; `None` while it is not
+    /// all there.
     pub(crate) fn opening(
         &mut self,
         conn: Conn,
@@ -104,8 +107,8 @@ impl Step<'_> {
         }
     }
 
-    /// A request for TLS or GSSAPI encryption is denied: each once, and in either order. Says whether the client may
-    /// go on.
+    /// A request for TLS or GSSAPI encryption is denied: each once, and in either order. Says
+    /// whether the client may go on.
     fn encryption(&mut self, conn: Conn, tls: bool, rest: bool) -> bool {
         let Some(client) = self.engine.connections.client(conn) else { return false };
         let asked = if tls { &mut client.asked.tls } else { &mut client.asked.gss };
@@ -132,7 +135,8 @@ impl Step<'_> {
         !rest
     }
 
-    /// A packet that cannot be read. Of a wrong length PostgreSQL says nothing: that is no client of its.
+    /// A packet that cannot be read. Of a wrong length PostgreSQL says nothing: that is no client
+    /// of its.
     fn malformed(&mut self, conn: Conn, input: &[u8]) {
         let length = input.first_chunk().map_or(0, |length| u32::from_be_bytes(*length));
         let is_startup = input.get(4..6) == Some(&[0, 3]);
@@ -189,7 +193,8 @@ impl Step<'_> {
                 return None;
             }
         };
-        // Before anything is spent on a proof; counted is who has given one.
+        // Refuses before anything is spent on an authentication. The count is of clients that have
+        // authenticated themselves.
         let shared = &self.engine.core_state.shared;
         let most = shared.lobby.limits(&shared.options().general).clients;
         if shared.lobby.is_full(most)
@@ -294,8 +299,8 @@ fn login_request(startup: &Startup<'_>) -> Result<LoginRequest, Report<'static>>
     Ok(login_request)
 }
 
-/// Reads `options`: `-c name=value` and `--name=value`, words split at spaces, `\` before a space or itself
-/// (`pg_split_opts`). Anything else is for the server's command line and is left out.
+/// Reads `options`: `-c name=value` and `--name=value`, words split at spaces, `\` before a space
+/// or itself (`pg_split_opts`). Anything else is for the server's command line and is left out.
 fn options(text: &[u8], settings: &mut Vec<Setting>) {
     let mut words = vec![Vec::new()];
     let mut escaped = false;

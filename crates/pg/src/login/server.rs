@@ -1,11 +1,12 @@
-//! Logging in to a server, and what follows when that fails.
+//! Logging in to a server, and the consequences of a failure.
 //!
-//! A client that waits while its pool has no server at all is told why: in the server's words where these are about the
-//! server or what the client itself asked for (57P03, 53300, 3D000), in ours where the server could not be reached. What
-//! was wrong with a login in our own name is for the log alone.
+//! A client that waits while its pool has no server at all gets an error: the server's own if it is
+//! about the server or about the client's request (57P03, 53300, 3D000), and Refrain's if the
+//! server could not be reached. An error about Refrain's own name or password goes to the log
+//! alone.
 //!
-//! What a server may say before it is known who it is, is bounded: the length of a message, and the bytes of the settings
-//! that it reports.
+//! A server that is not logged in to yet may not send messages longer than [`MESSAGE_BYTES_MAX`],
+//! nor report more settings than are kept.
 
 use refrain_wire::back::{self as read, Authentication, Fields, field};
 use refrain_wire::tag::back;
@@ -25,7 +26,8 @@ use crate::state::event::Level;
 use crate::state::pool::Pool;
 use crate::state::server::{LoggingIn, ServerState};
 
-/// The longest message of a login that is looked at whole. Of an error the beginning will do, and a notice is skipped.
+/// Most bytes of a message during the login. The beginning of a longer error is read, and a longer
+/// notice is skipped.
 const MESSAGE_BYTES_MAX: usize = 64 * 1024;
 /// Characters of a server's words that go into the log.
 const LOGGED_MAX: usize = 1000;
@@ -39,7 +41,7 @@ enum Next {
 }
 
 impl Step<'_> {
-    /// A connection to a server stands: says who we are.
+    /// Sends the startup packet to a server that is connected.
     pub(crate) fn server_connected(&mut self, conn: Conn) {
         let random: [u8; NONCE_BYTES] = self.engine.core_state.random();
         let Some(server) = self.engine.connections.server(conn) else { return };
@@ -60,7 +62,8 @@ impl Step<'_> {
         server.state = ServerState::Login(Box::new(logging_in));
     }
 
-    /// Replies to a login. Says how many bytes were dealt with, and whether to look at the rest.
+    /// Handles a server's reply during the login. Returns the number of bytes handled, and whether
+    /// to go on with the rest.
     pub(crate) fn login_replies(&mut self, conn: Conn, input: &[u8]) -> (usize, bool) {
         let Some(server) = self.engine.connections.server(conn) else {
             return (input.len(), false);
@@ -143,7 +146,7 @@ impl Step<'_> {
         }
     }
 
-    /// Answers what the server asks of who we are.
+    /// Answers a server's request for authentication.
     fn prove(&mut self, conn: Conn, body: &[u8]) -> Next {
         let Some(server) = self.engine.connections.server(conn) else { return Next::On };
         let ServerState::Login(login) = &mut server.state else { return Next::On };
@@ -159,26 +162,26 @@ impl Step<'_> {
             Authentication::SaslFinal(body) => ServerAsks::SaslFinal(body),
             Authentication::Other(kind) => ServerAsks::Other(kind),
         };
-        let Some(server_counts) = login.login.take() else {
+        let Some(exchange) = login.login.take() else {
             return Next::Failed("authentication after its end".to_owned(), None);
         };
         let shared = self.engine.core_state.pool(server.pool).shared.clone();
         let mut salted = shared.salted();
-        let result = server_counts.answer(asks, &mut salted);
+        let result = exchange.answer(asks, &mut salted);
         shared.keep_salted(salted);
         match result {
-            Ok(Reply::Send(body, server_counts)) => {
-                login.login = Some(server_counts);
+            Ok(Reply::Send(body, exchange)) => {
+                login.login = Some(exchange);
                 write::password(self.ports.out(conn), &body);
             }
-            Ok(Reply::Wait(server_counts)) => login.login = Some(server_counts),
+            Ok(Reply::Wait(exchange)) => login.login = Some(exchange),
             Ok(Reply::LoggedIn) => {}
             Err(error) => return Next::Failed(error.to_string(), None),
         }
         Next::On
     }
 
-    /// The server has let us in.
+    /// Ends the login to a server: records its settings, and frees it.
     fn logged_in(&mut self, conn: Conn) {
         let jitter: [u8; 1] = self.engine.core_state.random();
         let Some(server) = self.engine.connections.server(conn) else { return };
@@ -205,7 +208,8 @@ impl Step<'_> {
         pool.counters.server_logins += 1;
         let news = pool.shared.learn_server_parameters(login.server_parameters);
         if pool.shared.meet(&settings) {
-            // What sessions begin with has changed: those that began before are connected anew as they come free.
+            // The defaults of new sessions have changed. Servers that were connected before are
+            // connected anew as they come free.
             pool.shared.begin_reconnect();
             server.reconnects = pool.shared.reconnects();
         }
@@ -219,12 +223,13 @@ impl Step<'_> {
         self.free(conn);
     }
 
-    /// A connection to a server could not be made.
+    /// Handles a connection to a server that could not be made.
     pub(crate) fn connect_failed(&mut self, conn: Conn, why: &str) {
         self.login_failed(conn, DisconnectReason::ServerDown, why, None);
     }
 
-    /// No server came of a connection. Whoever waits for a pool without any is told.
+    /// Removes a server that could not be logged in to. If the pool has no other server, its
+    /// waiting clients get an error.
     pub(crate) fn login_failed(
         &mut self,
         conn: Conn,
@@ -258,19 +263,21 @@ impl Step<'_> {
         }
     }
 
-    /// Closes a pool whose database or user does not exist: now, or with the first tick at which nobody has it.
+    /// Closes a pool whose database or user does not exist: now, or with the first tick at which
+    /// nobody has it.
     fn forget_soon(&mut self, id: crate::ground::ids::PoolId) {
         let now = self.now;
         let Some(pool) = self.engine.core_state.find_pool(id) else { return };
         if pool.is_unused() {
             return self.engine.core_state.close_pool(id);
         }
-        // Another core waits for a word of ours, or a client came meanwhile. There is no server to spare a
-        // further attempt, so the pool is not kept for the time until the next.
+        // Another core waits for a message from this one, or a client came meanwhile. With this
+        // `retry` the pool goes at the next tick, and is not kept until the next attempt to
+        // connect.
         pool.retry = now;
     }
 
-    /// Tells everybody who waits for a server of this pool that there is none.
+    /// Ends the sessions of all clients that wait for a server of this pool, with the reason.
     fn fail_waiting(
         &mut self,
         id: crate::ground::ids::PoolId,
@@ -303,7 +310,8 @@ fn is_of_nobody(fields: &Fields<'_>) -> bool {
     matches!(fields.sqlstate(), b"3D000" | b"28000")
 }
 
-/// Whether clients may read why a server refused us: not what is wrong with a name or password of ours (class 28).
+/// Whether clients may read why a server refused the login: not if it is about Refrain's own name
+/// or password (class 28).
 fn may_be_told(pool: &Pool, fields: &Fields<'_>) -> bool {
     let server = &pool.settings.server;
     let theirs = server.user.as_deref() == Some(&*pool.shared.user) && server.password.is_none();

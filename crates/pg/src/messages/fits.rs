@@ -1,9 +1,10 @@
-//! Whether the copy of a statement that a server has, or gets, is the one that the client prepared.
+//! Whether a server's copy of a statement is the one that the client prepared (E67).
 //!
-//! It is where it returns the same columns ([`crate::statements::columns`]). Behind the Parse of a copy stands a Describe of ours, so
-//! that mostly this is known when it is asked. Where a server lacks a statement that the client prepared before, its
-//! columns have to be seen before it runs there, and the client waits for them: once for each statement and server, since
-//! a server keeps what it has. Never where the server has it, nor where the client's own Parse is on its way.
+//! It is if it returns the same columns ([`crate::statements::columns`]). Refrain puts a Describe
+//! behind the Parse of a copy, so mostly the columns are known when they are needed. If a server
+//! lacks a statement that the client prepared before, the client waits until the columns of the new
+//! copy are known: once for each statement and server, since a server keeps its statements. A
+//! client does not wait if the server has the statement, nor behind its own Parse.
 
 use std::rc::Rc;
 
@@ -23,12 +24,12 @@ use crate::statements::of_client::{ClientStatement, mark};
 use crate::statements::of_core::CachedStatement;
 use crate::statements::statement::Statement;
 
-/// A copy for a client's use.
+/// Whether the server's copy of a statement fits the client's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fit {
     /// The server has it, under this name.
     Has(Called),
-    /// The server has to be given one, and that will fit.
+    /// The server lacks it; a new copy will fit.
     Lacks,
     /// It returns other columns than the client's Parse found.
     Stale,
@@ -42,8 +43,8 @@ pub(crate) enum Use {
 }
 
 impl Link<'_> {
-    /// Whether the server has a copy of a statement that is the one the client prepared under `name` (E67). Where that
-    /// is not known it is asked, and the client waits.
+    /// Returns whether the server has the statement that the client prepared under `name` (E67). If
+    /// that is not known, asks the server, and the client waits.
     #[inline]
     pub(crate) fn fit(
         &mut self,
@@ -64,7 +65,7 @@ impl Link<'_> {
         self.fit_slowly(name, cached, copy)
     }
 
-    /// What the client has under a name.
+    /// Returns the client's statement of a name.
     #[inline]
     fn own(&mut self, name: &[u8]) -> Option<&mut ClientStatement> {
         match name.is_empty() {
@@ -73,7 +74,7 @@ impl Link<'_> {
         }
     }
 
-    /// The copy that the server has for a use of a statement.
+    /// Returns the server's copy of a statement, if it can be used.
     #[inline]
     fn copy(
         &mut self,
@@ -86,8 +87,9 @@ impl Link<'_> {
             if let Some(slot) = self.server.slot(statement) {
                 return Some((Called::Named(slot.generation), slot.found));
             }
-            // A Parse amid a segment counts as a command there: a portal before it that is not done would be done.
-            // And Describe is no use: a statement that is only looked at is not worth a name yet.
+            // A Parse amid a segment counts as a command there: a portal before it that is not done
+            // would be done. And Describe is no use: a statement that is only looked at is not
+            // worth a name yet.
             let looks = to == Use::Describe;
             let goes_on = looks || self.server.outstanding.is_open() || !cached.is_worth_a_name();
             if !goes_on || self.server.statements.peek(statement.id).is_some() {
@@ -97,7 +99,7 @@ impl Link<'_> {
         self.unnamed_is(cached).then_some((Called::Unnamed, self.server.statements.unnamed.found))
     }
 
-    /// The same where it takes a closer look.
+    /// Does the work of [`Self::fit`] if the columns are not known to be the same.
     fn fit_slowly(
         &mut self,
         name: &[u8],
@@ -107,14 +109,15 @@ impl Link<'_> {
         let current = cached.statement.generation();
         let failed = self.server.outstanding.has_failed();
         if !failed && self.server.outstanding.is_in_doubt() {
-            // A question of ours would be refused there, in words that the client's own message does not get.
+            // A question of ours would be refused there, in words that the client's own message
+            // does not get.
             return Err(Stop::Replies);
         }
         let Some(own) = self.own(name) else { return Ok(Fit::Lacks) };
         let (columns, parameters, generation) = (own.columns, own.parameters, own.generation);
         let Some((called, found)) = copy else {
-            // A failed transaction refuses it whatever it returns. What the client's own Parse has just found is found
-            // again: nothing has run since.
+            // A failed transaction refuses it whatever it returns. What the client's own Parse has
+            // just found is found again: nothing has run since.
             let told = parameters != 0 && generation != current;
             let known = matches!(columns, Columns::Known(_)) || told;
             return if failed || !known {
@@ -123,7 +126,8 @@ impl Link<'_> {
                 Err(self.await_copy(name, cached))
             };
         };
-        // A copy that nobody described has no parameters that are known: the client's Parse may have named them all.
+        // A copy that nobody described has no parameters that are known: the client's Parse may
+        // have named them all.
         let other = parameters != 0 && found.parameters != 0 && parameters != found.parameters;
         let blind = parameters != 0 && found.parameters == 0 && generation != current;
         match columns.agree(found.columns) {
@@ -146,7 +150,7 @@ impl Link<'_> {
         }
     }
 
-    /// The client has this copy of a statement from now on.
+    /// Makes a copy the client's statement from now on.
     fn takes(&mut self, name: &[u8], found: Found) {
         let Some(own) = self.own(name) else { return };
         own.generation = own.held.cached().statement.generation();
@@ -156,7 +160,8 @@ impl Link<'_> {
         }
     }
 
-    /// Two copies of one generation differ: the schema has changed unseen, and others may have the older one.
+    /// Begins a new generation if two copies of one generation differ: the schema has changed
+    /// unseen, and other servers may have the older copy.
     fn differs(&mut self, cached: &CachedStatement, generation: u32) {
         let schema_version = self.pool().shared.schema_version();
         if cached.statement.generation() == generation
@@ -166,7 +171,7 @@ impl Link<'_> {
         }
     }
 
-    /// Gives the server a copy, asks what it returns, and has the client wait for the answer.
+    /// Prepares a statement, asks for its columns, and makes the client wait for them.
     fn await_copy(&mut self, name: &[u8], cached: &Rc<CachedStatement>) -> Stop {
         let (id, current) = (cached.statement.id, cached.statement.generation());
         let outstanding = &self.server.outstanding;
@@ -187,7 +192,7 @@ impl Link<'_> {
         Stop::Replies
     }
 
-    /// Asks what a copy returns that the server has, and has the client wait for the answer.
+    /// Asks for the columns of the server's copy, and makes the client wait for them.
     fn await_found(&mut self, called: Called, statement: &Statement, found: Found) -> Stop {
         if found.asked == 0 || !self.server.outstanding.owes(found.asked) {
             self.ask_columns(called, statement);
@@ -195,7 +200,7 @@ impl Link<'_> {
         Stop::Replies
     }
 
-    /// Asks what a copy returns.
+    /// Sends a Describe of a copy, whose reply the client does not get.
     pub(crate) fn ask_columns(&mut self, called: Called, statement: &Statement) {
         self.describe_copy(called, statement);
         let entry = OutstandingRequest::new(
@@ -232,8 +237,8 @@ impl Link<'_> {
         self.owe(OutstandingRequest { behind: behind.unwrap_or(0), ..entry });
     }
 
-    /// A Parse of the client's was sent on: asks what it found, unless the client is about to ask itself. What never changes
-    /// is asked for once, for [`Self::describe_in_vain`].
+    /// A Parse of the client's was sent on: asks what it found, unless the client is about to ask
+    /// itself. What never changes is asked for once, for [`Self::describe_in_vain`].
     pub(crate) fn ask_behind_parse(
         &mut self,
         called: Called,
@@ -248,9 +253,9 @@ impl Link<'_> {
         }
     }
 
-    /// Describe in a failed transaction, of a statement that the server lacks. PostgreSQL answers it where no rows are
-    /// returned: with the parameters, which take no look at the catalogue. The server cannot even be given the statement.
-    /// Says whether it was answered.
+    /// Describe in a failed transaction, of a statement that the server lacks. PostgreSQL answers
+    /// it where no rows are returned: with the parameters, which take no look at the catalogue. The
+    /// server cannot even be given the statement. Says whether it was answered.
     pub(crate) fn describe_in_vain(&mut self, cached: &CachedStatement) -> Result<bool, Stop> {
         let Some(parameters) = cached.parameters() else { return Ok(false) };
         let outstanding = &self.server.outstanding;
@@ -265,7 +270,8 @@ impl Link<'_> {
         Ok(true)
     }
 
-    /// Describe of the portal that was bound just before, from the unnamed statement: it tells what that returns.
+    /// Describe of the portal that was bound just before, from the unnamed statement: it tells what
+    /// that returns.
     pub(crate) fn describe_portal(&mut self, portal: &[u8]) {
         let unnamed = self.server.statements.unnamed;
         let bound = self.server.outstanding.back().is_some_and(|last| {
@@ -287,8 +293,8 @@ impl Link<'_> {
         self.server.parameters.extend_from_slice(body);
     }
 
-    /// A Describe has been answered: what the copy returns is known, and what every client statement returns that has
-    /// it from the same Parse.
+    /// A Describe has been answered: what the copy returns is known, and what every client
+    /// statement returns that has it from the same Parse.
     pub(crate) fn described(&mut self, entry: &OutstandingRequest, seq: Seq, body: &[u8]) {
         if entry.statement == 0 {
             return;
@@ -329,7 +335,8 @@ impl Link<'_> {
         }
     }
 
-    /// What a Parse found is known: for the copy that it made, and for whatever else has come of it.
+    /// What a Parse found is known: for the copy that it made, and for whatever else has come of
+    /// it.
     fn found_columns(&mut self, id: u64, before: Columns, columns: Columns) {
         let known = |now: &mut Columns| {
             if *now == before {
@@ -370,8 +377,8 @@ impl Link<'_> {
     }
 }
 
-/// Whether what a client says behind its Parse of `name` tells what that returns: Describe, or for the unnamed statement
-/// also Bind and Describe of that portal. Only what has arrived is looked at.
+/// Whether what a client says behind its Parse of `name` tells what that returns: Describe, or for
+/// the unnamed statement also Bind and Describe of that portal. Only what has arrived is looked at.
 fn tells(name: &[u8], next: &[u8]) -> bool {
     let whole = |input| Message::read(input).ok().flatten().filter(|message| message.complete);
     let target = |message: &Message<'_>| message.header.tag == front::DESCRIBE;

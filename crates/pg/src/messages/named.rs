@@ -1,11 +1,15 @@
-//! SQL that names what the session has, EXECUTE before all (E51), where no name of ours can be put in.
+//! SQL that names prepared statements or cursors, above all EXECUTE (E51), where Refrain cannot
+//! replace the name.
 //!
-//! What EXECUTE and FETCH of the extended protocol return is settled at their Parse, by what has the name then. So no two Parses
-//! of them are one: each has a statement of its own (`docs/decisions/0018-execute-lends-names.md`).
+//! The columns of an EXECUTE or FETCH in a Parse depend on what has the name at that moment. So no
+//! two such Parses share a statement: each has its own
+//! (`docs/decisions/0018-execute-lends-names.md`).
 //!
-//! PostgreSQL looks for the statement that EXECUTE names when that is parsed, bound and run. The server knows the client's
-//! by another name: before each of these it is lent one of the client's name as well, and the client keeps the server from then on.
-//! So it is in front of query strings of several commands, and of PREPARE, which is to find the name taken.
+//! PostgreSQL looks for the statement that an EXECUTE names when the EXECUTE is parsed, bound and
+//! run. The server knows the client's statement by another name. So before each of these messages
+//! Refrain lends the server a statement of the client's name, and the client keeps the server from
+//! then on. It does the same in front of query strings of several commands, and of PREPARE, which
+//! has to find the name taken.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -57,7 +61,8 @@ fn wanted(kind: Kind) -> Wanted {
     }
 }
 
-/// What a query string that is passed on as it is does with statements that the server was lent for it.
+/// What a query string that is passed on as it is does with statements that the server was lent for
+/// it.
 #[derive(Default)]
 pub(crate) struct Lent {
     /// What running them may do.
@@ -80,13 +85,14 @@ impl Link<'_> {
         let statement = Arc::new(self.core_state.shared.registry.make(identity));
         statement.start_schema_version(cached.statement.schema_version());
         let own = Rc::new(CachedStatement::new(statement, self.client.current()));
-        // It is kept where it was parsed: elsewhere it may be another.
+        // The statement gets a name on this server at once, and so stays there: on another server
+        // the name may mean another statement.
         own.used();
         Ok(own)
     }
 
-    /// A statement is about to be parsed, bound or run: the server is lent the one that it names, if it is the client's. Says
-    /// what running that may do.
+    /// A statement is about to be parsed, bound or run: the server is lent the one that it names,
+    /// if it is the client's. Says what running that may do.
     pub(crate) fn lend_name(&mut self, statement: &Statement) -> Result<Traits, Stop> {
         let kind = statement.scan.kind;
         let Some(name) = used(kind) else { return Ok(Traits::NONE) };
@@ -108,7 +114,8 @@ impl Link<'_> {
         Ok(traits)
     }
 
-    /// Notes what a command does that uses a statement of the client's; says what that may do to the session.
+    /// Notes what a command does that uses a statement of the client's; says what that may do to
+    /// the session.
     fn runs(&mut self, kind: Kind, name: &Name) -> Traits {
         let own = self.client.names.get(name).filter(|_| wanted(kind) == Wanted::Statement);
         let Some(cached) = own.map(|own| own.held.cached().clone()) else { return Traits::NONE };
@@ -140,8 +147,8 @@ impl Link<'_> {
         }
     }
 
-    /// Lends the server what a command needs of the client's statement of this name, unless there is none or the server has it;
-    /// says whether it was lent now.
+    /// Lends the server what a command needs of the client's statement of this name, unless there
+    /// is none or the server has it; says whether it was lent now.
     fn lend_if_need_be(&mut self, name: &Name, wanted: Wanted) -> bool {
         let Some(cached) = self.lacked(name, wanted) else { return false };
         match wanted {
@@ -152,9 +159,9 @@ impl Link<'_> {
         true
     }
 
-    /// Lends the server the statements that a query string names which is passed on as it is, with a Sync of their own unless a
-    /// segment is open. The string waits for those that it runs: where one cannot be parsed again, nothing of it is run. An empty
-    /// statement always can.
+    /// Lends the server the statements that a query string names which is passed on as it is, with
+    /// a Sync of their own unless a segment is open. The string waits for those that it runs: where
+    /// one cannot be parsed again, nothing of it is run. An empty statement always can.
     pub(crate) fn lend_named(
         &mut self,
         message: &Message<'_>,
@@ -220,7 +227,8 @@ impl Link<'_> {
         (lent, named)
     }
 
-    /// What follows such a query string waits for its reply where that drops statements of the client's.
+    /// Makes the client's next message wait for the reply to such a query string, if the string
+    /// drops statements.
     pub(crate) fn bar_drops(&mut self, seq: Seq, lent: Lent) {
         let Lent { commands, drops, .. } = lent;
         if drops.is_empty() {
@@ -230,8 +238,9 @@ impl Link<'_> {
         self.client.barrier = Some(Barrier { seq, commands, drops, restores });
     }
 
-    /// A Parse by a client that may have statements by SQL, of a name that may be one of theirs: the server is given it by the
-    /// client's name as well, and first, so that it says if that is taken.
+    /// A Parse by a client that may have statements by SQL, of a name that may be one of theirs:
+    /// the server is given it by the client's name as well, and first, so that it says if that is
+    /// taken.
     pub(crate) fn parse_by_name(
         &mut self,
         parse: &Parse<'_>,
@@ -259,7 +268,8 @@ impl Link<'_> {
         }
     }
 
-    /// Gives the server a statement of the client's by the client's name, in the place of whatever had that.
+    /// Gives the server a statement of the client's by the client's name, in the place of whatever
+    /// had that.
     fn lend(&mut self, name: &Name, cached: &Rc<CachedStatement>) {
         let (own, other) = (self.client.current().clone(), cached.settings.clone());
         let foreign = self.is_foreign(cached);

@@ -1,9 +1,10 @@
-//! Statements of clients that have none across servers (`prepared_statements = false`): they belong to the server they
-//! were prepared on, and every message goes on as it came.
+//! Statements with `prepared_statements = false`: they belong to the server on which they were
+//! prepared, and every message is passed on as it came.
 //!
-//! What they do to the session has to be known all the same. So the texts that a client has sent to its server are
-//! remembered while it has that server, under the names that it gave. Of a name that it did not give itself, or gave
-//! twice, nobody knows what it means there: behind its Bind the session is looked at ([`crate::relay::look`]).
+//! Refrain has to know their effects on the session all the same. So it remembers the texts that a
+//! client has sent to its server, under the client's names, while the client has that server. A
+//! name that the client did not give, or gave twice, may mean any statement: behind its Bind
+//! Refrain asks for the session's state ([`crate::relay::look`]).
 
 use std::rc::Rc;
 
@@ -26,7 +27,8 @@ impl Link<'_> {
         let most = self.pool().settings.options.max_client_statement_bytes;
         let long = message.header.body as usize > most;
         if long {
-            // Which name that takes is not known: none of them is.
+            // The name of a Parse that is too long to be kept is not read. It may replace any of
+            // the names.
             self.forget_statements();
             return Ok(self.parse_unkept(message));
         }
@@ -84,7 +86,8 @@ impl Link<'_> {
         Ok(self.pass(message))
     }
 
-    /// The text that a name stands for, if that is known. What an earlier segment may still undo is waited for.
+    /// The text that a name stands for, if that is known. What an earlier segment may still undo is
+    /// waited for.
     fn find_unmanaged(&mut self, name: &[u8]) -> Result<Option<Rc<CachedStatement>>, Stop> {
         let outstanding = &self.server.outstanding;
         let unsettled = match name.is_empty() {
@@ -101,7 +104,8 @@ impl Link<'_> {
         Ok(found.map(|statement| statement.held.cached().clone()))
     }
 
-    /// A name stands for nothing any more, or for what it did if that fails: which of these, nobody remembers.
+    /// A name stands for nothing any more, or for what it did if that fails: which of these, nobody
+    /// remembers.
     pub(crate) fn close_unmanaged(&mut self, name: &[u8]) {
         match name.is_empty() {
             true => self.client.unnamed = None,

@@ -1,6 +1,7 @@
-//! What commands that ran to their end did to the session, and to the schema.
+//! Effects of completed commands on the session and on the schema.
 //!
-//! The text said what it may do ([`refrain_sql::Traits`]); the tag of its completion says what was done.
+//! The text says what it may do ([`refrain_sql::Traits`]); the tag of CommandComplete says what was
+//! done.
 
 use refrain_config::TrackFunctions;
 use refrain_sql::{Tag, Traits};
@@ -12,7 +13,7 @@ use crate::relay::link::Link;
 use crate::state::client::Pins;
 
 impl Link<'_> {
-    /// A command has run to its end: what it did to the session is done.
+    /// Notes the effects of a command that is complete.
     #[inline]
     pub(crate) fn completed(&mut self, entry: &OutstandingRequest, seq: Seq, body: &[u8]) {
         let tag = refrain_sql::tag(read::command_tag(body));
@@ -30,7 +31,8 @@ impl Link<'_> {
         }
     }
 
-    /// A command of a text that drops statements has run to its end. No rollback brings back what it dropped.
+    /// Notes that a command of a text that drops statements is complete. No rollback brings the
+    /// statements back (E55).
     #[cold]
     pub(crate) fn passed_barrier(&mut self) {
         let Some(barrier) = &mut self.client.barrier else { return };
@@ -41,7 +43,7 @@ impl Link<'_> {
         barrier.commands = barrier.commands.saturating_sub(1);
     }
 
-    /// A function has answered.
+    /// Notes that a function called by FunctionCall has run.
     pub(crate) fn function_called(&mut self, seq: Seq, body: &[u8]) {
         // PostgreSQL does not call a strict function for a null, and answers null.
         let null = body.first_chunk() == Some(&[0xff; 4]);
@@ -49,6 +51,7 @@ impl Link<'_> {
         self.client.suspicion.evidence.completed(seq, || outcome);
     }
 
+    /// Notes the effects of a command that may change the session or the schema.
     pub(crate) fn completed_specially(&mut self, tag: Tag, traits: Traits) {
         let pins = self.client.pins;
         match tag {
@@ -70,7 +73,8 @@ impl Link<'_> {
             Tag::Rollback => {
                 self.client.unpins = Pins::default();
                 self.server.outstanding.recovers();
-                // What it took back says nothing of what the same calls leave another time.
+                // The rollback took back what the calls left, so Refrain cannot learn from this
+                // transaction what they leave.
                 self.client.suspicion.evidence.undo();
                 self.client.claims.iter_mut().for_each(|claims| claims.undo());
             }
@@ -89,7 +93,7 @@ impl Link<'_> {
                 self.schema_change();
             }
             Tag::Call if self.pool().tracks() == TrackFunctions::Off => self.schema_change(),
-            // What it makes, it makes by a query.
+            // CREATE TABLE AS and the like complete with the tag of their query.
             _ if traits.contains(Traits::DDL) => self.schema_change(),
             _ => {}
         }
@@ -114,13 +118,14 @@ impl Link<'_> {
         }
     }
 
-    /// What sessions begin with has changed: servers at the same place are connected anew as they come free.
+    /// Notes that the defaults of new sessions have changed: servers of the same host are connected
+    /// anew as they come free.
     pub(crate) fn renew(&mut self) {
         let host = self.pool().settings.host.clone();
         self.core_state.shared.renew(&host.to_string());
     }
 
-    /// What was run may have changed the schema, unseen.
+    /// Notes that a command may have changed the schema, though its tag does not say so.
     fn schema_change(&mut self) {
         self.server.defines = true;
         self.pool().shared.schema_change();
@@ -136,7 +141,7 @@ impl Link<'_> {
         self.client.pins.remove(pin);
     }
 
-    /// What a rollback would bring back goes with the end of the transaction.
+    /// Removes a pin when the transaction commits: a rollback would bring back what it stands for.
     fn unpin_at_commit(&mut self, pin: Pins) {
         self.client.unpins.add(pin);
     }

@@ -1,12 +1,13 @@
-//! Errors of a server: what they undo, what they teach, and in which words the client hears of them.
+//! Errors of a server: what they undo, what Refrain learns from them, and which error the client
+//! gets.
 //!
-//! An ErrorResponse in an extended message undoes what the messages it struck off had changed, newest first.
-//! An error of a stale plan begins a new generation of the statement (E63, E68): every server then
-//! prepares it afresh when it is next used. PostgreSQL speaks of a statement by the name it knows;
-//! the client hears the name it gave. All other fields stay as they are.
+//! An ErrorResponse to an extended message undoes the changes by all messages that failed or were
+//! skipped, newest first. The error of a stale plan begins a new generation of the statement (E63,
+//! E68): every server prepares it anew at its next use. PostgreSQL quotes the name by which it
+//! knows a statement; the client gets the name that it gave. All other fields stay as they are.
 //!
-//! An error may be as long as a row. Of one that is longer than anything that is looked into, what counts stands at its
-//! head (severity, SQLSTATE, the beginning of the message); the rest streams, see [`crate::relay::words`].
+//! An error may be as long as a row. Severity and SQLSTATE stand at its beginning; the rest of a
+//! long one streams, see [`crate::relay::words`].
 
 use refrain_sql::Traits;
 use refrain_wire::back::{Fields, field};
@@ -28,7 +29,7 @@ use crate::statements::of_client::{ByName, ClientStatement, Name};
 use crate::statements::statement::{STALE_FILE, STALE_ROUTINE, is_stale};
 
 impl Link<'_> {
-    /// An error. Says whether the client gets what has not come of it.
+    /// Handles an error. True if the client gets the part of it that has not arrived.
     pub(crate) fn error(&mut self, words: &Words<'_>) -> Result<bool, Halt> {
         let fields = words.fields;
         self.pool().counters.server_errors += 1;
@@ -46,8 +47,9 @@ impl Link<'_> {
         Ok(goes)
     }
 
-    /// Asks the server how many Syncs of the client's are behind a COPY that failed: it answers each, then ours, and the
-    /// Close behind that in any case. The client waits for what comes of it.
+    /// Asks the server how many of the client's Syncs a failed COPY has not skipped (E42): the
+    /// server answers each of them, then Refrain's own Sync, and in any case the Close behind it.
+    /// The client waits for the result.
     #[cold]
     fn count_syncs(&mut self) {
         let name = self.core_state.shared.registry.no_statement();
@@ -59,7 +61,8 @@ impl Link<'_> {
         self.owe_us(RequestKind::Sync, Purpose::Count, 0);
     }
 
-    /// They are counted: the client hears of each. If there was none, what it says is ignored up to its next Sync.
+    /// Sends the client a ReadyForQuery for each Sync that was counted. If there was none, its
+    /// messages are ignored up to its next Sync.
     #[cold]
     pub(crate) fn syncs_counted(&mut self) {
         let counted = self.server.outstanding.counted();
@@ -70,10 +73,11 @@ impl Link<'_> {
         }
     }
 
-    /// Does what follows from what an error struck off. Says whether the client gets what has not come of it.
+    /// Undoes the changes by the requests that an error ended, and learns from it. True if the
+    /// client gets the part of the error that has not arrived.
     fn settle_error(&mut self, failed: &Failed, words: &Words<'_>) -> Result<bool, Halt> {
         let fields = &words.fields;
-        // As long as the client has it.
+        // The undo below may take the name away.
         let name = self.client_name(&failed.entry);
         self.undo(failed);
         if let Some(barrier) = self.client.barrier.as_mut().filter(|b| failed.struck(b.seq)) {
@@ -99,7 +103,8 @@ impl Link<'_> {
         self.answer_error(failed, words, name.as_deref())
     }
 
-    /// Does with an error what its entry says. Says whether the client gets what has not come of it.
+    /// Sends the client an error, or keeps it back, as the request says. True if the client gets
+    /// the part of it that has not arrived.
     fn answer_error(
         &mut self,
         failed: &Failed,
@@ -119,9 +124,10 @@ impl Link<'_> {
                 self.server.dirty = true;
                 return Ok(self.forward_ours(failed, words));
             }
-            // The statement is there, and the end of the segment goes back to the settings.
+            // Going back to the client's settings has failed (E57). The statement is prepared, and
+            // the end of Refrain's own segment goes back to the settings all the same.
             ReplyAction::Skip(Purpose::Return) if self.is_ours_alone() => {}
-            // The transaction has failed, and will go back by itself.
+            // The transaction has failed, and its rollback restores the settings.
             ReplyAction::Skip(Purpose::Restore) => {}
             ReplyAction::Skip(Purpose::Reset | Purpose::Rollback) => {
                 self.server.close_needed = true
@@ -141,8 +147,10 @@ impl Link<'_> {
         Ok(false)
     }
 
-    /// A statement prepared with a Sync of its own was refused: that is the error the client hears, and not that
-    /// what uses it then failed as well (E51). A query string that waits for it is not run.
+    /// Whether the client must not get an error, because it got the one that caused it. Refrain
+    /// prepares a statement in a segment of its own (E51). If the server refuses it, the client
+    /// gets that error, and not the error of the query that uses the statement. A query string that
+    /// waits for it is not run.
     fn skips_error_in(&mut self, failed: &Failed) -> bool {
         if failed.covers(self.server.skip_error_in) {
             return true;
@@ -158,14 +166,14 @@ impl Link<'_> {
         false
     }
 
-    /// Whether what failed stood in a segment of our own, in which a statement is prepared.
+    /// Whether the error stands in a segment of Refrain's own, in which a statement is prepared.
     fn is_ours_alone(&self) -> bool {
         let ours = ReplyAction::Skip(Purpose::Prepare);
         let next = self.server.outstanding.front();
         next.is_some_and(|next| next.kind == RequestKind::Sync && next.action == ours)
     }
 
-    /// Takes back what the messages changed that failed or were skipped.
+    /// Undoes the changes by messages that failed or were skipped, newest first (E1, E2, E23).
     fn undo(&mut self, failed: &Failed) {
         let undone = &mut self.core_state.pool(self.server.pool).counters.changes_undone;
         let (mut never, mut unlent, mut before) = (Vec::new(), Vec::new(), None);
@@ -198,7 +206,8 @@ impl Link<'_> {
         if let Some(unnamed) = before {
             self.undo_unnamed(failed, unnamed);
         }
-        // What later segments would bring back was not there when they closed it, be it on the server only.
+        // What later segments would bring back was not there when they closed it, be it on the
+        // server only.
         if !never.is_empty() || !unlent.is_empty() {
             self.client.undos.retain(|undo| match undo {
                 ClientUndo::Closed(name, old) => {
@@ -217,7 +226,8 @@ impl Link<'_> {
         self.server.undo(failed);
     }
 
-    /// The unnamed statement is the one that was before: for the first later segment that has changed it, or now.
+    /// The unnamed statement is the one that was before: for the first later segment that has
+    /// changed it, or now.
     fn undo_unnamed(&mut self, failed: &Failed, before: Option<ClientStatement>) {
         let mut before = Some(before);
         if failed.covers(self.client.unnamed_changed) {
@@ -271,7 +281,8 @@ impl Link<'_> {
         }
     }
 
-    /// A query of ours failed. The client hears of it where its own messages failed with it.
+    /// Handles the error of an internal query. The client gets it if its own messages failed with
+    /// it.
     fn forward_ours(&mut self, failed: &Failed, words: &Words<'_>) -> bool {
         let next = self.server.outstanding.front();
         let hears = !next.is_some_and(|next| next.action == failed.entry.action);
@@ -281,7 +292,7 @@ impl Link<'_> {
         hears
     }
 
-    /// What a statement leaves behind though it failed.
+    /// Notes what a statement leaves in the session though it failed.
     fn leaves(&mut self, entry: &OutstandingRequest) {
         // Locks of the session outlive the transaction in which they were taken.
         if entry.traits.contains(Traits::ADVISORY) {
@@ -289,8 +300,8 @@ impl Link<'_> {
         }
     }
 
-    /// A constraint that fails as the transaction of a query ends: what the last command dropped was dropped all the
-    /// same, though its end is not told.
+    /// Notes statements that a query has dropped though it failed: a deferred constraint failed as
+    /// its transaction ended. The last command ran, but the server does not report its completion.
     fn learn_end(&mut self, failed: &Failed, fields: &Fields<'_>, name: Option<&Name>) {
         let entry = &failed.entry;
         if entry.kind != RequestKind::Query || !fields.sqlstate().starts_with(b"23") {
@@ -312,9 +323,10 @@ impl Link<'_> {
         }
     }
 
-    /// Passes an error on, with the client's name for the statement in it.
+    /// Passes an error on, with the client's name of the statement in it.
     fn forward(&mut self, entry: &OutstandingRequest, words: &Words<'_>, name: Option<&[u8]>) {
-        // The position is one in a text that the client did not send just now (E33).
+        // The client did not send the text of an internal Parse just now, so a position in it would
+        // mislead (E33).
         let ours =
             matches!(entry.action, ReplyAction::Skip(purpose) if purpose != Purpose::Autoprepare);
         let fields = self.as_sent(entry, &words.fields);
@@ -344,7 +356,7 @@ impl Link<'_> {
         });
     }
 
-    /// The settings that the client asked for at its login are refused: so is the login.
+    /// Refuses a login whose settings the server has refused, with the server's error.
     fn refuse_settings(&mut self, fields: &Fields<'_>) {
         let why = String::from_utf8_lossy(fields.get(field::MESSAGE).unwrap_or_default());
         let detail = format!("settings refused: {why}");
@@ -361,7 +373,8 @@ impl Link<'_> {
         });
     }
 
-    /// The server failed because it was made to: says why in its place.
+    /// Replaces the words of an error that Refrain made the server raise by the words for the
+    /// reason.
     fn tell_refusal(&mut self, why: Refusal, words: &Words<'_>) -> bool {
         let fields = words.fields;
         if fields.sqlstate() != b"26000" {
@@ -395,7 +408,7 @@ impl Link<'_> {
     }
 }
 
-/// Appends `value` with every name of ours, and every name of nothing, as the client's.
+/// Appends `value` with the client's name in place of every internal name, and of the empty name.
 fn rename(out: &mut Vec<u8>, value: &[u8], prefix: &[u8], name: &[u8]) {
     let mut rest = value;
     while let Some(at) = find(rest, prefix) {

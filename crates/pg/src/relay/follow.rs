@@ -1,9 +1,11 @@
-//! Clients follow the defaults of servers: at lending, and where these have changed under a session.
+//! Clients follow the defaults of servers: at lending, and where these have changed under a
+//! session.
 //!
-//! A server that is lent is put right by one query in front of the client's first message. Where that resets a setting, the
-//! answer says the default ([`Link::was_reset`]). A setting that a server reports though nobody has set it is asked for when
-//! the transaction is over ([`Link::take_told`](crate::relay::reports)). Whatever is learned so, the client hears of as of any
-//! change of its session, unless the setting is its own.
+//! A server that is lent is put right by one query in front of the client's first message. Where
+//! that resets a setting, the answer says the default ([`Link::was_reset`]). A setting that a
+//! server reports though nobody has set it is asked for when the transaction is over
+//! ([`Link::take_told`](crate::relay::reports)). Whatever is learned so, the client hears of as of
+//! any change of its session, unless the setting is its own.
 
 use std::sync::Arc;
 
@@ -125,8 +127,8 @@ impl Link<'_> {
         }
     }
 
-    /// A server has reported settings. Those that had their default, and that nobody has set, have another default now: that
-    /// is asked for when the transaction is over.
+    /// A server has reported settings. Those that had their default, and that nobody has set, have
+    /// another default now: that is asked for when the transaction is over.
     pub(crate) fn suspect_defaults(&mut self, reported: &SettingsMut) {
         let (has, defaults) = (&self.server.settings, &self.server.defaults);
         let changed = |(name, value): &(&[u8], &[u8])| {
@@ -154,7 +156,8 @@ impl Link<'_> {
             || suspicion.asked.is_some()
     }
 
-    /// A text was sent that sets what is reported, or resets it: what it sets is the client's own, be it what it was before.
+    /// A text was sent that sets what is reported, or resets it: what it sets is the client's own,
+    /// be it what it was before.
     pub(crate) fn claim(&mut self, text: &[u8], traits: Traits) {
         if traits.contains(Traits::RESET) {
             let Some(claims) = &mut self.client.claims else { return };

@@ -1,8 +1,10 @@
-//! Queries of our own amid a client's messages, whose replies nobody sees.
+//! Internal queries: queries of Refrain's own amid a client's messages, whose replies the client
+//! does not get.
 //!
-//! They are extended messages under names of our own, gone when they are done: a Query would end the transaction of
-//! what stands before it without a Sync, and would drop the unnamed statement and portal. Where they fail, they fail
-//! the client's transaction, and it hears why.
+//! They are extended messages under internal names, which are closed behind them. A Query would end
+//! the transaction of the messages before it that have no Sync, and would drop the unnamed
+//! statement and portal. An internal query that fails fails the client's transaction too, and the
+//! client gets the error.
 
 use refrain_sql::{Kind, Scan, Traits};
 use refrain_wire::back::Status;
@@ -15,23 +17,24 @@ use crate::settings::session::{self, SettingsKnowledge, SettingsMut, Since};
 use crate::state::client::Pins;
 use crate::statements::of_client::Name;
 
-/// Settings of a client's own making that are asked for by name; one that makes more keeps its server.
+/// Number of custom settings of a client that Refrain reads by name; a client that makes more keeps
+/// its server.
 const PROBE_NAMES_MAX: usize = 256;
 /// Bytes of such a name.
 const PROBE_NAME_BYTES_MAX: usize = 128;
 
-/// What runs a prepared statement by its name.
+/// The SQL command that runs a prepared statement.
 const EXECUTE: &[u8] = b"execute";
 /// May set what PostgreSQL reports, for the session.
 const SETS: Traits = Traits::SET.union(Traits::SET_REPORTED).union(Traits::PROCEDURAL);
 
 impl Link<'_> {
-    /// Runs a query of ours where the client's messages stand.
+    /// Sends an internal query behind the client's messages so far.
     pub(crate) fn run_internal(&mut self, text: &[u8], purpose: Purpose) {
         let name = self.core_state.shared.registry.internal();
         let tail = [text, &[0; 3]].concat();
         let out = self.ports.out(self.server.conn);
-        // One that failed half-way may have left its statement.
+        // An earlier internal query that failed half-way may have left its statement.
         write::close_statement(out, &name);
         write::parse(out, &name, &tail);
         write::bind(out, &name, &name);
@@ -44,7 +47,7 @@ impl Link<'_> {
         }
     }
 
-    /// The same, in a segment of its own unless the client's is open.
+    /// Sends an internal query, in a segment of its own unless the client's is open.
     pub(crate) fn run_alone(&mut self, text: &[u8], purpose: Purpose) {
         let open = self.server.outstanding.is_open();
         self.run_internal(text, purpose);
@@ -55,13 +58,13 @@ impl Link<'_> {
         }
     }
 
-    /// Ends a segment of our own, or one that the client is not to hear the end of.
+    /// Sends a Sync whose ReadyForQuery the client does not get.
     pub(crate) fn end_segment(&mut self, purpose: Purpose) {
         write::sync(self.out());
         self.owe_us(RequestKind::Sync, purpose, 0);
     }
 
-    /// Gives the server an empty statement of this name, in the place of whatever had it.
+    /// Gives the server an empty statement of this name, in place of any statement that had it.
     pub(crate) fn take_name(&mut self, name: &[u8]) -> Seq {
         let out = self.ports.out(self.server.conn);
         write::close_statement(out, name);
@@ -70,7 +73,7 @@ impl Link<'_> {
         self.owe_us(RequestKind::Parse, Purpose::Prepare, 0)
     }
 
-    /// Asks the server what settings the client has made.
+    /// Asks the server which settings the client has made.
     pub(crate) fn read_settings(&mut self) {
         let names = self.client.names_to_read.iter().map(|name| name.as_slice());
         let text = session::read_settings(&self.server.defaults.settings, names);
@@ -79,9 +82,10 @@ impl Link<'_> {
         self.run_alone(&text, Purpose::ReadSettings);
     }
 
-    /// The first settings of a client that a text may go back to: what its server began with is another's.
+    /// Returns the client's startup settings that a text may reset. The server would go back to its
+    /// own defaults, since it was connected without the client's startup packet.
     pub(crate) fn first_settings(&self, text: &[u8], scan: &Scan) -> Option<Box<SettingsMut>> {
-        // While a COPY is under way nothing can be said.
+        // The text may start a COPY, and no query can be sent while one is under way.
         if !scan.traits.contains(Traits::RESET) || scan.traits.contains(Traits::COPY) {
             return None;
         }
@@ -93,8 +97,9 @@ impl Link<'_> {
         (!first.is_empty()).then_some(first)
     }
 
-    /// Puts them back behind a Query, unless that has failed; says whether it does. The client hears of settings and
-    /// of the end when that is done: see [`Self::tell_settings`].
+    /// Restores the startup settings behind a Query, unless it has failed; true if it does. The
+    /// client gets ParameterStatus and ReadyForQuery once that is done: see
+    /// [`Self::tell_settings`].
     pub(crate) fn restores_behind(&mut self, seq: Seq) -> bool {
         let barrier = self.client.barrier.as_mut().filter(|barrier| barrier.seq == seq);
         let Some(first) = barrier.and_then(|barrier| barrier.restores.take()) else { return false };
@@ -102,8 +107,8 @@ impl Link<'_> {
         true
     }
 
-    /// Puts them back in segments of their own, behind a message that ended its transaction at once and whose reply has come: what
-    /// comes next may fail, and must not take it back.
+    /// Restores the startup settings in a separate transaction, so that an error in the client's
+    /// next message cannot roll them back.
     pub(crate) fn restore_apart(&mut self, first: &SettingsMut) {
         if self.server.outstanding.is_open() {
             self.end_segment(Purpose::Restore);
@@ -117,7 +122,7 @@ impl Link<'_> {
         self.owe(OutstandingRequest::new(RequestKind::Sync, end).with(Traits::RESET));
     }
 
-    /// Tells the client those of its first settings that are others now.
+    /// Sends ParameterStatus for the client's startup settings whose values have changed.
     pub(crate) fn tell_settings(&mut self) {
         let Some(server_parameters) = self.pool().shared.server_parameters() else { return };
         let Some(startup) = &self.client.startup else { return };
@@ -133,15 +138,16 @@ impl Link<'_> {
         self.client.settings = self.core_state.settings(edit);
     }
 
-    /// Sees that it is known how the constants of the next text are read: what the client may have changed, the server
-    /// reports at the end of the segment, and before that it is asked (E57, E58).
+    /// Waits until Refrain knows how the server reads the constants of the next text (E57, E58).
+    /// The server reports changed settings at the end of the segment; before that Refrain asks it.
     pub(crate) fn know_settings(&mut self) -> Result<(), Stop> {
         let outstanding = &self.server.outstanding;
         let SettingsKnowledge::Unknown(_, since) = self.client.knowledge else { return Ok(()) };
         if self.client.pins.has(Pins::SETTINGS) || outstanding.has_failed() {
             return Ok(());
         }
-        // An answer on its way is worth waiting for: without it the statement is nobody else's.
+        // Without the settings the statement could not be shared. A reply on its way is worth
+        // waiting for.
         if !since.reads && !outstanding.reads_settings() {
             return Ok(());
         }
@@ -151,7 +157,7 @@ impl Link<'_> {
         Err(Stop::Replies)
     }
 
-    /// Remembers that a text may change settings, or take a change back.
+    /// Notes that a text may change settings, or take a change back.
     pub(crate) fn note_settings(&mut self, text: &[u8], scan: &Scan) {
         let sets = scan.traits.intersects(SETS);
         self.server.stuck |= sets || runs_prepared(text, scan.kind);
@@ -184,7 +190,7 @@ impl Link<'_> {
         };
     }
 
-    /// Settings may be changed, and nobody will say so.
+    /// Notes that settings may change without a report by the server.
     pub(crate) fn hide_settings(&mut self) {
         let before = self.client.knowledge.since();
         let since = Since {
@@ -199,7 +205,8 @@ impl Link<'_> {
         };
     }
 
-    /// Remembers settings of the client's own making, which are asked for by name.
+    /// Notes the names of custom settings, which Refrain reads by name: `pg_settings` may not list
+    /// them.
     fn note_names(&mut self, text: &[u8]) {
         for name in refrain_sql::set_names(text).filter(|name| name.contains(&b'.')) {
             self.note_name(&name);
@@ -222,7 +229,7 @@ impl Link<'_> {
         SettingsKnowledge::Unknown(self.core_state.shared.own_environment(), since)
     }
 
-    /// A segment is over, and PostgreSQL has reported what it reports.
+    /// Notes at the end of a segment that PostgreSQL has reported the settings that it reports.
     pub(crate) fn settings_told(&mut self) {
         let since = self.client.knowledge.since();
         if since.is_some_and(|since| !self.server.outstanding.is_over(since.segment)) {
@@ -237,7 +244,8 @@ impl Link<'_> {
         };
     }
 
-    /// What a probe found, with what PostgreSQL reports, are the session's settings.
+    /// Ends a reading of settings: the rows, with what PostgreSQL reports, are the session's
+    /// settings.
     pub(crate) fn read_settings_ends(&mut self) {
         let mut edit = self.server.settings_read.take().unwrap_or_default();
         if std::mem::take(&mut self.server.overfull) {
@@ -245,7 +253,8 @@ impl Link<'_> {
         }
         let outstanding = &self.server.outstanding;
         let since = self.client.knowledge.since();
-        // One in a segment of its own says nothing of what the client has begun behind it.
+        // A reading amid the client's segment holds for that transaction. One in a segment of its
+        // own says nothing of a segment that the client has begun behind it.
         if outstanding.is_open() && !outstanding.reads_settings_apart() {
             if let Some(startup) = &self.client.startup {
                 edit.fill(startup);
@@ -258,7 +267,7 @@ impl Link<'_> {
         }
         let settled = since.is_none_or(|since| outstanding.answers(since.segment));
         let before = self.client.settings.clone();
-        // What is reported is known better.
+        // Reported values take precedence over the rows.
         let mut has = edit.clone();
         for (name, _) in self.server.defaults.settings.iter() {
             let (server, client) = (self.server.settings.get(name), self.client.settings.get(name));
@@ -282,7 +291,8 @@ impl Link<'_> {
 }
 
 impl Link<'_> {
-    /// The client has set more than is kept: it keeps its server, and what its texts mean is its own.
+    /// The client has set more than is kept: it keeps its server, and what its texts mean is its
+    /// own.
     pub(crate) fn keeps_settings(&mut self) {
         if self.client.pins.is_empty() {
             self.pool().counters.pins += 1;

@@ -1,11 +1,13 @@
-//! What functions, triggers, procedures and DO have left in a session: asked behind those that nobody knows.
+//! What functions, triggers, procedures and DO have left in a session: asked behind those that
+//! nobody knows.
 //!
-//! A text that may run code of users' is noted as it is sent ([`Link::suspect`]). When its transaction is over, and before
-//! the server goes to anybody else, one query asks for settings, role, temporary objects, locks, subscriptions, prepared
-//! statements and cursors, and for the newest objects of the schema. What is found counts as if the text had said it: it
-//! ties the client to its server, or is a setting of its own. While that is asked, the client's next message waits: it
-//! is not known yet under which settings it is read. Calls behind which nothing is found are known soon
-//! ([`crate::pipeline::calls`]), and cost nothing from then on.
+//! A text that may run code of users' is noted as it is sent ([`Link::suspect`]). When its
+//! transaction is over, and before the server goes to anybody else, one query asks for settings,
+//! role, temporary objects, locks, subscriptions, prepared statements and cursors, and for the
+//! newest objects of the schema. What is found counts as if the text had said it: it ties the
+//! client to its server, or is a setting of its own. While that is asked, the client's next message
+//! waits: it is not known yet under which settings it is read. Calls behind which nothing is found
+//! are known soon ([`crate::pipeline::calls`]), and cost nothing from then on.
 
 use std::sync::Arc;
 
@@ -28,7 +30,8 @@ const PARAMETER_BYTES_MAX: usize = 128;
 /// What makes the number of a function that is called by its OID another than that of a name.
 const BY_OID: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// What may be left, the pin that it is, and when it is there. In each, nothing is read that takes long.
+/// What may be left, the pin that it is, and when it is there. In each, nothing is read that takes
+/// long.
 const LEFT: &[(&str, Pins, &str)] = &[
     (
         "temp",
@@ -80,8 +83,9 @@ const PARAMETERS: &str = r" UNION ALL SELECT DISTINCT '=parameter',pg_catalog.lo
     WHERE p.prolang NOT IN (12,13) AND p.prosrc~*E'set_config|\\mset\\s'";
 
 impl Link<'_> {
-    /// A text is sent that may run code of users': unless that is known to be harmless, the session is looked at when its
-    /// transaction is over. Gives the number under which that is learned, where there is something to learn.
+    /// A text is sent that may run code of users': unless that is known to be harmless, the session
+    /// is looked at when its transaction is over. Gives the number under which that is learned,
+    /// where there is something to learn.
     #[inline]
     pub(crate) fn suspect(&mut self, scan: &Scan) -> Option<u64> {
         let tracks = self.pool().tracks();
@@ -156,8 +160,8 @@ impl Link<'_> {
         pool.calls.repute(calls, pool.shared.code(), now)
     }
 
-    /// What leaves nothing new in a session of which so much is known already may leave something in another: what is
-    /// found goes for sessions with the same settings and pins.
+    /// What leaves nothing new in a session of which so much is known already may leave something
+    /// in another: what is found goes for sessions with the same settings and pins.
     fn here(&self, calls: u64) -> u64 {
         calls ^ self.client.settings.hidden ^ u64::from(self.client.pins.bits()) << 48
     }
@@ -218,7 +222,8 @@ impl Link<'_> {
         }
     }
 
-    /// The newest objects are seen. If they are news, a search for names in the same answer was behind them.
+    /// The newest objects are seen. If they are news, a search for names in the same answer was
+    /// behind them.
     fn see(&mut self, newest: [u32; CATALOGS]) {
         let shared = &self.core_state.pool(self.server.pool).shared;
         let before = shared.code();
@@ -241,8 +246,8 @@ impl Link<'_> {
         let mut news = suspicion.found;
         news.remove(self.client.pins);
         let parameters = std::mem::take(&mut suspicion.parameters);
-        // What these are set to is asked at once, and what was called is judged then. Where functions have changed since
-        // this was asked, there may be other names by now.
+        // What these are set to is asked at once, and what was called is judged then. Where
+        // functions have changed since this was asked, there may be other names by now.
         let is_current = asked.code == self.core_state.pool(self.server.pool).shared.code();
         let learns = is_current && asked.names;
         suspicion.looks |= !is_current || learns && !parameters.is_empty();
@@ -252,7 +257,8 @@ impl Link<'_> {
         };
         suspicion.failed = false;
         let code = suspicion.code;
-        // What a function has set by a name of its own is asked for from now on, whoever sets anything.
+        // What a function has set by a name of its own is asked for from now on, whoever sets
+        // anything.
         let settings = self.client.settings.clone();
         let own = settings.iter().map(|(name, _)| name).filter(|name| name.contains(&b'.'));
         own.for_each(|name| self.note_name(name));
@@ -271,7 +277,8 @@ impl Link<'_> {
         }
     }
 
-    /// A look has failed. Says whether that need not be known: it is repeated, once, if it was merely interrupted.
+    /// A look has failed. Says whether that need not be known: it is repeated, once, if it was
+    /// merely interrupted.
     pub(crate) fn looks_again(&mut self, fields: &Fields<'_>) -> bool {
         let suspicion = &mut self.client.suspicion;
         if suspicion.asked.is_none() {

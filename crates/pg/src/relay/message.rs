@@ -1,8 +1,8 @@
 //! One message of a client's, as far as it has arrived, and how much of it has to.
 //!
-//! A message may be a gigabyte and streams through: it is looked at where it arrived and only as far as
-//! somebody must know what it says. Those that name a statement are waited for whole, up to a bound of
-//! their own; of a query the beginning will do.
+//! A message may be a gigabyte and streams through: it is looked at where it arrived and only as
+//! far as somebody must know what it says. Those that name a statement are waited for whole, up to
+//! a bound of their own; of a query the beginning will do.
 
 use refrain_wire::{Header, Malformed};
 

@@ -31,8 +31,8 @@ impl Link<'_> {
             return Ok(Goes::On);
         }
         let has = &self.server.settings;
-        // A new default does not change a setting that the client has made itself, though the server
-        // may have had its default in place of the client's value.
+        // A new default does not change a setting that the client has made itself, though the
+        // server may have had its default in place of the client's value.
         let by_default = has.get(name) == self.server.defaults.get(name);
         let follows = by_default && self.client.owns(name) && !self.explains_settings();
         let held = self.is_held(name) || follows;

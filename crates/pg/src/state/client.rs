@@ -1,7 +1,7 @@
-//! A client: all that is known of it.
+//! A client: everything that Refrain knows of it.
 //!
-//! What it may say now is its [`ClientState`]. A client that is [`ClientState::Ready`] has shown who it is, and keeps
-//! the proof.
+//! Its [`ClientState`] says which messages it may send now. A client that is [`ClientState::Ready`]
+//! has authenticated itself, and keeps the proof.
 
 use std::sync::Arc;
 
@@ -19,20 +19,20 @@ use crate::state::shared::PoolShared;
 use crate::statements::of_client::{ClientStatement, ClientStatements, Name};
 use crate::statements::portals::Portals;
 
-/// What a client may say now.
+/// Which messages a client may send now.
 #[derive(Debug)]
 pub(crate) enum ClientState {
     /// Its first packet.
     Opening,
-    /// Its part in proving who it is.
+    /// Its part of the authentication.
     Proving(Box<LoginRequest>, Box<Proving>),
-    /// Nothing: its pool's server has to be reached first.
+    /// None: a server of its pool has to be reached first.
     Entering(Box<LoginRequest>, Authenticated),
-    /// Nothing: a server looks at its startup parameters.
+    /// None: a server checks its startup parameters.
     Checking(Box<LoginRequest>, Authenticated),
     /// Anything.
     Ready(#[expect(dead_code, reason = "a proof is held, not read")] Authenticated),
-    /// Questions to the admin console, under the name it asked for.
+    /// Commands to the admin console, under the database name that it asked for.
     Console(Authenticated, &'static str),
 }
 
@@ -61,14 +61,14 @@ pub(crate) struct LoginRequest {
 /// Why a client's input is not read on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum WaitingFor {
-    /// It is.
+    /// It is read on.
     #[default]
     Nothing,
     /// It waits for a server.
     Server,
-    /// What it says next depends on replies still to come.
+    /// Its next message depends on replies still to come.
     Replies,
-    /// Its server does a job of ours.
+    /// Its server does a job for Refrain.
     Job,
 }
 
@@ -139,14 +139,15 @@ impl Pins {
     }
 }
 
-/// Calls of code of users' of which nobody knows what they leave in the session.
+/// Calls of users' functions, procedures and triggers of which Refrain does not know what they
+/// leave in the session.
 #[derive(Debug, Default)]
 pub(crate) struct Suspicion {
-    /// Whether the session is to be looked at once the transaction is over.
+    /// Whether to ask the server for the session's state once the transaction is over.
     pub(crate) looks: bool,
-    /// What the session is being asked, if it is being looked at.
+    /// The question under way, if any.
     pub(crate) asked: Option<Looking>,
-    /// Whether that has failed once.
+    /// Whether the question has failed once.
     pub(crate) failed: bool,
     /// What is called, and whether it ran.
     pub(crate) evidence: Evidence,
@@ -160,7 +161,7 @@ pub(crate) struct Suspicion {
     pub(crate) parameters: Vec<Name>,
 }
 
-/// What a look at a session asks beside what it always does.
+/// Parts of the question about a session that are not always asked.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Looking {
     /// How often code had changed when it was sent.
@@ -172,24 +173,26 @@ pub(crate) struct Looking {
 /// A message that drops or makes statements if it succeeds.
 #[derive(Debug)]
 pub(crate) struct Barrier {
-    /// Its list of outstanding requests entry.
+    /// The number of its request.
     pub(crate) seq: Seq,
-    /// Commands of its text whose end has not been told yet.
+    /// Commands of its text that are not complete yet.
     pub(crate) commands: u32,
-    /// Statements of the client's that a command of it drops by name, and how many there are from that command on.
+    /// Statements of the client's that a command of it drops by name, and how many there are from
+    /// that command on.
     pub(crate) drops: Vec<(u32, Name)>,
-    /// Those of the client's first settings that are to be restored when it is done.
+    /// The client's startup settings that are to be restored when it is done.
     pub(crate) restores: Option<Box<SettingsMut>>,
 }
 
-/// What is prepared in front of a query string, so that the string is not run where that cannot be.
+/// A Parse that Refrain put in front of a query string. If the server refuses it, the string is not
+/// run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ahead {
-    /// Nothing that the string waits for.
+    /// None that the string waits for.
     Nothing,
-    /// What it names has been sent.
+    /// It has been sent.
     Prepared,
-    /// That was refused in a segment of its own: the client has heard why.
+    /// The server has refused it, in a segment of its own. The client has got the error.
     Refused,
 }
 
@@ -197,7 +200,7 @@ pub(crate) enum Ahead {
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, not a state")]
 pub(crate) struct Client {
-    /// Names it for as long as the process runs.
+    /// Its number, which the process gives once.
     pub(crate) serial: ClientSerial,
     /// Its connection.
     pub(crate) conn: Conn,
@@ -205,7 +208,7 @@ pub(crate) struct Client {
     pub(crate) peer: Peer,
     /// What it may say now.
     pub(crate) state: ClientState,
-    /// What it is counted as.
+    /// What the lobby counts it as.
     pub(crate) counted: Counted,
     /// Ways to encrypt its connection that it has asked for.
     pub(crate) asked: Asked,
@@ -213,43 +216,44 @@ pub(crate) struct Client {
     pub(crate) pool: PoolId,
     /// The server lent to it.
     pub(crate) link: Option<Conn>,
-    /// What it sent and is not dealt with yet.
+    /// Input that has not been handled yet.
     pub(crate) inbox: Inbox,
-    /// Whether that is read on.
+    /// Why its input waits.
     pub(crate) waiting_for: WaitingFor,
     /// Whether reading its connection is paused.
     pub(crate) paused: bool,
-    /// When it ended its stream: it is answered what it had asked for, and goes.
+    /// When it ended its stream. It gets the replies to its requests, and then its session ends.
     pub(crate) ended: Option<Now>,
-    /// Whether an error makes the server, and so the proxy, ignore it up to its next Sync.
+    /// Whether the server, and so Refrain, ignores its messages up to the next Sync, after an
+    /// error.
     pub(crate) skipping: bool,
-    /// What is prepared in front of its query string, which waits for that.
+    /// The Parse in front of its query string, which waits for the reply.
     pub(crate) ahead: Ahead,
     /// Whether its statements are kept across servers.
     pub(crate) managed: bool,
     /// The minor protocol version agreed on.
     pub(crate) minor: u16,
-    /// Whether it has asked to cancel before the server could begin with what it is to cancel.
+    /// Whether it has sent a cancel request before the server began with the client's request.
     pub(crate) cancel_wanted: bool,
     /// What a cancel request must show: 4 bytes in protocol 3.0, 32 in 3.2.
     pub(crate) key: Box<[u8]>,
     /// The settings it expects.
     pub(crate) settings: Arc<Settings>,
-    /// Those of them that servers give any session, as of when it was told.
+    /// The servers' default settings, as the client was told them.
     pub(crate) defaults: Defaults,
-    /// What it has set to these very values.
+    /// Settings that it has set itself, though their values may be the defaults.
     pub(crate) claims: Option<Box<Claims>>,
-    /// Those of its startup packet, to go back to.
+    /// The settings of its startup packet, to which RESET goes back.
     pub(crate) startup: Option<Box<SettingsMut>>,
     /// What is known of the settings under which its next text is read.
     pub(crate) knowledge: SettingsKnowledge,
-    /// Whether it may have changed settings since a transaction of its was over.
+    /// Whether it may have changed settings since its last transaction ended.
     pub(crate) sets: bool,
-    /// Whether it may have made settings for its transaction only.
+    /// Whether it may have made settings that end with its transaction (SET LOCAL).
     pub(crate) sets_locally: bool,
     /// Its prepared statements.
     pub(crate) names: ClientStatements,
-    /// What to take back of its statements if the server refuses.
+    /// How to undo changes to its statements if the server refuses or skips them.
     pub(crate) undos: Undos<ClientUndo>,
     /// Its unnamed statement.
     pub(crate) unnamed: Option<ClientStatement>,
@@ -259,30 +263,30 @@ pub(crate) struct Client {
     pub(crate) parsed: Span,
     /// The server's segment of the last change to its unnamed statement.
     pub(crate) unnamed_changed: Segment,
-    /// What follows this waits for its reply.
+    /// The request for whose reply its next message waits.
     pub(crate) barrier: Option<Barrier>,
-    /// Those of its portals that there is something to know about.
+    /// Its portals whose statements may change the session.
     pub(crate) portals: Portals,
     /// Why its server cannot be taken from it.
     pub(crate) pins: Pins,
-    /// Those that are gone when the transaction commits.
+    /// The pins that end when the transaction commits.
     pub(crate) unpins: Pins,
     /// Whether it changed settings that PostgreSQL does not report.
     pub(crate) read_settings: bool,
     /// Their names, as far as `pg_settings` does not list them.
     pub(crate) names_to_read: Vec<Name>,
-    /// What it has called and nobody knows the effects of.
+    /// Calls with unknown effects on the session.
     pub(crate) suspicion: Suspicion,
     /// When it connected.
     pub(crate) connected: Now,
-    /// When it last asked for something, or got the answer.
+    /// When it last sent a request, or got the reply.
     pub(crate) requested: Now,
     /// When it began to wait for a server.
     pub(crate) waiting: Now,
 }
 
 impl Client {
-    /// A client that has just connected.
+    /// Makes a client that has just connected.
     pub(crate) fn new(
         serial: ClientSerial,
         conn: Conn,
@@ -335,7 +339,7 @@ impl Client {
         }
     }
 
-    /// Its statements with this ID, under all their names.
+    /// Returns its statements with this ID, under all their names.
     pub(crate) fn all_of(
         &mut self,
         id: u64,
@@ -345,25 +349,26 @@ impl Client {
         unnamed.chain(self.names.all_of(id))
     }
 
-    /// Whether a server has the beginning of a message of which the rest has not come.
+    /// Whether its server has got the beginning of a message whose rest has not arrived.
     pub(crate) fn is_half_sent(&self) -> bool {
         self.inbox.rest > 0 && self.inbox.rest_goes == Rest::On
     }
 
-    /// Whether a setting is its own, whatever its value.
+    /// Whether it has made a setting itself, at its startup or later, whatever the value.
     pub(crate) fn owns(&self, name: &[u8]) -> bool {
         self.startup.as_ref().is_some_and(|startup| startup.get(name).is_some())
             || self.claims.as_ref().is_some_and(|claims| claims.has(name))
     }
 
-    /// What ends with a transaction ends, as far as it belongs to segments that are over.
+    /// Ends portals and pins that end with a transaction, as far as they belong to segments that
+    /// are over.
     #[inline]
     pub(crate) fn transaction_ends(&mut self, is_over: impl Fn(Segment) -> bool) {
         self.portals.end(is_over);
         self.pins.remove(std::mem::take(&mut self.unpins));
     }
 
-    /// The environment in which its texts are parsed.
+    /// Returns the environment in which its texts are parsed.
     pub(crate) fn env(&self) -> EnvId {
         match &self.knowledge {
             SettingsKnowledge::Unknown(env, _) => *env,
@@ -371,7 +376,7 @@ impl Client {
         }
     }
 
-    /// The settings under which its next text is read, as far as they are known.
+    /// Returns the settings under which its next text is read, as far as they are known.
     pub(crate) fn current(&self) -> &Arc<Settings> {
         match &self.knowledge {
             SettingsKnowledge::Queried(settings, _) => settings,

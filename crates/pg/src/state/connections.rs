@@ -1,4 +1,4 @@
-//! What each connection is to this core.
+//! All connections of this core, each with its role: client, server, or cancel request.
 
 use crate::ground::ids::Conn;
 use crate::ground::time::Now;
@@ -24,7 +24,8 @@ pub(crate) enum Connection {
 pub(crate) struct CancelRun {
     /// The server whose statement is to be cancelled, which is not lent out meanwhile.
     pub(crate) server: Conn,
-    /// Its number: the connection's may be another server's by now, and process IDs are the servers' to choose.
+    /// Its number: the connection's may be another server's by now, and process IDs are the
+    /// servers' to choose.
     pub(crate) serial: u64,
     /// What BackendKeyData said.
     pub(crate) pid: u32,

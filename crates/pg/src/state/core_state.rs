@@ -1,4 +1,4 @@
-//! What one core's engine has beside its connections.
+//! The state of one core's engine beside its connections: statements, settings, pools.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ pub(crate) struct CoreState {
     pub(crate) nothing: Arc<Settings>,
     /// Whether no new clients are taken, and those there are leave when they can.
     pub(crate) draining: bool,
-    /// Databases that everybody is to leave.
+    /// Databases that are drained.
     pub(crate) database_drain: DatabaseDrain,
     /// For names on their way into a message.
     pub(crate) scratch: Vec<u8>,
@@ -74,12 +74,12 @@ impl CoreState {
         }
     }
 
-    /// The one profile with these settings.
+    /// Interns settings.
     pub(crate) fn settings(&mut self, edit: SettingsMut) -> Arc<Settings> {
         self.interned_settings.intern(edit, |bytes| self.shared.environment(bytes))
     }
 
-    /// Lets go of what nobody has any more.
+    /// Forgets statements, settings and pools that are not used any more.
     pub(crate) fn sweep(&mut self) {
         self.statements.sweep();
         self.interned_settings.sweep();
@@ -99,7 +99,8 @@ impl CoreState {
         pool
     }
 
-    /// Closes this core's part of a pool that nobody here has. If no other core has it open, it is forgotten.
+    /// Closes this core's part of a pool that nobody here has. If no other core has it open, it is
+    /// forgotten.
     pub(crate) fn close_pool(&mut self, id: PoolId) {
         let pool = self.pools[id.place()].take().expect("it is open");
         assert!(pool.shared.id == id && pool.is_unused(), "nobody has it");
@@ -131,7 +132,7 @@ impl CoreState {
         self.pools.get(id.place())?.as_deref().filter(|pool| pool.shared.id == id)
     }
 
-    /// Whether a pool's servers are to go, because everybody is to leave their database.
+    /// Whether a pool's database is drained, so that its servers have to go.
     #[inline]
     pub(crate) fn is_draining(&self, id: PoolId, now: Now) -> bool {
         self.peek_pool(id).is_some_and(|pool| self.database_drain.concerns(pool, now))

@@ -1,12 +1,14 @@
-//! Databases that everybody is to leave: a client drops, renames or copies one.
+//! Draining databases: a client drops, renames or copies one, and idle servers must disconnect from
+//! it.
 //!
-//! PostgreSQL waits five seconds for the other sessions of such a database to go and then fails with 55006
-//! (`CountOtherDBBackends`). From when a client says so until the server has answered, though not for much longer than
-//! PostgreSQL waits, no core keeps a server of that database that no client needs: one that is idle is closed, one that
-//! comes back or arrives goes no further, and none is reset or kept in stock. A client that waits still gets one.
+//! PostgreSQL waits five seconds for other sessions to leave such a database, and then fails with
+//! 55006 (`CountOtherDBBackends`). From the client's query until the server's reply, but for at
+//! most [`WAIT_MAX`], no core keeps a server of that database that no client needs: an idle server
+//! is closed, and so is one that comes back from a client or arrives from another core. A client
+//! that waits still gets a server.
 //!
-//! A database is meant by its name at the server. Which server is not looked at: the same one may be configured under
-//! several addresses, and to close too much costs a connection.
+//! A database is known by its name at the server. Refrain does not compare addresses: the same
+//! server may be configured under several, and closing one server too many costs just a connection.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,15 +17,15 @@ use crate::ground::ids::Conn;
 use crate::ground::time::Now;
 use crate::state::pool::Pool;
 
-/// Time after which nobody waits for a database to be left: PostgreSQL's five seconds, and some for a lock before it.
+/// Time after which a drain ends: PostgreSQL's five seconds, and some for a lock before that.
 const WAIT_MAX: Duration = Duration::from_secs(7);
-/// Databases that can be left at a time; the next takes the place of the first.
+/// Number of databases that can be drained at a time; one more takes the place of the first.
 const DATABASES_MAX: usize = 64;
 
 /// A database's name at the server.
 pub(crate) type Name = Arc<[u8]>;
 
-/// The databases that everybody is to leave.
+/// The databases that are drained.
 #[derive(Debug, Default)]
 pub(crate) struct DatabaseDrain {
     databases: Vec<Leaving>,
@@ -40,14 +42,14 @@ struct Leaving {
 }
 
 impl DatabaseDrain {
-    /// A client of this core wants a database left.
+    /// Starts to drain a database for a client of this core.
     pub(crate) fn ask(&mut self, name: &[u8], client: Conn, now: Now) {
         let name = Name::from(name);
         self.news.push(name.clone());
         self.begin(name, Some(client), now);
     }
 
-    /// Everybody is to leave a database from now on.
+    /// Starts to drain a database, or starts its time anew.
     pub(crate) fn begin(&mut self, name: Name, client: Option<Conn>, now: Now) {
         self.end(&name);
         self.databases.retain(|leaving| leaving.until > now);
@@ -57,7 +59,7 @@ impl DatabaseDrain {
         self.databases.push(Leaving { name, client, until: now.after(WAIT_MAX) });
     }
 
-    /// Nobody need leave a database any more.
+    /// Ends the drain of a database.
     pub(crate) fn end(&mut self, name: &[u8]) {
         self.databases.retain(|leaving| *leaving.name != *name);
     }
@@ -74,7 +76,7 @@ impl DatabaseDrain {
         std::mem::take(&mut self.news)
     }
 
-    /// The databases that this client wanted left.
+    /// Returns the databases that are drained for this client.
     #[inline]
     pub(crate) fn wanted_by(&self, client: Conn) -> Vec<Name> {
         let wanted = self.databases.iter().filter(|leaving| leaving.client == Some(client));

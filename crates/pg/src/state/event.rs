@@ -1,5 +1,5 @@
-//! What can happen to an engine, and what it can ask for. Both sets are closed: one can read here
-//! all that ever makes it work, and all that it ever does.
+//! The events that an engine handles, and the actions that it asks for. Both sets are closed: the
+//! engine works for no other reason, and does nothing else but write to its ports.
 
 use std::sync::Arc;
 
@@ -46,8 +46,8 @@ pub enum Event<'a> {
         /// Its number.
         conn: Conn,
     },
-    /// The peer has gone, or has ended its stream and may go on reading. The engine closes `conn` in answer, at the latest when
-    /// the peer has what it asked for.
+    /// The peer has gone, or has ended its stream and may go on reading. The engine closes `conn`
+    /// in answer, at the latest when the peer has what it asked for.
     Closed {
         /// Its number.
         conn: Conn,
@@ -76,14 +76,14 @@ pub enum Event<'a> {
     },
     /// The answer to an [`Action::Analyse`].
     Analysed {
-        /// What was to be judged.
+        /// What was to be analysed.
         case: Box<Case>,
         /// What is to become of the literals.
         analysis: Analysis,
     },
 }
 
-/// A text whose literals are to be judged: the first of its normalized query that was worth it.
+/// A text that the parser thread analyses: the first of its normalized query that was worth it.
 #[derive(Clone, Debug)]
 pub struct Case {
     /// Whose normalized query.
@@ -99,8 +99,8 @@ pub struct Case {
 /// What an operator wants; the same for every core.
 #[derive(Clone, Debug)]
 pub enum Command {
-    /// Lend no more servers of this database (all: `None`) until [`Command::Resume`], and close each
-    /// when its client is done with it.
+    /// Lend no more servers of this database (all: `None`) until [`Command::Resume`], and close
+    /// each when its client is done with it.
     Pause(Option<Arc<str>>),
     /// Undo a pause or kill.
     Resume(Option<Arc<str>>),
@@ -142,7 +142,8 @@ pub enum Action {
         conn: Conn,
     },
     /// Move a server to another core: take its socket off this core's driver, call
-    /// [`crate::Ports::release`], and give socket and transfer to `to`, which steps [`Event::Arrived`].
+    /// [`crate::Ports::release`], and give socket and transfer to `to`, which steps
+    /// [`Event::Arrived`].
     HandOver {
         /// Its number here.
         conn: Conn,
@@ -169,7 +170,8 @@ pub enum Action {
         /// The text of its query.
         query: String,
     },
-    /// Parse a text by the real grammar, which takes its time: not on this thread. The answer is [`Event::Analysed`].
+    /// Parse a text by the real grammar, which takes its time: not on this thread. The answer is
+    /// [`Event::Analysed`].
     Analyse(Box<Case>),
     /// Something worth a line in the log.
     Note(Box<Note>),
@@ -193,7 +195,8 @@ pub enum Level {
 pub struct Note {
     /// How much it matters.
     pub level: Level,
-    /// What ended or happened, as a short key (see [`crate::ground::disconnect::DisconnectReason`]).
+    /// What ended or happened, as a short key (see
+    /// [`crate::ground::disconnect::DisconnectReason`]).
     pub cause: &'static str,
     /// The client concerned, and where it connects from.
     pub client: Option<ClientSerial>,

@@ -1,9 +1,10 @@
 //! Who is let in, and who is still at the login.
 //!
-//! A connection costs its peer nothing until it has to show who it is. So those that have not shown it are
-//! counted apart from clients, and bounded apart: silent connections, however many, keep nobody out. Where there
-//! are too many, one of the address that has the most of them goes, the oldest first. So a flood from one
-//! address drives out itself; one from many drives out whoever takes longest to log in.
+//! A connection costs its peer nothing until it has to show who it is. So those that have not shown
+//! it are counted apart from clients, and bounded apart: silent connections, however many, keep
+//! nobody out. Where there are too many, one of the address that has the most of them goes, the
+//! oldest first. So a flood from one address drives out itself; one from many drives out whoever
+//! takes longest to log in.
 //!
 //! The lock is taken when a connection comes and when its login is over.
 
@@ -18,7 +19,8 @@ use refrain_config::General;
 use crate::ground::ids::{ClientSerial, Conn, Core, Peer};
 use crate::ground::time::Now;
 
-/// Clients of the admin console. They come on top of `max_client_conn`, so that somebody can look when that is reached.
+/// Clients of the admin console. They come on top of `max_client_conn`, so that somebody can look
+/// when that is reached.
 pub const CONSOLES_MAX: u32 = 64;
 /// Time between two lines in the log that say that connections have to make way.
 const SILENCE_US: u64 = 60_000_000;
@@ -88,7 +90,8 @@ impl Origin {
 
 /// Those of one address, oldest first.
 type Crowd = BTreeMap<ClientSerial, (Core, Conn)>;
-/// How large a crowd is, and its oldest. The last is the largest, and of these the one whose oldest came first.
+/// How large a crowd is, and its oldest. The last is the largest, and of these the one whose oldest
+/// came first.
 type Rank = (usize, Reverse<ClientSerial>);
 
 #[derive(Debug, Default)]
@@ -236,7 +239,8 @@ impl Lobby {
         self.clients.load(Relaxed) >= most
     }
 
-    /// A connection has gone, or is counted as something else from now on. One that had to make way is not there.
+    /// A connection has gone, or is counted as something else from now on. One that had to make way
+    /// is not there.
     pub fn go(&self, counted: Counted, peer: &Peer, serial: ClientSerial) {
         let count = match counted {
             Counted::Login => {

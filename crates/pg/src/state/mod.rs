@@ -1,4 +1,5 @@
-//! Who takes part: clients, servers, pools, and what cores share. State, with no behaviour of its own.
+//! State: clients, servers, pools, and everything that cores share. The other folders decide what
+//! to do with it.
 
 pub(crate) mod server;
 pub mod snapshot;

@@ -1,7 +1,7 @@
 //! Which databases are paused: lent no server until they are resumed.
 //!
-//! It stands beside the cores and not only in their pools, because a core opens a pool when its first client comes, which
-//! may be after the operator's word.
+//! It stands beside the cores and not only in their pools, because a core opens a pool when its
+//! first client comes, which may be after the operator's word.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// Which databases are paused.
 #[derive(Debug, Default)]
 pub(crate) struct Pauses {
-    /// Whether those are that were never spoken of.
+    /// Whether a database that is no exception is paused.
     all: bool,
     /// The exceptions.
     except: HashSet<Arc<str>>,

@@ -1,11 +1,11 @@
-//! One core's part of a pool: its idle servers, its waiting clients, who is next.
+//! One core's part of a pool: its idle servers, its waiting clients, and which is next.
 //!
-//! Servers are lent last in, first out: the one used a moment ago has a warm cache at the other end,
-//! and those beyond need grow old and are let go (measured: docs/decisions). Clients are served first
-//! in, first out: otherwise, under load, one could wait for ever.
+//! Servers are lent last in, first out: the server used last has a warm cache, and surplus servers
+//! grow old and are closed. Clients are served first in, first out: otherwise, under load, one
+//! could wait for ever.
 //!
-//! A server stands in `idle` exactly while its state is the pool's, and a client in `waiting` exactly while it is
-//! blocked for a server.
+//! A server stands in `idle` exactly while its state is `ServerState::Idle`, and a client in
+//! `waiting` exactly while it waits for a server ([`crate::Engine::check`]).
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -56,16 +56,16 @@ pub(crate) struct Pool {
     pub(crate) asking: Vec<(Core, Now)>,
     /// When the next attempt to connect may be made.
     pub(crate) retry: Now,
-    /// What its simple queries have in common.
+    /// The normalized queries of its simple queries, for autoprepare.
     pub(crate) normalized_queries: NormalizedQueries,
-    /// Clients whose text waits until its normalized query has come further.
+    /// Clients whose query strings wait for news of their normalized queries.
     awaiting_analysis: Vec<Conn>,
-    /// Those of them that are to look again.
+    /// Those of them that are to be read again.
     woken: Vec<Conn>,
     /// Settings that a server has accepted, and what it made of them.
     proven: HashMap<Arc<Settings>, Arc<Settings>>,
     proven_bytes: usize,
-    /// What the code is known to do that its clients' texts call.
+    /// What Refrain has learned of the functions that its clients' texts call.
     pub(crate) calls: Calls,
     /// What was done.
     pub(crate) counters: Counters,
@@ -105,8 +105,8 @@ impl Pool {
         self.clients == 0 && self.servers == 0 && self.asking.is_empty() && !self.wants_server
     }
 
-    /// When it is to be forgotten, if nobody has it until then; `None` where it is kept. One that no server was ever reached for
-    /// is kept until the next may be tried.
+    /// When it is to be forgotten, if nobody has it until then; `None` where it is kept. One that
+    /// no server was ever reached for is kept until the next may be tried.
     pub(crate) fn forgotten_at(&self) -> Option<Now> {
         let options = &self.settings.options;
         if !self.is_unused() || options.min_pool_size > 0 && !self.removed {
@@ -123,18 +123,18 @@ impl Pool {
         self.settings.server.dbname.as_deref().unwrap_or(&self.shared.database)
     }
 
-    /// Takes a server that owes nothing.
+    /// Puts a server back, with the proof that it owes nothing.
     pub(crate) fn put_back(&mut self, server: Conn, _proof: Quiescent) {
         self.idle.push(server);
     }
 
-    /// The idle server that was used last.
+    /// Takes out the idle server that was used last, unless the pool is paused.
     #[inline]
     pub(crate) fn take(&mut self) -> Option<Conn> {
         if self.paused { None } else { self.idle.pop() }
     }
 
-    /// Of the idle servers that may go, the one that was used longest ago.
+    /// Takes out the least recently used of the idle servers that may go.
     pub(crate) fn take_coldest(&mut self, may_go: impl Fn(Conn) -> bool) -> Option<Conn> {
         let index = self.idle.iter().position(|&server| may_go(server))?;
         Some(self.idle.remove(index))
@@ -145,7 +145,7 @@ impl Pool {
         self.idle.retain(|&idle| idle != server);
     }
 
-    /// Has a client wait, behind all others.
+    /// Queues a client, behind all others.
     pub(crate) fn wait(&mut self, client: Conn) {
         self.waiting.push_back(client);
     }
@@ -160,12 +160,12 @@ impl Pool {
         self.waiting.iter().copied()
     }
 
-    /// The client that has waited longest.
+    /// Takes out the client that has waited longest.
     pub(crate) fn next_waiting(&mut self) -> Option<Conn> {
         self.waiting.pop_front()
     }
 
-    /// The client that has waited longest stays.
+    /// Returns the client that has waited longest. It stays in the queue.
     pub(crate) fn first_waiting(&self) -> Option<Conn> {
         self.waiting.front().copied()
     }
@@ -214,28 +214,28 @@ impl Pool {
         }
     }
 
-    /// Has a client wait until a normalized query has come further.
+    /// Makes a client wait for news of a normalized query.
     pub(crate) fn wait_for_news(&mut self, client: Conn) {
         self.awaiting_analysis.push(client);
     }
 
-    /// A normalized query has come further.
+    /// Wakes all clients that wait for news of a normalized query.
     pub(crate) fn wake(&mut self) {
         self.woken.append(&mut self.awaiting_analysis);
     }
 
-    /// Clients that are to look at their text again.
+    /// Takes the clients whose input is to be read again.
     #[inline]
     pub(crate) fn take_woken(&mut self) -> Vec<Conn> {
         std::mem::take(&mut self.woken)
     }
 
-    /// What a server made of these settings, if one has accepted them.
+    /// Returns what a server made of these startup settings, if one has accepted them.
     pub(crate) fn proven(&self, wants: &Arc<Settings>) -> Option<Arc<Settings>> {
         self.proven.get(wants).cloned()
     }
 
-    /// A server has accepted these settings.
+    /// Remembers that a server has accepted these startup settings, and what it made of them.
     pub(crate) fn prove(&mut self, wants: Arc<Settings>, made: Arc<Settings>) {
         let bytes = wants.bytes() + made.bytes();
         if self.proven_bytes + bytes > PROVEN_BYTES_MAX {

@@ -1,4 +1,5 @@
-//! What the cores share of one pool: its options, its login to servers, and what those said of themselves.
+//! What the cores share of one pool: its options, its login to servers, and what those said of
+//! themselves.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -13,8 +14,8 @@ use crate::settings::session::{ServerParameters, Settings};
 /// Catalogs of which the newest objects are asked for.
 pub(crate) const CATALOGS: usize = 6;
 
-/// Kinds of settings that servers of a pool give their sessions: where there are more, as at servers that differ, nobody is
-/// connected anew for one more.
+/// Kinds of settings that servers of a pool give their sessions: where there are more, as at
+/// servers that differ, nobody is connected anew for one more.
 const MET_MAX: usize = 16;
 
 /// One user of one database, over all cores.
@@ -28,8 +29,9 @@ pub struct PoolShared {
     pub user: Arc<str>,
     /// Counts changes of schema that passed through here.
     schema_version: AtomicU64,
-    /// All that may have changed the schema, by whichever pool of the same database there, or has and is committed only
-    /// now. For what is planned unasked; a client's own statements go by the schema version.
+    /// All that may have changed the schema, by whichever pool of the same database there, or has
+    /// and is committed only now. For what is planned unasked; a client's own statements go by the
+    /// schema version.
     schema: Arc<Schema>,
     /// Counts changes of functions and triggers that passed through here, or may have.
     code: AtomicU64,
@@ -104,7 +106,8 @@ impl PoolShared {
         }
     }
 
-    /// Puts other options in force: `None` where its user or its database is not configured any more.
+    /// Puts other options in force: `None` where its user or its database is not configured any
+    /// more.
     pub(crate) fn configure(&self, settings: Option<Arc<PoolSettings>>) {
         self.removed.store(settings.is_none(), Relaxed);
         let Some(settings) = settings else { return };
@@ -119,7 +122,8 @@ impl PoolShared {
         self.reconnects.fetch_add(1, Relaxed);
     }
 
-    /// Whether its user or its database is not configured any more: whoever is there leaves, and nobody is let in.
+    /// Whether its user or its database is not configured any more: whoever is there leaves, and
+    /// nobody is let in.
     pub fn is_removed(&self) -> bool {
         self.removed.load(Relaxed)
     }
@@ -134,7 +138,8 @@ impl PoolShared {
         lock(&self.server_parameters).clone()
     }
 
-    /// Remembers what a server said at its login; says whether it is the first, or says other things.
+    /// Remembers what a server said at its login; says whether it is the first, or says other
+    /// things.
     pub fn learn_server_parameters(&self, said: ServerParameters) -> bool {
         let mut known = lock(&self.server_parameters);
         let news = known.as_ref().is_none_or(|known| **known != said);
@@ -159,7 +164,8 @@ impl PoolShared {
         }
     }
 
-    /// A server gives its sessions these settings. Says whether it is the first to, and others give others.
+    /// A server gives its sessions these settings. Says whether it is the first to, and others give
+    /// others.
     pub(crate) fn meet(&self, defaults: &Settings) -> bool {
         let number = defaults.number();
         let mut met = lock(&self.met);
@@ -217,8 +223,8 @@ impl PoolShared {
         self.code.load(Relaxed)
     }
 
-    /// A session has seen objects up to these. If there are newer ones among them than anybody has seen before, the schema
-    /// has changed.
+    /// A session has seen objects up to these. If there are newer ones among them than anybody has
+    /// seen before, the schema has changed.
     pub fn see(&self, newest: [u32; CATALOGS]) {
         let newer = |(seen, oid): (&AtomicU32, u32)| seen.fetch_max(oid, Relaxed) < oid;
         // All of them are to be remembered.
@@ -281,7 +287,8 @@ impl PoolSettings {
         format!("{}/{}", self.host, self.server.dbname.as_deref().unwrap_or(database))
     }
 
-    /// What is configured for a user of a database; `None` where there is no such database, or no such user.
+    /// What is configured for a user of a database; `None` where there is no such database, or no
+    /// such user.
     pub(crate) fn of(options: &Options, database: &str, user: &str) -> Option<Arc<Self>> {
         let resolved = options.pool(database, user).filter(|_| options.admits(user))?;
         let server = resolved.server;

@@ -1,8 +1,9 @@
 //! All pools of the process: those that anybody uses, or has used of late.
 //!
-//! A pool is made by its first client and forgotten when no core has it open and it has no server: names are the clients'
-//! to choose, where `*` stands for a database or everybody is trusted. Cores open and close their parts by themselves
-//! ([`crate::state::core_state::CoreState`]); that nobody has a pool shows in the count of its [`Arc`].
+//! A pool is made by its first client and forgotten when no core has it open and it has no server:
+//! names are the clients' to choose, where `*` stands for a database or everybody is trusted. Cores
+//! open and close their parts by themselves ([`crate::state::core_state::CoreState`]); that nobody
+//! has a pool shows in the count of its [`Arc`].
 
 use std::collections::HashMap;
 use std::sync::Arc;

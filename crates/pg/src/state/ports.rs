@@ -1,12 +1,12 @@
 //! The engine's side of its connections: numbers for them, and what is to be sent on each.
 //!
 //! The engine appends to a connection's buffer as often as it likes; the loop takes each buffer out
-//! once a turn and hands it to the kernel whole, so that a turn costs one send per destination. While
-//! a send is on its way, what comes after it waits here for the next one.
+//! once a turn and hands it to the kernel whole, so that a turn costs one send per destination.
+//! While a send is on its way, what comes after it waits here for the next one.
 //!
-//! A connection owns a buffer only while something is queued on it. Buffers go round: [`Ports::sent`]
-//! takes them back, [`Ports::out`] gives them out again, so that nothing is allocated once enough
-//! are in circulation.
+//! A connection owns a buffer only while something is queued on it. Buffers go round:
+//! [`Ports::sent`] takes them back, [`Ports::out`] gives them out again, so that nothing is
+//! allocated once enough are in circulation.
 //!
 //! A closed connection sends what is queued on it first, for which a peer that does not read has
 //! [`CLOSING_MAX`]. Its number is free again when the loop has taken the [`Output::Close`].
@@ -21,7 +21,8 @@ use crate::state::server::Transfer;
 /// What the loop is to do next; see [`Ports::next`].
 #[derive(Debug)]
 pub enum Output {
-    /// Hand these bytes to the kernel, and give the buffer back with [`Ports::sent`] when all have gone.
+    /// Hand these bytes to the kernel, and give the buffer back with [`Ports::sent`] when all have
+    /// gone.
     Send {
         /// Where to.
         conn: Conn,
@@ -131,7 +132,8 @@ impl Ports {
         self.close(conn);
     }
 
-    /// What is still queued on a connection that is to be closed cannot be sent any more: the peer has gone.
+    /// What is still queued on a connection that is to be closed cannot be sent any more: the peer
+    /// has gone.
     pub fn give_up(&mut self, conn: Conn) {
         let Some(port) = self.ports.get_mut(conn.0 as usize) else { return };
         if matches!(port.state, PortState::Closing(_)) {
@@ -176,8 +178,8 @@ impl Ports {
         self.actions.push_back(action);
     }
 
-    /// The server that is to move to another core, until the loop has taken that action: what still comes from it
-    /// goes along.
+    /// The server that is to move to another core, until the loop has taken that action: what still
+    /// comes from it goes along.
     pub(crate) fn leaving(&mut self, conn: Conn) -> Option<&mut Transfer> {
         self.actions.iter_mut().find_map(|action| match action {
             Action::HandOver { conn: leaving, transfer, .. } if *leaving == conn => {
@@ -217,8 +219,8 @@ impl Ports {
         None
     }
 
-    /// Takes back the buffer of a [`Output::Send`] whose bytes have all gone. Says whether the connection is open:
-    /// if so, the engine is to hear [`crate::Event::Drained`].
+    /// Takes back the buffer of a [`Output::Send`] whose bytes have all gone. Says whether the
+    /// connection is open: if so, the engine is to hear [`crate::Event::Drained`].
     pub fn sent(&mut self, conn: Conn, buffer: Vec<u8>) -> bool {
         self.keep(buffer);
         let Some(port) = self.ports.get_mut(conn.0 as usize) else { return false };

@@ -1,7 +1,7 @@
-//! A connection to a PostgreSQL server: all that is known of it.
+//! A connection to a PostgreSQL server: everything that Refrain knows of it.
 //!
-//! Who has it is its [`ServerState`]. It goes from one to another only through `lending`, which asks the
-//! list of outstanding requests for a proof before anybody else gets it.
+//! Its [`ServerState`] says who holds it. Before another client gets it, `step/lending.rs` asks
+//! [`Outstanding`] for a proof that the server owes nothing.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ use crate::statements::columns::Found;
 use crate::statements::of_server::{ServerStatement, ServerStatements, Unnamed};
 use crate::statements::statement::{Generation, Statement};
 
-/// Who has a server.
+/// Who holds a server.
 #[derive(Debug)]
 pub(crate) enum ServerState {
     /// Nobody yet: it is being connected.
@@ -35,7 +35,7 @@ pub(crate) enum ServerState {
     Idle,
     /// A client.
     Lent(Conn),
-    /// A job of ours.
+    /// A job for Refrain.
     Job(Box<Job>),
     /// Nobody: it is being made fit for the next client.
     Resetting,
@@ -48,7 +48,7 @@ pub(crate) enum ServerState {
 pub(crate) struct LoggingIn {
     /// The exchange of passwords; `None` once the server has let us in.
     pub(crate) login: Option<Login>,
-    /// What the server has said of itself.
+    /// The ParameterStatus messages that the server has sent.
     pub(crate) server_parameters: ServerParameters,
 }
 
@@ -63,31 +63,32 @@ impl LoggingIn {
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, not a state")]
 pub(crate) struct Server {
-    /// Names it for as long as the process runs.
+    /// Its number, which the process gives once.
     pub(crate) serial: u64,
     /// Its connection here.
     pub(crate) conn: Conn,
     /// Its pool.
     pub(crate) pool: PoolId,
-    /// Who has it.
+    /// Who holds it.
     pub(crate) state: ServerState,
-    /// What it owes.
+    /// The replies it owes.
     pub(crate) outstanding: Outstanding,
-    /// What to take back of its set if it refuses.
+    /// How to undo changes to its statements if it refuses or skips them.
     pub(crate) undos: Undos<ServerUndo>,
     /// The statements it has.
     pub(crate) statements: ServerStatements,
-    /// What arrived and is not dealt with yet.
+    /// Input that has not been handled yet.
     pub(crate) inbox: Inbox,
     /// Its settings, as they will be when it has read all that was sent.
     pub(crate) settings: Arc<Settings>,
-    /// What it gives its session, of the settings that it reports.
+    /// Its defaults, of the settings that it reports.
     pub(crate) defaults: Defaults,
-    /// Whether one of these may have been set to the very value that it is by default: a change of that would pass it by.
+    /// Whether a setting may have been set to its very default. The server would not follow a
+    /// change of that default.
     pub(crate) stuck: bool,
-    /// What it was asked to reset.
+    /// The settings that it was asked to reset.
     pub(crate) resets: Resets,
-    /// The number of the first list of outstanding requests entry that no Flush has asked for.
+    /// The number of the first request behind the last Flush that Refrain sent.
     pub(crate) flushed: Seq,
     /// Its process ID there.
     pub(crate) pid: u32,
@@ -101,19 +102,20 @@ pub(crate) struct Server {
     pub(crate) close_needed: bool,
     /// Whether reading it is paused, because its client reads slowly.
     pub(crate) paused: bool,
-    /// The hash of the parameter types that a Describe has said; its columns are to come.
+    /// The hash of the parameter types in a reply to Describe, whose columns are to come.
     pub(crate) described: u64,
-    /// The same as they came.
+    /// These parameter types, as they came.
     pub(crate) parameters: Vec<u8>,
     /// A mark of the portal that was bound last; zero where not from its unnamed statement.
     pub(crate) bound: u32,
-    /// The segment whose error is not told: that of the segment before it was.
+    /// The segment whose error the client does not get: it got the error of the segment before,
+    /// which caused this one.
     pub(crate) skip_error_in: Segment,
-    /// A text that is being run, where it was looked at.
+    /// The query string under way, if autoprepare has looked at it.
     pub(crate) run: Option<Run>,
-    /// For the next text that is.
+    /// A buffer for the next such query string.
     pub(crate) text: Vec<u8>,
-    /// Statements that texts of its clients could have used.
+    /// Statements that query strings of its clients could have used, had the server had them.
     pub(crate) wishes: Vec<Wish>,
     /// Whether it has done a job since a client had it.
     pub(crate) worked: bool,
@@ -121,19 +123,20 @@ pub(crate) struct Server {
     pub(crate) encoding: Encoding,
     /// Whether its transaction may have changed the schema.
     pub(crate) defines: bool,
-    /// Held while what was sent to it may change the schema.
+    /// Held while a request that may change the schema is under way.
     pub(crate) defining: Option<Defining>,
-    /// What a probe has found so far, or the settings of a client's login that the server is to look at.
+    /// The settings that a reading of them has found so far; or those of a startup packet that the
+    /// server checks.
     pub(crate) settings_read: Option<SettingsMut>,
-    /// What of it has its default.
+    /// The settings of that reading that have their defaults.
     pub(crate) unset: SettingsMut,
-    /// Whether it has found more than is kept.
+    /// Whether that reading has found more than is kept.
     pub(crate) overfull: bool,
-    /// Settings it has reported that its profile does not have yet.
+    /// Settings that it has reported and that are not interned yet.
     pub(crate) told: Option<Box<Told>>,
-    /// Whether its transaction may have changed what sessions begin with.
+    /// Whether its transaction may have changed the defaults of new sessions.
     pub(crate) renews: bool,
-    /// Its pool's [`crate::state::shared::PoolShared::era`] when it was connected.
+    /// Its pool's [`crate::state::shared::PoolShared::reconnects`] when it was connected.
     pub(crate) reconnects: u32,
     /// When it was connected.
     pub(crate) connected: Now,
@@ -154,7 +157,7 @@ pub(crate) struct Server {
 pub struct Transfer(pub(crate) Server);
 
 impl Server {
-    /// A server that is being connected.
+    /// Makes a server that is being connected.
     pub(crate) fn new(
         serial: u64,
         conn: Conn,
@@ -208,7 +211,7 @@ impl Server {
         }
     }
 
-    /// Takes back what the messages changed in its set that failed or were skipped.
+    /// Undoes the changes to its statements by messages that failed or were skipped (E1, E2, E24).
     pub(crate) fn undo(&mut self, failed: &Failed) {
         let (mut never, mut before) = (SmallVec::<[u64; 4]>::new(), None);
         for Reverted { undo, failed: own } in self.undos.fail(failed) {
@@ -227,7 +230,7 @@ impl Server {
                 ServerUndo::Unnamed(old) => {
                     let old = if own { Unnamed::NONE } else { old };
                     before = Some(old);
-                    // What a later segment has changed since stays.
+                    // A later segment may have changed it since: that change stays.
                     if failed.covers(self.statements.unnamed.segment) {
                         self.statements.unnamed = old;
                     }
@@ -237,7 +240,8 @@ impl Server {
         if never.is_empty() && before.is_none() {
             return;
         }
-        // What later segments would bring back was not there when they changed it.
+        // Undos of later segments must not bring back a statement that, as is known now, was not
+        // there.
         self.undos.retain(|undo| match undo {
             ServerUndo::Evicted(slot) => {
                 let id = slot.served.statement().id;
@@ -255,7 +259,7 @@ impl Server {
         });
     }
 
-    /// Whether it is logged in and nobody has it.
+    /// Whether it is logged in, and no client holds it or gets it back.
     pub(crate) fn is_ownerless(&self) -> bool {
         match &self.state {
             ServerState::Idle | ServerState::Resetting | ServerState::Cancelling => true,
@@ -264,13 +268,15 @@ impl Server {
         }
     }
 
-    /// The generation of a statement that it has for certain, if that is the current one. Counts as a use of it.
+    /// Returns the generation of a statement that it has for certain, if that is the current one.
+    /// Counts as a use of it (E26).
     #[inline]
     pub(crate) fn has(&mut self, statement: &Statement) -> Option<Generation> {
         self.slot(statement).map(|slot| slot.generation)
     }
 
-    /// The same: all of it.
+    /// Returns a statement that it has for certain in its current generation. Counts as a use of
+    /// it.
     #[inline]
     pub(crate) fn slot(&mut self, statement: &Statement) -> Option<&ServerStatement> {
         let slot = self.statements.touch(statement.id)?;
@@ -278,7 +284,8 @@ impl Server {
         current.then_some(&*slot)
     }
 
-    /// What the copy of a statement has that was asked about by list of outstanding requests entry `seq`, and its generation.
+    /// Returns the copy of a statement that request `seq` describes: its generation, and its
+    /// columns.
     pub(crate) fn asked_by(&mut self, id: u64, seq: Seq) -> Option<(Generation, &mut Found)> {
         let unnamed = &mut self.statements.unnamed;
         if unnamed.id == id && unnamed.found.asked == seq {
@@ -288,7 +295,7 @@ impl Server {
         Some((slot.generation, &mut slot.found))
     }
 
-    /// The client it is lent to, or will be again when its job is done.
+    /// Returns the client it is lent to, or goes back to when its job is done.
     pub(crate) fn client(&self) -> Option<Conn> {
         match &self.state {
             ServerState::Lent(client) => Some(*client),

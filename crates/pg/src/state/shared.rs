@@ -1,9 +1,11 @@
-//! What the cores share: options, statements, pools and their limits. The engine's other locks are in
-//! [`crate::statements::registry`], `pool_shared.rs` and `lobby.rs`; none of them is taken on the path
-//! of a known statement.
+//! State that the cores share: options, statements, pools and their limits.
 //!
-//! Limits count over all cores: a core asks [`Shared::admit_server`] before it connects and tells
-//! [`Shared::server_gone`] afterwards. A core that was refused is poked when there is room again.
+//! It stands behind locks, here and in the files that it is made of. No Bind or Execute of a
+//! statement that the server has takes one.
+//!
+//! Limits count over all cores: a core asks [`Shared::admit_server`] before it connects a server,
+//! and calls [`Shared::server_gone`] afterwards. A core that was refused gets a message when there
+//! is room again.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -110,7 +112,7 @@ pub enum LimitReached {
 pub enum ConnectPermit {
     /// It may, and is counted.
     Granted,
-    /// It may not; the core is poked when there is room.
+    /// It may not; the core gets [`CoreMessage::Room`] when there is room.
     Refused,
 }
 
@@ -179,8 +181,8 @@ impl Shared {
         }
     }
 
-    /// Pauses or resumes a database, or all: for pools that a core opens later. Those that are open are told by
-    /// [`crate::state::event::Command`].
+    /// Pauses or resumes a database, or all: for pools that a core opens later. Those that are open
+    /// are told by [`crate::state::event::Command`].
     pub fn set_paused(&self, database: Option<&Arc<str>>, paused: bool) {
         lock(&self.pauses).set(database, paused);
     }
@@ -224,8 +226,8 @@ impl Shared {
         lock(&self.pools).find(&key).cloned()
     }
 
-    /// The pool of a user of a database, made on first use; `None` where there is no such database or user, or there are
-    /// too many pools.
+    /// The pool of a user of a database, made on first use; `None` where there is no such database
+    /// or user, or there are too many pools.
     pub fn pool(&self, database: &str, user: &str) -> Option<Arc<PoolShared>> {
         let mut pools = lock(&self.pools);
         let key = (Arc::from(database), Arc::from(user));
@@ -319,7 +321,8 @@ impl Shared {
         std::mem::take(&mut server_counts.waits_for_room)
     }
 
-    /// How many servers a pool has beyond what it, its database or its user may have: a reload has made that less.
+    /// How many servers a pool has beyond what it, its database or its user may have: a reload has
+    /// made that less.
     pub fn surplus(&self, pool: &PoolShared) -> u32 {
         let settings = pool.settings();
         let server_counts = lock(&self.server_counts);
@@ -400,7 +403,7 @@ fn leave<K: Eq + std::hash::Hash>(counts: &mut HashMap<K, u32>, key: &K) {
     }
 }
 
-/// Names a client for as long as the process runs.
+/// Returns a number for a client, which the process gives once.
 pub fn client_serial(shared: &Shared) -> ClientSerial {
     ClientSerial(shared.serial())
 }

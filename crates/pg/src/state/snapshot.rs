@@ -1,5 +1,5 @@
-//! What one core looks like at one moment, for the admin console and the metrics. Plain data, made
-//! between two steps and sent to whoever asked; nothing here is touched on the hot path.
+//! A snapshot of one core, for the admin console and the metrics. Plain data, made between two
+//! steps; the hot path does not touch it.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub struct Snapshot {
     pub clients: Vec<ClientView>,
     /// Its servers.
     pub servers: Vec<ServerView>,
-    /// NormalizedQueries of simple queries it has seen.
+    /// The normalized queries it has seen.
     pub normalized_queries: Vec<NormalizedQueryRow>,
     /// Connections still at their login, and cancel requests.
     pub logging_in: u32,
@@ -116,7 +116,7 @@ pub enum ServerViewState {
 /// A connection to a server.
 #[derive(Clone, Debug)]
 pub struct ServerView {
-    /// Names it for as long as the process runs.
+    /// Its number, which the process gives once.
     pub serial: u64,
     /// Its pool's database, as clients name it.
     pub database: Arc<str>,
@@ -151,7 +151,7 @@ pub struct ServerView {
 /// A statement of the registry, for `SHOW STATEMENTS`.
 #[derive(Clone, Debug)]
 pub struct StatementView {
-    /// Names it for as long as the process runs.
+    /// Its number, which the process gives once.
     pub id: u64,
     /// The pool it belongs to.
     pub database: Arc<str>,
@@ -216,10 +216,10 @@ pub struct NormalizedQueryRow {
     pub seen: u64,
     /// How many of them were run as a prepared statement.
     pub hits: u64,
-    /// By how much these were faster than as many queries run as they were sent, in microseconds; below zero if they
-    /// were slower.
+    /// By how much these were faster than as many queries run as they were sent, in microseconds;
+    /// below zero if they were slower.
     pub time_saved_us: i64,
-    /// Texts that are run as they were sent, since the plan that is kept does not fit their values.
+    /// Texts that are run as they were sent, because the kept plan does not fit their values.
     pub slow_texts: u64,
     /// Literals that stay in the text.
     pub kept: u64,

@@ -39,7 +39,7 @@ const PAGES: &str = "pages";
 const CEILINGS: &[Ceiling] = &[
     ceiling("differ", 28, 31),
     ceiling(PAGES, 0, 475),
-    ceiling("pg", 229, 189),
+    ceiling("pg", 181, 6),
     ceiling("refrain", 106, 133),
     ceiling("sim", 54, 60),
     ceiling("sql", 0, 1),
