@@ -59,21 +59,6 @@ impl Link<'_> {
         Ok(self.pass_missing(message))
     }
 
-    /// Whether the client may have this portal besides its others. Waits for replies before it
-    /// refuses: some of the portals may end with transactions that are under way.
-    pub(crate) fn has_room_for(
-        &mut self,
-        portal: &[u8],
-        cached: &CachedStatement,
-    ) -> Result<bool, Stop> {
-        let options = &self.core_state.pool(self.server.pool).settings.options;
-        let bounds = (options.max_client_statements as usize, options.max_client_statement_bytes);
-        match self.client.portals.has_room(portal, cached, bounds) {
-            false if !self.server.outstanding.is_empty() => Err(Stop::Replies),
-            room => Ok(room),
-        }
-    }
-
     /// Returns the server's name of a statement that the client calls `name`. Sends a Parse first
     /// if the server lacks the statement.
     #[inline]
@@ -144,16 +129,6 @@ impl Link<'_> {
             let old = std::mem::replace(&mut self.server.statements.unnamed, none);
             self.undoable_there(seq, ServerUndo::Unnamed(old));
         }
-    }
-
-    /// Returns the client's name, changed if it begins as internal names do: a client must not
-    /// reach statements that Refrain keeps for others (E9).
-    pub(crate) fn not_ours(&self, name: &[u8]) -> Name {
-        let mut safe = Name::from_slice(name);
-        if name.starts_with(self.core_state.shared.registry.prefix()) {
-            safe[0] = b'-';
-        }
-        safe
     }
 
     /// Handles Describe of a statement.
@@ -250,16 +225,6 @@ impl Link<'_> {
         let seq = self.server.outstanding.next_seq();
         self.client.undos.push(seq, ClientUndo::Closed(name, old));
         Ok(())
-    }
-
-    /// Waits until no earlier segment can undo a change to the client's statements (E1, E2): a name
-    /// that was closed may be taken after all, and one that was parsed may be free.
-    pub(crate) fn wait_until_settled(&self) -> Result<(), Stop> {
-        let unsettled = |span| self.server.outstanding.touches(span);
-        match unsettled(&self.client.changed) || unsettled(&self.client.parsed) {
-            true => Err(Stop::Replies),
-            false => Ok(()),
-        }
     }
 
     /// Makes a Bind fail on the server, by the name of a statement that never exists. So the

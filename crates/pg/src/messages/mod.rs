@@ -1,8 +1,12 @@
 //! One file per kind of client message and query string: what Refrain does with it.
 
-pub(crate) mod parse;
+pub(crate) mod wait;
+pub(crate) mod refuse;
+pub(crate) mod prepare;
 pub(crate) mod fits;
 pub(crate) mod named;
 pub(crate) mod unmanaged;
+pub(crate) mod parse;
 pub(crate) mod bind;
 pub(crate) mod simple_query;
+pub(crate) mod dispatch;

@@ -9,7 +9,8 @@ use std::rc::Rc;
 
 use refrain_sql::{Kind, Scan, Traits};
 use refrain_wire::back::Status;
-use refrain_wire::{front as read, write};
+use refrain_wire::front as read;
+use refrain_wire::write;
 
 use crate::messages::named::Lent;
 use crate::pipeline::outstanding::{
@@ -206,12 +207,6 @@ impl Link<'_> {
         Ok(Some(message.bytes.len()))
     }
 
-    /// Waits until nothing is outstanding: a query that Refrain answers itself depends on the state
-    /// of the transaction.
-    pub(crate) fn wait_until_quiet(&self) -> Result<(), Stop> {
-        if self.server.outstanding.is_empty() { Ok(()) } else { Err(Stop::Replies) }
-    }
-
     /// Answers a query without the server. No transaction block may be open.
     fn answer(&mut self, message: &Message<'_>, made: FakeReply) -> usize {
         self.client.unnamed = None;
@@ -336,28 +331,5 @@ impl Link<'_> {
         let options = &self.pool().settings.options;
         options.sql_prepare == refrain_config::SqlPrepare::Error
             && options.pool_mode != refrain_config::PoolMode::Session
-    }
-
-    /// Makes the server fail in place of a message that is not passed on, by the name of a
-    /// statement that never exists. So the transaction fails with it. The error gets the words for
-    /// `why` on its way back.
-    pub(crate) fn refuse(
-        &mut self,
-        message: &Message<'_>,
-        kind: RequestKind,
-        why: Refusal,
-    ) -> usize {
-        let name = self.core_state.shared.registry.no_statement();
-        let out = self.ports.out(self.server.conn);
-        if kind == RequestKind::Query {
-            let mut text = b"EXECUTE \"".to_vec();
-            text.extend_from_slice(&name);
-            text.push(b'"');
-            write::query(out, &text);
-        } else {
-            write::describe_statement(out, &name);
-        }
-        self.owe(OutstandingRequest::new(kind, ReplyAction::Refuse(why)));
-        message.bytes.len()
     }
 }

@@ -19,8 +19,8 @@ use crate::pipeline::outstanding::{
     Failed, OutstandingRequest, Purpose, Refusal, ReplyAction, RequestKind, Syncs,
 };
 use crate::pipeline::undo::{ClientUndo, Reverted};
+use crate::relay::forward::Halt;
 use crate::relay::link::Link;
-use crate::relay::to_client::Halt;
 use crate::relay::words::Words;
 use crate::state::client::{Ahead, Pins};
 use crate::state::core_state;

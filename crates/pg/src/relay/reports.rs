@@ -2,16 +2,12 @@
 //! Refrain's queries about settings, the process ID in notifications, and messages that are too
 //! long to be held.
 
-use refrain_wire::Header;
 use refrain_wire::back as read;
-use refrain_wire::frame::split_string;
-use refrain_wire::tag::back;
 
 use crate::ground::ids::pid_of;
 use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction};
+use crate::relay::forward::{Goes, Halt, Run, restores};
 use crate::relay::link::Link;
-use crate::relay::to_client::{Goes, Halt, LOOKED_INTO_MAX, Run, rest_of, restores};
-use crate::relay::words::Words;
 use crate::settings::session::{UNSET, is_settable};
 
 /// Bytes of the beginning of a NotificationResponse: its header, and the process ID of the sender.
@@ -121,29 +117,6 @@ impl Link<'_> {
         self.server.stuck = true;
     }
 
-    /// Handles a message that Refrain has to read and that is too long to be held: reads its
-    /// beginning, and streams the rest.
-    #[cold]
-    pub(crate) fn large(&mut self, run: &mut Run<'_>, header: Header) -> Result<(), Halt> {
-        let begun = &run.input[run.at..];
-        if !begins_well(header.tag) {
-            return Err(Halt::Broken);
-        } else if begun.len() < LOOKED_INTO_MAX {
-            return Err(Halt::More);
-        }
-        let body = &begun[refrain_wire::frame::HEADER_BYTES..];
-        let missing = header.message_bytes() - begun.len();
-        if header.tag == back::PARAMETER_STATUS {
-            let Some((name, _)) = split_string(body) else { return Err(Halt::Broken) };
-            let goes = self.reported(name, None)?;
-            self.server.inbox.expect(missing, rest_of(goes));
-            self.advance(run, begun.len(), goes);
-            return Err(Halt::More);
-        }
-        self.failed(run, &Words::read(body, missing), begun.len())?;
-        Err(Halt::More)
-    }
-
     /// Replaces the process ID in a notification that the client's own session has sent. The client
     /// knows its session by the process ID that Refrain gave it. If so, handles the beginning of
     /// the notification.
@@ -163,10 +136,4 @@ impl Link<'_> {
         self.advance(run, SENDER_BYTES, Goes::Nowhere);
         Ok(())
     }
-}
-
-/// Whether messages of this type may be longer than [`LOOKED_INTO_MAX`]: their beginning says what
-/// matters.
-fn begins_well(tag: u8) -> bool {
-    matches!(tag, back::ERROR_RESPONSE | back::PARAMETER_STATUS)
 }

@@ -9,71 +9,23 @@
 //! row. Notices, notifications and ParameterStatus may come at any time and answer no request.
 //! [`crate::relay::reports`] handles the latter, and the messages that are too long to be held.
 
-use refrain_sql::{Tag, Traits};
-use refrain_wire::back::{self as read, Status};
+use refrain_sql::Tag;
+use refrain_wire::Header;
+use refrain_wire::back as read;
+use refrain_wire::back::Status;
+use refrain_wire::frame::split_string;
 use refrain_wire::tag::back;
-use refrain_wire::{Header, Malformed};
 
 use crate::ground::inbox::Rest;
 use crate::pipeline::outstanding::{
-    OutstandingRequest, Purpose, ReplyAction, RequestKind, Settled, UnexpectedMessage,
+    OutstandingRequest, Purpose, ReplyAction, RequestKind, Settled,
 };
 use crate::pipeline::schema::DEFINES;
-use crate::relay::link::{Link, write_fake};
+use crate::relay::forward::{Goes, Halt, LOOKED_INTO_MAX, Run, rest_of, restores};
+use crate::relay::link::Link;
 use crate::relay::words::Words;
 use crate::settings::session::SETTINGS_BYTES_MAX;
 use crate::state::client::Pins;
-
-/// Most bytes of a message that Refrain reads. PostgreSQL bounds none of these messages. Errors and
-/// ParameterStatus may be longer; of those Refrain reads the beginning.
-pub(crate) const LOOKED_INTO_MAX: usize = 1024 * 1024;
-
-/// Why Refrain stops reading a server's messages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Halt {
-    /// The rest of the input is the beginning of a message.
-    More,
-    /// ReadyForQuery: the server may be free now. The caller looks at that before it reads on.
-    Ready,
-    /// The server ends its session by a FATAL error; the client has got that error.
-    Fatal,
-    /// No outstanding request explains the reply, or it is malformed.
-    Broken,
-    /// The server refused settings from the client's startup packet; the client has got the error.
-    Refused,
-    /// The client has sent another message where the server waits for COPY data; the client has got
-    /// an error.
-    Intruded,
-}
-
-impl From<UnexpectedMessage> for Halt {
-    fn from(_: UnexpectedMessage) -> Self {
-        Self::Broken
-    }
-}
-
-impl From<Malformed> for Halt {
-    fn from(_: Malformed) -> Self {
-        Self::Broken
-    }
-}
-
-/// Whether a message goes to the client as it came.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Goes {
-    On,
-    Nowhere,
-}
-
-/// Input from a server, with the stretch that goes to the client as it came and has not been copied
-/// yet: `from` to `at`.
-pub(crate) struct Run<'a> {
-    pub(crate) input: &'a [u8],
-    /// Everything before this has been copied or dropped.
-    from: usize,
-    /// Everything before this has been read.
-    pub(crate) at: usize,
-}
 
 impl Link<'_> {
     /// Handles as much of a server's output as possible. Returns the number of bytes handled, and
@@ -88,14 +40,6 @@ impl Link<'_> {
         self.flush(&mut run);
         self.take_told();
         (run.at, halt)
-    }
-
-    /// Copies the stretch that goes to the client as it came.
-    pub(crate) fn flush(&mut self, run: &mut Run<'_>) {
-        if run.from < run.at {
-            self.ports.out(self.client.conn).extend_from_slice(&run.input[run.from..run.at]);
-        }
-        run.from = run.at;
     }
 
     /// Handles one message, whole or not.
@@ -146,31 +90,6 @@ impl Link<'_> {
             _ => self.server.inbox.expect(missing, rest),
         }
         result.map(drop)
-    }
-
-    /// Steps over the rest of a message that streams.
-    fn take_rest(&mut self, run: &mut Run<'_>) {
-        let inbox = &mut self.server.inbox;
-        if inbox.rest == 0 {
-            return;
-        }
-        let count = inbox.take_rest(&run.input[run.at..]);
-        let goes = if inbox.rest_goes == Rest::On { Goes::On } else { Goes::Nowhere };
-        let ends = inbox.rest == 0;
-        self.advance(run, count, goes);
-        if ends {
-            self.fake_due(run);
-        }
-    }
-
-    /// Steps over `count` bytes, which go to the client or nowhere.
-    #[inline]
-    pub(crate) fn advance(&mut self, run: &mut Run<'_>, count: usize, goes: Goes) {
-        if goes == Goes::Nowhere {
-            self.flush(run);
-            run.from += count;
-        }
-        run.at += count;
     }
 
     /// Handles the beginning of a row, or of another message that Refrain does not read.
@@ -326,16 +245,6 @@ impl Link<'_> {
         Ok(())
     }
 
-    /// Sends the fake replies whose turn has come.
-    #[inline]
-    fn fake_due(&mut self, run: &mut Run<'_>) {
-        while let Some((seq, made)) = self.server.outstanding.made() {
-            self.flush(run);
-            write_fake(self.ports.out(self.client.conn), made);
-            self.settle(seq);
-        }
-    }
-
     /// Learns from the contents of a reply: what a command did, what a statement returns.
     #[inline]
     fn look_into(&mut self, tag: u8, settled: &Settled, body: &[u8]) {
@@ -433,6 +342,29 @@ impl Link<'_> {
         }
         Err(Halt::Ready)
     }
+
+    /// Handles a message that Refrain has to read and that is too long to be held: reads its
+    /// beginning, and streams the rest.
+    #[cold]
+    fn large(&mut self, run: &mut Run<'_>, header: Header) -> Result<(), Halt> {
+        let begun = &run.input[run.at..];
+        if !begins_well(header.tag) {
+            return Err(Halt::Broken);
+        } else if begun.len() < LOOKED_INTO_MAX {
+            return Err(Halt::More);
+        }
+        let body = &begun[refrain_wire::frame::HEADER_BYTES..];
+        let missing = header.message_bytes() - begun.len();
+        if header.tag == back::PARAMETER_STATUS {
+            let Some((name, _)) = split_string(body) else { return Err(Halt::Broken) };
+            let goes = self.reported(name, None)?;
+            self.server.inbox.expect(missing, rest_of(goes));
+            self.advance(run, begun.len(), goes);
+            return Err(Halt::More);
+        }
+        self.failed(run, &Words::read(body, missing), begun.len())?;
+        Err(Halt::More)
+    }
 }
 
 /// Whether messages of this type are passed on in pieces, unread.
@@ -445,15 +377,6 @@ fn streams(tag: u8) -> bool {
             | back::NOTICE_RESPONSE
             | back::NOTIFICATION_RESPONSE
     )
-}
-
-pub(crate) fn rest_of(goes: Goes) -> Rest {
-    if goes == Goes::On { Rest::On } else { Rest::Nowhere }
-}
-
-/// Whether the request is the Sync that ends restoring settings behind a RESET.
-pub(crate) fn restores(entry: &OutstandingRequest) -> bool {
-    entry.kind == RequestKind::Sync && entry.traits.contains(Traits::RESET)
 }
 
 /// Decides whether the client gets a reply. Where the server ran another query in place of the
@@ -477,4 +400,10 @@ fn unasked(entry: &OutstandingRequest, tag: u8) -> Goes {
         _ if tag == back::NOTIFICATION_RESPONSE => Goes::On,
         _ => action(entry, tag),
     }
+}
+
+/// Whether messages of this type may be longer than [`LOOKED_INTO_MAX`]: their beginning says what
+/// matters.
+fn begins_well(tag: u8) -> bool {
+    matches!(tag, back::ERROR_RESPONSE | back::PARAMETER_STATUS)
 }

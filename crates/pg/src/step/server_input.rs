@@ -13,7 +13,7 @@ use crate::pipeline::outstanding::{
     Copying, OutstandingRequest, Purpose, ReplyAction, RequestKind,
 };
 use crate::pipeline::schema::DEFINES;
-use crate::relay::to_client::{Halt, LOOKED_INTO_MAX};
+use crate::relay::forward::{Halt, LOOKED_INTO_MAX};
 use crate::settings::session::SETTINGS_BYTES_MAX;
 use crate::state::client::WaitingFor;
 use crate::state::event::{Action, Case};

@@ -1,0 +1,264 @@
+//! From the client to its server: the first half of the hot path.
+//!
+//! [`Link::requests`] walks the messages in the buffer in which they arrived. Most messages are
+//! passed on as they are. A Parse goes through [`crate::messages::parse`], the other messages that
+//! name a statement through [`crate::messages::bind`], and query strings through
+//! [`crate::messages::simple_query`]. Each message that is sent adds an [`OutstandingRequest`] to
+//! the server's queue: the reply that the server owes from then on.
+//!
+//! After an error in an extended message the server ignores everything up to the next Sync. Refrain
+//! ignores the same messages from the moment it reads the error. A message that the server ignores
+//! must not change Refrain's record of the server (E37).
+
+use refrain_sql::{Kind, Traits};
+use refrain_wire::front as read;
+use refrain_wire::front::{NAME_BYTES_MAX, Target};
+use refrain_wire::tag::front;
+
+use crate::ground::disconnect::DisconnectReason;
+use crate::ground::inbox::Rest;
+use crate::pipeline::outstanding::{
+    Copying, OutstandingRequest, Purpose, ReplyAction, RequestKind,
+};
+use crate::relay::link::{Link, Stop};
+use crate::relay::message::Message;
+use crate::settings::session;
+use crate::state::client::Ahead;
+use crate::statements::of_client::Name;
+use crate::statements::statement::Statement;
+
+/// Most requests that may be outstanding on one server; further messages of the client wait.
+/// PostgreSQL sends replies at the latest when 8 kB of them have gathered, so a full queue always
+/// shrinks.
+const OUTSTANDING_MAX: usize = 16 * 1024;
+
+impl Link<'_> {
+    /// Handles as much of a client's input as possible. Returns the number of bytes handled, and
+    /// why it stopped.
+    pub(crate) fn requests(&mut self, input: &[u8]) -> (usize, Stop) {
+        let mut at = 0;
+        loop {
+            at += self.pass_rest(&input[at..]);
+            match self.request(&input[at..]) {
+                Ok(used) => at += used,
+                Err(stop) => return (at, stop),
+            }
+        }
+    }
+
+    /// Handles one message. Returns the number of bytes of input that it took.
+    pub(crate) fn request(&mut self, input: &[u8]) -> Result<usize, Stop> {
+        if self.client.inbox.rest > 0 {
+            return Err(Stop::More);
+        }
+        let Some(message) = Message::read(input)? else { return Err(Stop::More) };
+        let used = self.deal_with(&message, &input[message.bytes.len()..])?;
+        // A message that is not passed on is dropped here. The part of it that has not arrived must
+        // be dropped too.
+        if !message.complete && self.client.inbox.rest == 0 {
+            self.client.inbox.expect(message.missing(), Rest::Nowhere);
+        }
+        Ok(used)
+    }
+
+    /// Sends a message to its handler, unless the message has to wait or is ignored. `next` is the
+    /// input behind it.
+    #[inline]
+    pub(crate) fn deal_with(&mut self, message: &Message<'_>, next: &[u8]) -> Result<usize, Stop> {
+        if self.client.skipping {
+            return self.skip(message);
+        }
+        match self.server.outstanding.copying() {
+            // The server waits for COPY data and sends no reply before it has the data. Waiting for
+            // replies here would never end, so a message that does not belong into COPY ends the
+            // session at once (E43).
+            Copying::In if self.server.outstanding.awaits_data() => {
+                return match intrudes(message) {
+                    true => Err(self.intruded(message.header.tag)),
+                    // The server ignores Syncs amid COPY data (E42), so no reply would ever shrink
+                    // the queue.
+                    false if self.server.outstanding.len() >= OUTSTANDING_MAX => {
+                        Err(Stop::End(DisconnectReason::ClientProtocol))
+                    }
+                    false => self.dispatch(message, next),
+                };
+            }
+            // The server is counting the Syncs that a failed COPY has not skipped (E42). Until then
+            // nobody knows how many replies are owed, and no message may be added.
+            Copying::Counting => return Err(Stop::Replies),
+            // The client has ended its COPY data, but the COPY has not succeeded or failed yet. See
+            // `ends_copy`.
+            _ if self.server.outstanding.ends_copy() && intrudes(message) => {
+                return Err(Stop::Replies);
+            }
+            _ => {}
+        }
+        if self.server.outstanding.len() >= OUTSTANDING_MAX || self.is_barred() || self.is_to_wait()
+        {
+            return Err(Stop::Replies);
+        }
+        self.dispatch(message, next)
+    }
+
+    /// Calls the handler of a message by its tag. The most frequent tags stand first.
+    #[inline]
+    pub(crate) fn dispatch(&mut self, message: &Message<'_>, next: &[u8]) -> Result<usize, Stop> {
+        match message.header.tag {
+            front::BIND => self.bind(message),
+            front::EXECUTE => self.execute(message),
+            front::SYNC => self.sync(message),
+            front::QUERY => self.query(message),
+            front::DESCRIBE => self.describe(message),
+            front::PARSE => self.parse(message, next),
+            front::CLOSE => self.close(message),
+            // PostgreSQL refuses a Flush with a body, except amid a COPY. So Refrain cannot know
+            // whether the server would owe an error, and ends the session.
+            front::FLUSH if message.header.body > 0 => {
+                Err(Stop::End(DisconnectReason::ClientProtocol))
+            }
+            front::FLUSH => Ok(self.pass(message)),
+            front::FUNCTION_CALL => {
+                self.ends_early();
+                let calls = self.suspect_function(message.body());
+                let seq = self.server.outstanding.next_seq();
+                self.client.suspicion.evidence.send(calls, seq..seq + 1);
+                self.owe(OutstandingRequest::new(RequestKind::FunctionCall, ReplyAction::Forward));
+                Ok(self.pass(message))
+            }
+            front::COPY_DATA => Ok(self.pass(message)),
+            front::COPY_DONE | front::COPY_FAIL => Ok(self.copy_end(message)),
+            front::TERMINATE => Err(Stop::End(DisconnectReason::Terminated)),
+            _ => Err(Stop::End(DisconnectReason::ClientProtocol)),
+        }
+    }
+
+    /// Drops a message that the server would ignore after an error: all up to the next Sync.
+    pub(crate) fn skip(&mut self, message: &Message<'_>) -> Result<usize, Stop> {
+        match message.header.tag {
+            front::SYNC => {
+                let used = self.sync(message)?;
+                self.client.skipping = false;
+                Ok(used)
+            }
+            // Refrain put a Parse in front of this Query, and the Parse failed. With PostgreSQL
+            // alone the Query itself would have failed, and would have ended the segment.
+            front::QUERY if self.client.ahead == Ahead::Prepared => Ok(self.ends_in_vain(message)),
+            front::TERMINATE => Err(Stop::End(DisconnectReason::Terminated)),
+            _ => Ok(message.bytes.len()),
+        }
+    }
+
+    /// Handles Sync.
+    #[inline]
+    pub(crate) fn sync(&mut self, message: &Message<'_>) -> Result<usize, Stop> {
+        // PostgreSQL refuses a Sync with a body, except amid a COPY. Replies to come tell whether a
+        // COPY is under way.
+        if message.header.body > 0 && !self.server.outstanding.is_empty() {
+            return Err(Stop::Replies);
+        } else if message.header.body > 0 && self.server.outstanding.copying() != Copying::No {
+            return Err(Stop::End(DisconnectReason::ClientProtocol));
+        }
+        self.owe(OutstandingRequest::new(RequestKind::Sync, ReplyAction::Forward));
+        Ok(self.pass(message))
+    }
+
+    /// Handles Execute.
+    pub(crate) fn execute(&mut self, message: &Message<'_>) -> Result<usize, Stop> {
+        let portal = read::execute_portal(message.whole(NAME_BYTES_MAX + 5)?)?;
+        let seq = self.server.outstanding.next_seq();
+        self.client.suspicion.evidence.execute(portal, seq);
+        // `Client::portals` has just the portals whose statements may change the session
+        // (`Statement::acts`). No other portal needs any care.
+        let Some(cached) = self.client.portals.get(portal).cloned() else {
+            self.owe(OutstandingRequest::new(RequestKind::Execute, ReplyAction::Forward));
+            return Ok(self.pass(message));
+        };
+        self.execute_acting(message, &cached.statement)
+    }
+
+    /// Handles Execute of a statement that may change the session: SET, DEALLOCATE, DISCARD and
+    /// others.
+    pub(crate) fn execute_acting(
+        &mut self,
+        message: &Message<'_>,
+        statement: &Statement,
+    ) -> Result<usize, Stop> {
+        let (text, scan) = (statement.text(), &statement.scan);
+        if let Kind::Deallocate(name) = scan.kind {
+            self.deallocate_portal(Name::from_slice(&name.fold(text)))?;
+        }
+        let named = self.lend_name(statement)?;
+        self.note_settings(text, scan);
+        self.note_drained(text, scan);
+        let traits = scan.traits | named;
+        let seq = self
+            .owe(OutstandingRequest::new(RequestKind::Execute, ReplyAction::Forward).with(traits));
+        self.bar(seq, scan.traits, 1, None);
+        let used = self.pass(message);
+        match self.first_settings(text, scan) {
+            // A statement that runs outside of transaction blocks ends its own transaction. The
+            // settings are restored behind it, in a transaction of their own, and the client's next
+            // message waits for that.
+            Some(first) if scan.traits.contains(Traits::ALONE) => {
+                if let Some(barrier) = &mut self.client.barrier {
+                    barrier.restores = Some(first);
+                }
+            }
+            Some(first) => self.run_internal(&session::restore(&first), Purpose::Environment),
+            None => {}
+        }
+        Ok(used)
+    }
+
+    /// Handles Describe.
+    pub(crate) fn describe(&mut self, message: &Message<'_>) -> Result<usize, Stop> {
+        match Target::read(message.whole(NAME_BYTES_MAX + 2)?)? {
+            Target::Statement(name) => self.describe_statement(message, name),
+            Target::Portal(name) => {
+                self.describe_portal(name);
+                Ok(self.pass(message))
+            }
+            Target::Unknown => {
+                self.owe(OutstandingRequest::new(
+                    RequestKind::DescribePortal,
+                    ReplyAction::Forward,
+                ));
+                Ok(self.pass(message))
+            }
+        }
+    }
+
+    /// Handles Close.
+    pub(crate) fn close(&mut self, message: &Message<'_>) -> Result<usize, Stop> {
+        match Target::read(message.whole(NAME_BYTES_MAX + 2)?)? {
+            Target::Statement(name) if self.client.managed => self.close_statement(message, name),
+            Target::Statement(name) => {
+                self.close_unmanaged(name);
+                self.owe(OutstandingRequest::new(RequestKind::Close, ReplyAction::Forward));
+                Ok(self.pass(message))
+            }
+            Target::Portal(_) | Target::Unknown => {
+                self.owe(OutstandingRequest::new(RequestKind::Close, ReplyAction::Forward));
+                Ok(self.pass(message))
+            }
+        }
+    }
+
+    /// Handles CopyDone and CopyFail. PostgreSQL ignores both where no COPY is under way or to
+    /// come.
+    pub(crate) fn copy_end(&mut self, message: &Message<'_>) -> usize {
+        let outstanding = &self.server.outstanding;
+        if !outstanding.is_empty() || outstanding.copying() != Copying::No {
+            self.server.outstanding.push_copy_end();
+        }
+        self.pass(message)
+    }
+}
+
+/// Whether a message must not come while the server waits for COPY data. PostgreSQL ends the
+/// session if one does.
+fn intrudes(message: &Message<'_>) -> bool {
+    use front::{BIND, CLOSE, DESCRIBE, EXECUTE, FUNCTION_CALL, PARSE, QUERY, TERMINATE};
+    let all = [BIND, CLOSE, DESCRIBE, EXECUTE, FUNCTION_CALL, PARSE, QUERY, TERMINATE];
+    all.contains(&message.header.tag)
+}

@@ -1,0 +1,49 @@
+//! Refusals: where Refrain has a limit, the server is made to fail, so that a pipeline fails as a
+//! whole.
+
+use refrain_wire::write;
+
+use crate::pipeline::outstanding::{OutstandingRequest, Refusal, ReplyAction, RequestKind};
+use crate::relay::link::{Link, Stop};
+use crate::relay::message::Message;
+use crate::statements::of_core::CachedStatement;
+
+impl Link<'_> {
+    /// Makes the server fail in place of a message that is not passed on, by the name of a
+    /// statement that never exists. So the transaction fails with it. The error gets the words for
+    /// `why` on its way back.
+    pub(crate) fn refuse(
+        &mut self,
+        message: &Message<'_>,
+        kind: RequestKind,
+        why: Refusal,
+    ) -> usize {
+        let name = self.core_state.shared.registry.no_statement();
+        let out = self.ports.out(self.server.conn);
+        if kind == RequestKind::Query {
+            let mut text = b"EXECUTE \"".to_vec();
+            text.extend_from_slice(&name);
+            text.push(b'"');
+            write::query(out, &text);
+        } else {
+            write::describe_statement(out, &name);
+        }
+        self.owe(OutstandingRequest::new(kind, ReplyAction::Refuse(why)));
+        message.bytes.len()
+    }
+
+    /// Whether the client may have this portal besides its others. Waits for replies before it
+    /// refuses: some of the portals may end with transactions that are under way.
+    pub(crate) fn has_room_for(
+        &mut self,
+        portal: &[u8],
+        cached: &CachedStatement,
+    ) -> Result<bool, Stop> {
+        let options = &self.core_state.pool(self.server.pool).settings.options;
+        let bounds = (options.max_client_statements as usize, options.max_client_statement_bytes);
+        match self.client.portals.has_room(portal, cached, bounds) {
+            false if !self.server.outstanding.is_empty() => Err(Stop::Replies),
+            room => Ok(room),
+        }
+    }
+}

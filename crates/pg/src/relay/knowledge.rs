@@ -1,0 +1,133 @@
+//! Knowledge of a session's settings, between a change and the server's report of it.
+
+use refrain_sql::{Kind, Scan, Traits};
+use refrain_wire::back::Status;
+
+use crate::relay::link::Link;
+use crate::settings::session::{SettingsKnowledge, Since};
+
+/// The SQL command that runs a prepared statement.
+const EXECUTE: &[u8] = b"execute";
+
+/// May set what PostgreSQL reports, for the session.
+const SETS: Traits = Traits::SET.union(Traits::SET_REPORTED).union(Traits::PROCEDURAL);
+
+impl Link<'_> {
+    /// Notes that a text may change settings, or take a change back.
+    pub(crate) fn note_settings(&mut self, text: &[u8], scan: &Scan) {
+        let sets = scan.traits.intersects(SETS);
+        self.server.stuck |= sets || runs_prepared(text, scan.kind);
+        if sets {
+            self.claim(text, scan.traits);
+        }
+        let hides = scan.traits.contains(Traits::SET)
+            || scan.traits.contains(Traits::PROCEDURAL) && !self.is_harmless(scan);
+        let goes_back = self.client.sets && may_go_back(text, scan.kind);
+        let reads = scan.traits.contains(Traits::READING) || goes_back;
+        if !(hides || reads) {
+            return;
+        }
+        self.client.sets = true;
+        self.note_names(text);
+        if scan.traits.contains(Traits::PROCEDURAL) {
+            refrain_sql::set_names_within(text).for_each(|name| self.note_name(name));
+        }
+        let before = self.client.knowledge.since();
+        let since = Since {
+            segment: self.server.outstanding.segment(),
+            reads: reads || before.is_some_and(|before| before.reads),
+            hidden: hides
+                || self.client.read_settings
+                || before.is_some_and(|before| before.hidden),
+        };
+        self.client.knowledge = match self.client.knowledge {
+            SettingsKnowledge::Unknown(env, _) => SettingsKnowledge::Unknown(env, since),
+            SettingsKnowledge::Reported | SettingsKnowledge::Queried(..) => self.unsure(since),
+        };
+    }
+
+    /// Ends a reading of settings: the rows, with what PostgreSQL reports, are the session's
+    /// settings.
+    pub(crate) fn read_settings_ends(&mut self) {
+        let mut edit = self.server.settings_read.take().unwrap_or_default();
+        if std::mem::take(&mut self.server.overfull) {
+            return self.keeps_settings();
+        }
+        let outstanding = &self.server.outstanding;
+        let since = self.client.knowledge.since();
+        // A reading amid the client's segment holds for that transaction. One in a segment of its
+        // own says nothing of a segment that the client has begun behind it.
+        if outstanding.is_open() && !outstanding.reads_settings_apart() {
+            if let Some(startup) = &self.client.startup {
+                edit.fill(startup);
+            }
+            let segment = outstanding.segment();
+            let since = since.unwrap_or(Since { segment, reads: true, hidden: true });
+            self.client.knowledge =
+                SettingsKnowledge::Queried(self.core_state.settings(edit), since);
+            return;
+        }
+        let settled = since.is_none_or(|since| outstanding.answers(since.segment));
+        let before = self.client.settings.clone();
+        // Reported values take precedence over the rows.
+        let mut has = edit.clone();
+        for (name, _) in self.server.defaults.settings.iter() {
+            let (server, client) = (self.server.settings.get(name), self.client.settings.get(name));
+            server.into_iter().for_each(|value| has.set(name, value));
+            client.into_iter().for_each(|value| edit.set(name, value));
+        }
+        self.server.settings = self.core_state.settings(has);
+        if let Some(startup) = &self.client.startup {
+            edit.fill(startup);
+        }
+        self.client.settings = self.core_state.settings(edit);
+        let unset = std::mem::take(&mut self.server.unset);
+        self.learn_defaults(unset.iter());
+        self.looked(&before);
+        self.client.read_settings = false;
+        // What was said after it was asked may have changed them again.
+        if settled {
+            self.client.knowledge = SettingsKnowledge::Reported;
+        }
+    }
+
+    /// Notes the names of custom settings, which Refrain reads by name: `pg_settings` may not list
+    /// them.
+    pub(crate) fn note_names(&mut self, text: &[u8]) {
+        for name in refrain_sql::set_names(text).filter(|name| name.contains(&b'.')) {
+            self.note_name(&name);
+        }
+    }
+
+    /// Notes at the end of a segment that PostgreSQL has reported the settings that it reports.
+    pub(crate) fn settings_told(&mut self) {
+        let since = self.client.knowledge.since();
+        if since.is_some_and(|since| !self.server.outstanding.is_over(since.segment)) {
+            return;
+        }
+        self.client.sets &= self.server.outstanding.status() != Status::Idle;
+        let Some(since) = since.map(|since| Since { reads: false, ..since }) else { return };
+        self.client.knowledge = match self.client.knowledge {
+            _ if !since.hidden => SettingsKnowledge::Reported,
+            SettingsKnowledge::Unknown(env, _) => SettingsKnowledge::Unknown(env, since),
+            SettingsKnowledge::Reported | SettingsKnowledge::Queried(..) => self.unsure(since),
+        };
+    }
+}
+
+/// Whether a text runs by name what was prepared, which may set anything.
+fn runs_prepared(text: &[u8], kind: Kind) -> bool {
+    let names = || text.windows(EXECUTE.len()).any(|word| word.eq_ignore_ascii_case(EXECUTE));
+    match kind {
+        Kind::Execute(_) | Kind::CreateAsExecute(_) => true,
+        Kind::Many => names(),
+        _ => false,
+    }
+}
+
+/// Whether a text may take back what was set before it in its transaction.
+fn may_go_back(text: &[u8], kind: Kind) -> bool {
+    let to_savepoint =
+        || text.trim_ascii_start().get(..8).is_some_and(|w| w.eq_ignore_ascii_case(b"rollback"));
+    matches!(kind, Kind::TransactionEnd | Kind::Chain | Kind::Many) || to_savepoint()
+}
