@@ -3,8 +3,9 @@
 //! Each core has one [`Engine`]. The loop around it gives it an [`Event`], the time and its
 //! [`Ports`]. The engine appends output to the ports' buffers, and lists everything else that is to
 //! be done as [`Action`]s. A run is a function of its events: this crate has no socket, clock,
-//! thread or randomness. The state that cores share ([`shared::Shared`]) stands behind locks that
-//! just the cold paths take: a new statement text, a server opened or closed, a login.
+//! thread or randomness. The state that cores share ([`shared::Shared`]) stands behind locks. A
+//! Bind or an Execute of a statement that the server has takes none of them; a Parse, a login and a
+//! server that is opened or closed do.
 //!
 //! The folders stand in the order in which they build on each other, and so do the files in each
 //! folder.
