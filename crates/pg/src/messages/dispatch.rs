@@ -11,8 +11,7 @@
 //! must not change Refrain's record of the server (E37).
 
 use refrain_sql::{Kind, Traits};
-use refrain_wire::front as read;
-use refrain_wire::front::{NAME_BYTES_MAX, Target};
+use refrain_wire::front::{self as read, NAME_BYTES_MAX, Target};
 use refrain_wire::tag::front;
 
 use crate::ground::disconnect::DisconnectReason;

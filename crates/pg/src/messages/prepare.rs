@@ -9,8 +9,7 @@ use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction, Req
 use crate::pipeline::undo::ServerUndo;
 use crate::relay::link::{Called, Link, Stop};
 use crate::relay::message::Message;
-use crate::settings::session;
-use crate::settings::session::SettingsKnowledge;
+use crate::settings::session::{self, SettingsKnowledge};
 use crate::state::client::Pins;
 use crate::statements::columns::{Columns, Found};
 use crate::statements::of_client::{ClientRef, ClientStatement, Name};

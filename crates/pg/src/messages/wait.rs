@@ -2,8 +2,7 @@
 
 use crate::pipeline::undo::ServerUndo;
 use crate::relay::link::{Link, Stop};
-use crate::settings::session;
-use crate::settings::session::SettingsKnowledge;
+use crate::settings::session::{self, SettingsKnowledge};
 use crate::statements::of_core::CachedStatement;
 
 impl Link<'_> {

@@ -12,8 +12,7 @@ use refrain_wire::write;
 
 use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction, RequestKind, Seq};
 use crate::relay::link::{Link, Stop};
-use crate::settings::session;
-use crate::settings::session::{SettingsKnowledge, SettingsMut, Since};
+use crate::settings::session::{self, SettingsKnowledge, SettingsMut, Since};
 use crate::state::client::Pins;
 use crate::statements::of_client::Name;
 

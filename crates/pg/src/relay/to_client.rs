@@ -11,8 +11,7 @@
 
 use refrain_sql::Tag;
 use refrain_wire::Header;
-use refrain_wire::back as read;
-use refrain_wire::back::Status;
+use refrain_wire::back::{self as read, Status};
 use refrain_wire::frame::split_string;
 use refrain_wire::tag::back;
 

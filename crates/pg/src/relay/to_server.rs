@@ -6,8 +6,7 @@
 //! stay small.
 
 use refrain_sql::Traits;
-use refrain_wire::write;
-use refrain_wire::write::Report;
+use refrain_wire::write::{self, Report};
 
 use crate::ground::disconnect::DisconnectReason;
 use crate::ground::inbox::Rest;
