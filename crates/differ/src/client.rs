@@ -1,4 +1,4 @@
-//! One client of an episode: a proxied and a direct session that are told the same.
+//! A client of an episode: a proxied and a direct session that get the same messages.
 
 use crate::conn::{Broken, Conn};
 use crate::features::Features;
@@ -19,10 +19,10 @@ type Params = Rc<BTreeMap<String, String>>;
 /// How often each mask, then each pass, was needed.
 pub type Uses = [u64; MASKS.len() + PASSES.len()];
 
-/// What was counted on the way.
+/// Counts of a run: masks and passes used, replies seen.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
-    /// Masks and passes needed.
+    /// How often each mask and each pass was needed.
     pub uses: Uses,
     /// PostgreSQL's replies by type, errors and notices by code.
     pub replies: BTreeMap<String, u64>,
@@ -49,20 +49,20 @@ pub struct Peers {
     pub direct: String,
     /// Added to the names of both databases.
     pub suffix: String,
-    /// Encoding of the databases, where they are to be made.
+    /// Encoding of the databases, used if the run creates them.
     pub encoding: String,
     /// User name on both.
     pub user: String,
-    /// How long a reply may take.
+    /// The longest that a reply may take.
     pub limit: Duration,
     /// Whether writes to the proxy are cut into pieces.
     pub fragment: bool,
 }
 
-/// What differed.
+/// A difference between the two sides.
 #[derive(Clone, Debug)]
 pub struct Difference {
-    /// In a few words; shrinking keeps these the same.
+    /// A description in a few words. A shorter sequence counts only if its description is the same.
     pub what: String,
     /// The direct session's replies to the step.
     pub direct: Vec<Frame>,
@@ -75,18 +75,18 @@ pub struct Difference {
 pub enum Stop {
     /// The two sides differ.
     Differs(Box<Difference>),
-    /// They differ in a way that is let pass, and cannot be compared further.
+    /// They differ in a way that one of [`PASSES`] allows, and cannot be compared further.
     Passed,
-    /// The direct side did not do what this crate expects of PostgreSQL.
+    /// PostgreSQL did not behave as this crate expects.
     Broken(String),
 }
 
 /// A reply of the direct side.
 struct Expected {
     frame: Frame,
-    /// Type of the message it answers.
+    /// Type of the message that the frame answers.
     answers: u8,
-    /// The settings known to the client then.
+    /// The settings that PostgreSQL had reported to the client by then.
     params: Params,
 }
 
@@ -98,9 +98,9 @@ pub struct Client {
     proxied_params: Params,
     /// The direct session's state.
     pub ledger: Ledger,
-    /// What is known of its settings.
+    /// Whether the direct session's settings are known.
     pub guard: Guard,
-    /// True once it has sent what ties a client to its server.
+    /// True once the client has sent a message that ties it to its server.
     pub pinned: bool,
     /// True after the sessions have ended.
     pub dead: bool,
@@ -122,10 +122,10 @@ fn with_identity(
 }
 
 impl Client {
-    /// Opens both sessions and compares their welcome.
+    /// Opens both sessions and compares the replies to their start-up packets.
     ///
     /// # Errors
-    /// If they differ, or the direct one cannot be opened.
+    /// If the replies differ, or the direct session cannot be opened.
     pub fn open(
         peers: &Peers,
         params: &[(String, String)],
@@ -155,7 +155,7 @@ impl Client {
     /// Sends the same messages on both sides.
     ///
     /// # Errors
-    /// If one side does not take them.
+    /// If one side takes no more bytes.
     pub fn send(&mut self, msgs: &[Msg], envs: &[u64], cuts: Option<&mut Rng>) -> Result<(), Stop> {
         let mut bytes = Vec::new();
         for (msg, env) in msgs.iter().zip(envs) {
@@ -165,7 +165,7 @@ impl Client {
                 self.text.clone_from(text);
             }
         }
-        // A peer that has closed shows that when its replies are read.
+        // A peer that has closed the connection is noticed when its replies are read.
         let sent = match cuts {
             None => self.proxied.write(&bytes),
             Some(rng) => self.proxied.write_pieces(&bytes, rng),
@@ -179,10 +179,10 @@ impl Client {
         }
     }
 
-    /// Awaits and compares all replies that are due.
+    /// Reads all replies that are due on both sides, and compares them.
     ///
     /// # Errors
-    /// If they differ.
+    /// If the replies differ.
     pub fn settle(&mut self, tally: &mut Tally, features: &Features) -> Result<(), Stop> {
         let expected = self.read_direct()?;
         self.compare(&expected, tally, features)?;
@@ -215,7 +215,7 @@ impl Client {
         Ok(expected)
     }
 
-    /// The next reply of the proxied side; settings it reports are noted on the way.
+    /// Returns the next reply of the proxied side, and notes the settings that it reports.
     fn read_proxied(&mut self) -> Result<Frame, Broken> {
         loop {
             let frame = self.proxied.read()?;
@@ -272,7 +272,8 @@ impl Client {
         Ok(())
     }
 
-    /// The reply to compare next, where an error comes later than directly, or earlier: see [`late`].
+    /// Returns the reply to compare next. An error may come later or earlier than directly: see
+    /// [`late`].
     fn late(
         &mut self,
         expected: &[Expected],
@@ -324,7 +325,7 @@ impl Client {
         }
     }
 
-    /// Compares one reply with what it should be.
+    /// Compares one reply with the expected one.
     fn judge(&self, expected: &Expected, frame: &Frame, tally: &mut Tally) -> Result<(), String> {
         let Some(used) = same(&expected.frame, frame, expected.answers) else {
             return Err(format!("{} instead of {}", kind(frame), kind(&expected.frame)));
@@ -338,7 +339,7 @@ impl Client {
         Ok(())
     }
 
-    /// After a difference: a few more frames, for the report.
+    /// Reads a few more frames after a difference, for the report.
     fn read_on(&mut self, proxied: &mut Vec<Frame>) {
         self.proxied.shorten(Duration::from_millis(100));
         while let Ok(frame) = self.read_proxied() {
@@ -349,10 +350,11 @@ impl Client {
         }
     }
 
-    /// Ends both sessions, with a query in the same write where the client has a server: nobody need wait for one then.
+    /// Ends both sessions. A client that holds a server sends one more query in the same write,
+    /// since no other client needs to wait for that query.
     ///
     /// # Errors
-    /// If one side has sent something else than the other, or the proxied one does not end.
+    /// If the last replies differ, or the proxied session does not end.
     pub fn close(mut self, polite: bool) -> Result<(), Stop> {
         let comparable = self.ledger.settled() && !self.dead;
         let served = self.pinned || self.ledger.holds_server();
@@ -379,7 +381,8 @@ impl Client {
     }
 }
 
-/// True for what the order of replies is compared of.
+/// True for the frames whose order is compared: all but ParameterStatus, BackendKeyData and
+/// NegotiateProtocolVersion.
 fn is_reply(frame: &Frame) -> bool {
     !matches!(frame.tag, b'S' | b'K' | b'v')
 }
@@ -392,7 +395,7 @@ fn differs(what: String, direct: &[Frame], proxied: Vec<Frame>) -> Stop {
     Stop::Differs(Box::new(Difference { what, direct: direct.to_vec(), proxied }))
 }
 
-/// A frame in a word: its type, and the code of an error.
+/// Returns a frame's type, with the code of an error or the status of a ReadyForQuery.
 fn kind(frame: &Frame) -> String {
     if frame.has_fields() {
         let code = String::from_utf8_lossy(frame.field(b'C')).into_owned();

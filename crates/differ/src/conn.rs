@@ -10,11 +10,11 @@ use std::time::Duration;
 /// Why no frame could be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Broken {
-    /// No byte for as long as the time limit says.
+    /// No byte within the time limit.
     Hang,
     /// The peer has ended the connection.
     Closed,
-    /// Bytes that are no message, or an error of the operating system.
+    /// Bytes that are not a message, or an error of the operating system.
     Other(String),
 }
 
@@ -30,7 +30,7 @@ impl From<std::io::Error> for Broken {
     }
 }
 
-/// A connection with a buffer of bytes not yet read as frames.
+/// A connection, with a buffer of the bytes that are not yet read as frames.
 #[derive(Debug)]
 pub struct Conn {
     stream: TcpStream,
@@ -39,7 +39,7 @@ pub struct Conn {
 }
 
 impl Conn {
-    /// Connects, and sends the start-up packet with `params`; its answer is left to be read.
+    /// Connects and sends the start-up packet with `params`. It does not read the replies.
     ///
     /// # Errors
     /// If the peer cannot be reached.
@@ -56,7 +56,7 @@ impl Conn {
     /// Sends these bytes.
     ///
     /// # Errors
-    /// If the peer takes none for as long as the time limit says, or has closed.
+    /// If the peer takes no byte within the time limit, or has closed the connection.
     pub fn write(&mut self, bytes: &[u8]) -> Result<(), Broken> {
         Ok(self.stream.write_all(bytes)?)
     }
@@ -78,10 +78,10 @@ impl Conn {
         self.write(bytes)
     }
 
-    /// The next frame.
+    /// Returns the next frame.
     ///
     /// # Errors
-    /// If none comes.
+    /// If no whole frame comes.
     pub fn read(&mut self) -> Result<Frame, Broken> {
         loop {
             let bytes = &self.buffer[self.start..];
@@ -94,7 +94,7 @@ impl Conn {
         }
     }
 
-    /// Reads whatever comes until the peer closes.
+    /// Reads frames until none comes, and returns them with the reason.
     pub fn drain(&mut self) -> (Vec<Frame>, Broken) {
         let mut frames = Vec::new();
         loop {
@@ -110,8 +110,8 @@ impl Conn {
         self.stream.set_read_timeout(Some(limit)).ok();
     }
 
-    /// Sends what is to end the session, in one write with `last` before it: Terminate if `polite`, else only the end of
-    /// the stream.
+    /// Sends `last` and ends the session: by Terminate in the same write if `polite`, else by
+    /// closing the sending half of the connection.
     pub fn end(&mut self, last: &[msg::Msg], polite: bool) {
         let mut bytes = Vec::new();
         last.iter().for_each(|msg| msg.encode(&mut bytes));

@@ -10,18 +10,18 @@ use crate::rng::Rng;
 use crate::schedule;
 use crate::setup::Admin;
 
-/// What became of an episode.
+/// The result of an episode.
 #[derive(Debug, Default)]
 pub struct Outcome {
-    /// The steps run; the last one is the one that failed, if any did.
+    /// The steps that ran. If one failed, it is the last.
     pub steps: Vec<Step>,
     /// Segments sent.
     pub segments: u64,
     /// Messages sent.
     pub messages: u64,
-    /// Why it ended early.
+    /// Why the episode ended early.
     pub stop: Option<Stop>,
-    /// What was counted.
+    /// Counts of masks, passes and replies.
     pub tally: Tally,
 }
 
@@ -55,7 +55,7 @@ pub fn generate(plan: &Plan, admin: &mut Admin, seed: u64) -> Result<Outcome, St
     Ok(episode.finish())
 }
 
-/// Runs these steps; those that are not possible are left out.
+/// Runs these steps, and leaves out each that is not possible.
 ///
 /// # Errors
 /// If the tables cannot be put back to their start.
@@ -115,7 +115,8 @@ impl<'a> Episode<'a> {
         Ok(())
     }
 
-    /// False while somebody has a transaction, which may hold what the command waits for.
+    /// Runs DDL by a third connection. Returns false, and runs nothing, while a client holds a
+    /// server: its transaction may hold a lock that the command would wait for.
     fn outside(&mut self, sql: &[u8]) -> Result<bool, Stop> {
         if !schedule::holders(&self.clients).is_empty() {
             return Ok(false);
@@ -123,7 +124,8 @@ impl<'a> Episode<'a> {
         self.admin.outside(sql).map(|()| true).map_err(Stop::Broken)
     }
 
-    /// False if the step cannot be run as things are.
+    /// Sends the messages of a step and compares the replies. Returns false, and sends nothing, if
+    /// the step cannot be run in the clients' present state.
     fn send(&mut self, sends: &[(usize, Vec<Msg>)]) -> Result<bool, Stop> {
         if !self.may_run(sends) {
             return Ok(false);
@@ -154,7 +156,7 @@ impl<'a> Episode<'a> {
         Ok(true)
     }
 
-    /// Whether the pool has servers for all the clients of this step until they are through.
+    /// Whether the pool has enough servers for all clients of this step until the step is over.
     fn may_run(&self, sends: &[(usize, Vec<Msg>)]) -> bool {
         let alive = sends
             .iter()

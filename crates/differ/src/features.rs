@@ -1,7 +1,7 @@
-//! What the generator may use, each by a name for `--with` and `--without`.
+//! Parts of the generator that `--with` and `--without` switch by name.
 //!
-//! Off by default is what a pooler in transaction mode cannot get right by its nature, or what
-//! makes the outcome depend on which server a client happens to be given.
+//! A feature is off by default if a pooler in transaction mode cannot get it right by its nature,
+//! or if it makes the outcome depend on which server a client gets.
 
 use std::collections::BTreeSet;
 
@@ -9,9 +9,9 @@ use std::collections::BTreeSet;
 pub struct Feature {
     /// The name on the command line.
     pub name: &'static str,
-    /// Whether it is used unless `--without` it.
+    /// Whether the generator uses the feature without `--with`.
     pub default: bool,
-    /// What it adds.
+    /// The help text: what the feature adds.
     pub doc: &'static str,
 }
 
@@ -22,7 +22,7 @@ const fn feature(name: &'static str, default: bool, doc: &'static str) -> Featur
 /// All features.
 pub const FEATURES: [Feature; 27] = [
     feature("set-reported", true, "SET, RESET, SET LOCAL of settings the server reports"),
-    feature("set-unreported", true, "the same of search_path, work_mem, statement_timeout, …"),
+    feature("set-unreported", true, "SET and RESET of search_path, work_mem, statement_timeout, …"),
     feature("env-pipe", true, "a SET and a Parse that depends on it, pipelined"),
     feature("deallocate", true, "SQL DEALLOCATE of protocol statements, by name and ALL"),
     feature("discard", true, "DISCARD ALL, PLANS, SEQUENCES, TEMP"),
@@ -80,7 +80,7 @@ impl Features {
         self.0.contains(name)
     }
 
-    /// Switches features given as names between commas; `all` is every feature.
+    /// Switches the features of a comma-separated list of names; `all` names every feature.
     ///
     /// # Errors
     /// If a name is unknown.

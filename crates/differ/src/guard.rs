@@ -1,11 +1,11 @@
-//! Which steps have one right answer only.
+//! The guard: keeps steps out that have more than one right answer.
 //!
-//! PostgreSQL converts literals such as `'05/06/2024'::date` when a statement is *parsed*. A pooler
-//! that parses a statement a second time on another server cannot repeat that under settings which
-//! the client has changed since; so a step that would need it is not run, unless asked for. Texts
-//! that depend on the settings carry the comment [`MARK`].
+//! PostgreSQL converts literals such as `'05/06/2024'::date` when it *parses* a statement. A pooler
+//! that parses the statement again on another server gets another date if the client has changed
+//! its settings since. The test does not run a step that would need such a second Parse, unless the
+//! feature `frozen` is on. Texts that depend on the settings carry the comment [`MARK`].
 //!
-//! The guard also keeps the server alive: see [`may_crash`].
+//! The guard also keeps PostgreSQL alive: see [`may_crash`].
 
 use crate::ledger::{Env, Ledger};
 use crate::msg::Msg;
@@ -15,11 +15,11 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 /// The comment in texts whose meaning depends on the settings at their Parse.
 pub const MARK: &[u8] = b"/*env*/";
 
-/// Settings that change what a text means, all reported by the server.
+/// Settings that change the meaning of a text. The server reports all of them.
 const SETTINGS: [&str; 5] =
     ["DateStyle", "IntervalStyle", "TimeZone", "client_encoding", "standard_conforming_strings"];
 
-/// Remembers, per client, whether its settings are known.
+/// A client's guard, which remembers whether the client's settings are known.
 #[derive(Clone, Debug, Default)]
 pub struct Guard {
     dirty: bool,
@@ -27,7 +27,7 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// The environment of each message of a step, or `None` if the step must not be run.
+    /// Returns the environment of each message of a step, or `None` if the step must not be run.
     pub fn check(&mut self, ledger: &Ledger, msgs: &[Msg]) -> Option<Vec<Env>> {
         if harms(ledger, msgs) {
             return None;
@@ -53,7 +53,7 @@ impl Guard {
         Some(envs)
     }
 
-    /// To be called after the replies to a step.
+    /// Notes that the replies to a step have been read.
     pub fn settle(&mut self, ledger: &Ledger) {
         if !ledger.open() {
             self.dirty = false;
@@ -66,7 +66,7 @@ impl Guard {
     }
 }
 
-/// True if the step brings PostgreSQL itself to where nothing can be compared.
+/// True if the step may bring PostgreSQL into a state in which replies cannot be compared.
 #[must_use]
 pub fn harms(ledger: &Ledger, msgs: &[Msg]) -> bool {
     may_crash(ledger, msgs)
@@ -75,8 +75,8 @@ pub fn harms(ledger: &Ledger, msgs: &[Msg]) -> bool {
         || strays(msgs)
 }
 
-/// True if CopyDone or CopyFail comes before an Execute: if that is of a COPY, the Sync behind it is part of the data, and
-/// the session waits for more.
+/// True if CopyDone or CopyFail comes before an Execute. If that Execute runs a COPY, PostgreSQL
+/// ignores the Sync after it as part of the data, and waits for more.
 fn strays(msgs: &[Msg]) -> bool {
     let mut ended = false;
     msgs.iter().any(|msg| match msg {
@@ -89,8 +89,8 @@ fn strays(msgs: &[Msg]) -> bool {
     })
 }
 
-/// True for a query string that goes on behind a RESET: the settings a client began with can be put in their place
-/// only when the string is over.
+/// True for a query string that has a command after a RESET. The proxy can restore the client's
+/// start-up parameters only after the whole string.
 fn resets_amid(msg: &Msg) -> bool {
     let Msg::Query(sql) = msg else { return false };
     let text = String::from_utf8_lossy(sql).to_ascii_lowercase();
@@ -104,10 +104,10 @@ fn resets_amid(msg: &Msg) -> bool {
 /// True if the step uses an unnamed portal that a failed Query may have left behind.
 ///
 /// A simple Query that fails while it runs in a transaction block leaves its portal in the aborted
-/// transaction, with a pointer to statements already freed; Execute or Describe of the unnamed
-/// portal then reads them. PostgreSQL 15.18 dies of it (signal 11), and with it all sessions. So
-/// the unnamed portal is used only in the segment that binds it, or first thing in a live
-/// transaction.
+/// transaction, with a pointer to statements that PostgreSQL has already freed. Execute or Describe
+/// of the unnamed portal then reads that memory. PostgreSQL 15.18 crashes (signal 11), and all
+/// sessions end. So the test uses the unnamed portal only in the segment that binds it, or at the
+/// beginning of a step in a live transaction.
 #[must_use]
 pub fn may_crash(ledger: &Ledger, msgs: &[Msg]) -> bool {
     let mut bound = ledger.status() == b'T' && !ledger.open();
@@ -125,10 +125,11 @@ pub fn may_crash(ledger: &Ledger, msgs: &[Msg]) -> bool {
     })
 }
 
-/// True if a step ends a segment by a Query or FunctionCall, and the server is PostgreSQL 18 or newer.
+/// True if a step ends a segment by a Query or FunctionCall, and the server is PostgreSQL 18 or
+/// newer.
 ///
-/// Such a server answers the Sync after it as if the transaction were over and not, and refuses whatever
-/// comes next with XX000 (E38). The proxy lets nobody else have the session; there is nothing to compare.
+/// Such a server then refuses the session's next command with XX000 (E38), and the proxy closes
+/// that server, so there is nothing to compare.
 #[must_use]
 pub fn breaks_session(ledger: &Ledger, msgs: &[Msg]) -> bool {
     let version = ledger.params.get("server_version").map_or("", String::as_str);
@@ -152,7 +153,7 @@ struct Walk {
     env: Env,
     touched: bool,
     local: BTreeMap<Vec<u8>, (Vec<u8>, Env)>,
-    /// Portals bound in this step, and whether they write.
+    /// Portals bound in this step, and whether their statements write.
     writes: BTreeMap<Vec<u8>, bool>,
 }
 
@@ -164,14 +165,14 @@ impl Walk {
         }
     }
 
-    /// True if a statement has this name. What was closed in this step has no text.
+    /// True if a statement has this name. A statement closed in this step has an empty text.
     fn is_taken(&self, ledger: &Ledger, name: &[u8]) -> bool {
         self.look(ledger, name).is_some_and(|(sql, _)| !sql.is_empty())
     }
 
     fn allows(&mut self, ledger: &Ledger, msg: &Msg) -> bool {
         let name = match msg {
-            // A name that is taken stays what it is.
+            // PostgreSQL refuses a Parse of a name that is taken: the statement stays as it is.
             Msg::Parse(name, ..) if !name.is_empty() && self.is_taken(ledger, name) => return true,
             Msg::CloseStatement(name) => {
                 self.local.insert(name.clone(), (Vec::new(), self.env));
@@ -182,9 +183,9 @@ impl Walk {
                 name.clone()
             }
             Msg::Bind(bind) => bind.stmt.clone(),
-            // Describe analyses a text anew if its plan has been invalidated.
+            // Describe analyses a text again if its plan has been invalidated.
             Msg::DescribeStatement(name) => {
-                // What a FETCH returns is settled at its Parse, by the cursor that was open then.
+                // The columns of a FETCH are those of the cursor that was open at its Parse.
                 let fetches = |sql: &[u8]| sql.to_ascii_lowercase().starts_with(b"fetch");
                 if self.look(ledger, name).is_some_and(|(sql, _)| fetches(sql)) {
                     return false;
@@ -197,27 +198,28 @@ impl Walk {
         self.settled(ledger, &name)
     }
 
-    /// Whether a statement, and what it runs, was parsed under the settings of now, or means the same under all.
+    /// Whether a statement was parsed under the present settings or means the same under all, and
+    /// so does the statement that it executes.
     fn settled(&self, ledger: &Ledger, name: &[u8]) -> bool {
         let settled = |(sql, env): (&[u8], Env)| !is_marked(sql) || env == self.env;
         self.look(ledger, name)
-            .is_none_or(|it| settled(it) && self.run(ledger, it.0).is_none_or(settled))
+            .is_none_or(|it| settled(it) && self.executed(ledger, it.0).is_none_or(settled))
     }
 
-    /// The statement that a text runs by its name.
-    fn run<'a>(&'a self, ledger: &'a Ledger, sql: &[u8]) -> Option<(&'a [u8], Env)> {
+    /// Returns the statement that a text executes by name.
+    fn executed<'a>(&'a self, ledger: &'a Ledger, sql: &[u8]) -> Option<(&'a [u8], Env)> {
         self.look(ledger, &executed_name(sql)?)
     }
 
-    /// True if this text, or what it runs, changes settings.
+    /// True if this text, or a statement that it executes, changes settings.
     fn sets(&self, ledger: &Ledger, sql: &[u8]) -> bool {
         let run = |name: Vec<u8>| self.look(ledger, &name);
         changes_settings(sql)
             || executed_names(sql).filter_map(run).any(|(sql, _)| changes_settings(sql))
     }
 
-    /// True if a statement that writes may be left half-way with more to come in its segment: what it has written
-    /// becomes visible with the next Parse, and the proxy may put one in.
+    /// True if a row limit may suspend a statement that writes, and its segment goes on. The next
+    /// Parse makes the rows written so far visible, and the proxy may add a Parse of its own.
     fn suspends(&mut self, ledger: &Ledger, msg: &Msg, next: Option<&Msg>) -> bool {
         match msg {
             Msg::Bind(bind) => {
@@ -265,7 +267,7 @@ fn writes(sql: &[u8]) -> bool {
     ["insert", "update", "delete"].iter().any(|word| text.contains(word))
 }
 
-/// True if one of the commands of this text may change a setting, or take a change back.
+/// True if a command of this text may change a setting, or undo a change.
 #[must_use]
 pub fn changes_settings(sql: &[u8]) -> bool {
     let text = String::from_utf8_lossy(sql).to_ascii_lowercase();
@@ -282,12 +284,12 @@ pub fn changes_settings(sql: &[u8]) -> bool {
         })
 }
 
-/// What the commands of a text run by its name.
+/// Returns the names of the statements that the commands of a text execute.
 fn executed_names(sql: &[u8]) -> impl Iterator<Item = Vec<u8>> {
     sql.split(|&byte| byte == b';').filter_map(executed_name)
 }
 
-/// The name in `EXECUTE name` or `EXPLAIN … EXECUTE name`.
+/// Returns the name in `EXECUTE name` or `EXPLAIN … EXECUTE name`.
 fn executed_name(sql: &[u8]) -> Option<Vec<u8>> {
     let text = String::from_utf8_lossy(sql);
     let at = text.to_ascii_lowercase().find("execute ")?;

@@ -1,13 +1,15 @@
-//! What a plan for all values finds later than one for a constant, and what it does not find.
+//! Errors in values that a generic plan raises later than a plan with constants, or not at all.
 //!
-//! PostgreSQL computes what is constant as it plans a text. A statement whose constants are parameters is planned once, and finds an error in
-//! one as it runs: behind the description of its columns, behind rows that came first, or, where no row needs the value, not
-//! at all; of two errors the other may come first. `docs/autoprepare.md` says so. Nothing else is let pass: where no error comes, no row
-//! has come either, or the text has a branch that need not be taken.
+//! PostgreSQL evaluates constant expressions when it plans a query. Autoprepare replaces constants
+//! by parameters, and PostgreSQL then plans the statement once and finds an error in a value when
+//! the statement runs: after the description of the columns, after the first rows, or not at all
+//! if no row needs the value. Of two errors the other may come first. `docs/autoprepare.md` says
+//! so. No other difference is allowed: where the error is missing, the reply has no row either, or
+//! the text has a branch that need not be taken.
 
 use crate::reply::Frame;
 
-/// Words of a text by which a value may not be needed though there are rows.
+/// Words of a text in which a value may not be needed although there are rows.
 const BRANCHES: [&str; 12] = [
     " and ",
     " or ",
@@ -23,7 +25,7 @@ const BRANCHES: [&str; 12] = [
     " intersect ",
 ];
 
-/// Whether an error may come late: one in a value, of a simple query.
+/// Whether an error may come late: an error in a value that answers a simple query.
 #[must_use]
 pub fn may_be_late(error: &Frame, answers: u8) -> bool {
     let of_value = error.field(b'C').starts_with(b"22")
@@ -31,14 +33,15 @@ pub fn may_be_late(error: &Frame, answers: u8) -> bool {
     error.tag == b'E' && answers == b'Q' && of_value
 }
 
-/// Whether a frame comes before an error that is late, or in its place.
+/// Whether a frame may come before a late error, or in the place of one.
 #[must_use]
 pub fn is_before(frame: &Frame) -> bool {
     matches!(frame.tag, b'T' | b'D' | b'C')
 }
 
-/// Whether another error in a value comes first: which of two does is up to the plan. What a domain refuses is never
-/// computed as the text is planned, so it may be the other, but is not late itself.
+/// Whether the proxied side reports another error in a value than the direct side. The plan decides
+/// which of two errors comes first. PostgreSQL never checks a domain while it plans, so a domain's
+/// error may be the other error, but is not late itself.
 #[must_use]
 pub fn is_another(direct: &Frame, proxied: &Frame, answers: u8) -> bool {
     let differs = |field| direct.field(field) != proxied.field(field);
@@ -46,14 +49,16 @@ pub fn is_another(direct: &Frame, proxied: &Frame, answers: u8) -> bool {
     (of_domain || may_be_late(proxied, answers)) && (differs(b'C') || differs(b'M'))
 }
 
-/// Whether a query may fail that succeeds directly: a value may be computed for rows beyond those that are asked for.
+/// Whether a query may fail that succeeds directly: PostgreSQL may compute a value for rows beyond
+/// a LIMIT.
 #[must_use]
 pub fn is_beyond_limit(text: &[u8], proxied: &Frame, answers: u8) -> bool {
     may_be_late(proxied, answers)
         && String::from_utf8_lossy(text).to_lowercase().contains(" limit ")
 }
 
-/// Whether a query may succeed that fails in a constant directly: its replies are these.
+/// Whether a query with these replies may succeed although PostgreSQL, asked directly, reports an
+/// error in a constant.
 #[must_use]
 pub fn is_needless(text: &[u8], replies: &[Frame]) -> bool {
     let rows = replies.iter().any(|frame| frame.tag == b'D');
@@ -62,7 +67,7 @@ pub fn is_needless(text: &[u8], replies: &[Frame]) -> bool {
     !rows && !touched || BRANCHES.iter().any(|word| text.contains(word))
 }
 
-/// Whether a command says that it did something to no row.
+/// Whether a command tag counts no row.
 fn ends_in_none(tag: &[u8]) -> bool {
     tag.strip_suffix(b"\0").unwrap_or(tag).ends_with(b" 0")
 }

@@ -1,22 +1,23 @@
-//! What a PostgreSQL server still owes a client, and what the client may rely on.
+//! The ledger of a direct session: replies that are outstanding, and the session's state.
 //!
-//! Fed with every message sent and every reply received *directly* from PostgreSQL, it tells when
-//! all replies have arrived that a step may wait for. The rules are those of PostgreSQL's main
-//! loop: an error in an extended message skips everything up to the next Sync, an error in a
-//! Query does not; messages other than data are ignored or fatal while a COPY reads.
+//! The ledger gets every message that a client sends *directly* to PostgreSQL and every reply, and
+//! says when all replies have arrived that a step may wait for. The rules are those of PostgreSQL's
+//! main loop. An error in an extended message skips everything up to the next Sync, an error in a
+//! Query does not. While a COPY reads, PostgreSQL ignores Flush and Sync, and every other message
+//! but the data is fatal.
 
 use crate::msg::Msg;
 use crate::reply::Frame;
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
-/// The parse environment a statement was parsed in: a hash of the reported settings, or a number
-/// used only once where they are not known for certain.
+/// The environment in which a statement was parsed: a hash of the reported settings, or a number
+/// that is used only once if the settings are not known for certain.
 pub type Env = u64;
 
-/// What [`Ledger::answering`] says of a Query that runs a prepared statement with SQL EXECUTE.
+/// Returned by [`Ledger::answering`] for a Query that runs a prepared statement with SQL EXECUTE.
 pub const SQL_EXECUTE: u8 = b'X';
-/// The same where it is one of several commands.
+/// Returned by [`Ledger::answering`] if that EXECUTE is one of several commands.
 pub const SQL_EXECUTES: u8 = b'x';
 
 fn answers(sql: &[u8]) -> u8 {
@@ -29,7 +30,7 @@ fn answers(sql: &[u8]) -> u8 {
     }
 }
 
-/// A statement the server has confirmed.
+/// A prepared statement that the server has confirmed.
 #[derive(Clone, Debug)]
 pub struct Prepared {
     /// Its text.
@@ -81,7 +82,7 @@ impl Owed {
     }
 }
 
-/// Why a session has no further replies to give.
+/// Whether a session gives further replies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Life {
     Open,
@@ -217,7 +218,7 @@ impl Ledger {
         self.skipping = self.owed.is_empty();
     }
 
-    /// A COPY has begun to read: everything up to its end belongs to it.
+    /// Notes that a COPY has begun to read, and drops the messages sent ahead that belong to it.
     fn begin_copy(&mut self) {
         self.copying = true;
         while let Some(next) = self.owed.get(1) {
@@ -233,14 +234,14 @@ impl Ledger {
         }
     }
 
-    /// Drops what at the head of the queue is never answered.
+    /// Drops messages at the head of the queue that PostgreSQL never answers.
     fn settle(&mut self) {
         while matches!(self.owed.front(), Some(Owed::Flush | Owed::Copy | Owed::CopyEnd)) {
             self.owed.pop_front();
         }
     }
 
-    /// True while a reply will come without any further message.
+    /// True while PostgreSQL will send a reply without a further message.
     #[must_use]
     pub fn awaits(&self) -> bool {
         let waits = self.copying && self.owed.len() == 1;
@@ -253,7 +254,8 @@ impl Ledger {
         self.life == Life::Dying
     }
 
-    /// The type of the message the next reply answers, or [`SQL_EXECUTE`] or [`SQL_EXECUTES`]; 0 if there is none.
+    /// Returns the type of the message that the next reply answers, or [`SQL_EXECUTE`] or
+    /// [`SQL_EXECUTES`]; 0 if no reply is outstanding.
     #[must_use]
     pub fn answering(&self) -> u8 {
         match self.owed.front() {
@@ -269,7 +271,7 @@ impl Ledger {
         }
     }
 
-    /// True if nothing at all is owed.
+    /// True if no reply is outstanding and no COPY reads.
     #[must_use]
     pub fn settled(&self) -> bool {
         self.owed.is_empty() && !self.copying
@@ -281,7 +283,7 @@ impl Ledger {
         self.status != b'I' || self.open || self.copying || self.skipping
     }
 
-    /// True while messages were sent since the last ReadyForQuery.
+    /// True if the client has sent messages since the last ReadyForQuery.
     #[must_use]
     pub fn open(&self) -> bool {
         self.open
@@ -293,7 +295,7 @@ impl Ledger {
         self.copying
     }
 
-    /// The status of the last ReadyForQuery.
+    /// Returns the status of the last ReadyForQuery.
     #[must_use]
     pub fn status(&self) -> u8 {
         self.status

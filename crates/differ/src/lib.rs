@@ -1,18 +1,18 @@
 //! The differential test: random segments of protocol messages, through a proxy and directly.
 //!
-//! Each client of an episode has two sessions, one through the proxy and one of its own straight
-//! to the same PostgreSQL server, and is told the same on both. Whatever PostgreSQL answers
-//! directly is right; what comes through the proxy must be the same bytes, save for the rules in
-//! [`mask`]. The proxied clients share a database and user, and so a pool; the direct ones share
-//! another database with the same contents. Clients write to their own tables only, so none waits
-//! for another.
+//! Each client of an episode has two sessions, one through the proxy and one straight to the same
+//! PostgreSQL server, and sends the same messages on both. PostgreSQL's direct replies are the
+//! right ones: the proxied replies must be the same bytes, save for the rules in [`mask`] and
+//! [`passes`]. The proxied clients share a database and user, and so a pool. The direct clients
+//! share another database with the same contents. Each client writes to its own tables, so no
+//! client waits for another.
 //!
-//! A run is a series of episodes, each with fresh sessions and tables and with a seed of its own:
-//! an episode that fails can be repeated alone, and is then [shrunk](shrink).
+//! A run is a series of episodes. Each has fresh sessions and tables and its own seed, so an
+//! episode that fails can be repeated alone and [shortened](shrink).
 //!
-//! Always holds: nothing sent depends on time, on the proxy, or on which replies came first. The
-//! encoder and decoder here are written apart from the proxy's, so as not to share its mistakes.
-//! Deliberately absent: passwords, TLS, cancel requests, COPY BOTH, and waiting on locks.
+//! Always holds: no message depends on time, on the proxy, or on which replies came first. The
+//! encoder and decoder of this crate share no code with the proxy's, and so no mistakes either.
+//! Deliberately absent: passwords, TLS, cancel requests, COPY BOTH, and waiting for locks.
 
 #![forbid(unsafe_code)]
 

@@ -41,7 +41,7 @@ struct Totals {
     tally: Tally,
 }
 
-/// Runs all episodes; how many differed.
+/// Runs all episodes and returns the number of those that differed.
 fn run(options: &Options) -> Result<u64, String> {
     let plan = &options.plan;
     let mut admin = Admin::new(&plan.peers)?;

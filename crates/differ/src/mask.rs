@@ -1,7 +1,7 @@
-//! What may differ between two replies that are nevertheless the same, each rule with its reason.
+//! Masks: rules for what may differ between two replies that count as the same, with reasons.
 //!
-//! Two frames are first compared byte for byte. Only if they differ are the rules of [`MASKS`]
-//! applied, one after another, to both; the report counts how often each was needed.
+//! Two frames are first compared byte for byte. If they differ, the rules of [`MASKS`] are applied
+//! to both, one after another. The report counts how often each rule was needed.
 
 use crate::ledger::{SQL_EXECUTE, SQL_EXECUTES};
 use crate::reply::Frame;
@@ -11,29 +11,29 @@ pub const PROXIED: &str = "diffp";
 /// The direct clients' database.
 pub const DIRECT: &str = "diffd";
 
-/// The first OID of objects not made by initdb.
+/// The first OID of objects that initdb did not create.
 const FIRST_NORMAL_OID: u32 = 16384;
 
 /// One rule.
 pub struct Mask {
     /// Its name in the report.
     pub name: &'static str,
-    /// Why what it hides is no fault.
+    /// Why the difference that the rule hides is no fault.
     pub reason: &'static str,
     /// Rewrites a frame; the second argument is the type of the message the frame answers.
     apply: fn(&mut Frame, u8),
 }
 
-/// All rules, in the order they are applied.
+/// All rules, in the order in which they are applied.
 pub const MASKS: [Mask; 10] = [
     Mask {
         name: "table-oid",
-        reason: "the two databases give their tables different OIDs (RowDescription)",
+        reason: "tables have different OIDs in the two databases (RowDescription)",
         apply: |frame, _| each_column(frame, |oids| oids[..4].fill(0)),
     },
     Mask {
         name: "type-oid",
-        reason: "types made by the test have different OIDs in the two databases",
+        reason: "types that the test creates have different OIDs in the two databases",
         apply: own_types,
     },
     Mask {
@@ -61,8 +61,8 @@ pub const MASKS: [Mask; 10] = [
     },
     Mask {
         name: "bound-position",
-        reason: "an error that answers Bind, Describe or SQL EXECUTE may come from a Parse \
-                 the proxy put in front, where a position means something else (E33)",
+        reason: "an error that answers Bind, Describe or SQL EXECUTE may come from a Parse that the \
+                 proxy put in front of it, and then has no position (E33)",
         apply: |frame, answers| {
             if frame.tag == b'E' && matches!(answers, b'B' | b'D' | SQL_EXECUTE | SQL_EXECUTES) {
                 rewrite(frame, |code, value| (code != b'P').then_some(value));
@@ -71,8 +71,8 @@ pub const MASKS: [Mask; 10] = [
     },
     Mask {
         name: "aborted-place",
-        reason: "in an aborted transaction 25P02 answers Bind or Describe, be it raised there or \
-                 by a Parse the proxy put in front: only file, line and routine tell",
+        reason: "in an aborted transaction 25P02 answers Bind or Describe, whether they raise it or \
+                 a Parse that the proxy put in front: only file, line and routine differ",
         apply: |frame, answers| {
             if frame.tag == b'E' && frame.field(b'C') == b"25P02" && matches!(answers, b'B' | b'D')
             {
@@ -82,8 +82,8 @@ pub const MASKS: [Mask; 10] = [
     },
     Mask {
         name: "pipeline-place",
-        reason: "that there is no transaction is said by another line of code where a statement came \
-                 before in the pipeline, be it one of the proxy's",
+        reason: "another line of PostgreSQL's code says that there is no transaction if a statement, \
+                 which may be the proxy's, came before in the pipeline",
         apply: |frame, _| {
             if frame.has_fields() && frame.field(b'C') == b"25P01" {
                 hide_place(frame);
@@ -92,8 +92,8 @@ pub const MASKS: [Mask; 10] = [
     },
     Mask {
         name: "stale-line",
-        reason: "a statement of other columns than the client's is refused as PostgreSQL refuses it, but for the line of \
-                 its code (E67)",
+        reason: "the proxy refuses a statement whose columns have changed as PostgreSQL does, but \
+                 without PostgreSQL's line of code (E67)",
         apply: |frame, _| {
             if frame.has_fields() && frame.field(b'R') == b"RevalidateCachedQuery" {
                 rewrite(frame, |code, value| (code != b'L').then_some(value));
@@ -102,8 +102,9 @@ pub const MASKS: [Mask; 10] = [
     },
     Mask {
         name: "function-signature",
-        reason: "PL/pgSQL names a function in a context with its schema if that was not in the search_path of the \
-                 call for which the session compiled it, whatever is called later (plpgsql_compile, format_procedure)",
+        reason: "PL/pgSQL names a function with its schema in a context if the schema was not in the \
+                 search_path when the session compiled the function (plpgsql_compile, \
+                 format_procedure)",
         apply: |frame, _| {
             if frame.has_fields() {
                 rewrite(frame, |code, value| {
@@ -114,7 +115,7 @@ pub const MASKS: [Mask; 10] = [
     },
 ];
 
-/// A context without the schemas of the PL/pgSQL functions that it names.
+/// Returns a context without the schemas of the PL/pgSQL functions that it names.
 fn unqualified(context: &str) -> String {
     let lines = context.split('\n').map(|line| {
         let Some((before, after)) = line.split_once("PL/pgSQL function ") else {
@@ -132,8 +133,8 @@ fn hide_place(frame: &mut Frame) {
     rewrite(frame, |code, value| (!matches!(code, b'F' | b'L' | b'R')).then_some(value));
 }
 
-/// If the frames are the same under the rules, which rules that took; `answers` is the type of the
-/// message the frames answer.
+/// Returns which rules it takes for the frames to be the same, or `None` if they differ under all
+/// rules. `answers` is the type of the message that the frames answer.
 #[must_use]
 pub fn same(direct: &Frame, proxied: &Frame, answers: u8) -> Option<[bool; MASKS.len()]> {
     if direct == proxied {
@@ -151,15 +152,16 @@ pub fn same(direct: &Frame, proxied: &Frame, answers: u8) -> Option<[bool; MASKS
     same.then(|| used_only(direct, proxied, answers))
 }
 
-/// In an aborted transaction a statement that the server lacks cannot be prepared there: 25P02 comes before
-/// what Bind or a repeated Parse would have said. Either ends nothing that was not over.
+/// True if the proxied error is 25P02 from a Parse, in the place of an error of Bind, Describe or
+/// Parse. In an aborted transaction the proxy cannot prepare a statement that the server lacks, so
+/// 25P02 comes first. The transaction is aborted after either error.
 fn aborted_hides(direct: &Frame, proxied: &Frame, answers: u8) -> bool {
     let errors = direct.tag == b'E' && proxied.tag == b'E';
     let prepared = proxied.field(b'C') == b"25P02" && proxied.field(b'R') == b"exec_parse_message";
     errors && prepared && matches!(answers, b'B' | b'D' | b'P')
 }
 
-/// The rules without which the frames would still differ.
+/// Returns the rules without which the frames would still differ.
 fn used_only(direct: &Frame, proxied: &Frame, answers: u8) -> [bool; MASKS.len()] {
     let mut needed = [true; MASKS.len()];
     for candidate in 0..MASKS.len() {
@@ -174,7 +176,7 @@ fn used_only(direct: &Frame, proxied: &Frame, answers: u8) -> [bool; MASKS.len()
     needed
 }
 
-/// Hands `change` the 18 fixed bytes of each column of a RowDescription.
+/// Calls `change` with the 18 fixed bytes of each column of a RowDescription.
 fn each_column(frame: &mut Frame, change: impl Fn(&mut [u8])) {
     if frame.tag != b'T' {
         return;

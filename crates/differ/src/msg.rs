@@ -1,7 +1,7 @@
-//! Messages a client sends: their bytes and a readable form.
+//! Messages that a client sends: their bytes and a readable form.
 //!
-//! Written for this crate alone, from PostgreSQL's "Message Formats" chapter, so that a mistake in
-//! the proxy's own wire crate cannot hide itself here.
+//! The encoder follows PostgreSQL's chapter "Message Formats" and shares no code with the crate
+//! `wire`, so that a mistake there shows here.
 
 use std::fmt;
 
@@ -65,7 +65,7 @@ pub enum Msg {
 }
 
 impl Msg {
-    /// The message's type byte.
+    /// Returns the message's type byte.
     #[must_use]
     pub fn tag(&self) -> u8 {
         match self {
@@ -124,7 +124,8 @@ impl Msg {
 }
 
 impl Bind {
-    /// A Bind of `stmt` to `portal` with these parameters; all codes are left out if all are text.
+    /// Creates a Bind of `stmt` to `portal` with these parameters; all codes are left out if all
+    /// are text.
     #[must_use]
     pub fn new(portal: &[u8], stmt: &[u8], params: Vec<Param>) -> Self {
         let formats = if params.iter().all(|param| !param.binary) {
@@ -152,7 +153,7 @@ impl Bind {
     }
 }
 
-/// The start-up packet of protocol 3.0 with these parameters.
+/// Returns the start-up packet of protocol 3.0 with these parameters.
 #[must_use]
 pub fn startup(params: &[(String, String)]) -> Vec<u8> {
     let mut out = vec![0, 0, 0, 0, 0, 3, 0, 0];
@@ -199,7 +200,7 @@ fn put_values(out: &mut Vec<u8>, values: &[Option<Vec<u8>>]) {
     }
 }
 
-/// Bytes as a quoted text, with escapes and cut after 200 characters.
+/// Returns bytes as a quoted text with escapes, cut after 200 bytes.
 #[must_use]
 pub fn show(bytes: &[u8]) -> String {
     let cut = &bytes[..bytes.len().min(200)];

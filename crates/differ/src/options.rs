@@ -1,4 +1,4 @@
-//! The command line.
+//! The options of the command line.
 
 use crate::client::Peers;
 use crate::features::{FEATURES, Features};
@@ -6,51 +6,51 @@ use crate::plan::Plan;
 use crate::setup::Servers;
 use std::time::Duration;
 
-/// What the program is to do.
+/// All options of the program.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// How to run episodes.
+    /// The options that episodes share.
     pub plan: Plan,
     /// Seed of the run; each episode's seed follows from it.
     pub seed: u64,
-    /// How many segments in all.
+    /// Number of segments of the run.
     pub segments: u64,
-    /// Run only the episode with this seed.
+    /// Seed of the single episode to run.
     pub replay: Option<u64>,
-    /// Go on after this many differences.
+    /// Number of differences after which the run stops.
     pub keep_going: u64,
-    /// Leave differences as long as they are.
+    /// Whether the program prints a differing episode without a search for a shorter one.
     pub whole: bool,
-    /// Count replies by kind; print the steps of a replayed episode.
+    /// Whether the program counts replies by kind and prints the steps of a replayed episode.
     pub verbose: bool,
 }
 
-/// What `--help` prints.
+/// Returns the text of `--help`.
 #[must_use]
 pub fn help() -> String {
     let mut text = "\
-Compares what clients get through a proxy with what PostgreSQL itself answers them.
+Sends random messages to PostgreSQL through a proxy and directly, and compares the replies.
 
 differ --proxy HOST:PORT --direct HOST:PORT [options]
 
   --proxy ADDR      the proxy (or a server, for a test of this program)
-  --direct ADDR     the PostgreSQL server behind it; also used to make the two databases
+  --direct ADDR     the PostgreSQL server behind it, on which two databases are created
   --user NAME       user on both, without password (postgres)
   --seed N          seed of the run (1)
-  --queries         random queries, each template with changed literals, in the place of random messages
-  --segments N      how many segments to send (20000)
-  --clients 1..3    at most this many clients in an episode (3)
-  --pool-size K     servers the proxy has for the database (2); a smaller number is safe
-  --length N        segments in an episode (1000)
-  --fragment        cut what is sent to the proxy at random places
+  --queries         random queries rather than random messages: templates with changing literals
+  --segments N      number of segments to send (20000)
+  --clients 1..3    the most clients in an episode (3)
+  --pool-size K     the proxy's pool size for the database (2); a smaller number is safe
+  --length N        number of segments in an episode (1000)
+  --fragment        cut the bytes sent to the proxy at random places
   --fresh           end the proxy's server sessions before each episode (slow, but repeatable)
   --timeout SECONDS a reply that takes longer is a difference (10)
-  --replay SEED     run only the episode with this seed; the other options as they were
+  --replay SEED     run only the episode with this seed; repeat the run's other options
   --databases X     use databases diffpX and diffdX, for runs side by side (none)
-  --encoding NAME   databases of their own in this encoding, of clients in others (UTF8)
+  --encoding NAME   use databases in this encoding (UTF8); clients choose their own encodings
   --verbose         count replies by kind; with --replay, print the steps
-  --keep-going N    stop after N differences only
-  --no-shrink       do not look for a shorter sequence that differs
+  --keep-going N    stop after N differences (1)
+  --no-shrink       do not search for a shorter sequence that differs
   --with A,B --without A,B   switch features, or `all`:
 "
     .to_owned();

@@ -1,4 +1,4 @@
-//! What a run is to do, and what the steps of its episodes are.
+//! The plan of a run, and the steps of its episodes.
 
 use crate::client::Peers;
 use crate::features::Features;
@@ -6,20 +6,20 @@ use crate::msg::Msg;
 use crate::setup::Servers;
 use std::fmt;
 
-/// One step: what is sent before replies are awaited.
+/// A step: everything that clients send before the test reads the replies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Messages of one client, or of several at once.
     Send(Vec<(usize, Vec<Msg>)>),
     /// DDL by a third connection straight to the server, in both databases.
     Outside(Vec<u8>),
-    /// A client leaves, if it is there, and comes back.
+    /// A client disconnects, if it is connected, and connects again.
     Connect {
-        /// Which client.
+        /// Number of the client.
         client: usize,
-        /// Whether it says goodbye.
+        /// Whether the client sends Terminate first.
         polite: bool,
-        /// Its start-up parameters besides user and database.
+        /// Start-up parameters besides user and database.
         params: Vec<(String, String)>,
     },
 }
@@ -39,21 +39,21 @@ impl fmt::Display for Step {
     }
 }
 
-/// What all episodes of a run have in common.
+/// The options that all episodes of a run share.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// Whom to talk to.
+    /// The proxy and the server.
     pub peers: Peers,
-    /// What may be generated.
+    /// Parts of the generator in use.
     pub features: Features,
-    /// At most this many clients in an episode.
+    /// The most clients in an episode.
     pub clients: usize,
-    /// How many servers the proxy may use at once for the database.
+    /// Number of servers that the proxy may use at once for the database.
     pub pool_size: usize,
-    /// What servers the proxy has at the start of an episode.
+    /// Whether the proxy keeps its servers between episodes.
     pub servers: Servers,
-    /// Segments in an episode.
+    /// Number of segments in an episode.
     pub length: u64,
-    /// Whether steps are random queries, in the place of random messages.
+    /// Whether the steps are random queries rather than random messages.
     pub queries: bool,
 }

@@ -1,7 +1,7 @@
-//! Messages a server sends: splitting a stream into frames, and a readable form.
+//! Messages that a server sends: frames of a stream, and their readable form.
 //!
-//! A frame keeps its body as it came. Nothing is interpreted but what the comparison, the ledger of
-//! awaited replies or the printed report need.
+//! A frame keeps its body unchanged. This module reads only the parts that the comparison, the
+//! ledger or the printed report need.
 
 use crate::msg::show;
 use std::fmt;
@@ -11,11 +11,11 @@ use std::fmt;
 pub struct Frame {
     /// The type byte.
     pub tag: u8,
-    /// What follows the length.
+    /// The bytes after the length.
     pub body: Vec<u8>,
 }
 
-/// Where the first frame of `bytes` ends, or `None` if it is not whole yet.
+/// Returns the end of the first frame of `bytes`, or `None` if the frame is not whole yet.
 ///
 /// # Errors
 /// If the length field is impossible.
@@ -32,7 +32,7 @@ pub fn frame_end(bytes: &[u8]) -> Result<Option<usize>, String> {
 }
 
 impl Frame {
-    /// A frame of this type and body.
+    /// Creates a frame of this type and body.
     #[must_use]
     pub fn new(tag: u8, body: &[u8]) -> Self {
         Self { tag, body: body.to_vec() }
@@ -44,7 +44,7 @@ impl Frame {
         matches!(self.tag, b'E' | b'N')
     }
 
-    /// The fields of an ErrorResponse or NoticeResponse: code and value.
+    /// Returns the fields of an ErrorResponse or NoticeResponse: code and value.
     #[must_use]
     pub fn fields(&self) -> Vec<(u8, &[u8])> {
         self.body
@@ -53,7 +53,7 @@ impl Frame {
             .collect()
     }
 
-    /// One field of an ErrorResponse or NoticeResponse; empty if absent.
+    /// Returns one field of an ErrorResponse or NoticeResponse; empty if absent.
     #[must_use]
     pub fn field(&self, code: u8) -> &[u8] {
         let mut fields = self.fields().into_iter();
@@ -77,7 +77,7 @@ impl Frame {
         self.tag == b'E' && matches!(self.field(b'V'), b"FATAL" | b"PANIC")
     }
 
-    /// The values of a DataRow, to be read by people.
+    /// Returns the values of a DataRow, to be read by people.
     fn columns(&self) -> Option<String> {
         let mut rest = self.body.get(2..)?;
         let mut shown = Vec::new();
@@ -95,7 +95,7 @@ impl Frame {
         Some(format!("[{}]", shown.join(", ")))
     }
 
-    /// The columns of a RowDescription: name, table.column, type, format.
+    /// Returns the columns of a RowDescription: name, table.column, type, format.
     fn descriptions(&self) -> Option<String> {
         let mut rest = self.body.get(2..)?;
         let mut shown = Vec::new();
@@ -118,7 +118,7 @@ impl Frame {
         Some(format!("[{}]", shown.join(", ")))
     }
 
-    /// The two texts of a ParameterStatus.
+    /// Returns the two texts of a ParameterStatus.
     #[must_use]
     pub fn parameter(&self) -> Option<(String, String)> {
         let mut parts = self.body.split(|byte| *byte == 0);

@@ -1,27 +1,27 @@
 //! A small seeded generator of pseudo-random numbers (splitmix64).
 //!
-//! The same seed gives the same sequence on every machine and in every version of this crate's
-//! dependencies, because there are none. It is not meant to be unpredictable.
+//! The same seed gives the same sequence on every machine: the generator has no dependencies. Its
+//! numbers are not meant to be unpredictable.
 
 /// A source of pseudo-random numbers with 64 bits of state.
 #[derive(Clone, Debug)]
 pub struct Rng(u64);
 
 impl Rng {
-    /// A generator that starts from `seed`.
+    /// Creates a generator that starts from `seed`.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// The seed of the `index`-th episode of a run started with `seed`.
+    /// Returns the seed of the `index`-th episode of a run started with `seed`.
     #[must_use]
     pub fn derive(seed: u64, index: u64) -> u64 {
         let mut rng = Self(seed ^ index.wrapping_mul(0xd6e8_feb8_6659_fd93));
         rng.next_u64() >> 16
     }
 
-    /// The next 64 bits.
+    /// Returns the next 64 bits.
     pub fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -30,7 +30,7 @@ impl Rng {
         z ^ (z >> 31)
     }
 
-    /// A number in `0..n`; 0 if `n` is 0.
+    /// Returns a number in `0..n`; 0 if `n` is 0.
     pub fn below(&mut self, n: usize) -> usize {
         if n == 0 {
             return 0;
@@ -43,13 +43,13 @@ impl Rng {
         self.below(100) < percent
     }
 
-    /// One of `items`, which must not be empty.
+    /// Returns one of `items`, which must not be empty.
     pub fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
         let at = self.below(items.len());
         &items[at]
     }
 
-    /// An index into `weights`, each with a probability in proportion to its weight.
+    /// Returns an index into `weights`, each with a probability in proportion to its weight.
     pub fn weighted(&mut self, weights: &[usize]) -> usize {
         let mut at = self.below(weights.iter().sum());
         for (index, weight) in weights.iter().enumerate() {

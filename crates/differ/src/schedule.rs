@@ -1,21 +1,21 @@
-//! Whose turn it is.
+//! The schedule: which client acts next, and how.
 //!
-//! A pool that is smaller than the number of clients lets a client wait while others hold all its
-//! servers. The test has one thread, so it only ever lets those proceed who need not wait: who
-//! holds a server is read off the direct sessions.
+//! If a pool is smaller than the number of clients, a client waits while other clients hold all
+//! servers. The test has one thread, so it chooses only clients that need not wait. The state of
+//! the direct sessions says which clients hold a server.
 
 use crate::client::Client;
 use crate::generate::{Generator, Mode};
 use crate::plan::{Plan, Step};
 
-/// The clients that hold a server of the proxy's pool, or may do so.
+/// Returns the clients that hold a server of the proxy's pool, or may do so.
 #[must_use]
 pub fn holders(clients: &[Option<Client>]) -> Vec<usize> {
     let holds = |client: &Client| !client.dead && (client.pinned || client.ledger.holds_server());
     (0..clients.len()).filter(|at| clients[*at].as_ref().is_some_and(holds)).collect()
 }
 
-/// The next step of an episode.
+/// Returns the next step of an episode.
 pub fn next(generator: &mut Generator, plan: &Plan, clients: &[Option<Client>]) -> Step {
     if let Some(client) =
         clients.iter().position(|client| client.as_ref().is_none_or(|client| client.dead))
@@ -44,7 +44,8 @@ pub fn next(generator: &mut Generator, plan: &Plan, clients: &[Option<Client>]) 
     Step::Send(send(generator, clients, client, mode).into_iter().collect())
 }
 
-/// Pinned clients keep their server for good; one must be left for the others.
+/// Returns the mode of a client's step. A pinned client keeps its server for good, so at least one
+/// server must be left for the other clients.
 fn mode(plan: &Plan, clients: usize, client: usize) -> Mode {
     let may_pin = clients <= plan.pool_size || client + 1 < plan.pool_size;
     if may_pin && plan.features.has("pins") { Mode::Pinning } else { Mode::Free }

@@ -1,4 +1,4 @@
-//! The two databases: made once, the clients' own schemas made anew for each episode.
+//! The two databases: created once; the clients' own schemas are created again for each episode.
 
 use crate::client::Peers;
 use crate::conn::{Broken, Conn};
@@ -6,12 +6,11 @@ use crate::generate::calls::{FUNCTIONS, HOOKED};
 use crate::mask::{DIRECT, PROXIED};
 use std::time::Duration;
 
-/// How long an administrative command may take.
+/// The longest that an administrative command may take.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// Settings of both databases. The time limit is a safety only: no step is meant to wait for
-/// another. Warnings about escapes are off because a shared statement is parsed, and warned about,
-/// once.
+/// Settings of both databases. The time limit is a safeguard: no step waits for another. Warnings
+/// about escapes are off because PostgreSQL parses a shared statement once, and warns once.
 const SETTINGS: [(&str, &str); 5] = [
     ("statement_timeout", "'8s'"),
     ("escape_string_warning", "off"),
@@ -36,9 +35,11 @@ const SHARED: &str = "
                         u uuid, b bytea, mood shr.mood, s shr.small, w shr.word);
     insert into shr.q select g, nullif(g % 5, 4), g * 1000000000::bigint,
         case when g % 6 = 5 then null else 'v' || g % 4 end, 'c' || g % 3, 'v' || g % 2,
-        g / 4.0, g / 3.0, date '2024-01-01' + g, timestamptz '2024-01-01 00:00:00+00' + g * interval '9 hours',
+        g / 4.0, g / 3.0, date '2024-01-01' + g,
+        timestamptz '2024-01-01 00:00:00+00' + g * interval '9 hours',
         array[g, g % 3], jsonb_build_object('a', g % 3, 'b', 'x'),
-        ('11111111-1111-1111-1111-11111111111' || g % 3)::uuid, decode('00' || lpad(g::text, 2, '0'), 'hex'),
+        ('11111111-1111-1111-1111-11111111111' || g % 3)::uuid,
+        decode('00' || lpad(g::text, 2, '0'), 'hex'),
         (array['p', 'q', 'r'])[g % 3 + 1]::shr.mood, g % 10, 'v' || g % 3
         from generate_series(0, 23) g;
     create table shr.p (id int primary key, q int, k int);
@@ -54,9 +55,10 @@ const OWN: &str = "
     create table {s}.late (id int unique deferrable initially deferred);
     insert into {s}.t1 select g, 'v' || g from generate_series(0, 3) g;
     insert into {s}.t3 values (1, 'one');
-    create table {s}.w (id int primary key, v text, n numeric(8, 2) default 1, d date, v5 varchar(5),
-                        s shr.small, w shr.word, m shr.mood, a int[], j jsonb);
-    create table {s}.k (id serial primary key, s smallint, v varchar(3), n numeric(5, 2), b int, l shr.mood, f real);
+    create table {s}.w (id int primary key, v text, n numeric(8, 2) default 1, d date,
+                        v5 varchar(5), s shr.small, w shr.word, m shr.mood, a int[], j jsonb);
+    create table {s}.k (id serial primary key, s smallint, v varchar(3), n numeric(5, 2), b int,
+                        l shr.mood, f real);
     insert into {s}.w (id, v) select g, 'v' || g from generate_series(0, 5) g;
     create function {s}.ddl(int) returns text language plpgsql set client_min_messages = error
         as $f$begin
@@ -75,7 +77,7 @@ pub struct Admin {
 }
 
 impl Admin {
-    /// Connects straight to the server, making the databases if they are not there.
+    /// Connects straight to the server, and creates the databases if they do not exist.
     ///
     /// # Errors
     /// If the server cannot be reached or refuses.
@@ -95,10 +97,10 @@ impl Admin {
         })
     }
 
-    /// Puts the clients' own tables back to what they are at the start of an episode.
+    /// Creates the clients' own tables again, as they are at the start of an episode.
     ///
     /// # Errors
-    /// If a command fails, for one because a transaction of an earlier episode is still open.
+    /// If a command fails, for example because a transaction of an earlier episode is still open.
     pub fn reset(&mut self, clients: usize, servers: Servers) -> Result<(), String> {
         if servers == Servers::Fresh {
             self.end_servers()?;
@@ -115,10 +117,10 @@ impl Admin {
         Ok(())
     }
 
-    /// Runs a command in both databases, as somebody who does not use the proxy.
+    /// Runs a command in both databases, on connections straight to the server.
     ///
     /// # Errors
-    /// If it succeeds in one only.
+    /// If the command succeeds in one database and fails in the other.
     pub fn outside(&mut self, sql: &[u8]) -> Result<(), String> {
         let text = String::from_utf8_lossy(sql).into_owned();
         let [proxied, direct] = &mut self.databases;
@@ -128,7 +130,7 @@ impl Admin {
         }
     }
 
-    /// Ends all sessions of the proxied database but this one, and gives the proxy time to notice.
+    /// Ends all other sessions of the proxied database, and gives the proxy time to notice.
     fn end_servers(&mut self) -> Result<(), String> {
         let ended = format!(
             "select pg_terminate_backend(pid) from pg_stat_activity \
@@ -143,21 +145,21 @@ impl Admin {
     }
 }
 
-/// Whether the proxy begins an episode with the servers it has, or is made to open new ones.
+/// Whether the proxy begins an episode with its existing servers, or has to open new ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Servers {
-    /// Whatever earlier episodes have left in them.
+    /// Servers with the state that earlier episodes left in them.
     Used,
-    /// None at the start: an episode then depends on itself only, and can be repeated.
+    /// No servers at the start: the episode then depends on no other, and can be repeated.
     Fresh,
 }
 
 fn create(control: &mut Conn, peers: &Peers, name: &str) -> Result<(), String> {
     let (addr, user) = (peers.direct.as_str(), peers.user.as_str());
     let encoding = &peers.encoding;
-    let made =
+    let command =
         format!("create database {name} template template0 encoding '{encoding}' locale 'C'");
-    run(control, &made)?;
+    run(control, &command)?;
     for (setting, value) in SETTINGS {
         run(control, &format!("alter database {name} set {setting} = {value}"))?;
     }
@@ -186,7 +188,7 @@ fn connect(addr: &str, user: &str, database: &str) -> Result<Conn, String> {
     }
 }
 
-/// Runs commands; how many rows came back.
+/// Runs commands and returns the number of rows.
 fn run(conn: &mut Conn, sql: &str) -> Result<usize, String> {
     ask(conn, sql)?;
     rows(conn)

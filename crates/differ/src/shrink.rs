@@ -1,4 +1,5 @@
-//! Makes a failing episode short: steps, then messages, are left out while it fails the same way.
+//! The search for a shorter episode: leaves out steps, then messages, while the rest still fails in
+//! the same way.
 
 use crate::client::{Difference, Stop};
 use crate::episode::replay;
@@ -6,9 +7,9 @@ use crate::plan::{Plan, Step};
 use crate::setup::{Admin, Servers};
 use std::time::{Duration, Instant};
 
-/// Replays at most this many times,
+/// The most replays of a search.
 const TRIES: usize = 1000;
-/// and for at most this long.
+/// The longest that a search may take.
 const TIME: Duration = Duration::from_secs(60);
 
 struct Search<'a> {
@@ -22,7 +23,8 @@ struct Search<'a> {
     found: Option<Difference>,
 }
 
-/// The shortest failing sequence found, with its difference. `None` if it does not fail again.
+/// Returns the shortest failing sequence found, with its difference. `None` if it does not fail
+/// again.
 pub fn shrink(
     plan: &Plan,
     admin: &mut Admin,
@@ -42,7 +44,7 @@ pub fn shrink(
         best: steps.to_vec(),
         found: None,
     };
-    // Best if it needs nothing that earlier episodes left in the proxy's servers.
+    // A sequence that needs nothing from earlier episodes is the most useful one.
     search.plan.servers = Servers::Fresh;
     if !search.fails(steps.to_vec()) {
         search.plan.servers = Servers::Used;
@@ -61,8 +63,8 @@ impl Search<'_> {
         self.tries >= TRIES || Instant::now() > self.until
     }
 
-    /// Runs `steps`, twice if need be, as the outcome may depend on which server the proxy chooses;
-    /// if they fail in the same way they become the best.
+    /// Runs `steps`, a second time if they do not fail, as the outcome may depend on which server
+    /// the proxy chooses. If they fail in the same way, they become the best.
     fn fails(&mut self, steps: Vec<Step>) -> bool {
         self.fails_once(steps.clone()) || self.fails_once(steps)
     }
@@ -82,7 +84,7 @@ impl Search<'_> {
         }
     }
 
-    /// Leaves out runs of steps, long ones first. True if any could be.
+    /// Leaves out runs of steps, long runs first. Returns true if it left out any.
     fn drop_steps(&mut self) -> bool {
         let mut any = false;
         let mut size = self.best.len() / 2;
@@ -100,7 +102,7 @@ impl Search<'_> {
         any
     }
 
-    /// Leaves out what single clients send in a burst. True if any could be.
+    /// Leaves out single clients of a burst. Returns true if it left out any.
     fn drop_sends(&mut self) -> bool {
         let mut any = false;
         for step in (0..self.best.len()).rev() {
@@ -121,7 +123,7 @@ impl Search<'_> {
         any
     }
 
-    /// Leaves out single messages. True if any could be.
+    /// Leaves out single messages. Returns true if it left out any.
     fn drop_messages(&mut self) -> bool {
         let mut any = false;
         for step in (0..self.best.len()).rev() {

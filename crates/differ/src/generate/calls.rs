@@ -1,9 +1,10 @@
-//! Functions, triggers and DO that change the session they run in, which no text says.
+//! Functions, triggers and DO blocks that change their session although no word of the call says
+//! so.
 //!
-//! What each does depends on nothing but what it is given: of code that changes a session now and then only, the proxy
-//! need not know.
+//! Each changes the session by its arguments alone: the proxy need not handle code that changes a
+//! session only now and then.
 
-/// What makes them, once for a database.
+/// SQL that creates the functions, once for a database.
 pub(crate) const FUNCTIONS: &str = "
     create function shr.leave_nothing(int) returns int language plpgsql as 'begin return $1; end';
     create function shr.leave_memory(int) returns text language plpgsql
@@ -21,12 +22,12 @@ pub(crate) const FUNCTIONS: &str = "
     create function shr.hook() returns trigger language plpgsql
         as 'begin set statement_timeout = ''25s''; return null; end';";
 
-/// What gives a client's own schema a table with a trigger.
+/// SQL that creates a table with a trigger in a client's own schema.
 pub(crate) const HOOKED: &str = "
     create table {s}.hooked (a int);
     create trigger hook after insert or delete on {s}.hooked for each row execute function shr.hook();";
 
-/// Texts that leave nothing, or settings.
+/// Texts that leave nothing in the session, or settings.
 pub(super) const CALLS: &[&str] = &[
     "select shr.leave_nothing({n})",
     "select shr.leave_memory({n})",
@@ -41,7 +42,7 @@ pub(super) const CALLS: &[&str] = &[
     "select coalesce(current_setting('my.tenant', true), ''), current_setting('statement_timeout')",
 ];
 
-/// Texts that leave what ties a client to its server.
+/// Texts that leave session state that ties a client to its server, and texts that show it.
 pub(super) const LEAVING: &[&str] = &[
     "select shr.leave_lock({i})",
     "select shr.leave_temp()",

@@ -1,8 +1,8 @@
 //! COPY, in both protocols and both directions.
 //!
-//! PostgreSQL swallows a Sync it reads while it waits for data, and does not swallow one it reads
-//! after an error. Which of the two happens is certain only if the Sync comes before any data that
-//! could be refused, so an early Sync is sent in that place only (E42).
+//! PostgreSQL ignores a Sync that it reads while it waits for data, and answers a Sync that it
+//! reads after an error. Which of the two happens is certain only if the Sync comes before any data
+//! that PostgreSQL could refuse, so the generator sends an early Sync only there (E42).
 
 use super::{Draft, Generator, Mode, texts};
 use crate::msg::{Bind, Msg};
@@ -30,7 +30,7 @@ impl Generator {
         texts::fill(text, client, &mut self.rng)
     }
 
-    /// A Query that copies, with its data sent along, or left to later steps.
+    /// Appends a Query that runs COPY, with its data, or without if later steps send the data.
     pub(super) fn copy_simple(&mut self, draft: &mut Draft<'_>) {
         let mut sql = self.copy_text(draft.client);
         let reads = sql.windows(5).any(|window| window == b"stdin");
@@ -47,7 +47,7 @@ impl Generator {
         draft.msgs.push(Msg::Sync);
     }
 
-    /// A segment of the extended protocol that copies.
+    /// Appends a segment of the extended protocol that runs COPY.
     pub(super) fn copy_extended(&mut self, draft: &mut Draft<'_>) {
         let sql = self.copy_text(draft.client);
         let reads = sql.windows(5).any(|window| window == b"stdin");
@@ -77,7 +77,7 @@ impl Generator {
         draft.msgs.push(Msg::Sync);
     }
 
-    /// Data for a COPY begun in an earlier step; mostly its end too.
+    /// Appends data for a COPY of an earlier step, mostly with its end.
     pub(super) fn copy_on(&mut self, draft: &mut Draft<'_>) {
         self.data(draft);
         if self.rng.chance(70) {

@@ -76,7 +76,8 @@ impl Generator {
         }
     }
 
-    /// EXECUTE and PREPARE as extended messages: PostgreSQL looks for the name at each of them.
+    /// Appends EXECUTE or PREPARE as extended messages. PostgreSQL looks up the name at each of
+    /// them.
     fn named_by_sql(&mut self, draft: &mut Draft<'_>) {
         let sql = match self.rng.weighted(&[55, 20, 5, 20]) {
             0 => self.sql_execute(draft),
@@ -111,7 +112,8 @@ impl Generator {
         draft.msgs.push(Msg::Parse(name.to_vec(), sql, oids));
     }
 
-    /// Without `env-pipe`, texts that depend on settings are not parsed behind a SET in flight.
+    /// True if a text depends on settings that a message in flight may change. Without `env-pipe`
+    /// the generator does not parse such a text.
     fn needs_settled_env(&self, draft: &Draft<'_>, sql: &[u8]) -> bool {
         let text = |msg: &Msg| match msg {
             Msg::Query(sql) | Msg::Parse(_, sql, _) => crate::guard::changes_settings(sql),
@@ -250,7 +252,7 @@ impl Generator {
         }
     }
 
-    /// SET, BEGIN, DDL and the like as extended messages, often under a name.
+    /// Appends SET, BEGIN, DDL and the like as extended messages, often under a name.
     fn utility(&mut self, draft: &mut Draft<'_>) {
         let Some(sql) = self.command(draft) else {
             return self.unnamed(draft);
@@ -265,7 +267,7 @@ impl Generator {
         }
     }
 
-    /// The unnamed statement of an earlier segment, or none.
+    /// Binds and executes the unnamed statement of an earlier segment, or one that does not exist.
     fn rebind_unnamed(&mut self, draft: &mut Draft<'_>) {
         let sql = match (draft.parsed.get(&b""[..]), draft.ledger.stmts.get(&b""[..])) {
             (Some(sql), _) => sql.clone(),

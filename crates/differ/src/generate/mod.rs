@@ -1,8 +1,8 @@
-//! Random steps: what one client sends before its replies are awaited.
+//! Random steps: the messages that one client sends before the test reads the replies.
 //!
-//! A step is one or more segments, most of them ended by Sync or a Query, some by Flush or by
-//! nothing. The choice depends on the seed and on the state of the client's *direct* session, and
-//! on nothing else, so the same seed gives the same episode as long as PostgreSQL answers the same.
+//! A step is one or more segments. Sync or a Query ends most of them, Flush or nothing the others.
+//! The choice depends only on the seed and on the state of the client's *direct* session, so the
+//! same seed gives the same episode as long as PostgreSQL's replies are the same.
 
 mod texts;
 pub(crate) mod calls;
@@ -16,14 +16,14 @@ use crate::msg::Msg;
 use crate::rng::Rng;
 use std::collections::BTreeMap;
 
-/// What a step may do.
+/// Limits on the messages of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Anything but pins.
+    /// All messages but those that pin the client to its server.
     Free,
-    /// Anything, pins too.
+    /// All messages.
     Pinning,
-    /// Only what leaves the session as idle as it was.
+    /// Only messages after which the session is as idle as before.
     Closed,
 }
 
@@ -32,37 +32,37 @@ pub enum Mode {
 pub struct Generator {
     rng: Rng,
     features: Features,
-    /// The parameter kinds of texts handed out.
+    /// The parameter kinds of all generated texts.
     kinds: BTreeMap<Vec<u8>, &'static str>,
 }
 
-/// A step while it is made.
+/// An unfinished step.
 struct Draft<'a> {
     client: usize,
     ledger: &'a Ledger,
     mode: Mode,
     msgs: Vec<Msg>,
-    /// Names parsed in this step.
+    /// Names parsed in this step, with their texts.
     parsed: BTreeMap<Vec<u8>, Vec<u8>>,
-    /// A COPY may be waiting for data: nothing else may follow in this step.
+    /// Whether a COPY may wait for data. Then no other message may follow in this step.
     waits_for_data: bool,
 }
 
 const NAMES: [&str; 9] = ["s0", "s1", "s2", "s3", "s4", "S5", "a b", "\"q\"", "s6"];
 
 impl Generator {
-    /// A generator that starts from `seed`.
+    /// Creates a generator that starts from `seed`.
     #[must_use]
     pub fn new(seed: u64, features: Features) -> Self {
         Self { rng: Rng::new(seed), features, kinds: BTreeMap::new() }
     }
 
-    /// The generator's source of chance, for decisions between steps.
+    /// Returns the generator's source of chance, for decisions between steps.
     pub fn rng(&mut self) -> &mut Rng {
         &mut self.rng
     }
 
-    /// The next step of a client.
+    /// Returns the next step of a client.
     pub fn step(&mut self, client: usize, ledger: &Ledger, mode: Mode) -> Vec<Msg> {
         let mut draft = Draft {
             client,
@@ -87,7 +87,8 @@ impl Generator {
         draft.msgs
     }
 
-    /// What keeps sessions from staying in failed or long transactions.
+    /// Appends a Sync, COMMIT or ROLLBACK now and then, so that no session stays in a failed or
+    /// long transaction.
     fn way_out(&mut self, draft: &mut Draft<'_>) {
         if draft.ledger.open() && self.rng.chance(40) {
             draft.msgs.push(Msg::Sync);
@@ -108,7 +109,7 @@ impl Generator {
         }
     }
 
-    /// Start-up parameters of a client besides user and database.
+    /// Returns a client's start-up parameters besides user and database.
     pub fn startup(&mut self) -> Vec<(String, String)> {
         let mut params = Vec::new();
         let mut add =
@@ -135,7 +136,7 @@ impl Generator {
 
     fn segment(&mut self, draft: &mut Draft<'_>, last: bool) {
         let function = usize::from(self.features.has("function-call")) * 3;
-        // A session in the middle of a segment is mostly brought on by more extended messages.
+        // After an unfinished segment mostly more extended messages follow.
         let simple = if draft.ledger.open() && draft.msgs.is_empty() { 10 } else { 38 };
         match self.rng.weighted(&[simple, 52, function]) {
             0 => self.simple(draft),
@@ -147,7 +148,7 @@ impl Generator {
     fn function_call(&mut self, draft: &mut Draft<'_>) {
         let number = |rng: &mut Rng| Some(rng.below(9).to_string().into_bytes());
         let (oid, args) = match self.rng.below(6) {
-            // int4pl, abs, textlen, one that does not exist, a wrong count, a bad value
+            // int4pl, abs, textlen, a missing function, a wrong count, a bad value
             0 => (177, vec![number(&mut self.rng), number(&mut self.rng)]),
             1 => (1397, vec![Some(b"-7".to_vec())]),
             2 => (1257, vec![Some("é".into())]),
@@ -158,7 +159,7 @@ impl Generator {
         draft.msgs.push(Msg::FunctionCall(oid, args));
     }
 
-    /// A text for Parse or Query and the kinds of its parameters.
+    /// Returns a text for Parse or Query and the kinds of its parameters.
     fn text(&mut self, client: usize) -> (Vec<u8>, &'static str) {
         let list = match self.rng.weighted(&[60, 30, 10]) {
             0 => texts::READS,
@@ -180,13 +181,13 @@ impl Generator {
         (sql, kinds)
     }
 
-    /// DDL for somebody who does not use the proxy, on the table of a client.
+    /// Returns DDL on a client's table for a connection straight to the server.
     pub fn outside(&mut self, client: usize) -> Vec<u8> {
         let text = *self.rng.pick(texts::OUTSIDE);
         texts::fill(text, client, &mut self.rng)
     }
 
-    /// A text without parameters that is not transaction control.
+    /// Returns a text without parameters that is not transaction control.
     fn plain_text(&mut self, client: usize) -> Vec<u8> {
         loop {
             let (sql, kinds) = self.text(client);
@@ -196,7 +197,8 @@ impl Generator {
         }
     }
 
-    /// SET, DDL and the like: a command outside READS and WRITES, if the features have any.
+    /// Returns SET, DDL or the like: a command outside of READS and WRITES, if the features allow
+    /// one.
     fn command(&mut self, draft: &Draft<'_>) -> Option<Vec<u8>> {
         let on = |name: &str, weight: usize| usize::from(self.features.has(name)) * weight;
         let control = if draft.mode == Mode::Closed { 0 } else { 40 };
@@ -233,7 +235,7 @@ impl Generator {
         Some(texts::fill(text, draft.client, &mut self.rng))
     }
 
-    /// Transaction control that mostly suits the state the session is in.
+    /// Returns a command of transaction control that mostly suits the session's state.
     fn control(&mut self, status: u8) -> &'static str {
         let weights = match status {
             b'I' => [85, 8, 7],
@@ -244,7 +246,7 @@ impl Generator {
         self.rng.pick::<&str>(list)
     }
 
-    /// A statement name, most often one of a client's own.
+    /// Returns a statement name, most often one of a client's own.
     fn name(&mut self) -> Vec<u8> {
         if self.features.has("longnames") && self.rng.chance(10) {
             let tail = self.rng.pick(&["a", "b", ""]);
@@ -253,14 +255,14 @@ impl Generator {
         self.rng.pick(&NAMES).as_bytes().to_vec()
     }
 
-    /// A name to prepare a statement under, mostly one that is free.
+    /// Returns a name to prepare a statement under, mostly one that is free.
     fn new_name(&mut self, draft: &Draft<'_>) -> Vec<u8> {
         let name = self.name();
         let taken = draft.ledger.stmts.contains_key(&name) || draft.parsed.contains_key(&name);
         if taken && self.rng.chance(75) { self.name() } else { name }
     }
 
-    /// The name and text of a statement that should exist.
+    /// Returns the name and text of a statement that should exist.
     fn known(&mut self, draft: &Draft<'_>) -> Option<(Vec<u8>, Vec<u8>)> {
         let before = draft.ledger.stmts.iter().map(|(name, stmt)| (name, &stmt.sql));
         let all: Vec<_> = before
@@ -301,7 +303,7 @@ pub fn pins(msg: &Msg) -> bool {
 fn names(sql: &[u8], words: &[&str]) -> bool {
     let text = String::from_utf8_lossy(sql).to_ascii_lowercase();
     text.split(';').map(str::trim_start).any(|command| {
-        // Which nobody has.
+        // No client has a statement of that name.
         let command = command.trim_end_matches("execute nosuch");
         let explained = ["explain", "create table"].iter().any(|word| command.starts_with(word));
         words.iter().any(|word| command.starts_with(word))
@@ -309,7 +311,7 @@ fn names(sql: &[u8], words: &[&str]) -> bool {
     })
 }
 
-/// True if a command of this text leaves in the session what cannot be moved.
+/// True if a command of this text leaves session state that cannot move to another server.
 fn leaves(sql: &[u8]) -> bool {
     let text = String::from_utf8_lossy(sql).to_ascii_lowercase();
     let ties = |command: &str| {

@@ -4,7 +4,7 @@ use super::{Draft, Generator, Mode, NAMES, texts};
 use crate::msg::Msg;
 
 impl Generator {
-    /// Appends a segment that is one Query, or one Query with the data it copies.
+    /// Appends a segment that is one Query, or one Query with COPY data.
     pub(super) fn simple(&mut self, draft: &mut Draft<'_>) {
         let on = |name: &str, weight: usize| usize::from(self.features.has(name)) * weight;
         let weights = [
@@ -35,7 +35,7 @@ impl Generator {
         draft.msgs.push(Msg::Query(sql));
     }
 
-    /// SQL DEALLOCATE of a protocol statement.
+    /// Returns DEALLOCATE of a statement that Parse prepared.
     pub(super) fn deallocate(&mut self, draft: &Draft<'_>) -> Vec<u8> {
         let name = match self.known(draft) {
             Some((name, _)) if self.rng.chance(80) && !name.is_empty() => name,
@@ -49,7 +49,8 @@ impl Generator {
         }
     }
 
-    /// SQL EXECUTE of a protocol statement. EXPLAIN only of what has one possible plan to show.
+    /// Returns EXECUTE of a statement that Parse prepared, and sometimes EXPLAIN EXECUTE if the
+    /// statement has one possible plan.
     pub(super) fn sql_execute(&mut self, draft: &Draft<'_>) -> Vec<u8> {
         let Some((call, sql)) = self.call(draft) else {
             let plain = self.rng.chance(80);
@@ -64,14 +65,14 @@ impl Generator {
         format!("{front}execute {call}").into_bytes()
     }
 
-    /// CREATE TABLE AS EXECUTE of a protocol statement.
+    /// Returns CREATE TABLE AS EXECUTE of a statement that Parse prepared.
     pub(super) fn made_by_execute(&mut self, draft: &Draft<'_>) -> Vec<u8> {
         let call = self.call(draft).map_or_else(|| "nosuch".to_owned(), |(call, _)| call);
-        let made = texts::fill("create table {s}.made as execute ", draft.client, &mut self.rng);
-        [made, call.into_bytes()].concat()
+        let front = texts::fill("create table {s}.made as execute ", draft.client, &mut self.rng);
+        [front, call.into_bytes()].concat()
     }
 
-    /// SQL PREPARE, mostly under a name of the protocol.
+    /// Returns PREPARE, mostly under a name that Parse has used.
     pub(super) fn sql_prepare(&mut self, draft: &Draft<'_>) -> Vec<u8> {
         let name = match self.known(draft) {
             Some((name, _)) if !name.is_empty() && self.rng.chance(70) => name,
@@ -80,7 +81,7 @@ impl Generator {
         format!("prepare {} as select 1", quoted(&name)).into_bytes()
     }
 
-    /// What stands behind EXECUTE for a statement that should exist, and its text.
+    /// Returns the name and arguments of EXECUTE for a statement that should exist, and its text.
     fn call(&mut self, draft: &Draft<'_>) -> Option<(String, Vec<u8>)> {
         let (name, sql) = self.known(draft)?;
         if name.is_empty() || !self.may_execute(&sql) {
@@ -92,8 +93,9 @@ impl Generator {
         Some((format!("{}{args}", quoted(&name)), sql))
     }
 
-    /// PostgreSQL itself ends the session on EXECUTE of a protocol statement that is a SAVEPOINT
-    /// (XX000 "DefineSavepoint: unexpected state STARTED"), so control commands are left out.
+    /// True if the generator may execute this text. PostgreSQL itself ends the session on EXECUTE
+    /// of a SAVEPOINT that Parse prepared (XX000 "DefineSavepoint: unexpected state STARTED"), so
+    /// transaction control is left out.
     fn may_execute(&self, sql: &[u8]) -> bool {
         let words = [&b"select"[..], b"insert", b"update", b"delete", b"values", b"show", b"set"];
         self.features.has("malformed") || words.iter().any(|word| sql.starts_with(word))
@@ -108,7 +110,7 @@ impl Generator {
         }
     }
 
-    /// Several commands in one Query.
+    /// Returns several commands in one text.
     fn several(&mut self, draft: &Draft<'_>) -> Vec<u8> {
         let mut commands = Vec::new();
         for _ in 0..2 + self.rng.below(3) {
@@ -136,7 +138,7 @@ impl Generator {
         texts::fill(text, draft.client, &mut self.rng)
     }
 
-    /// A query with tens of kilobytes of result, in few rows or in many.
+    /// Returns a query with tens of kilobytes of result, in few rows or in many.
     pub(super) fn large(&mut self) -> String {
         let size = self.rng.below(60_000);
         match self.rng.below(3) {
@@ -146,7 +148,8 @@ impl Generator {
         }
     }
 
-    /// Protocol names met by SQL where no other name can be put in their place.
+    /// Returns a text whose SQL commands name statements that Parse prepared, in a place where the
+    /// proxy cannot replace the name.
     fn clashing(&mut self, draft: &Draft<'_>) -> Vec<u8> {
         if draft.mode != Mode::Pinning {
             return self.plain_text(draft.client);
@@ -169,7 +172,7 @@ impl Generator {
     }
 }
 
-/// A name as SQL writes it: bare where that means the same.
+/// Returns a name as an SQL identifier, quoted if it must be.
 fn quoted(name: &[u8]) -> String {
     let text = String::from_utf8_lossy(name);
     let bare = text.starts_with(|c: char| c.is_ascii_lowercase())

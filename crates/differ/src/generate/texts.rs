@@ -1,7 +1,7 @@
 //! The SQL texts of the generator, and values for their parameters.
 //!
-//! In a text `{s}` is the client's own schema, `{i}` its number, `{n}` a small random number.
-//! Nothing here depends on time, chance or other clients; whatever returns several rows sorts them.
+//! In a text `{s}` is the client's own schema, `{i}` its number, `{n}` a small random number. No
+//! text depends on time, chance or other clients, and a text that returns several rows sorts them.
 
 use crate::msg::Param;
 use crate::rng::Rng;
@@ -90,7 +90,7 @@ pub(super) const WRITES: &[Text] = &[
     ("insert into shr.nosuch values ($1)", "i"),
 ];
 
-/// Texts that fail, or do nothing at all.
+/// Texts that fail, do nothing, or have an unusual form.
 pub(super) const ODD: &[Text] = &[
     ("", ""),
     (" ", ""),
@@ -119,8 +119,8 @@ pub(super) const ODD: &[Text] = &[
     ("select 'a\\'b' /*env*/", ""),
 ];
 
-/// Commands that begin a transaction. None sets an isolation level: a Parse that the proxy puts in front takes a
-/// snapshot, after which that fails (E71).
+/// Commands that begin a transaction. None sets an isolation level: a Parse that the proxy puts in
+/// front takes a snapshot, and PostgreSQL then refuses to change the level (E71).
 pub(super) const BEGIN: &[&str] = &[
     "begin",
     "begin",
@@ -147,7 +147,7 @@ pub(super) const SAVEPOINT: &[&str] = &[
     "release savepoint b",
 ];
 
-/// SET, RESET and set_config of settings the server reports.
+/// SET, RESET and set_config of settings that the server reports.
 pub(super) const REPORTED: &[&str] = &[
     "set datestyle = 'ISO, MDY'",
     "set datestyle = 'ISO, DMY'",
@@ -179,7 +179,7 @@ pub(super) const REPORTED: &[&str] = &[
     "select set_config('TimeZone', 'UTC', true)",
 ];
 
-/// SET and RESET of settings the server does not report.
+/// SET and RESET of settings that the server does not report.
 pub(super) const UNREPORTED: &[&str] = &[
     "set search_path = {s}",
     "set search_path = {s}",
@@ -202,7 +202,7 @@ pub(super) const UNREPORTED: &[&str] = &[
     "reset all",
 ];
 
-/// DDL on the client's own table t3, whose columns id and v stay what they are.
+/// DDL on the client's own table t3. The columns id and v do not change.
 pub(super) const DDL: &[&str] = &[
     "alter table {s}.t3 add column x int",
     "alter table {s}.t3 drop column x",
@@ -221,7 +221,7 @@ pub(super) const DDL: &[&str] = &[
     "comment on table {s}.t3 is 'c{n}'",
 ];
 
-/// DDL from outside: columns that no text names come and go.
+/// DDL by a connection straight to the server. It adds and drops columns that no text names.
 pub(super) const OUTSIDE: &[&str] = &[
     "alter table {s}.t3 add column if not exists z int",
     "alter table {s}.t3 drop column if exists z",
@@ -232,7 +232,7 @@ pub(super) const OUTSIDE: &[&str] = &[
     "comment on table {s}.t1 is 'o{n}'",
 ];
 
-/// DDL where nobody reads it.
+/// DDL in functions, which a proxy cannot see in the text.
 pub(super) const FUNCTIONS: &[&str] = &[
     "select {s}.ddl({n})",
     "values ({s}.ddl({n}))",
@@ -242,7 +242,7 @@ pub(super) const FUNCTIONS: &[&str] = &[
     "insert into {s}.t1 (id, v) select 9{n}, {s}.ddl({n})",
 ];
 
-/// Domains and enums.
+/// Texts with domains and enums.
 pub(super) const DOMAINS: &[Text] = &[
     ("select $1::shr.small", "i"),
     ("select $1::shr.word", "t"),
@@ -254,7 +254,7 @@ pub(super) const DOMAINS: &[Text] = &[
     ("select mood, count(*) from shr.q where s < $1 group by mood order by mood", "i"),
 ];
 
-/// Changes of shape and type under statements prepared before.
+/// Texts that change columns and types of statements that are already prepared.
 pub(super) const STALE: &[&str] = &[
     "select * from {s}.t3",
     "select * from {s}.t3",
@@ -266,7 +266,7 @@ pub(super) const STALE: &[&str] = &[
     "select 'p'::{s}.e",
 ];
 
-/// What ties a client to its server until undone, and the undoing.
+/// Texts that tie a client to its server, and texts that undo this.
 pub(super) const PINS: &[&str] = &[
     "prepare q{n} as select {n}",
     "prepare q{n} (int) as select $1 + {n}",
@@ -301,7 +301,7 @@ pub(super) fn fill(text: &str, client: usize, rng: &mut Rng) -> Vec<u8> {
         .into_bytes()
 }
 
-/// The OID of the type that fits a parameter.
+/// Returns the OID of the type that fits a parameter.
 pub(super) fn oid(kind: u8) -> u32 {
     match kind {
         b'i' => 23,
@@ -311,7 +311,7 @@ pub(super) fn oid(kind: u8) -> u32 {
     }
 }
 
-/// A value for a parameter: mostly one that fits, in text or binary.
+/// Returns a value for a parameter: mostly one that fits, in text or binary.
 pub(super) fn value(kind: u8, large: bool, rng: &mut Rng) -> Param {
     if rng.chance(4) {
         return Param { binary: rng.chance(20), value: None };

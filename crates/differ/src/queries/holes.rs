@@ -1,8 +1,9 @@
-//! Literals: what may stand in a hole of a template. Most fit, some are at the edge of their type, some are wrong.
+//! Literals for the holes of a template. Most are valid, some are at the edge of their type, some
+//! are invalid.
 
 use crate::rng::Rng;
 
-/// What a hole asks for.
+/// The kind of literal that a hole takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Hole {
     /// An integer, bare.
@@ -21,7 +22,7 @@ pub(super) enum Hole {
     Regex,
     /// A date.
     Date,
-    /// A moment.
+    /// A timestamp.
     Moment,
     /// An interval.
     Interval,
@@ -109,7 +110,7 @@ const QUOTED: [&str; 8] = ["1", "-7", "2147483648", "1.25", "1e3", "x", " 4 ", "
 const INET: [&str; 4] = ["10.0.0.1", "10.0.0.0/8", "::1", "300.1.1.1"];
 
 impl Hole {
-    /// A literal.
+    /// Returns a literal.
     pub(super) fn fill(self, rng: &mut Rng) -> String {
         let list: &[&str] = match self {
             Self::Int if rng.chance(70) => return rng.below(12).to_string(),
@@ -135,7 +136,7 @@ impl Hole {
             Self::Quoted => &QUOTED,
             Self::Inet => &INET,
         };
-        // Mostly one of those that fit.
+        // Nearly all of the first three of each list are valid, and chosen most often.
         let reach = if rng.chance(60) { list.len().min(3) } else { list.len() };
         let chosen = list[rng.below(reach)];
         format!("'{chosen}'")

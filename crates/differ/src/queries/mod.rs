@@ -1,12 +1,13 @@
-//! Random queries: templates, each run again and again with other literals.
+//! Random queries: templates that clients run again and again with other literals.
 //!
-//! What a proxy that prepares on its own gets wrong shows in the second, sixth or twentieth run of a text, inside a
-//! transaction or out of it, with a value that does not fit. So an episode has a few templates, and each client runs
-//! them in turns, with literals that are drawn anew; half of the time in a transaction; half of the time under
-//! `plan_cache_mode = force_generic_plan`; most as simple queries, some by the extended protocol.
+//! A mistake of autoprepare shows in the second, sixth or twentieth run of a normalized query,
+//! within or outside of a transaction, with a value that does not fit. So each client has a few
+//! templates and runs them in random order, with new literals each time. Half of the queries run in
+//! a transaction, and half under `plan_cache_mode = force_generic_plan`. Most are simple queries,
+//! some use the extended protocol.
 //!
-//! Always holds: rows have one order only (every text with more than one row sorts by a key or by all its columns),
-//! and no text depends on time, chance, or what another client does.
+//! Always holds: rows have one possible order (every text with more than one row sorts by a key or
+//! by all its columns), and no text depends on time, on chance, or on another client.
 
 mod holes;
 mod template;
@@ -18,7 +19,7 @@ use crate::plan::Step;
 use crate::rng::Rng;
 use crate::schedule::holders;
 
-/// Templates in use at a time.
+/// Number of templates that a client uses at a time.
 const TEMPLATES: usize = 4;
 
 /// Makes the steps of one episode.
@@ -26,18 +27,18 @@ const TEMPLATES: usize = 4;
 pub struct Queries {
     rng: Rng,
     templates: Vec<Template>,
-    /// Which of the templates writes to whose tables, or reads.
+    /// The number of the client that owns each template.
     owners: Vec<usize>,
 }
 
 impl Queries {
-    /// Steps that start from `seed`, for so many clients.
+    /// Creates a generator that starts from `seed`.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self { rng: Rng::new(seed ^ 0x5155_4552), templates: Vec::new(), owners: Vec::new() }
     }
 
-    /// The next step.
+    /// Returns the next step.
     pub fn next(&mut self, clients: &[Option<Client>], pool_size: usize) -> Step {
         if let Some(client) =
             clients.iter().position(|client| client.as_ref().is_none_or(|client| client.dead))
@@ -82,7 +83,7 @@ impl Queries {
         ]
     }
 
-    /// A template with new literals: one that is used already, mostly.
+    /// Returns the text of a template with new literals, mostly of a template already in use.
     fn text(&mut self, client: usize) -> String {
         let number = client + 1;
         let known: Vec<usize> =

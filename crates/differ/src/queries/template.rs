@@ -15,7 +15,7 @@ enum Part {
 pub(super) struct Template(Vec<Part>);
 
 impl Template {
-    /// The statement with a literal in each hole.
+    /// Returns the statement with a literal in each hole.
     pub(super) fn fill(&self, rng: &mut Rng) -> String {
         let fill = |part: &Part| match part {
             Part::Text(text) => text.clone(),
@@ -74,7 +74,7 @@ fn hole(name: &str) -> Option<Hole> {
     all.iter().find(|(known, _)| *known == name).map(|(_, hole)| *hole)
 }
 
-/// Expressions over `x`, a row of `shr.q`, by the type they have.
+/// Expressions over `x`, a row of `shr.q`, by their type.
 const INTS: [&str; 16] = [
     "{i}",
     "x.i",
@@ -194,7 +194,7 @@ fn condition(rng: &mut Rng) -> String {
     }
 }
 
-/// A template that reads, or one that writes to the tables of schema `own`.
+/// Returns a template that reads, or one that writes to the tables of schema `own`.
 pub(super) fn random(rng: &mut Rng, own: &str) -> Template {
     let mut template = Template::default();
     let text = match rng.weighted(&[30, 12, 10, 8, 8, 8, 6, 18]) {
@@ -211,7 +211,7 @@ pub(super) fn random(rng: &mut Rng, own: &str) -> Template {
     template
 }
 
-/// Rows by their key: their order is settled.
+/// Returns a query of one table that sorts its rows by their key.
 fn plain(rng: &mut Rng) -> String {
     let columns: Vec<&str> = (0..1 + rng.below(4)).map(|_| expression(rng)).collect();
     let limit = ["", " limit {c}", " limit {c} offset {c}"][rng.weighted(&[6, 1, 1])];
@@ -232,7 +232,7 @@ fn bare(rng: &mut Rng) -> String {
     }
 }
 
-/// Both sides have a key and a text; all columns are in the order.
+/// Returns a set operation. Both sides have a key and a text, and the order has both columns.
 fn set_operation(rng: &mut Rng) -> String {
     let word = *rng.pick(&["union", "union all", "except", "intersect"]);
     let (left, right) = (condition(rng), condition(rng));
@@ -314,7 +314,8 @@ fn join(rng: &mut Rng) -> String {
     }
 }
 
-/// Writes to tables of one's own; what comes back is one row, or in order.
+/// Returns a command that writes to the client's own tables, or a query of one of them. Results
+/// have at most one row, or are sorted.
 fn write(rng: &mut Rng) -> String {
     (*rng.pick(&[
         "insert into {own}.w (id, v, n) values ({i}, {t}, {n})",
