@@ -22,6 +22,8 @@ mod hints;
 
 mod scope;
 
+mod type_names;
+
 mod coerce;
 
 mod folding;
@@ -48,6 +50,8 @@ mod from;
 
 mod target_table;
 
+mod assignments;
+
 mod conflict;
 
 mod with;
@@ -64,7 +68,7 @@ mod alter;
 
 mod objects;
 
-use refrain_grammar::protobuf::{Node, TypeName, a_const::Val};
+use refrain_grammar::protobuf::{Node, a_const::Val};
 use refrain_grammar::{Fault, NodeEnum};
 
 use crate::catalog;
@@ -73,16 +77,16 @@ use crate::types::Type;
 
 use scope::Scope;
 use select::{ExpectedColumns, Output};
-use words::{OTHER_TYPES, SQLITE_FUNCTIONS, SQLITE_TYPES, calls_sqlites, is_sqlites};
+use words::{SQLITE_FUNCTIONS, calls_sqlites, is_sqlites};
 use write::Written;
 
 pub(crate) use alter::ADDED;
+pub(crate) use assignments::missing;
 pub(crate) use coerce::fitted;
 pub(crate) use define::KeyMark;
 pub(crate) use objects::ViewColumn;
 pub(crate) use operators::COMPUTES;
 pub(crate) use scope::{Attribute, Catalog, GivenBy};
-pub(crate) use write::missing;
 
 /// Why a statement is not translated.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -297,47 +301,6 @@ impl Translator<'_> {
                 _ => Err(hints::refuse("VACUUM").into()),
             },
             other => Err(hints::statement(other).into()),
-        }
-    }
-
-    /// A type by its name, and how long its values may be.
-    fn type_name(&self, written: &TypeName) -> Translated<(Type, Option<u32>)> {
-        if !written.array_bounds.is_empty() || written.setof {
-            return Err(hints::refuse("ARRAY").into());
-        }
-        let names = strings(&written.names);
-        let called = names.last().map(String::as_str).unwrap_or_default();
-        // Without quotes CHAR is `bpchar` to the grammar.
-        let one_byte = names.len() == 1 && called == "char";
-        if OTHER_TYPES.contains(&called) || written.pct_type || one_byte {
-            let form = if called == "interval" { "interval" } else { "type" };
-            return Err(NotTranslated::from(hints::refuse(form)).at(self.text, written.location));
-        }
-        if names.len() == 1 && SQLITE_TYPES.contains(&called) {
-            return Err(NotTranslated::Sqlite);
-        }
-        let known = names.len() == 1 || names.len() == 2 && names[0] == "pg_catalog";
-        let Some(is) = Type::catalog_named(called).filter(|_| known) else {
-            let message = format!("type \"{}\" does not exist", names.join("."));
-            let failure = Failure::new(state::NO_OBJECT, message)
-                .hint("types of one's own are not supported: write text, with a CHECK");
-            return Err(NotTranslated::from(failure).at(self.text, written.location));
-        };
-        let modifiers: Vec<i32> = written.typmods.iter().filter_map(integer).collect();
-        match (is, &modifiers[..]) {
-            (Type::Varchar | Type::Bpchar, [limit]) => {
-                let limit =
-                    u32::try_from(*limit).ok().filter(|limit| (1..=10_485_760).contains(limit));
-                let limit = limit.ok_or_else(|| {
-                    let message = format!("length for type {} must be at least 1", is.name());
-                    Failure::new(state::BAD_PARAMETER_VALUE, message)
-                })?;
-                Ok((is, Some(limit)))
-            }
-            (Type::Timestamp | Type::Timestamptz | Type::Time, [6]) => Ok((is, None)),
-            (_, []) if written.typmods.is_empty() => Ok((is, None)),
-            (Type::Numeric, _) => Err(hints::refuse("numeric column").into()),
-            _ => Err(hints::refuse("type with a precision").into()),
         }
     }
 }

@@ -14,6 +14,7 @@ use super::coerce::Wanted;
 use super::expr::no_collation;
 use super::scope::{Attribute, FromItem, GivenBy, Scope};
 use super::value::{ExprKind, name};
+use super::words::SQLITE_TYPES;
 use super::{NotTranslated, Translated, Translator, hints, strings};
 
 /// Types that are integers with a sequence.
@@ -205,7 +206,7 @@ impl Translator<'_> {
             return Ok((*is, None, is.declaration(None), GivenBy::Next));
         }
         let plain = type_name.array_bounds.is_empty() && names.len() == 1;
-        if plain && super::SQLITE_TYPES.contains(&written.as_str()) {
+        if plain && SQLITE_TYPES.contains(&written.as_str()) {
             let sql = written.to_ascii_uppercase();
             return Ok((Type::declared(&sql), None, sql, GivenBy::Statement));
         }

@@ -8,14 +8,14 @@ use refrain_grammar::protobuf::{
 use crate::failure::{Failure, state};
 use crate::types::Type;
 
-use super::coerce::Wanted;
+use super::assignments::missing;
 use super::conflict::once;
 use super::scope::{Attribute, GivenBy, Scope};
-use super::select::{ExpectedColumns, Output, value_of};
+use super::select::{ExpectedColumns, Output};
 use super::sets::written_rows;
 use super::target_table::{TargetTable, plain_scope};
 use super::targets::Target;
-use super::value::{Expr, ExprKind, name, text_literal};
+use super::value::{Expr, name};
 use super::{NotTranslated, Translated, Translator, hints, location};
 
 /// A statement that writes, and what it returns.
@@ -60,18 +60,6 @@ impl Translator<'_> {
         let mut made = made?;
         made.sql = format!("{}{}", with.unwrap_or_default(), made.sql);
         Ok(made)
-    }
-
-    /// The column that an INSERT or an assignment names.
-    fn target_column<'a>(&self, node: &Node, into: &'a TargetTable) -> Translated<&'a Attribute> {
-        let Some(NodeEnum::ResTarget(target)) = &node.node else {
-            return Err(hints::unknown().into());
-        };
-        if !target.indirection.is_empty() {
-            return Err(hints::refuse("row").into());
-        }
-        let found = into.attribute(&target.name);
-        found.map_err(|failure| NotTranslated::from(failure).at(self.text, target.location))
     }
 
     fn insert_into(&mut self, insert: &InsertStmt, or: &str) -> Translated<Written> {
@@ -242,83 +230,6 @@ impl Translator<'_> {
         Ok(format!("SELECT {} FROM ({}) WHERE 1", values.join(", "), query.sql))
     }
 
-    /// A value as its column keeps it.
-    fn stored(&mut self, value: Expr, to: &Attribute, table: &str) -> Result<Expr, Failure> {
-        if to.computed || to.given == GivenBy::Always {
-            let message = format!("cannot insert a non-DEFAULT value into column \"{}\"", to.name);
-            return Err(Failure::new("428C9", message)
-                .hint("leave the column out: its values are generated"));
-        }
-        let null = value.kind == ExprKind::Null;
-        let from = value.type_name();
-        let unfit = value.is().is_some();
-        let constant = matches!(value.kind, ExprKind::Literal(_))
-            || value.sql.bytes().all(|byte| byte.is_ascii_digit());
-        let made = self.fit(value, to.is, to.limit, Wanted::Assignment);
-        let mut made = made.map_err(|failure| match failure.sqlstate {
-            state::WRONG_TYPE if unfit => {
-                let message = format!(
-                    "column \"{}\" is of type {} but expression is of type {from}",
-                    to.name,
-                    to.is.name()
-                );
-                Failure { message: message.into(), ..failure }
-                    .hint("You will need to rewrite or cast the expression.")
-            }
-            _ => failure,
-        })?;
-        let key = matches!(to.given, GivenBy::Key | GivenBy::Next | GivenBy::ByDefault);
-        if key && null {
-            return Err(missing(table, &to.name));
-        }
-        if key && !constant {
-            let (table, column) = (text_literal(table), text_literal(&to.name));
-            made.sql = format!("refrain_present({}, {table}, {column})", made.sql);
-        }
-        Ok(made)
-    }
-
-    /// What stands behind SET.
-    pub(super) fn assignments(&mut self, nodes: &[Node], into: &TargetTable) -> Translated<String> {
-        let mut words = Vec::new();
-        let mut known: Vec<String> = Vec::new();
-        for node in nodes {
-            let attribute = self.target_column(node, into)?;
-            if known.contains(&attribute.name) {
-                let message = format!("multiple assignments to same column \"{}\"", attribute.name);
-                return Err(Failure::new("42601", message).into());
-            }
-            known.push(attribute.name.clone());
-            let value = value_of(node).ok_or_else(hints::unknown)?;
-            let value = match &value.node {
-                Some(NodeEnum::MultiAssignRef(multi)) => {
-                    let row = multi.source.as_ref().and_then(|source| source.node.as_ref());
-                    let Some(NodeEnum::RowExpr(row)) = row else {
-                        return Err(hints::refuse("SET (…) = (query)").into());
-                    };
-                    let place = usize::try_from(multi.colno - 1).unwrap_or(0);
-                    row.args.get(place).ok_or_else(|| {
-                        let message = "number of columns does not match number of values";
-                        Failure::new(state::SYNTAX, message)
-                    })?
-                }
-                _ => value,
-            };
-            if matches!(value.node, Some(NodeEnum::SetToDefault(_))) {
-                return Err(hints::refuse("SET … = DEFAULT").into());
-            }
-            let made = self.expr(value)?;
-            let stored = self.stored(made, attribute, &into.table);
-            let stored = stored
-                .map_err(|failure| NotTranslated::from(failure).at(self.text, location(value)))?;
-            if stored.aggregate {
-                return Err(hints::aggregate("UPDATE").into());
-            }
-            words.push(format!("{} = {}", name(&attribute.name), stored.sql));
-        }
-        Ok(words.join(", "))
-    }
-
     /// RETURNING sees the table alone, by plain names.
     pub(super) fn returning(
         &mut self,
@@ -382,14 +293,4 @@ fn fitting(width: usize, columns: &mut Vec<Attribute>, listed: bool) -> Result<(
     }
     columns.truncate(width);
     Ok(())
-}
-
-/// 23502 for a key that nobody gives.
-pub(crate) fn missing(table: &str, column: &str) -> Failure {
-    let message = format!(
-        "null value in column \"{column}\" of relation \"{table}\" violates not-null constraint"
-    );
-    Failure::new("23502", message).hint(
-        "a key that is to be generated is declared SERIAL or GENERATED … AS IDENTITY, or AUTOINCREMENT in SQLite's words",
-    )
 }

@@ -1,0 +1,52 @@
+//! Names of types: the type that a name means, and the length that its values may have.
+
+use refrain_grammar::protobuf::TypeName;
+
+use crate::failure::{Failure, state};
+use crate::types::Type;
+
+use super::words::{OTHER_TYPES, SQLITE_TYPES};
+use super::{NotTranslated, Translated, Translator, hints, integer, strings};
+
+impl Translator<'_> {
+    /// A type by its name, and how long its values may be.
+    pub(super) fn type_name(&self, written: &TypeName) -> Translated<(Type, Option<u32>)> {
+        if !written.array_bounds.is_empty() || written.setof {
+            return Err(hints::refuse("ARRAY").into());
+        }
+        let names = strings(&written.names);
+        let called = names.last().map(String::as_str).unwrap_or_default();
+        // Without quotes CHAR is `bpchar` to the grammar.
+        let one_byte = names.len() == 1 && called == "char";
+        if OTHER_TYPES.contains(&called) || written.pct_type || one_byte {
+            let form = if called == "interval" { "interval" } else { "type" };
+            return Err(NotTranslated::from(hints::refuse(form)).at(self.text, written.location));
+        }
+        if names.len() == 1 && SQLITE_TYPES.contains(&called) {
+            return Err(NotTranslated::Sqlite);
+        }
+        let known = names.len() == 1 || names.len() == 2 && names[0] == "pg_catalog";
+        let Some(is) = Type::catalog_named(called).filter(|_| known) else {
+            let message = format!("type \"{}\" does not exist", names.join("."));
+            let failure = Failure::new(state::NO_OBJECT, message)
+                .hint("types of one's own are not supported: write text, with a CHECK");
+            return Err(NotTranslated::from(failure).at(self.text, written.location));
+        };
+        let modifiers: Vec<i32> = written.typmods.iter().filter_map(integer).collect();
+        match (is, &modifiers[..]) {
+            (Type::Varchar | Type::Bpchar, [limit]) => {
+                let limit =
+                    u32::try_from(*limit).ok().filter(|limit| (1..=10_485_760).contains(limit));
+                let limit = limit.ok_or_else(|| {
+                    let message = format!("length for type {} must be at least 1", is.name());
+                    Failure::new(state::BAD_PARAMETER_VALUE, message)
+                })?;
+                Ok((is, Some(limit)))
+            }
+            (Type::Timestamp | Type::Timestamptz | Type::Time, [6]) => Ok((is, None)),
+            (_, []) if written.typmods.is_empty() => Ok((is, None)),
+            (Type::Numeric, _) => Err(hints::refuse("numeric column").into()),
+            _ => Err(hints::refuse("type with a precision").into()),
+        }
+    }
+}
