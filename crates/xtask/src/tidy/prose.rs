@@ -43,7 +43,7 @@ const CEILINGS: &[Ceiling] = &[
     ceiling("sim", 54, 60),
     ceiling("sql", 0, 1),
     ceiling("sqlite", 26, 0),
-    ceiling("sqlite-pg", 103, 27),
+    ceiling("sqlite-pg", 102, 27),
     ceiling("xtask", 112, 84),
 ];
 
