@@ -1,4 +1,4 @@
-//! `refrain check`: whether the configuration is right, and whether the servers it names are there.
+//! `refrain check`: checks the configuration, and on request connects to the servers in it.
 
 use std::io::{self, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -12,13 +12,13 @@ use crate::resolve;
 use crate::source::Source;
 use crate::sqlite_host;
 
-/// How long an attempt to connect may take.
+/// Maximum time of an attempt to connect.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Writes what is found to `out`; says whether all is well.
+/// Writes the findings to `out`. Returns true if there is no error.
 ///
 /// # Errors
-/// Where `out` cannot be written to.
+/// If `out` cannot be written to.
 pub(crate) fn check(source: &Source, connect: bool, out: &mut dyn Write) -> io::Result<bool> {
     let options = match source.load() {
         Ok(options) => options,
@@ -50,7 +50,7 @@ fn reach(options: &Options, out: &mut dyn Write) -> io::Result<bool> {
     Ok(all)
 }
 
-/// Connects and hangs up. Does not log in: that would need a user.
+/// Connects and disconnects. Does not log in, because that would need a user.
 fn try_host(host: &Host) -> Result<(), String> {
     match host {
         Host::Unix { dir, port } => UnixStream::connect(dir.join(format!(".s.PGSQL.{port}")))

@@ -46,8 +46,8 @@ Examples:
       psql -h localhost -p 6432 -U postgres refrain -c 'SHOW POOLS'
       curl http://localhost:9432/metrics
 
-Signals: HUP reloads the configuration. INT or TERM lets transactions finish and then exits; a second
-INT or TERM exits at once, as does QUIT. USR1 pauses all databases, USR2 resumes them.";
+Signals: HUP reloads the configuration. INT or TERM lets transactions finish and then exits;
+a second INT or TERM exits at once, as does QUIT. USR1 pauses all databases, USR2 resumes them.";
 
 /// PostgreSQL connection pooler with prepared statements in transaction mode.
 /// Without a server URL it serves a local SQLite file.

@@ -4,10 +4,10 @@ use std::time::{Duration, Instant, SystemTime};
 
 use refrain_pg::Now;
 
-/// How long before the start the engines' time begins. Zero may then mean "never" to whoever likes.
+/// The engines' time at the start of the process. It is not zero, so that zero may mean "never".
 const BEFORE_START: Duration = Duration::from_secs(1);
 
-/// Measures from one moment, the same for every thread.
+/// A clock that measures from one start, the same for every thread.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     start: Instant,
@@ -15,18 +15,18 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// A clock that begins now.
+    /// Makes a clock that starts now.
     #[must_use]
     pub fn start() -> Self {
         Self { start: Instant::now(), wall: SystemTime::now() }
     }
 
-    /// This moment, for an engine.
+    /// Returns the current time of the engines.
     pub fn now(&self) -> Now {
         Now::default().after(self.start.elapsed() + BEFORE_START)
     }
 
-    /// A moment as PgBouncer shows it: `2026-01-31 23:59:59 UTC`.
+    /// Formats a moment as PgBouncer does: `2026-01-31 23:59:59 UTC`.
     pub fn date(&self, at: Now) -> String {
         let wall = self.wall + Duration::from_micros(at.0);
         let since = wall.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -40,8 +40,9 @@ fn format_utc(unix: u64) -> String {
     format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")
 }
 
-/// Year, month and day of a day since 1970. Counts in eras of 400 years that begin on the first of
-/// March, so that the leap day comes last (Hinnant, "chrono-Compatible Low-Level Date Algorithms").
+/// Computes year, month and day from a number of days since 1970. Counts in eras of 400 years that
+/// begin on the first of March, so that the leap day comes last (Hinnant, "chrono-Compatible
+/// Low-Level Date Algorithms").
 fn civil(days: u64) -> (u64, u64, u64) {
     let days = days + 719_468;
     let (era, of_era) = (days / 146_097, days % 146_097);

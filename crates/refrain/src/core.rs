@@ -2,8 +2,8 @@
 //!
 //! In each turn the core hands all pending operations to the kernel and gets the events; the engine
 //! handles each event; the core reads its mail if it was woken; then it collects the output of the
-//! engine, for the kernel at the next turn. So a turn costs one system call (with epoll, one receive
-//! and one send per connection), however many connections take part in it.
+//! engine, for the kernel at the next turn. So a turn costs one system call (with epoll, one
+//! receive and one send per connection), however many connections take part in it.
 //!
 //! ```text
 //! turn:  kernel ──event──► handle_event ──► engine.step      (bytes, connects, closes)

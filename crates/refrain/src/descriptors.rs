@@ -1,47 +1,50 @@
-//! File descriptors: how many this process may have, and for whom they are kept.
+//! File descriptors: how many this process may have, and how many are kept for whom.
 //!
-//! Clients come without being asked, and each takes one. What is theirs is bounded, so that servers, the
-//! console's answers and metrics never lack one.
+//! Clients connect at any time, and each takes a descriptor. The descriptors for clients are
+//! limited, so that servers, the console and metrics never lack one.
 
 use refrain_config::{Database, General, Options};
 use refrain_pg::lobby::Limits;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// What is not a client's or server's: listeners, drivers, the log, name look-ups, and those who ask for metrics.
+/// Descriptors for everything but clients and servers: listeners, drivers, the log, name lookups,
+/// and connections that read the metrics.
 const OTHERS: u32 = 128;
 
-/// How the descriptors of a process are shared out.
+/// The shares of clients and of others in the file descriptors of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shares {
-    /// All there can be.
+    /// The number of descriptors that the process may have.
     limit: u32,
-    /// Of these, what is kept for servers and others.
+    /// The part of them that is kept for servers and [`OTHERS`].
     kept: u32,
 }
 
 impl Shares {
-    /// How `limit` descriptors are shared out under these options. At most a quarter is kept.
+    /// Computes the shares for these options and this limit. At most a quarter is kept.
     pub(crate) fn of(options: &Options, limit: u32) -> Self {
         Self { limit, kept: servers(options).saturating_add(OTHERS).min(limit / 4) }
     }
 
-    /// A descriptor of this number is no client's: all below are in use, and those from here on are kept.
+    /// Returns the first descriptor number that no client may have: with it all lower numbers are
+    /// in use, and the numbers from here on are kept.
     pub(crate) fn gate(self) -> u32 {
         self.limit - self.kept
     }
 
-    /// Connections of clients. What is kept is taken off twice: it may be open below the gate, and has to have room
-    /// above it.
+    /// Returns how many client connections there is room for. The kept descriptors are subtracted
+    /// twice: they may have numbers below the gate, and still need the room above it.
     pub(crate) fn room(self) -> u32 {
         self.gate() - self.kept
     }
 
-    /// What comes of the limits that were configured.
+    /// Returns the limits for clients and logins: those of the options, within the room.
     pub(crate) fn limits(self, general: &General) -> Limits {
         Limits::within(self.room(), general)
     }
 
-    /// What somebody should know who has configured more than there can be.
+    /// Returns a warning if the options allow more clients or logins than there are descriptors
+    /// for.
     pub(crate) fn warning(self, general: &General) -> Option<String> {
         let Limits { clients, logins } = self.limits(general);
         let (limit, most) = (self.limit, general.max_client_conn);
@@ -55,7 +58,7 @@ impl Shares {
     }
 }
 
-/// Servers of the pools that are known by name, as many as there may be.
+/// Returns how many servers there may be for the configured databases and users.
 fn servers(options: &Options) -> u32 {
     let of_database = |database: &Database| {
         let size = |user: &str| {
@@ -68,12 +71,12 @@ fn servers(options: &Options) -> u32 {
     options.databases.iter().map(of_database).fold(0, u32::saturating_add)
 }
 
-/// How many this process may have now.
+/// Returns how many descriptors this process may have now.
 pub(crate) fn limit() -> u32 {
     number(getrlimit(Resource::Nofile).current)
 }
 
-/// How many it may have once [`raise`] was called.
+/// Returns how many descriptors this process may have after [`raise`].
 pub(crate) fn limit_after_raise() -> u32 {
     number(getrlimit(Resource::Nofile).maximum)
 }
@@ -82,7 +85,8 @@ fn number(limit: Option<u64>) -> u32 {
     limit.and_then(|limit| u32::try_from(limit).ok()).unwrap_or(u32::MAX).min(i32::MAX as u32)
 }
 
-/// Lets the process have as many as it may give itself: the usual limit of 1024 is for programs that use `select`.
+/// Raises the limit to the maximum of this process: the usual limit of 1024 is for programs that
+/// use `select`.
 pub(crate) fn raise() {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let raised = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });

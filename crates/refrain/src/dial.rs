@@ -1,8 +1,8 @@
-//! Attempts to connect: a host may have a name, and a name several addresses.
+//! Attempts to connect to servers: a host may be a name, and a name may have several addresses.
 //!
-//! Addresses are tried one after the other, in the resolver's order; the engine hears of the first that
-//! answers or of the last that does not. An attempt carries a ticket, because the engine may give up and
-//! use the connection's number again while a name is being looked up.
+//! An attempt tries the addresses one after the other, in the resolver's order. The engine gets the
+//! first success, or the last failure. Each attempt has a ticket, because the engine may give up
+//! and use the connection's number again while the resolver still looks up the name.
 
 use std::collections::HashMap;
 use std::io;
@@ -18,12 +18,12 @@ use refrain_pg::event::Core;
 use crate::mail::Addresses;
 use crate::resolve::{Asker, Resolver};
 
-/// The attempts under way at one core.
+/// The attempts of one core.
 pub(crate) struct Dialer {
     core: Core,
     resolver: Arc<Resolver>,
     attempts: HashMap<Conn, Attempt>,
-    /// Those whose address did not answer and that have another.
+    /// Connections whose last address failed and that have another address to try.
     again: Vec<Conn>,
     ticket: u64,
 }
@@ -50,14 +50,15 @@ impl Dialer {
         Self { core, resolver, attempts: HashMap::new(), again: Vec::new(), ticket: 0 }
     }
 
-    /// Begins an attempt: the address to connect to, or `None` when mail with addresses will follow.
+    /// Begins an attempt. Returns the address to connect to, or `None` if the addresses will come
+    /// by mail.
     pub(crate) fn begin(&mut self, conn: Conn, host: &Host) -> Option<Address> {
         let (name, port) = match host {
             Host::Unix { dir, port } => {
                 return Some(Address::Unix(dir.join(format!(".s.PGSQL.{port}"))));
             }
             Host::Tcp { host, port } => (host, *port),
-            // Answers in this process: there is nothing to dial.
+            // SQLite runs in this process: there is nothing to connect to.
             Host::Sqlite(_) => return None,
         };
         self.ticket += 1;
@@ -73,7 +74,8 @@ impl Dialer {
         first
     }
 
-    /// Takes the addresses of a name: the one to connect to. `None` when the attempt was given up.
+    /// Takes the addresses of a name, and returns the first to connect to. Returns `None` if the
+    /// attempt was given up.
     ///
     /// # Errors
     /// Why there is no address, for the engine.
@@ -89,12 +91,13 @@ impl Dialer {
         Ok(attempt.advance())
     }
 
-    /// The attempt succeeded, or the engine gave it up.
+    /// Ends an attempt: it succeeded, or the engine gave it up.
     pub(crate) fn forget(&mut self, conn: Conn) {
         self.attempts.remove(&conn);
     }
 
-    /// An address did not answer. `None` if there is another to try; what to tell the engine if not.
+    /// Handles a failed address. Returns `None` if there is another address to try, otherwise the
+    /// error for the engine.
     pub(crate) fn failed(&mut self, conn: Conn, error: &io::Error) -> Option<String> {
         let Some(attempt) = self.attempts.get(&conn) else { return Some(error.to_string()) };
         if attempt.rest.len() > 0 {
@@ -109,7 +112,7 @@ impl Dialer {
         Some(why)
     }
 
-    /// The next connection to try at another address, and which.
+    /// Returns the next connection that tries another address, with that address.
     pub(crate) fn next_again(&mut self) -> Option<(Conn, Address)> {
         let conn = self.again.pop()?;
         let address = self.attempts.get_mut(&conn).and_then(Attempt::advance);

@@ -1,9 +1,9 @@
 //! The program: threads, sockets, signals, console and metrics around the engine.
 //!
 //! Each core is a thread with a kernel driver, an engine and nothing shared on the way of a query:
-//! [`mod@core`] is the loop, and with the engine it is the whole hot path. Everything else runs on helper
-//! threads and reaches the cores by mail ([`mail`]), so that no slow thing (a name server, a scraper, a
-//! full log pipe, a PAUSE that waits for servers) can stall a client.
+//! [`mod@core`] is the loop, and with the engine it is the whole hot path. Everything else runs on
+//! helper threads and reaches the cores by mail ([`mail`]), so that no slow thing (a name server, a
+//! scraper, a full log pipe, a PAUSE that waits for servers) can stall a client.
 //!
 //! ```text
 //!  signals ──► supervisor ┐                 ┌── core 0 (also accepts)
@@ -12,8 +12,8 @@
 //!  queries ──► parser ────┘
 //! ```
 //!
-//! The modules stand in the order in which they build on each other. Decisions about clients, servers
-//! and statements are not here but in `refrain-pg`; options are in `refrain-config`.
+//! Modules stand in the order in which they build on each other. Decisions about clients, servers
+//! and statements are in `refrain-pg`, and options in `refrain-config`.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! Where clients are accepted, and which core gets each.
+//! Listening for clients, and the choice of the core that serves each client.
 
 use std::fs;
 use std::io;
@@ -15,12 +15,13 @@ use refrain_drive::{Address, Listener, Socket};
 use refrain_pg::event::Core;
 use refrain_pg::shared::Shared;
 
-/// How long an address may be in use by a program that is gone.
+/// Time for which binding is tried again while the address is in use.
 const IN_USE_TIMEOUT: Duration = Duration::from_secs(1);
-/// Time between two attempts.
+/// Time between two attempts to bind.
 const RETRY: Duration = Duration::from_millis(20);
 
-/// Bound sockets, and the file of the Unix one, removed when this is dropped.
+/// The bound sockets and their addresses. The file of the Unix socket is removed when this is
+/// dropped.
 #[derive(Debug)]
 pub(crate) struct Listeners {
     pub(crate) sockets: Vec<Listener>,
@@ -28,14 +29,14 @@ pub(crate) struct Listeners {
     pub(crate) file: SocketFile,
 }
 
-/// A Unix socket's file.
+/// The file of a Unix socket. It is removed when this is dropped.
 #[derive(Debug, Default)]
 pub(crate) struct SocketFile(Option<PathBuf>);
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
         if let Some(path) = self.0.take() {
-            // Somebody may have removed it, or its directory.
+            // Another process may have removed the file, or its directory.
             let _ = fs::remove_file(path);
         }
     }
@@ -43,10 +44,10 @@ impl Drop for SocketFile {
 
 /// Binds all addresses of the configuration.
 ///
-/// The Unix socket is open to every user of the machine: who they are is checked at login.
+/// Every user of the machine may connect to the Unix socket: the login checks who they are.
 ///
 /// # Errors
-/// The first that cannot be bound, with its name.
+/// The error of the first address that cannot be bound, with the address.
 pub(crate) fn bind(general: &General) -> io::Result<Listeners> {
     let backlog = i32::try_from(general.listen_backlog).unwrap_or(i32::MAX);
     let named = |address: &Address| {
@@ -76,8 +77,8 @@ pub(crate) fn bind(general: &General) -> io::Result<Listeners> {
     Ok(Listeners { sockets, addresses, file })
 }
 
-/// Tries again for a while where the address is in use: a program that was killed keeps its sockets until the kernel
-/// has ended what io_uring was doing with them.
+/// Calls `bind` again, for up to [`IN_USE_TIMEOUT`], while the address is in use: a program that
+/// was killed keeps its sockets until the kernel has ended its io_uring operations.
 pub(crate) fn retry_in_use<T>(mut bind: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     let start = Instant::now();
     loop {
@@ -92,7 +93,8 @@ pub(crate) fn retry_in_use<T>(mut bind: impl FnMut() -> io::Result<T>) -> io::Re
     }
 }
 
-/// The name that libpq looks for, by the port of the first TCP address.
+/// Returns the path where libpq looks for the socket. The port in it is that of the first TCP
+/// address.
 fn socket_path(dir: &Path, first: Option<&Address>) -> PathBuf {
     let port = match first {
         Some(Address::Tcp(address)) => address.port(),
@@ -101,10 +103,10 @@ fn socket_path(dir: &Path, first: Option<&Address>) -> PathBuf {
     dir.join(format!(".s.PGSQL.{port}"))
 }
 
-/// How many clients each core has, for giving the next one to the core with the fewest.
+/// The number of clients of each core: the next client goes to the core with the fewest.
 ///
-/// The accepting core counts a client when it gives it away, so that a burst is spread before the others have
-/// seen any of it; each core takes those off that have gone.
+/// The accepting core counts a client when it passes the client on, so that a burst is spread
+/// before the other cores have seen any of it. Each core subtracts the clients that have left.
 #[derive(Clone, Debug)]
 pub(crate) struct Loads(Arc<[AtomicU32]>);
 
@@ -113,7 +115,7 @@ impl Loads {
         Self((0..cores).map(|_| AtomicU32::new(0)).collect())
     }
 
-    /// The core with the fewest clients, the first of them if there are several; counts one more there.
+    /// Chooses the core with the fewest clients (the first of several), and counts one more there.
     pub(crate) fn choose(&self) -> Core {
         let loads = self.0.iter().enumerate();
         let least = loads.min_by_key(|(_, load)| load.load(Relaxed)).map_or(0, |(index, _)| index);
@@ -128,22 +130,23 @@ impl Loads {
         }
     }
 
-    /// Clients of all cores.
+    /// Returns the number of clients of all cores.
     pub(crate) fn total(&self) -> u32 {
         self.0.iter().map(|load| load.load(Relaxed)).fold(0, u32::wrapping_add)
     }
 }
 
-/// Up to which descriptor clients are accepted.
+/// Refuses clients that would take the file descriptors kept for others.
 #[derive(Clone, Debug)]
 pub(crate) struct Door {
     pub(crate) shared: Arc<Shared>,
-    /// The system gives out the lowest number that is free: beyond this one, all that clients may have are in use.
+    /// The first descriptor number that no client may have. The system gives out the lowest free
+    /// number, so at this number all descriptors for clients are in use.
     pub(crate) gate: u32,
 }
 
 impl Door {
-    /// Whether this one is too many, though the driver has held it for a while; counts it.
+    /// True if a new client's descriptor is beyond the gate. Counts that client as turned away.
     pub(crate) fn is_shut(&self, socket: &Socket) -> bool {
         let number = socket.as_fd().as_raw_fd();
         let shut = u32::try_from(number).is_ok_and(|number| number >= self.gate);

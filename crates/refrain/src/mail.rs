@@ -1,8 +1,8 @@
-//! Mail between threads: what a core is told by other cores and by the helpers.
+//! Mail between threads: messages to a core, from other cores and from helper threads.
 //!
-//! A mailbox is a list under a lock that is held for as long as it takes to append to the list or to swap it
-//! for an empty one. Whoever puts mail in wakes the core; the core looks only when it was woken. Mail
-//! from one thread arrives in the order it was sent.
+//! A mailbox is a list under a lock. A thread holds the lock only while it appends to the list or
+//! swaps it for an empty one. The sender wakes the core, and the core reads its mailbox only after
+//! it was woken. Mail from one thread arrives in the order in which it was sent.
 
 use std::net::IpAddr;
 use std::sync::mpsc::Sender;
@@ -27,25 +27,25 @@ pub(crate) enum Mail {
     Accepted { socket: Socket, peer: Peer },
     /// A server that another core's engine hands over, with bytes that came while it was detached.
     Arrived { socket: Socket, transfer: Box<Transfer>, early: Vec<u8> },
-    /// The same for a session with SQLite.
+    /// A server that is an SQLite session, handed over by another core's engine.
     Moved { session: Box<SqliteSession>, transfer: Box<Transfer> },
-    /// A session with SQLite may go on.
+    /// An SQLite session may go on.
     Continue(Conn),
-    /// For the engine, from another.
+    /// A message of another core, for the engine.
     Message(CoreMessage),
-    /// For the engine, from the operator.
+    /// A command of the operator, for the engine.
     Command(Command),
-    /// For the engine: the answer to a question on the console.
+    /// The reply to a query on the console, for the engine.
     Console { client: ClientSerial, reply: Vec<u8> },
-    /// For the engine: what becomes of the literals of a text.
+    /// The analysis of a query's literals, for the engine.
     Analysed { case: Box<Case>, analysis: Analysis },
     /// The addresses of the name that this attempt to connect waits for.
     Resolved { conn: Conn, ticket: u64, addresses: Addresses },
-    /// Somebody wants to know what this core looks like.
+    /// A request for a snapshot of this core.
     Snapshot(Sender<Snapshot>),
-    /// Somebody wants to know how many clients hold each statement.
+    /// A request for the number of clients that hold each statement.
     StatementClients(Sender<Vec<(u64, u32)>>),
-    /// Accept no more clients, with the next drain or before it.
+    /// Stop accepting clients. Comes before a drain, or with it.
     Unlisten,
 }
 
@@ -62,13 +62,13 @@ struct Mailbox {
 }
 
 impl Post {
-    /// A mailbox for each core, in their order.
+    /// Makes a mailbox for each core, in the order of the cores.
     pub(crate) fn new(wakers: impl IntoIterator<Item = Waker>) -> Self {
         let mailbox = |waker| Mailbox { mail: Mutex::default(), waker };
         Self { boxes: wakers.into_iter().map(mailbox).collect() }
     }
 
-    /// All cores.
+    /// Returns all cores.
     pub(crate) fn cores(&self) -> impl ExactSizeIterator<Item = Core> + use<> {
         (0..self.boxes.len()).map(|index| Core(u16::try_from(index).unwrap_or(u16::MAX)))
     }
@@ -92,7 +92,7 @@ impl Post {
         self.cores().for_each(|core| self.send(core, Mail::Command(command.clone())));
     }
 
-    /// Takes a core's mail out, behind what is in `into` already.
+    /// Moves a core's mail to the end of `into`.
     pub(crate) fn take(&self, core: Core, into: &mut Vec<Mail>) {
         let mut mail = self.mailbox(core).mail.lock().unwrap_or_else(PoisonError::into_inner);
         into.append(&mut mail);

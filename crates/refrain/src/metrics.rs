@@ -1,11 +1,12 @@
 //! The metrics, as Prometheus reads them (text format 0.0.4).
 //!
-//! Counters come from the engines, by database and user, with their doc comments as help texts. Gauges
-//! come from the same snapshots as the console's listings. Times are histograms in seconds with powers
-//! of two microseconds as bounds, so that a quantile can be computed for any sum of pools.
+//! Counters come from the engines, by database and user, with their doc comments as help texts.
+//! Gauges come from the same snapshots as the console's listings. Times are histograms in seconds
+//! with powers of two microseconds as bounds, so that a quantile can be computed for any sum of
+//! pools.
 //!
-//! This module writes the text itself: metrics libraries keep numbers of their own, and cannot state
-//! a histogram that was counted elsewhere.
+//! This module writes the text itself: metrics libraries keep numbers of their own, and cannot
+//! state a histogram that was counted elsewhere.
 
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write};
@@ -280,7 +281,7 @@ fn seconds(us: u64) -> f64 {
     us as f64 / 1e6
 }
 
-/// Why writing to a `String` does not fail.
+/// The reason why writing to a `String` does not fail.
 const FITS: &str = "memory is there";
 
 /// Text in Prometheus' format.
@@ -304,8 +305,8 @@ impl Text {
         writeln!(self.0, "{end} {value}").expect(FITS);
     }
 
-    /// Writes a histogram. Its buckets are cumulative, as Prometheus wants them: each one includes all
-    /// before it.
+    /// Writes a histogram. Its buckets are cumulative, as Prometheus wants them: each one includes
+    /// all before it.
     fn histogram(&mut self, name: &str, labels: &[(&str, &str); 2], histogram: &Histogram) {
         let [database, user] = *labels;
         let bucket = format!("{name}_bucket");

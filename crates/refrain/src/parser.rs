@@ -2,8 +2,8 @@
 //!
 //! An analysis takes up to milliseconds, and each core asks for it once per normalized query: one
 //! thread is enough for all cores. Requests wait in a bounded queue, which drops those beyond
-//! [`WAITING_MAX`]. That costs nothing but time: a core without an answer asks again as long as such
-//! queries keep coming.
+//! [`WAITING_MAX`]. That costs nothing but time: a core without an answer asks again as long as
+//! such queries keep coming.
 //!
 //! The parser thread refuses a text that is not UTF-8, because the grammar reads nothing else.
 

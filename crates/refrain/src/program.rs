@@ -32,14 +32,14 @@ use crate::state::{Flags, State};
 use crate::supervisor::{Supervisor, SupervisorCommand};
 use crate::worker_state::{Links, WorkerState};
 
-/// A program that runs.
+/// A running program.
 pub struct Program {
     supervisor: Supervisor,
     commands: Sender<SupervisorCommand>,
     addresses: Vec<Address>,
     metrics: Option<SocketAddr>,
     parser: JoinHandle<()>,
-    /// Removed at the end.
+    /// The file is removed at the end.
     _file: SocketFile,
 }
 
@@ -83,7 +83,8 @@ impl Program {
 /// Starts the program.
 ///
 /// # Errors
-/// An address that cannot be bound, or a driver that this kernel does not have.
+/// If an address cannot be bound, an SQLite file cannot be opened, or the kernel lacks what the
+/// driver needs.
 pub fn start(source: Source, options: Options) -> io::Result<Program> {
     let options = Arc::new(options);
     let cores = worker_count(options.general.workers);
@@ -141,7 +142,7 @@ pub fn start(source: Source, options: Options) -> io::Result<Program> {
     })
 }
 
-/// Opens the files that are served by SQLite, so that one that cannot be opened says so before a client comes.
+/// Opens the SQLite files, so that an error in one ends the start, before a client connects.
 fn open_files(files: &Files, options: &Options) -> io::Result<()> {
     for database in &options.databases {
         if let Host::Sqlite(file) = &database.server.host {
@@ -207,7 +208,7 @@ struct Parts<'a> {
     commands: &'a Sender<SupervisorCommand>,
 }
 
-/// Starts a thread for each core. The first accepts for all.
+/// Starts a thread for each core. The first core accepts the clients of all cores.
 fn start_workers(
     parts: Parts<'_>,
     kernels: Vec<Kernel>,
@@ -259,9 +260,9 @@ fn worker_state(parts: &Parts<'_>, core: Core) -> impl FnOnce() -> WorkerState +
     }
 }
 
-/// Random bytes for nonces, salts and cancel keys.
+/// Fills `bytes` with random bytes for nonces, salts and cancel keys.
 fn fill_random(bytes: &mut [u8]) {
-    // Without randomness nothing here is safe; it fails on no system that can run this.
+    // Without random bytes no login is safe. No system on which Refrain runs lacks them.
     getrandom::fill(bytes).expect("the system has random bytes");
 }
 
@@ -283,7 +284,8 @@ mod tests {
         answer
     }
 
-    /// The addresses that were bound count, not those of the file: they are for the next start.
+    /// A reload compares with the addresses that were bound: those of the file are for the next
+    /// start.
     #[test]
     fn a_reload_does_not_begin_to_trust() {
         let name = format!("refrain-trust-{}.toml", std::process::id());
@@ -319,10 +321,10 @@ mod tests {
         std::fs::remove_file(path).unwrap();
     }
 
-    /// The test of this module that is the process which panics, and the variable that says so.
+    /// The test that runs itself as the process that panics, and the environment variable for it.
     const PANICS: (&str, &str) = ("program::tests::a_panic_leaves_a_line", "REFRAIN_TEST_PANICS");
 
-    /// Serves, until the first bytes that come; `chatty` where nobody reads the log.
+    /// Serves until the first bytes of a client. If `chatty`, fills the pipe of the log first.
     fn panic_in_a_core(chatty: bool) {
         use refrain_config::{LogFormat, LogLevel};
         log::start(LogFormat::Text, LogLevel::Info);
@@ -355,7 +357,7 @@ mod tests {
         child.spawn().unwrap()
     }
 
-    /// It is its own child process: no panic is planted in any other build.
+    /// The test starts itself as a child process, because no other build has the planted panic.
     #[test]
     fn a_panic_leaves_a_line() {
         use std::os::unix::process::ExitStatusExt;
@@ -373,7 +375,7 @@ mod tests {
             assert!(line.contains(words), "{words:?} is not in {line:?}");
         }
         assert!(log.lines().all(|line| line.starts_with("20")), "{log}");
-        // Where nobody reads the log, it ends as well.
+        // The child also ends if its log has no reader.
         let mut child = child("chatty");
         assert_eq!(child.wait().unwrap().signal(), ABORTED);
     }

@@ -1,11 +1,12 @@
 //! Name lookup: from host names to IP addresses, off the cores.
 //!
-//! The system's resolver blocks, for seconds if a name server is down, so each lookup has a thread of
-//! its own. Host names come from the configuration alone, so there are never more such threads than
-//! configured hosts. All that ask for a name during its lookup get the same answer.
+//! The system's resolver blocks, for seconds if a name server is down, so each lookup has a thread
+//! of its own. Host names come from the configuration alone, so there are never more such threads
+//! than configured hosts. All attempts that ask for a name during its lookup get the same answer.
 //!
-//! An answer is good for [`FRESH`]. When a name cannot be looked up any more, the last answer goes on being
-//! used: servers rarely move, and name servers fail. A first look-up that fails is not remembered.
+//! An answer is used for [`FRESH`]. If a later lookup fails, the last answer stays in use: servers
+//! rarely move, and name servers fail. If the first lookup of a name fails, the failure is not
+//! remembered.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, ToSocketAddrs};
@@ -18,19 +19,20 @@ use refrain_pg::event::Core;
 
 use crate::mail::{Addresses, Mail, Post};
 
-/// How long an answer is used without asking again. `getaddrinfo` does not tell the record's own time.
+/// Time for which an answer is used without asking again. `getaddrinfo` does not return the
+/// record's own TTL.
 const FRESH: Duration = Duration::from_secs(15);
 
-/// Who waits for an answer, to be told by [`Mail::Resolved`].
+/// An attempt to connect that waits for an answer, which it gets as [`Mail::Resolved`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asker {
     pub(crate) core: Core,
     pub(crate) conn: Conn,
-    /// Tells this attempt from an earlier one of the same number.
+    /// Distinguishes this attempt from an earlier one with the same connection number.
     pub(crate) ticket: u64,
 }
 
-/// A name that is known, for `SHOW DNS_HOSTS`.
+/// A name with its addresses, for `SHOW DNS_HOSTS`.
 #[derive(Clone, Debug)]
 pub(crate) struct KnownHost {
     pub(crate) name: String,
@@ -52,7 +54,7 @@ impl Entry {
     }
 }
 
-/// All names asked for.
+/// The names that were asked for, with their addresses.
 #[derive(Debug)]
 pub(crate) struct Resolver {
     post: Arc<Post>,
@@ -64,7 +66,7 @@ impl Resolver {
         Arc::new(Self { post, entries: Mutex::default() })
     }
 
-    /// The addresses of `name` where they are known; otherwise `asker` gets mail.
+    /// Returns the addresses of `name` if they are known. Otherwise the attempt gets mail.
     pub(crate) fn ask(self: &Arc<Self>, name: &str, asker: Asker) -> Option<Vec<IpAddr>> {
         let mut entries = self.entries();
         let entry = entries.entry(name.to_owned()).or_default();
@@ -92,7 +94,7 @@ impl Resolver {
         None
     }
 
-    /// What is known, by name.
+    /// Returns all names, sorted.
     pub(crate) fn known(&self) -> Vec<KnownHost> {
         let known = |(name, entry): (&String, &Entry)| KnownHost {
             name: name.clone(),
@@ -135,7 +137,7 @@ impl Resolver {
     }
 }
 
-/// Asks the system. Blocks.
+/// Asks the system's resolver, which blocks.
 pub(crate) fn look_up(name: &str) -> Addresses {
     let found = (name, 0).to_socket_addrs().map_err(|error| format!("host {name:?}: {error}"))?;
     let mut addresses: Vec<IpAddr> = Vec::new();

@@ -1,24 +1,26 @@
-//! Whose turn it is among the sessions with SQLite that have more to say.
+//! The order in which SQLite sessions with more output take their turns.
 //!
-//! In a turn of the loop each of them says one piece, and all of them together so much that the others of the core do
-//! not wait long. Who had no turn is first in the next.
+//! In one turn of the loop each waiting session produces one piece of output, and all together at
+//! most about [`MOST`] bytes, so that the other clients of the core do not wait long. Sessions that
+//! had no turn come first in the next one.
 
 use std::collections::VecDeque;
 
 use refrain_pg::Conn;
 
-/// What may be said in a turn, in bytes; what is under way then is said to its end. A megabyte takes the loop about half a
-/// millisecond.
+/// Bytes of output per turn of the loop. A piece that is under way when the limit is reached is
+/// completed.
 const MOST: usize = 2 * 1024 * 1024;
 
-/// A line of sessions.
+/// The queue of sessions that have more output.
 pub(crate) struct Round {
     line: VecDeque<Conn>,
-    /// How many of the line stood there when the turn began, and had none yet.
+    /// The number of sessions that were waiting when the turn began and have not had a turn since.
     due: usize,
-    /// What may still be said in this turn.
+    /// Bytes that may still be produced in this turn.
     left: usize,
-    /// Whether one of the line has had its turn: one has, whatever others say whom nobody asked.
+    /// True if a waiting session has had its turn. One always gets a turn, even if sessions outside
+    /// the queue used up the bytes.
     served: bool,
 }
 
@@ -27,14 +29,14 @@ impl Round {
         Self { line: VecDeque::new(), due: 0, left: MOST, served: false }
     }
 
-    /// Stands in line for the next turn.
+    /// Puts a session into the queue for the next turn, unless the session is in it.
     pub(crate) fn join(&mut self, conn: Conn) {
         if !self.line.contains(&conn) {
             self.line.push_back(conn);
         }
     }
 
-    /// Whose turn it is now.
+    /// Takes the next session to go on; `None` if no more sessions go on in this turn.
     pub(crate) fn next(&mut self) -> Option<Conn> {
         if self.due == 0 || self.is_over() && self.served {
             return None;
@@ -44,22 +46,22 @@ impl Round {
         self.line.pop_front()
     }
 
-    /// So much was said.
+    /// Counts the bytes that a session produced.
     pub(crate) fn said(&mut self, bytes: usize) {
         self.left = self.left.saturating_sub(bytes);
     }
 
-    /// Whether no more is to be said in this turn.
+    /// True if this turn's bytes are used up.
     pub(crate) fn is_over(&self) -> bool {
         self.left == 0
     }
 
-    /// Whether nobody stands in line.
+    /// True if no session waits.
     pub(crate) fn is_empty(&self) -> bool {
         self.line.is_empty()
     }
 
-    /// The loop's next turn begins.
+    /// Begins the next turn of the loop.
     pub(crate) fn begin(&mut self) {
         self.due = self.line.len();
         self.left = MOST;
@@ -71,16 +73,17 @@ impl Round {
 mod tests {
     use super::*;
 
-    /// What a turn comes to in which each that is asked says `bytes`, and stands in line again.
+    /// Runs one turn in which each session produces `bytes` and waits again. Returns the sessions
+    /// in their order.
     fn turn(round: &mut Round, bytes: usize) -> Vec<u32> {
         round.begin();
-        let mut heard = Vec::new();
+        let mut ran = Vec::new();
         while let Some(conn) = round.next() {
-            heard.push(conn.0);
+            ran.push(conn.0);
             round.said(bytes);
             round.join(conn);
         }
-        heard
+        ran
     }
 
     fn line(conns: &[u32]) -> Round {

@@ -1,7 +1,8 @@
-//! What a core is about, for the line that a panic leaves: which event it takes in, and whose.
+//! The event that a core handles, and its connection, for the message of a panic.
 //!
-//! A panic ends the process, and the engine cannot be asked any more. So each thread notes beforehand, in a cell of
-//! its own, what it begins with; who is at the other end of a connection is noted when it comes.
+//! A panic ends the process, and the engine cannot be asked any more. So each thread notes the
+//! event in a cell of its own before the engine handles it, and notes the peer of a connection when
+//! the connection opens.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use refrain_config::Host;
 use refrain_pg::Conn;
 use refrain_pg::event::{Event, Peer};
 
-/// Who is at the other end of a connection.
+/// The peer of a connection.
 #[derive(Clone, Debug)]
 pub(crate) enum Other {
     Client(Peer),
@@ -22,7 +23,7 @@ thread_local! {
     static OTHERS: RefCell<Vec<Option<Other>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Notes who is at the other end of a connection.
+/// Notes the peer of a connection.
 pub(crate) fn meet(conn: Conn, other: Other) {
     OTHERS.with_borrow_mut(|others| {
         let index = conn.0 as usize;
@@ -33,7 +34,7 @@ pub(crate) fn meet(conn: Conn, other: Other) {
     });
 }
 
-/// Notes that a connection comes from another core, which knew.
+/// Forgets the peer of a connection that comes from another core: only that core knew the peer.
 pub(crate) fn forget(conn: Conn) {
     OTHERS.with_borrow_mut(|others| {
         if let Some(other) = others.get_mut(conn.0 as usize) {
@@ -42,7 +43,7 @@ pub(crate) fn forget(conn: Conn) {
     });
 }
 
-/// Notes which event this thread begins with.
+/// Notes the event that this thread begins to handle.
 #[inline]
 pub(crate) fn begin(event: &Event<'_>) {
     NOW.set(Some(match event {
@@ -60,13 +61,13 @@ pub(crate) fn begin(event: &Event<'_>) {
     }));
 }
 
-/// Notes that it is over.
+/// Notes that the event has been handled.
 #[inline]
 pub(crate) fn end() {
     NOW.set(None);
 }
 
-/// What this thread is about, in words; nothing where it is about none of this.
+/// Describes the event that this thread handles; `None` if it handles none.
 pub(crate) fn words() -> Option<String> {
     let (what, conn) = NOW.try_with(Cell::get).ok()??;
     let Some(conn) = conn else { return Some(format!("handling {what}")) };
@@ -89,13 +90,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_dealt_with_is_told() {
+    fn the_event_and_its_peer_are_described() {
         assert_eq!(words(), None);
         let peer = Peer::Tcp("192.0.2.7:5000".parse().unwrap());
         meet(Conn(3), Other::Client(peer));
         begin(&Event::Bytes { conn: Conn(3), bytes: &[] });
-        let told = words().unwrap();
-        assert_eq!(told, "handling bytes of connection 3 (client 192.0.2.7:5000)");
+        let shown = words().unwrap();
+        assert_eq!(shown, "handling bytes of connection 3 (client 192.0.2.7:5000)");
         begin(&Event::Tick);
         assert_eq!(words().unwrap(), "handling a timer tick");
         end();

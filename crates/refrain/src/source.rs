@@ -1,4 +1,4 @@
-//! Where the options come from: a URL or a file, and then the command line.
+//! The source of the options: a URL or a file, and then the command line.
 
 use std::env;
 use std::fmt;
@@ -8,19 +8,19 @@ use std::path::PathBuf;
 
 use refrain_config::{DriverChoice, LogFormat, LogLevel, Options, PoolMode, PoolOptions, Workers};
 
-/// What the URL of an SQLite file begins with.
+/// The prefix of the URL of an SQLite file.
 const SQLITE: &str = "sqlite:";
-/// The variable of the environment with the URL's password.
+/// The environment variable for the URL's password.
 pub(crate) const PASSWORD: &str = "REFRAIN_PASSWORD";
-/// The variable of the environment with the URL or file, where the command line has none.
+/// The environment variable for the URL or file, used if the command line has none.
 pub(crate) const TARGET: &str = "REFRAIN_URL";
 
-/// Where the options come from. Read at the start and at every reload.
+/// The source of the options. It is read at the start and at every reload.
 #[derive(Clone, Debug)]
 pub struct Source {
     /// The URL or file.
     pub from: From,
-    /// What the command line says otherwise.
+    /// Options of the command line, which take precedence.
     pub overrides: Overrides,
 }
 
@@ -33,47 +33,47 @@ pub enum From {
     File(PathBuf),
 }
 
-/// What the command line says, in place of what the file says.
+/// Options of the command line, which take precedence over those of the file.
 #[derive(Clone, Debug, Default)]
 pub struct Overrides {
     /// Addresses to accept clients on.
     pub listen: Vec<SocketAddr>,
     /// Directory of the Unix socket.
     pub unix_socket_dir: Option<PathBuf>,
-    /// Number of threads.
+    /// Number of worker threads.
     pub workers: Option<Workers>,
-    /// Servers of each pool.
+    /// Maximum number of servers of each pool.
     pub pool_size: Option<u32>,
     /// How long a client keeps its server.
     pub pool_mode: Option<PoolMode>,
-    /// How to talk to the kernel.
+    /// Kernel interface for socket I/O.
     pub driver: Option<DriverChoice>,
-    /// Form of the log.
+    /// Log format.
     pub log_format: Option<LogFormat>,
-    /// Least important lines of the log.
+    /// Log level.
     pub log_level: Option<LogLevel>,
-    /// Where the password is that the URL does not have.
+    /// The place of the password if the URL has none.
     pub password: PasswordFrom,
-    /// Where metrics are served; `Some(None)` is nowhere.
+    /// Address for metrics; `Some(None)` turns them off.
     pub metrics_listen: Option<Option<SocketAddr>>,
-    /// Whether clients of other machines may be trusted, whatever the file says.
+    /// Whether clients of other machines may be trusted, even if the file does not say so.
     pub insecure_trust: bool,
 }
 
-/// Where the password of a URL is. The command line is for everybody to see who may list processes.
+/// The place of a URL's password. Everyone who may list processes can read the command line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum PasswordFrom {
     /// In the URL, or there is none.
     #[default]
     Url,
-    /// In a file, without the end of its line.
+    /// In a file, which may end with a newline.
     File(PathBuf),
-    /// In the environment, under [`PASSWORD`].
+    /// In the environment variable [`PASSWORD`].
     Environment,
 }
 
 impl PasswordFrom {
-    /// Reads it anew; `None` where it is for the URL to say.
+    /// Reads the password. Returns `None` if its place is the URL.
     fn read(&self) -> Result<Option<String>, String> {
         let password = match self {
             Self::Url => return Ok(None),
@@ -87,7 +87,7 @@ impl PasswordFrom {
                 env::var(PASSWORD).map_err(|error| format!("{PASSWORD}: {error}"))?
             }
         };
-        // As in a URL: an unset variable must not turn into "no password".
+        // An empty value is an error: an unset variable must not turn into "no password".
         if password.is_empty() {
             return Err(
                 "expected a password (leave the file or variable out if there is none)".into()
@@ -97,7 +97,7 @@ impl PasswordFrom {
     }
 }
 
-/// The URL with a password, as the option it is.
+/// Returns the URL with the password as an option.
 fn with_password(url: &str, password: &str) -> String {
     let encoded: String = password.bytes().map(|byte| format!("%{byte:02X}")).collect();
     let separator = if url.contains('?') { '&' } else { '?' };
@@ -113,15 +113,15 @@ fn has_password(url: &str) -> bool {
 }
 
 impl From {
-    /// A text with `://` in it is a URL, and so is one that begins with `sqlite:`; anything else is the name of
-    /// a configuration file.
+    /// Reads an argument: text with `://` in it or with the prefix `sqlite:` is a URL; anything
+    /// else is the name of a configuration file.
     pub fn parse(text: &str) -> Self {
         let is_url = text.contains("://") || text.starts_with(SQLITE);
         if is_url { Self::Url(text.to_owned()) } else { Self::File(text.into()) }
     }
 }
 
-/// Without what may be a password.
+/// Shows the source without anything that may be a password.
 impl fmt::Display for From {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -145,7 +145,7 @@ impl Source {
     /// Reads the options and checks them.
     ///
     /// # Errors
-    /// All that is wrong, for whoever wrote it.
+    /// All errors of the configuration, one a line.
     pub fn load(&self) -> Result<Options, String> {
         let (read, place) = match &self.from {
             From::Url(url) => {

@@ -1,4 +1,4 @@
-//! One SQLite session as the core's loop sees it: in the place of a socket.
+//! One SQLite session, which stands in the place of a socket in the core's loop.
 //!
 //! A send counts as done once the session has handled its bytes. A session with more output waits
 //! as long as the engine has paused receiving, so that the engine's limits hold here as they do
@@ -14,11 +14,11 @@ use refrain_sqlite_pg::{Pool, Progress, Session};
 /// Initial capacity of a reply, in bytes: most replies are one row and the messages around it.
 const ANSWER: usize = 512;
 
-/// A session and where it is.
+/// A session, and the core and connection to wake for it.
 pub(crate) struct SqliteSession {
     session: Session,
     place: Arc<WakeTarget>,
-    /// What the engine sent, until the session has handled it.
+    /// Bytes of the engine, until the session has handled them.
     taken: Option<Vec<u8>>,
     /// True if the session goes on once the engine has its output.
     has_more: bool,

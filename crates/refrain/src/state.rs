@@ -1,4 +1,4 @@
-//! What the helper threads know of the program as a whole.
+//! The state of the whole program that the helper threads share.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::mail::{Mail, Post};
 use crate::resolve::Resolver;
 use crate::sqlite_host::Files;
 
-/// What the helper threads know of the program as a whole. Cores do not touch it.
+/// The state of the whole program that the helper threads share. Cores do not use it.
 pub(crate) struct State {
     pub(crate) clock: Clock,
     pub(crate) started: Now,
@@ -26,28 +26,28 @@ pub(crate) struct State {
     pub(crate) shared: Arc<Shared>,
     pub(crate) resolver: Arc<Resolver>,
     pub(crate) files: Arc<Files>,
-    /// Where clients are accepted.
+    /// The addresses at which clients are accepted.
     pub(crate) addresses: Vec<Address>,
     /// `io_uring` or `epoll`.
     pub(crate) driver: &'static str,
-    /// The file or URL the options came from, without a password.
+    /// The file or URL of the options, without a password.
     pub(crate) source: String,
     pub(crate) flags: Flags,
 }
 
-/// What an operator did to the program as a whole.
+/// Switches of the whole program that an operator sets.
 #[derive(Debug, Default)]
 pub(crate) struct Flags {
     draining: AtomicBool,
 }
 
 impl State {
-    /// The options in force.
+    /// Returns the options in force.
     pub(crate) fn options(&self) -> Arc<Options> {
         self.shared.options()
     }
 
-    /// Whether the program is about to end, and new clients are to go elsewhere.
+    /// True if a shutdown has begun, so that new clients should go elsewhere.
     pub(crate) fn is_draining(&self) -> bool {
         self.flags.draining.load(Relaxed)
     }
@@ -56,12 +56,13 @@ impl State {
         self.flags.draining.store(true, Relaxed);
     }
 
-    /// Whether all databases were paused at once. A database may be paused on its own as well.
+    /// True if all databases were paused at once. A database may be paused on its own as well.
     pub(crate) fn is_paused(&self) -> bool {
         self.shared.are_all_paused()
     }
 
-    /// Pauses a database, or all. A core that opens a pool from now on reads it there; the others are told.
+    /// Pauses a database, or all. Cores with pools get a command; a core that opens a pool later
+    /// reads the pause in `shared`.
     pub(crate) fn pause(&self, database: Option<Arc<str>>) {
         self.shared.set_paused(database.as_ref(), true);
         self.post.command(&Command::Pause(database));
@@ -79,20 +80,20 @@ impl State {
         self.post.command(&Command::Kill(database));
     }
 
-    /// Has each server of a database, or all, closed once its client is done with it.
+    /// Makes the cores close each server of a database, or of all, once its client is done with it.
     pub(crate) fn reconnect(&self, database: Option<Arc<str>>) {
         self.shared.reconnect(database.as_ref());
         self.post.command(&Command::Reconnect(database));
     }
 
-    /// What every core looks like now, in their order.
+    /// Returns a snapshot of each core, in the order of the cores.
     pub(crate) fn snapshots(&self, timeout: Duration) -> Vec<Snapshot> {
         let mut snapshots = self.ask(timeout, Mail::Snapshot);
         snapshots.sort_by_key(|snapshot| snapshot.core);
         snapshots
     }
 
-    /// How many clients hold each statement, by its ID.
+    /// Counts the clients that hold each statement, by the statement's ID.
     pub(crate) fn statement_clients(&self, timeout: Duration) -> HashMap<u64, u32> {
         let mut clients = HashMap::new();
         for (id, count) in self.ask(timeout, Mail::StatementClients).into_iter().flatten() {
@@ -101,8 +102,8 @@ impl State {
         clients
     }
 
-    /// Asks every core. Those that do not answer in time are left out: an incomplete answer is of more use to whoever
-    /// looks for what is wrong than none.
+    /// Asks every core. The result leaves out cores that do not answer in time: for an operator who
+    /// looks for a fault, an incomplete answer is better than none.
     fn ask<T>(&self, timeout: Duration, question: impl Fn(Sender<T>) -> Mail) -> Vec<T> {
         let (answer, answers) = mpsc::channel();
         let cores = self.post.cores();

@@ -1,4 +1,4 @@
-//! What the cores say of their pools, added up.
+//! Pools and counters, summed over all cores.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use refrain_pg::stats::Counters;
 /// Identifies a pool: database and user.
 pub(crate) type Key = (Arc<str>, Arc<str>);
 
-/// Each pool over all cores.
+/// Sums each pool over all cores.
 pub(crate) fn pools(snapshots: &[Snapshot]) -> BTreeMap<Key, PoolView> {
     let mut pools: BTreeMap<Key, PoolView> = BTreeMap::new();
     for part in snapshots.iter().flat_map(|core| &core.pools) {
@@ -22,17 +22,17 @@ pub(crate) fn pools(snapshots: &[Snapshot]) -> BTreeMap<Key, PoolView> {
     pools
 }
 
-/// The database that stands for those whose pools were forgotten, where what was done is shown: sums over all never fall.
+/// The database name for the counters of forgotten pools: with them, sums over all rows never fall.
 pub(crate) const FORGOTTEN: &str = "(forgotten)";
 
-/// What was done for pools that were forgotten; `None` where there are none.
+/// Sums the counters of forgotten pools; `None` if no pool was forgotten.
 pub(crate) fn forgotten(snapshots: &[Snapshot]) -> Option<Counters> {
     let mut sum = Counters::default();
     snapshots.iter().for_each(|core| sum.add(&core.forgotten));
     (sum.pools_forgotten > 0).then_some(sum)
 }
 
-/// What was done, by pool; for forgotten pools together.
+/// Returns the counters of each pool, and in one row those of all forgotten pools.
 pub(crate) fn counters(snapshots: &[Snapshot]) -> Vec<(Key, Counters)> {
     let forgotten = forgotten(snapshots).map(|sum| ((FORGOTTEN.into(), "".into()), sum));
     let pools = pools(snapshots).into_iter().map(|(key, pool)| (key, pool.counters));

@@ -1,9 +1,9 @@
 //! The supervisor: handles the commands of signals and of the console, and ends the process.
 //!
-//! A shutdown has stages. *Draining*: Refrain accepts no client, and disconnects each one at the end
-//! of its transaction, within `shutdown_timeout`. *Stopping*: Refrain closes everything at once, and
-//! after [`STOP_WAIT`] exits without the cores that have not ended. A second command to drain goes to
-//! the next stage.
+//! A shutdown has stages. *Draining*: Refrain accepts no client, and disconnects each one at the
+//! end of its transaction, within `shutdown_timeout`. *Stopping*: Refrain closes everything at
+//! once, and after [`STOP_WAIT`] exits without the cores that have not ended. A second command to
+//! drain goes to the next stage.
 
 use std::io;
 use std::sync::Arc;

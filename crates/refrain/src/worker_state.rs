@@ -1,8 +1,8 @@
-//! A core's place before its kernel: what it has, and how it hears of what happened.
+//! The state of a core, apart from its kernel driver, and the handling of kernel events.
 //!
-//! Each event of the kernel becomes one step of the engine, except for the few things that the engine does not
-//! know of: that a name has several addresses, that a server is on its way to another core, and that
-//! an accepted client may be for another.
+//! Each kernel event becomes one step of the engine, except for what the engine does not know: that
+//! a name has several addresses, that a server is on its way to another core, and that an accepted
+//! client may belong to another core.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -27,11 +27,11 @@ use crate::sqlite_host::SqliteHost;
 use crate::sqlite_session::SessionOutput;
 use crate::supervisor::SupervisorCommand;
 
-/// Has the next bytes that come end in a panic, in a test of what is left behind.
+/// Set by a test: the next bytes that a core receives cause a panic.
 #[cfg(test)]
 pub(crate) static PLANTED: AtomicBool = AtomicBool::new(false);
 
-/// All that hears of the kernel's events.
+/// The state of a core, apart from its kernel driver.
 pub(crate) struct WorkerState {
     pub(crate) core: Core,
     pub(crate) clock: Clock,
@@ -42,17 +42,17 @@ pub(crate) struct WorkerState {
     pub(crate) loads: Loads,
     pub(crate) door: Door,
     pub(crate) links: Links,
-    /// Servers on their way to another core, until the kernel has let go of them.
+    /// Servers on their way to another core, until the kernel has detached them.
     pub(crate) leaving: HashMap<Token, Leaving>,
     pub(crate) inbox: Vec<Mail>,
     pub(crate) woken: bool,
     pub(crate) stopped: bool,
     pub(crate) drained: bool,
-    /// Clients that [`Loads`] counts here.
+    /// The number of clients that [`Loads`] has for this core.
     pub(crate) counted: u32,
 }
 
-/// Ways to the other threads.
+/// The channels to the other threads.
 pub(crate) struct Links {
     pub(crate) post: Arc<Post>,
     /// Mail for each core, sent at the end of the turn.
@@ -66,12 +66,13 @@ pub(crate) struct Links {
 pub(crate) struct Leaving {
     pub(crate) to: Core,
     pub(crate) transfer: Box<Transfer>,
-    /// What came from it meanwhile; the other core's engine hears of it.
+    /// Bytes that it sent in the meantime, for the engine of the other core.
     pub(crate) early: Vec<u8>,
 }
 
 impl WorkerState {
-    /// How long the kernel may wait for something to happen.
+    /// Returns how long the kernel may wait for an event: not at all while mail or SQLite sessions
+    /// wait.
     pub(crate) fn poll_timeout(&self, now: Now) -> Option<Duration> {
         if !self.inbox.is_empty() || self.sqlite_host.is_waited_for() {
             return Some(Duration::ZERO);
@@ -95,7 +96,7 @@ impl WorkerState {
             },
             Happened::Sent { token, buffer } => self.sent(now, conn(token), buffer),
             Happened::Closed { token, error } => {
-                // One that is leaving is found closed by the core it goes to.
+                // If it is on its way to another core, that core finds it closed.
                 if !self.leaving.contains_key(&token) {
                     let why = error.map(|error| error.to_string());
                     self.step(now, Event::Closed { conn: conn(token), why: why.as_deref() });
@@ -111,7 +112,7 @@ impl WorkerState {
                 }
             }
             Happened::Detached { token, socket } => self.depart(token, socket),
-            // Turned away before it costs anything: it is closed as it is dropped.
+            // Too many connections: dropping the socket closes it, before it costs anything.
             Happened::Accepted { socket, .. } if self.door.is_shut(&socket) => {}
             Happened::Accepted { socket, peer, .. } => {
                 let core = self.loads.choose();
@@ -122,7 +123,7 @@ impl WorkerState {
         }
     }
 
-    /// Tells the engine what a session with SQLite has done.
+    /// Passes the output of an SQLite session to the engine.
     pub(crate) fn hear_session(&mut self, now: Now, conn: Conn, done: SessionOutput) {
         let SessionOutput { sent, bytes, closed, .. } = done;
         if let Some(buffer) = sent {
@@ -142,7 +143,7 @@ impl WorkerState {
         }
     }
 
-    /// The kernel has let go of a server that goes to another core.
+    /// Passes a server that the kernel has detached to its new core.
     fn depart(&mut self, token: Token, socket: Socket) {
         if let Some(Leaving { to, transfer, early }) = self.leaving.remove(&token) {
             self.ports.release(conn(token));
@@ -156,7 +157,8 @@ impl WorkerState {
         }
     }
 
-    /// Ends a turn: sends the mail, and tells who counts clients and who waits for the last of them.
+    /// Ends a turn: sends the mail, corrects this core's number of clients in [`Loads`], and tells
+    /// the supervisor once if a drain has ended here.
     pub(crate) fn report(&mut self) {
         self.links.send();
         let clients = u32::try_from(self.engine.client_count()).unwrap_or(u32::MAX);
@@ -182,7 +184,7 @@ impl Links {
     }
 }
 
-/// Engine and kernel use the same number.
+/// Converts an engine's number of a connection to the kernel driver's: they are the same.
 pub(crate) fn token(conn: Conn) -> Token {
     Token(conn.0)
 }

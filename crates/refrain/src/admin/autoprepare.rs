@@ -1,7 +1,7 @@
-//! Autoprepare as an operator sees it.
+//! Autoprepare in the console's listings.
 //!
-//! Each core has normalized queries of its own. Here those of the same text are one row: what was counted is added up, and
-//! of several states that of the core that has seen it most is shown.
+//! Each core has normalized queries of its own. The listing has one row for each text: it adds up
+//! the counters, and shows the state of the core that has seen the text most often.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use refrain_sql::normalize::Reason;
 
 use super::table::{Column, Listing, bigint, int, nullable, put, signed, text};
 
-/// `SHOW AUTOPREPARE`: the normalized queries of simple queries, the most seen first.
+/// `SHOW AUTOPREPARE`: normalized queries, the most seen first.
 pub(super) const TEMPLATES: Listing<NormalizedQueryRow> = Listing {
     columns: &[
         text("database", |row| row.database.to_string()),
@@ -30,7 +30,7 @@ pub(super) const TEMPLATES: Listing<NormalizedQueryRow> = Listing {
     rows: |view| merged(&view.snapshots),
 };
 
-/// What would become of a literal, in columns.
+/// The columns for a literal of a text: what autoprepare would do with it, and why.
 fn literals<'a>() -> [Column<Explained<'a>>; 5] {
     [
         int("position", |row| row.place as u64),
@@ -48,7 +48,7 @@ fn said(reason: &Reason) -> String {
     format!("{}: {}", reason.name, reason.text)
 }
 
-/// What would become of a text.
+/// The outcome for a text: whether autoprepare would prepare it, and why.
 struct Outcome {
     template: Option<String>,
     decision: &'static str,
@@ -61,8 +61,9 @@ const OUTCOME: &[Column<Outcome>] = &[
     text("reason", |row| row.reason.clone()),
 ];
 
-/// `EXPLAIN AUTOPREPARE`: what would become of each literal of a text, and then of the text. Whether a server would
-/// prepare it so, only a server can say.
+/// Appends the answer to `EXPLAIN AUTOPREPARE`: the decision on each literal of a text, and then
+/// the one on the text. A server has the last word about whether it can prepare the text in this
+/// form.
 pub(super) fn explain(sql: &str, literals_max: usize, out: &mut Vec<u8>) {
     let outcome = match refrain_grammar::explain(sql, literals_max) {
         Ok(explanation) => {

@@ -1,7 +1,8 @@
 //! Statistics per database, and their averages over the last period.
 //!
-//! As in PgBouncer, an average covers the time since the beginning of the period before this one, between
-//! one and two periods: long enough to be steady, and never empty right after a period began.
+//! As in PgBouncer, an average covers the time since the beginning of the previous period, so
+//! between one and two periods: long enough to be steady, and never empty right after a period
+//! began.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use refrain_pg::stats::Counters;
 /// PgBouncer's default `stats_period`.
 const PERIOD: Duration = Duration::from_secs(60);
 
-/// What PgBouncer counts, in the order in which it shows it.
+/// PgBouncer's figures, in the order in which it shows them.
 pub(super) type Figures = [u64; 11];
 
 /// The names of [`Figures`] in `SHOW STATS_TOTALS` and `SHOW STATS_AVERAGES`.
@@ -54,7 +55,8 @@ pub(super) fn add(sum: &mut Figures, more: &Figures) {
     sum.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
 }
 
-/// What an average of a figure is: a rate, or a time by the number of what took it.
+/// The divisor of each average: `None` for the time that has passed, otherwise the figure that
+/// counts what took the time.
 const COUNTED_BY: [Option<usize>; 11] =
     [None, None, None, None, None, Some(1), Some(2), Some(0), None, None, None];
 
@@ -70,17 +72,17 @@ impl Averages {
         Self { older: (now, Totals::new()), newer: (now, Totals::new()) }
     }
 
-    /// Whether a period is over.
+    /// True if a period is over.
     pub(super) fn is_due(&self, now: Now) -> bool {
         now >= self.newer.0.after(PERIOD)
     }
 
-    /// Begins a period.
+    /// Begins a period with these totals.
     pub(super) fn roll(&mut self, now: Now, totals: Totals) {
         self.older = std::mem::replace(&mut self.newer, (now, totals));
     }
 
-    /// The averages of a database: each count a second, each time in microseconds.
+    /// Returns the averages of a database: counts per second, and times in microseconds.
     pub(super) fn of(&self, database: &str, now: Now, totals: &Figures) -> Figures {
         let (since, older) = &self.older;
         let older = older.get(database).copied().unwrap_or_default();

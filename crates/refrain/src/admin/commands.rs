@@ -1,4 +1,4 @@
-//! The table of commands, and what each does.
+//! The commands of the console.
 
 use std::sync::Arc;
 use std::sync::mpsc;
@@ -16,17 +16,17 @@ use crate::supervisor::SupervisorCommand;
 /// A command, by its first word.
 pub(super) struct Entry {
     name: &'static str,
-    /// Whether it needs a user of `admin_users`.
+    /// True if the command needs a user of `admin_users`.
     admin: bool,
-    /// Its form, for `SHOW HELP`; empty for what is only there to please drivers.
+    /// The command's form, for `SHOW HELP`; empty for commands that exist for drivers alone.
     usage: &'static str,
     run: fn(&mut Desk, &Question, &[Word]) -> Answer,
 }
 
-/// How a text begins that has one of PostgreSQL's behind it.
+/// The beginning of a command that has a query of PostgreSQL's behind it.
 const EXPLAIN: &[&str] = &["explain", "autoprepare"];
 
-/// Messages to be sent now; `None` when they follow later, or never.
+/// Messages to send now; `None` if the reply follows later.
 type Answer = Result<Option<Vec<u8>>, Refusal>;
 
 pub(super) const COMMANDS: &[Entry] = &[
@@ -53,13 +53,13 @@ pub(super) const COMMANDS: &[Entry] = &[
     Entry { name: "suspend", admin: true, usage: "", run: unsupported },
 ];
 
-/// Carries a question out: the reply, unless it follows later.
+/// Carries out a command. Returns the reply, unless it follows later.
 pub(super) fn run(desk: &mut Desk, question: &Question) -> Option<Vec<u8>> {
     answer(desk, question).unwrap_or_else(|refusal| Some(refusal.reply()))
 }
 
 fn answer(desk: &mut Desk, question: &Question) -> Answer {
-    // What is to be explained is not made of the console's words.
+    // The text behind EXPLAIN is a query, which is not split into the console's words.
     let explained = text::behind(&question.query, EXPLAIN).is_some();
     let words = text::words(if explained { EXPLAIN[0] } else { &question.query })?;
     let Some((first, arguments)) = words.split_first() else { return Ok(Some(text::empty())) };
@@ -103,7 +103,7 @@ fn help() -> String {
     help
 }
 
-/// A number, with which monitors see whether somebody is there; otherwise the same as SHOW.
+/// Answers SELECT with a number by that number, as a check of monitors; otherwise runs SHOW.
 fn select(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answer {
     match arguments {
         [number] if number.text.parse::<i64>().is_ok() => {
@@ -117,8 +117,8 @@ fn select(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answer {
     }
 }
 
-/// Settings that drivers set on connecting are accepted and mean nothing. Options are not set this
-/// way: what is in force is what is in the file.
+/// Accepts and ignores settings that drivers set when they connect. Refuses options: only the
+/// configuration file changes them.
 fn set(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answer {
     let (name, rest) = arguments.split_first().ok_or_else(|| Refusal::syntax(&question.query))?;
     if !rest.first().is_some_and(|word| word.is("=") || word.is("to")) {
@@ -225,7 +225,7 @@ fn unsupported(_: &mut Desk, question: &Question, _: &[Word]) -> Answer {
     Err(Refusal::new("0A000", format!("'{}' is not supported by Refrain", question.query)))
 }
 
-/// The database a command is about; all where it names none.
+/// Returns the database that a command names, or `None` for all databases.
 fn database(
     desk: &Desk,
     question: &Question,
@@ -241,7 +241,8 @@ fn database(
     }
 }
 
-/// Answers once the database has none of the servers any more that the command is about: at the next look.
+/// Makes the client wait until the database has no server left that the command is about. A later
+/// look replies.
 fn wait(
     desk: &mut Desk,
     question: &Question,

@@ -5,8 +5,9 @@
 //! turns, and sends commands to the cores; it shares no lock with them.
 //!
 //! Names, columns, their order and types are those of PgBouncer 1.24, because exporters and scripts
-//! read them by position. Everything else that Refrain shows has commands of its own ([`own`]). Each listing
-//! is a row in the table [`show::LISTINGS`], each command one in [`commands::COMMANDS`].
+//! read them by position. Everything else that Refrain shows has commands of its own ([`own`]).
+//! Each listing is a row in the table [`show::LISTINGS`], each command one in
+//! [`commands::COMMANDS`].
 //!
 //! Not here: who may log in, the wire protocol around a reply (both in the engine), and metrics.
 
@@ -72,7 +73,8 @@ struct Waiting {
 }
 
 impl Waiting {
-    /// A pause is over with the last server, wherever it is: one may be on its way from core to core.
+    /// True if the wait is over. A PAUSE waits for the last server on any core: one may be on its
+    /// way from core to core.
     fn is_over(&self, state: &State, snapshots: &[Snapshot]) -> bool {
         if self.is_pause() {
             return state.shared.database_servers(self.database.as_deref()) == 0;
@@ -157,7 +159,7 @@ impl Desk {
         self.state.post.send(core, Mail::Console { client, reply });
     }
 
-    /// Answers the clients whose wait is over.
+    /// Replies to the clients whose wait is over.
     fn look(&mut self) {
         if self.waiting.is_empty() {
             return;
@@ -175,7 +177,8 @@ impl Desk {
         }
     }
 
-    /// Sends an error to the clients whose PAUSE was undone by a RESUME, on the console or by signal.
+    /// Sends an error to the clients whose PAUSE was undone by a RESUME, on the console or by
+    /// signal.
     fn give_up(&mut self, undone: impl FnMut(&mut Waiting) -> bool) {
         let undone: Vec<_> = self.waiting.extract_if(.., undone).collect();
         for Waiting { core, client, .. } in undone {

@@ -1,4 +1,5 @@
-//! Listings that PgBouncer does not have: statements, what became of them, options with their meaning.
+//! Listings that PgBouncer does not have: statements, their counters, options with their
+//! descriptions.
 
 use std::process;
 
@@ -12,7 +13,7 @@ use super::table::{Listing, Pair, bigint, int, text};
 use super::view::Pool;
 use crate::sum::{self, Key};
 
-/// Every statement that is shared, the most used first.
+/// `SHOW STATEMENTS`: shared statements, the most used first.
 pub(super) const STATEMENTS: Listing<StatementView> = Listing {
     columns: &[
         bigint("id", |row| row.id),
@@ -39,7 +40,7 @@ pub(super) const STATEMENTS: Listing<StatementView> = Listing {
     },
 };
 
-/// What became of prepared statements, by pool.
+/// `SHOW PREPARED`: counters of prepared statements, by pool.
 pub(super) const PREPARED: Listing<Pool> = Listing {
     columns: &[
         text("database", |pool| pool.sum.database.to_string()),
@@ -63,7 +64,7 @@ pub(super) const PREPARED: Listing<Pool> = Listing {
     rows: |view| view.pools(),
 };
 
-/// The part of hits, with four digits; empty where there is nothing to divide.
+/// Returns the share of hits with four digits, or nothing if there were neither hits nor misses.
 pub(super) fn ratio(hits: u64, misses: u64) -> String {
     match hits.saturating_add(misses) {
         0 => String::new(),
@@ -79,7 +80,7 @@ pub(super) struct Counter {
     value: u64,
 }
 
-/// Every counter of every pool.
+/// `SHOW COUNTERS`: each counter of each pool.
 pub(super) const COUNTERS: Listing<Counter> = Listing {
     columns: &[
         text("database", |row| row.database.clone()),
@@ -99,7 +100,7 @@ fn counters_of(((database, user), sum): &(Key, Counters)) -> impl Iterator<Item 
     })
 }
 
-/// `SHOW CONFIG` with units and words.
+/// `SHOW OPTIONS`: as `SHOW CONFIG`, with units and descriptions.
 pub(super) const OPTIONS: Listing<ConfigRow> = Listing {
     columns: &[
         text("key", |row| row.key.to_owned()),
@@ -112,7 +113,7 @@ pub(super) const OPTIONS: Listing<ConfigRow> = Listing {
     rows: |view| view.options.rows(),
 };
 
-/// What this program is.
+/// `SHOW REFRAIN`: the program, its configuration and its state.
 pub(super) const REFRAIN: Listing<Pair> = Listing {
     columns: &[text("key", |row| row.name.clone()), text("value", |row| row.value.clone())],
     rows: |view| {

@@ -1,7 +1,8 @@
-//! Listings that PgBouncer has: its names, columns, order and types (1.24, `src/admin.c`, `src/stats.c`).
+//! PgBouncer's listings: its names, columns, order and types (1.24, `src/admin.c`, `src/stats.c`).
 //!
 //! Exporters read them by position and refuse a number of columns that does not fit the version, so
-//! nothing may be added here; see [`super::own`]. What has no like in Refrain is empty or zero.
+//! nothing may be added here; see [`super::own`]. Columns without a counterpart in Refrain are
+//! empty or zero.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,12 +16,12 @@ use super::table::{Column, Listing, Pair, bigint, int, nullable, numeric, text};
 use super::view::View;
 use crate::resolve::KnownHost;
 
-/// What collectors are told that this is, to choose the columns by.
+/// The version that collectors see, and by which they choose the columns.
 pub(super) const COMPATIBLE_WITH: &str = "PgBouncer 1.24.1";
 /// The name of the console's own database and user in PgBouncer's listings.
 const CONSOLE: &str = "pgbouncer";
 
-/// The word for a mode, as options spell it.
+/// Returns the word for a mode, as options spell it.
 pub(super) fn mode_word(mode: PoolMode) -> &'static str {
     match mode {
         PoolMode::Session => "session",
@@ -383,7 +384,7 @@ pub(super) struct MemoryRow {
     bytes: u64,
 }
 
-/// PgBouncer shows its slabs; the one thing kept by the piece here is statements.
+/// PgBouncer shows its slabs. Refrain shows statements, the one thing of which it counts pieces.
 pub(super) const MEM: Listing<MemoryRow> = Listing {
     columns: &[
         text("name", |row| row.name.to_owned()),
@@ -411,7 +412,8 @@ pub(super) const DNS_HOSTS: Listing<KnownHost> = Listing {
     rows: |view| view.state.resolver.known(),
 };
 
-/// What there is none of: zones, peers, and descriptors to be passed on.
+/// Makes listings without rows, for what Refrain does not have: DNS zones, peers, and descriptors
+/// to pass to another process.
 macro_rules! nothing {
     ($($name:ident: [$($column:expr),* $(,)?];)*) => {$(
         pub(super) const $name: Listing<()> = {

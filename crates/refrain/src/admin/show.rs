@@ -1,9 +1,9 @@
-//! The table of everything that can be shown.
+//! The table of all listings.
 
 use super::table::{Listing, Pair, Show, text};
 use super::{autoprepare, own, pgbouncer, sockets, sqlite};
 
-/// What can be shown, by name.
+/// The listings by name.
 pub(super) const LISTINGS: &[(&str, &dyn Show)] = &[
     ("active_sockets", &sockets::ACTIVE_SOCKETS),
     ("autoprepare", &autoprepare::TEMPLATES),
@@ -38,7 +38,7 @@ pub(super) const LISTINGS: &[(&str, &dyn Show)] = &[
     ("version", &pgbouncer::VERSION),
 ];
 
-/// Settings that drivers ask for on connecting, as PgBouncer answers.
+/// Settings that drivers ask for when they connect, with PgBouncer's values.
 pub(super) const SETTINGS: &[(&str, &str)] = &[
     ("client_encoding", "UTF-8"),
     ("datestyle", "ISO"),
@@ -48,7 +48,7 @@ pub(super) const SETTINGS: &[(&str, &str)] = &[
     ("timezone", "GMT"),
 ];
 
-/// `SHOW ALL`, which some clients begin with.
+/// `SHOW ALL`, which some clients send first.
 pub(super) const ALL: Listing<Pair> = Listing {
     columns: &[text("name", |row| row.name.clone()), text("setting", |row| row.value.clone())],
     rows: |_| SETTINGS.iter().map(|(name, value)| Pair::new(*name, value)).collect(),
@@ -63,7 +63,7 @@ mod tests {
         show.names().join(" ")
     }
 
-    /// From PgBouncer 1.24's `src/admin.c` and `src/stats.c`.
+    /// The columns are those in PgBouncer 1.24's `src/admin.c` and `src/stats.c`.
     #[test]
     fn columns_are_those_of_pgbouncer() {
         assert_eq!(

@@ -1,7 +1,7 @@
 //! `SHOW CLIENTS`, `SERVERS`, `SOCKETS` and `ACTIVE_SOCKETS`: connections, one a row.
 //!
-//! All four have the columns of PgBouncer's `socket_header`; the latter two have seven more about its
-//! buffers, which have no like here and are zero.
+//! All four have the columns of PgBouncer's `socket_header`. The latter two have seven more about
+//! its buffers, which have no counterpart here and are zero.
 
 use std::fmt::Display;
 
@@ -28,7 +28,7 @@ pub(super) struct Socket {
     wait_us: u64,
     close_needed: bool,
     serial: u64,
-    /// The other end's serial.
+    /// The serial of the client or server that it is linked to.
     link: Option<u64>,
     pid: u32,
     application: String,
@@ -80,7 +80,7 @@ const COLUMNS: [Column<Socket>; 28] = [
     int("send_avail", |_| 0),
 ];
 
-/// A serial in the form in which PgBouncer shows addresses in memory.
+/// Formats a serial as PgBouncer formats addresses in memory.
 fn pointer(serial: impl Display + std::fmt::LowerHex) -> String {
     format!("{serial:#x}")
 }
@@ -98,7 +98,7 @@ fn sockets(view: &View<'_>) -> Vec<Socket> {
     clients(view).into_iter().chain(servers(view)).map(with_long_state).collect()
 }
 
-/// Those that have something to do.
+/// Returns the connections that are linked to another or have waited.
 fn active_sockets(view: &View<'_>) -> Vec<Socket> {
     let busy = |socket: &Socket| socket.link.is_some() || socket.wait_us > 0;
     sockets(view).into_iter().filter(busy).collect()
@@ -165,7 +165,7 @@ fn place_of_peer(peer: &Peer) -> Place {
     }
 }
 
-/// Where a client connected to: the first address of its kind that is listened on.
+/// Returns the address that a client connected to: the first listening address of its kind.
 fn listening(view: &View<'_>, peer: &Peer) -> Place {
     let of_kind = |address: &Address| match (peer, address) {
         (Peer::Tcp(peer), Address::Tcp(ours)) if peer.is_ipv4() == ours.is_ipv4() => {
@@ -185,7 +185,7 @@ fn place_of_host(host: &Host) -> Place {
     }
 }
 
-/// A server with what PgBouncer does not show.
+/// A server, with facts that PgBouncer does not show.
 pub(super) struct Extended {
     core: Core,
     server: ServerView,
@@ -219,7 +219,7 @@ pub(super) const SERVERS_EXTENDED: Listing<Extended> = Listing {
     },
 };
 
-/// A client that keeps its server, and why.
+/// A client that keeps its server, and the reason.
 pub(super) struct Pin {
     client: ClientView,
     since: String,

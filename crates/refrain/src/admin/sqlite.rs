@@ -16,7 +16,7 @@ pub(super) struct Cache {
     connection: ConnectionView,
 }
 
-/// What the statement cache of each connection did.
+/// `SHOW STMT_CACHE`: counters of each connection's statement cache.
 pub(super) const STMT_CACHE: Listing<Cache> = Listing {
     columns: &[
         text("path", |row| row.path.clone()),
@@ -58,7 +58,7 @@ pub(super) struct Text {
     bytes: u64,
 }
 
-/// What connections keep compiled, the most used first.
+/// `SHOW STMT_CACHE_TEXTS`: texts that connections keep compiled, the most used first.
 pub(super) const STMT_CACHE_TEXTS: Listing<Text> = Listing {
     columns: &[
         text("path", |row| row.path.clone()),
@@ -101,7 +101,7 @@ impl Text {
         self.calls += statement.calls;
         self.hits += statement.hits;
         self.rows += statement.rows;
-        // Runs are timed by sample.
+        // SQLite connections time a sample of the runs, so the sum is an estimate.
         let run_us = statement.run.as_nanos() * u128::from(statement.calls) / 1000;
         self.run_us += u64::try_from(run_us).unwrap_or(u64::MAX);
         self.reprepares += statement.reprepares;

@@ -1,6 +1,6 @@
-//! Listings: what `SHOW` something shows, as columns with the function that finds each value.
+//! Listings of `SHOW`: columns, each with the function that returns its value.
 //!
-//! A column's name, type and value stand together, so that they cannot fall out of step.
+//! A column's name, type and value stand together, so that they always fit each other.
 
 use refrain_wire::tag::back;
 use refrain_wire::write;
@@ -46,7 +46,7 @@ pub(super) const fn bigint<T>(name: &'static str, value: fn(&T) -> u64) -> Colum
     Column { name, value: Value::Number(Number::Int8, value) }
 }
 
-/// A number that may be below zero.
+/// Makes a column of a number that may be negative.
 pub(super) const fn signed<T>(name: &'static str, value: fn(&T) -> i64) -> Column<T> {
     Column { name, value: Value::Signed(value) }
 }
@@ -75,17 +75,17 @@ impl<T> Column<T> {
     }
 }
 
-/// Something that can be shown.
+/// A listing of any kind of rows.
 pub(super) trait Show: Sync {
-    /// Appends its RowDescription and DataRows.
+    /// Appends the listing's RowDescription and DataRows.
     fn show(&self, view: &View<'_>, out: &mut Vec<u8>);
 
-    /// The names of its columns, for tests.
+    /// Returns the names of the columns, for tests.
     #[cfg(test)]
     fn names(&self) -> Vec<&'static str>;
 }
 
-/// Rows made of `T`, and where they come from.
+/// A listing of rows of `T`: its columns, and the function that returns the rows.
 pub(super) struct Listing<T: 'static> {
     pub(super) columns: &'static [Column<T>],
     pub(super) rows: fn(&View<'_>) -> Vec<T>,
@@ -126,7 +126,7 @@ fn describe<T>(columns: &[Column<T>], out: &mut Vec<u8>) {
     });
 }
 
-/// A name with a value, for the listings that are no more than that.
+/// A name with a value, for listings that have nothing else.
 pub(super) struct Pair {
     pub(super) name: String,
     pub(super) value: String,

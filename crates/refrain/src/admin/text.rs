@@ -1,10 +1,10 @@
-//! What is asked and answered: words in, messages out.
+//! Texts of the console: splits commands into words, and makes messages.
 
 use refrain_wire::back::field;
 use refrain_wire::tag::back;
 use refrain_wire::write::{self, Report};
 
-/// Why a command is not carried out, as the client is told.
+/// The error with which a command is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Refusal {
     sqlstate: &'static str,
@@ -36,7 +36,7 @@ impl Refusal {
         Self::new("57014", "the database was resumed meanwhile")
     }
 
-    /// An ErrorResponse.
+    /// Returns the ErrorResponse.
     pub(super) fn reply(&self) -> Vec<u8> {
         let mut out = Vec::new();
         let Self { sqlstate, message } = self;
@@ -45,21 +45,21 @@ impl Refusal {
     }
 }
 
-/// A CommandComplete.
+/// Returns a CommandComplete.
 pub(super) fn done(tag: &str) -> Vec<u8> {
     let mut out = Vec::new();
     write::command_complete(&mut out, tag.as_bytes());
     out
 }
 
-/// An EmptyQueryResponse.
+/// Returns an EmptyQueryResponse.
 pub(super) fn empty() -> Vec<u8> {
     let mut out = Vec::new();
     write::bare(&mut out, back::EMPTY_QUERY_RESPONSE);
     out
 }
 
-/// A NoticeResponse with details.
+/// Appends a NoticeResponse with a detail.
 pub(super) fn notice(out: &mut Vec<u8>, text: &str, detail: &str) {
     let fields = [
         (field::SEVERITY, "NOTICE"),
@@ -77,7 +77,7 @@ pub(super) fn notice(out: &mut Vec<u8>, text: &str, detail: &str) {
     });
 }
 
-/// A part of a command.
+/// A word of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Word {
     pub(super) text: String,
@@ -85,13 +85,14 @@ pub(super) struct Word {
 }
 
 impl Word {
-    /// Whether it is this word, in whatever case. What is quoted is a name and never a keyword.
+    /// True if it is this keyword, in upper or lower case. A quoted word is a name and never a
+    /// keyword.
     pub(super) fn is(&self, keyword: &str) -> bool {
         !self.quoted && self.text.eq_ignore_ascii_case(keyword)
     }
 }
 
-/// What follows these keywords, if a text begins with them.
+/// Returns the rest of a text that begins with these keywords.
 pub(super) fn behind<'a>(text: &'a str, keywords: &[&str]) -> Option<&'a str> {
     keywords.iter().try_fold(text, |rest, keyword| {
         let (word, rest) = rest.trim_start().split_at_checked(keyword.len())?;
@@ -103,7 +104,7 @@ pub(super) fn behind<'a>(text: &'a str, keywords: &[&str]) -> Option<&'a str> {
 /// Splits a command into words. `;` at the end is ignored, and `=` is a word of its own.
 ///
 /// # Errors
-/// More than one command, or a quote without its end.
+/// If there is more than one command, or a quote has no end.
 pub(super) fn words(query: &str) -> Result<Vec<Word>, Refusal> {
     let mut words = Vec::new();
     let mut rest = query.trim_start();

@@ -1,4 +1,4 @@
-//! What the cores said, put together.
+//! The snapshots of all cores, put together.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub(super) struct View<'a> {
     pub(super) snapshots: Vec<Snapshot>,
 }
 
-/// A pool over all cores.
+/// A pool, summed over all cores.
 pub(super) struct Pool {
     /// The parts of all cores, added up.
     pub(super) sum: PoolView,
@@ -41,7 +41,7 @@ const SERVER_STATES: [ServerViewState; 5] = [
 ];
 
 impl Pool {
-    /// How many servers are in this state.
+    /// Counts the servers in a state.
     pub(super) fn servers(&self, state: ServerViewState) -> u64 {
         let counts = SERVER_STATES.iter().zip(self.servers);
         counts.filter(|(other, _)| **other == state).map(|(_, count)| u64::from(count)).sum()
@@ -53,22 +53,22 @@ impl<'a> View<'a> {
         Self { state, averages, options: state.options(), now: state.clock.now(), snapshots }
     }
 
-    /// All clients that are logged in, with the core that serves each.
+    /// Returns the clients that are logged in, with the core that serves each.
     pub(super) fn clients(&self) -> impl Iterator<Item = (Core, &ClientView)> {
         self.snapshots.iter().flat_map(|core| core.clients.iter().map(|client| (core.core, client)))
     }
 
-    /// All servers, with the core that has each.
+    /// Returns the servers, with the core that has each.
     pub(super) fn servers(&self) -> impl Iterator<Item = (Core, &ServerView)> {
         self.snapshots.iter().flat_map(|core| core.servers.iter().map(|server| (core.core, server)))
     }
 
-    /// How many clients talk to the console.
+    /// Counts the clients of the console.
     pub(super) fn admins(&self) -> u64 {
         self.clients().filter(|(_, client)| client.state == ClientViewState::Admin).count() as u64
     }
 
-    /// All pools, by database and user.
+    /// Returns the pools, by database and user.
     pub(super) fn pools(&self) -> Vec<Pool> {
         let pool = |(key, sum)| (key, Pool { sum, clients_active: 0, servers: [0; 5] });
         let mut pools: BTreeMap<Key, Pool> =
@@ -89,7 +89,7 @@ impl<'a> View<'a> {
         pools.into_values().collect()
     }
 
-    /// PgBouncer's figures, by database.
+    /// Returns PgBouncer's figures, by database.
     pub(super) fn totals(&self) -> Totals {
         let mut totals = Totals::new();
         for pool in self.snapshots.iter().flat_map(|core| &core.pools) {
@@ -102,7 +102,7 @@ impl<'a> View<'a> {
         totals
     }
 
-    /// How long ago a moment was, in microseconds.
+    /// Returns how long ago a moment was, in microseconds.
     pub(super) fn ago(&self, since: Option<Now>) -> u64 {
         since.map_or(0, |since| self.now.since(since))
     }

@@ -1,41 +1,40 @@
-//! One exchange: the request as it comes, the answer as it goes. No socket and no clock.
+//! One exchange: reads the request and makes the answer. No socket and no clock.
 //!
-//! A connection is good for one exchange: what is asked here is asked every few seconds, and a connection that is
-//! closed behind each answer cannot be kept by anybody. A body that comes with a request is not
-//! looked at.
+//! A connection serves one exchange: callers ask once in a few seconds, and no caller can hold a
+//! connection that is closed after each answer. A body of a request is ignored.
 
 use std::sync::Arc;
 
 use httparse::{EMPTY_HEADER, Error};
 
-/// Bytes that a request may have up to the end of its headers.
+/// Maximum length of a request up to the end of its headers, in bytes.
 const HEAD_MAX: usize = 8 << 10;
-/// Headers that it may have.
+/// Maximum number of headers.
 const HEADERS_MAX: usize = 64;
 
-/// What is asked for.
+/// The page that a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wanted {
-    /// The figures of now.
+    /// The metrics.
     Metrics,
-    /// Whether the program is well.
+    /// Whether the program accepts clients.
     Health,
 }
 
-/// How far an exchange has come.
+/// The state of an exchange.
 #[derive(Debug)]
 pub(super) enum Exchange {
-    /// The request is not all there yet.
+    /// The request is incomplete.
     Asking(Vec<u8>),
-    /// It is, and its answer has to be found.
+    /// The request is complete and waits for its answer.
     Asked { wanted: Wanted, with_body: bool },
     /// The answer is being sent.
     Answering(Answer),
-    /// All is said.
+    /// The answer has been sent.
     Over,
 }
 
-/// An answer, and how much of it has been sent. Its body may be that of other answers as well.
+/// An answer, and how many bytes of it have been sent. Several answers may share one body.
 #[derive(Debug)]
 pub(super) struct Answer {
     head: Vec<u8>,
@@ -48,7 +47,7 @@ impl Exchange {
         Self::Asking(Vec::new())
     }
 
-    /// Takes in what has come.
+    /// Adds received bytes to the request.
     pub(super) fn take(&mut self, bytes: &[u8]) {
         if let Self::Asking(head) = self {
             head.extend_from_slice(bytes);
@@ -58,14 +57,15 @@ impl Exchange {
         }
     }
 
-    /// Answers what was asked.
+    /// Answers the request.
     pub(super) fn answer(&mut self, status: Status, body: &Arc<str>) {
         if let Self::Asked { with_body, .. } = *self {
             *self = Self::Answering(Answer::new(status, body, with_body));
         }
     }
 
-    /// What is to be sent next. Nothing where there is no answer yet, or no more of it.
+    /// Returns the rest of the answer. It is empty before the answer is there and after it was
+    /// sent.
     pub(super) fn unsent(&self) -> &[u8] {
         match self {
             Self::Answering(answer) => answer.unsent(),
@@ -73,7 +73,7 @@ impl Exchange {
         }
     }
 
-    /// Notes that so many bytes more have been sent.
+    /// Notes that `count` more bytes have been sent.
     pub(super) fn sent(&mut self, count: usize) {
         if let Self::Answering(answer) = self {
             answer.sent += count;
@@ -83,7 +83,7 @@ impl Exchange {
         }
     }
 
-    /// Whether the answer, or what is left of it, is this text.
+    /// True if `text` is the body of an answer that is being sent.
     pub(super) fn has(&self, text: &Arc<str>) -> bool {
         matches!(self, Self::Answering(answer) if Arc::ptr_eq(&answer.body, text))
     }
@@ -109,7 +109,7 @@ impl Answer {
     }
 }
 
-/// How a request ends: the line that says so, and headers that go with it.
+/// The status line of an answer, and headers that belong to it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Status {
     line: &'static str,
@@ -127,7 +127,7 @@ const UNKNOWN: Status = status("404 Not Found");
 const NOT_ALLOWED: Status = Status { line: "405 Method Not Allowed", more: "Allow: GET, HEAD\r\n" };
 const TOO_LONG: Status = status("431 Request Header Fields Too Large");
 
-/// What becomes of a request of which so much has come, if that can be said already.
+/// Reads the request: returns what follows from it, or `None` while it is incomplete.
 fn read(head: &[u8]) -> Option<Exchange> {
     let mut headers = [EMPTY_HEADER; HEADERS_MAX];
     let mut request = httparse::Request::new(&mut headers);
@@ -166,15 +166,15 @@ mod tests {
         exchange
     }
 
-    /// All that is said, a byte at a time.
-    fn said(mut exchange: Exchange) -> String {
-        let mut said = Vec::new();
+    /// Returns the whole answer, taken one byte at a time.
+    fn answer(mut exchange: Exchange) -> String {
+        let mut sent = Vec::new();
         while let Some(byte) = exchange.unsent().first() {
-            said.push(*byte);
+            sent.push(*byte);
             exchange.sent(1);
         }
         assert!(matches!(exchange, Exchange::Over), "{exchange:?}");
-        String::from_utf8(said).unwrap()
+        String::from_utf8(sent).unwrap()
     }
 
     #[test]
@@ -196,22 +196,22 @@ mod tests {
         let mut exchange = asked("GET /healthz HTTP/1.1\r\n\r\n");
         exchange.answer(OK, &Arc::from("ok\n"));
         assert_eq!(
-            said(exchange),
+            answer(exchange),
             "HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n\
              Content-Length: 3\r\nConnection: close\r\n\r\nok\n"
         );
         let mut exchange = asked("HEAD /healthz HTTP/1.1\r\n\r\n");
         exchange.answer(UNAVAILABLE, &Arc::from("draining\n"));
-        let said = said(exchange);
-        assert!(said.starts_with("HTTP/1.1 503 ") && said.ends_with("\r\n\r\n"), "{said:?}");
-        assert!(said.contains("\r\nContent-Length: 9\r\n"), "{said:?}");
+        let answer = answer(exchange);
+        assert!(answer.starts_with("HTTP/1.1 503 ") && answer.ends_with("\r\n\r\n"), "{answer:?}");
+        assert!(answer.contains("\r\nContent-Length: 9\r\n"), "{answer:?}");
     }
 
     #[test]
     fn what_cannot_be_answered_is_refused() {
         let begins = |request: &str, with: &str| {
-            let said = said(asked(request));
-            assert!(said.starts_with(&format!("HTTP/1.1 {with} ")), "{request:?}: {said:?}");
+            let answer = answer(asked(request));
+            assert!(answer.starts_with(&format!("HTTP/1.1 {with} ")), "{request:?}: {answer:?}");
         };
         begins("GET / HTTP/1.1\r\n\r\n", "404");
         begins("PUT /metrics HTTP/1.1\r\n\r\n", "405");

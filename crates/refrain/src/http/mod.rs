@@ -1,15 +1,18 @@
 //! The HTTP server: `/metrics` for Prometheus, `/healthz` for load balancers and orchestrators.
 //!
-//! One thread has all connections and waits for none of them; another writes the metrics, for whoever asked
-//! meanwhile. Neither starts a thread, and neither relies on getting what the system may refuse:
-//! a panic here would end the process, and with it all clients.
+//! One thread has all connections and never waits for one of them. A second thread writes the
+//! metrics, one text for all callers that asked in the meantime. Neither starts a thread, and
+//! neither relies on a resource that the system may refuse: a panic here would end the process, and
+//! with it all clients.
 //!
-//! What holds, whatever is sent here or left unread: there are [`CALLERS_MAX`] connections at most, and the oldest makes room
-//! for one more; a request has a length ([`exchange`]) and a time, its answer has a time; texts of metrics that are
-//! still being sent are [`TEXTS_MAX`] at most. So a health check is answered while others say nothing, never end, or do
-//! not read. Where the process is out of descriptors, a few that are kept for it ([`SPARES`]) go to a caller.
+//! Always true, whatever a caller sends or does not read: there are at most [`CALLERS_MAX`]
+//! connections, and a new one takes the place of the oldest; a request has a maximum length
+//! ([`exchange`]) and a maximum time, and its answer a maximum time; at most [`TEXTS_MAX`] texts of
+//! metrics are being sent. So a health check is answered while other callers send nothing, never
+//! end, or do not read. If the process has no file descriptor left, a caller gets one of a few that
+//! are kept for this ([`SPARES`]).
 //!
-//! Not here: TLS, passwords, connections that are kept, compression. A private address does, or a proxy in front.
+//! Not here: TLS, passwords, keep-alive, compression. Use a private address, or a proxy in front.
 
 mod exchange;
 
@@ -30,23 +33,24 @@ use crate::state::State;
 
 use exchange::{Exchange, OK, UNAVAILABLE, Wanted};
 
-/// Connections at a time.
+/// Maximum number of connections.
 const CALLERS_MAX: usize = 64;
-/// Texts of metrics that may be on their way out at a time: with thousands of pools one is megabytes.
+/// Maximum number of texts of metrics that are being sent. With thousands of pools one text has
+/// megabytes.
 const TEXTS_MAX: usize = 4;
-/// Descriptors kept for connections.
+/// File descriptors kept for connections.
 const SPARES: usize = 4;
-/// Connections taken before those that are there are looked at again.
+/// Connections accepted before the open ones are served again.
 const ACCEPTS_MAX: usize = 16;
-/// Time for a request.
+/// Time that a caller has to send its request.
 const ASKING: Duration = Duration::from_secs(5);
-/// Time for its answer: that which Prometheus gives it by default.
+/// Time that a caller has to take the answer: Prometheus' default timeout of a scrape.
 const ANSWERING: Duration = Duration::from_secs(10);
-/// Time, and bytes, that a caller has left to say when all is answered. A connection that is closed before takes the answer
-/// along.
+/// Time and number of bytes that a caller may still send after its answer. If this side closed the
+/// connection at once, the caller could lose the answer.
 const LINGERING: Duration = Duration::from_secs(1);
 const LINGERING_BYTES: usize = 1 << 20;
-/// How long nobody is accepted when that fails.
+/// Pause after a failed accept.
 const REST: Duration = Duration::from_millis(100);
 
 /// A bound address, for [`serve`].
@@ -58,7 +62,7 @@ pub(crate) struct Bound {
 /// Binds the address.
 ///
 /// # Errors
-/// What the system says, with the address.
+/// The error of the system, with the address.
 pub(crate) fn bind(address: SocketAddr) -> io::Result<Bound> {
     let failed = |error| io::Error::other(format!("cannot serve metrics on {address}: {error}"));
     let listener = listen::retry_in_use(|| TcpListener::bind(address)).map_err(failed)?;
@@ -70,13 +74,13 @@ pub(crate) fn bind(address: SocketAddr) -> io::Result<Bound> {
 /// Answers requests from now on.
 ///
 /// # Errors
-/// Where no thread can be started, or a descriptor is not to be had.
+/// If the system refuses a thread or a file descriptor.
 pub(crate) fn serve(bound: Bound, state: &Arc<State>) -> io::Result<()> {
     let (bell, rope) = UnixStream::pair()?;
     bell.set_nonblocking(true)?;
     rope.set_nonblocking(true)?;
     let (asks, asked) = mpsc::channel();
-    let (texts, told) = mpsc::channel();
+    let (texts, written) = mpsc::channel();
     let spares = (0..SPARES).map(|_| bound.listener.try_clone()).collect::<io::Result<_>>()?;
     let mut server = Server {
         listener: bound.listener,
@@ -85,7 +89,7 @@ pub(crate) fn serve(bound: Bound, state: &Arc<State>) -> io::Result<()> {
         is_scarce: false,
         bell,
         asks,
-        told,
+        written,
         is_writing: false,
         texts: Vec::new(),
         state: Arc::clone(state),
@@ -98,7 +102,8 @@ pub(crate) fn serve(bound: Bound, state: &Arc<State>) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes the metrics whenever it is asked to, and rings when it has.
+/// Writes the metrics each time it is asked to, and wakes the thread of the connections when a text
+/// is ready.
 fn write_metrics(
     asked: &Receiver<()>,
     texts: &Sender<Arc<str>>,
@@ -109,7 +114,7 @@ fn write_metrics(
         if texts.send(metrics::text(state).into()).is_err() {
             return;
         }
-        // Where there is no room for one ring more, those before it have not been heard yet.
+        // If the socket is full, the other thread has not read the earlier bytes yet: it will wake.
         let _ = rope.write(&[0]);
     }
 }
@@ -117,40 +122,42 @@ fn write_metrics(
 /// The thread that has all connections.
 struct Server {
     listener: TcpListener,
-    /// Descriptors of no use but to be closed when another is needed.
+    /// Open descriptors without a use; one is closed when a caller needs a descriptor.
     spares: Vec<TcpListener>,
-    /// Until when nobody is accepted.
+    /// The end of the pause after a failed accept.
     rests_until: Option<Instant>,
-    /// Whether it was logged that nobody can be accepted.
+    /// True if the log has a line about the failed accepts.
     is_scarce: bool,
-    /// Rings when there is a text.
+    /// Gets a byte when there is a new text.
     bell: UnixStream,
     asks: Sender<()>,
-    told: Receiver<Arc<str>>,
+    /// The texts of the other thread.
+    written: Receiver<Arc<str>>,
+    /// True while the other thread writes a text.
     is_writing: bool,
     /// Texts that are still being sent, the oldest first.
     texts: Vec<Arc<str>>,
     state: Arc<State>,
-    /// The oldest first.
+    /// The connections, the oldest first.
     callers: Vec<Caller>,
 }
 
 struct Caller {
     stream: TcpStream,
     exchange: Exchange,
-    /// Whether the metrics that are being written are for this one.
+    /// True if the text that is being written is for this caller.
     is_next: bool,
-    /// Bytes that came when all was said.
+    /// Bytes that came after the end of the answer.
     ignored: usize,
     until: Instant,
 }
 
-/// What the kernel has to tell.
+/// The descriptors that are ready.
 #[derive(Default)]
 struct Ready {
     listener: bool,
     bell: bool,
-    /// By their place.
+    /// Whether each caller is ready, in the order of `Server::callers`.
     callers: Vec<bool>,
 }
 
@@ -174,7 +181,7 @@ impl Server {
         }
     }
 
-    /// Waits until there is something to do.
+    /// Waits until a descriptor is ready or a time is over.
     fn wait(&self) -> Ready {
         let interest = |caller: &Caller| match caller.exchange {
             Exchange::Asking(_) | Exchange::Over => PollFlags::IN,
@@ -200,7 +207,8 @@ impl Server {
         Ready { listener, bell, callers: ready.collect() }
     }
 
-    /// Reads from callers and writes to them, as far as the kernel goes along. Those that have come to an end leave.
+    /// Reads from ready callers and writes to them, as far as the kernel allows, and removes the
+    /// callers that have ended.
     fn go_on(&mut self, now: Instant, ready: &[bool]) {
         let mut ready = ready.iter().copied();
         let state = &self.state;
@@ -210,11 +218,11 @@ impl Server {
         });
     }
 
-    /// Takes the text that was written, and gives it to those for whom it was.
+    /// Takes the written texts, and answers the callers that they are for.
     fn receive_text(&mut self, now: Instant) {
-        // One ring may be for several texts, and the other way about.
+        // One byte may stand for several texts, and several bytes for one text.
         let _ = (&self.bell).read(&mut [0; 64]);
-        while let Ok(text) = self.told.try_recv() {
+        while let Ok(text) = self.written.try_recv() {
             self.is_writing = false;
             self.callers.retain_mut(|caller| {
                 if !std::mem::take(&mut caller.is_next) {
@@ -227,7 +235,7 @@ impl Server {
         }
     }
 
-    /// Has the metrics written for those who ask for them, unless that is being done for others.
+    /// Asks for the metrics if a caller waits for them and none are being written.
     fn ask_for_metrics(&mut self) {
         let wants = |caller: &Caller| {
             matches!(caller.exchange, Exchange::Asked { wanted: Wanted::Metrics, .. })
@@ -259,8 +267,9 @@ impl Server {
         }
     }
 
-    /// Accepts in the place of a spare descriptor, or of the oldest caller. The kernel says that there are no descriptors whether or
-    /// not somebody waits, so this is done once, for the caller who was announced.
+    /// Accepts after closing a spare descriptor, or else the oldest connection. The kernel reports
+    /// the lack of descriptors whether or not a caller waits, so this runs once, for the caller
+    /// that `poll` announced.
     fn accept_in_need(&mut self, now: Instant, error: &io::Error) {
         let made_room = self.spares.pop().is_some() || {
             let has_callers = !self.callers.is_empty();
@@ -293,11 +302,11 @@ impl Server {
 }
 
 impl Caller {
-    /// Reads or writes what can be read or written now. `None` is the end.
+    /// Reads or writes as much as is possible now. Returns `None` at the end of the connection.
     fn go_on(&mut self, now: Instant, state: &State) -> Option<()> {
         match self.exchange {
             Exchange::Asking(_) => self.receive(now, state),
-            // Nothing is asked of the kernel but this: the connection is broken.
+            // `wait` asks for no event of such a caller, so the connection is broken.
             Exchange::Asked { .. } => None,
             Exchange::Answering(_) => self.send(now),
             Exchange::Over => self.ignore(),
@@ -344,7 +353,8 @@ impl Caller {
     }
 }
 
-/// How much the kernel took or gave: `Some(None)` is nothing for now, `None` the end of the connection.
+/// Returns how many bytes the kernel read or wrote: `Some(None)` if none for now, `None` at the end
+/// of the connection.
 fn done(outcome: io::Result<usize>) -> Option<Option<usize>> {
     match outcome {
         Ok(count) => Some(Some(count)),

@@ -1,8 +1,9 @@
-//! The text of a line: when, how important, a sentence, and what it is about as `key=value`; or the same as a
+//! The text of a log line: time, level, a sentence, and fields as `key=value`; or the same as a
 //! JSON object.
 //!
-//! Whatever part of a line comes from outside (a name, a query, words of a server) is written by one function,
-//! [`escaped`]: nobody who connects can end a line, begin another, or tell a terminal what to do.
+//! Every part of a line that comes from outside (a name, a query, words of a server) is written by
+//! one function, [`escaped`]: no client can end a line, begin another, or send control sequences to
+//! a terminal.
 
 use std::fmt::{self, Debug, Write};
 
@@ -14,10 +15,10 @@ use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 
 /// Maximum number of characters of a value. Names may have thousands, and lines wait in a queue.
 const WORDS_MAX: usize = 2000;
-/// The field that is the sentence.
+/// The name of the field that has the sentence.
 const MESSAGE: &str = "message";
 
-/// The line of an event, with its end.
+/// Returns the line of an event, with the newline.
 pub(super) fn of(event: &Event<'_>, format: LogFormat) -> String {
     let mut line = Line { text: String::new(), format };
     line.begin(event.metadata().level());
@@ -25,7 +26,7 @@ pub(super) fn of(event: &Event<'_>, format: LogFormat) -> String {
     line.end()
 }
 
-/// Words alone, on one line.
+/// Returns a line that has these words and nothing else.
 pub(super) fn bare(words: &str) -> String {
     let mut line = String::new();
     words.chars().take(WORDS_MAX).for_each(|c| escaped(c, &mut line));
@@ -40,7 +41,7 @@ struct Line {
 impl Line {
     fn begin(&mut self, level: &Level) {
         let mut now = String::new();
-        // Writing to a `String` does not fail, and neither does asking what time it is.
+        // Writing to a `String` does not fail, and neither does reading the clock.
         let _ = SystemTime.format_time(&mut Writer::new(&mut now));
         let now = now.trim_end();
         self.text += &match self.format {
@@ -73,7 +74,7 @@ impl Line {
         }
     }
 
-    /// A value that is no number.
+    /// Writes a value that is not a number.
     fn words(&mut self, field: &Field, words: &str) {
         self.key(field.name());
         let bare = field.name() == MESSAGE || is_plain(words);
@@ -118,23 +119,24 @@ impl Visit for Line {
         self.number(field, value);
     }
 
-    /// The sentence comes this way, and shows itself as it is.
+    /// Writes the sentence, whose `Debug` shows it without quotes, or another value by its `Debug`.
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
         self.words(field, &format!("{value:?}"));
     }
 }
 
-/// Whether a value can stand without quotes.
+/// True if a value needs no quotes.
 fn is_plain(words: &str) -> bool {
     let plain = |c: char| c.is_alphanumeric() || "_-.:/@*+[]%,".contains(c);
     !words.is_empty() && words.chars().all(plain)
 }
 
-/// Writes a character as it may stand in a line. Escapes are those of JSON, in text as well.
+/// Writes a character in the form in which it may stand in a line. Escapes are those of JSON, in
+/// text as well.
 ///
-/// Escaped are control characters, the separators of lines and paragraphs, and what turns the direction of writing:
-/// terminals and readers of logs act on them. And the backslash, so that what was escaped can be told from what was
-/// sent so.
+/// Escaped are control characters, separators of lines and paragraphs, and characters that change
+/// the direction of text, because terminals and log readers act on them; and the backslash, so that
+/// an escape differs from the same characters in the value.
 fn escaped(c: char, into: &mut String) {
     match c {
         '\\' => *into += r"\\",
@@ -176,7 +178,7 @@ mod tests {
         }
     }
 
-    /// What is logged meanwhile, without the moment.
+    /// Returns the lines that `work` logs, with `NOW` in place of the time.
     fn logged(format: LogFormat, work: impl FnOnce()) -> String {
         let text = Arc::default();
         let registry = tracing_subscriber::registry().with(Kept(format, Arc::clone(&text)));

@@ -1,11 +1,11 @@
 //! The log: writes a line to standard error for each event that an operator may need to know.
 //!
 //! The thread that an event concerns makes the line, and a thread of the log writes it, with a
-//! bounded queue between them: a stopped terminal or a pipe without a reader must not hold up a core.
-//! If the queue is full, the log drops lines, counts them, and writes the number.
+//! bounded queue between them: a stopped terminal or a pipe without a reader must not hold up a
+//! core. If the queue is full, the log drops lines, counts them, and writes the number.
 //!
-//! An engine logs by a [`Note`], whose fields become those of the line. `cause` is a short key out of
-//! a closed set, for counting and alerting; the sentence is the message.
+//! An engine logs by a [`Note`], whose fields become those of the line. `cause` is a short key out
+//! of a closed set, for counting and alerting; the sentence is the message.
 
 mod line;
 
@@ -52,7 +52,7 @@ pub fn start(format: LogFormat, level: LogLevel) {
     let lines_made = Lines { format, queue: queue.clone() };
     let registry = tracing_subscriber::registry().with(filter).with(lines_made);
     let set = tracing::subscriber::set_global_default(registry);
-    // Both fail only where another thread, or a host of this library, came first: then its log is used.
+    // Both fail only if another thread or a host of this library was first: its log is used.
     if set.is_ok() && LOG.set(Log { queue, level: handle }).is_ok() {
         let writing = thread::Builder::new().name("log".to_owned());
         let started = writing.spawn(move || write_lines(&lines, &lost));
@@ -73,7 +73,7 @@ pub fn flush() -> bool {
     let Some(log) = LOG.get() else { return false };
     let until = Instant::now() + FLUSH_WAIT;
     let (done, wait) = mpsc::channel();
-    // The queue may be full, and nobody may read what is written.
+    // The queue may be full, and standard error may have no reader.
     while log.queue.lines.try_send(Line::Flush(done.clone())).is_err() {
         if Instant::now() >= until {
             return false;
@@ -85,7 +85,7 @@ pub fn flush() -> bool {
 
 /// Logs every panic and then aborts the process: clients of a core that is gone would hang.
 ///
-/// The hook is called before anything is unwound, so it is the same whatever a panic is to do then.
+/// The hook runs before the stack is unwound, so it works the same with every panic strategy.
 pub fn abort_on_panic() {
     std::panic::set_hook(Box::new(|panic| {
         let thread = thread::current();
@@ -94,7 +94,7 @@ pub fn abort_on_panic() {
         let place = panic.location().map(|place| format!(" at {place}")).unwrap_or_default();
         let scene = scene::words().map(|scene| format!(", {scene}")).unwrap_or_default();
         let words = format!("Refrain aborts: thread {thread} panicked{place}{scene}: {why}");
-        // Room for the line, and then the line.
+        // Flush first, so that the queue has room for the line.
         if thread == "log" || !flush() {
             say_at_once(&words);
             std::process::abort();
@@ -110,15 +110,16 @@ pub fn abort_on_panic() {
     }));
 }
 
-/// Writes the last words, where the thread that writes lines does not: as much as can be written without waiting for
-/// long. Whoever else writes may have the lock of standard error.
+/// Writes the last words straight to standard error, when the log thread does not write. Writes no
+/// more than is possible without a long wait, and does not take the lock of standard error, because
+/// another thread may hold it.
 fn say_at_once(words: &str) {
     let error = rustix::stdio::stderr();
     let mut ready = [PollFd::new(&error, PollFlags::OUT)];
     let wait = Timespec { tv_sec: 1, tv_nsec: 0 };
     if poll(&mut ready, Some(&wait)) == Ok(1) {
         let line = line::bare(words);
-        // What a pipe has room for when it is ready.
+        // A pipe that is ready has room for this many bytes.
         let line = line.as_bytes();
         let _ = rustix::io::write(error, &line[..line.len().min(4096)]);
     }
@@ -177,7 +178,7 @@ enum Line {
     Flush(mpsc::Sender<()>),
 }
 
-/// Where lines are put by the threads that make them.
+/// The sender of lines to the log thread.
 #[derive(Clone)]
 struct Queue {
     lines: SyncSender<Line>,
@@ -197,7 +198,7 @@ impl Queue {
     }
 }
 
-/// Makes a line of each event, where the event happens.
+/// The layer that makes a line of each event, in the thread of the event.
 struct Lines {
     format: LogFormat,
     queue: Queue,
@@ -209,7 +210,7 @@ impl<S: Subscriber> Layer<S> for Lines {
     }
 }
 
-/// Nobody is left to tell when standard error cannot be written to.
+/// Writes lines to standard error. An error of a write is ignored: there is nowhere to report it.
 fn write_lines(lines: &Receiver<Line>, lost: &AtomicU64) {
     for line in lines {
         match line {
