@@ -1,5 +1,6 @@
-//! Autoprepare: what is ours is done by jobs on servers that no client holds, and what does not fit its block is run as
-//! it was sent. So no setting of a block, no lock and no change of the schema is felt by whom it does not concern.
+//! Autoprepare: Refrain verifies and prepares in jobs, on servers that no client holds. A query
+//! that does not fit the settings of its transaction runs as it was sent. So jobs do not disturb a
+//! client by settings of a transaction, locks or schema changes that do not concern it.
 
 use refrain_differ::msg::Msg;
 
@@ -7,10 +8,11 @@ use crate::session::{Session, query};
 use crate::twin::{EXACT, House, IN_TRANSACTION, OWN_OIDS, Pair, eager};
 use crate::world::eventually;
 
-/// Executions until a plan is kept.
+/// Executions after which the server keeps a plan.
 const TIMES: usize = 8;
 
-/// Runs a text until it is run prepared. The server that is asked about it takes its time on a busy machine.
+/// Runs a text until it is run as a prepared statement. On a busy machine the verification takes a
+/// while.
 fn prime(house: &House, pair: &mut Pair, text: &str) {
     let before = house.hits();
     (0..TIMES).for_each(|_| drop(pair.compare(text, &OWN_OIDS).unwrap()));
@@ -32,7 +34,7 @@ fn escapes_are_bytes_of_the_database_s_encoding() {
         pair.same(r"insert into said values (E'\xc3\xa9')");
     }
     pair.same("select a, length(a) from said");
-    // Where both are the same, nothing is read twice.
+    // Where both encodings are the same, no text is converted.
     let mut pair = house.pair_with(&[("client_encoding", "iso-8859-1")]);
     pair.same(r"select E'\xe9', length(E'\xe9')");
     prime(&house, &mut pair, "select 'a' || 'b'");
@@ -43,7 +45,7 @@ const SETTINGS: &str = "create table s as select null::int as a union all select
         as $$ select coalesce(nullif(current_setting('app.tenant', true), ''), 'none') $$;
     create table rows as select 'none' as t, 1 as a union all select 'x', 2";
 
-/// What changes what texts mean until the transaction ends, and texts that mean something else then.
+/// Commands that change the meaning of texts until the transaction ends, and such texts.
 const LOCALS: &[(&str, &str)] = &[
     ("set local transform_null_equals = on", "select count(*) from s where a = null"),
     (
@@ -61,7 +63,7 @@ fn settings_of_a_block_are_its_own() {
     let house = House::new("auto_local", SETTINGS, eager(1));
     let (mut one, mut two) = (house.pair(), house.pair());
     for (set, text) in LOCALS {
-        // Before any server has heard of it.
+        // The first round runs before any server has prepared the text.
         for end in ["commit", "rollback"] {
             for text in [(*text).to_owned(), format!("{text} limit 5")] {
                 one.same("begin");
@@ -94,7 +96,8 @@ fn settings_of_a_session_that_are_worked_into_a_plan() {
 }
 
 const CLOCKS: &str = "
-    create table stamps (id int, a timestamptz default now(), b timestamptz default statement_timestamp());
+    create table stamps
+        (id int, a timestamptz default now(), b timestamptz default statement_timestamp());
     create table audited (a int);
     create table log (a text);
     create function note() returns trigger language plpgsql
@@ -165,7 +168,7 @@ fn constraints_of_domains_are_looked_at_where_there_is_a_row() {
         pair.same("rollback");
     }
     prime(&house, &mut pair, "select id from de where id = 1");
-    // What is too long or too large is found as it is planned.
+    // The planner finds a value that is too long or too large.
     for (column, right, wrong) in [("s", "abc", "abcd"), ("n", "1.5", "12345")] {
         let text = |value: &str| format!("update de set {column} = '{value}' where id = 1");
         (0..3).for_each(|_| drop(pair.same(&text(right))));
@@ -224,14 +227,14 @@ fn a_notification_comes_behind_the_command() {
     assert!(house.hits() > before, "it was run prepared");
 }
 
-/// A migration holds a lock on one table; a text about it is to be asked about. Whoever reads another table does not
-/// feel that.
+/// A migration holds a lock on one table while the verification of a query on that table is due.
+/// Clients that read another table must not wait for it.
 #[test]
 fn a_lock_is_felt_by_those_who_want_it_only() {
     let setup = "create table t as select 1 as a; create table o as select 1 as x";
     let house = House::new("auto_locked", setup, eager(2));
     let (mut one, mut two) = (house.proxy.open("auto_locked"), house.proxy.open("auto_locked"));
-    // A savepoint gives the lock back, and the text stays due.
+    // The rollback to the savepoint releases the lock, and the verification stays due.
     for text in ["begin", "savepoint s", "select a from t where a = 1", "rollback to s"] {
         one.run(text);
     }
@@ -244,7 +247,7 @@ fn a_lock_is_felt_by_those_who_want_it_only() {
             (x + 1).to_string()
         );
     }
-    // It could not be found out, and nobody had to wait for that.
+    // The verification could not finish, and no client waited for it.
     assert_eq!(house.proxy.counter("unexpected_messages"), 0);
     migration.run("commit");
     one.run("commit");
@@ -258,7 +261,8 @@ fn a_lock_is_felt_by_those_who_want_it_only() {
     });
 }
 
-/// The schema changes straight at the server. What `*` means is not relied on in a block.
+/// The schema changes directly at the server. In a transaction, Refrain does not rely on the
+/// columns of `*`.
 #[test]
 fn columns_that_are_added_behind_lose_no_transaction() {
     let setup =
@@ -287,7 +291,8 @@ fn columns_that_are_added_behind_lose_no_transaction() {
     assert_eq!(house.proxy.counter("auto_failures_in_transaction"), 0);
 }
 
-/// What cannot be known: a column's type is changed straight at the server. One transaction is lost, and no other.
+/// A column's type changes directly at the server, which Refrain cannot know. One transaction is
+/// lost, and no other.
 #[test]
 fn a_type_that_is_changed_behind_is_heard_of_at_the_first_refusal() {
     let setup = "create table t as select 1 as id, 2 as b";
@@ -310,7 +315,8 @@ fn a_type_that_is_changed_behind_is_heard_of_at_the_first_refusal() {
     texts.iter().for_each(|text| prime(&house, &mut pair, text));
 }
 
-/// DDL through the program waits for a lock; who comes behind it is run as sent, and fails no more than directly.
+/// DDL through Refrain waits for a lock. Queries that come after it run as they were sent, and fail
+/// no more often than directly.
 #[test]
 fn ddl_under_way_loses_no_transaction() {
     let setup = "create table r as select 1 as a, 2 as b";
@@ -338,7 +344,7 @@ fn ddl_under_way_loses_no_transaction() {
     assert_eq!(house.proxy.counter("auto_failures_in_transaction"), 0);
 }
 
-/// A session that keeps its server lends it to jobs between its transactions.
+/// A client that keeps its server lets jobs use it between its transactions.
 #[test]
 fn sessions_have_statements_too() {
     let config = eager(1).pool("pool_mode", "\"session\"");

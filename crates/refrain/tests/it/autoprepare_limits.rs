@@ -1,4 +1,4 @@
-//! Autoprepare: what it may take, when it gives up, and what is seen of it.
+//! Autoprepare: its limits, the statements that it gives up, and the listings that show it.
 
 use std::collections::BTreeMap;
 
@@ -10,15 +10,15 @@ use crate::world::{Config, Version, cluster, eventually};
 
 const SETUP: &str = "create table t as select generate_series(1, 100) as a; create index on t (a)";
 
-/// Servers, and clients, of the tests with many templates.
+/// Number of servers, and of clients, in the tests with many normalized queries.
 const SERVERS: usize = 20;
 
-/// How many statements of ours the server has that the session is talking to just now.
+/// Counts the prepared statements on the session's current server.
 fn prepared(session: &mut Session) -> u64 {
     session.value("select count(*) from pg_prepared_statements").parse().unwrap()
 }
 
-/// Runs texts as fast as they are taken, and sees to it that none fails.
+/// Sends texts as fast as the peer takes them, and checks that none fails.
 fn run_all(session: &mut Session, texts: &[String]) {
     for some in texts.chunks(100) {
         let msgs: Vec<Msg> = some.iter().map(|text| query(text)).collect();
@@ -35,7 +35,7 @@ fn texts(client: usize, count: usize) -> Vec<String> {
     (0..count).map(text).collect()
 }
 
-/// Runs ten thousand templates; says how many statements each server has.
+/// Runs ten thousand normalized queries. Returns how many statements each server has.
 fn ten_thousand(house: &House, name: &str) -> Vec<u64> {
     let clients: Vec<_> = (0..SERVERS).map(|client| (client, house.proxy.open(name))).collect();
     let running = clients.into_iter().map(|(client, mut session)| {
@@ -46,7 +46,7 @@ fn ten_thousand(house: &House, name: &str) -> Vec<u64> {
     });
     let running: Vec<_> = running.collect();
     let mut sessions: Vec<_> = running.into_iter().map(|thread| thread.join().unwrap()).collect();
-    // Each keeps a server, so that all are seen.
+    // Each session keeps a server, so that all servers are counted.
     sessions.iter_mut().for_each(|session| session.run("begin"));
     sessions.iter_mut().map(prepared).collect()
 }
@@ -69,7 +69,7 @@ fn ten_thousand_templates_and_the_limit_of_statements() {
 
 #[test]
 fn ten_thousand_templates_and_the_limit_of_memory() {
-    // A statement of a short text counts 8 KiB and 32 bytes for each of its text.
+    // A statement of a short text counts 8 KiB, and 32 bytes for each byte of its text.
     let config = eager(20).pool("autoprepare_memory_limit", "\"256KiB\"");
     let house = House::new("auto_memory", SETUP, config);
     let prepared = ten_thousand(&house, "auto_memory");
@@ -99,7 +99,7 @@ fn clients_of_different_settings_share_what_is_prepared() {
             assert_eq!(client.query(&text).words(), format!("T D({number}) C(SELECT 1) Z(I)"));
         }
     }
-    // Some are run as they were sent, so that the time can be compared.
+    // Some queries run as they were sent, so that the times can be compared.
     assert!(house.hits() >= 20, "{}", house.hits());
     assert!(
         house.proxy.counter("settings_synced") >= 39,
@@ -133,13 +133,13 @@ fn a_text_is_prepared_when_it_was_seen_often_enough() {
         pair.same("select a from t where a = 3");
         house.hits() > 20
     });
-    // What fails is not counted.
+    // A failed query is not counted.
     (0..50).for_each(|a| drop(pair.same(&format!("select {a} from t where 1 / (a - a) = 1"))));
     let row = template(&house, "1 / (a - a)");
     assert!(row.is_none_or(|row| row["hits"] == "0"));
 }
 
-/// What the console says of a template.
+/// Returns the console's row for the normalized query that contains `part`.
 fn template(house: &House, part: &str) -> Option<BTreeMap<String, String>> {
     house.proxy.show("autoprepare").into_iter().find(|row| row["template"].contains(part))
 }
@@ -154,8 +154,9 @@ fn literals_beyond_the_limit() {
     assert_eq!(house.hits(), 5);
 }
 
-/// A plan for all values that is far worse than one for a value: PostgreSQL keeps it, because it expects it to cost less.
-/// A function that is folded where its argument is known is called for each row where it is not.
+/// A generic plan that is far worse than a plan for a value. PostgreSQL keeps it, because it
+/// expects it to cost less: it folds the function if the argument is known, and otherwise calls it
+/// for each row.
 #[test]
 fn a_template_that_is_slower_when_prepared_is_given_up() {
     let setup = "create function slow(int) returns int language plpgsql immutable cost 0.0001 as
@@ -175,14 +176,15 @@ fn a_template_that_is_slower_when_prepared_is_given_up() {
     let row = template(&house, "slow").unwrap();
     assert!(row["demotions"] == "1" && row["reason"].starts_with("slower: "), "{row:?}");
     assert!(row["time_saved_us"].starts_with('-'), "{row:?}");
-    // It is no other template's fault.
+    // The other normalized queries stay prepared.
     (0..5).for_each(|a| drop(pair.same(&format!("select a from few where a = {a}"))));
     assert_eq!(house.hits(), hits + 5);
 }
 
-/// A value that half of a table has, behind values that are there once: the plan that is kept looks for its first row
-/// among all that have it. The text goes as it was sent from then on, and the others stay prepared; or, where that was
-/// seen first, all are given up.
+/// One value is in half of the rows, after values that occur once: the kept plan looks for its
+/// first row among all rows with the value. From then on the text with this value runs as it was
+/// sent, and the others stay prepared; or, if that value came first, the whole normalized query is
+/// given up.
 #[test]
 fn a_value_that_the_plan_does_not_fit() {
     let setup = "create table skewed as select case when i <= 20000 then 0 else i end as a, i as id
@@ -233,7 +235,7 @@ fn explain_autoprepare() {
     let rows: Vec<Vec<String>> =
         reply.rows().into_iter().map(|row| row.into_iter().flatten().collect()).collect();
     let (outcome, literals) = rows.split_last().unwrap();
-    let told: Vec<_> = literals.iter().map(|row| row[..4].join(" ")).collect();
+    let shown: Vec<_> = literals.iter().map(|row| row[..4].join(" ")).collect();
     let expected = [
         "8 'é' string parameter",
         "14 5 int4 parameter",
@@ -241,7 +243,7 @@ fn explain_autoprepare() {
         "55 '2020-01-01' string parameter",
         "77 2 int4 keep",
     ];
-    assert_eq!(told, expected);
+    assert_eq!(shown, expected);
     assert!(literals[4][4].starts_with("order-by: "), "{}", literals[4][4]);
     assert_eq!(
         outcome[..2],
@@ -256,7 +258,7 @@ fn explain_autoprepare() {
     assert_eq!(console.query("flush everything").code(), "42601");
 }
 
-/// Statements of a user are no other's.
+/// Users do not share statements.
 #[test]
 fn pools_have_templates_of_their_own() {
     let setup = "create table mine as select current_user::text as who, 1 as a;
@@ -285,7 +287,7 @@ fn statements_are_prepared_anew_when_they_are_old() {
         pair.same("select a from t where a = 1");
         house.proxy.counter("auto_verified") > before
     });
-    // What changed behind is followed then.
+    // From now on, the sessions are expected to see a change made directly at the server.
     for mut session in [house.behind(), house.copy()] {
         session
             .run("create schema postgres; create table postgres.t as select 1 as a, 'nearer' as b");
@@ -296,7 +298,7 @@ fn statements_are_prepared_anew_when_they_are_old() {
     });
 }
 
-/// A table of so many partitions, of which a plan for all values has all.
+/// Returns SQL for a table with this number of partitions; a generic plan has all of them.
 fn partitioned(partitions: u32) -> String {
     format!(
         "create table p (r int, id int, v text) partition by list (r);
@@ -306,7 +308,7 @@ fn partitioned(partitions: u32) -> String {
     )
 }
 
-/// Runs ten statements on such a table as often as a server has to before it has a plan to keep.
+/// Runs ten statements on such a table, each often enough for the server to keep a plan.
 fn ten_of_partitions(house: &House) {
     let mut pair = house.pair();
     for number in 0..70 {
@@ -324,7 +326,7 @@ fn a_plan_with_many_partitions_takes_much_of_the_limit() {
     let kib = "select sum(total_bytes)::int / 1024 from pg_backend_memory_contexts \
         where name = 'CachedPlan'";
     let kib: u64 = session.value(kib).parse().unwrap();
-    // Each takes half a MiB.
+    // The plan of each statement takes half a MiB.
     assert!(kib <= 3 * 1024, "{kib} KiB for {} statements", prepared(&mut session));
     assert!((3..=5).contains(&prepared(&mut session)), "{}", prepared(&mut session));
     assert!(house.hits() >= 70, "{}", house.hits());
@@ -338,7 +340,7 @@ fn a_plan_that_takes_more_than_the_limit_is_not_kept() {
     assert_eq!(house.hits(), 0);
     let row = template(&house, "from p where").unwrap();
     assert_eq!((&*row["state"], &*row["reason"]), ("refused", "memory"));
-    // Rows that are written find their partitions as the statement runs.
+    // An INSERT finds its partition when it runs, so its plan is small.
     let mut pair = house.pair();
     (1..=8).for_each(|r| drop(pair.same(&format!("insert into p values ({r}, {r}, 'x')"))));
     assert_eq!(house.hits(), 8);

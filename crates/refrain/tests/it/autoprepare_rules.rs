@@ -1,29 +1,33 @@
-//! Autoprepare: each kind of place for a literal, run often enough for a plan that is kept.
+//! Autoprepare: each kind of place for a literal, run often enough for a kept plan.
 //!
-//! A row is a statement with other literals each time. Its texts are run in turns, ten times outside a transaction
-//! and three times within one; each time PostgreSQL itself says what the answer is.
+//! A row is one statement with several sets of literals. Its texts run in turns, ten times outside
+//! a transaction and three times within one. Each time the answer must be PostgreSQL's own.
 
 use refrain_differ::msg::Msg;
 
 use crate::session::{bind, execute, parse};
 use crate::twin::{EXACT, House, IN_TRANSACTION, eager};
 
-/// Executions outside a transaction: five are planned for their values, then a plan may be kept.
+/// Executions outside a transaction: PostgreSQL plans five for their values, and may then keep a
+/// plan.
 const TIMES: usize = 10;
 
 const SETUP: &str = "
     create type mood as enum ('sad', 'ok', 'happy');
     create domain short as varchar(3);
     create domain positive as int check (value > 0);
-    create table t (id int primary key, name text, n numeric(10, 2), d date, ts timestamptz, f float8, r real,
-        s smallint, b bigint, c char(5), v varchar(10), j jsonb, a int[], u uuid, ok boolean, iv interval,
-        bits bit(3), m mood, ip inet, x bytea);
-    insert into t select i, 'name ' || i, i * 1.5, date '2020-01-01' + i, timestamptz '2020-01-01 00:00+00' + i * interval '1 h',
-        i / 4.0, i * 1.1, i, i * 3000000000, 'c' || i, 'v' || i, jsonb_build_object('k', i, 'a', array[i, 2]), array[i, i + 1, i + 2],
-        ('00000000-0000-0000-0000-0000000000' || lpad(i::text, 2, '0'))::uuid, i % 2 = 0, i * interval '1 minute', (i % 8)::bit(3),
-        (array['sad', 'ok', 'happy'])[1 + i % 3]::mood, ('10.0.0.' || i)::inet, ('\\x0' || i % 10)::bytea
+    create table t (id int primary key, name text, n numeric(10, 2), d date, ts timestamptz,
+        f float8, r real, s smallint, b bigint, c char(5), v varchar(10), j jsonb, a int[], u uuid,
+        ok boolean, iv interval, bits bit(3), m mood, ip inet, x bytea);
+    insert into t select i, 'name ' || i, i * 1.5, date '2020-01-01' + i,
+        timestamptz '2020-01-01 00:00+00' + i * interval '1 h', i / 4.0, i * 1.1, i, i * 3000000000,
+        'c' || i, 'v' || i, jsonb_build_object('k', i, 'a', array[i, 2]), array[i, i + 1, i + 2],
+        ('00000000-0000-0000-0000-0000000000' || lpad(i::text, 2, '0'))::uuid, i % 2 = 0,
+        i * interval '1 minute', (i % 8)::bit(3), (array['sad', 'ok', 'happy'])[1 + i % 3]::mood,
+        ('10.0.0.' || i)::inet, ('\\x0' || i % 10)::bytea
         from generate_series(1, 20) i;
-    create table w (id serial primary key, a int, b text default 'none', c int[], j jsonb, check (a < 1000));
+    create table w (id serial primary key, a int, b text default 'none', c int[], j jsonb,
+        check (a < 1000));
     create table plain (a int, b text);
     create table upsert (a int, b int, c text);
     create unique index on upsert (a) where b > 0;
@@ -40,23 +44,24 @@ const SETUP: &str = "
     create function kind(text) returns text language sql as $$ select 'text' $$;
     analyze";
 
-/// Literals that become parameters.
+/// Rows whose literals become parameters.
 const PARAMETERS: &str = include_str!("rows/parameters.sql");
 
-/// Literals that stay, so that other literals make another statement.
+/// Rows whose literals stay in the text, so that other literals make another statement.
 const KEPT: &str = include_str!("rows/kept.sql");
 
-/// Texts that are run as they are sent.
+/// Texts that run as they are sent.
 const NEVER: &str = include_str!("rows/never.sql");
 
-/// The rows of a file: each a paragraph, with a text a line, in which `⏎` stands for a newline.
+/// Splits a file into rows: each is a paragraph, with a text a line, in which `⏎` stands for a
+/// newline.
 fn rows(file: &str) -> impl Iterator<Item = Vec<String>> {
     let row = |row: &str| row.lines().map(|text| text.replace('⏎', "\n")).collect();
     file.split("\n\n").map(row)
 }
 
-/// Runs every row, and says which of them are answered otherwise, and of which `wrong` says so by how often they were
-/// run prepared.
+/// Runs each row. Fails with the list of rows whose answers differ, or whose number of prepared
+/// executions is `wrong`.
 fn run(house: &House, file: &str, wrong: impl Fn(u64) -> bool) {
     let mut pair = house.pair();
     let mut found = Vec::new();
@@ -122,7 +127,7 @@ fn an_interval_of_fewer_fields() {
     assert!(house.hits() > 0);
 }
 
-/// Prepared for the first time under a plan that fits all values.
+/// Statements that are prepared for the first time under generic plans.
 #[test]
 fn plans_for_all_values() {
     let house = House::new("auto_generic", SETUP, eager(1));
@@ -172,7 +177,8 @@ fn nothing_is_prepared_when_it_is_off() {
     assert!(house.hits() > 0);
 }
 
-/// A driver that sends the extended protocol besides, and a statement of its own of the same text.
+/// A driver that also uses the extended protocol, with a prepared statement of its own for the same
+/// text.
 #[test]
 fn one_statement_however_it_arrives() {
     let house = House::new("auto_one", SETUP, eager(1));

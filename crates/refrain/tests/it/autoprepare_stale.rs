@@ -1,29 +1,30 @@
-//! Autoprepare: nothing that was prepared outlives what it was made from.
+//! Autoprepare: no prepared statement outlives the schema or settings that it was prepared for.
 //!
-//! A case is a statement, run until its plan may be kept, and something that changes what it means. It is played by the
-//! client itself, outside a transaction and within one, and by another client on another server.
+//! A case is a statement, run until its plan may be kept, and a change of its meaning. The client
+//! itself makes the change, outside a transaction and within one, and another client makes it on
+//! another server.
 
 use crate::twin::{House, OWN_OIDS, Pair, Tolerance, eager};
 
-/// Executions before the change.
+/// Executions of each text before the change.
 const TIMES: usize = 8;
 
-/// The same within a transaction, where the CONTEXT of an error may lack a line.
+/// As [`OWN_OIDS`], within a transaction, where the CONTEXT of an error may lack a line.
 const OWN_OIDS_IN_TRANSACTION: Tolerance = Tolerance { oids: true, fields: b"WFLR" };
 
-/// Something that changes what statements mean.
+/// A change of the meaning of statements.
 struct Case {
     name: &'static str,
-    /// What has to be there.
+    /// SQL that runs before the statements.
     setup: &'static str,
-    /// Statements of which the meaning changes.
+    /// Statements whose meaning changes.
     texts: &'static [&'static str],
     change: &'static str,
-    /// What undoes it for a session that goes on.
+    /// SQL that takes the change back, for a session that goes on.
     undo: &'static str,
 }
 
-/// Changes of the schema, which concern every session.
+/// Changes of the schema, which affect every session.
 const SCHEMA: &[Case] = &[
     Case {
         name: "path",
@@ -172,7 +173,7 @@ const SCHEMA: &[Case] = &[
     },
 ];
 
-/// What concerns the session that says it.
+/// Changes that affect the session that makes them, and no other.
 const SESSION: &[Case] = &[
     Case {
         name: "search_path",
@@ -245,7 +246,8 @@ const SESSION: &[Case] = &[
     Case {
         name: "role",
         setup: "create table secret as select 1 as a, 'nobody' as o union all select 2, 'auto_reader';
-            alter table secret enable row level security; create policy own on secret using (o = current_user);
+            alter table secret enable row level security;
+            create policy own on secret using (o = current_user);
             grant select on secret to auto_reader; create table closed as select 1 as a",
         texts: &["select a from secret where a > 0 order by a", "select current_user, 1", "select a from closed where a = 1"],
         change: "set role auto_reader",
@@ -281,13 +283,13 @@ const SESSION: &[Case] = &[
     },
 ];
 
-/// The name of a database, which the roles' tests of one case share with nobody.
+/// Makes the databases for one test of one case; no other test uses them.
 fn house(case: &Case, way: &str, servers: u32) -> House {
     let name: &'static str = format!("auto_{way}_{}", case.name).leak();
     House::new(name, case.setup, eager(servers))
 }
 
-/// What is compared, and what was found to differ.
+/// A case under test, and the differences found.
 struct Play<'a> {
     case: &'a Case,
     way: &'static str,
@@ -324,7 +326,7 @@ impl Play<'_> {
     }
 }
 
-/// The client changes it outside a transaction; then others look as well.
+/// One client makes the change outside a transaction; then both clients run the statements.
 fn alone(play: &mut Play<'_>) {
     let house = house(play.case, "alone", 2);
     let (mut one, mut two) = (house.pair(), house.pair());
@@ -338,8 +340,8 @@ fn alone(play: &mut Play<'_>) {
     none_lost(play, &house);
 }
 
-/// Within a transaction that is taken back, and in one that stays. In the first an error ends it, so that each text
-/// has one of its own.
+/// The client makes the change within a transaction that is rolled back, and in one that commits.
+/// In the first, an error ends the transaction, so each text has one of its own.
 fn within(play: &mut Play<'_>) {
     let house = house(play.case, "within", 2);
     let (mut one, mut two) = (house.pair(), house.pair());
@@ -360,8 +362,8 @@ fn within(play: &mut Play<'_>) {
     none_lost(play, &house);
 }
 
-/// Somebody else changes it, on another server, while the client is about to go on with its transaction. Each server
-/// had all statements.
+/// Another client makes the change, on another server, while this client is between two
+/// transactions. Each server had prepared all statements.
 fn by_another(play: &mut Play<'_>) {
     let house = house(play.case, "another", 2);
     let (mut one, mut two) = (house.pair(), house.pair());
@@ -371,7 +373,7 @@ fn by_another(play: &mut Play<'_>) {
     one.run("commit");
     one.run("begin");
     play.change(&mut two);
-    // The other one first: what the client has locked, it would wait for.
+    // The other client runs first: it would wait for locks of this client.
     play.all(&mut two, &OWN_OIDS);
     for text in play.case.texts {
         play.compare(&mut one, text, &OWN_OIDS_IN_TRANSACTION);
@@ -406,7 +408,7 @@ fn play(cases: &'static [Case], way: &'static str, run: fn(&mut Play<'_>)) {
     assert!(found.is_empty(), "{} differences\n{}", found.len(), found.join("\n"));
 }
 
-/// The role is of the cluster; whoever comes first makes it.
+/// Makes the role, which belongs to the cluster: the first test makes it.
 fn make_role() {
     let sql = "do $$ begin create role auto_reader; exception when others then null; end $$";
     let postgres = crate::world::addr(crate::world::cluster(crate::world::Version::V15));
@@ -437,7 +439,7 @@ fn the_session_changes() {
 #[test]
 fn the_session_changes_within_a_transaction() {
     make_role();
-    // DISCARD ALL is refused there, by PostgreSQL and so by both.
+    // PostgreSQL refuses DISCARD ALL in a transaction, and so does Refrain.
     play(SESSION, "within", within);
 }
 
@@ -447,7 +449,7 @@ fn another_session_changes() {
     play(SESSION, "another", by_another);
 }
 
-/// Two threads of the program, each with servers of its own.
+/// Two cores, each with servers of its own.
 #[test]
 fn the_schema_changes_on_another_core() {
     let setup = "create schema postgres; create table x as select 1 as a";
@@ -469,7 +471,7 @@ fn the_schema_changes_on_another_core() {
     assert_eq!(house.proxy.counter("lost_statements"), 0);
 }
 
-/// What no core can see: the schema is changed by somebody who is no client.
+/// A session outside Refrain changes the schema, which no core can see.
 #[test]
 fn the_schema_changes_behind() {
     let setup = "create table x as select 1 as a; create schema postgres";
@@ -477,13 +479,13 @@ fn the_schema_changes_behind() {
     let mut pair = house.pair();
     let text = "select * from x where a > 0";
     (0..TIMES).for_each(|_| drop(pair.compare(text, &OWN_OIDS).unwrap()));
-    // The server notices by itself, and refuses: the text is run as it was sent.
+    // The server notices this change and refuses: the text runs as it was sent.
     for mut session in [house.behind(), house.copy()] {
         session.run("alter table x add column b text default 'new'");
     }
     (0..TIMES).for_each(|_| drop(pair.compare(text, &OWN_OIDS).unwrap()));
     assert!(house.proxy.counter("auto_fallbacks") > 0);
-    // The server does not notice: that is for FLUSH.
+    // The server does not notice this change: the operator has to run FLUSH AUTOPREPARE.
     for mut session in [house.behind(), house.copy()] {
         session.run("create table postgres.x as select 2 as a, 'nearer' as b");
     }
@@ -492,7 +494,8 @@ fn the_schema_changes_behind() {
     assert!(house.proxy.counter("auto_flushes") > 0);
 }
 
-/// The recipe of `docs/autoprepare.md`: the server says that something was defined, and whoever listens has all flushed.
+/// The recipe of `docs/autoprepare.md`: an event trigger notifies a listener of each definition,
+/// and the listener runs FLUSH AUTOPREPARE.
 #[test]
 fn an_event_trigger_tells_of_changes_behind() {
     let page = include_str!("../../../../docs/autoprepare.md");

@@ -1,7 +1,8 @@
-//! A file of SQLite's that another program harms while clients write to it, in a process that serves PostgreSQL as well.
+//! Harm that another program does to an SQLite file while clients write to it, in a process that
+//! also serves PostgreSQL.
 //!
-//! Each harm ends the statements on that database with an error that says so, and has a line in the log. The transactions
-//! of PostgreSQL's clients, on the same core, know nothing of it.
+//! Each harm ends the statements on that database with an error that names it, and writes a line to
+//! the log. The transactions of PostgreSQL clients on the same core are not affected.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -13,10 +14,11 @@ use xtask::postgres::Version;
 
 use crate::world::{Config, Proxy, cluster, database, eventually};
 
-/// What a program may do to a file.
+/// A way to harm a file.
 type Deed = fn(&Path);
 
-/// What is done to which file, and what statements may end with then.
+/// Each harm, the suffix of the harmed file, the way, and the SQLSTATEs that statements may end
+/// with.
 const HARMS: &[(&str, &str, Deed, &[&str])] = &[
     ("moved", "", away, GONE),
     ("replaced", "", replace, GONE),
@@ -33,12 +35,12 @@ const HARMS: &[(&str, &str, Deed, &[&str])] = &[
     ("shortened to nothing", "-shm", empty, BROKEN),
 ];
 
-/// It is not there any more, or what was committed is not where it was.
+/// The file is missing, or is another one than the committed data is in.
 const GONE: &[&str] = &["58P01", "58030"];
 const BROKEN: &[&str] = &["58030"];
-/// How long a harm may stay unseen by those who write and read all the time.
+/// Time within which clients that write and read all the time must see the harm.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Clients that write, and that write to PostgreSQL.
+/// Number of clients that write to SQLite, and of those that write to PostgreSQL.
 const WRITERS: usize = 3;
 
 fn away(path: &Path) {
@@ -63,7 +65,7 @@ fn empty(path: &Path) {
     File::options().write(true).open(path).unwrap().set_len(0).unwrap();
 }
 
-/// Writes or reads until an error says that the file is harmed; what it says.
+/// Writes or reads until an error reports the harm. Returns its SQLSTATE.
 fn meet(proxy: &Proxy, sql: &str, done: &AtomicUsize) -> String {
     let (mut session, begun) = (proxy.open("file"), Instant::now());
     loop {
@@ -71,7 +73,7 @@ fn meet(proxy: &Proxy, sql: &str, done: &AtomicUsize) -> String {
         let code = reply.error().map(|_| reply.code()).unwrap_or_default();
         match code.as_str() {
             "" => _ = done.fetch_add(1, Relaxed),
-            // Others write.
+            // These are errors of writers that wait for each other.
             "55P03" | "40001" => {}
             _ => return code,
         }
@@ -79,7 +81,7 @@ fn meet(proxy: &Proxy, sql: &str, done: &AtomicUsize) -> String {
     }
 }
 
-/// Counts in PostgreSQL, a transaction for each number, until it is over.
+/// Counts in PostgreSQL, in one transaction per step, until `over`. Returns the count.
 fn count(proxy: &Proxy, database: &str, number: usize, over: &AtomicBool) -> u64 {
     let (mut session, mut counted) = (proxy.open(database), 0_u64);
     while !over.load(Relaxed) {
@@ -134,9 +136,9 @@ fn is_met(harm: &(&str, &str, Deed, &[&str]), postgres: &'static str) {
         }
         assert_eq!(written.load(Relaxed), before);
     });
-    let told =
+    let is_logged =
         |line: &str| line.contains("cause=sqlite") && codes.iter().any(|code| line.contains(code));
-    assert!(proxy.log().lines().any(told), "{what}: {}", proxy.log());
+    assert!(proxy.log().lines().any(is_logged), "{what}: {}", proxy.log());
     assert_eq!(proxy.counter("lost_statements"), 0, "{what}");
 }
 

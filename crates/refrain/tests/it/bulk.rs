@@ -1,4 +1,4 @@
-//! Much of everything: bytes, rows, messages; and readers that are slow.
+//! Large numbers of bytes, rows and messages, and slow readers.
 //!
 //! Cases E13, E21, E29 to E31, E87.
 
@@ -12,11 +12,11 @@ use crate::session::{Session, bind, encode, execute, parse, query, startup};
 use crate::world::{Config, Proxy, Version, cluster, database, eventually};
 
 const MIB: usize = 1024 * 1024;
-/// What the program may take for itself, whatever passes through it.
+/// Maximum memory of the program, however many bytes pass through it.
 const MEMORY_MAX: u64 = 64 * MIB as u64;
 
-/// Writes the same bytes again and again until nobody takes them, or until that is more than the kernel's buffers hold;
-/// says how many MiB went.
+/// Writes the same bytes again and again, until the peer takes no more or has taken [`TAKEN_MAX`].
+/// Returns how many MiB were written.
 fn mib_taken(session: &Session, bytes: &[u8]) -> usize {
     let mut stream = session.second();
     stream.set_write_timeout(Some(Duration::from_millis(500))).unwrap();
@@ -24,7 +24,7 @@ fn mib_taken(session: &Session, bytes: &[u8]) -> usize {
     (0..TAKEN_MAX).find(|_| stream.write_all(&bytes).is_err()).unwrap_or(TAKEN_MAX)
 }
 
-/// MiB that the kernel never holds for one connection.
+/// MiB that are more than the kernel's buffers of one connection hold.
 const TAKEN_MAX: usize = 64;
 
 #[test]
@@ -32,17 +32,17 @@ fn nothing_is_held_without_bound() {
     let database = database("bulk_bounds");
     let proxy = over_15().start();
     let select = encode(&[query("select 1")]);
-    // A client that waits to be let in.
+    // A client that waits at its login.
     proxy.order(&format!("pause {database}"));
     let names = [("user", "postgres"), ("database", database)];
     let enters = Session::raw(proxy.addr(), &startup(0x0003_0000, &names));
     assert!(mib_taken(&enters, &select) < TAKEN_MAX, "it has not been let in");
     proxy.order(&format!("resume {database}"));
     drop(enters);
-    // One that does not read what is answered without a server.
+    // A client that does not read replies that Refrain gives without a server.
     let deaf = proxy.open(database);
     assert!(mib_taken(&deaf, &encode(&[Msg::Sync])) < TAKEN_MAX, "it has not read");
-    // One of the console that does not read, and one that waits for its answer.
+    // A console client that does not read, and one that waits for its reply.
     let deaf = proxy.console();
     assert!(mib_taken(&deaf, &encode(&[query("show help")])) < TAKEN_MAX, "it has not read");
     let mut holder = proxy.open(database);
@@ -55,7 +55,7 @@ fn nothing_is_held_without_bound() {
     assert!(memory < MEMORY_MAX, "{memory} bytes");
 }
 
-/// As many as have more replies than the kernel holds.
+/// Number of Syncs whose replies are more than the kernel's buffers hold.
 const SYNCS: usize = 2_000_000;
 
 #[test]
@@ -76,7 +76,7 @@ fn over_15() -> Config {
     Config::over(cluster(Version::V15))
 }
 
-/// Writes from another thread, so that replies can be read meanwhile.
+/// Writes from another thread, while this one reads the replies.
 fn write_beside(session: &Session, bytes: Vec<u8>) -> thread::JoinHandle<()> {
     let mut stream = session.second();
     thread::spawn(move || stream.write_all(&bytes).unwrap())
@@ -155,7 +155,7 @@ fn e13_e87_a_text_of_20_mib() {
     assert_eq!(session.query(&sql).words(), "T D(20971520) C(SELECT 1) Z(I)");
 }
 
-/// As many round trips in one write, read only when all is written or the peer takes no more.
+/// Writes this number of round trips at once. Reads when all are written or the peer takes no more.
 pub(crate) fn pipelines(proxy: &Proxy, database: &str, batches: usize) {
     let mut session = proxy.open(database);
     assert_eq!(
@@ -177,7 +177,7 @@ pub(crate) fn pipelines(proxy: &Proxy, database: &str, batches: usize) {
     writer.join().unwrap();
 }
 
-/// A moment in which both sides' buffers fill.
+/// Waits a moment, in which the buffers of both sides fill.
 fn writer_is_stuck_or_done() {
     thread::sleep(Duration::from_millis(100));
 }
@@ -260,7 +260,8 @@ fn many_clients_over_few_servers() {
     eventually("nobody is left", || proxy.show_of("clients", database).is_empty());
 }
 
-/// What such a query holds must not be taken for messages, and nor must the rest of one that is answered here.
+/// Refrain must not read parts of such a query as messages, nor the rest of one that it answers
+/// itself.
 #[test]
 fn queries_of_megabytes_that_name_a_statement() {
     let database = database("bulk_execute");
@@ -278,7 +279,8 @@ fn queries_of_megabytes_that_name_a_statement() {
     assert_eq!(session.value("select 3"), "3");
 }
 
-/// Errors and settings of megabytes, as statement and as query, in and outside of a transaction.
+/// Errors and settings of megabytes, as extended and as simple queries, within and outside a
+/// transaction.
 const LONG_WORDS: &[&str] = &[
     "select repeat('x', 2000000)::int",
     "do $$begin raise 'long %', repeat('x', 3000000); end$$",
@@ -292,7 +294,7 @@ const LONG_WORDS: &[&str] = &[
     "discard all",
 ];
 
-/// What both sessions are told of each, settings included.
+/// Compares the replies that both sessions get for each text, and their settings.
 fn long_words(version: Version, autoprepare: &str) {
     let config = Config::over(cluster(version)).pool("autoprepare", autoprepare);
     let proxy = config.pool("autoprepare_threshold", "1").start();
@@ -330,7 +332,7 @@ fn words_of_megabytes_are_delivered() {
     }
 }
 
-/// A server whose client leaves amid them goes on to the next.
+/// A client leaves in the middle of such replies; its server serves the next client.
 #[test]
 fn words_of_megabytes_for_nobody() {
     let database = database("bulk_words");
@@ -344,7 +346,7 @@ fn words_of_megabytes_for_nobody() {
     }
 }
 
-/// Settings are kept for a client as long as they are short; longer ones, where they are.
+/// Refrain stores short settings for a client. With longer ones the client keeps its server.
 #[test]
 fn settings_of_many_clients_take_what_they_take() {
     let database = database("bulk_settings");

@@ -5,7 +5,7 @@ use refrain_differ::msg::Msg;
 use crate::session::{Session, bind, cancel_request, execute, parse, query, startup};
 use crate::world::{Config, Proxy, Version, addr, cluster, database, eventually};
 
-/// How many sessions of a database run a statement that sleeps.
+/// Counts the sessions of a database that run a statement that sleeps.
 fn sleeping(database: &str) -> String {
     let sql = format!(
         "select count(*) from pg_stat_activity where datname = '{database}' \
@@ -18,7 +18,7 @@ fn await_sleeping(database: &str, count: &str) {
     eventually("they sleep", || sleeping(database) == count);
 }
 
-/// Sends a cancel request, and waits until it has been dealt with.
+/// Sends a cancel request, and waits until Refrain has handled it.
 fn cancel(proxy: &Proxy, key: &[u8]) {
     let rest = Session::raw(proxy.addr(), &cancel_request(key)).rest();
     assert!(rest.frames.is_empty(), "a cancel request is not answered");
@@ -54,7 +54,7 @@ fn e81_a_wrong_secret_cancels_nothing() {
         wrong[at] ^= 1;
         cancel(&proxy, &wrong);
     }
-    // Without a secret it is no such request at all.
+    // A packet without a secret is no cancel request.
     Session::raw(proxy.addr(), &cancel_request(&one.key[..4])).rest();
     cancel(&proxy, &[&one.key[..], &[0; 28]].concat());
     assert_eq!(sleeping(database), "1");
@@ -72,7 +72,7 @@ fn e81_a_request_of_an_idle_client_does_not_hit_the_next() {
     await_sleeping(database, "1");
     cancel(&proxy, &one.key);
     assert_eq!(sleeping(database), "1");
-    // Nor while it waits for the server that the other has.
+    // The key of a client that waits must not cancel the statement on the server it waits for.
     one.send(&[query("select 5")]);
     cancel(&proxy, &two.key);
     assert_eq!(two.ready().words(), "T E(57014) Z(I)");
@@ -112,7 +112,7 @@ fn e72_a_cancel_may_hit_a_parse_put_in_front() {
     let (mut one, mut two) = (proxy.open(database), proxy.open(database));
     let statement = [parse("s", "select a from t"), Msg::Sync];
     assert_eq!(one.ask(&statement).words(), "1 Z(I)");
-    // The next Bind needs a Parse: the only server that has the statement is taken.
+    // The next Bind needs a Parse: the one server that has the statement is taken.
     two.run("begin");
     direct.run("begin; lock table t");
     one.send(&[bind("s", &[]), Msg::Sync]);

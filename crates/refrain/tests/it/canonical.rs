@@ -1,11 +1,12 @@
-//! Settings under the values that PostgreSQL reports, however the client spelled them.
+//! Refrain reports settings with PostgreSQL's values, however the client spelled them.
 
 use std::collections::BTreeMap;
 
 use crate::session::Session;
 use crate::world::{Config, Version, addr, cluster, database};
 
-/// Spellings that PostgreSQL takes, of settings that it reports and of some that it does not.
+/// Spellings that PostgreSQL accepts, of settings that it reports and of some that it does not
+/// report.
 const SPELLINGS: &[(&str, &str)] = &[
     ("client_encoding", "utf-8"),
     ("client_encoding", "unicode"),
@@ -33,7 +34,7 @@ const SPELLINGS: &[(&str, &str)] = &[
     ("options", "-c work_mem=2048kB --DateStyle=sql"),
 ];
 
-/// What a session was told of its settings, without those that name a server.
+/// Returns the settings that were reported to a session.
 fn reported(session: &Session) -> BTreeMap<String, String> {
     session.params.clone()
 }
@@ -43,7 +44,7 @@ fn settings_of_a_login_are_reported_as_by_postgresql() {
     let database = database("canonical_login");
     let own = addr(cluster(Version::V15));
     let proxy = Config::over(cluster(Version::V15)).start();
-    // The second time they are proven.
+    // The second time, the startup parameters are proven.
     for time in 1..=2 {
         for &(name, value) in SPELLINGS {
             let login = |addr| Session::with(addr, database, &[(name, value)]);
@@ -91,7 +92,7 @@ fn what_a_session_sets_is_reported_as_by_postgresql() {
         for session in [&mut direct, &mut client] {
             session.run(&set);
         }
-        // Another has the server meanwhile.
+        // Another client uses the server in between.
         proxy.open(database).run("select 1");
         let show = format!("show {name}");
         assert_eq!(client.value(&show), direct.value(&show), "{set}");

@@ -1,4 +1,4 @@
-//! What an operator can do and see: the console, a reload, the metrics (E82, E91, E95).
+//! Operators: the console, a reload, the metrics (E82, E91, E95).
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -64,7 +64,7 @@ fn e82_prepared_statements_are_turned_off_for_new_clients() {
     let mut new = proxy.open(database);
     assert_eq!(new.ask(&statement).words(), "1 2 D(1) C(SELECT 1) Z(I)");
     assert_eq!(new.query("deallocate s").words(), "C(DEALLOCATE) Z(I)");
-    // Whoever was there before goes on as before.
+    // Older clients go on as before.
     assert_eq!(old.ask(&again).words(), "2 D(1) C(SELECT 1) Z(I)");
     old.ask(&[parse("t", "select 2"), Msg::Sync]);
     new.run("select 1");
@@ -122,7 +122,7 @@ fn pause_and_resume() {
     proxy.order(&format!("resume {database}"));
     assert_eq!(two.ready().words(), "T D(2) C(SELECT 1) Z(I)");
     assert_eq!(one.ready().words(), "T D(3) C(SELECT 1) Z(I)");
-    // The same for all databases.
+    // The same with all databases paused.
     proxy.order("pause");
     one.send(&[query("select 4")]);
     waiting(&proxy, database, "1");
@@ -136,7 +136,7 @@ fn pause_reaches_pools_that_are_opened_later() {
     let proxy = over_15().general("workers", "2").pool("pool_size", "3").start();
     proxy.open("postgres").run("select 1");
     proxy.order(&format!("pause {database}"));
-    // Each core opens its pool for the first of these.
+    // Each core opens its pool for the first client.
     let names = [("user", "postgres"), ("database", database)];
     let startup = crate::session::startup(0x0003_0000, &names);
     let mut clients: Vec<_> = (0..4).map(|_| Session::raw(proxy.addr(), &startup)).collect();
@@ -165,7 +165,7 @@ fn reconnect_opens_new_servers() {
     assert_ne!(one.pid(), pid);
     let again = [bind("s", &[]), execute(), Msg::Sync];
     assert_eq!(one.ask(&again).words(), "2 D(1) C(SELECT 1) Z(I)");
-    // A transaction is finished first.
+    // A client finishes its transaction on the old server.
     one.run("begin");
     let pid = one.pid();
     proxy.order("reconnect");
@@ -292,7 +292,7 @@ fn e91_nothing_stays_counted() {
         let rows = proxy.show_of("statements", database);
         rows.iter().map(|row| row[column].parse::<u64>().unwrap()).sum::<u64>()
     };
-    // One has ten, two have nine each; two have dropped all.
+    // One client has ten statements, two have nine each, and two have dropped all.
     let held = proxy.show_of("clients", database);
     let held: u64 = held.iter().map(|row| row["prepared_statements"].parse::<u64>().unwrap()).sum();
     assert_eq!((held, sum("clients")), (28, 28));
@@ -306,7 +306,7 @@ fn e91_nothing_stays_counted() {
     eventually("no server has any", || sum("servers") == 0);
 }
 
-/// What a collector of metrics is told.
+/// Reads the metrics, as a collector does.
 pub(crate) fn scrape(port: u16) -> String {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
     stream.set_read_timeout(Some(LIMIT)).unwrap();
@@ -397,13 +397,13 @@ fn a_command_that_is_too_long_is_refused_and_the_session_goes_on() {
     let mut console = proxy.console();
     for length in [64 << 10, 100_000, 5 << 20] {
         let long = query(&format!("show {}", "x".repeat(length)));
-        // One after the other, and in one write.
+        // As two writes, and as one.
         assert_eq!(console.ask(std::slice::from_ref(&long)).words(), "E(54000) Z(I)");
         console.send(&[long, query("show version")]);
         assert_eq!(console.ready().words(), "E(54000) Z(I)");
         assert!(console.ready().error().is_none());
     }
-    // The longest that is read.
+    // The longest query that the console reads.
     let unknown = format!("show {}", "x".repeat((64 << 10) - 6));
     assert_eq!(console.query(&unknown).code(), "42601");
 }

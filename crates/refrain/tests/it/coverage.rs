@@ -1,4 +1,4 @@
-//! Every case of the catalogue is tested: here, or where a table says.
+//! Every case of the catalogue is tested: here, or in the place that a table names.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,7 +17,7 @@ const NOT_BY_TALK: &[(u32, &str)] = &[
     (92, "engine: registry::the_purge_takes_what_nobody_has_and_nothing_else, a shard at a time"),
 ];
 
-/// Numbers in a name such as `e05_close_and_parse`.
+/// Returns the cases in a name such as `e05_close_and_parse`.
 fn numbers(name: &str) -> impl Iterator<Item = u32> {
     name.split('_').filter_map(|part| part.strip_prefix('e')?.parse().ok())
 }

@@ -1,4 +1,5 @@
-//! What a client never set follows the server, also where that changes under sessions that are there.
+//! Settings that a client never set follow the server, also if the server's change while sessions
+//! exist.
 
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -8,7 +9,7 @@ use xtask::postgres::Cluster;
 use crate::session::{Session, bind, execute, parse};
 use crate::world::{Config, Proxy, Version, addr, eventually};
 
-/// A cluster whose configuration changes: one test at a time.
+/// Returns a cluster whose configuration may change, and a lock: one test uses it at a time.
 fn own(version: Version) -> (&'static Cluster, MutexGuard<'static, ()>) {
     static V15: OnceLock<Cluster> = OnceLock::new();
     static V18: OnceLock<Cluster> = OnceLock::new();
@@ -26,7 +27,7 @@ fn own(version: Version) -> (&'static Cluster, MutexGuard<'static, ()>) {
     (cluster, busy)
 }
 
-/// Changes the configuration, and waits until sessions have been told to read it.
+/// Changes the configuration, and waits until a new session has it.
 fn set(cluster: &Cluster, alter: &str, (name, value): (&str, &str)) {
     let mut control = Session::open(addr(cluster), "postgres");
     control.run(alter);
@@ -35,11 +36,11 @@ fn set(cluster: &Cluster, alter: &str, (name, value): (&str, &str)) {
     eventually("it is read", || Session::open(addr(cluster), "postgres").value(&show) == value);
 }
 
-/// What is seen of the settings.
+/// A query that shows several settings.
 const SEEN: &str = "select current_setting('default_transaction_read_only'), current_setting('TimeZone'), \
     current_setting('work_mem'), current_setting('statement_timeout'), current_setting('DateStyle')";
 
-/// A client, twice.
+/// A client, directly and through Refrain.
 struct Twins {
     what: &'static str,
     direct: Session,
@@ -67,7 +68,7 @@ impl Twins {
         self.proxied.run(text);
     }
 
-    /// Whether both answer the same, and were told the same.
+    /// Compares the replies, and the settings reported to both sessions.
     fn compare(&mut self, text: &str) {
         let (direct, proxied) = (self.direct.query(text), self.proxied.query(text));
         assert_eq!(proxied.words(), direct.words(), "{}: {text}", self.what);
@@ -75,7 +76,7 @@ impl Twins {
     }
 }
 
-/// Clients with settings of their own and without.
+/// Returns clients with settings of their own and without.
 fn clients(cluster: &Cluster, proxy: &Proxy) -> Vec<Twins> {
     let new = |what, params, texts| Twins::new(cluster, proxy, what, params, texts);
     vec![
@@ -96,7 +97,7 @@ fn clients(cluster: &Cluster, proxy: &Proxy) -> Vec<Twins> {
     ]
 }
 
-/// Has all of them look, in some orders.
+/// Compares all clients, in several orders.
 fn compare(clients: &mut [Twins]) {
     for _ in 0..3 {
         clients.iter_mut().for_each(|twins| twins.compare(SEEN));
@@ -158,7 +159,7 @@ fn clients_follow_in_session_mode() {
     follow(Version::V15, |config| config.pool("pool_mode", "\"session\"").pool("pool_size", "10"));
 }
 
-/// Several servers, all with something to do while the configuration changes.
+/// Several servers, all busy while the configuration changes.
 #[test]
 fn clients_follow_where_all_servers_are_busy() {
     let (cluster, _busy) = own(Version::V15);
@@ -171,7 +172,7 @@ fn clients_follow_where_all_servers_are_busy() {
     holders.iter_mut().for_each(|twins| twins.compare("commit"));
     compare(idle);
     compare(holders);
-    // What a client leaves that has to be reset is reset to what the server gives now.
+    // A server that has to be reset gets the values that PostgreSQL has now.
     set(cluster, "alter system set timezone = 'Asia/Tokyo'", ("timezone", "Asia/Tokyo"));
     for _ in 0..3 {
         let mut pinned = proxy.open("postgres");
@@ -182,7 +183,7 @@ fn clients_follow_where_all_servers_are_busy() {
     compare(&mut all);
 }
 
-/// A client that has set the very value that the server gave keeps it, and so do statements that it has.
+/// A client that has set the very value of the server keeps it, and so do its statements.
 #[test]
 fn what_a_client_set_is_its_own() {
     let (cluster, _busy) = own(Version::V15);
@@ -195,7 +196,7 @@ fn what_a_client_set_is_its_own() {
     ];
     let mut other = new(&[], &[]);
     set(cluster, "alter system set timezone = 'America/Lima'", ("timezone", "America/Lima"));
-    // The server itself shows it to the first.
+    // PostgreSQL itself reports the change to the first client.
     other.compare(SEEN);
     compare(&mut owners);
     other.compare(SEEN);
@@ -207,8 +208,8 @@ fn what_a_client_set_is_its_own() {
     }
 }
 
-/// Sessions begin with something else from now on, and nobody said so through the pool: new servers show it, and those that are
-/// there are replaced.
+/// ALTER ROLE or ALTER DATABASE outside the pool changes the settings of new sessions. New servers
+/// report them, and Refrain replaces the old servers.
 #[test]
 fn what_sessions_begin_with_changes_outside() {
     let (cluster, _busy) = own(Version::V15);
@@ -224,7 +225,7 @@ fn what_sessions_begin_with_changes_outside() {
         ("America/Lima", "alter role postgres in database roles set timezone = 'America/Lima'"),
     ] {
         control.run(sql);
-        // While one server is busy, there is need of a second.
+        // While one server is busy, the pool needs a second one.
         one.run("begin");
         two.run("begin");
         two.run("commit");
@@ -239,7 +240,7 @@ fn what_sessions_begin_with_changes_outside() {
     control.run("alter role postgres in database roles reset all");
 }
 
-/// One new server is enough to learn it.
+/// One new server is enough to replace the others.
 #[test]
 fn a_new_server_has_the_others_replaced() {
     let (cluster, _busy) = own(Version::V15);

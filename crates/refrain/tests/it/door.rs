@@ -1,4 +1,5 @@
-//! Connections that have not logged in: how many there may be, who has to go, and what they are told.
+//! Connections that have not logged in: how many there may be, which are closed, and with what
+//! error.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -18,7 +19,7 @@ fn over_15() -> Config {
     Config::over(cluster(Version::V15))
 }
 
-/// A connection from an address of this machine that says nothing.
+/// Connects from an address of this machine and sends nothing.
 fn silent(proxy: &Proxy, from: u8) -> TcpStream {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
     socket.bind(&SocketAddr::from((Ipv4Addr::new(127, 0, 0, from), 0)).into()).unwrap();
@@ -28,7 +29,7 @@ fn silent(proxy: &Proxy, from: u8) -> TcpStream {
     stream
 }
 
-/// Whether it is closed already, without a word.
+/// True if the connection has been closed without a byte.
 fn is_closed(stream: &mut TcpStream) -> bool {
     stream.set_nonblocking(true).unwrap();
     let closed = matches!(stream.read(&mut [0]), Ok(0));
@@ -61,7 +62,7 @@ fn silent_connections_keep_nobody_out() {
         assert_eq!(client.value("select 1"), "1");
     }
     assert_eq!(Session::login(proxy.addr(), &PARAMS).unwrap_err().code(), "53300");
-    // Somebody can look why.
+    // An operator can still log in to look for the cause.
     assert!(logging_in(&proxy) >= 100);
     drop(silent);
 }
@@ -74,7 +75,7 @@ fn the_oldest_of_the_address_with_the_most_makes_way() {
     let mut closed = || flood.iter_mut().filter_map(|late| is_closed(late).then_some(())).count();
     eventually("all but three are closed", || closed() >= 17);
     assert!(!is_closed(&mut before));
-    // Both the one that was there before and one that comes now can log in.
+    // The connection that was open before and one that comes now can both log in.
     for mut stream in [before, silent(&proxy, 3)] {
         stream.write_all(&startup(0x0003_0000, &PARAMS)).unwrap();
         let mut tag = [0];
@@ -98,15 +99,16 @@ fn descriptors_are_kept_for_servers_the_console_and_metrics() {
         client.run("begin");
     }
     assert!(logging_in(&proxy) < 300);
-    let told = get(metrics, "/metrics");
-    assert!(told.contains("\nrefrain_logins_crowded_out_total "), "{told}");
+    let text = get(metrics, "/metrics");
+    assert!(text.contains("\nrefrain_logins_crowded_out_total "), "{text}");
     eventually("it is logged", || {
         proxy.log().contains("300 file descriptors leave room for")
             && proxy.log().contains("were closed so far to make room")
     });
 }
 
-/// Those that make way are closed a moment after others have come: meanwhile all descriptors of clients may be taken.
+/// Connections that make way are closed a moment after others have come. In that moment all
+/// descriptors for clients may be in use.
 #[test]
 fn who_comes_behind_a_burst_is_let_in() {
     for driver in ["uring", "epoll"] {
@@ -124,8 +126,9 @@ fn who_comes_behind_a_burst_is_let_in() {
     }
 }
 
-/// The error that comes of these packets: SQLSTATE and message. What is denied is denied in between.
-fn told(addr: SocketAddr, packets: &[&[u8]]) -> Option<(Vec<u8>, Vec<u8>)> {
+/// Returns SQLSTATE and message of the error after these packets. Reads the refusals (`N`) of
+/// requests to encrypt in between.
+fn refusal(addr: SocketAddr, packets: &[&[u8]]) -> Option<(Vec<u8>, Vec<u8>)> {
     let mut stream = TcpStream::connect(addr).unwrap();
     stream.set_read_timeout(Some(LIMIT)).unwrap();
     let (last, first) = packets.split_last().unwrap();
@@ -137,7 +140,7 @@ fn told(addr: SocketAddr, packets: &[&[u8]]) -> Option<(Vec<u8>, Vec<u8>)> {
     }
     stream.write_all(last).unwrap();
     let mut bytes = Vec::new();
-    // A reset at the end is one that loses nothing.
+    // A reset at the end loses no bytes.
     let _ = stream.read_to_end(&mut bytes);
     let bytes = bytes.strip_prefix(b"N").unwrap_or(&bytes);
     let end = frame_end(bytes).unwrap()?;
@@ -173,16 +176,17 @@ fn what_is_wrong_with_a_first_packet_is_said_as_postgresql_does() {
         &[&[0, 0, 99, 4, 0, 3, 0, 0]],
     ];
     for case in cases {
-        assert_eq!(told(proxy.addr(), case), told(direct, case), "{case:?}");
+        assert_eq!(refusal(proxy.addr(), case), refusal(direct, case), "{case:?}");
     }
 }
 
-/// Released servers begin again to count where the other was asked for; that is mended upstream.
+/// Repeated requests of one kind are refused. Released PostgreSQL versions forget a request once
+/// the other kind is asked for, which is fixed upstream.
 #[test]
 fn each_way_to_encrypt_is_asked_for_once() {
     let proxy = over_15().start();
     for requests in [[SSL, GSS, SSL], [GSS, SSL, GSS]] {
-        let (sqlstate, _) = told(proxy.addr(), &requests).unwrap();
+        let (sqlstate, _) = refusal(proxy.addr(), &requests).unwrap();
         assert_eq!(sqlstate, b"0A000", "{requests:?}");
     }
     let mut session = Session::raw(proxy.addr(), &[]);
@@ -212,7 +216,7 @@ fn a_message_that_proves_nothing() {
     }
 }
 
-/// The words are those of PostgreSQL's log, which tells its clients nothing at this point.
+/// The message is that of PostgreSQL's log: PostgreSQL sends its clients nothing at this point.
 #[test]
 fn a_login_that_takes_too_long() {
     let user = "[users.postgres]\npassword = \"secret\"\n";
@@ -223,7 +227,7 @@ fn a_login_that_takes_too_long() {
     let error = reply.error().unwrap();
     assert_eq!(error.field(b'C'), b"57014");
     assert_eq!(error.field(b'M'), b"canceling authentication due to timeout");
-    // Who has not sent a startup packet is told nothing, there as here.
+    // Without a startup packet the client gets no error, from PostgreSQL or from Refrain.
     for begun in [&b""[..], &[0, 0], SSL] {
         let mut stream = TcpStream::connect(proxy.addr()).unwrap();
         stream.set_read_timeout(Some(LIMIT)).unwrap();

@@ -1,4 +1,5 @@
-//! The file that SQLite serves is a file of SQLite's, for everybody, and is served as one.
+//! The file that Refrain serves is an ordinary SQLite file, which other programs may use at the
+//! same time.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -8,14 +9,15 @@ use refrain_differ::msg::Msg;
 use crate::session::{Session, bind, execute, parse};
 use crate::world::{Config, Proxy};
 
-/// Runs statements, each by itself, and waits for no lock. Python brings an SQLite of its own, of another version.
+/// A Python program that runs statements one by one and waits for no lock. Python has an SQLite of
+/// its own, of another version.
 const OTHER: &str = "import sqlite3, sys
 c = sqlite3.connect(sys.argv[1], timeout=0, isolation_level=None)
 for sql in sys.argv[2:]:
     for row in c.execute(sql):
         print(*row, sep='|')";
 
-/// What another SQLite says to statements on the file.
+/// Runs statements on the file with another SQLite.
 fn other(file: &Path, statements: &[&str]) -> Output {
     let mut python = Command::new("python3");
     python.args(["-c", OTHER]).arg(file).args(statements).output().unwrap()
@@ -82,7 +84,7 @@ fn another_sqlite_s_schema_change_is_seen() {
     ];
     assert_eq!(session.ask(&described).words(), "1 t T Z(I)");
     let run = [bind("s", &["1"]), execute(), Msg::Sync];
-    // Until the session with SQLite has the statement by a name.
+    // After the third time the SQLite session has the statement under a name.
     for _ in 0..3 {
         assert_eq!(session.ask(&run).words(), "2 D(1,slime) C(SELECT 1) Z(I)");
     }
@@ -107,7 +109,7 @@ fn another_sqlite_s_schema_change_is_seen() {
     assert_eq!(session.ask(&run).words(), "2 D(2,bat,7) C(SELECT 1) Z(I)");
 }
 
-/// Two lines would leave it to SQLite who writes, which waits for no line.
+/// With two queues, SQLite would decide who writes, and it keeps no queue.
 #[test]
 fn after_a_reload_there_is_still_one_line_of_those_who_write() {
     let config = Config::sqlite().general("workers", "1").pool("pool_size", "2");

@@ -1,4 +1,4 @@
-//! Pools that nobody uses are forgotten, and what was known of a database that is gone.
+//! Refrain forgets pools without clients, and all that it knew of a database that was dropped.
 
 use std::thread;
 
@@ -10,7 +10,7 @@ fn refused(addr: std::net::SocketAddr, database: &str) -> String {
     Session::login(addr, &names).map_or_else(|reply| reply.words(), |_| "let in".to_owned())
 }
 
-/// The databases of all pools there are.
+/// Returns the databases of all pools.
 fn pools(proxy: &crate::world::Proxy) -> Vec<String> {
     let rows = proxy.show("pools").into_iter().map(|row| row["database"].clone());
     rows.filter(|name| name != "refrain" && name != "pgbouncer").collect()

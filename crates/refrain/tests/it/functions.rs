@@ -1,4 +1,5 @@
-//! What functions, triggers, procedures and DO leave in a session is nobody else's, though no text says it.
+//! State that functions, triggers, procedures and DO leave in a session reaches no other client,
+//! although no text shows it.
 
 use refrain_differ::msg::Msg;
 
@@ -6,8 +7,8 @@ use crate::session::{Session, bind, execute, parse};
 use crate::twin::{House, OWN_OIDS, eager};
 use crate::world::{Config, Proxy, Version, addr, cluster, database, eventually};
 
-/// Ways to change a session: what does it, what anybody can ask, what a session answers that was never changed, and what
-/// one that was.
+/// Changes of a session: the code, a query that shows its effect, the answer of an unchanged
+/// session, and that of a changed one.
 const CHANGES: &[(&str, &str, &str, &str)] = &[
     ("execute 'set role pg_monitor'", "select current_user", "postgres", "pg_monitor"),
     (
@@ -57,7 +58,7 @@ const CHANGES: &[(&str, &str, &str, &str)] = &[
     ),
 ];
 
-/// Ways to have it done, with the code in the place of `%`: what is made before, and what a client says.
+/// Ways to run code, which takes the place of `%`: the setup, and the client's text.
 const WAYS: &[(&str, &str)] = &[
     ("", "do $$ begin %; end $$"),
     (FUNCTION, "select f()"),
@@ -94,14 +95,14 @@ fn two_servers() -> Proxy {
     Config::over(cluster(Version::V15)).pool("pool_size", "2").start()
 }
 
-/// What each of the pool's servers answers.
+/// Runs a query on each of the pool's servers.
 fn on_every_server(proxy: &Proxy, database: &str, sql: &str) -> Vec<String> {
     let mut clients = [proxy.open(database), proxy.open(database)];
     clients.iter_mut().for_each(|client| client.run("begin"));
     clients.iter_mut().map(|client| client.value(sql)).collect()
 }
 
-/// Plays each change in one way.
+/// Makes each change in one way.
 fn play(name: &'static str, setup: &str, text: &str) {
     let database = database(name);
     let proxy = two_servers();
@@ -114,7 +115,8 @@ fn play(name: &'static str, setup: &str, text: &str) {
         maker.leave();
         let what = of(text);
         let mut one = proxy.open(database);
-        // PostgreSQL does not find the function again that a prepared statement has to call, if it takes away the path to it.
+        // The code may remove the function's schema from the path: then PostgreSQL cannot find the
+        // function when a prepared statement calls it, and the call fails.
         let failed = !one.query(&what).code().is_empty();
         let changed = if failed { clean } else { changed };
         let mut two = proxy.open(database);
@@ -171,7 +173,8 @@ fn done_by_extended_messages() {
     assert_eq!(one.value("select current_user"), "pg_monitor");
 }
 
-/// A rollback takes back what a function has left: that nothing is found behind it says nothing of the next time.
+/// A rollback takes back what a function left. Refrain must not conclude that the function leaves
+/// nothing.
 #[test]
 fn what_is_rolled_back_does_not_make_a_function_known() {
     let database = database("functions_undone");
@@ -220,7 +223,7 @@ fn what_leaves_nothing_is_soon_not_asked_about() {
         0
     );
     assert!(proxy.pins().is_empty());
-    // Other code of the same name.
+    // The function gets other code under the same name.
     one.run(&FUNCTION.replace('%', "execute 'listen news'").replacen(
         "create",
         "create or replace",
@@ -243,7 +246,8 @@ fn a_function_that_fails_may_leave_locks() {
     eventually("the lock is free", || other.value("select pg_try_advisory_xact_lock(9)") == "t");
 }
 
-/// A function that sets a role the fourth time it is called: by then it is taken for harmless, unless the mode is strict.
+/// A function that sets a role on its fourth call: by then Refrain takes it for harmless, except in
+/// strict mode.
 #[test]
 fn strict_mode_asks_always() {
     let database = database("functions_strict");
@@ -262,7 +266,7 @@ fn strict_mode_asks_always() {
     assert_eq!(one.value("select current_user"), "pg_monitor");
 }
 
-/// A view that calls what no text names is seen in strict mode.
+/// In strict mode Refrain finds a function that a view calls, although no text names it.
 #[test]
 fn strict_mode_sees_through_views() {
     let database = database("functions_views");
@@ -275,7 +279,7 @@ fn strict_mode_sees_through_views() {
     assert_eq!(proxy.open(database).value("select current_user"), "postgres");
 }
 
-/// What is asked behind a SET must not forget what a function has set by a name of its own.
+/// The query that Refrain sends after a SET must not make it forget a custom setting of a function.
 #[test]
 fn a_parameter_that_a_function_has_set_stays() {
     let database = database("functions_parameter");
@@ -290,7 +294,7 @@ fn a_parameter_that_a_function_has_set_stays() {
     assert_eq!(two.value("select coalesce(current_setting('app.tenant', true), '')"), "");
 }
 
-/// Ways to define something that no text says.
+/// Ways to define something that the text does not show.
 const DEFINITIONS: &[&str] = &[
     "select make()",
     "values (make())",
@@ -303,7 +307,8 @@ const DEFINITIONS: &[&str] = &[
      create function f(int) returns text language sql as $$ select 'int' $$; prepare transaction 'late'",
 ];
 
-/// A table earlier in the path and a better overload, made unseen, are seen by statements that are kept.
+/// A table earlier in the path and a better overload change the meaning of prepared statements,
+/// although no text defines them.
 #[test]
 fn what_is_defined_unseen_is_seen() {
     let make = "execute 'create table postgres.x as select 2 as a'; \
@@ -314,11 +319,12 @@ fn what_is_defined_unseen_is_seen() {
         create table hooked (a int);
         create function make() returns int language plpgsql as $f$ begin {make}; return 1; end $f$;
         create procedure make_by_call() language plpgsql as $f$ begin {make}; end $f$;
-        create function hook() returns trigger language plpgsql as $f$ begin {make}; return null; end $f$;
+        create function hook() returns trigger language plpgsql as
+            $f$ begin {make}; return null; end $f$;
         create trigger hook after insert on hooked for each statement execute function hook();"
     );
     for (number, definition) in DEFINITIONS.iter().enumerate() {
-        // A name of its own: prepared transactions are a cluster's.
+        // Each has a database name of its own: prepared transactions belong to the cluster.
         const NAMES: [&str; 8] = [
             "defined_0",
             "defined_1",

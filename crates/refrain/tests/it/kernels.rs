@@ -1,4 +1,4 @@
-//! The core of it once more, with each way to talk to the kernel and on several cores.
+//! The most important tests once more, with each kernel driver and on several cores.
 
 use std::thread;
 
@@ -54,7 +54,7 @@ fn cancelled(proxy: &Proxy, database: &'static str) {
     let own = crate::world::addr(cluster(Version::V15));
     let mut direct = Session::open(own, "postgres");
     eventually("it sleeps", || direct.value(&sleeps) == "1");
-    // Whichever core accepts it.
+    // Any core may accept the cancel request.
     Session::raw(proxy.addr(), &cancel_request(&sleeper.key)).rest();
     assert_eq!(sleeper.ready().words(), "T E(57014) Z(I)");
 }
@@ -81,7 +81,8 @@ fn epoll_on_two_cores() {
     core_of_it("epoll", "2", database("kernel_epoll_2"));
 }
 
-/// Clients that do not read are closed, and their sockets are not kept until they go.
+/// Clients that do not read are disconnected, and their sockets are closed while the clients
+/// still exist.
 fn deaf_clients_are_closed(driver: &str, database: &'static str) {
     let config = Config::over(cluster(Version::V15)).general("driver", &format!("{driver:?}"));
     let proxy = config.start();
@@ -110,7 +111,7 @@ fn io_uring_and_clients_that_do_not_read() {
     }
 }
 
-/// Whether this kernel lets the program use io_uring.
+/// True if this kernel lets the program use io_uring.
 fn has_uring() -> bool {
     let config = Config::over(cluster(Version::V15)).general("driver", "\"auto\"");
     config.start().show("refrain").iter().any(|row| row["value"].contains("uring"))

@@ -1,5 +1,6 @@
-//! Clients that have said their last word before they were answered: by Terminate in the same write, or by ending their
-//! half of the connection. PostgreSQL answers what came before that, and so does the program.
+//! Clients that leave before their requests were answered: by Terminate in the same write, or by
+//! closing their half of the connection. PostgreSQL answers the requests before that, and so does
+//! Refrain.
 
 use std::sync::mpsc;
 use std::thread;
@@ -12,23 +13,23 @@ use crate::world::{Config, Proxy, Version, addr, cluster, database, eventually};
 
 const TERMINATE: &[u8] = b"X\0\0\0\x04";
 
-/// How a client ends its session.
+/// The way in which a client ends its session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Farewell {
     Terminate,
     HalfClosed,
     Both,
-    /// In the middle of a message.
+    /// The client leaves in the middle of a message.
     Cut,
-    /// In the middle of one of which the server has the beginning.
+    /// The client leaves in the middle of a message whose beginning the server has.
     HalfSent,
 }
 
 const FAREWELLS: [Farewell; 5] =
     [Farewell::Terminate, Farewell::HalfClosed, Farewell::Both, Farewell::Cut, Farewell::HalfSent];
 
-/// What a session is told that says this and leaves, in one write.
-fn told(mut session: Session, msgs: &[Msg], farewell: Farewell) -> String {
+/// Sends messages and leaves, in one write. Returns the replies.
+fn replies(mut session: Session, msgs: &[Msg], farewell: Farewell) -> String {
     let mut bytes = encode(msgs);
     match farewell {
         Farewell::Terminate | Farewell::Both => bytes.extend_from_slice(TERMINATE),
@@ -46,7 +47,7 @@ fn told(mut session: Session, msgs: &[Msg], farewell: Farewell) -> String {
     words(&session.rest().frames)
 }
 
-/// Requests before which nothing is done in a session.
+/// Requests, each for a session in which nothing was done before.
 fn requests() -> Vec<Vec<Msg>> {
     let run = |sql: &str| vec![parse("", sql), bind("", &[]), execute()];
     let synced = |sql: &str| [run(sql), vec![Msg::Sync]].concat();
@@ -73,7 +74,7 @@ fn requests() -> Vec<Vec<Msg>> {
     ]
 }
 
-/// What PostgreSQL leaves unsent of the replies: here they are told.
+/// Requests whose last replies PostgreSQL does not send, while Refrain does.
 fn unflushed() -> [Vec<Msg>; 2] {
     let run = |sql: &str| [parse("", sql), bind("", &[]), execute()];
     [run("select 7").to_vec(), [vec![query("select 8")], run("select 9").to_vec()].concat()]
@@ -87,21 +88,22 @@ fn answered(driver: &str, name: &'static str) {
     let table = "drop table if exists t; create table t (a int)";
     for farewell in FAREWELLS {
         for msgs in unflushed() {
-            let expected = told(Session::open(own, database), &msgs, farewell);
-            let is = told(proxy.open(database), &msgs, farewell);
+            let expected = replies(Session::open(own, database), &msgs, farewell);
+            let is = replies(proxy.open(database), &msgs, farewell);
             assert!(is.starts_with(&expected), "{farewell:?} {msgs:?}: {is}");
         }
         for msgs in requests() {
-            // Behind half a message no Flush can be sent: of a segment that is cut nothing is told; amid a COPY it intrudes.
+            // Refrain cannot send Flush after half a message: the client gets no reply to the
+            // segment that is cut, and within a COPY a Flush would intrude.
             let open =
                 matches!(msgs.last(), Some(Msg::Execute(..) | Msg::Flush | Msg::CopyData(_)));
             if farewell == Farewell::HalfSent && open {
                 continue;
             }
             Session::open(own, database).run(table);
-            let expected = told(Session::open(own, database), &msgs, farewell);
+            let expected = replies(Session::open(own, database), &msgs, farewell);
             Session::open(own, database).run(table);
-            let is = told(proxy.open(database), &msgs, farewell);
+            let is = replies(proxy.open(database), &msgs, farewell);
             assert_eq!(is, expected, "{farewell:?} {msgs:?}");
             let next = proxy.open(database).value("select current_setting('application_name')");
             assert_eq!(next, "", "{farewell:?} {msgs:?}");
@@ -122,20 +124,20 @@ fn epoll_answers_what_came_before_the_end() {
     answered("epoll", "last_words_epoll");
 }
 
-/// Who waits for a server is answered all the same, and what it has asked for is done.
+/// A client that waits for a server still gets its replies, and its requests run.
 fn answered_after_waiting(proxy: &Proxy, database: &str, farewell: Farewell) {
     let mut busy = proxy.open(database);
     busy.run("begin");
     let waits = proxy.open(database);
-    let (tell, told_it) = mpsc::channel();
+    let (tell, answered) = mpsc::channel();
     let waiter = thread::spawn(move || {
         let msgs = [query("insert into t values (1)"), query("select count(*) from t")];
-        tell.send(told(waits, &msgs, farewell)).unwrap();
+        tell.send(replies(waits, &msgs, farewell)).unwrap();
     });
     let waiting = || proxy.show_of("pools", database)[0]["cl_waiting"] == "1";
     eventually("it waits", waiting);
     busy.run("truncate t; commit");
-    let answer = told_it.recv().unwrap();
+    let answer = answered.recv().unwrap();
     waiter.join().unwrap();
     assert_eq!(answer, "C(INSERT 0 1) Z(I) T D(1) C(SELECT 1) Z(I)", "{farewell:?}");
 }

@@ -10,7 +10,7 @@ fn over_15() -> Config {
     Config::over(cluster(Version::V15))
 }
 
-/// A conversation that a healthy pool can hold, of a client that nobody has met.
+/// Holds a conversation that works in a healthy pool, as a new client.
 fn serves(proxy: &Proxy, database: &str) {
     let mut session = proxy.open(database);
     let msgs = [parse("s", "select $1::int"), bind("s", &["7"]), execute(), Msg::Sync];
@@ -19,13 +19,13 @@ fn serves(proxy: &Proxy, database: &str) {
     session.leave();
 }
 
-/// Has a client say these bytes and vanish; then another must be served by the pool's one server.
+/// A client sends these bytes and vanishes. Then the pool's one server must serve another client.
 fn vanish_after(proxy: &Proxy, database: &str, bytes: &[u8]) {
     let mut session = proxy.open(database);
     session.write(bytes);
     session.vanish();
     serves(proxy, database);
-    // The same, but with everything answered that can be.
+    // The same, after all possible replies have come.
     let mut session = proxy.open(database);
     session.run("select 1");
     session.write(bytes);
@@ -98,9 +98,9 @@ fn e77_a_server_that_dies_takes_its_client_along() {
     let named = [parse("s", "select 1"), bind("s", &[]), execute(), Msg::Sync];
     assert_eq!(idle.ask(&named).words(), "1 2 D(1) C(SELECT 1) Z(I)");
     kill_servers(database);
-    let told = busy.rest().words();
-    assert!(told == "E(57P01)" || told == "E(08006)", "{told}");
-    // Whoever had no server notices nothing, and its statements are still there.
+    let replies = busy.rest().words();
+    assert!(replies == "E(57P01)" || replies == "E(08006)", "{replies}");
+    // A client without a server notices nothing, and its statements are still there.
     let again = [bind("s", &[]), execute(), Msg::Sync];
     assert_eq!(idle.ask(&again).words(), "2 D(1) C(SELECT 1) Z(I)");
     serves(&proxy, database);
@@ -119,9 +119,9 @@ fn e77_a_server_that_dies_in_a_pipeline() {
     let mut direct = Session::open(addr(cluster(Version::V15)), "postgres");
     eventually("it sleeps", || direct.value(&sleeps) == "1");
     kill_servers(database);
-    let told = session.rest().words();
-    assert!(told.ends_with("E(57P01)") || told.ends_with("E(08006)"), "{told}");
-    assert!(!told.contains('Z'), "{told}");
+    let replies = session.rest().words();
+    assert!(replies.ends_with("E(57P01)") || replies.ends_with("E(08006)"), "{replies}");
+    assert!(!replies.contains('Z'), "{replies}");
     serves(&proxy, database);
 }
 
@@ -183,12 +183,12 @@ fn e84_terminating_waits_for_transactions() {
     let refused = std::net::TcpStream::connect(proxy.addr()).is_err();
     assert!(refused, "no further client is accepted");
     busy.send(&[query("commit")]);
-    let told = busy.rest().words();
-    assert!(told.starts_with("C(COMMIT) Z(I)"), "{told}");
+    let replies = busy.rest().words();
+    assert!(replies.starts_with("C(COMMIT) Z(I)"), "{replies}");
     proxy.wait_for_end();
 }
 
-/// Says the beginning of a request behind a commit, and the rest when the program has begun to drain.
+/// Sends the beginning of a request after a COMMIT, and the rest when the drain has begun.
 fn drained_amid_a_request(proxy: &mut Proxy, database: &str) {
     let mut busy = proxy.open(database);
     let mut idle = proxy.open("postgres");
@@ -219,7 +219,7 @@ fn terminating_twice_does_not_wait() {
     let mut busy = proxy.open("postgres");
     busy.run("begin");
     proxy.signal("TERM");
-    // Two signals of a kind that are pending at once are one.
+    // If two signals of one kind are pending at once, they become one.
     eventually("it has heard the first", || {
         proxy.log().contains("waiting for transactions to end")
     });
@@ -228,7 +228,7 @@ fn terminating_twice_does_not_wait() {
     proxy.wait_for_end();
 }
 
-/// Two threads, and servers enough.
+/// Two cores, and servers enough.
 fn many() -> Config {
     over_15().general("workers", "2").pool("pool_size", "8")
 }
@@ -239,7 +239,7 @@ fn a_database_can_be_dropped_that_clients_have_just_left() {
     let mut owner = proxy.open("postgres");
     owner.run("create database \"leav\"\"ing\"");
     let mut clients: Vec<_> = (0..4).map(|_| proxy.open("leav\"ing")).collect();
-    // A server that is reset, one that still works for whoever has left, and idle ones.
+    // One server is being reset, one still works for a client that has left, and the rest are idle.
     clients.iter_mut().for_each(|client| client.run("begin; select 1; commit"));
     clients[0].run("create temp table t (a int)");
     clients[1].send(&[query("select pg_sleep(0.5)")]);
@@ -250,8 +250,8 @@ fn a_database_can_be_dropped_that_clients_have_just_left() {
     last.run("listen x");
     last.vanish();
     let rename = [parse("", "alter database leaving rename to left_behind"), bind("", &[])];
-    let told = owner.ask(&[&rename[..], &[execute(), Msg::Sync]].concat()).words();
-    assert_eq!(told, "1 2 C(ALTER DATABASE) Z(I)");
+    let replies = owner.ask(&[&rename[..], &[execute(), Msg::Sync]].concat()).words();
+    assert_eq!(replies, "1 2 C(ALTER DATABASE) Z(I)");
     let mut source = proxy.open("left_behind");
     source.run("set work_mem = '1MB'");
     source.leave();

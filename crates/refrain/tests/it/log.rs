@@ -1,13 +1,13 @@
-//! What is in the log: a line for each thing, whatever those who connect call themselves.
+//! The log: one line for each event, whatever names clients have.
 
 use crate::session::{Session, query, startup};
 use crate::world::{Config, Proxy, Version, cluster, database, eventually};
 
-/// What no line of the log may have in it, and what every terminal and reader of logs would act on.
+/// Text that no line of the log may have in it, because terminals and log readers act on it.
 const FORGED: &str =
     "\n2026-01-01T00:00:00.000000Z  INFO forged\r\u{1b}[2J\u{7f}\u{9b}2J\u{2028}\u{202e}";
 
-/// Who connects under such names, gets in or not, and says such things.
+/// Logs in, with success and without, with such names, and sends such texts.
 fn misbehave(proxy: &Proxy, database: &str) {
     let name = format!("me{FORGED}");
     for params in [
@@ -21,7 +21,7 @@ fn misbehave(proxy: &Proxy, database: &str) {
         session.write(b"X\0\0\0\x04");
         session.rest();
     }
-    // What a server says of itself is as little to be trusted.
+    // Texts of a server are trusted as little.
     let mut session = proxy.open(database);
     let raise = FORGED.replace('\u{202e}', "");
     let raise = format!("do $f$ begin raise exception using message = $m${raise}$m$; end $f$");
@@ -41,7 +41,7 @@ fn names_do_not_forge_lines() {
         let users = "[users.postgres]\npassword = \"x\"\n";
         let config = Config::over(cluster(Version::V15)).general("log_level", "\"debug\"");
         let config = config.general("log_format", &format!("{format:?}"));
-        // Nobody gets in who is not known, and everybody does.
+        // One program lets no unknown user in, and one trusts everybody.
         let closed = config.clone().general("auth", "\"password\"").more(users).start();
         let open = config.start();
         let name = format!("me{FORGED}");
@@ -52,7 +52,7 @@ fn names_do_not_forge_lines() {
         misbehave(&open, database);
         for proxy in [closed, open] {
             eventually("such a name is logged", || proxy.log().contains("INFO forged"));
-            // What is ordered is logged as well, and is the last thing.
+            // The signal is logged as well. Its lines are the last.
             proxy.signal("TERM");
             eventually("the end is logged", || proxy.log().contains("stopping: "));
             is_sound(&proxy.log(), format);

@@ -1,4 +1,4 @@
-//! Who gets in, how, and with which settings.
+//! Logins: which succeed, by which method, and with which settings.
 
 use xtask::postgres::{AUTH_DATABASE, PASSWORD};
 
@@ -9,7 +9,8 @@ fn over_15() -> Config {
     Config::over(cluster(Version::V15))
 }
 
-/// The log has a thread of its own: a client may hear of a failure before it is logged.
+/// Waits until the log has these words. The log has a thread of its own, so a client may get an
+/// error before it is logged.
 fn is_logged(proxy: &Proxy, words: &str) {
     eventually(&format!("{words:?} is logged"), || proxy.log().contains(words));
 }
@@ -43,7 +44,7 @@ fn by_every_method_with_a_plain_password() {
     }
 }
 
-/// What PostgreSQL keeps of a user's password.
+/// Returns PostgreSQL's stored verifier of a user's password.
 fn verifier(user: &str) -> String {
     let sql = format!("select rolpassword from pg_authid where rolname = '{user}'");
     Session::open(addr(cluster(Version::V15)), "postgres").value(&sql)
@@ -66,7 +67,7 @@ fn an_md5_hash_lets_clients_in() {
     let user = "md5_user";
     let users = format!("[users.{user}]\npassword = \"{}\"\n", verifier(user));
     let proxy = over_15().general("auth", "\"md5\"").more(&users).start();
-    // The database that trusts everybody: a hash is no password to log in to servers with.
+    // That database trusts everybody: Refrain cannot log in to servers with an MD5 hash.
     let url = url(&proxy, user, "postgres");
     assert_eq!(psql(&url, PASSWORD, "select current_user").as_deref(), Ok(user));
     assert!(psql(&url, "wrong", "select 1").is_err());
@@ -120,8 +121,8 @@ fn a_server_that_is_not_there_is_for_the_log_too() {
     let params = [("user", "anybody"), ("database", "any")];
     let refused = Session::login(proxy.addr(), &params).unwrap_err();
     let error = refused.error().unwrap();
-    let told = (error.field(b'C'), error.field(b'M'));
-    assert_eq!(told, (&b"08006"[..], &b"could not connect to server"[..]));
+    let fields = (error.field(b'C'), error.field(b'M'));
+    assert_eq!(fields, (&b"08006"[..], &b"could not connect to server"[..]));
     is_logged(&proxy, "127.0.0.1:1: Connection refused");
 }
 
@@ -156,7 +157,7 @@ fn startup_parameters_hold_on_every_server() {
     assert_eq!(one.value(settings), wanted);
     let mut holder = proxy.open(database);
     for _ in 0..2 {
-        // Whichever server the holder has, the others take turns on the one that is left.
+        // The holder has either server, and the others take turns on the other one.
         holder.run("begin");
         assert_eq!(one.value(settings), wanted);
         assert_eq!(plain.value(settings), others);
@@ -187,11 +188,12 @@ fn startup_parameters_that_are_refused() {
         assert_eq!(proxied.code(), direct.code(), "{name} = {value}");
     }
     is_logged(&proxy, "settings refused: invalid value for parameter");
-    // The pool is none the worse.
+    // The pool still works.
     assert_eq!(proxy.open("postgres").value("select 1"), "1");
 }
 
-/// The body of NegotiateProtocolVersion, if there was one, and how the login ended.
+/// Logs in. Returns the body of NegotiateProtocolVersion, if it came, and the tag of the last
+/// message.
 fn negotiated(addr: std::net::SocketAddr, packet: &[u8]) -> (Option<Vec<u8>>, Option<u8>) {
     let mut session = Session::raw(addr, packet);
     let mut negotiated = None;

@@ -1,17 +1,18 @@
-//! A function is known to leave nothing only where it ran, to its end, in a transaction that was committed.
+//! Refrain takes a function for harmless only after it ran, to its end, in transactions that were
+//! committed.
 
 use refrain_differ::msg::Msg;
 
 use crate::session::{Session, bind, execute, parse, query};
 use crate::world::{Config, Proxy, Version, cluster, database};
 
-/// Leaves something in its session.
+/// A function that leaves a setting in its session.
 const LOUD: &str = "create function f() returns int language plpgsql as $f$ \
     begin perform set_config('my.tenant', 'one', false); return 1; end $f$; \
     create table empty (a int)";
 const TENANT: &str = "select coalesce(current_setting('my.tenant', true), '')";
 
-/// Messages of one segment, in which `f` does not run, or not to an end that counts.
+/// Messages of one segment in which `f` does not run, or not in a way that counts.
 fn in_vain() -> Vec<(&'static str, Vec<Msg>)> {
     let portal = |name: &str| name.as_bytes().to_vec();
     let f = || parse("", "select f()");
@@ -52,7 +53,8 @@ fn in_vain() -> Vec<(&'static str, Vec<Msg>)> {
     ]
 }
 
-/// Whether another client has what `f` leaves, once that has been called in vain and then for good, by the text `runs`.
+/// True if another client sees what `f` leaves, after a segment in which it did not run and then
+/// the text `runs`, which runs it.
 fn leaks(proxy: &Proxy, name: &str, vain: &[Msg], runs: &str) -> bool {
     let mut one = proxy.open(name);
     one.ask(&[parse("kept", "select f()"), Msg::Sync]);
@@ -75,7 +77,7 @@ fn play(name: &'static str, options: &[(&str, &str)]) {
     let mut maker = Session::open(crate::world::addr(cluster(Version::V15)), name);
     maker.run(LOUD);
     for (what, vain) in in_vain() {
-        // What is known is a program's.
+        // Refrain's knowledge of functions lasts as long as its process.
         let proxy = config.clone().start();
         if leaks(&proxy, name, &vain, "select f()") {
             leaked.push(what);
@@ -104,7 +106,7 @@ fn what_does_not_run_is_not_known_where_texts_are_prepared() {
     play("looks_in_vain_auto", &[("autoprepare", "\"on\""), ("autoprepare_threshold", "1")]);
 }
 
-/// What runs is known after three looks, by whatever messages it is run.
+/// Refrain knows a function after three looks, whichever messages run it.
 #[test]
 fn what_runs_is_known() {
     let name = database("looks_known");

@@ -1,16 +1,17 @@
-//! The program with real PostgreSQL: what a client sees through it is what it would see directly.
+//! The program with real PostgreSQL: a client sees the same through Refrain as directly.
 //!
-//! *Conversations* are scripts in `talks/`, each held twice at the same time: by a session
-//! straight to PostgreSQL and by one through the program. Their replies must be the same. What
-//! cannot be said so (what dies, waits, is cancelled, or is huge) is a test in Rust.
+//! *Conversations* are scripts in `talks/`. Each is held twice at the same time: by a session
+//! straight to PostgreSQL and by one through Refrain. Their replies must be the same. Cases that a
+//! script cannot express (a server that dies, a client that waits, a cancel, huge messages) are
+//! tests in Rust.
 //!
-//! Cases E1 to E96 are those of the catalogue of edge cases; the name of what tests a case carries
-//! its number, and [`coverage`] sees to it that none is left out. Nothing depends on how long
-//! something takes, but for a limit on waiting that only a hang reaches.
+//! Cases E1 to E96 are those of the catalogue of edge cases. The name of a test has the numbers of
+//! its cases, and [`coverage`] checks that none is missing. No test depends on times, except for a
+//! limit on waiting that only a hang reaches.
 
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, its helpers too")]
-#![allow(clippy::print_stdout, reason = "what is known to fail is printed")]
+#![allow(clippy::print_stdout, reason = "known failures are printed")]
 
 mod reply;
 mod session;

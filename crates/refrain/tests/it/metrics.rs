@@ -1,5 +1,5 @@
-//! `/metrics` and `/healthz` while somebody misbehaves, there or at the program's own port: they are
-//! answered, and what cannot be had (a descriptor, a thread, memory) ends nothing.
+//! `/metrics` and `/healthz` while callers misbehave, there or at the port for clients: both are
+//! answered, and a lack of descriptors, threads or memory ends nothing.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpStream};
@@ -9,7 +9,7 @@ use xtask::postgres::free_port;
 use crate::session::LIMIT;
 use crate::world::{Config, Proxy, eventually};
 
-/// The program over SQLite, and the port of its metrics.
+/// Returns a configuration over SQLite, and the port of its metrics.
 fn config() -> (Config, u16) {
     let port = free_port().unwrap();
     let address = format!("\"127.0.0.1:{port}\"");
@@ -28,7 +28,7 @@ fn connect(port: u16) -> TcpStream {
     stream
 }
 
-/// All that comes until the other side has said all, or breaks the connection.
+/// Reads until the other side closes or resets the connection.
 fn rest(stream: &mut TcpStream) -> String {
     let mut said = Vec::new();
     match stream.read_to_end(&mut said) {
@@ -67,7 +67,7 @@ fn what_is_asked_for_is_answered() {
     let post = ask(port, "POST /metrics HTTP/1.1\r\nContent-Length: 2\r\n\r\nxx");
     assert!(post.starts_with("HTTP/1.1 405 ") && post.contains("\r\nAllow: GET, HEAD\r\n"));
     assert!(ask(port, "no request\r\n\r\n").starts_with("HTTP/1.1 400 "));
-    // A request that comes byte by byte is a request.
+    // A request may come byte by byte.
     let mut slow = connect(port);
     b"GET /healthz HTTP/1.1\r\n\r\n".iter().for_each(|byte| slow.write_all(&[*byte]).unwrap());
     slow.shutdown(Shutdown::Write).unwrap();
@@ -102,7 +102,7 @@ fn connections_take_no_threads_and_are_few() {
     let mut slow: Vec<_> = (0..100).map(|_| connect(port)).collect();
     slow.iter_mut().for_each(|stream| stream.write_all(b"GET /healthz HT").unwrap());
     is_well(port);
-    // The kernel's workers of io_uring count among the threads, and come and go.
+    // The kernel's workers of io_uring count as threads, and come and go.
     assert!(proxy.threads() < threads + 20, "{} threads", proxy.threads());
     assert!(proxy.descriptors() < descriptors + 100, "{} descriptors", proxy.descriptors());
     drop((silent, slow));
@@ -117,7 +117,7 @@ fn a_request_without_end_is_cut_off() {
     let chunk = [b'x'; 1 << 16];
     let mut endless = connect(port);
     endless.write_all(b"GET /healthz HTTP/1.1\r\nX: ").unwrap();
-    // 64 MiB, if somebody took them.
+    // 64 MiB, if the server took them all.
     let sent = (0..1024).take_while(|_| endless.write_all(&chunk).is_ok()).count();
     assert!(sent < 1024, "all of it was taken");
     assert!(proxy.memory() < before + (8 << 20), "{} bytes", proxy.memory());

@@ -27,7 +27,7 @@ fn e83_session_mode_gives_a_client_a_server_of_its_own() {
     assert_eq!(one.pid(), pid);
     assert_eq!(one.value("execute q"), "5");
     one.leave();
-    // The server was reset, and is the next client's.
+    // The server was reset, and serves the next client.
     let mut three = proxy.open(database);
     assert_eq!(three.pid(), pid);
     assert_eq!(three.value("select to_regclass('t')"), "NULL");
@@ -77,13 +77,13 @@ fn statement_mode_refuses_transactions() {
     let mut one = proxy.open(database);
     assert_eq!(one.ask(&statement("select 1")).words(), "1 2 D(1) C(SELECT 1) Z(I)");
     one.run("insert into t values (1)");
-    // It may have been told that its transaction has begun, but that is the end of it.
+    // The client may get the reply to BEGIN, but is then disconnected.
     let begin = [parse("b", "begin"), bind("b", &[]), execute(), Msg::Sync];
     for msgs in [&[crate::session::query("begin; insert into t values (2)")][..], &begin] {
         let mut two = proxy.open(database);
         two.send(msgs);
-        let told = two.rest().words();
-        assert!(told.ends_with("E(08P01)"), "{told}");
+        let replies = two.rest().words();
+        assert!(replies.ends_with("E(08P01)"), "{replies}");
     }
     assert_eq!(one.ask(&[bind("s", &[]), execute(), Msg::Sync]).words(), "2 D(1) C(SELECT 1) Z(I)");
     assert_eq!(one.value("select count(*) from t"), "1");

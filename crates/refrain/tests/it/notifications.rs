@@ -1,11 +1,11 @@
-//! LISTEN and NOTIFY: who sent a notification.
+//! LISTEN and NOTIFY: the sender in a notification.
 
 use refrain_differ::reply::Frame;
 
 use crate::session::Session;
 use crate::world::{Config, Version, cluster, database};
 
-/// The process ID, the channel and the payload of a NotificationResponse.
+/// Returns process ID, channel and payload of a NotificationResponse.
 fn read(frame: &Frame) -> (u32, String, String) {
     assert_eq!(frame.tag, b'A');
     let (pid, words) = frame.body.split_first_chunk::<4>().unwrap();
@@ -13,12 +13,12 @@ fn read(frame: &Frame) -> (u32, String, String) {
     (u32::from_be_bytes(*pid), words.next().unwrap(), words.next().unwrap())
 }
 
-/// The process ID that a client was told at its login.
-fn told(session: &Session) -> u32 {
+/// Returns the process ID that a client got at its login.
+fn own_pid(session: &Session) -> u32 {
     u32::from_be_bytes(*session.key.first_chunk().unwrap())
 }
 
-/// Those that come with the replies to a query.
+/// Runs a query, and returns the notifications among its replies.
 fn notified(session: &mut Session, sql: &str) -> Vec<(u32, String, String)> {
     session.query(sql).frames.iter().filter(|frame| frame.tag == b'A').map(read).collect()
 }
@@ -31,11 +31,11 @@ fn a_session_that_notifies_itself_is_the_one_it_was_told() {
         let proxy = config.start();
         let mut client = proxy.open(database);
         client.run("listen c");
-        let own = told(&client);
+        let own = own_pid(&client);
         assert_ne!(client.pid(), own.to_string(), "its server has a number of its own");
         let one = |payload: &str| (own, "c".to_owned(), payload.to_owned());
         assert_eq!(notified(&mut client, "notify c, 'hello'"), [one("hello")]);
-        // Some come in pieces.
+        // Some of these notifications arrive in several reads.
         let all = notified(
             &mut client,
             "select pg_notify('c', n || repeat('x', 7900)) from generate_series(1, 300) n",
@@ -78,7 +78,7 @@ fn no_notification_is_lost_while_the_session_is_looked_at() {
         let all = notified(&mut listener, "select f()");
         payloads.extend(all.into_iter().map(|(_, _, payload)| payload));
         if sender.is_finished() {
-            // What was sent before this has come with its reply at the latest.
+            // Notifications that were sent before this query come with its reply at the latest.
             let last = notified(&mut listener, "select 1");
             payloads.extend(last.into_iter().map(|(_, _, payload)| payload));
             break;

@@ -1,4 +1,4 @@
-//! Options that no other test is about: each has an effect.
+//! Options that no other test covers: each has an effect.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -13,7 +13,7 @@ fn over_15() -> Config {
     Config::over(cluster(Version::V15))
 }
 
-/// Who is refused with these words, or let in.
+/// Logs in, or returns the SQLSTATE of the refusal.
 fn login(proxy: &Proxy, user: &str, database: &str) -> Result<Session, String> {
     Session::login(proxy.addr(), &[("user", user), ("database", database)])
         .map_err(|reply| reply.code())
@@ -102,7 +102,7 @@ fn server_connect_timeout() {
     assert_eq!(login(&proxy, "postgres", "any").unwrap_err(), "08006");
 }
 
-/// Passes everything on to PostgreSQL but cancel requests, whose connections it keeps.
+/// Passes everything on to PostgreSQL except cancel requests, whose connections it keeps open.
 fn deaf_to_cancels(listener: &TcpListener) {
     let mut kept = Vec::new();
     for client in listener.incoming() {
@@ -165,7 +165,7 @@ fn stats_users() {
 #[test]
 fn log_format_and_level() {
     let json = over_15().general("log_format", "\"json\"").start();
-    // The log has a thread of its own.
+    // The log has a thread of its own, so a line may come later than its event.
     eventually("something is logged", || !json.log().is_empty());
     assert!(json.log().starts_with('{'), "{}", json.log());
     let quiet = over_15().general("log_level", "\"error\"").start();
@@ -189,7 +189,7 @@ fn server_reset_query() {
     assert_eq!((left("DISCARD ALL"), left("select 1")), ("0".to_owned(), "1".to_owned()));
 }
 
-/// Prepares and runs statements of about 900 bytes, each twice; gives the last reply.
+/// Prepares and runs statements of about 900 bytes, each twice. Returns the last reply.
 fn large_statements(proxy: &Proxy, database: &str, count: usize) -> String {
     let mut session = proxy.open(database);
     let mut said = String::new();

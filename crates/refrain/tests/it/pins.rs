@@ -1,4 +1,4 @@
-//! State that cannot be moved ties a client to its server, is shown, and is gone with the client.
+//! State that cannot be moved ties a client to its server, is shown, and ends with the client.
 
 use refrain_differ::msg::Msg;
 
@@ -24,7 +24,7 @@ fn pinned(database: &'static str, sql: &str, reason: &str) -> (Proxy, Session) {
     (proxy, one)
 }
 
-/// What anybody sees on each of the pool's servers.
+/// Runs a query on each of the pool's servers.
 fn on_every_server(proxy: &Proxy, database: &'static str, sql: &str) -> Vec<String> {
     let mut clients = [proxy.open(database), proxy.open(database)];
     clients.iter_mut().for_each(|client| client.run("begin"));
@@ -72,7 +72,7 @@ fn listen_is_heard() {
     let (proxy, mut one) = pinned(database, "listen news", "listen");
     let mut two = proxy.open(database);
     two.run("notify news, 'first'");
-    // Without having asked for anything.
+    // The notification comes without a request.
     let heard = one.answer().unwrap();
     assert_eq!((heard.tag, &heard.body[4..]), (b'A', &b"news\0first\0"[..]));
     let notify = [crate::session::parse("n", "notify news, 'second'"), bind("n", &[]), execute()];
@@ -187,7 +187,7 @@ fn e53_a_server_that_was_reset_has_no_statements() {
     let mut one = proxy.open(database);
     one.ask(&statement);
     one.ask(&again);
-    // Whatever this one leaves has to be put away before the server is lent again.
+    // The server has to be cleared of this client's table before another client gets it.
     let mut two = proxy.open(database);
     two.run("create temp table t (a int)");
     two.ask(&statement);

@@ -1,5 +1,5 @@
-//! A user or a database that is configured no more: its sessions end with their transactions, and its
-//! servers go.
+//! Users and databases that the configuration no longer has: their sessions end with their
+//! transactions, and their servers are closed.
 
 use crate::session::{Session, query, startup};
 use crate::world::{Config, Proxy, Version, addr, cluster, database, eventually};
@@ -8,15 +8,15 @@ fn over_15() -> Config {
     Config::over(cluster(Version::V15)).pool("pool_size", "3")
 }
 
-/// What whoever has to leave is told.
+/// The error for a client that is disconnected.
 const LEAVES: &str = "E(57P01)";
 
-/// How many servers the program has there.
+/// Counts the servers of a database.
 fn servers(proxy: &Proxy, database: &str) -> usize {
     proxy.show_of("servers", database).len()
 }
 
-/// Sessions in every state: those that are to leave at once, and one within a transaction.
+/// Sessions in every state: sessions that are disconnected at once, and one within a transaction.
 struct Sessions {
     at_once: Vec<Session>,
     busy: Session,
@@ -35,7 +35,7 @@ fn sessions(open: impl Fn() -> Session, waits: impl Fn()) -> Sessions {
     waiting.send(&[query("select 1")]);
     waits();
     other.run("commit");
-    // The third server went to who waited; now that one is between two transactions.
+    // The third server went to the client that waited; that client is between two transactions now.
     assert_eq!(waiting.ready().words(), "T D(1) C(SELECT 1) Z(I)");
     Sessions { at_once: vec![idle, pinned, other, waiting], busy }
 }
@@ -69,7 +69,7 @@ fn sessions_of_a_database() {
     kept.run("begin");
     let all = sessions(|| proxy.open(gone), || wait_for_waiting(&proxy, gone));
     assert_eq!(servers(&proxy, gone), 3);
-    // A client that waits has not begun anything.
+    // A client that waits has no transaction yet.
     let mut holder = proxy.open(gone);
     holder.run("begin");
     let mut waiting = proxy.open(gone);
@@ -89,7 +89,7 @@ fn sessions_of_a_database() {
     assert_eq!(proxy.open(gone).value("select 3"), "3");
 }
 
-/// A session of a user who has to say a password.
+/// Logs in a user who needs a password.
 fn with_password(proxy: &Proxy, user: &str, database: &str) -> Option<Session> {
     let params = [("user", user), ("database", database)];
     let mut session = Session::raw(proxy.addr(), &startup(0x0003_0000, &params));
@@ -122,7 +122,7 @@ fn sessions_of_a_user() {
     };
     let all = sessions(|| with_password(&proxy, "removed_one", database).unwrap(), waits);
     let mut kept = with_password(&proxy, "postgres", database).unwrap();
-    // An exchange that began before and ends afterwards.
+    // A login that began before the reload and ends after it.
     let params = [("user", "removed_one"), ("database", database)];
     let mut late = Session::raw(proxy.addr(), &startup(0x0003_0000, &params));
     assert_eq!(late.frame().map(|frame| frame.tag), Some(b'R'));

@@ -1,4 +1,4 @@
-//! What came back, and short words for it.
+//! Replies, and short words for them.
 
 use refrain_differ::reply::Frame;
 
@@ -10,34 +10,34 @@ pub(crate) struct Reply {
 }
 
 impl Reply {
-    /// Each frame in a word, such as `1 2 D(7) C(SELECT 1) Z(I)`.
+    /// Returns one word per frame, such as `1 2 D(7) C(SELECT 1) Z(I)`.
     pub(crate) fn words(&self) -> String {
         words(&self.frames)
     }
 
-    /// The first ErrorResponse.
+    /// Returns the first ErrorResponse.
     pub(crate) fn error(&self) -> Option<&Frame> {
         self.frames.iter().find(|frame| frame.tag == b'E')
     }
 
-    /// The SQLSTATE of the first ErrorResponse, or nothing.
+    /// Returns the SQLSTATE of the first ErrorResponse, or an empty text.
     pub(crate) fn code(&self) -> String {
         self.error().map_or(String::new(), |frame| text(frame.field(b'C')))
     }
 
-    /// All rows.
+    /// Returns all rows.
     pub(crate) fn rows(&self) -> Vec<Vec<Option<String>>> {
         self.frames.iter().filter(|frame| frame.tag == b'D').map(columns).collect()
     }
 
-    /// The first column of the first row.
+    /// Returns the first column of the first row.
     pub(crate) fn value(&self) -> String {
         let row = self.rows().into_iter().next();
         let value = row.and_then(|row| row.into_iter().next());
         value.unwrap_or_else(|| panic!("no row: {}", self.words())).unwrap_or("NULL".to_owned())
     }
 
-    /// Whether ReadyForQuery came, and with which status.
+    /// Returns the transaction status of ReadyForQuery, if that came.
     pub(crate) fn status(&self) -> Option<char> {
         let last = self.frames.last().filter(|frame| frame.tag == b'Z');
         last.and_then(|frame| frame.body.first()).map(|status| char::from(*status))
@@ -48,12 +48,12 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).trim_end_matches('\0').to_owned()
 }
 
-/// Frames in words.
+/// Returns one word per frame.
 pub(crate) fn words(frames: &[Frame]) -> String {
     frames.iter().map(word).collect::<Vec<_>>().join(" ")
 }
 
-/// A frame in a word.
+/// Returns a word for a frame.
 pub(crate) fn word(frame: &Frame) -> String {
     let inside = match frame.tag {
         b'E' | b'N' => text(frame.field(b'C')),
@@ -68,7 +68,7 @@ pub(crate) fn word(frame: &Frame) -> String {
     format!("{}({inside})", char::from(frame.tag))
 }
 
-/// The values of a DataRow.
+/// Returns the values of a DataRow.
 fn columns(frame: &Frame) -> Vec<Option<String>> {
     let mut rest = &frame.body[2..];
     let mut columns = Vec::new();

@@ -4,27 +4,27 @@
 //! begins a comment. Words are separated by blanks, and quoted if there are blanks in them; in
 //! quotes `\n`, `\t`, `\\` and `\"` mean what they do elsewhere, and `{x*3}` means `xxx`.
 //!
-//! `with: NAME = VALUE`: an option of the pool; `pool_size` is 1 otherwise.
+//! `with: NAME = VALUE`: an option of the pool. Without it `pool_size` is 1.
 //!
-//! `setup: SQL`: run directly, before anything else, in the two databases.
+//! `setup: SQL`: run directly in the two databases, before anything else.
 //!
-//! `elsewhere: SQL`: the same, later.
+//! `elsewhere: SQL`: run directly in the two databases, at this point.
 //!
-//! `C1 connect NAME=VALUE …`: logs client C1 in with startup parameters; else it is logged in
-//! without, when it is first named.
+//! `C1 connect NAME=VALUE …`: logs client C1 in with startup parameters. Without this line a client
+//! is logged in where it is first named.
 //!
 //! `C1 > MESSAGE; MESSAGE`: sends in one write, and compares all replies that are due.
 //!
-//! `C1 >> MESSAGE; …`: sends only.
+//! `C1 >> MESSAGE; …`: sends, and compares nothing.
 //!
-//! `C1 < WORDS`: compares what is due; says what came since it last sent: `1 2 D(7) C(SELECT 1)
-//! Z(I)`, where parentheses may be left out.
+//! `C1 < WORDS`: compares the replies that are due, and expects these words since C1 last sent: `1
+//! 2 D(7) C(SELECT 1) Z(I)`, where parentheses may be left out.
 //!
-//! `C1 ~> …`, `C1 ~< …`: the same, but through the program only: where it differs on purpose.
+//! `C1 ~> …`, `C1 ~< …`: the same through Refrain alone, where it differs on purpose.
 //!
 //! `C1 leave`, `C1 vanish`: ends the session, with a Terminate or without.
 //!
-//! `check: COUNTER = N`: a counter of the program: `=`, `<=` or `>=`.
+//! `check: COUNTER = N`: compares a counter of Refrain: `=`, `<=` or `>=`.
 //!
 //! Messages are `Parse NAME SQL [OID…]`, `Bind STATEMENT [VALUE…]` (`null` unquoted is NULL;
 //! `p1:STATEMENT` binds portal p1), `Describe S|P NAME`, `Execute [PORTAL [LIMIT]]`,
@@ -33,33 +33,33 @@
 
 use refrain_differ::msg::{Bind, Msg};
 
-/// Something that happens in a conversation.
+/// A step of a conversation.
 #[derive(Debug)]
 pub(crate) enum Step {
     /// An option of the pool.
     With(String, String),
-    /// SQL to be run directly, before the conversation.
+    /// SQL that runs directly, before the conversation.
     Setup(String),
-    /// SQL to be run directly, during it.
+    /// SQL that runs directly, during the conversation.
     Elsewhere(String),
-    /// Startup parameters.
+    /// A client's login with startup parameters.
     Connect(String, Vec<(String, String)>),
-    /// A client sends.
+    /// Messages of a client.
     Send { client: String, side: Side, msgs: Vec<Msg>, settle: bool },
-    /// What a client was told.
+    /// The expected replies of a client.
     Expect { client: String, side: Side, words: Vec<String> },
-    /// A client ends its session.
+    /// The end of a client's session.
     End { client: String, politely: bool },
     /// A counter, how to compare it, and with what.
     Check(String, String, u64),
 }
 
-/// Who is spoken to.
+/// The sessions that a step concerns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
-    /// PostgreSQL and the program alike.
+    /// Both sessions: PostgreSQL's and Refrain's.
     Both,
-    /// The program alone.
+    /// Refrain's session alone.
     Proxied,
 }
 
@@ -70,7 +70,7 @@ struct Word {
     quoted: bool,
 }
 
-/// Reads a conversation: its steps with their line numbers.
+/// Reads a conversation. Returns its steps with their line numbers.
 pub(crate) fn read(text: &str) -> Vec<(usize, Step)> {
     let mut lines: Vec<(usize, String)> = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
@@ -129,7 +129,7 @@ fn of_client(client: String, rest: &str) -> Result<Step, String> {
     }
 }
 
-/// Words of replies: blanks inside parentheses do not separate.
+/// Splits expected words. Blanks inside parentheses do not separate.
 fn expected(text: &str) -> Vec<String> {
     let mut depth = 0;
     let separates = |letter: char| {
@@ -188,7 +188,7 @@ fn quoted(text: &str) -> Result<(String, &str), String> {
     Err("a quote does not end".to_owned())
 }
 
-/// Puts what `{x*3}` means in its place.
+/// Replaces `{x*3}` by `xxx`.
 fn repeated(text: &str) -> String {
     let found = text.rsplit_once('{').and_then(|(before, rest)| {
         let (inside, after) = rest.split_once('}')?;

@@ -1,4 +1,4 @@
-//! A client's connection, in the raw.
+//! A client's connection, on the level of messages.
 
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
@@ -10,7 +10,7 @@ use refrain_differ::reply::{Frame, frame_end};
 
 use crate::reply::Reply;
 
-/// Longer than anything takes that does not hang.
+/// Maximum time of a wait. Only a hang takes so long.
 pub(crate) const LIMIT: Duration = Duration::from_secs(20);
 
 /// A connection of a client.
@@ -19,14 +19,14 @@ pub(crate) struct Session {
     stream: TcpStream,
     buffer: Vec<u8>,
     start: usize,
-    /// The settings the server has reported.
+    /// The settings that the server has reported.
     pub(crate) params: BTreeMap<String, String>,
     /// The body of BackendKeyData.
     pub(crate) key: Vec<u8>,
 }
 
 impl Session {
-    /// Connects and sends these bytes; what comes back is left to be read.
+    /// Connects and sends these bytes. Reads nothing.
     pub(crate) fn raw(addr: SocketAddr, first: &[u8]) -> Self {
         let stream = TcpStream::connect(addr).unwrap();
         stream.set_nodelay(true).unwrap();
@@ -38,26 +38,26 @@ impl Session {
         session
     }
 
-    /// A session of protocol 3.0 of the superuser, logged in to without a password.
+    /// Opens a session of protocol 3.0 for the superuser, who needs no password.
     pub(crate) fn open(addr: SocketAddr, database: &str) -> Self {
         Self::with(addr, database, &[])
     }
 
-    /// The same with startup parameters.
+    /// Opens such a session with startup parameters.
     pub(crate) fn with(addr: SocketAddr, database: &str, params: &[(&str, &str)]) -> Self {
         let mut all = vec![("user", "postgres"), ("database", database)];
         all.extend_from_slice(params);
         Self::login(addr, &all).unwrap_or_else(|reply| panic!("login: {}", reply.words()))
     }
 
-    /// A session with these startup parameters, or why there is none.
+    /// Logs in with these startup parameters. The error is the reply.
     pub(crate) fn login(addr: SocketAddr, params: &[(&str, &str)]) -> Result<Self, Reply> {
         let mut session = Self::raw(addr, &startup(0x0003_0000, params));
         let reply = session.ready();
         if reply.status().is_some() { Ok(session) } else { Err(reply) }
     }
 
-    /// Sends bytes. That the peer has gone shows when it is read from.
+    /// Sends bytes. A peer that has gone is noticed at the next read.
     pub(crate) fn write(&mut self, bytes: &[u8]) {
         match self.stream.write_all(bytes) {
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
@@ -72,7 +72,7 @@ impl Session {
         self.write(&encode(msgs));
     }
 
-    /// The next frame; `None` at the end of the connection.
+    /// Returns the next frame; `None` at the end of the connection.
     pub(crate) fn frame(&mut self) -> Option<Frame> {
         loop {
             let bytes = &self.buffer[self.start..];
@@ -115,7 +115,7 @@ impl Session {
         }
     }
 
-    /// The next frame that answers something: not a ParameterStatus.
+    /// Returns the next frame, but no ParameterStatus, BackendKeyData or NegotiateProtocolVersion.
     pub(crate) fn answer(&mut self) -> Option<Frame> {
         loop {
             let frame = self.frame()?;
@@ -125,7 +125,7 @@ impl Session {
         }
     }
 
-    /// All replies up to ReadyForQuery, or up to the end of the connection.
+    /// Returns all replies up to ReadyForQuery, or up to the end of the connection.
     pub(crate) fn ready(&mut self) -> Reply {
         let mut frames = Vec::new();
         while let Some(frame) = self.answer() {
@@ -138,7 +138,7 @@ impl Session {
         Reply { frames }
     }
 
-    /// Runs messages that end in one ReadyForQuery.
+    /// Sends messages whose replies end in one ReadyForQuery, and returns these replies.
     pub(crate) fn ask(&mut self, msgs: &[Msg]) -> Reply {
         self.send(msgs);
         self.ready()
@@ -149,7 +149,7 @@ impl Session {
         self.ask(&[query(sql)])
     }
 
-    /// The first value that a simple query gives.
+    /// Runs a simple query, and returns the first column of the first row.
     pub(crate) fn value(&mut self, sql: &str) -> String {
         self.query(sql).value()
     }
@@ -160,46 +160,46 @@ impl Session {
         assert!(reply.error().is_none() && reply.status().is_some(), "{sql}: {}", reply.words());
     }
 
-    /// The process id of the server it is talking to just now.
+    /// Returns the process ID of the current server.
     pub(crate) fn pid(&mut self) -> String {
         self.value("select pg_backend_pid()")
     }
 
-    /// What comes until the end of the connection.
+    /// Reads until the end of the connection.
     pub(crate) fn rest(&mut self) -> Reply {
         Reply { frames: std::iter::from_fn(|| self.answer()).collect() }
     }
 
-    /// Says goodbye, and waits until the peer has closed.
+    /// Sends Terminate, and waits until the peer has closed the connection.
     pub(crate) fn leave(mut self) {
         self.write(b"X\0\0\0\x04");
         self.rest();
     }
 
-    /// Ends the connection without a word, in both directions and at once.
+    /// Closes the connection in both directions, without Terminate.
     pub(crate) fn vanish(self) {
         let _ = self.stream.shutdown(Shutdown::Both);
     }
 
-    /// Says nothing more, and goes on reading.
+    /// Closes the half for writing. The session still reads.
     pub(crate) fn end_writing(&self) {
         self.stream.shutdown(Shutdown::Write).unwrap();
     }
 
-    /// Another handle of the same connection, to write to while this one reads.
+    /// Returns another handle of the same connection, to write to while this one reads.
     pub(crate) fn second(&self) -> TcpStream {
         self.stream.try_clone().unwrap()
     }
 }
 
-/// Messages as bytes.
+/// Encodes messages.
 pub(crate) fn encode(msgs: &[Msg]) -> Vec<u8> {
     let mut bytes = Vec::new();
     msgs.iter().for_each(|msg| msg.encode(&mut bytes));
     bytes
 }
 
-/// A startup packet of this protocol version.
+/// Returns a startup packet of this protocol version.
 pub(crate) fn startup(version: u32, params: &[(&str, &str)]) -> Vec<u8> {
     let mut body = version.to_be_bytes().to_vec();
     for word in params.iter().flat_map(|(name, value)| [name, value]) {
@@ -210,7 +210,8 @@ pub(crate) fn startup(version: u32, params: &[(&str, &str)]) -> Vec<u8> {
     packet(&body)
 }
 
-/// A CancelRequest with this process id and secret, as BackendKeyData had them.
+/// Returns a CancelRequest with this process ID and secret, which BackendKeyData has in the same
+/// form.
 pub(crate) fn cancel_request(key: &[u8]) -> Vec<u8> {
     packet(&[&80_877_102u32.to_be_bytes(), key].concat())
 }
@@ -220,23 +221,23 @@ fn packet(body: &[u8]) -> Vec<u8> {
     [&length.to_be_bytes(), body].concat()
 }
 
-/// Query.
+/// Makes a Query.
 pub(crate) fn query(sql: &str) -> Msg {
     Msg::Query(sql.as_bytes().to_vec())
 }
 
-/// Parse.
+/// Makes a Parse.
 pub(crate) fn parse(name: &str, sql: &str) -> Msg {
     Msg::Parse(name.as_bytes().to_vec(), sql.as_bytes().to_vec(), Vec::new())
 }
 
-/// Bind to the unnamed portal, of text parameters.
+/// Makes a Bind of the unnamed portal, with text parameters.
 pub(crate) fn bind(statement: &str, values: &[&str]) -> Msg {
     let values = values.iter().map(|value| Some(value.as_bytes().to_vec())).collect();
     Msg::Bind(Bind { stmt: statement.as_bytes().to_vec(), values, ..Bind::default() })
 }
 
-/// Execute of the unnamed portal.
+/// Makes an Execute of the unnamed portal.
 pub(crate) fn execute() -> Msg {
     Msg::Execute(Vec::new(), 0)
 }

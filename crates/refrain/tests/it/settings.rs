@@ -1,4 +1,4 @@
-//! What a client SETs follows it to every server, and nobody else.
+//! A SET follows its client to every server, and reaches no other client.
 
 use crate::session::Session;
 use crate::world::{Config, Proxy, Version, addr, cluster, database, eventually};
@@ -47,7 +47,7 @@ fn a_set_follows_its_client() {
     }
     let pins = proxy.pins();
     assert!(pins.is_empty(), "{pins:?}");
-    // All at once, and back to the defaults.
+    // RESET ALL brings back the defaults.
     one.run("reset all");
     for (name, _) in SETTINGS.iter().filter(|(name, _)| *name != "my.own") {
         let show = format!("select current_setting('{name}')");
@@ -97,7 +97,8 @@ fn what_is_reported_is_what_is_so() {
     }
 }
 
-/// What sessions of a database or role begin with, those through the pool have soon.
+/// If ALTER DATABASE changes the settings of new sessions, sessions through the pool soon have
+/// them.
 #[test]
 fn what_sessions_begin_with_changes() {
     let (proxy, database) = over_15(database("set_begin"));

@@ -1,4 +1,4 @@
-//! SQLite in the place of PostgreSQL: the program with a database of its own.
+//! SQLite in the place of PostgreSQL: Refrain with a database of its own.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,11 +14,11 @@ use crate::console::scrape;
 use crate::session::{Session, bind, cancel_request, encode, execute, parse, query};
 use crate::world::{Config, Proxy, eventually, psql};
 
-/// Takes minutes, and nothing but reading.
+/// A query that takes minutes and does nothing but read.
 const LONG: &str = "with recursive n(i) as (select 1 union all select i + 1 from n \
                     where i < 10000000000) select count(*) from n";
 
-/// A folder of one test, removed at its end.
+/// A folder for one test, removed at the test's end.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -135,7 +135,7 @@ fn a_long_read_holds_up_nobody_and_can_be_cancelled() {
     }
     assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
     short.run("update monster set hp = hp + 1");
-    // Somebody else's secret does nothing.
+    // A wrong secret cancels nothing.
     let mut wrong = long.key.clone();
     wrong[5] ^= 1;
     Session::raw(proxy.addr(), &cancel_request(&wrong)).rest();
@@ -173,7 +173,7 @@ fn two_cores_share_one_session() {
     assert!(proxy.show_of("servers", "app").len() <= 1);
 }
 
-/// Rows wait for whoever does not read, and no memory fills with them.
+/// Rows wait for a client that does not read, and memory does not fill with them.
 #[test]
 fn a_client_that_does_not_read_holds_rows_back() {
     let proxy = Config::sqlite().start();
@@ -267,7 +267,7 @@ fn a_damaged_page_is_told_in_the_log() {
     let folder = Folder::new("damaged");
     let path = folder.path().join("it.db");
     let config = Config::sqlite().server("path", &format!("{path:?}"));
-    // What was written is read from the file, and not from memory.
+    // Without a page cache SQLite reads rows from the file.
     let proxy = config.server("sqlite_cache_size", "\"0B\"").start();
     let mut session = proxy.open("app");
     session.run("create table t (word text)");

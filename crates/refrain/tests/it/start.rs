@@ -1,4 +1,5 @@
-//! The program's command line, its environment, and its start where another has just ended.
+//! The program's command line, its environment, and its start while a killed one still holds the
+//! port.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -13,10 +14,10 @@ use crate::world::{Version, cluster, eventually, psql};
 
 const PARAMS: [(&str, &str); 2] = [("user", "scram_user"), ("database", "postgres")];
 
-/// Arguments, and what is set in the environment.
+/// Arguments and environment variables.
 type Way<'a> = (&'a [&'a str], &'a [(&'a str, &'a str)]);
 
-/// The program on a port of its own.
+/// The program, which listens on a port of its own.
 struct Running {
     child: Child,
     addr: SocketAddr,
@@ -31,7 +32,8 @@ impl Running {
         Self { child: command.spawn().unwrap(), addr }
     }
 
-    /// Waits until it answers. What another has left behind that was killed may take a connection, and say nothing.
+    /// Waits until it answers. A killed program's socket may still accept a connection and never
+    /// answer.
     fn answers(&mut self) {
         eventually("it answers or ends", || {
             let ended = self.child.try_wait().unwrap().is_some();
@@ -40,7 +42,7 @@ impl Running {
         });
     }
 
-    /// The first byte of the answer to a login.
+    /// Logs in, and returns the first byte of the reply.
     fn answer(&self) -> io::Result<u8> {
         let mut stream = TcpStream::connect(self.addr)?;
         stream.set_read_timeout(Some(LIMIT))?;
@@ -66,7 +68,7 @@ fn a_restart_right_behind_a_kill() {
     for _ in 0..20 {
         old.answers();
         old.child.kill().unwrap();
-        // What io_uring had under way ends in the kernel's own time.
+        // The kernel ends the io_uring operations of a killed program at its own time.
         let mut new = start();
         old.child.wait().unwrap();
         std::mem::swap(&mut old, &mut new);

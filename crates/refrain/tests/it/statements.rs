@@ -1,4 +1,5 @@
-//! Statements over servers: names, counts, and who pays for whom (E10, E11, E32, E47, E93, E96).
+//! Prepared statements on several servers: names, counts, and the limits of each client (E10, E11,
+//! E32, E47, E93, E96).
 
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
@@ -41,7 +42,7 @@ fn e10_names_on_servers_are_never_used_twice() {
         assert!(seen.insert(name.clone()), "{name} is used again");
         session.ask(&[Msg::CloseStatement(b"s".to_vec()), Msg::Sync]);
     }
-    // Nor by the program's next run, on servers that outlive it (E11).
+    // The next run of the program does not use a name again, on servers that outlive it (E11).
     let later = over_15().start();
     let mut next = later.open(database);
     next.ask(&[parse("s", "select 0"), Msg::Sync]);
@@ -80,7 +81,7 @@ fn e11_one_program_behind_another() {
 /// Tags of the messages sent to servers, in order.
 type Sent = Arc<Mutex<String>>;
 
-/// Passes bytes on to PostgreSQL, and notes what is sent to it. Its port.
+/// Passes bytes on to PostgreSQL, and records the messages sent there. Returns its port.
 fn overhears(sent: &Sent) -> u16 {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -120,12 +121,13 @@ fn pass(mut from: &TcpStream, mut to: &TcpStream, sent: Option<&Sent>) {
 #[test]
 fn e32_no_round_trip_and_no_sync_for_a_miss() {
     let said = overheard_misses("overheard", ["delete from t", "update t set a = 1"]);
-    // One of them takes the other's place: Close and Parse go in front, and nothing else does.
+    // One statement takes the other's place: nothing but Close and Parse goes in front.
     assert!(said.iter().all(|said| ["BES", "PBES", "CPBES"].contains(&said.as_str())), "{said:?}");
     assert!(said.iter().any(|said| said.contains('P')), "{said:?}");
 }
 
-/// Columns may have changed since the client's Parse, and nothing runs before that is known (E67).
+/// The columns may have changed since the client's Parse. Nothing runs before Refrain knows them
+/// (E67).
 #[test]
 fn e32_a_miss_of_what_returns_rows_waits_for_its_columns() {
     let said = overheard_misses("overheard_rows", ["select a from t", "select a + 1 from t"]);
@@ -134,7 +136,8 @@ fn e32_a_miss_of_what_returns_rows_waits_for_its_columns() {
     assert!(said.iter().any(|said| said.contains("PD")), "{said:?}");
 }
 
-/// What a server is sent for uses of these two texts by turns, where it may have one of them at a time.
+/// Uses two texts by turns on a server that may have one statement. Returns the tags of the
+/// messages sent for each.
 fn overheard_misses(name: &'static str, [a, b]: [&str; 2]) -> Vec<String> {
     let database = database(name);
     Session::open(addr(cluster(Version::V15)), database).run("create table t (a int)");
@@ -143,7 +146,7 @@ fn overheard_misses(name: &'static str, [a, b]: [&str; 2]) -> Vec<String> {
     let proxy = over_15().server("port", &port).pool("max_server_statements", "1").start();
     let mut session = proxy.open(database);
     session.ask(&[parse("a", a), parse("b", b), Msg::Sync]);
-    // What the texts may call has been looked up by then as well.
+    // By the end of this loop Refrain has also looked up the functions that the texts may call.
     for name in ["a", "b"].repeat(4) {
         session.ask(&uses(name));
     }
@@ -166,7 +169,7 @@ fn e47_statements_dropped_behind_the_programs_back() {
         session.ask(&uses("s"));
     }
     one.run("do $$ begin execute 'deallocate all'; end $$");
-    // It may be found out by an error, but once only, and not by whoever comes later.
+    // One error may reveal the loss; later clients get none.
     let first = two.ask(&uses("s")).words();
     let good = "2 D(s) C(SELECT 1) Z(I)";
     assert!([good, "E(26000) Z(I)"].contains(&first.as_str()), "{first}");

@@ -1,4 +1,5 @@
-//! Syncs around a COPY FROM STDIN that fails: which of them it has swallowed, nobody says (E42).
+//! Syncs around a COPY FROM STDIN that fails: PostgreSQL does not say which of them the COPY has
+//! consumed (E42).
 
 use refrain_differ::msg::Msg;
 
@@ -15,8 +16,8 @@ fn data(text: &str) -> Msg {
     Msg::CopyData(text.as_bytes().to_vec())
 }
 
-/// What one session is told: `first` is sent, and `then` when an error has come.
-fn told(session: &mut Session, first: &[Msg], then: &[Msg]) -> String {
+/// Sends `first`, and `then` after an error. Returns the replies.
+fn replies(session: &mut Session, first: &[Msg], then: &[Msg]) -> String {
     let (mut frames, mut sent) = (Vec::new(), false);
     session.send(first);
     while let Some(frame) = session.answer() {
@@ -45,12 +46,12 @@ fn each_sync_is_answered_that_a_copy_has_not_swallowed() {
     };
     let fails_at_once = || copy("copy v from stdin", vec![Msg::Sync]);
     let cases = [
-        // What tokio-postgres sends.
+        // These are the messages of tokio-postgres.
         (fails_at_once(), vec![end.clone()]),
         (fails_at_once(), vec![data("1\n"), Msg::CopyDone, Msg::Sync, end.clone()]),
         (copy("copy never from stdin", vec![Msg::Sync, Msg::Sync]), vec![end.clone()]),
         ([fails_at_once(), vec![Msg::CopyDone, Msg::Sync, end.clone()]].concat(), vec![]),
-        // Swallowed before the data that is wrong.
+        // The COPY consumes a Sync before the data that is wrong.
         (
             copy("copy t from stdin", vec![Msg::Sync, data("1\n"), Msg::Sync, data("x\n")]),
             vec![data("2\n"), Msg::CopyDone, Msg::Sync, end.clone()],
@@ -67,7 +68,7 @@ fn each_sync_is_answered_that_a_copy_has_not_swallowed() {
             vec![query("copy t from stdin"), Msg::Sync, data("x\n"), Msg::CopyDone, end.clone()],
             vec![],
         ),
-        // Behind its end comes what is answered without the server, and what is not.
+        // After the COPY come a request that Refrain answers without the server, and another.
         (
             [
                 vec![parse("s1", "select 1"), Msg::Sync],
@@ -90,9 +91,9 @@ fn each_sync_is_answered_that_a_copy_has_not_swallowed() {
         (vec![query("begin"), query("copy v from stdin"), Msg::Sync], vec![query("rollback"), end]),
     ];
     for (first, then) in cases {
-        let expected = told(direct, &first, &then);
+        let expected = replies(direct, &first, &then);
         let mut client = proxy.open(database);
-        assert_eq!(told(&mut client, &first, &then), expected, "{first:?} {then:?}");
+        assert_eq!(replies(&mut client, &first, &then), expected, "{first:?} {then:?}");
         assert_eq!(proxy.open(database).value("select 2"), "2", "its server is free");
     }
     assert_eq!(proxy.counter("unexpected_messages"), 0);
@@ -114,8 +115,8 @@ fn two_copies_of_a_query_have_an_end_each() {
         Msg::CopyDone,
         query("select 'end'"),
     ];
-    let expected = told(direct, &first, &[]);
-    assert_eq!(told(&mut proxy.open(database), &first, &[]), expected);
+    let expected = replies(direct, &first, &[]);
+    assert_eq!(replies(&mut proxy.open(database), &first, &[]), expected);
 }
 
 #[test]
@@ -124,7 +125,8 @@ fn nobody_waits_for_what_postgresql_keeps_behind_a_copy() {
     let direct = &mut Session::open(addr(cluster(Version::V15)), database);
     direct.run(SETUP);
     let proxy = Config::over(cluster(Version::V15)).start();
-    // The COPY swallows the Sync: its end is told with the next flush. Meanwhile the unnamed statement is unsettled.
+    // The COPY consumes the Sync, and the next flush reports its end. Until then the unnamed
+    // statement is unsettled.
     let copy = [
         parse("", "copy t from stdin"),
         bind("", &[]),
@@ -134,7 +136,7 @@ fn nobody_waits_for_what_postgresql_keeps_behind_a_copy() {
         Msg::CopyDone,
     ];
     let more = [bind("", &[]), Msg::Sync, query("select 'end'")];
-    let told = |session: &mut Session| {
+    let replies = |session: &mut Session| {
         session.send(&copy);
         let mut frames = Vec::new();
         while !words(&frames).ends_with('G') {
@@ -146,7 +148,7 @@ fn nobody_waits_for_what_postgresql_keeps_behind_a_copy() {
         }
         words(&frames)
     };
-    assert_eq!(told(&mut proxy.open(database)), told(direct));
+    assert_eq!(replies(&mut proxy.open(database)), replies(direct));
 }
 
 #[test]
@@ -177,7 +179,7 @@ fn a_sync_with_a_body_is_refused_as_by_postgresql() {
         vec![query("begin"), sync(), query("rollback"), end()],
     ];
     for msgs in cases {
-        let told = |session: &mut Session| {
+        let replies = |session: &mut Session| {
             session.send(&msgs);
             let mut frames = Vec::new();
             while !words(&frames).ends_with("D(end) C(SELECT 1) Z(I)") {
@@ -185,7 +187,7 @@ fn a_sync_with_a_body_is_refused_as_by_postgresql() {
             }
             words(&frames)
         };
-        assert_eq!(told(client), told(direct), "{msgs:?}");
+        assert_eq!(replies(client), replies(direct), "{msgs:?}");
     }
     assert_eq!(proxy.counter("unexpected_messages"), 0);
 }

@@ -1,4 +1,4 @@
-//! Holds a conversation twice: with PostgreSQL, and with PostgreSQL through the program.
+//! Holds a conversation twice: with PostgreSQL directly, and through Refrain.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -15,16 +15,18 @@ use crate::world::{Config, Proxy, Version, addr, cluster};
 
 type Params = BTreeMap<String, String>;
 
-/// A client of a conversation: its two sessions, and what PostgreSQL owes the direct one.
+/// A client of a conversation: its two sessions, and the replies that PostgreSQL owes the direct
+/// one.
 struct Pair {
     direct: Session,
     proxied: Session,
     ledger: Ledger,
-    /// What came since it last sent.
+    /// The frames that came since it last sent.
     got: Vec<Frame>,
 }
 
-/// What came directly, what it answers, and the settings reported until then.
+/// A frame of the direct session, the type of the message that it answers, and the settings
+/// reported until then.
 struct Expected {
     frame: Frame,
     answers: u8,
@@ -111,22 +113,22 @@ impl Pair {
     }
 }
 
-/// Whether an error comes in place of `t` and the same error: a Parse that was put in front of a
-/// Describe fails before PostgreSQL could begin to answer (E44).
+/// True if an error comes in place of `t` and the same error: a Parse that Refrain sent in front of
+/// a Describe fails before PostgreSQL could begin to answer (E44).
 fn fails_early(frame: &Frame, due: &[Frame]) -> bool {
     matches!(due, [first, second, ..] if first.tag == b't' && second.tag == b'E')
         && frame.tag == b'E'
 }
 
-/// A conversation under way.
+/// A conversation in progress.
 struct Conversation {
     version: Version,
-    // Goes before the program, which would wait for its clients.
+    // Dropped before the program, which would wait for its clients.
     pairs: BTreeMap<String, Pair>,
     proxy: Proxy,
 }
 
-/// Holds the conversation of this text. The error says where the program differs.
+/// Holds a conversation. The error says where the replies differ.
 pub(crate) fn hold(version: Version, text: &str) -> Result<(), String> {
     let steps = read(text);
     let mut config = Config::over(cluster(version));
@@ -209,7 +211,7 @@ impl Conversation {
         if holds { Ok(()) } else { Err(format!("{name} is {is}")) }
     }
 
-    /// What holds after every conversation: nothing is left over, and the pool still serves.
+    /// Ends the conversation: no reply is left over, and the pool still serves clients.
     fn end(mut self) -> Result<(), String> {
         for (name, mut pair) in std::mem::take(&mut self.pairs) {
             if pair.ledger.settled() && !pair.ledger.dying() {
@@ -228,14 +230,14 @@ impl Conversation {
     }
 }
 
-/// Runs SQL in both databases, straight at PostgreSQL.
+/// Runs SQL directly in both databases.
 fn directly(version: Version, sql: &str) {
     for database in [PROXIED, DIRECT] {
         Session::open(addr(cluster(version)), database).run(sql);
     }
 }
 
-/// Makes the databases of conversations.
+/// Makes the two databases for conversations.
 pub(crate) fn prepare(version: Version) {
     let mut session = Session::open(addr(cluster(version)), "postgres");
     for database in [PROXIED, DIRECT] {

@@ -8,7 +8,8 @@ use crate::known;
 use crate::talk;
 use crate::world::Version;
 
-/// Name and text of every conversation. `REFRAIN_TALK` chooses those with a text in their name.
+/// Returns name and text of each conversation. `REFRAIN_TALK` is a text that the name has to
+/// contain.
 pub(crate) fn all() -> Vec<(String, String)> {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/talks");
     let files = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());

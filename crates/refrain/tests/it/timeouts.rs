@@ -1,4 +1,4 @@
-//! Limits on time: each ends what it is for, with its SQLSTATE, and the pool goes on (E39).
+//! Time limits: each ends the right thing, with its SQLSTATE, and the pool goes on (E39).
 
 use std::time::Duration;
 
@@ -22,8 +22,8 @@ fn e39_query_wait_timeout() {
     let mut pipeline = proxy.open(database);
     pipeline.send(&[parse("s", "select 1"), bind("s", &[]), execute(), Msg::Sync]);
     for session in [&mut simple, &mut pipeline] {
-        let told = session.rest().words();
-        assert_eq!(told, "E(08P01)");
+        let replies = session.rest().words();
+        assert_eq!(replies, "E(08P01)");
     }
     assert_eq!(holder.query("select 2").words(), "T D(2) C(SELECT 1) Z(T)");
     holder.run("commit");
@@ -47,13 +47,13 @@ fn transaction_timeout() {
     let proxy = with("transaction_timeout", "500ms");
     let mut busy = proxy.open(database);
     busy.run("begin");
-    let told = loop {
+    let replies = loop {
         let reply = busy.query("select 1");
         if reply.error().is_some() || reply.status().is_none() {
             break reply.words();
         }
     };
-    assert!(told.ends_with("E(25P04)"), "{told}");
+    assert!(replies.ends_with("E(25P04)"), "{replies}");
     assert_eq!(proxy.open(database).value("select 1"), "1");
 }
 
@@ -68,7 +68,7 @@ fn query_timeout() {
     assert_eq!(proxy.open(database).value("select 1"), "1");
 }
 
-/// What a server did before it was lent does not count, even if its settings are put right first.
+/// Work of a server before it was lent does not count, even a sync of its settings.
 #[test]
 fn query_timeout_begins_with_the_query() {
     let database = database("time_put_right");
@@ -91,7 +91,7 @@ fn client_idle_timeout() {
     holder.run("begin");
     let mut next = proxy.open(database);
     assert_eq!(next.rest().words(), "E(57P05)");
-    // Inside a transaction nobody is idle in this sense.
+    // A session in a transaction is not an idle session.
     assert_eq!(holder.query("commit").words(), "C(COMMIT) Z(I)");
 }
 
@@ -99,7 +99,7 @@ fn client_idle_timeout() {
 fn client_login_timeout() {
     let config = Config::over(cluster(Version::V15));
     let proxy = config.general("client_login_timeout", "\"200ms\"").start();
-    // It may be told why, and is disconnected.
+    // The client may get an error, and is disconnected.
     Session::raw(proxy.addr(), &[0, 0]).rest();
     assert_eq!(proxy.open("postgres").value("select 1"), "1");
 }

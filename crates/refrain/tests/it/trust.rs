@@ -1,4 +1,4 @@
-//! Clients are trusted only where those who are meant can reach the port.
+//! The method `trust` needs an address that no other machine reaches, or an explicit permission.
 
 use std::fs;
 use std::net::TcpListener;
@@ -6,7 +6,8 @@ use std::process::{Command, Output};
 
 use xtask::proxy::program;
 
-/// Has the program begin, and fail at the latest where its metrics are to be: that port is taken.
+/// Starts the program, which fails at the latest at its metrics: their port is taken. Returns its
+/// output.
 fn begin(arguments: &[&str]) -> String {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let metrics = taken.local_addr().unwrap().to_string();
@@ -25,9 +26,9 @@ fn said(output: &Output) -> String {
     )
 }
 
-/// What is said of a port that anybody can reach.
+/// Words of the error for a port that other machines can reach.
 const REFUSED: &str = "would get in under any name";
-/// How far the program comes otherwise.
+/// Words of the error at the metrics, if the program gets that far.
 const BEGAN: &str = "cannot serve metrics";
 
 #[test]

@@ -1,7 +1,7 @@
-//! A client twice: straight to PostgreSQL, and through the program with autoprepare on.
+//! A client twice: directly at PostgreSQL, and through Refrain with autoprepare on.
 //!
-//! Each of the two has a database of its own. The second is made as a copy of the first, so that its tables have the
-//! same OIDs, and every byte that is said of them can be compared.
+//! Each of the two has a database of its own. The database behind Refrain is a copy of the other
+//! one, so that tables have the same OIDs in both, and every byte of the replies can be compared.
 
 use refrain_differ::msg::Msg;
 use refrain_differ::reply::Frame;
@@ -10,28 +10,28 @@ use crate::reply::Reply;
 use crate::session::{Session, query};
 use crate::world::{Config, Proxy, Version, addr, cluster};
 
-/// The first OID that does not come with PostgreSQL.
+/// The first OID that does not belong to PostgreSQL itself.
 const FIRST_OWN_OID: u32 = 16_384;
 
-/// The program with autoprepare on, over a database, and a copy of that to compare with.
+/// Refrain with autoprepare on, over a database, and another database to compare with.
 pub(crate) struct House {
     name: &'static str,
     pub(crate) proxy: Proxy,
 }
 
-/// Autoprepare from the first time a text is seen, with this many servers.
+/// Configures autoprepare from the first use of a text, with this many servers.
 pub(crate) fn eager(servers: u32) -> Config {
     let config = Config::over(cluster(Version::V15)).pool("autoprepare", "\"on\"");
     config.pool("autoprepare_threshold", "1").pool("pool_size", &servers.to_string())
 }
 
 impl House {
-    /// Both databases as `setup` makes them, and the program.
+    /// Makes both databases with `setup`, and starts Refrain.
     pub(crate) fn new(name: &'static str, setup: &str, config: Config) -> Self {
         Self::encoded(name, "UTF8", setup, config)
     }
 
-    /// The same in another encoding.
+    /// Makes them in another encoding.
     pub(crate) fn encoded(name: &'static str, encoding: &str, setup: &str, config: Config) -> Self {
         let postgres = addr(cluster(Version::V15));
         let mut session = Session::open(postgres, "postgres");
@@ -47,12 +47,12 @@ impl House {
         Self { name, proxy: config.start() }
     }
 
-    /// A client, twice.
+    /// Opens a client's two sessions.
     pub(crate) fn pair(&self) -> Pair {
         self.pair_with(&[])
     }
 
-    /// The same with startup parameters.
+    /// Opens a client's two sessions with startup parameters.
     pub(crate) fn pair_with(&self, params: &[(&str, &str)]) -> Pair {
         let postgres = addr(cluster(Version::V15));
         Pair {
@@ -61,17 +61,17 @@ impl House {
         }
     }
 
-    /// A session straight to the database that is served.
+    /// Opens a session straight to the database behind Refrain.
     pub(crate) fn behind(&self) -> Session {
         Session::open(addr(cluster(Version::V15)), self.name)
     }
 
-    /// A session straight to the copy.
+    /// Opens a session straight to the other database.
     pub(crate) fn copy(&self) -> Session {
         Session::open(addr(cluster(Version::V15)), &direct(self.name))
     }
 
-    /// Queries that were run as a prepared statement until now.
+    /// Returns how many queries ran as prepared statements.
     pub(crate) fn hits(&self) -> u64 {
         self.proxy.counter("auto_hits")
     }
@@ -81,14 +81,14 @@ fn direct(name: &str) -> String {
     format!("{name}_direct")
 }
 
-/// A client, twice.
+/// A client's two sessions.
 pub(crate) struct Pair {
     pub(crate) direct: Session,
     pub(crate) proxied: Session,
 }
 
 impl Pair {
-    /// Runs a query both ways. The replies are the same, but for OIDs and for what `tolerant` leaves out.
+    /// Runs a query both ways. Compares the replies, except for what `tolerant` leaves out.
     pub(crate) fn compare(&mut self, sql: &str, tolerant: &Tolerance) -> Result<Reply, String> {
         self.send(&[query(sql)]);
         self.settle(sql, tolerant)
@@ -100,7 +100,7 @@ impl Pair {
         self.proxied.send(msgs);
     }
 
-    /// Compares what comes up to the next ReadyForQuery.
+    /// Compares the replies up to the next ReadyForQuery.
     pub(crate) fn settle(&mut self, what: &str, tolerant: &Tolerance) -> Result<Reply, String> {
         let (direct, proxied) = (self.direct.ready(), self.proxied.ready());
         let masked = |reply: &Reply| -> Vec<Frame> {
@@ -112,12 +112,12 @@ impl Pair {
         Err(format!("{what}\n   direct: {}\n  through: {}", shown(&direct), shown(&proxied)))
     }
 
-    /// Runs a query both ways; every byte of the replies is the same.
+    /// Runs a query both ways. Every byte of the replies must be the same.
     pub(crate) fn same(&mut self, sql: &str) -> Reply {
         self.compare(sql, &EXACT).unwrap_or_else(|why| panic!("{why}"))
     }
 
-    /// Runs a query both ways that nothing is expected of.
+    /// Runs a query both ways, and compares nothing.
     pub(crate) fn run(&mut self, sql: &str) {
         self.direct.query(sql);
         self.proxied.query(sql);
@@ -128,21 +128,21 @@ fn shown(reply: &Reply) -> String {
     reply.frames.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n           ")
 }
 
-/// What replies may differ in.
+/// Parts of replies that may differ.
 pub(crate) struct Tolerance {
-    /// OIDs of what was made in each database on its own.
+    /// OIDs that each database gave on its own.
     pub(crate) oids: bool,
-    /// Fields of errors and notices.
+    /// Fields of errors and notices, by their codes.
     pub(crate) fields: &'static [u8],
 }
 
-/// Nothing.
+/// No part may differ.
 pub(crate) const EXACT: Tolerance = Tolerance { oids: false, fields: b"" };
 
-/// OIDs of what is made in each database on its own.
+/// OIDs that each database gave on its own.
 pub(crate) const OWN_OIDS: Tolerance = Tolerance { oids: true, fields: b"" };
 
-/// The CONTEXT of an error, which within a transaction may lack a line of PostgreSQL's.
+/// Fields of the CONTEXT of an error, which within a transaction may lack a line.
 pub(crate) const IN_TRANSACTION: Tolerance = Tolerance { oids: false, fields: b"WFLR" };
 
 impl Tolerance {
@@ -160,7 +160,8 @@ impl Tolerance {
     }
 }
 
-/// Levels the OIDs in a RowDescription: of the table at 0, of the type at 6 behind each name.
+/// Makes the OIDs in a RowDescription equal: after each name, that of the table is at 0 and that of
+/// the type at 6.
 fn mask_oids(body: &mut [u8]) {
     let mut at = 2;
     while let Some(length) = body[at..].iter().position(|byte| *byte == 0) {

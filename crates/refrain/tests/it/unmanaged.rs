@@ -1,12 +1,13 @@
-//! Where statements are the servers' own (`prepared_statements = false`), what they do to a session is seen all the same.
+//! With `prepared_statements = false` the servers keep the statements, and Refrain still notices
+//! what they do to a session.
 
 use refrain_differ::msg::Msg;
 
 use crate::session::{Session, bind, execute, parse};
 use crate::world::{Config, Proxy, Version, addr, cluster, database};
 
-/// What is run by extended messages, what anybody can ask, what a session answers that was never changed, and what one
-/// that was.
+/// Changes of a session by extended messages: the text, a query that shows its effect, the answer
+/// of an unchanged session, and that of a changed one.
 const CHANGES: &[(&str, &str, &str, &str)] = &[
     ("set work_mem = '7MB'", "select current_setting('work_mem')", "4MB", "7MB"),
     ("set timezone = 'Asia/Tokyo'", "select current_setting('timezone') = 'Asia/Tokyo'", "f", "t"),
@@ -57,9 +58,9 @@ fn proxy(name: &'static str) -> (Proxy, &'static str) {
     (config.pool("pool_size", "2").start(), name)
 }
 
-/// Runs each change by one of these ways, and asks what is seen of it.
+/// Makes each change in one of these ways, and checks its effect on this client and another.
 ///
-/// Each has a name for a statement, since these stay on the servers.
+/// Each change has a statement name of its own, since statements stay on the servers.
 fn play(name: &'static str, way: impl Fn(&mut Session, &str, &str)) {
     let (proxy, name) = proxy(name);
     for (number, (text, show, clean, changed)) in CHANGES.iter().enumerate() {
@@ -104,7 +105,7 @@ fn what_is_run_later_in_a_block() {
     });
 }
 
-/// What a server has under a name is not known once others have had it.
+/// Refrain does not know a server's statement of a name after other clients had the server.
 #[test]
 fn what_is_run_by_the_name_alone() {
     let name = database("unmanaged_alone");
@@ -119,7 +120,7 @@ fn what_is_run_by_the_name_alone() {
     ask(&mut one, &[bind("s", &[]), execute(), Msg::Sync]);
     assert_eq!(two.value("show work_mem"), "4MB");
     assert_eq!(one.value("show work_mem"), "7MB");
-    // A name that is given anew may still mean what it did.
+    // If a Parse of the same name fails, the name still means the old statement.
     one.run("reset work_mem");
     let again = [bind("s", &[]), execute(), Msg::Sync];
     let refused = one.ask(&[parse("s", "select 1"), Msg::Sync]);
@@ -128,7 +129,7 @@ fn what_is_run_by_the_name_alone() {
     assert_eq!(two.value("show work_mem"), "4MB");
 }
 
-/// What was skipped behind an error is not what runs.
+/// A Parse that the server skipped after an error does not count.
 #[test]
 fn what_is_skipped_is_not_what_runs() {
     let (proxy, name) = proxy("unmanaged_skipped");
@@ -157,7 +158,7 @@ fn what_is_skipped_is_not_what_runs() {
     assert_eq!(one.value("show work_mem"), "7MB");
 }
 
-/// Statements that do nothing of the kind cost no look.
+/// Statements that cannot change the session cost no look.
 #[test]
 fn what_does_nothing_costs_nothing() {
     let (proxy, name) = proxy("unmanaged_nothing");

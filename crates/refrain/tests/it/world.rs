@@ -1,4 +1,4 @@
-//! What a test needs around it: PostgreSQL, the program over it, and the console.
+//! The environment of a test: PostgreSQL, the program over it, and the console.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -17,7 +17,7 @@ use xtask::proxy::Refrain;
 
 use crate::session::{LIMIT, Session};
 
-/// The cluster of this version that all tests share. It ends with the process.
+/// Returns the cluster of this version, which all tests share. It ends with the process.
 pub(crate) fn cluster(version: Version) -> &'static Cluster {
     static V15: OnceLock<Cluster> = OnceLock::new();
     static V18: OnceLock<Cluster> = OnceLock::new();
@@ -28,12 +28,12 @@ pub(crate) fn cluster(version: Version) -> &'static Cluster {
     place.get_or_init(|| Cluster::start(version, &[("max_prepared_transactions", "5")]).unwrap())
 }
 
-/// Where a cluster listens.
+/// Returns the address at which a cluster listens.
 pub(crate) fn addr(cluster: &Cluster) -> SocketAddr {
     (cluster.host(), cluster.port()).to_socket_addrs().unwrap().next().unwrap()
 }
 
-/// A new database of the shared PostgreSQL 15, for one test.
+/// Makes a new database in the shared PostgreSQL 15, for one test.
 pub(crate) fn database(name: &'static str) -> &'static str {
     let cluster = cluster(Version::V15);
     let mut session = Session::open(addr(cluster), "postgres");
@@ -42,7 +42,7 @@ pub(crate) fn database(name: &'static str) -> &'static str {
     name
 }
 
-/// A configuration to be: the text of a TOML file, in parts.
+/// A configuration: the text of a TOML file, in parts.
 #[derive(Clone, Debug)]
 pub(crate) struct Config {
     general: BTreeMap<String, String>,
@@ -53,7 +53,8 @@ pub(crate) struct Config {
 }
 
 impl Config {
-    /// A pool of one server over every database of a cluster, and everybody trusted.
+    /// Configures a pool of one server over every database of a cluster, with `trust` for
+    /// everybody.
     pub(crate) fn over(cluster: &Cluster) -> Self {
         let empty = BTreeMap::new;
         let (general, pool, server) = (empty(), empty(), empty());
@@ -64,7 +65,7 @@ impl Config {
         config.server("host", &format!("{:?}", cluster.host())).server("port", &port)
     }
 
-    /// SQLite on a file of its own for every database, and everybody trusted.
+    /// Configures SQLite on one file for every database, with `trust` for everybody.
     pub(crate) fn sqlite() -> Self {
         let empty = BTreeMap::new;
         let (general, pool, server) = (empty(), empty(), empty());
@@ -85,7 +86,7 @@ impl Config {
         self
     }
 
-    /// Has this database alone instead of every one.
+    /// Serves this database alone instead of every one.
     pub(crate) fn only(mut self, database: &str) -> Self {
         self.name = database.to_owned();
         self
@@ -117,44 +118,44 @@ impl Config {
     /// Runs the program.
     pub(crate) fn start(self) -> Proxy {
         let text = self.text();
-        // The port that was found free may have been taken meanwhile.
+        // Another process may have taken the port since it was found free.
         let tries = (0..3).find_map(|_| Refrain::start(&text).ok());
         Proxy { refrain: tries.unwrap_or_else(|| Refrain::start(&text).unwrap()) }
     }
 
-    /// Runs the program with at most so many descriptors.
+    /// Runs the program with this maximum number of descriptors.
     pub(crate) fn start_with_descriptors(self, most: u32) -> Proxy {
         Proxy { refrain: Refrain::start_with_descriptors(most, &self.text()).unwrap() }
     }
 }
 
-/// The program, running. It is ended when this is dropped.
+/// The running program. It ends when this is dropped.
 pub(crate) struct Proxy {
     refrain: Refrain,
 }
 
 impl Proxy {
-    /// Where it listens.
+    /// Returns the address at which it listens.
     pub(crate) fn addr(&self) -> SocketAddr {
         (Ipv4Addr::LOCALHOST, self.refrain.port()).into()
     }
 
-    /// A session through it.
+    /// Opens a session through it.
     pub(crate) fn open(&self, database: &str) -> Session {
         Session::open(self.addr(), database)
     }
 
-    /// A session with its console.
+    /// Opens a session with its console.
     pub(crate) fn console(&self) -> Session {
         self.open("refrain")
     }
 
-    /// A command on its console that must succeed.
+    /// Runs a command on its console. The command must succeed.
     pub(crate) fn order(&self, command: &str) {
         self.console().run(command);
     }
 
-    /// What the console shows: rows by column name.
+    /// Returns the console's listing: rows by column name.
     pub(crate) fn show(&self, what: &str) -> Vec<BTreeMap<String, String>> {
         let reply = self.console().query(&format!("show {what}"));
         let head = reply.frames.iter().find(|frame| frame.tag == b'T').expect("RowDescription");
@@ -167,14 +168,14 @@ impl Proxy {
         rows.map(named).collect()
     }
 
-    /// Rows that the console shows of one database.
+    /// Returns the rows of a listing that belong to one database.
     pub(crate) fn show_of(&self, what: &str, database: &str) -> Vec<BTreeMap<String, String>> {
         let mut rows = self.show(what);
         rows.retain(|row| row["database"] == database);
         rows
     }
 
-    /// A counter, summed over all pools.
+    /// Returns a counter, summed over all pools.
     pub(crate) fn counter(&self, name: &str) -> u64 {
         let rows = self.show("counters");
         let mut found = rows.iter().filter(|row| row["counter"] == name).peekable();
@@ -182,18 +183,18 @@ impl Proxy {
         found.map(|row| row["value"].parse::<u64>().unwrap()).sum()
     }
 
-    /// Reasons for which clients keep their server.
+    /// Returns the reasons for which clients keep their servers.
     pub(crate) fn pins(&self) -> Vec<String> {
         self.show("pins").into_iter().map(|row| row["reason"].clone()).collect()
     }
 
-    /// Has its configuration differ from now on, and has it read.
+    /// Changes its configuration file and reloads it, on the console.
     pub(crate) fn reload(&self, config: &Config) {
         self.rewrite(config);
         self.order("reload");
     }
 
-    /// The same by a signal: nobody need get into the console.
+    /// Changes its configuration file and reloads it by a signal, without the console.
     pub(crate) fn reload_by_signal(&self, config: &Config) {
         let words = "configuration reloaded";
         let before = self.log().matches(words).count();
@@ -215,22 +216,22 @@ impl Proxy {
         assert!(Command::new("kill").args(["-s", name, &id]).status().unwrap().success());
     }
 
-    /// The folder it was started in.
+    /// Returns the folder in which it was started.
     pub(crate) fn folder(&self) -> PathBuf {
         self.refrain.config().parent().unwrap().to_owned()
     }
 
-    /// Whether it still runs.
+    /// True if it still runs.
     pub(crate) fn is_running(&mut self) -> bool {
         self.refrain.is_running()
     }
 
-    /// How many threads it has.
+    /// Counts its threads.
     pub(crate) fn threads(&self) -> usize {
         fs::read_dir(format!("/proc/{}/task", self.refrain.id())).unwrap().count()
     }
 
-    /// How many descriptors it has open.
+    /// Counts its open descriptors.
     pub(crate) fn descriptors(&self) -> usize {
         fs::read_dir(format!("/proc/{}/fd", self.refrain.id())).unwrap().count()
     }
@@ -240,7 +241,7 @@ impl Proxy {
         eventually("the program ends", || !self.refrain.is_running());
     }
 
-    /// The most memory it has had at any time, in bytes.
+    /// Returns its peak memory, in bytes.
     pub(crate) fn memory(&self) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.refrain.id())).unwrap();
         let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
@@ -248,18 +249,18 @@ impl Proxy {
         kibibytes * 1024
     }
 
-    /// Whether it still has the socket of the client at this port.
+    /// True if it still has the socket of the client at this port.
     pub(crate) fn holds(&self, port: u16) -> bool {
         let (own, peer) = (format!(":{:04X}", self.refrain.port()), format!(":{port:04X}"));
         let sockets = fs::read_to_string("/proc/net/tcp").unwrap();
         sockets.lines().any(|line| {
             let columns: Vec<_> = line.split_whitespace().collect();
-            // The kernel goes on with a closed socket by itself; that one has no inode.
+            // The kernel keeps a closed socket for a while; that one has no inode.
             columns[1].ends_with(&own) && columns[2].ends_with(&peer) && columns[9] != "0"
         })
     }
 
-    /// What it has logged.
+    /// Returns its log.
     pub(crate) fn log(&self) -> String {
         self.refrain.log()
     }
@@ -275,7 +276,7 @@ fn column_names(mut body: &[u8]) -> Vec<String> {
     names
 }
 
-/// Waits until something holds that is about to.
+/// Waits until `holds` returns true.
 pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let started = Instant::now();
     while !holds() {
@@ -284,7 +285,7 @@ pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Runs SQL with `psql`: its output, or what it complains of.
+/// Runs SQL with `psql`. Returns the output, or the error text.
 pub(crate) fn psql(url: &str, password: &str, sql: &str) -> Result<String, String> {
     let program = provision::postgres(Version::V15).unwrap().join("psql");
     let mut psql = Command::new(program);

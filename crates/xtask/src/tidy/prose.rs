@@ -39,7 +39,6 @@ const PAGES: &str = "pages";
 const CEILINGS: &[Ceiling] = &[
     ceiling(PAGES, 0, 475),
     ceiling("pg", 181, 6),
-    ceiling("refrain", 59, 62),
     ceiling("sim", 54, 60),
     ceiling("sql", 0, 1),
     ceiling("sqlite", 26, 0),
