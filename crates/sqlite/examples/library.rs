@@ -1,11 +1,11 @@
 //! The library without the wire: `cargo run -p refrain-sqlite --example library [FILE]`.
 //!
-//! Fills a table, looks rows up by key, and says what keeping the statements saved.
+//! Fills a table, looks rows up by key, and prints how much time kept statements saved.
 #![allow(clippy::print_stdout, reason = "an example shows what it does")]
 
 use refrain_sqlite::{Connection, Database, Error, OpenOptions, Step, Text, Value};
 
-/// How many monsters there are.
+/// Number of monsters.
 const MONSTERS: i64 = 1000;
 
 fn main() -> Result<(), Error> {
@@ -46,9 +46,9 @@ fn fill(connection: &Connection) -> Result<(), Error> {
     Ok(())
 }
 
-/// How many of so many monsters attack with more than ten.
+/// Looks up `count` monsters. Returns how many of them attack with more than ten.
 fn look_up(connection: &Connection, count: i64) -> Result<usize, Error> {
-    // Hashed once; each look-up of the statement compares the text's bytes and no more.
+    // The text is hashed once; each look-up of the statement then compares bytes and no more.
     let text = Text::new("SELECT name, attack FROM monster WHERE id = ?");
     let mut strong = 0;
     for number in 0..count {

@@ -1,25 +1,25 @@
-//! Refuses what no client's statement may do.
+//! Refuses actions that a client's statement may not do.
 //!
-//! One database file is served, and no other. Without this, `ATTACH` reads and writes any file that
-//! the process can, and so does `VACUUM INTO`, which attaches what it writes. SQLite asks the
-//! [`Authorizer`] about each thing a statement does while it compiles the statement.
+//! Refrain serves one database file. Without this, `ATTACH` reads and writes any file that the
+//! process can, and so does `VACUUM INTO`, which attaches its target. SQLite asks the
+//! [`Authorizer`] about each action of a statement while it compiles the statement.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 
-/// How a client may use a PRAGMA.
+/// The ways in which a client may use a PRAGMA.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum PragmaUse {
-    /// To ask for its value: nothing stands after its name.
+    /// Without an argument: the client reads the value.
     Ask,
     /// With an argument as well.
     Argument,
 }
 
-/// The PRAGMAs that a client may use. All others could change how the file is kept, the
-/// connection of the next client, or what is safe.
+/// The PRAGMAs that a client may use. All others could change how the file is kept, the connection
+/// of the next client, or the safety of either.
 const PRAGMAS: &[(&str, PragmaUse)] = &[
     ("application_id", PragmaUse::Argument),
     ("auto_vacuum", PragmaUse::Ask),
@@ -163,7 +163,7 @@ const CHEAP: &[&str] = &[
     "zeroblob",
 ];
 
-/// Functions of Refrain's whose time grows faster.
+/// Refrain's functions whose time grows faster.
 const COSTLY: &[&str] = &["regexp"];
 
 /// Tables whose rows need a read of the whole file.
@@ -179,7 +179,7 @@ const COSTLY_TABLES: &[&str] = &[
 /// Functions that reach outside of the database.
 const FUNCTIONS: &[&str] = &["load_extension", "fts3_tokenizer"];
 
-/// Whose statements are being compiled.
+/// The owner of the statements that are compiled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Trust {
@@ -257,7 +257,7 @@ impl Authorizer {
             | AuthAction::Update { .. }
             | AuthAction::Transaction { .. }
             | AuthAction::Savepoint { .. } => false,
-            // A table is emptied, dropped or indexed in one step, and a PRAGMA may read the whole
+            // SQLite empties, drops or indexes a table in one step, and a PRAGMA may read the whole
             // file.
             _ => true,
         }

@@ -30,7 +30,7 @@ pub(crate) struct Memo {
     pub(crate) value: Arc<dyn Any + Send + Sync>,
 }
 
-/// What the cache knows of a statement, beside what SQLite knows.
+/// Refrain's data about a statement, beside SQLite's.
 pub(crate) struct StatementFacts {
     pub(crate) hash: u64,
     /// True if the cache keeps it when it is returned.
@@ -57,7 +57,7 @@ pub(crate) struct StatementFacts {
     pub(crate) last_used: Instant,
 }
 
-/// A statement that is not in use, and what is known of it.
+/// A statement that is not in use, and the data about it.
 pub(crate) struct Kept {
     pub(crate) idle: Idle,
     pub(crate) facts: Box<StatementFacts>,
@@ -252,7 +252,7 @@ impl Cache {
         CacheStats { entries: self.kept.len() as u64, ..self.stats }
     }
 
-    /// Returns what is known of each kept statement, most recently returned first.
+    /// Returns statistics of each kept statement, most recently returned first.
     pub(crate) fn statements(&self) -> Vec<StatementStats> {
         self.kept.keys().rev().map(Kept::stats).collect()
     }

@@ -1,4 +1,4 @@
-//! What a connection shares with its statements.
+//! The state that a connection shares with its statements.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;

@@ -1,4 +1,4 @@
-//! Whether an open file is still the one under its path.
+//! Checks whether an open file is still the one under its path.
 //!
 //! A file may be moved, deleted or replaced while it is open. SQLite goes on with the open file,
 //! which no path leads to any more, and the same happens to commits whose WAL was deleted. A file

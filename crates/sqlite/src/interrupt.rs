@@ -1,9 +1,9 @@
 //! Interrupts a statement from another thread, and never the next one.
 //!
-//! SQLite's interrupt goes to the statement that runs on the connection when it arrives. A cancel
-//! request that comes a moment too late would hit another client's statement. So a session says
-//! whose statements the connection runs ([`Interrupter::begin`]), and an interrupt names whose it
-//! means. Both happen under one lock, so that the job cannot end between the check and the call.
+//! SQLite's interrupt ends the statement that runs on the connection when it arrives. A cancel
+//! request that comes a moment too late would hit another client's statement. So a session sets the
+//! job of the connection ([`Interrupter::begin`]), and an interrupt names the job that it means.
+//! Both happen under one lock, so that the job cannot end between the check and the call.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -43,7 +43,7 @@ impl Interrupter {
         Job { interrupter: self }
     }
 
-    /// Stops what the connection does for `token`. Returns true if it was working for it.
+    /// Stops the job of `token`. Returns true if that is the connection's current job.
     ///
     /// The statement ends with [`crate::Interruption::Cancel`]. A request that comes between two
     /// statements of the job may miss both, as a cancel request may always come too late.

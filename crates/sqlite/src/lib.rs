@@ -1,19 +1,19 @@
 //! SQLite with a statement cache of its own.
 //!
-//! What: a [`Database`] opens [`Connection`]s to one file. A connection compiles a text into a
-//! [`Statement`], runs it as a [`Run`], and keeps what is used again in its cache.
+//! A [`Database`] opens [`Connection`]s to one file. A connection compiles a text into a
+//! [`Statement`], runs it as a [`Run`], and keeps statements that are used again in its cache.
 //!
-//! Why: compiling a text costs two to eight times what running it costs, and a cache on the C
-//! interface is easily useless or harmful: a statement that is bound anew may be compiled anew
-//! unless the stability guarantee of the planner is on, texts that come once push out those that
-//! come often, and a schema that changed shows old columns. The rules against these stand in
-//! `docs/sqlite.md`; the modules here name the one they keep.
+//! Why: to compile a text takes longer than to run it, and a cache on the C interface is easily
+//! useless or harmful: without the planner's stability guarantee SQLite may compile a statement
+//! again when it is bound again, texts that come once push out those that come often, and after a
+//! schema change a statement shows old columns. `docs/sqlite.md` has the rules against these
+//! faults; the modules here name the rules that they keep.
 //!
-//! What always holds: a kept statement is reset and points at no memory of a caller; a text is
-//! found by its exact bytes; every statement is finalised before its connection closes. Unsafe
-//! code is in `ffi` and nowhere else.
+//! Always true: a kept statement is reset and points at no memory of a caller; a text is found by
+//! its exact bytes; every statement is finalised before its connection closes. Unsafe code is in
+//! `ffi` and nowhere else.
 //!
-//! What it does not do: threads, pools, waiting. A connection belongs to one thread at a time.
+//! Not here: threads, pools, waiting. One thread at a time uses a connection.
 //!
 //! ```
 //! use refrain_sqlite::{Database, OpenOptions, Step, Value};

@@ -1,16 +1,16 @@
 //! A set of a statement's parameters. Nearly all statements have fewer than 64: one word.
 
-/// Some of a statement's parameters, which count from 1.
+/// A set of parameters of a statement, which count from 1.
 #[derive(Default)]
 pub(crate) struct Marks {
-    /// The first 64, which nearly always are all.
+    /// The first 64 parameters; few statements have more.
     first: u64,
-    /// Those above.
+    /// The parameters above 64.
     rest: Vec<u64>,
 }
 
 impl Marks {
-    /// The parameters from 1 to `count`.
+    /// Returns the set of the parameters from 1 to `count`.
     pub(crate) fn first(count: usize) -> Marks {
         let rest = if count > 64 { words_above(count) } else { Vec::new() };
         Marks { first: word_of(count), rest }
@@ -41,7 +41,7 @@ impl Marks {
         self.first == 0 && (self.rest.is_empty() || self.rest.iter().all(|word| *word == 0))
     }
 
-    /// Takes all of them out.
+    /// Takes all parameters out of the set.
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = usize> + use<> {
         let words = std::iter::once(std::mem::take(&mut self.first));
         let words = words.chain(std::mem::take(&mut self.rest)).enumerate();
@@ -55,7 +55,7 @@ impl Marks {
     }
 }
 
-/// A word with its lowest `count` bits set, or all.
+/// Returns a word with its lowest `count` bits set; all bits from 64 on.
 fn word_of(count: usize) -> u64 {
     if count >= 64 { u64::MAX } else { (1 << count) - 1 }
 }

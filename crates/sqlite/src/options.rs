@@ -1,8 +1,8 @@
-//! How a connection is opened.
+//! Options with which a connection is opened.
 
 use std::time::Duration;
 
-/// How a connection is opened.
+/// Options with which a connection is opened.
 #[derive(Clone, Debug)]
 pub struct OpenOptions {
     /// How long SQLite waits for a lock that another process holds.

@@ -19,7 +19,7 @@ use crate::ffi::{Asking, Live, Raw};
 use crate::text::first_word;
 use crate::value::{Type, Value};
 
-/// One run in so many is timed, the first included: reading the clock is not free.
+/// Of so many runs one is timed, beginning with the first: reading the clock is not free.
 const TIMED_EVERY: u64 = 16;
 
 /// The number of the next parked run, over all connections.

@@ -3,7 +3,7 @@
 use std::ops::AddAssign;
 use std::time::{Duration, Instant};
 
-/// What the statement cache of a connection did since the connection was opened.
+/// Counters of a connection's statement cache, since the connection was opened.
 ///
 /// The statistics of several connections can be added.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,7 +48,7 @@ impl AddAssign for CacheStats {
     }
 }
 
-/// What is known of one kept statement.
+/// Statistics of one kept statement.
 #[derive(Clone, Debug)]
 pub struct StatementStats {
     /// The text, as SQLite split it off.

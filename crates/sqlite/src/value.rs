@@ -1,9 +1,9 @@
-//! One value, going in as a parameter or coming out as a column.
+//! A value of a parameter or of a column.
 //!
-//! Text is bytes: SQLite stores what it is given and checks no encoding, and a proxy passes on
-//! what it finds. Values borrow; nothing here allocates.
+//! Text is bytes: SQLite stores the bytes that it gets and checks no encoding, and a proxy passes
+//! on the bytes that it finds. Values borrow; nothing here allocates.
 
-/// What SQLite stores: one of its five storage classes.
+/// A value in one of SQLite's five storage classes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Value<'a> {
     /// SQL NULL.
@@ -12,7 +12,7 @@ pub enum Value<'a> {
     Integer(i64),
     /// A 64-bit float. NaN becomes NULL in SQLite.
     Real(f64),
-    /// Text, as UTF-8 unless somebody stored something else.
+    /// Text, as UTF-8 unless a client stored other bytes.
     Text(&'a [u8]),
     /// Bytes.
     Blob(&'a [u8]),
@@ -34,7 +34,7 @@ pub enum Type {
 }
 
 impl Value<'_> {
-    /// The storage class.
+    /// Returns the storage class.
     pub fn kind(&self) -> Type {
         match self {
             Value::Null => Type::Null,

@@ -1,10 +1,10 @@
-//! The Go program beside this one, asked for one pass at a time.
+//! The Go program beside this one, which measures one pass at a time.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-/// The program, running.
+/// The running program.
 pub(crate) struct Go {
     child: Child,
     questions: ChildStdin,
@@ -12,7 +12,7 @@ pub(crate) struct Go {
 }
 
 impl Go {
-    /// Builds and starts it; none, with a word about it, if that cannot be done.
+    /// Builds and starts it. Prints a line and returns none if that fails.
     pub(crate) fn start(database: &Path) -> Option<Go> {
         let program =
             std::env::temp_dir().join(format!("refrain-sqlite-go-{}", std::process::id()));
@@ -31,7 +31,7 @@ impl Go {
         Some(Go { child, questions, answers: BufReader::new(answers) })
     }
 
-    /// CPU nanoseconds a query.
+    /// Returns the CPU nanoseconds of one query.
     pub(crate) fn pass(
         &mut self,
         cache: usize,

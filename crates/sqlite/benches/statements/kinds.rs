@@ -9,7 +9,7 @@ use crate::cpu;
 use crate::table::{head, judged, line, micros, passes, ratio};
 use crate::world::options;
 
-/// Executions of a pass.
+/// Executions in one pass.
 const COUNT: usize = 3_000;
 
 const SCHEMA: &[&str] = &[
@@ -28,7 +28,7 @@ const SCHEMA: &[&str] = &[
     "INSERT INTO comment SELECT NULL, id, 'comment' FROM post",
 ];
 
-/// A kind, its text, and how many times cheaper it must be when it is kept.
+/// A kind, its text, and how many times cheaper a kept statement must be.
 const KINDS: &[(&str, &str, f64)] = &[
     ("look-up", "SELECT id, name, hp, attack FROM monster WHERE id = ?", 2.2),
     (
@@ -126,7 +126,7 @@ pub(crate) fn run(count: usize) {
     );
 }
 
-/// Measures and prints what texts cost that come once.
+/// Measures and prints the cost of texts that come once.
 pub(crate) fn run_one_offs(count: usize) {
     let (plain, kept) = (ours(0), ours(16));
     let next = Cell::new(0);

@@ -13,9 +13,10 @@ use crate::table::{head, judged, line, micros, passes, ratio};
 use crate::world::{ROWS, World};
 
 const SQL: &str = "SELECT id, name, hp, attack FROM monster WHERE id = ?";
-/// Queries of a pass with few threads, and with many: their waking must not be what is measured.
+/// Queries of a pass with few threads, and with many: waking the threads must not dominate the
+/// time.
 const QUERIES: [usize; 2] = [16_000, 64_000];
-/// Statements kept where statements are kept.
+/// Size of the statement cache, where there is one.
 const SIZE: usize = 16;
 /// Connections, threads, and how many times cheaper a kept statement must be.
 const SHAPES: [(usize, usize, f64); 5] =
@@ -25,11 +26,11 @@ fn queries(threads: usize) -> usize {
     QUERIES[usize::from(threads > 2)]
 }
 
-/// Connections that threads take and bring back.
+/// Connections that threads take and return.
 ///
-/// Who brings one back wakes somebody who waits, unless somebody was woken already and has not come
-/// yet: with many threads on few cores most are woken for nothing otherwise, and that is what would
-/// be measured.
+/// The thread that returns one wakes a waiting thread, unless one was woken and has not come yet.
+/// Otherwise, with many threads on few cores, most threads would be woken in vain, and the
+/// benchmark would measure that.
 struct Pool<C> {
     free: Mutex<Free<C>>,
     returned: Condvar,
@@ -38,7 +39,7 @@ struct Pool<C> {
 struct Free<C> {
     connections: Vec<C>,
     waiting: usize,
-    /// Whether somebody was woken who has not come yet.
+    /// True if a thread was woken that has not come yet.
     woken: bool,
 }
 
@@ -79,7 +80,7 @@ impl<C> Pool<C> {
     }
 }
 
-/// CPU nanoseconds a query, of all threads together.
+/// Returns the CPU nanoseconds of one query, for all threads together.
 fn pass<C: Send>(pool: &Pool<C>, threads: usize, query: impl Fn(&C, i64) + Sync) -> f64 {
     let count = queries(threads) / threads;
     let (barrier, query) = (Barrier::new(threads), &query);
@@ -115,14 +116,15 @@ fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// As [`rusqlite::Connection::query_row`], and steps to the end as the others do.
+/// Runs a query as [`rusqlite::Connection::query_row`] does, but steps to the end, as the other
+/// variants do.
 fn theirs(statement: &mut rusqlite::Statement<'_>, id: i64) {
     let mut rows = statement.query([id]).unwrap();
     read(rows.next().unwrap().unwrap()).unwrap();
     assert!(rows.next().unwrap().is_none());
 }
 
-/// Measures and prints.
+/// Measures and prints the look-ups.
 pub(crate) fn run(world: &World, count: usize) {
     let mut go = Go::start(&world.path);
     let text = Text::new(SQL);

@@ -1,8 +1,8 @@
-//! What a kept statement saves: `cargo bench -p refrain-sqlite`, a table in Markdown.
+//! The benchmark of kept statements: `cargo bench -p refrain-sqlite` prints a table in Markdown.
 //!
-//! CPU time of the threads that run queries, as the kernel counts it; many short passes of all
-//! variants take turns, and what is printed is the median, of times and of ratios within one pass.
-//! Beside ours: rusqlite's `prepare_cached`, and go-sqlite3 with `_stmt_cache_size` if there is Go.
+//! The times are CPU times of the threads that run queries. Many short passes of all variants take
+//! turns, and the table has medians, of times and of ratios within one pass. It compares this crate
+//! with rusqlite's `prepare_cached`, and with go-sqlite3's `_stmt_cache_size` if there is Go.
 #![allow(clippy::print_stdout, reason = "a benchmark prints its figures")]
 #![allow(clippy::unwrap_used, reason = "a benchmark fails by panicking")]
 
@@ -13,7 +13,7 @@ mod lookup;
 mod table;
 mod world;
 
-/// Passes; odd, so that there is a median.
+/// Number of passes; odd, so that there is a median.
 const PASSES: usize = 21;
 
 fn main() {

@@ -1,9 +1,9 @@
-//! Passes that take turns, their medians, and lines of a table.
+//! Passes of variants in turns, their medians, and the lines of a table.
 
-/// Times of one variant, a pass each.
+/// The times of one variant, one for each pass.
 pub(crate) type Times = Vec<f64>;
 
-/// Runs each variant once a pass.
+/// Runs each variant once in each pass.
 pub(crate) fn passes(count: usize, variants: &mut [&mut dyn FnMut() -> f64]) -> Vec<Times> {
     let mut times = vec![Times::new(); variants.len()];
     for _ in 0..count {
@@ -20,18 +20,18 @@ pub(crate) fn median(times: &[f64]) -> f64 {
     sorted[sorted.len() / 2]
 }
 
-/// The median of how many times as long `slow` takes as `fast`, pass by pass.
+/// Returns the median of how many times as long `slow` takes as `fast` in the same pass.
 pub(crate) fn ratio(slow: &[f64], fast: &[f64]) -> f64 {
     let ratios: Vec<_> = slow.iter().zip(fast).map(|(slow, fast)| slow / fast).collect();
     median(&ratios)
 }
 
-/// Microseconds with two digits.
+/// Formats the median in microseconds, with two digits.
 pub(crate) fn micros(times: &[f64]) -> String {
     format!("{:.2}", median(times) / 1000.0)
 }
 
-/// A ratio with its bar.
+/// Formats a ratio with the bar that it must reach.
 pub(crate) fn judged(ratio: f64, at_least: f64) -> String {
     let verdict = if ratio >= at_least { "" } else { ", **missed**" };
     format!("{ratio:.2} (≥ {at_least}{verdict})")

@@ -1,10 +1,10 @@
-//! The file that is read: a thousand monsters.
+//! The file that the queries read: a thousand monsters.
 
 use std::path::PathBuf;
 
 use refrain_sqlite::{CacheOptions, Connection, Database, OpenOptions};
 
-/// How many rows there are.
+/// Number of rows.
 pub(crate) const ROWS: usize = 1000;
 
 /// A database file, removed at the end.
@@ -31,7 +31,7 @@ impl World {
         world
     }
 
-    /// A connection that keeps so many statements.
+    /// Opens a connection whose cache has this size.
     pub(crate) fn connect(&self, size: usize) -> Connection {
         Database::new(&self.path, options(size)).connect().unwrap()
     }

@@ -1,4 +1,5 @@
-//! What is left in SQLite when the cache lets go: only the inside of a connection can tell.
+//! Tests of the statements that stay in SQLite when the cache drops them. They need the inside of a
+//! connection.
 
 use super::*;
 use crate::options::Admit;
@@ -78,7 +79,7 @@ fn a_reader_reads_again_what_it_has_read_without_the_disk() {
     let fill = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1500) \
                 INSERT INTO t SELECT zeroblob(3900) FROM n";
     writer.execute(fill, &[]).unwrap();
-    // Fifteen hundred pages; one that has few steps may read five hundred.
+    // The table has fifteen hundred pages, and a statement with limited steps may read `READS`.
     let reads_all = |connection: &Connection| {
         connection.set_limits(Limits { steps: Some(100_000), ..Limits::default() });
         connection.execute("SELECT sum(length(a)) FROM t", &[]).is_ok()

@@ -1,11 +1,12 @@
-//! Memory that a file is mapped to, and what becomes of it when the file is made shorter.
+//! Guards mapped memory whose file another program may make shorter.
 //!
-//! Whoever touches a page behind the end of its file gets SIGBUS, which ends the process: all
-//! databases, and PostgreSQL's clients. So a page that is known to belong to a file of SQLite's
-//! gets empty memory in its place, the file is marked as broken, and the thread goes on; that
-//! nothing comes of what it reads there is up to whoever marks files (`index`).
+//! A thread that touches a mapped page beyond the end of its file gets SIGBUS, which ends the
+//! process, with all its databases and PostgreSQL's clients. The handler here puts empty memory in
+//! the place of such a page if the page belongs to a guarded file, and marks the file as broken.
+//! Then the thread goes on. Its result must not be used: the owner of the mark sees to that
+//! (`index`).
 //!
-//! What always holds: the handler takes no lock and allocates nothing; a fault elsewhere ends the
+//! Always true: the handler takes no lock and allocates nothing; a fault in other memory ends the
 //! process as before.
 
 use std::ffi::{c_int, c_void};
@@ -16,23 +17,23 @@ use std::sync::{Mutex, Once, OnceLock, PoisonError};
 
 /// A mapped region. Regions are never freed, but used again.
 struct Region {
-    /// Where it begins; 0 for a region that is not in use.
+    /// The address at which it begins; 0 for a region that is not in use.
     start: AtomicUsize,
     length: AtomicUsize,
-    /// What to mark.
+    /// The mark to set after a fault.
     broken: AtomicPtr<AtomicBool>,
     next: AtomicPtr<Region>,
 }
 
-/// All regions: 16 MiB of a log have one.
+/// The list of all regions. Each 16 MiB of a WAL have one.
 static FIRST: AtomicPtr<Region> = AtomicPtr::new(ptr::null_mut());
-/// Held by those who change regions; the handler does not.
+/// Taken to change regions. The handler does not take it.
 static CHANGES: Mutex<()> = Mutex::new(());
 static PAGE: AtomicUsize = AtomicUsize::new(0);
-/// What was done at SIGBUS before.
+/// The action for SIGBUS before the handler was installed.
 static BEFORE: OnceLock<libc::sigaction> = OnceLock::new();
 
-/// Has faults in guarded regions mended from now on.
+/// Installs the handler, once.
 pub(super) fn install() {
     static DONE: Once = Once::new();
     DONE.call_once(|| {
@@ -53,7 +54,7 @@ pub(super) fn install() {
     });
 }
 
-/// Guards a region; a fault in it marks `broken`. A region that is guarded already stays as it is.
+/// Guards a region: a fault in it marks `broken`. Does nothing if the region is guarded already.
 pub(super) fn protect(start: *const c_void, length: usize, broken: &'static AtomicBool) {
     let _changes = CHANGES.lock().unwrap_or_else(PoisonError::into_inner);
     let start = start.addr();
@@ -78,7 +79,7 @@ pub(super) fn protect(start: *const c_void, length: usize, broken: &'static Atom
     region.start.store(start, Ordering::Release);
 }
 
-/// Guards none of the regions any more that mark `broken`. To be called before they are unmapped.
+/// Stops guarding the regions that mark `broken`. The caller unmaps them afterwards.
 pub(super) fn forget(broken: &'static AtomicBool) {
     let _changes = CHANGES.lock().unwrap_or_else(PoisonError::into_inner);
     for region in regions() {
@@ -89,21 +90,22 @@ pub(super) fn forget(broken: &'static AtomicBool) {
 }
 
 fn regions() -> impl Iterator<Item = &'static Region> {
-    // SAFETY: a region that stands in the list stays there, and is whole before it comes there.
+    // SAFETY: a region in the list is complete and stays there.
     let at = |place: &AtomicPtr<Region>| unsafe { place.load(Ordering::Acquire).as_ref() };
     std::iter::successors(at(&FIRST), move |region| at(&region.next))
 }
 
-/// Called by the kernel, in the midst of anything.
+/// The handler. The kernel calls it in the middle of any code.
 unsafe extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, _: *mut c_void) {
     // SAFETY: the kernel gives a valid record. Only a fault has an address.
     let (is_fault, address) = unsafe { ((*info).si_code > 0, (*info).si_addr().addr()) };
     if is_fault && mend(address) {
         return;
     }
-    // As before: the fault comes again behind this, and what was sent is sent again.
+    // Not a guarded page: the earlier action is restored. A fault then happens again, and a signal
+    // that was sent is sent again.
     let before = BEFORE.get().map_or(ptr::null(), ptr::from_ref);
-    // SAFETY: both may be called in a handler; what is given was once returned.
+    // SAFETY: a handler may call both functions; `sigaction` returned the action that it gets.
     unsafe {
         libc::sigaction(signal, before, ptr::null_mut());
         if !is_fault {
@@ -112,25 +114,25 @@ unsafe extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, _: *mut
     }
 }
 
-/// Puts empty memory where a page is gone; whether that page was guarded.
+/// Puts empty memory in the place of a page. Returns false if the page was not guarded.
 fn mend(address: usize) -> bool {
     let holds = |region: &&Region| {
         let start = region.start.load(Ordering::Acquire);
         start != 0 && (start..start + region.length.load(Ordering::Relaxed)).contains(&address)
     };
     let Some(region) = regions().find(holds) else { return false };
-    // SAFETY: what regions mark lives for ever.
+    // SAFETY: the marks of regions live for ever.
     let Some(broken) = (unsafe { region.broken.load(Ordering::Relaxed).as_ref() }) else {
         return false;
     };
-    // Before the page: whoever sees it sees the mark.
+    // Set before the page is mapped: a thread that reads the empty page sees the mark.
     broken.store(true, Ordering::SeqCst);
     let page = PAGE.load(Ordering::Relaxed);
     let start = ptr::with_exposed_provenance_mut(address & !(page - 1));
     let access = libc::PROT_READ | libc::PROT_WRITE;
     let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
-    // SAFETY: the page lies in a mapping of SQLite's, which SQLite unmaps as it would have; nothing
-    // of Rust's is there.
+    // SAFETY: the page lies in a mapping of SQLite's, which SQLite still unmaps as a whole. There
+    // is no Rust object in it.
     unsafe { libc::mmap(start, page, access, kind, -1, 0) != libc::MAP_FAILED }
 }
 
@@ -145,7 +147,7 @@ mod tests {
 
     const PAGES: usize = 2;
 
-    /// Maps a file, makes it empty, and reads what was mapped.
+    /// Maps a file, empties it, and reads the mapped memory.
     fn touch(broken: Option<&'static AtomicBool>) -> u8 {
         install();
         let name = format!("refrain-fault-{}-{}", std::process::id(), broken.is_some());

@@ -1,17 +1,18 @@
-//! Reading files, so that it can be stopped.
+//! A VFS that makes reads interruptible and protects the WAL and its index.
 //!
-//! SQLite hears of a cancel between two steps of its machine. A single step may read a whole table
-//! to count it, or a value of hundreds of megabytes to find the column behind it; but each page of
-//! them is read by a call, and there it asks.
+//! *Reads.* SQLite notices a cancel between two steps of its virtual machine. A single step may
+//! read a whole table to count it, or a value of hundreds of megabytes to find the column behind
+//! it. But SQLite reads each page by a call, and each such call asks the [`Meter`].
 //!
-//! And writing to the log, so that it gets no holes: a log that another program has made shorter
-//! would be filled with zeros up to the next commit, which then is in no valid log.
+//! *Writes to the WAL.* If another program has made the WAL shorter, the kernel would fill the gap
+//! up to the next commit with zeros, and that commit would be in no valid WAL. So a write that
+//! leaves a gap is refused.
 //!
-//! And leaving a database alone whose index is not whole ([`Index`]): no lock of it is taken,
-//! nothing of it is read or written.
+//! *Index.* A database whose WAL index is not whole ([`Index`]) is left alone: SQLite gets no lock
+//! of it, and reads and writes nothing of it.
 //!
-//! SQLite's own VFS does all the work. The one that is registered here is a copy of it whose files
-//! have other methods, and each of them a word of ours behind what SQLite keeps of it.
+//! SQLite's own VFS does all the work. The VFS here is a copy of it. Its files have methods of this
+//! module, and a [`Behind`] after the part that SQLite keeps of them.
 
 use std::cell::Cell;
 use std::ffi::{CStr, OsStr, c_int, c_void};
@@ -26,15 +27,15 @@ use rusqlite::ffi as sqlite;
 use super::index::Index;
 use crate::limits::Meter;
 
-/// What connections are opened with.
+/// The name of the VFS with which connections are opened.
 pub(crate) const VFS: &str = "refrain";
 
 thread_local! {
-    /// Whom reads of this thread ask.
+    /// The meter that reads of this thread ask.
     static ASKED: Cell<*const Meter> = const { Cell::new(ptr::null()) };
 }
 
-/// Has reads of this thread ask a meter, until it is dropped.
+/// Lets reads of this thread ask a meter, until it is dropped.
 pub(crate) struct Asking<'m> {
     before: *const Meter,
     _meter: PhantomData<&'m Meter>,
@@ -52,7 +53,7 @@ impl Drop for Asking<'_> {
     }
 }
 
-/// A kind of file of SQLite's: its methods with ours among them, and as they were.
+/// A kind of SQLite's files: the methods of this module, and the original ones.
 #[repr(C)]
 struct Methods {
     ours: sqlite::sqlite3_io_methods,
@@ -63,16 +64,16 @@ struct Methods {
 // SAFETY: functions, and a pointer to a constant of SQLite's; nothing is written.
 unsafe impl Sync for Methods {}
 
-/// What stands behind SQLite's own part of a file.
+/// Data that stands behind SQLite's own part of a file.
 #[derive(Clone, Copy)]
 struct Behind {
-    /// Of the database that the file is, or whose log it is.
+    /// The index of the database that the file is, or whose WAL it is.
     index: Option<&'static Index>,
-    /// Whether it has mapped the index.
+    /// True if the file has mapped the index.
     maps: bool,
 }
 
-/// SQLite's own VFS, and where [`Behind`] stands in its files.
+/// SQLite's own VFS, and the offset of [`Behind`] in its files.
 struct Original {
     vfs: *mut sqlite::sqlite3_vfs,
     size: usize,
@@ -84,14 +85,14 @@ unsafe impl Send for Original {}
 unsafe impl Sync for Original {}
 
 static ORIGINAL: OnceLock<Original> = OnceLock::new();
-/// All kinds of files that were met: two or three.
+/// All kinds of files so far: two or three.
 static KINDS: Mutex<Vec<&'static Methods>> = Mutex::new(Vec::new());
 
 /// Registers the VFS, once.
 pub(super) fn register() {
     ORIGINAL.get_or_init(|| {
-        // SAFETY: SQLite's default is there once it was initialised, which finding it does, and
-        // stays.
+        // SAFETY: finding the default VFS initialises SQLite, and the VFS stays for as long as the
+        // process runs.
         let vfs = unsafe { sqlite::sqlite3_vfs_find(ptr::null()) };
         assert!(!vfs.is_null(), "SQLite was built with a VFS");
         // SAFETY: a valid VFS, which is only read. The copy stays for as long as the process runs.
@@ -108,7 +109,7 @@ pub(super) fn register() {
     });
 }
 
-/// Opens a file as SQLite does, and gives it our methods.
+/// Opens a file as SQLite does, and sets the methods of this module.
 unsafe extern "C" fn open(
     _: *mut sqlite::sqlite3_vfs,
     name: sqlite::sqlite3_filename,
@@ -117,8 +118,8 @@ unsafe extern "C" fn open(
     opened: *mut c_int,
 ) -> c_int {
     let Some(Original { vfs, .. }) = ORIGINAL.get() else { return sqlite::SQLITE_CANTOPEN };
-    // SAFETY: what SQLite has given is handed on as it is, to the VFS whose place this one took.
-    // The file has room for what is behind it, as the size says that `register` gave.
+    // SAFETY: the arguments go to the original VFS unchanged. The file has room for a `Behind`
+    // after SQLite's part, because `register` set the size.
     unsafe {
         let Some(open) = (**vfs).xOpen else { return sqlite::SQLITE_CANTOPEN };
         behind(file).write(Behind { index: None, maps: false });
@@ -132,14 +133,14 @@ unsafe extern "C" fn open(
     }
 }
 
-/// The index of the database that a file is, or whose log it is.
+/// Returns the index of the database that a file is, or whose WAL it is.
 ///
 /// # Safety
 ///
-/// What SQLite gives to open a file.
+/// The arguments are those that SQLite gives to open a file.
 unsafe fn index(name: sqlite::sqlite3_filename, flags: c_int) -> Option<&'static Index> {
-    // SAFETY: the name of a database or a log is a text; that of a log knows its database's file,
-    // which is open.
+    // SAFETY: the name of a database or a WAL is a text. SQLite finds the file of the database by
+    // the name of its WAL, and that file is open.
     unsafe {
         if name.is_null() {
             return None;
@@ -154,14 +155,14 @@ unsafe fn index(name: sqlite::sqlite3_filename, flags: c_int) -> Option<&'static
     }
 }
 
-/// The index of an open file, if it is one of ours.
+/// Returns the index of an open file, if the file has methods of this module.
 ///
 /// # Safety
 ///
-/// An open file of SQLite's, or none.
+/// `file` is an open file of SQLite's, or null.
 pub(super) unsafe fn index_of(file: *mut sqlite::sqlite3_file) -> Option<&'static Index> {
     let kinds = KINDS.lock().unwrap_or_else(PoisonError::into_inner);
-    // SAFETY: promised by the caller; what has methods of ours was opened by `open`.
+    // SAFETY: promised by the caller; `open` has opened every file that has methods of this module.
     unsafe {
         let methods = file.as_ref()?.pMethods;
         kinds.iter().find(|known| ptr::eq(&raw const known.ours, methods))?;
@@ -171,7 +172,7 @@ pub(super) unsafe fn index_of(file: *mut sqlite::sqlite3_file) -> Option<&'stati
 
 /// # Safety
 ///
-/// A file that `open` was given.
+/// `file` is a file that `open` was given.
 unsafe fn behind(file: *mut sqlite::sqlite3_file) -> *mut Behind {
     let size = ORIGINAL.get().map_or(0, |original| original.size);
     // SAFETY: SQLite gives files as much memory as the VFS asks for, aligned for pointers.
@@ -180,7 +181,7 @@ unsafe fn behind(file: *mut sqlite::sqlite3_file) -> *mut Behind {
 
 /// # Safety
 ///
-/// Methods of SQLite's, which are constants.
+/// `original` are methods of SQLite's, which are constants.
 unsafe fn kind(original: *const sqlite::sqlite3_io_methods, is_log: bool) -> &'static Methods {
     let mut kinds = KINDS.lock().unwrap_or_else(PoisonError::into_inner);
     let mut known = kinds.iter().filter(|known| known.is_log == is_log);
@@ -201,11 +202,11 @@ unsafe fn kind(original: *const sqlite::sqlite3_io_methods, is_log: bool) -> &'s
     methods
 }
 
-/// What a file's methods were, and what they need to know of it.
+/// Returns a file's original methods, its kind, and its [`Behind`].
 ///
 /// # Safety
 ///
-/// A file with methods of ours: they are the first field of [`Methods`].
+/// The file has methods of this module: they are the first field of [`Methods`].
 unsafe fn known(
     file: *mut sqlite::sqlite3_file,
 ) -> (&'static sqlite::sqlite3_io_methods, &'static Methods, Behind) {
@@ -226,7 +227,7 @@ impl Behind {
     }
 }
 
-/// Reads as SQLite does, unless whoever is asked says to stop.
+/// Reads as SQLite does, unless the meter says to stop.
 unsafe extern "C" fn read(
     file: *mut sqlite::sqlite3_file,
     into: *mut c_void,
@@ -237,7 +238,7 @@ unsafe extern "C" fn read(
     if unsafe { ASKED.get().as_ref() }.is_some_and(Meter::stops_reading) {
         return sqlite::SQLITE_INTERRUPT;
     }
-    // SAFETY: only files have this method that `open` gave methods of ours.
+    // SAFETY: a file with this method has the methods that `open` set.
     unsafe {
         let (original, _, behind) = known(file);
         match original.xRead {
@@ -247,7 +248,7 @@ unsafe extern "C" fn read(
     }
 }
 
-/// Writes as SQLite does, unless that would leave a hole in a log: a log is written from its
+/// Writes as SQLite does, unless that would leave a hole in a WAL: SQLite writes a WAL from its
 /// beginning on.
 unsafe extern "C" fn write(
     file: *mut sqlite::sqlite3_file,
@@ -276,8 +277,8 @@ unsafe extern "C" fn write(
     }
 }
 
-/// Makes a file shorter as SQLite does. Behind it a log is taken for copied, which it is only by an
-/// index that is whole.
+/// Makes a file shorter as SQLite does. SQLite empties a WAL once it is copied, and only a whole
+/// index proves that.
 unsafe extern "C" fn truncate(
     file: *mut sqlite::sqlite3_file,
     length: sqlite::sqlite3_int64,
@@ -292,8 +293,8 @@ unsafe extern "C" fn truncate(
     }
 }
 
-/// Maps a region of the index as SQLite does, which fills one that was made shorter with zeros up
-/// to the region.
+/// Maps a region of the index as SQLite does. SQLite fills a file that is too short with zeros up
+/// to the region, so the index has to be whole.
 unsafe extern "C" fn map(
     file: *mut sqlite::sqlite3_file,
     region: c_int,
@@ -301,7 +302,7 @@ unsafe extern "C" fn map(
     extend: c_int,
     into: *mut *mut c_void,
 ) -> c_int {
-    // SAFETY: as in `read`; `into` is written by whoever maps.
+    // SAFETY: as in `read`; the original method writes `into`.
     unsafe {
         let (original, _, behind) = known(file);
         let Some(map) = original.xShmMap else { return sqlite::SQLITE_IOERR_SHMMAP };
@@ -320,8 +321,8 @@ unsafe extern "C" fn map(
     }
 }
 
-/// Takes and gives back locks of the index as SQLite does. What only one may have decides over what
-/// is in the log: before it is taken the index is looked at.
+/// Takes and releases locks of the index as SQLite does. The holder of an exclusive lock may change
+/// the WAL, so the index is checked before.
 unsafe extern "C" fn lock(
     file: *mut sqlite::sqlite3_file,
     first: c_int,
@@ -355,7 +356,8 @@ unsafe extern "C" fn unmap(file: *mut sqlite::sqlite3_file, delete: c_int) -> c_
     }
 }
 
-/// Gives a page of a mapped file as SQLite does, or none, which then is read.
+/// Returns a page of a mapped file as SQLite does, or none if the index is broken: SQLite then
+/// reads the page.
 unsafe extern "C" fn fetch(
     file: *mut sqlite::sqlite3_file,
     offset: sqlite::sqlite3_int64,

@@ -1,4 +1,4 @@
-//! A connection, as far as rusqlite does not have it.
+//! A connection, with the functions of SQLite that rusqlite does not have.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr;
@@ -14,19 +14,19 @@ use super::{fault, files, memory};
 use crate::error::Error;
 use crate::limits::Meter;
 
-/// The name of the database beside `main`, as PostgreSQL's clients expect it.
+/// The second name of the database `main`: PostgreSQL's clients expect this schema.
 const MAIN_NAME: &CStr = c"public";
 
-/// Sets what counts for the whole process, before the first connection is opened.
+/// Sets the process-wide configuration, before the first connection is opened.
 ///
-/// SQLite counts the memory of all connections together, under one lock: every allocation of every
-/// core takes it, for a figure that nobody reads.
+/// By default SQLite counts the memory of all connections together, under one lock, which every
+/// allocation of every core would take, for a figure without a reader.
 pub(crate) fn configure() {
     static DONE: Once = Once::new();
     DONE.call_once(|| {
         memory::install();
-        // SAFETY: the option takes one integer. Where somebody else in the process has SQLite at
-        // work already this does nothing, and what is lost is speed only.
+        // SAFETY: the option takes one integer. If other code of the process uses SQLite already,
+        // the call does nothing, and allocations stay slower.
         unsafe { sqlite::sqlite3_config(sqlite::SQLITE_CONFIG_MEMSTATUS, 0) };
         fault::install();
         files::register();
@@ -36,31 +36,31 @@ pub(crate) fn configure() {
 /// An open connection.
 pub(crate) struct Handle {
     connection: rusqlite::Connection,
-    /// What the connection asks when another process has a lock: it points there. Dropped behind
-    /// it.
+    /// Decides how long to wait when another process has a lock. The connection has a pointer to
+    /// it, so it is dropped after the connection.
     meter: Arc<Meter>,
-    /// The memory that it has; memory of the connection is given back before.
+    /// The account of its memory. The connection frees its memory before.
     account: Lease,
 }
 
-/// What SQLite calls when another process has a lock.
+/// SQLite calls this when another process has a lock.
 unsafe extern "C" fn wait_for_lock(meter: *mut c_void, asked: c_int) -> c_int {
-    // SAFETY: the pointer is that of `Handle::new`, whose meter is there as long as the connection.
+    // SAFETY: the pointer is that of `Handle::new`. The meter lives as long as the connection.
     let meter = unsafe { &*meter.cast::<Meter>() };
     c_int::from(meter.wait_for_lock(usize::try_from(asked).unwrap_or(0)))
 }
 
-/// What a text was compiled into.
+/// The result of compiling a text.
 pub(crate) struct Compiled {
     /// The statement; none if the text holds nothing but white space and comments.
     pub(crate) idle: Option<Idle>,
-    /// How much of the text it took, in bytes.
+    /// The length of the statement in the text, in bytes.
     pub(crate) length: usize,
 }
 
 impl Handle {
-    /// Takes over a connection, which must have been opened without mutexes or with. It may have
-    /// `most` bytes of memory.
+    /// Takes over a connection, which may be opened with or without mutexes. It may have `most`
+    /// bytes of memory.
     pub(crate) fn new(
         connection: rusqlite::Connection,
         meter: Arc<Meter>,
@@ -68,24 +68,24 @@ impl Handle {
     ) -> Result<Handle, Error> {
         let handle = Handle { connection, meter, account: Lease::new(most) };
         let meter = Arc::as_ptr(&handle.meter).cast_mut().cast();
-        // SAFETY: the callback takes this pointer, and nothing is written through it but atomics.
+        // SAFETY: the callback gets this pointer, and writes nothing through it but atomics.
         let code =
             unsafe { sqlite::sqlite3_busy_handler(handle.raw(), Some(wait_for_lock), meter) };
         handle.check(code)?;
         Ok(handle)
     }
 
-    /// The connection, for what rusqlite does safely.
+    /// Returns the connection, for functions that rusqlite makes safe.
     pub(crate) fn connection(&self) -> &rusqlite::Connection {
         &self.connection
     }
 
-    /// The connection, for hooks.
+    /// Returns the connection, to set hooks.
     pub(crate) fn connection_mut(&mut self) -> &mut rusqlite::Connection {
         &mut self.connection
     }
 
-    /// Has what this thread takes counted as the connection's, until the result is dropped.
+    /// Counts this thread's allocations as the connection's, until the result is dropped.
     pub(crate) fn counting(&self) -> Counting {
         self.account.count()
     }
@@ -126,11 +126,11 @@ impl Handle {
             // SAFETY: the connection is open, and this was the last call on it.
             return Err(unsafe { error_of(self.raw(), code) });
         }
-        // A tail is always set on success; it points into the text or to its end.
+        // SQLite always sets the tail on success: it points into the text or to its end.
         let used = (tail as usize).wrapping_sub(start as usize).min(sql.len());
         if sql.as_bytes().get(used) == Some(&0) {
             let message = "a text cannot hold the character NUL";
-            // SAFETY: a statement that nobody else has seen, or null, which is a no-op.
+            // SAFETY: a new statement without another owner, or null, which is a no-op.
             unsafe { sqlite::sqlite3_finalize(statement) };
             return Err(Error::new(sqlite::SQLITE_ERROR, message).with_state("22021"));
         }
@@ -139,12 +139,13 @@ impl Handle {
         Ok(Compiled { idle: raw.map(Idle), length: used })
     }
 
-    /// Whether a statement of this connection is in the middle of its rows.
+    /// True if a statement of this connection is in the middle of its rows.
     pub(crate) fn is_busy(&self) -> bool {
         self.connection.is_busy()
     }
 
-    /// Copies what it can from the WAL to the file: frames in the WAL, and frames copied.
+    /// Copies pages from the WAL to the file. Returns how many frames the WAL has, and how many are
+    /// copied.
     pub(crate) fn checkpoint(&self, mode: c_int) -> Result<(i32, i32), Error> {
         let (mut frames, mut copied) = (0, 0);
         // SAFETY: a null name means all databases; both results are written.
@@ -160,13 +161,14 @@ impl Handle {
         self.check(code).map(|()| (frames, copied))
     }
 
-    /// Has each commit copy the WAL into the file that finds so many pages there; 0 is never.
+    /// Sets the number of WAL pages from which on a commit copies the WAL into the file; 0 for
+    /// never.
     pub(crate) fn checkpoint_from(&self, pages: c_int) {
-        // SAFETY: the connection is open. There is no other hook that this would replace.
+        // SAFETY: the connection is open. It has no other WAL hook, which this would replace.
         unsafe { sqlite::sqlite3_wal_autocheckpoint(self.raw(), pages) };
     }
 
-    /// Whether the name of the file leads elsewhere by now, or nowhere.
+    /// True if the path of the file leads to another file by now, or to none.
     pub(crate) fn has_moved(&self) -> bool {
         let mut moved: c_int = 0;
         // SAFETY: a null name means the main database; the operation writes one integer. A database
@@ -182,21 +184,21 @@ impl Handle {
         moved != 0
     }
 
-    /// The index of the database's log; none of a database in memory.
+    /// Returns the index of the database's WAL; none for a database in memory.
     pub(crate) fn index(&self) -> Option<&'static Index> {
         // SAFETY: the connection is open.
         unsafe { index_of(self.raw()) }
     }
 
-    /// Closes the file, after all statements.
+    /// Closes the file. All statements are gone before.
     pub(crate) fn close(self) -> Result<(), Error> {
         self.connection.close().map_err(|(_, error)| error.into())
     }
 
-    /// How many statements there are, those included that virtual tables made for themselves.
+    /// Counts the statements, including those that virtual tables made for themselves.
     #[cfg(test)]
     pub(crate) fn statements(&self) -> usize {
-        // SAFETY: walks the statements of an open connection, and touches none.
+        // SAFETY: walks the statements of an open connection, and changes none.
         let next = |last| unsafe { sqlite::sqlite3_next_stmt(self.raw(), last) };
         let found =
             |statement: *mut sqlite::sqlite3_stmt| (!statement.is_null()).then_some(statement);

@@ -1,11 +1,11 @@
-//! The index of a log, which SQLite shares between programs: the `-shm` beside a database, mapped
-//! into memory.
+//! The index of a WAL, which SQLite shares between programs: the `-shm` file beside a database,
+//! mapped into memory.
 //!
-//! Another program may make it shorter, delete it or put another in its place. Then pages of the
-//! log are not found any more, or another program does not see our locks: what is read is old, and
-//! what is written over is lost. So an index that is not whole any more is marked, for all of the
-//! process, and `files` refuses all that follows until the last connection is closed. Nothing that
-//! was committed is lost: the log has it, and SQLite makes its index anew from the log.
+//! Another program may make it shorter, delete it or replace it. Then SQLite does not find pages of
+//! the WAL, or the other program does not see the locks of this process: reads return old data, and
+//! writes overwrite each other. So an index that is not whole is marked, for the whole process, and
+//! `files` refuses every access until the last connection is closed. No committed data is lost: it
+//! is in the WAL, from which SQLite makes a new index.
 
 use std::ffi::{OsString, c_void};
 use std::path::{Path, PathBuf};
@@ -15,31 +15,32 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::fault;
 use crate::file_id::FileId;
 
-/// The index of one database file, whatever names it is opened by.
+/// The index of one database file, under whatever names the file is opened.
 pub(crate) struct Index {
-    /// Of the database file.
+    /// Identifies the database file.
     is: FileId,
     broken: AtomicBool,
     mapped: Mutex<Mapped>,
 }
 
-/// What is mapped of it.
+/// The mapped index.
 #[derive(Default)]
 struct Mapped {
-    /// Connections that have it.
+    /// The number of connections that have mapped it.
     users: usize,
     path: PathBuf,
-    /// None before the first connection, and if it is gone at once.
+    /// None before the first connection, or if the file was gone at once.
     is: Option<FileId>,
-    /// How long it must be.
+    /// The length that the file must have.
     length: u64,
 }
 
-/// Those of all files that were opened. They stay, as regions name them.
+/// The indexes of all files that were opened. They are never freed, because regions point to their
+/// marks.
 static ALL: Mutex<Vec<&'static Index>> = Mutex::new(Vec::new());
 
 impl Index {
-    /// That of a database file; none if there is no such file.
+    /// Returns the index of a database file; none if there is no such file.
     pub(super) fn of(database: &Path) -> Option<&'static Index> {
         let is = FileId::of(database)?;
         let mut all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
@@ -50,7 +51,7 @@ impl Index {
             all.push(index);
             index
         });
-        // A number of a file that is gone may be another's by now.
+        // The number of a file that is gone may belong to another file now, with another path.
         let mut mapped = index.mapped();
         if mapped.users == 0 {
             let mut path = OsString::from(database);
@@ -64,12 +65,12 @@ impl Index {
         self.mapped.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether it was found not to be whole.
+    /// True if it is marked as broken.
     pub(crate) fn is_broken(&self) -> bool {
         self.broken.load(Ordering::SeqCst)
     }
 
-    /// Whether it is whole, as far as the file says. A system call.
+    /// True if it is whole, as far as the file shows. Marks it otherwise. Needs a system call.
     pub(crate) fn is_whole(&self) -> bool {
         if self.is_broken() {
             return false;
@@ -82,7 +83,8 @@ impl Index {
         whole
     }
 
-    /// Maps a region of it, for a connection that is new here or not, and guards it.
+    /// Maps a region of it and guards the region. `new` is true for the first region of a
+    /// connection.
     pub(super) fn map<T>(
         &'static self,
         new: bool,
@@ -100,7 +102,7 @@ impl Index {
         done
     }
 
-    /// Unmaps it for a connection. Behind the last one the next begins anew.
+    /// Unmaps it for a connection. After the last one the mark is cleared.
     pub(super) fn unmap<T>(&'static self, unmap: impl FnOnce() -> T) -> T {
         let mut mapped = self.mapped();
         mapped.users = mapped.users.saturating_sub(1);
@@ -114,7 +116,7 @@ impl Index {
 }
 
 impl Mapped {
-    /// Whether the file is the one that is mapped, and as long as it was.
+    /// True if the file is still the mapped one, and is long enough.
     fn is_there(&self) -> bool {
         let found = std::fs::metadata(&self.path);
         found.is_ok_and(|found| self.is == Some((&found).into()) && found.len() >= self.length)

@@ -1,4 +1,4 @@
-//! Statements that rest and statements that run.
+//! Idle and running statements.
 
 use std::ffi::c_int;
 use std::marker::PhantomData;
@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::marks::Marks;
 use crate::value::{Type, Value};
 
-/// The longest value that a statement keeps until it is bound again.
+/// The longest value that stays bound after a run, in bytes.
 const KEPT_MAX: usize = 4096;
 
 /// A statement that is reset and points at no memory of a caller.
@@ -27,7 +27,7 @@ impl Deref for Idle {
 }
 
 impl Idle {
-    /// Begins a run: parameters are bound, then it is stepped.
+    /// Begins a run: the caller binds parameters, then steps.
     pub(crate) fn start<'b>(self) -> Live<'b> {
         let parameters = self.parameter_count();
         let (missing, lent) = (Marks::first(parameters), Marks::default());
@@ -35,15 +35,15 @@ impl Idle {
     }
 }
 
-/// A statement under way. Memory that it was given lives for `'b`.
+/// A running statement. The memory of its parameters lives for `'b`.
 pub(crate) struct Live<'b> {
     raw: Raw,
-    /// Parameters that nobody bound in this run: they hold values of the last.
+    /// Parameters that were not bound in this run: they hold values of an earlier one.
     missing: Marks,
-    /// Parameters whose values do not stay behind the run: they point at memory of the caller, or
-    /// take much.
+    /// Parameters whose values are removed at the end of the run: they point at memory of the
+    /// caller, or are long.
     lent: Marks,
-    /// Whether the last step gave a row.
+    /// True if the last step gave a row.
     has_row: bool,
     _parameters: PhantomData<&'b [u8]>,
 }
@@ -57,10 +57,10 @@ impl Deref for Live<'_> {
 }
 
 impl<'b> Live<'b> {
-    /// Gives a parameter a value without copying it.
+    /// Binds a parameter to a value without copying it.
     pub(crate) fn bind(&mut self, index: usize, value: Value<'b>) -> Result<(), Error> {
-        // SAFETY: the memory lives for `'b`. A `Live` reads it in `step` only, which needs the
-        // `Live`, which cannot outlive `'b`; `finish` takes the pointer away.
+        // SAFETY: the memory lives for `'b`. SQLite reads it in `step` alone, which needs the
+        // `Live`, and that cannot outlive `'b`; `finish` removes the pointer.
         unsafe { self.bind_with(index, value, sqlite::SQLITE_STATIC()) }?;
         if matches!(value, Value::Text(_) | Value::Blob(_)) {
             self.lent.set(index);
@@ -68,7 +68,7 @@ impl<'b> Live<'b> {
         Ok(())
     }
 
-    /// Gives a parameter a value that SQLite copies.
+    /// Binds a parameter to a value that SQLite copies.
     pub(crate) fn bind_copied(&mut self, index: usize, value: Value<'_>) -> Result<(), Error> {
         // SAFETY: SQLite copies the memory before the call returns.
         unsafe { self.bind_with(index, value, sqlite::SQLITE_TRANSIENT()) }?;
@@ -123,7 +123,7 @@ impl<'b> Live<'b> {
         Ok(())
     }
 
-    /// Runs to the next row. Parameters that nobody bound are NULL.
+    /// Runs to the next row. Parameters that were not bound are NULL.
     pub(crate) fn step(&mut self) -> Result<bool, Error> {
         if !self.missing.is_empty() {
             self.bind_missing();
@@ -138,7 +138,7 @@ impl<'b> Live<'b> {
         }
     }
 
-    /// Nobody may see what somebody else bound in an earlier run.
+    /// Sets parameters to NULL that were not bound: a client must not see values of an earlier run.
     #[cold]
     fn bind_missing(&mut self) {
         for index in self.missing.drain() {
@@ -146,18 +146,18 @@ impl<'b> Live<'b> {
         }
     }
 
-    /// The storage class of a column of the row; NULL if there is no row or no such column.
+    /// Returns the storage class of a column of the row; NULL if there is no row or no such column.
     pub(crate) fn column_type(&self, column: usize) -> Type {
-        // SAFETY: a value of this row; it is only asked what it is.
+        // SAFETY: a value of this row; the call reads its type and nothing else.
         self.value(column).map_or(Type::Null, |value| unsafe { type_of(value) })
     }
 
-    /// A column of the row as it is stored. Nothing is converted, so what was handed out before
-    /// stays where it is until the next step.
+    /// Returns a column of the row as it is stored. Nothing is converted, so values that were
+    /// returned before stay in place until the next step.
     pub(crate) fn column(&self, column: usize) -> Value<'_> {
         let Some(value) = self.value(column) else { return Value::Null };
-        // SAFETY: the value is asked for as what it is; the bytes are there until the statement is
-        // stepped or finished, and both take the `Live` out of the borrow.
+        // SAFETY: the value is read as the type that it has. The bytes stay until the statement is
+        // stepped or finished, and both need the `Live` that is borrowed here.
         unsafe {
             match type_of(value) {
                 Type::Null => Value::Null,
@@ -175,17 +175,19 @@ impl<'b> Live<'b> {
         }
     }
 
-    /// The value of a column. SQLite calls it unprotected, as no mutex is held over it; a
-    /// connection opened without mutexes has none to hold, and its thread is the only one.
+    /// Returns the value of a column. SQLite calls it unprotected, because no mutex is held over
+    /// it. A connection without mutexes has none to hold, and one thread uses it at a time.
     fn value(&self, column: usize) -> Option<*mut sqlite::sqlite3_value> {
         // SAFETY: a statement with a row; any number may be asked for.
         self.has_row
             .then(|| unsafe { sqlite::sqlite3_column_value(self.raw.raw(), number(column)) })
     }
 
-    /// Ends the run. What is left of the rows is given up; no memory is pointed at any more.
+    /// Ends the run. The rest of the rows is discarded, and the statement points at no memory of a
+    /// caller.
     pub(crate) fn finish(mut self) -> Idle {
-        // SAFETY: a valid statement. What is returned is the error of the last step, told before.
+        // SAFETY: a valid statement. The call returns the error of the last step, which the caller
+        // has got already.
         unsafe { sqlite::sqlite3_reset(self.raw.raw()) };
         if !self.lent.is_empty() {
             self.take_back();
@@ -202,7 +204,7 @@ impl<'b> Live<'b> {
 
 /// # Safety
 ///
-/// A value of a statement's row.
+/// `value` is a value of a statement's row.
 unsafe fn type_of(value: *mut sqlite::sqlite3_value) -> Type {
     // SAFETY: promised by the caller.
     match unsafe { sqlite::sqlite3_value_type(value) } {

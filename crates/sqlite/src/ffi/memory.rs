@@ -1,12 +1,12 @@
-//! Whose memory SQLite takes, and how much of it.
+//! Counts and limits the memory that SQLite takes for each connection.
 //!
-//! SQLite bounds a single value, and nothing that holds many. So it is given functions for memory
-//! that count: a thread says for which connection it works, and each piece of memory says in its
-//! head whose it is, for whoever gives it back. A connection that would have too much gets none,
-//! which ends its statement.
+//! SQLite limits a single value, but not a statement with many values. So SQLite gets allocation
+//! functions that count: a thread notes the connection that it works for, and each piece of memory
+//! has in its head the account that gets it back. If a connection would have too much, the
+//! allocation fails, which ends its statement.
 //!
-//! What always holds: an account has what was taken in its name and not given back yet, by whatever
-//! thread; counting takes no lock.
+//! Always true: an account counts the memory that was taken in its name and is not given back yet,
+//! by any thread; counting takes no lock.
 
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
@@ -16,23 +16,23 @@ use std::sync::{Mutex, PoisonError};
 
 use rusqlite::ffi as sqlite;
 
-/// What a connection has and may have. Accounts are never freed, as memory may outlive its
-/// connection; they are used again.
+/// The memory that a connection has and may have, in bytes. Accounts are never freed, because
+/// memory may outlive its connection; they are used again.
 struct Account {
     taken: AtomicUsize,
     most: AtomicUsize,
     leased: AtomicBool,
 }
 
-/// A connection's account, until it is dropped.
+/// The account of a connection. It is free again when this is dropped.
 pub(crate) struct Lease(&'static Account);
 
-/// Has what this thread takes counted, until it is dropped.
+/// Counts this thread's allocations, until it is dropped.
 pub(crate) struct Counting {
     before: *const Account,
 }
 
-/// Stands before each piece of memory, and keeps it aligned.
+/// Stands before each piece of memory, and keeps the piece aligned.
 #[repr(C, align(16))]
 struct Head {
     account: *const Account,
@@ -44,7 +44,7 @@ const HEAD: usize = size_of::<Head>();
 static ALL: Mutex<Vec<&'static Account>> = Mutex::new(Vec::new());
 
 thread_local! {
-    /// For whom this thread works.
+    /// The account of the connection that this thread works for.
     static CURRENT: Cell<*const Account> = const { Cell::new(ptr::null()) };
 }
 
@@ -64,7 +64,7 @@ impl Account {
 }
 
 impl Lease {
-    /// An account for a connection that may have so many bytes.
+    /// Takes an account for a connection that may have `most` bytes.
     pub(crate) fn new(most: usize) -> Lease {
         let mut all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
         let free = all.iter().find(|account| !account.leased.swap(true, Ordering::Relaxed));
@@ -79,7 +79,7 @@ impl Lease {
         Lease(account)
     }
 
-    /// Has what this thread takes counted here.
+    /// Counts this thread's allocations in this account, until the result is dropped.
     pub(crate) fn count(&self) -> Counting {
         Counting { before: CURRENT.replace(self.0) }
     }
@@ -97,7 +97,8 @@ impl Drop for Counting {
     }
 }
 
-/// Has SQLite take memory by the functions here. To be called before anything else of SQLite's.
+/// Makes SQLite use the allocation functions here. This must be the first call of SQLite's
+/// functions.
 pub(super) fn install() {
     let methods = sqlite::sqlite3_mem_methods {
         xMalloc: Some(allocate),
@@ -109,12 +110,12 @@ pub(super) fn install() {
         xShutdown: Some(end),
         pAppData: ptr::null_mut(),
     };
-    // SAFETY: the option takes a pointer to functions, which are copied. Where somebody else in the
-    // process has SQLite at work already this does nothing, and memory is not bounded.
+    // SAFETY: the option takes a pointer to functions, which SQLite copies. If other code of the
+    // process uses SQLite already, the call does nothing, and memory is not limited.
     unsafe { sqlite::sqlite3_config(sqlite::SQLITE_CONFIG_MALLOC, &raw const methods) };
 }
 
-/// The account of a piece, if it has one.
+/// Returns the account of a piece, if it has one.
 fn account_of(account: *const Account) -> Option<&'static Account> {
     // SAFETY: accounts are never freed.
     unsafe { account.as_ref() }
@@ -122,7 +123,7 @@ fn account_of(account: *const Account) -> Option<&'static Account> {
 
 /// # Safety
 ///
-/// A piece that [`allocate`] or [`reallocate`] gave.
+/// `piece` comes from [`allocate`] or [`reallocate`].
 unsafe fn head(piece: *mut c_void) -> *mut Head {
     // SAFETY: promised by the caller: a head stands before it.
     unsafe { piece.cast::<Head>().sub(1) }
@@ -133,7 +134,7 @@ unsafe extern "C" fn allocate(size: c_int) -> *mut c_void {
     if account_of(account).is_some_and(|account| !account.take(size)) {
         return ptr::null_mut();
     }
-    // SAFETY: memory of the C library, which is aligned for a head and has room for it.
+    // SAFETY: memory of the C library, which is aligned for a head and has room for one.
     unsafe {
         let start = libc::malloc(HEAD + size).cast::<Head>();
         if start.is_null() {
@@ -148,7 +149,7 @@ unsafe extern "C" fn allocate(size: c_int) -> *mut c_void {
 }
 
 unsafe extern "C" fn free(piece: *mut c_void) {
-    // SAFETY: SQLite gives back what it was given, once.
+    // SAFETY: SQLite frees what `allocate` returned, once.
     unsafe {
         let head = head(piece);
         if let Some(account) = account_of((*head).account) {

@@ -1,11 +1,11 @@
-//! SQLite's C interface, as far as statements need it. The only unsafe code of the crate.
+//! SQLite's C interface, as far as statements need it. The crate has no other unsafe code.
 //!
-//! A statement is either [`Idle`] or [`Live`]. An idle one is reset and points at no memory but
-//! its own. A live one may have been given pointers to memory of the caller, which SQLite reads
-//! when it steps: the lifetime `'b` holds that memory in place until the statement is idle again.
-//! Forgetting a live one leaks it, and nobody steps it any more.
+//! A statement is either [`Idle`] or [`Live`]. An idle one is reset and points at no memory but its
+//! own. A live one may point at memory of the caller, which SQLite reads when it steps: the
+//! lifetime `'b` keeps that memory in place until the statement is idle again. A live one that is
+//! forgotten leaks, and is never stepped again.
 //!
-//! Two things are up to the callers inside this crate, and kept by `core` and `statement`:
+//! The callers inside this crate must keep two rules, and `core` and `statement` do:
 //!
 //! - a statement is used only by the thread that has its connection. A connection is opened
 //!   without SQLite's own mutexes, so two threads at once would be a race;

@@ -1,4 +1,4 @@
-//! Which statements are kept, and for how long.
+//! The choice of statements that are kept, and for how long.
 
 use refrain_sqlite::{CacheOptions, Step};
 

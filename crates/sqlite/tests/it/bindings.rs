@@ -1,4 +1,4 @@
-//! Parameters and columns: every storage class both ways, and nothing left of an earlier run.
+//! Parameters and columns: every storage class both ways, and no value of an earlier run.
 
 use refrain_sqlite::{Step, Type, Value};
 
@@ -52,7 +52,7 @@ fn a_parameter_that_nobody_bound_is_null() {
     run.step().unwrap();
     let classes: Vec<_> = (0..70).filter(|at| run.column_type(*at) != Type::Null).collect();
     assert_eq!(classes, [1, 65]);
-    // Integers need not be taken away at the end of a run, and are not seen by the next either.
+    // Integers stay bound after a run, and the next run does not see them either.
     drop(run);
     let mut run = connection.statement(sql.as_str()).unwrap().start();
     run.step().unwrap();

@@ -46,7 +46,7 @@ fn an_interrupt_stops_the_job_it_names() {
         while !interrupter.interrupt(7) {
             thread::yield_now();
         }
-        // It may have come between two statements: until it counts.
+        // The interrupt may have come between two statements, so it is repeated until the job ends.
         while interrupter.interrupt(7) {
             thread::yield_now();
         }
@@ -70,7 +70,7 @@ fn a_late_interrupt_does_not_hit_the_next_job() {
                 interrupter.interrupt(current.load(Ordering::Relaxed));
             }
         });
-        // Odd jobs are those that the other thread stops, or tries to until they are over.
+        // The other thread stops odd jobs, or tries to until they are over.
         for token in 1..=20_000 {
             if token % 2 == 1 {
                 current.store(token, Ordering::Relaxed);

@@ -57,7 +57,7 @@ impl Drop for TestFile {
     }
 }
 
-/// No waiting for locks and no waiting for the disk.
+/// Returns options without waiting for locks or for the disk.
 pub(crate) fn options(size: usize) -> OpenOptions {
     OpenOptions {
         busy_timeout: Duration::ZERO,
@@ -71,7 +71,7 @@ pub(crate) fn memory(size: usize) -> Connection {
     Database::new(":memory:", options(size)).connect().unwrap()
 }
 
-/// A connection that keeps from the first use on.
+/// Opens a connection that keeps statements from their first use on.
 pub(crate) fn keeping(size: usize) -> Connection {
     let connection = memory(size);
     connection
@@ -87,7 +87,7 @@ pub(crate) fn run(connection: &Connection, sql: &str) {
     }
 }
 
-/// The rows of a query as text, columns behind each other with a bar between.
+/// Returns the rows of a query as text, with a bar between columns.
 pub(crate) fn rows(connection: &Connection, sql: &str, values: &[Value<'_>]) -> Vec<String> {
     let mut run = connection.statement(sql).unwrap().start();
     run.bind_all(values).unwrap();
@@ -109,12 +109,12 @@ pub(crate) fn shown(value: Value<'_>) -> String {
     }
 }
 
-/// The SQLSTATE that the only statement of a text ends with, at compiling or at running.
+/// Returns the SQLSTATE with which the only statement of a text ends, when it is compiled or run.
 pub(crate) fn state(connection: &Connection, sql: &str) -> &'static str {
     connection.execute(sql, &[]).unwrap_err().sqlstate()
 }
 
-/// What the cache counted since `before`.
+/// Returns hits and misses since `before`.
 pub(crate) fn since(before: CacheStats, now: CacheStats) -> (u64, u64) {
     (now.hits - before.hits, now.misses - before.misses)
 }

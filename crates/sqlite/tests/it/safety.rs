@@ -1,4 +1,4 @@
-//! What a client may not do.
+//! Actions that a client may not do.
 
 use crate::{TestFile, rows, run, state};
 

@@ -1,10 +1,11 @@
-//! Schema changes: never an old name over a new value, and nothing compiled anew without one.
+//! Schema changes: an old name never stands over a new value, and without a change nothing is
+//! compiled again.
 
 use refrain_sqlite::{Connection, Step, Value};
 
 use crate::{TestFile, memory, rows, run, shown};
 
-/// Names and values of the first row, as one who steps first and describes after sees them.
+/// Returns names and values of the first row; the names are read after the step.
 fn first_row(connection: &Connection, sql: &str) -> String {
     let mut run = connection.statement(sql).unwrap().start();
     let stepped = run.step().unwrap();
@@ -18,14 +19,14 @@ fn first_row(connection: &Connection, sql: &str) -> String {
     pairs.collect::<Vec<_>>().join(" ")
 }
 
-/// Names as one sees them who describes without running.
+/// Returns the names of the columns without running the statement.
 fn described(connection: &Connection, sql: &str) -> Vec<String> {
     let mut statement = connection.statement(sql).unwrap();
     statement.refresh().unwrap();
     (0..statement.column_count()).map(|at| statement.column_name(at).unwrap().to_owned()).collect()
 }
 
-/// Each change, and what `SELECT *` gives after it.
+/// Each change, the first row of `SELECT *` after it, and its column names.
 const CHANGES: &[(&str, &str, &[&str])] = &[
     ("ALTER TABLE t ADD COLUMN c DEFAULT 3", "a=1 b=2 c=3", &["a", "b", "c"]),
     ("ALTER TABLE t RENAME COLUMN b TO z", "a=1 z=2 c=3", &["a", "z", "c"]),
@@ -103,7 +104,7 @@ fn a_memo_lives_until_the_statement_is_compiled_anew() {
     let (columns, later) = count();
     assert_eq!(columns, 2);
     assert!(later > generation);
-    // A step sees it as well.
+    // A step sees the change as well.
     run(&connection, "ALTER TABLE t ADD COLUMN c");
     let mut stepped = connection.statement("SELECT * FROM t").unwrap().start();
     stepped.step().unwrap();

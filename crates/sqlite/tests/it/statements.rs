@@ -1,4 +1,4 @@
-//! What an error does to a kept statement, and to the connection.
+//! The effects of an error on a kept statement, and on the connection.
 
 use refrain_sqlite::{Connection, Limits, Step};
 

@@ -75,7 +75,7 @@ fn a_hash_may_be_carried() {
         assert_eq!(run.step(), Ok(Step::Row));
     }
     assert_eq!(connection.cache_stats().hits, 1);
-    // A hash that is not the text's finds nothing, and nothing wrong.
+    // A hash of another text finds no statement, and no wrong one.
     let mut run = connection.statement(Text::with_hash("SELECT 2", hash)).unwrap().start();
     run.step().unwrap();
     assert_eq!(crate::shown(run.column(0)), "2");

@@ -41,7 +41,6 @@ const CEILINGS: &[Ceiling] = &[
     ceiling("pg", 181, 6),
     ceiling("sim", 54, 60),
     ceiling("sql", 0, 1),
-    ceiling("sqlite", 26, 0),
     ceiling("sqlite-pg", 102, 27),
     ceiling("xtask", 112, 84),
 ];
