@@ -1,4 +1,5 @@
-//! The state of a session, and what the session does with each message.
+//! The state of a session. The files of this folder handle its messages; `dispatch.rs` picks one of
+//! them for each message.
 //!
 //! A [`Machine`] runs on the loop of many clients as long as nothing takes long, and moves as a
 //! whole to a thread when something does. A message that has to go on elsewhere is not consumed and
@@ -11,6 +12,8 @@
 
 mod bounds;
 mod writing;
+mod ending;
+mod query_text;
 mod rows;
 mod commands;
 mod compiling;
@@ -18,6 +21,7 @@ mod copying;
 mod simple;
 mod parameter_types;
 mod extended;
+mod dispatch;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,7 +29,6 @@ use std::time::Instant;
 
 use refrain_sqlite::{Connection, Parked};
 use refrain_wire::frame::{HEADER_BYTES, Header};
-use refrain_wire::tag::front;
 use refrain_wire::write;
 
 use crate::backend::{Backend, Pool};
@@ -37,9 +40,8 @@ use crate::runs_on::RunsOn;
 use crate::transaction::Transaction;
 use crate::write_queue::Permit;
 
-use bounds::{OUTPUT_ON_THREAD, is_long};
+use query_text::Simple;
 use rows::Rows;
-use simple::Simple;
 
 /// Objects by the name that the client gave them. The hasher is a fast one: a client that finds
 /// colliding names slows only itself down.
@@ -157,231 +159,6 @@ impl Machine {
     /// Returns the backend of the file that is served.
     pub(crate) fn backend(&self) -> &Arc<Backend> {
         &self.pool.backend
-    }
-
-    /// Handles as many messages as it can. Returns the number of bytes used, and what the machine
-    /// waits for.
-    pub(crate) fn run(
-        &mut self,
-        input: &[u8],
-        out: &mut Vec<u8>,
-        runs_on: RunsOn,
-    ) -> (usize, Need) {
-        self.runs_on = runs_on;
-        let context = self.context.clone();
-        context.control.begin();
-        let done = context.enter(runs_on == RunsOn::Loop, || self.work(input, out));
-        if matches!(done.1, Need::Input | Need::Close) {
-            context.control.end();
-        }
-        done
-    }
-
-    fn work(&mut self, input: &[u8], out: &mut Vec<u8>) -> (usize, Need) {
-        let mut used = self.give_up(input, out);
-        loop {
-            match self.go_on(out) {
-                Ok(()) => {}
-                Err(Stop::Needs(need)) => return (used, need),
-                Err(Stop::Failed(failure)) => self.failed(&failure, out),
-                Err(Stop::Stale) => self.failed(&Failure::stale_plan(), out),
-            }
-            let rest = input.get(used..).unwrap_or_default();
-            let (header, body) = match message(rest, self.pool.longest_message()) {
-                Ok(Some(message)) => message,
-                Ok(None) => return (used, Need::Input),
-                Err(failure) => {
-                    failure.write(out, "FATAL");
-                    return (used, Need::Close);
-                }
-            };
-            if self.runs_on == RunsOn::Loop && is_long(&header) {
-                self.begins();
-                return (used, Need::Thread);
-            }
-            let behind = rest.get(header.message_bytes()..).unwrap_or_default();
-            let mark = out.len();
-            match self.message(header.tag, body, behind, out) {
-                Ok(()) => {}
-                Err(Stop::Needs(need)) => {
-                    if matches!(need, Need::Thread | Need::Writer) {
-                        // A thread handles the message again, so its replies so far must go.
-                        out.truncate(mark);
-                    }
-                    return (used, need);
-                }
-                Err(Stop::Failed(failure)) => self.failed(&failure, out),
-                Err(Stop::Stale) => self.failed(&Failure::stale_plan(), out),
-            }
-            used += header.message_bytes();
-            if self.rows.is_none() && self.simple.is_none() {
-                self.began = None;
-            }
-        }
-    }
-
-    /// Ends what has waited for a thread in vain: the running statement, else the next message.
-    /// Returns the bytes of that message.
-    fn give_up(&mut self, input: &[u8], out: &mut Vec<u8>) -> usize {
-        let Some(failure) = self.wait_ended.take() else { return 0 };
-        self.began = None;
-        if self.rows.is_some() || self.simple.is_some() {
-            self.failed(&failure, out);
-            return 0;
-        }
-        let Ok(Some((header, _))) = message(input, usize::MAX) else { return 0 };
-        self.failed(&failure, out);
-        if header.tag == front::QUERY {
-            self.skipping = false;
-            self.ready(out);
-        }
-        header.message_bytes()
-    }
-
-    /// Goes on with a statement that an earlier message began.
-    fn go_on(&mut self, out: &mut Vec<u8>) -> Outcome {
-        loop {
-            if self.rows.is_some() {
-                self.more_rows(out)?;
-            } else if self.simple.is_some() && self.copy.is_none() {
-                self.more_simple(out)?;
-            } else {
-                return Ok(());
-            }
-        }
-    }
-
-    fn message(&mut self, tag: u8, body: &[u8], behind: &[u8], out: &mut Vec<u8>) -> Outcome {
-        if self.copy.is_some() {
-            return self.copy_message(tag, body, out);
-        }
-        match tag {
-            front::SYNC => self.sync(out),
-            front::TERMINATE => Err(Stop::Needs(Need::Close)),
-            // PostgreSQL skips queries and function calls as well (`ignore_till_sync` in
-            // `PostgresMain`).
-            _ if self.skipping => Ok(()),
-            front::QUERY => self.query(body, out),
-            front::PARSE => self.parse(body, out),
-            front::BIND => self.bind(body, out),
-            front::DESCRIBE => self.describe(body, behind, out),
-            front::EXECUTE => self.execute(body, behind, out),
-            front::CLOSE => self.close(body, out),
-            front::FLUSH | front::COPY_DATA | front::COPY_DONE | front::COPY_FAIL => Ok(()),
-            front::FUNCTION_CALL => {
-                Failure::unsupported("function calls by OID are not supported").write(out, "ERROR");
-                self.end_failed();
-                self.ready(out);
-                Ok(())
-            }
-            other => {
-                let message = format!("invalid frontend message type {other}");
-                Failure::protocol(message).write(out, "FATAL");
-                Err(Stop::Needs(Need::Close))
-            }
-        }
-    }
-
-    /// Reports an error. It ends a simple query; after an extended message everything is skipped
-    /// until Sync.
-    fn failed(&mut self, failure: &Failure, out: &mut Vec<u8>) {
-        self.began = None;
-        self.pool.failed(failure);
-        failure.write(out, "ERROR");
-        self.rows = None;
-        self.copy = None;
-        self.end_failed();
-        if self.simple.take().is_some() {
-            self.ready(out);
-        } else {
-            self.skipping = true;
-        }
-    }
-
-    /// Ends or fails the transaction after an error.
-    fn end_failed(&mut self) {
-        if let Some(connection) = &self.connection {
-            connection.discard_parked();
-        }
-        self.transaction.fail(self.connection.as_deref());
-        self.portals.clear();
-        if !self.transaction.is_block() {
-            self.context.settings().transaction_ended(false);
-        }
-        self.settle();
-    }
-
-    /// Handles Sync. It commits the transaction, unless BEGIN began it.
-    fn sync(&mut self, out: &mut Vec<u8>) -> Outcome {
-        self.skipping = false;
-        self.let_go();
-        if let Err(failure) = self.end_implicit() {
-            self.pool.failed(&failure);
-            failure.write(out, "ERROR");
-            self.end_failed();
-        }
-        self.ready(out);
-        Ok(())
-    }
-
-    /// Commits the open transaction. Returns false if the transaction had failed and was rolled
-    /// back. What was written must have gone to the file that is served, so the file is checked
-    /// before and after.
-    ///
-    /// # Errors
-    /// SQLite refused to commit, or the file is gone. The transaction is over then.
-    fn commit_open(&mut self) -> Result<bool, Failure> {
-        let connection = self.connection.as_deref();
-        let writer = connection.filter(|_| self.permit.is_some() && self.transaction.is_open());
-        if let Some(Err(gone)) = writer.map(|writer| self.pool.check(writer)) {
-            self.transaction.rollback(connection);
-            return Err(gone);
-        }
-        let kept = self.transaction.commit(connection)?;
-        writer.filter(|_| kept).map_or(Ok(()), |writer| self.pool.check_commit(writer))?;
-        Ok(kept)
-    }
-
-    /// Ends a transaction that no BEGIN began.
-    fn end_implicit(&mut self) -> Result<(), Failure> {
-        if self.transaction.is_block() {
-            return Ok(());
-        }
-        self.portals.clear();
-        if let Some(connection) = &self.connection {
-            connection.discard_parked();
-        }
-        let committed = self.commit_open();
-        self.context.settings().transaction_ended(committed.is_ok());
-        self.context.forget_now();
-        self.settle();
-        committed.map(drop)
-    }
-
-    /// Gives back the right to write and the connection, where no transaction or temporary table
-    /// needs them.
-    fn settle(&mut self) {
-        if !self.transaction.is_open() {
-            self.stop_writing();
-            self.changed_schema = false;
-        }
-        if self.transaction.is_open() || self.has_temporary || !self.portals.is_empty() {
-            return;
-        }
-        if let Some(connection) = self.connection.take() {
-            self.context.control.works_on(None);
-            // Portals of a transaction block in which nothing ran may still have parked runs.
-            connection.discard_parked();
-            self.pool.put(connection);
-        }
-    }
-
-    /// Gives up the right to write; the next session in the queue gets it.
-    fn stop_writing(&mut self) {
-        if self.permit.take().is_some() {
-            self.wrote_here();
-            self.pool.wrote();
-        }
     }
 
     /// Appends ReadyForQuery, and before it a ParameterStatus for each changed parameter.

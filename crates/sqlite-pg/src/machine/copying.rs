@@ -16,6 +16,7 @@ use crate::translation_cache::TranslatedStatement;
 use crate::types::Type;
 
 use super::compiling::{Whole, compile, significant};
+use super::query_text::Simple;
 use super::rows::{RowsFor, RowsPlan};
 use super::{Machine, Outcome};
 
@@ -80,7 +81,7 @@ impl Machine {
                 let Some(copy) = self.copy.take() else { return Ok(()) };
                 write::command_complete(out, format!("COPY {}", copy.rows).as_bytes());
                 if copy.simple {
-                    self.simple.iter_mut().for_each(super::Simple::advance);
+                    self.simple.iter_mut().for_each(Simple::advance);
                 }
                 Ok(())
             }

@@ -11,7 +11,8 @@ use crate::prepared::PortalState;
 use crate::shape::{Described, Formats, Shape, Tag, data_row, description, row_description};
 use crate::translation_cache::TranslatedStatement;
 
-use super::{Machine, Need, OUTPUT_ON_THREAD, Outcome, RunsOn, Stop};
+use super::bounds::OUTPUT_ON_THREAD;
+use super::{Machine, Need, Outcome, RunsOn, Stop};
 
 /// A statement parked in the middle of its rows.
 pub(super) struct Rows {

@@ -14,34 +14,9 @@ use crate::text::Source;
 use crate::translation_cache::TranslatedStatement;
 
 use super::compiling::{Whole, compile, significant, utf8};
+use super::query_text::Simple;
 use super::rows::{RowsFor, RowsPlan};
 use super::{Machine, Outcome, RunsOn, Stop};
-
-/// A Query message whose statements run.
-pub(super) struct Simple {
-    /// The client's text.
-    client: Arc<str>,
-    /// The text as SQLite gets it, of the same length.
-    source: Source,
-    /// Where the next statement begins.
-    at: usize,
-    /// Where the running statement ends.
-    end: usize,
-    /// True if the text had any statement.
-    any: bool,
-}
-
-impl Simple {
-    /// Moves on to the next statement.
-    pub(super) fn advance(&mut self) {
-        self.at = self.end;
-        self.any = true;
-    }
-
-    fn rest(&self) -> &str {
-        self.client.get(self.at..).unwrap_or_default()
-    }
-}
 
 impl Machine {
     pub(super) fn query(&mut self, body: &[u8], out: &mut Vec<u8>) -> Outcome {
@@ -148,22 +123,5 @@ impl Machine {
         let (rows_for, limit, before) = (RowsFor::Query, 0, 0);
         let plan = RowsPlan { rows_for, client, translated, formats, limit, before, writes };
         self.start_rows(connection, statement.start(), plan, out)
-    }
-
-    /// Gets the right to write for a statement that writes, and opens SQLite's transaction where
-    /// several statements belong together. `last` is true if no further statement can belong to it.
-    pub(super) fn open(&mut self, connection: &Connection, writes: bool, last: bool) -> Outcome {
-        let block = self.transaction.is_block();
-        if writes {
-            self.may_write(connection, last && !block && !self.transaction.is_open())?;
-            self.pool.check(connection)?;
-        }
-        if block || (writes && !last) {
-            let opened = self.transaction.open(connection, writes);
-            opened.map_err(|error| self.stop(&error, b""))?;
-        } else if self.runs_on == RunsOn::Loop && !writes {
-            self.pool.reads();
-        }
-        Ok(())
     }
 }

@@ -15,7 +15,7 @@ use super::{Machine, Need, Outcome, RunsOn, Stop};
 impl Machine {
     /// Checks that the session may write where it runs. `whole` is true if the statement is its
     /// whole transaction.
-    pub(super) fn may_write(&mut self, connection: &Connection, whole: bool) -> Outcome {
+    fn may_write(&mut self, connection: &Connection, whole: bool) -> Outcome {
         if let Some(failure) = self.write_refused.take() {
             return Err(Stop::Failed(failure));
         }
@@ -45,9 +45,34 @@ impl Machine {
     }
 
     /// Notes how long the loop has waited for a write that ran there.
-    pub(super) fn wrote_here(&mut self) {
+    fn wrote_here(&mut self) {
         if let Some(since) = self.writes_since.take().filter(|_| self.runs_on == RunsOn::Loop) {
             self.backend().disk.took(since, Instant::now());
         }
+    }
+
+    /// Gives up the right to write; the next session in the queue gets it.
+    pub(super) fn stop_writing(&mut self) {
+        if self.permit.take().is_some() {
+            self.wrote_here();
+            self.pool.wrote();
+        }
+    }
+
+    /// Gets the right to write for a statement that writes, and opens SQLite's transaction where
+    /// several statements belong together. `last` is true if no further statement can belong to it.
+    pub(super) fn open(&mut self, connection: &Connection, writes: bool, last: bool) -> Outcome {
+        let block = self.transaction.is_block();
+        if writes {
+            self.may_write(connection, last && !block && !self.transaction.is_open())?;
+            self.pool.check(connection)?;
+        }
+        if block || (writes && !last) {
+            let opened = self.transaction.open(connection, writes);
+            opened.map_err(|error| self.stop(&error, b""))?;
+        } else if self.runs_on == RunsOn::Loop && !writes {
+            self.pool.reads();
+        }
+        Ok(())
     }
 }

@@ -1,0 +1,89 @@
+//! The end of a transaction, by a commit or after an error: the session gives back the right to
+//! write and its connection.
+
+use crate::failure::Failure;
+
+use super::Machine;
+
+impl Machine {
+    /// Reports an error. It ends a simple query; after an extended message everything is skipped
+    /// until Sync.
+    pub(super) fn failed(&mut self, failure: &Failure, out: &mut Vec<u8>) {
+        self.began = None;
+        self.pool.failed(failure);
+        failure.write(out, "ERROR");
+        self.rows = None;
+        self.copy = None;
+        self.end_failed();
+        if self.simple.take().is_some() {
+            self.ready(out);
+        } else {
+            self.skipping = true;
+        }
+    }
+
+    /// Ends or fails the transaction after an error.
+    pub(super) fn end_failed(&mut self) {
+        if let Some(connection) = &self.connection {
+            connection.discard_parked();
+        }
+        self.transaction.fail(self.connection.as_deref());
+        self.portals.clear();
+        if !self.transaction.is_block() {
+            self.context.settings().transaction_ended(false);
+        }
+        self.settle();
+    }
+
+    /// Ends a transaction that no BEGIN began.
+    pub(super) fn end_implicit(&mut self) -> Result<(), Failure> {
+        if self.transaction.is_block() {
+            return Ok(());
+        }
+        self.portals.clear();
+        if let Some(connection) = &self.connection {
+            connection.discard_parked();
+        }
+        let committed = self.commit_open();
+        self.context.settings().transaction_ended(committed.is_ok());
+        self.context.forget_now();
+        self.settle();
+        committed.map(drop)
+    }
+
+    /// Commits the open transaction. Returns false if the transaction had failed and was rolled
+    /// back. What was written must have gone to the file that is served, so the file is checked
+    /// before and after.
+    ///
+    /// # Errors
+    /// SQLite refused to commit, or the file is gone. The transaction is over then.
+    pub(super) fn commit_open(&mut self) -> Result<bool, Failure> {
+        let connection = self.connection.as_deref();
+        let writer = connection.filter(|_| self.permit.is_some() && self.transaction.is_open());
+        if let Some(Err(gone)) = writer.map(|writer| self.pool.check(writer)) {
+            self.transaction.rollback(connection);
+            return Err(gone);
+        }
+        let kept = self.transaction.commit(connection)?;
+        writer.filter(|_| kept).map_or(Ok(()), |writer| self.pool.check_commit(writer))?;
+        Ok(kept)
+    }
+
+    /// Gives back the right to write and the connection, where no transaction or temporary table
+    /// needs them.
+    pub(super) fn settle(&mut self) {
+        if !self.transaction.is_open() {
+            self.stop_writing();
+            self.changed_schema = false;
+        }
+        if self.transaction.is_open() || self.has_temporary || !self.portals.is_empty() {
+            return;
+        }
+        if let Some(connection) = self.connection.take() {
+            self.context.control.works_on(None);
+            // Portals of a transaction block in which nothing ran may still have parked runs.
+            connection.discard_parked();
+            self.pool.put(connection);
+        }
+    }
+}
