@@ -1,16 +1,16 @@
-//! PostgreSQL's dialect in SQLite's words.
+//! Translates PostgreSQL's dialect into SQLite's.
 //!
-//! What: [`translate`] parses a statement by PostgreSQL's own grammar, walks its tree as the
-//! server's analysis does, and writes SQLite's text for it, with the names and types that the
-//! server would give the result. `docs/decisions/0036` says why.
+//! [`translate`] parses a statement by PostgreSQL's own grammar, walks its tree as the server's
+//! analysis does, and writes SQLite's text for it, with the names and types that the server would
+//! give the result. `docs/decisions/0036` says why.
 //!
-//! What always holds: a node, operator, function or type that nothing here knows is refused, with a
-//! hint from one table ([`hints`]). What is translated means the same; what would not, has a
-//! function that does (`refrain_…`).
+//! Always true: a node, operator, function or type that is unknown here is refused, with a hint
+//! from one table ([`hints`]). A translated part means the same. If SQLite's own would mean
+//! something else, a function of Refrain's takes its place (`refrain_…`).
 //!
-//! What is not PostgreSQL's is SQLite's ([`NotTranslated::Sqlite`]): a text that its grammar does
-//! not take and that has a word of SQLite's, or one that calls a function that only SQLite has.
-//! What speaks of the catalog has stand-ins ([`NotTranslated::Catalog`]).
+//! A statement is SQLite's own ([`NotTranslated::Sqlite`]) if PostgreSQL's grammar does not accept
+//! it and it has a word of SQLite's, or if it calls a function that only SQLite has. Stand-ins
+//! answer queries on PostgreSQL's catalog ([`NotTranslated::Catalog`]).
 
 mod words;
 
@@ -88,14 +88,14 @@ pub(crate) use objects::ViewColumn;
 pub(crate) use operators::COMPUTES;
 pub(crate) use scope::{Attribute, Catalog, GivenBy};
 
-/// Why a statement is not translated.
+/// The reason why a statement is not translated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum NotTranslated {
-    /// It is refused.
+    /// The statement is refused.
     Refused(Failure),
-    /// It is SQLite's.
+    /// The statement is in SQLite's dialect.
     Sqlite,
-    /// It speaks of PostgreSQL's catalog.
+    /// The statement reads PostgreSQL's catalog.
     Catalog,
 }
 
@@ -106,7 +106,7 @@ impl From<Failure> for NotTranslated {
 }
 
 impl NotTranslated {
-    /// The same with a place in bytes, unless it has one.
+    /// Adds the position of the error, given in bytes, if there is none yet.
     fn at(self, text: &str, location: i32) -> Self {
         match (self, usize::try_from(location)) {
             (Self::Refused(failure), Ok(offset)) if failure.position == 0 => {
@@ -124,40 +124,40 @@ type Translated<T> = Result<T, NotTranslated>;
 pub(crate) struct ResultColumn {
     pub(crate) name: String,
     pub(crate) is: Type,
-    /// How long its values may be.
+    /// The maximum length of its values.
     pub(crate) limit: Option<u32>,
 }
 
-/// A statement in SQLite's words.
+/// A statement in SQLite's dialect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Translation {
     pub(crate) sql: String,
     pub(crate) columns: Vec<ResultColumn>,
     pub(crate) parameters: Vec<Option<Type>>,
-    /// What a constant in it raises, each time that it is to be run.
+    /// The error of a constant in it. The statement raises it each time that it should run.
     pub(crate) fails: Option<Failure>,
 }
 
-/// What is known while a statement is translated.
+/// The state of a translation.
 struct Translator<'a> {
     text: &'a str,
     catalog: &'a dyn Catalog,
-    /// Types of parameters by number, as far as they are known.
+    /// The types of parameters by number, as far as they are known.
     parameters: Vec<Option<Type>>,
-    /// The queries around the place, the innermost last.
+    /// The queries that enclose the current place, the innermost last.
     scopes: Vec<Scope>,
-    /// Of each column that was named so far, how many queries stand around the one that it is of.
+    /// For each column named so far, the number of queries that enclose the query it belongs to.
     levels: Vec<usize>,
-    /// How many things around the place may never be asked for ([`folding`]).
+    /// The number of enclosing parts that PostgreSQL may never evaluate ([`folding`]).
     unfolded: usize,
-    /// What the first constant raises that fails.
+    /// The error of the first constant that fails.
     fails: Option<Failure>,
-    /// The stand-ins for tables of `information_schema` that are named.
+    /// The tables of `information_schema` that the statement names and that have stand-ins.
     stand_ins: Vec<String>,
 }
 
-/// Translates the only statement of a text. `given` are the types that the client says its
-/// parameters have.
+/// Translates the only statement of a text. `given` are the types that the client gives its
+/// parameters.
 ///
 /// # Errors
 /// [`NotTranslated`].
@@ -196,8 +196,8 @@ pub(crate) fn translate(
     Ok(Translation { sql, columns, parameters: translator.parameters, fails: translator.fails })
 }
 
-/// `INSERT OR REPLACE` and `REPLACE` are SQLite's; all else of such a statement may be
-/// PostgreSQL's. The text with blanks for that, and what stood there.
+/// Replaces `INSERT OR REPLACE` and `REPLACE`, which are SQLite's, by INSERT: the rest of such a
+/// statement may be PostgreSQL's. Returns the text, and the words that were replaced.
 fn without_or(text: &str) -> (std::borrow::Cow<'_, str>, String) {
     use refrain_sql::lex::{Lexer, TokenKind};
     let mut lexer = Lexer::new(text.as_bytes(), false);
@@ -224,7 +224,7 @@ fn without_or(text: &str) -> (std::borrow::Cow<'_, str>, String) {
         {
             let rest = &text[replace_at.end as usize..];
             let head = &text[..replace_at.start as usize];
-            // As long as REPLACE, so that places stay.
+            // The blanks keep the length of REPLACE, so that positions stay right.
             (format!("{head}INSERT {rest}").into(), "OR REPLACE ".to_owned())
         }
         _ => (text.into(), String::new()),
@@ -257,7 +257,7 @@ fn not_parsed(text: &str, fault: Fault) -> NotTranslated {
     }
 }
 
-/// Where a word stands that is there once.
+/// Returns the position of a word, if the text has it once.
 fn place_of(text: &str, near: &str) -> Option<usize> {
     let mut found = text.match_indices(near).map(|(place, _)| place);
     let first = found.next();
@@ -265,8 +265,8 @@ fn place_of(text: &str, near: &str) -> Option<usize> {
 }
 
 impl Translator<'_> {
-    /// Whether what is refused asks for tables that there are stand-ins for, in words that those
-    /// may still know.
+    /// True if the refused statement reads tables that have stand-ins, and the stand-ins may know
+    /// the refused form.
     fn is_asked(&self, failure: &Failure) -> bool {
         !self.stand_ins.is_empty() && ["0A000", "42883"].contains(&failure.sqlstate)
     }
@@ -274,7 +274,7 @@ impl Translator<'_> {
     fn statement(&mut self, node: &Node, or: &str) -> Translated<Written> {
         let plain = |sql: String| Written { sql, columns: Vec::new() };
         let statement = inner(node)?;
-        // What defines something computes nothing yet.
+        // A definition computes nothing yet.
         let writes = matches!(
             statement,
             NodeEnum::InsertStmt(_) | NodeEnum::UpdateStmt(_) | NodeEnum::DeleteStmt(_)
@@ -305,12 +305,12 @@ impl Translator<'_> {
     }
 }
 
-/// What a node is.
+/// Returns the kind of a node.
 fn inner(node: &Node) -> Result<&NodeEnum, Failure> {
     node.node.as_ref().ok_or_else(hints::unknown)
 }
 
-/// The string that a node is.
+/// Returns the string of a String node.
 fn string(node: &Node) -> Option<String> {
     match &node.node {
         Some(NodeEnum::String(it)) => Some(it.sval.clone()),
@@ -333,7 +333,7 @@ fn integer(node: &Node) -> Option<i32> {
     }
 }
 
-/// Whether an expression is one call of an aggregate, so that a query of it has one row.
+/// True if an expression is one call of an aggregate, so that a query of it has one row.
 fn is_plain_aggregate(node: &Node) -> bool {
     match &node.node {
         Some(NodeEnum::FuncCall(call)) => {
@@ -344,7 +344,7 @@ fn is_plain_aggregate(node: &Node) -> bool {
     }
 }
 
-/// Where an expression stands, in bytes; less than 0 for nowhere.
+/// Returns the position of an expression in the text, in bytes; less than 0 if it has none.
 fn location(node: &Node) -> i32 {
     match &node.node {
         Some(NodeEnum::AConst(it)) => it.location,

@@ -13,7 +13,7 @@ use super::scope::{Attribute, FromItem, GivenBy, Scope};
 use super::value::name;
 use super::{Translated, Translator, hints, strings};
 
-/// What stands in the statement that made an index where the index is a constraint.
+/// Mark in the CREATE statement of an index that stands for a constraint.
 pub(crate) const ADDED: &str = "/*refrain constraint*/";
 
 impl Translator<'_> {
@@ -75,7 +75,7 @@ impl Translator<'_> {
         Ok(format!("ALTER TABLE {table} ADD COLUMN {}", written(made)?))
     }
 
-    /// A constraint that was added is an index, and goes as one.
+    /// DROP CONSTRAINT: a constraint that ADD made is an index, which is dropped.
     fn drop_constraint(&self, it: &AlterTableCmd, relation: &RangeVar) -> Translated<String> {
         let plain = !it.missing_ok && it.behavior() != DropBehavior::DropCascade;
         match self.catalog.constrained(&it.name) {
@@ -86,7 +86,7 @@ impl Translator<'_> {
         }
     }
 
-    /// UNIQUE of a table that is there: an index, which to SQLite is all that the constraint is.
+    /// ADD UNIQUE of an existing table: an index, which enforces the same in SQLite.
     fn add_unique(
         &mut self,
         constraint: &Constraint,
@@ -138,7 +138,7 @@ impl Translator<'_> {
     }
 }
 
-/// Whether a column may be dropped.
+/// Checks whether a column may be dropped.
 fn is_dropped(it: &AlterTableCmd, relation: &RangeVar, known: bool) -> Result<(), Failure> {
     if it.missing_ok || it.behavior() == DropBehavior::DropCascade {
         return Err(hints::refuse("DROP COLUMN IF EXISTS"));

@@ -1,4 +1,5 @@
-//! Values that a statement gives to columns: those behind SET, and each as its column keeps it.
+//! Values that a statement assigns to columns: the list of SET, and the conversion to the column's
+//! type.
 
 use refrain_grammar::NodeEnum;
 use refrain_grammar::protobuf::Node;
@@ -13,7 +14,7 @@ use super::value::{Expr, ExprKind, name, text_literal};
 use super::{NotTranslated, Translated, Translator, hints, location};
 
 impl Translator<'_> {
-    /// The column that an INSERT or an assignment names.
+    /// Returns the column that an INSERT or an assignment names.
     pub(super) fn target_column<'a>(
         &self,
         node: &Node,
@@ -29,7 +30,7 @@ impl Translator<'_> {
         found.map_err(|failure| NotTranslated::from(failure).at(self.text, target.location))
     }
 
-    /// A value as its column keeps it.
+    /// Converts a value to the form in which its column stores it.
     pub(super) fn stored(
         &mut self,
         value: Expr,
@@ -70,7 +71,7 @@ impl Translator<'_> {
         Ok(made)
     }
 
-    /// What stands behind SET.
+    /// Translates the list of SET.
     pub(super) fn assignments(&mut self, nodes: &[Node], into: &TargetTable) -> Translated<String> {
         let mut words = Vec::new();
         let mut known: Vec<String> = Vec::new();
@@ -112,7 +113,7 @@ impl Translator<'_> {
     }
 }
 
-/// 23502 for a key that nobody gives.
+/// Returns 23502 for a key without a value.
 pub(crate) fn missing(table: &str, column: &str) -> Failure {
     let message = format!(
         "null value in column \"{column}\" of relation \"{table}\" violates not-null constraint"

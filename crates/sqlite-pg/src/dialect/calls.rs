@@ -1,4 +1,5 @@
-//! Functions and aggregates: PostgreSQL's names, what they take and yield, and what SQLite is told.
+//! Functions and aggregates: PostgreSQL's names, their argument and result types, and SQLite's text
+//! for each.
 
 use refrain_grammar::NodeEnum;
 use refrain_grammar::protobuf::FuncCall;
@@ -15,11 +16,11 @@ use super::operators::is_equated;
 use super::value::{Expr, ExprKind};
 use super::{NotTranslated, Translated, Translator, hints};
 
-/// A function: its name, what it takes, what it yields, and how SQLite is told, with `$1` for the
-/// first argument.
+/// A function: its name, the types of its arguments, the type of its result, and SQLite's text,
+/// with `$1` for the first argument.
 pub(super) type FunctionRow = (&'static str, &'static [Type], Type, &'static str);
 
-/// Of several of one name the first fits best that the arguments go over into.
+/// The functions. Of the rows of one name that accept the arguments, the first fits best.
 const FUNCTIONS: &[FunctionRow] = &[
     ("lower", &[Text], Text, "lower($1)"),
     ("upper", &[Text], Text, "upper($1)"),
@@ -137,11 +138,11 @@ const FOLDED: &[&str] = &[
     "upper",
 ];
 
-/// Functions that compute with `numeric` if an argument is one.
+/// Functions that compute with `numeric` if an argument is a numeric.
 const NUMERIC_TOO: &[&str] =
     &["abs", "mod", "round", "ceil", "ceiling", "floor", "trunc", "sum", "avg"];
 
-/// Words for how SQLite has parts of a call: DISTINCT, ORDER BY within, FILTER, OVER.
+/// SQLite's text for parts of a call: DISTINCT, ORDER BY in the argument list, FILTER, OVER.
 #[derive(Default)]
 pub(super) struct Around {
     distinct: bool,
@@ -205,7 +206,7 @@ impl Translator<'_> {
         Ok(made.named(function))
     }
 
-    /// Functions that take any type.
+    /// Translates functions that take any type.
     fn of_any(&mut self, function: &str, arguments: &[Expr]) -> Result<Option<Expr>, Failure> {
         match function {
             "concat" | "concat_ws" => {
@@ -231,7 +232,7 @@ impl Translator<'_> {
         }
     }
 
-    /// The function of the table that takes these arguments.
+    /// Calls the function of the table that accepts these arguments.
     pub(super) fn resolved(
         &mut self,
         table: &[FunctionRow],
@@ -279,8 +280,8 @@ impl Translator<'_> {
     fn aggregate(&mut self, it: &FuncCall, function: &str) -> Translated<Expr> {
         let before = self.levels.len();
         let made = self.aggregated(it, function)?;
-        // It belongs to the innermost query whose columns it takes (`check_agg_arguments` of the
-        // server).
+        // The aggregate belongs to the innermost query whose columns it takes
+        // (`check_agg_arguments` of the server).
         let depth = self.depth();
         let level = self.levels[before..].iter().filter(|level| **level <= depth).max();
         if it.over.is_none() && level.is_some_and(|level| *level < depth) {
@@ -353,7 +354,7 @@ impl Translator<'_> {
         Ok(self.is_aggregate(made, it).named(function))
     }
 
-    /// What an aggregate takes needs no grouping; before OVER it is none.
+    /// Marks a call as an aggregate, whose arguments need no GROUP BY. With OVER it is none.
     fn is_aggregate(&self, mut made: Expr, it: &FuncCall) -> Expr {
         if it.over.is_none() {
             let depth = self.scopes.len().saturating_sub(1);
@@ -394,7 +395,7 @@ fn is_extreme(function: &str) -> bool {
     matches!(function, "min" | "max")
 }
 
-/// 42883, in PostgreSQL's words.
+/// Returns 42883, with PostgreSQL's message.
 fn no_function(function: &str, arguments: &[Expr]) -> Failure {
     let types: Vec<&str> = arguments.iter().map(Expr::type_name).collect();
     let message = format!("function {function}({}) does not exist", types.join(", "));

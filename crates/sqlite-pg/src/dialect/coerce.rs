@@ -1,4 +1,4 @@
-//! From one type to another, by PostgreSQL's rules (`pg_cast`) and in SQLite's words.
+//! Conversions between types, by PostgreSQL's rules (`pg_cast`), in SQLite's dialect.
 
 use crate::decode::{self, Decoded};
 use crate::failure::{Failure, state};
@@ -7,25 +7,25 @@ use crate::types::Type;
 use super::Translator;
 use super::value::{Expr, ExprKind, real_literal, text_literal};
 
-/// How much a conversion is wanted.
+/// The context of a conversion: the later ones allow more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Wanted {
-    /// The place has a type.
+    /// An expression whose place has a type.
     Implicit,
-    /// It is stored in a column.
+    /// A value that is stored in a column.
     Assignment,
-    /// The text says so.
+    /// A cast.
     Explicit,
 }
 
-/// What a conversion takes to happen, and how it is written; `$` is the value.
+/// The context that a conversion needs, and its SQL, where `$` is the value.
 type Way = (Wanted, String);
 
 fn way(wanted: Wanted, sql: &str) -> Option<Way> {
     Some((wanted, sql.to_owned()))
 }
 
-/// How to come from one type to another.
+/// Returns the conversion from one type to another.
 fn conversion(from: Type, to: Type) -> Option<Way> {
     use Type::*;
     use Wanted::*;
@@ -83,8 +83,8 @@ fn conversion(from: Type, to: Type) -> Option<Way> {
     }
 }
 
-/// Whether a setting of PostgreSQL's has a part in a conversion, so that constants are not
-/// converted ahead.
+/// True if the result of a conversion depends on a setting of PostgreSQL's, so that a constant
+/// cannot be converted in advance.
 fn is_stable(from: Type, to: Type) -> bool {
     use Type::*;
     let moment = |is: Type| matches!(is, Date | Timestamp | Timestamptz | Json | Jsonb);
@@ -92,12 +92,12 @@ fn is_stable(from: Type, to: Type) -> bool {
     zoned || from.is_text() && (moment(to) || to == Time) || moment(from) && to.is_text()
 }
 
-/// Whether a type goes over into another without being asked.
+/// True if PostgreSQL converts a type into another one without a cast.
 pub(super) fn is_implicit(from: Type, to: Type) -> bool {
     from == to || conversion(from, to).is_some_and(|(wanted, _)| wanted == Wanted::Implicit)
 }
 
-/// A value as SQLite writes it.
+/// Writes a value as SQLite's SQL.
 fn written(given: &Decoded<'_>) -> String {
     match given {
         Decoded::Null => "NULL".to_owned(),
@@ -115,11 +115,11 @@ fn written(given: &Decoded<'_>) -> String {
 }
 
 impl Translator<'_> {
-    /// Makes a value one of this type.
+    /// Converts a value to this type.
     ///
     /// # Errors
-    /// The type's own for a string that is none of its values; 42804 or 42846 where there is no
-    /// way, without a place.
+    /// The type's own error for a string that is no value of it; 42804 or 42846, without a
+    /// position, if there is no conversion.
     pub(super) fn coerce(&mut self, from: Expr, to: Type, wanted: Wanted) -> Result<Expr, Failure> {
         match &from.kind {
             ExprKind::Typed(is) if *is == to => Ok(from),
@@ -167,7 +167,7 @@ impl Translator<'_> {
         }
     }
 
-    /// Makes a value fit a column or a cast with a length.
+    /// Converts a value for a column or a cast with a length.
     pub(super) fn fit(
         &mut self,
         from: Expr,
@@ -202,7 +202,7 @@ impl Translator<'_> {
         Ok(made)
     }
 
-    /// A value of whatever type it has by now: strings and parameters without one are texts.
+    /// Gives a value its final type: strings and parameters without a type become texts.
     pub(super) fn settle(&mut self, from: Expr) -> Result<Expr, Failure> {
         match from.kind {
             ExprKind::Typed(_) => Ok(from),
@@ -215,8 +215,8 @@ impl Translator<'_> {
     }
 }
 
-/// A text of at most `limit` characters: longer ones lose their end if the text says so, or if it
-/// is all blanks.
+/// Shortens a text to `limit` characters. That is an error unless the cast is explicit or the rest
+/// is blanks.
 ///
 /// # Errors
 /// 22001.
@@ -246,7 +246,7 @@ fn literal(text: &str, to: Type) -> Result<String, Failure> {
     Ok(written(&decode::text(text.as_bytes(), to)?))
 }
 
-/// A `numeric` is its digits, as long as nobody computes with it.
+/// Checks a `numeric` literal. Its value is its digits, because Refrain does not compute with it.
 fn numeric_literal(text: &str) -> Result<String, Failure> {
     match decode::text(text.as_bytes(), Type::Numeric) {
         Err(failure) if failure.sqlstate == state::TOO_LARGE_NUMBER => {

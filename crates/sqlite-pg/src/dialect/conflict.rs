@@ -60,7 +60,7 @@ impl Translator<'_> {
         let mut scope = Scope::default();
         scope.sources.push(FromItem::table(&into.alias, &into.attributes));
         scope.sources.push(FromItem::table("excluded", &into.attributes));
-        // A plain name is the table's.
+        // A plain name means the table's column.
         scope.joined = plain_scope(into).sources.remove(0).columns;
         self.scopes.push(scope);
         let set = self.assignments(&conflict.target_list, into);
@@ -77,7 +77,7 @@ impl Translator<'_> {
     }
 }
 
-/// The columns that an INSERT must not meet twice.
+/// Returns the columns of the ON CONFLICT target.
 fn arbiters(conflict: &OnConflictClause) -> Vec<String> {
     let elements = conflict.infer.iter().flat_map(|infer| &infer.index_elems);
     let called = |node: &Node| match &node.node {
@@ -87,9 +87,9 @@ fn arbiters(conflict: &OnConflictClause) -> Vec<String> {
     elements.filter_map(called).collect()
 }
 
-/// The rows of an INSERT with DO UPDATE, each key of which may come once: PostgreSQL changes no row
-/// twice in one statement, SQLite takes one row after the other. `source` has the columns
-/// `column1`, `column2`…
+/// Wraps the rows of an INSERT with DO UPDATE so that a second row with the same key is an error:
+/// PostgreSQL changes no row twice in one statement, while SQLite handles row after row. `source`
+/// has the columns `column1`, `column2`…
 pub(super) fn once(
     conflict: &OnConflictClause,
     into: &TargetTable,
@@ -109,16 +109,17 @@ pub(super) fn once(
         let place = columns.iter().position(|column| column.name == attribute.name);
         match place {
             Some(place) => keys.push_str(&format!(", column{}", place + 1)),
-            // A default is the same for all; what is given by SQLite, or NULL, meets nothing.
+            // A default is the same for all rows. A value that SQLite gives, or NULL, conflicts
+            // with none.
             None if attribute.default.is_some() && attribute.given == GivenBy::Statement => {}
             None => return Ok(source),
         }
     }
-    // LIMIT keeps SQLite from taking the query apart: the rows are to pass one call.
+    // LIMIT keeps SQLite from flattening the query: all rows have to pass one call.
     Ok(format!("SELECT * FROM (SELECT * FROM ({source}) LIMIT -1) WHERE refrain_once(0{keys})"))
 }
 
-/// Whether an assignment gives a key another value than the one that was met.
+/// True if an assignment gives a key another value than that of the conflicting row.
 fn moves(node: &Node, arbiters: &[String]) -> bool {
     let Some(NodeEnum::ResTarget(target)) = &node.node else { return false };
     let same = |column: &str| column.eq_ignore_ascii_case(&target.name);

@@ -1,4 +1,4 @@
-//! Constants of the text.
+//! Constants of a statement.
 
 use refrain_grammar::protobuf::{AConst, a_const::Val};
 
@@ -8,7 +8,7 @@ use crate::types::Type;
 use super::hints;
 use super::value::{Expr, ExprKind, digits, text_literal};
 
-/// A constant of the text.
+/// Translates a constant.
 pub(super) fn constant(it: &AConst, text: &str) -> Result<Expr, Failure> {
     no_junk(it, text)?;
     if it.isnull {
@@ -34,8 +34,8 @@ fn number_constant(written: &str) -> Result<Expr, Failure> {
     Ok(Expr::constant(text_literal(&digits), ExprKind::Number(digits)))
 }
 
-/// PostgreSQL 15 has decimal numbers only: 42601 for `1_000` and `0x1F`, which its later grammar
-/// takes.
+/// Refuses numbers such as `1_000` and `0x1F` (42601), which later grammars accept: PostgreSQL 15
+/// has nothing but decimal numbers.
 fn no_junk(it: &AConst, text: &str) -> Result<(), Failure> {
     if !matches!(it.val, Some(Val::Ival(_) | Val::Fval(_))) {
         return Ok(());

@@ -1,8 +1,8 @@
 //! CREATE TABLE.
 //!
-//! What SQLite does not keep of a column's type stands in the name of a constraint: of a key that
-//! is SQLite's row number, which must be declared INTEGER, the type of PostgreSQL and who gives it
-//! ([`KeyMark`]).
+//! SQLite does not store all of a column's type. A key that is SQLite's row number must be declared
+//! INTEGER, so the name of its constraint has PostgreSQL's type, and says whether SQLite generates
+//! the key ([`KeyMark`]).
 
 use refrain_grammar::NodeEnum;
 use refrain_grammar::protobuf::{ColumnDef, ConstrType, Constraint, CreateStmt, Node};
@@ -27,10 +27,10 @@ const SERIALS: &[(&str, Type)] = &[
     ("serial2", Type::Int2),
 ];
 
-/// Names that PostgreSQL has for columns of its own.
+/// Names of PostgreSQL's system columns.
 pub(super) const SYSTEM_COLUMNS: &[&str] = &["cmax", "cmin", "ctid", "tableoid", "xmax", "xmin"];
 
-/// What the name of a constraint says of a key that is SQLite's row number.
+/// The facts about a key that the name of its constraint has: the key is SQLite's row number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct KeyMark {
     pub(crate) is: Type,
@@ -48,7 +48,7 @@ impl KeyMark {
         format!("{}{given}", self.is.catalog_name())
     }
 
-    /// Reads it from the statement that made the table.
+    /// Reads the mark from the CREATE statement of the table.
     pub(crate) fn read(sql: &str) -> Option<Self> {
         let all = [Type::Int2, Type::Int4, Type::Int8].into_iter().flat_map(|is| {
             [GivenBy::Key, GivenBy::Next, GivenBy::ByDefault, GivenBy::Always]
@@ -60,19 +60,19 @@ impl KeyMark {
     }
 }
 
-/// A column that is being declared.
+/// A column in a CREATE TABLE or ADD COLUMN.
 pub(super) struct Declared {
     name: String,
     is: Type,
     limit: Option<u32>,
-    /// Its type in SQLite's file.
+    /// Its type in SQLite.
     sql: String,
-    /// Whether it is to be numbered.
+    /// The source of its values.
     pub(super) given: GivenBy,
     pub(super) key: bool,
-    /// Whether INTEGER is written, which as a key is SQLite's.
+    /// True if the text says INTEGER, which as a key is SQLite's row number.
     integer: bool,
-    /// What follows the type.
+    /// The text after the type.
     pub(super) rest: String,
 }
 
@@ -125,7 +125,7 @@ impl Translator<'_> {
         Ok(format!("{words} {} ({})", name(&relation.relname), parts.join(", ")))
     }
 
-    /// What a column is called and of what type, for the checks beside it.
+    /// Returns name and type of a column, for the checks in the same statement.
     pub(super) fn attribute(&self, column: &ColumnDef) -> Translated<Attribute> {
         let (is, limit, _, given) = self.declared_type(column)?;
         Ok(Attribute {
@@ -192,7 +192,8 @@ impl Translator<'_> {
         Ok(parts)
     }
 
-    /// The type of a column: PostgreSQL's, its length, SQLite's, and who gives its values.
+    /// Returns a column's type, the maximum length of its values, SQLite's type, and the source of
+    /// its values.
     fn declared_type(
         &self,
         column: &ColumnDef,
@@ -219,7 +220,7 @@ impl Translator<'_> {
         Ok((is, limit, is.declaration(limit), GivenBy::Statement))
     }
 
-    /// Whether the text says INTEGER, in this word.
+    /// True if the text says INTEGER, in this word.
     fn says_integer(&self, column: &ColumnDef) -> bool {
         let start = column.type_name.as_ref().and_then(|name| usize::try_from(name.location).ok());
         let word = start.and_then(|start| self.text.get(start..start + 7));
@@ -278,7 +279,7 @@ impl Translator<'_> {
         Ok(made)
     }
 
-    /// What a column is computed from.
+    /// Translates the expression of a generated column.
     fn computed_as(
         &mut self,
         it: &Constraint,
@@ -294,7 +295,7 @@ impl Translator<'_> {
         Ok(format!("GENERATED ALWAYS AS ({}) STORED", value.sql))
     }
 
-    /// A constraint of a column, with a blank in front, or of a table.
+    /// Translates a constraint: of a column, with a blank in front, or of a table.
     fn constraint(
         &mut self,
         it: &Constraint,
@@ -364,7 +365,7 @@ impl Translator<'_> {
     }
 }
 
-/// 42P07, before what is wrong with a table that is there already.
+/// Returns 42P07 if the table exists, in place of an error about its columns.
 fn taken(stop: NotTranslated, table: &str) -> NotTranslated {
     match stop {
         NotTranslated::Refused(failure) if failure.hint.is_empty() => {
@@ -374,7 +375,7 @@ fn taken(stop: NotTranslated, table: &str) -> NotTranslated {
     }
 }
 
-/// A default sees no column.
+/// Replaces the errors about columns in a DEFAULT, which must not name any.
 fn without_columns(stop: NotTranslated) -> NotTranslated {
     match stop {
         NotTranslated::Refused(failure) if ["42703", "42P01"].contains(&failure.sqlstate) => {
@@ -387,7 +388,7 @@ fn without_columns(stop: NotTranslated) -> NotTranslated {
     }
 }
 
-/// A column has one default or one expression.
+/// Refuses a column with several defaults or expressions.
 fn one_value_of(column: &ColumnDef) -> Result<(), Failure> {
     let count = |wanted: ConstrType| {
         let is = |node: &&Node| match &node.node {
@@ -408,7 +409,7 @@ fn one_value_of(column: &ColumnDef) -> Result<(), Failure> {
     Err(Failure::new(state::SYNTAX, message))
 }
 
-/// A column as SQLite has it.
+/// Writes a column in SQLite's dialect.
 pub(super) fn written(column: Declared) -> Result<String, Failure> {
     let Declared { name: called, is, limit, sql, given, key, integer, rest } = column;
     let called = name(&called);
@@ -436,7 +437,7 @@ pub(super) fn written(column: Declared) -> Result<String, Failure> {
     Ok(format!("{called} {sql} NOT NULL PRIMARY KEY{rest}"))
 }
 
-/// UNIQUE and PRIMARY KEY name columns, and say nothing else.
+/// Refuses UNIQUE and PRIMARY KEY with more than a list of columns.
 pub(super) fn plain_key(it: &Constraint) -> Result<(), Failure> {
     let plain = !it.nulls_not_distinct && it.including.is_empty() && !it.deferrable;
     match plain && !it.without_overlaps && it.indexname.is_empty() {
@@ -455,11 +456,11 @@ fn refuse_parts(create: &CreateStmt) -> Result<(), Failure> {
     if !create.access_method.is_empty() && create.access_method != "heap" {
         return Err(hints::refuse("such a table"));
     }
-    // What is to become of rows at a commit: 1 is nothing.
+    // ON COMMIT: 1 is the default and means nothing, 2 keeps the rows.
     if create.oncommit > 2 {
         return Err(hints::refuse("ON COMMIT"));
     }
-    // A hint on where rows lie means nothing here, and pgbench gives one.
+    // FILLFACTOR, which pgbench gives, is about the placement of rows and means nothing here.
     let fillfactor = |node: &Node| match &node.node {
         Some(NodeEnum::DefElem(option)) => {
             let number = option.arg.as_deref().and_then(super::integer);

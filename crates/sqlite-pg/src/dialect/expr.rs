@@ -1,4 +1,4 @@
-//! Expressions.
+//! Translates expressions.
 
 use refrain_grammar::NodeEnum;
 use refrain_grammar::protobuf::{
@@ -114,7 +114,7 @@ impl Translator<'_> {
         Ok(Expr::of(format!("?{number}"), kind))
     }
 
-    /// A value that decides something.
+    /// Translates a condition, whose value must be a boolean.
     pub(super) fn condition(&mut self, node: &Node, place: &str) -> Translated<Expr> {
         let value = self.expr(node)?;
         self.truth(value, place).map_err(|failure| {
@@ -223,7 +223,7 @@ impl Translator<'_> {
         let strong = otherwise.as_ref().filter(|expr| !expr.weak);
         let name = strong.and_then(|expr| expr.name.clone());
         results.extend(otherwise);
-        // What stands behind ELSE is asked first.
+        // PostgreSQL takes the type of ELSE into account first.
         let last = results.len() - usize::from(it.defresult.is_some());
         results.rotate_left(last);
         let (mut results, is) = self.unified(results, "CASE")?;
@@ -245,7 +245,7 @@ impl Translator<'_> {
         })
     }
 
-    /// The greatest or least of some values; NULLs do not count.
+    /// Translates GREATEST and LEAST, which ignore NULLs.
     fn extreme(&mut self, it: &MinMaxExpr) -> Translated<Expr> {
         let greatest = it.op() == MinMaxOp::IsGreatest;
         let word = if greatest { "greatest" } else { "least" };
@@ -256,13 +256,13 @@ impl Translator<'_> {
         Ok(gathered(&format!("refrain_{word}"), &all, is).named(word))
     }
 
-    /// Values that are to be of one type.
+    /// Translates values that must have one type.
     fn list(&mut self, nodes: &[Node], word: &str) -> Translated<(Vec<Expr>, Type)> {
         let all = nodes.iter().map(|node| self.expr(node)).collect::<Result<_, _>>()?;
         self.unified(all, word)
     }
 
-    /// Gives values one type (`select_common_type` of the server).
+    /// Gives values a common type (`select_common_type` of the server).
     pub(super) fn unified(&mut self, all: Vec<Expr>, word: &str) -> Translated<(Vec<Expr>, Type)> {
         let mut is = None;
         for expr in &all {
@@ -373,7 +373,7 @@ impl Translator<'_> {
         Ok(Expr::pure(sql, Type::Bool, &all.iter().collect::<Vec<_>>()))
     }
 
-    /// Where the values have not one type, each is compared with by itself.
+    /// Translates IN for values of several types: compares with each value on its own.
     fn within_one_by_one(&mut self, all: &[Expr], not: bool) -> Translated<Expr> {
         let mut made = Vec::new();
         for item in &all[1..] {
@@ -399,7 +399,8 @@ impl Translator<'_> {
         if !text(&left) || !text(&right) {
             return Err(no_operator(&left, if not { "!~~" } else { "~~" }, &right).into());
         }
-        // What computes constants is in nobody's hands, and a pattern of many parts may take long.
+        // Constants are computed during the translation, in one step, and a pattern with many parts
+        // may take long.
         let quick = matches!(&right.kind, ExprKind::Literal(it) if it.matches('%').count() <= 2);
         let left = self.coerce(left, Type::Text, Wanted::Implicit)?;
         let right = self.coerce(right, Type::Text, Wanted::Implicit)?;
@@ -432,13 +433,14 @@ impl Translator<'_> {
     }
 }
 
-/// 42804: only texts are compared by a collation.
+/// Returns 42804: texts alone have collations.
 pub(super) fn no_collation(is: Type) -> Failure {
     let message = format!("collations are not supported by type {}", is.name());
     Failure::new(state::WRONG_TYPE, message)
 }
 
-/// The pattern of a LIKE, and its ESCAPE, which the grammar hands over as a function.
+/// Splits the right side of a LIKE: the pattern, and the ESCAPE, which the grammar passes as a
+/// function call.
 fn like_escape(node: &Node) -> (&Node, Option<&Node>) {
     match &node.node {
         Some(NodeEnum::FuncCall(call))
@@ -481,7 +483,7 @@ fn value_function(it: &SqlValueFunction) -> Translated<Expr> {
     Ok(Expr::typed(sql, is).named(name))
 }
 
-/// The names in a list of nodes that are strings.
+/// Returns the strings in a list of nodes.
 pub(super) fn names(nodes: &[Node]) -> Vec<String> {
     nodes.iter().filter_map(string).collect()
 }

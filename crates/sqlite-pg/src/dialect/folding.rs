@@ -1,14 +1,14 @@
-//! Expressions of constants, which PostgreSQL computes before it runs a statement: one that fails
-//! is an error, whether or not a row would ever ask for it (`eval_const_expressions` of the
-//! server). It does so behind Parse and Describe, which know nothing of the error: it stands by the
-//! translation.
+//! Evaluates constant expressions, as PostgreSQL does before it runs a statement: one that fails is
+//! an error, whether or not the statement would evaluate it for any row (`eval_const_expressions`
+//! of the server). PostgreSQL does so after Parse and Describe, which do not raise the error, so
+//! the translation keeps the error.
 
 use super::value::{Expr, ExprKind};
 use super::{Translated, Translator};
 
 impl Translator<'_> {
-    /// An expression with `constant` for what it is in constants, where its parts have such words:
-    /// computed, if it may fail. The first that does is remembered.
+    /// Sets the constant SQL of an expression, if its parts are constants. Evaluates it if it may
+    /// fail, and remembers the first error.
     pub(super) fn folded(&mut self, made: Expr, constant: Option<String>) -> Expr {
         let constant = match constant {
             Some(sql) if self.unfolded == 0 => self.value_of(&sql),
@@ -22,7 +22,8 @@ impl Translator<'_> {
         computed.map_err(|failure| self.fails.get_or_insert(failure)).ok()
     }
 
-    /// Runs `make` for what may never be asked for: nothing in it is computed ahead.
+    /// Runs `make` for a part that PostgreSQL may never evaluate if `settled` is true: no constant
+    /// in it is evaluated in advance.
     pub(super) fn unless<T>(
         &mut self,
         settled: bool,
@@ -34,13 +35,13 @@ impl Translator<'_> {
         made
     }
 
-    /// What a condition is, if it is known before any row is read; NULL is false.
+    /// Returns the value of a condition if that is known before any row is read; NULL is false.
     pub(super) fn known(&self, condition: &Expr) -> Option<bool> {
         let constant = condition.constant.as_ref()?;
         self.holds(&format!("coalesce({constant}, 0) <> 0"))
     }
 
-    /// Whether a value is a constant that is not NULL.
+    /// True if a value is a constant that is not NULL.
     pub(super) fn is_given(&self, expr: &Expr) -> bool {
         let Some(constant) = &expr.constant else { return false };
         match expr.kind {
@@ -54,14 +55,15 @@ impl Translator<'_> {
         Some(self.catalog.computed(condition).ok()? != "(0)")
     }
 
-    /// The first of several values that is not NULL, if that is known before any row is read.
+    /// Returns the first of several values that is not NULL, if that is known before any row is
+    /// read.
     pub(super) fn first_given(&self, all: &[Expr]) -> Option<String> {
         let known = all.iter().find(|value| value.constant.is_none() || self.is_given(value));
         known.map_or_else(|| Some("NULL".to_owned()), |value| value.constant.clone())
     }
 
-    /// What CASE takes, if that is known before any row is read: the result behind the first
-    /// condition that is true. The one behind ELSE is the last.
+    /// Returns the result that CASE chooses, if that is known before any row is read: the one after
+    /// the first condition that is true. The last result is that of ELSE.
     pub(super) fn taken(&self, conditions: &[Expr], results: &[Expr]) -> Option<String> {
         for (condition, result) in conditions.iter().zip(results) {
             if self.known(condition)? {
@@ -73,7 +75,7 @@ impl Translator<'_> {
     }
 }
 
-/// Two constants as `make` writes them together.
+/// Returns what `make` writes for two constants, if both values are constants.
 pub(super) fn of_both(
     left: &Expr,
     right: &Expr,

@@ -1,13 +1,12 @@
-//! The table of what PostgreSQL says and this does not: the words, the way out, and a statement
-//! that says it.
+//! The table of PostgreSQL's forms that Refrain refuses: the message, the way out, and an example.
 
-/// A word or form of PostgreSQL's.
+/// A word or form of PostgreSQL's that is refused.
 pub(super) struct RefusedForm {
-    /// By what it is asked for here.
+    /// The key by which the code refers to the row.
     pub(super) form: &'static str,
     pub(super) message: &'static str,
     pub(super) hint: &'static str,
-    /// A statement that says it.
+    /// A statement with the form.
     #[cfg_attr(not(test), expect(dead_code, reason = "for the test of this table"))]
     pub(super) example: &'static str,
 }
@@ -21,7 +20,7 @@ const fn row(
     RefusedForm { form, message, hint, example }
 }
 
-/// All of them are errors of SQLSTATE 0A000.
+/// The refused forms. Each is an error with SQLSTATE 0A000.
 #[rustfmt::skip]
 pub(super) const FORMS: &[RefusedForm] = &[
     row("numeric", "computing with numeric is not supported",

@@ -17,15 +17,15 @@ use super::select::{ExpectedColumns, settled, unique};
 use super::value::{Bare, name};
 use super::{NotTranslated, Translated, Translator, hints, inner, strings};
 
-/// Schemas whose tables are the file's.
+/// Schemas whose tables are those of the file.
 const PUBLIC: &[&str] = &["", "public", "main"];
-/// What drivers say when they ask for the number of a type, without naming the catalog's schema.
+/// Parts of drivers' queries for the OID of a type, which do not name the catalog's schema.
 const DRIVERS_ASK: &[&str] = &["to_regtype", "'hstore'", "CURRENT_SCHEMA()"];
-/// Schemas whose tables are the session's.
+/// Schemas whose tables are those of the session.
 const TEMPORARY: &[&str] = &["temp", "pg_temp"];
 
 impl Translator<'_> {
-    /// What stands behind FROM; the scope has it from then on.
+    /// Translates FROM. From then on the scope has its columns.
     pub(super) fn from(&mut self, nodes: &[Node], bare: &mut Vec<Bare>) -> Translated<String> {
         let mut words = Vec::new();
         for node in nodes {
@@ -103,7 +103,8 @@ impl Translator<'_> {
         Ok(format!("(SELECT {} FROM {written}) AS {}", listed.join(", "), name(called)))
     }
 
-    /// A query of WITH RECURSIVE reads no later one, and itself behind UNION only.
+    /// Refuses a query of WITH RECURSIVE that reads a later one, or itself outside of the second
+    /// part of a UNION.
     fn not_to_come(&self, table: &RangeVar) -> Translated<()> {
         let coming = |scope: &Scope| scope.coming.contains(&table.relname);
         let Some(scope) = self.scopes.iter().rev().find(|scope| coming(scope)) else {
@@ -122,7 +123,7 @@ impl Translator<'_> {
         Err(Failure::new("42P19", message).into())
     }
 
-    /// A query that reads itself must not stand where an outer join fills with NULL.
+    /// Refuses a query that reads itself on a side of an outer join that may be NULL.
     fn no_recursion_within(&self, kind: JoinType, start: usize, middle: usize) -> Translated<()> {
         let Some(scope) = self.scopes.last() else { return Ok(()) };
         let (left, right) = (&scope.sources[start..middle], &scope.sources[middle..]);
@@ -144,7 +145,7 @@ impl Translator<'_> {
         }
     }
 
-    /// A table of the file: how it is written, and its columns.
+    /// Returns the SQL of a table of the file, and its columns.
     pub(super) fn table(&self, table: &RangeVar) -> Translated<(String, Vec<Attribute>)> {
         let temporary = TEMPORARY.contains(&table.schemaname.as_str());
         let schema = temporary.then_some("temp");
@@ -186,13 +187,13 @@ impl Translator<'_> {
         };
         let alias = it.alias.as_ref();
         let Some(alias) = alias else {
-            // Allowed from PostgreSQL 16 on.
+            // PostgreSQL 16 and later allow a subquery without an alias.
             return Err(Failure::new("42601", "subquery in FROM must have an alias")
                 .hint("For example, FROM (SELECT ...) [AS] foo.")
                 .into());
         };
         let renamed = strings(&alias.colnames);
-        // It sees the queries around, and not what stands beside it.
+        // The subquery sees the enclosing queries, but not the other items of FROM.
         let scope = self.scopes.pop().unwrap_or_default();
         let outer =
             Scope { ctes: scope.ctes.clone(), coming: scope.coming.clone(), ..Scope::default() };
@@ -239,7 +240,7 @@ impl Translator<'_> {
         }
         let condition = match &it.quals {
             Some(quals) => {
-                // ON sees both sides, and nothing beside them.
+                // ON sees both sides of the join, and no other item.
                 let mut beside = self.scopes.last().cloned().unwrap_or_default();
                 let mut inside = beside.clone();
                 inside.sources.drain(..start);
@@ -276,7 +277,7 @@ impl Translator<'_> {
         Ok(format!("{left} {word} {right} {}", condition.unwrap_or_default()))
     }
 
-    /// The names that both sides of a join have.
+    /// Returns the names of columns that both sides of a join have.
     fn natural(&self, start: usize, middle: usize, joined: &[Column]) -> Vec<String> {
         let Some(scope) = self.scopes.last() else { return Vec::new() };
         let names = |sources: &[FromItem]| -> Vec<String> {
@@ -289,7 +290,7 @@ impl Translator<'_> {
         left.into_iter().filter(|name| right.contains(name)).collect()
     }
 
-    /// USING: the columns are one for plain names and for `*`.
+    /// Translates USING: plain names and `*` see one column for the two.
     fn using(
         &mut self,
         names: &[String],
@@ -332,7 +333,7 @@ impl Translator<'_> {
         Ok(format!("ON {}", conditions.join(" AND ")))
     }
 
-    /// `generate_series` of integers; no other function stands in FROM.
+    /// Translates `generate_series` of integers, the one function that may stand in FROM.
     fn function(&mut self, it: &RangeFunction) -> Translated<String> {
         let first = match &it.functions[..] {
             [only] => match &only.node {
@@ -397,8 +398,8 @@ impl Translator<'_> {
     }
 }
 
-/// The column that USING makes of two (`buildMergedJoinVar` of the server). One that goes over into
-/// another type is no column of its table any more: parentheses tell the two apart.
+/// Makes the column that USING merges from two (`buildMergedJoinVar` of the server). A column that
+/// is converted is no longer the table's: parentheses mark it.
 fn merged(left: Column, right: &Column, is: Type, kind: JoinType) -> Column {
     let one = |column: &Column| match column.is == is {
         true => column.sql.clone(),

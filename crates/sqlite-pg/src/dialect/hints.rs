@@ -1,4 +1,4 @@
-//! What PostgreSQL says and this does not, in one table: the SQLSTATE, the words, and the way out.
+//! Refusals of PostgreSQL's forms: SQLSTATE, message and way out, from one table.
 
 use refrain_grammar::NodeEnum;
 use refrain_grammar::protobuf::{AlterTableCmd, AlterTableType, ConstrType, ObjectType};
@@ -7,7 +7,7 @@ use crate::failure::{Failure, state};
 
 use super::forms::FORMS;
 
-/// Functions that people ask for, and what to do instead.
+/// Functions that Refrain does not have, with the way out.
 const FUNCTIONS: &[(&[&str], &str)] = &[
     (&["extract", "date_part"], "write CAST(strftime('%Y', x) AS INTEGER), in SQLite's words"),
     (&["date_trunc", "to_char"], "write strftime('%Y-%m', x), in SQLite's words"),
@@ -38,20 +38,20 @@ const FUNCTIONS: &[(&[&str], &str)] = &[
     ),
 ];
 
-/// What is told of a function that is not here.
+/// Returns the hint for an unknown function.
 pub(super) fn function(name: &str) -> &'static str {
     let known = FUNCTIONS.iter().find(|(names, _)| names.contains(&name));
     known.map_or("docs/sqlite.md lists the functions and aggregates that are here; you might need explicit type casts", |(_, hint)| hint)
 }
 
-/// Refuses a form of the table.
+/// Refuses a form, with the message and hint of the table.
 pub(super) fn refuse(form: &str) -> Failure {
     let row = FORMS.iter().find(|row| row.form == form);
     let (message, hint) = row.map_or(("this is not supported", ""), |row| (row.message, row.hint));
     Failure::new(state::NOT_SUPPORTED, message).hint(hint)
 }
 
-/// 42803: an aggregate where none may stand.
+/// Returns 42803: an aggregate in a place where it must not stand.
 pub(super) fn aggregate(place: &str) -> Failure {
     let message = format!("aggregate functions are not allowed in {place}");
     Failure::new("42803", message).hint(
@@ -59,7 +59,7 @@ pub(super) fn aggregate(place: &str) -> Failure {
     )
 }
 
-/// Refuses what the grammar gives and nothing here knows.
+/// Refuses a part of the tree that is unknown here.
 pub(super) fn unknown() -> Failure {
     refuse("expression")
 }

@@ -15,23 +15,23 @@ use super::select::{ExpectedColumns, Output, settled, unique};
 use super::value::{Expr, name};
 use super::{Translated, Translator, hints, strings};
 
-/// Before what is known of a view's columns, in a comment of the statement that made it.
+/// The beginning of a comment in a CREATE VIEW statement, which has the types of the columns.
 const MARK: &str = "/*refrain ";
-/// Behind a column that PostgreSQL would write through.
+/// Mark of a column to which PostgreSQL would accept writes.
 const WRITABLE: char = '!';
 
-/// What a view's statement keeps of a column.
+/// The facts about a view's column that the CREATE VIEW statement keeps.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ViewColumn {
     pub(crate) is: Type,
-    /// How long its values may be.
+    /// The maximum length of its values.
     pub(crate) limit: Option<u32>,
-    /// Whether PostgreSQL would write to the table through it.
+    /// True if PostgreSQL would accept writes to the table through it.
     pub(crate) writable: bool,
 }
 
 impl ViewColumn {
-    /// Reads those of a view from the statement that made it.
+    /// Reads the columns of a view from its CREATE VIEW statement.
     pub(crate) fn read(sql: &str) -> Vec<Self> {
         let listed = sql.split_once(MARK).and_then(|(_, rest)| rest.split_once("*/"));
         let column = |word: &str| {
@@ -88,7 +88,7 @@ impl Translator<'_> {
         ))
     }
 
-    /// The first of `wanted`, `wanted1`, … that nothing in the file is called.
+    /// Returns the first of `wanted`, `wanted1`, … that is no name in the file.
     pub(super) fn free_name(&self, wanted: &str) -> String {
         let mut called = wanted.to_owned();
         let mut number = 0;
@@ -114,7 +114,7 @@ impl Translator<'_> {
             let down = element.ordering() == SortByDir::SortbyDesc;
             let first = element.nulls_ordering() == SortByNulls::SortbyNullsFirst;
             let last = element.nulls_ordering() == SortByNulls::SortbyNullsLast;
-            // The order of NULLs in an index is seen by nobody.
+            // No query can see the order of NULLs in an index.
             let _ = first || last;
             let sql = match &element.expr {
                 Some(node) => {
@@ -183,8 +183,9 @@ impl Translator<'_> {
         ))
     }
 
-    /// Whether PostgreSQL would write through each column of a view (`view_query_is_auto_updatable`
-    /// of the server): nothing for a view that it would not write through at all.
+    /// Returns for each column of a view whether PostgreSQL would accept writes through it
+    /// (`view_query_is_auto_updatable` of the server). The list is empty for a view to which
+    /// PostgreSQL accepts no writes.
     fn written_through(&mut self, select: &SelectStmt) -> Translated<Vec<bool>> {
         if !is_plain(select) {
             return Ok(Vec::new());
@@ -215,7 +216,7 @@ impl Translator<'_> {
         Ok(targets.iter().map(|target| is_column(&target.expr)).collect())
     }
 
-    /// Nothing may be left that reads what is dropped, or refers to it.
+    /// Refuses to drop an object that another one reads or refers to.
     fn alone(&self, dropped: &Node, word: &str, cascade: bool) -> Translated<()> {
         let names = match &dropped.node {
             Some(NodeEnum::List(list)) => strings(&list.items),
@@ -234,7 +235,7 @@ impl Translator<'_> {
         Err(Failure::new("2BP01", message).hint(format!("drop {other} first")).into())
     }
 
-    /// An index that a constraint is made of goes with that, and not by itself.
+    /// Refuses to drop an index of a constraint.
     fn no_constraint(&self, index: &str) -> Translated<()> {
         let Some((table, added)) = self.catalog.constrained(index) else { return Ok(()) };
         let message = format!(
@@ -264,7 +265,7 @@ impl Translator<'_> {
     }
 }
 
-/// Whether a query is of one table, row by row.
+/// True if a query reads one table, row by row.
 fn is_plain(select: &SelectStmt) -> bool {
     let of_table = |node: &Node| matches!(node.node, Some(NodeEnum::RangeVar(_)));
     matches!(&select.from_clause[..], [only] if of_table(only))

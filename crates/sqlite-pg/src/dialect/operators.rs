@@ -1,4 +1,4 @@
-//! Operators: what their sides must be, what they yield, and what SQLite is told.
+//! Operators: the types of their operands and results, and SQLite's text for each.
 
 use crate::failure::Failure;
 use crate::types::Type;
@@ -9,7 +9,7 @@ use super::folding::of_both;
 use super::hints;
 use super::value::{Expr, ExprKind, real_literal};
 
-/// How an operator is told to SQLite that computes; `Int` ones check that the result fits.
+/// Functions for SQLite's arithmetic operators; those of integers check that the result fits.
 pub(crate) const COMPUTES: &[(&str, &str)] = &[
     ("+", "refrain_add"),
     ("-", "refrain_subtract"),
@@ -22,14 +22,14 @@ const BITS: &[&str] = &["&", "|"];
 
 pub(super) const COMPARES: &[&str] = &["=", "<>", "<", ">", "<=", ">="];
 
-/// A type that several types go over into, in the order in which PostgreSQL prefers them.
+/// Types with a common type, in the order in which PostgreSQL prefers them.
 const FAMILIES: &[&[Type]] = &[
     &[Type::Int2, Type::Int4, Type::Int8, Type::Numeric, Type::Float4, Type::Float8],
     &[Type::Date, Type::Timestamp, Type::Timestamptz],
     &[Type::Bpchar, Type::Name, Type::Varchar, Type::Text],
 ];
 
-/// The type that two come together in, if there is one.
+/// Returns the common type of two types, if there is one.
 pub(super) fn common(left: Type, right: Type) -> Option<Type> {
     if left == right {
         return Some(left);
@@ -38,7 +38,7 @@ pub(super) fn common(left: Type, right: Type) -> Option<Type> {
         FAMILIES.iter().find(|family| family.contains(&left) && family.contains(&right))?;
     let place = |is: Type| family.iter().position(|other| *other == is);
     let wider = if place(left) > place(right) { left } else { right };
-    // float4 with an integer or a numeric is float8 to the server.
+    // PostgreSQL computes float4 with an integer or a numeric as float8.
     let wider = if wider == Type::Float4 { Type::Float8 } else { wider };
     let text = wider.is_text() && wider != Type::Bpchar;
     let wider = if text { Type::Text } else { wider };
@@ -46,9 +46,9 @@ pub(super) fn common(left: Type, right: Type) -> Option<Type> {
     reached.then_some(wider)
 }
 
-/// The type that values of a list come together in, of the one so far and the next
-/// (`select_common_type` of the server): the first that the other goes over into, and no further
-/// than to the preferred type of its kind.
+/// Returns the common type of values in a list, from the type so far and the next
+/// (`select_common_type` of the server): the first type into which PostgreSQL converts the other,
+/// but none beyond the preferred type of its kind.
 pub(super) fn chosen(known: Type, next: Type) -> Option<Type> {
     if known == next {
         return Some(known);
@@ -60,11 +60,12 @@ pub(super) fn chosen(known: Type, next: Type) -> Option<Type> {
     (is_implicit(known, is) && is_implicit(next, is)).then_some(is)
 }
 
-/// Whether equal values are found by comparing what SQLite keeps: for DISTINCT, GROUP BY and
-/// PARTITION BY.
+/// Checks that equal values are equal as SQLite stores them, which DISTINCT, GROUP BY and PARTITION
+/// BY need.
 ///
 /// # Errors
-/// 42883 where PostgreSQL has no equality, 0A000 where it is not that of the texts.
+/// 42883 if PostgreSQL has no equality for the type, 0A000 if its equality is not that of the
+/// stored values.
 pub(super) fn is_equated(expr: &Expr) -> Result<(), Failure> {
     match expr.is() {
         Some(Type::Json) => {
@@ -79,7 +80,7 @@ pub(super) fn is_equated(expr: &Expr) -> Result<(), Failure> {
 }
 
 impl Translator<'_> {
-    /// Gives two sides one type, as operators and lists want it.
+    /// Gives two operands one type, as operators and lists need.
     pub(super) fn together(
         &mut self,
         left: Expr,
@@ -92,7 +93,7 @@ impl Translator<'_> {
                 let is = of_numbers.or_else(|| common(left_is, right_is));
                 is.ok_or_else(|| no_operator(&left, operator, &right))?
             }
-            // Operators are those of text: varchar has none of its own.
+            // PostgreSQL's varchar has no operators of its own, but those of text.
             (Some(Type::Varchar), None) | (None, Some(Type::Varchar)) => Type::Text,
             (Some(is), None) | (None, Some(is)) => is,
             (None, None) => Type::Text,
@@ -106,14 +107,14 @@ impl Translator<'_> {
         Ok((left, right, is))
     }
 
-    /// A number with a fraction beside a float is one.
+    /// Returns `float8` for a number with a fraction beside a float.
     fn with_number(&self, left: &Expr, right: &Expr) -> Option<Type> {
         let float = |expr: &Expr| matches!(expr.is(), Some(Type::Float4 | Type::Float8));
         let number = |expr: &Expr| matches!(expr.kind, ExprKind::Number(_));
         (float(left) && number(right) || number(left) && float(right)).then_some(Type::Float8)
     }
 
-    /// `left = right` and its like.
+    /// Translates a comparison.
     pub(super) fn compare(
         &mut self,
         operator: &str,
@@ -136,7 +137,7 @@ impl Translator<'_> {
         Ok(Expr { constant: of_both(&left, &right, written), ..made })
     }
 
-    /// An operator between two values.
+    /// Translates an operator between two values.
     pub(super) fn operator(
         &mut self,
         operator: &str,
@@ -196,7 +197,8 @@ impl Translator<'_> {
         Ok(self.folded(made, of_both(&left, &right, call)))
     }
 
-    /// Dates and days; all else that computes with moments needs `interval`.
+    /// Translates dates plus or minus days. Other computations with dates and times need
+    /// `interval`.
     fn of_dates(
         &mut self,
         operator: &str,
@@ -231,7 +233,7 @@ impl Translator<'_> {
         Ok(Some(self.folded(made, constant)))
     }
 
-    /// `||`: of texts, of a text and anything else, of bytes.
+    /// Translates `||`: of texts, of a text and any other value, of bytes.
     fn joined(&mut self, left: Expr, right: Expr) -> Result<Expr, Failure> {
         let is = |expr: &Expr| expr.is();
         let text = |expr: &Expr| is(expr).is_none_or(Type::is_text);
@@ -254,7 +256,7 @@ impl Translator<'_> {
         Ok(Expr::pure(sql, Type::Text, &[&left, &right]))
     }
 
-    /// An operator before its only value.
+    /// Translates an operator with one operand.
     pub(super) fn prefix(&mut self, operator: &str, value: Expr) -> Result<Expr, Failure> {
         let is = value.is();
         let number =
@@ -297,14 +299,14 @@ fn is_number_beside_integer(left: &Expr, right: &Expr) -> bool {
     number(left) && whole(right) || whole(left) && number(right)
 }
 
-/// Beside an integer SQLite compares a number by its value.
+/// Writes a number beside an integer so that SQLite compares the values.
 fn plain_number(expr: Expr) -> Expr {
     let ExprKind::Number(digits) = &expr.kind else { return expr };
     let sql = real_literal(digits);
     Expr { constant: Some(sql.clone()), sql, ..expr }
 }
 
-/// 42883, in PostgreSQL's words.
+/// Returns 42883, with PostgreSQL's message.
 pub(super) fn no_operator(left: &Expr, operator: &str, right: &Expr) -> Failure {
     let (left, right) = (left.type_name(), right.type_name());
     let message = format!("operator does not exist: {left} {operator} {right}");

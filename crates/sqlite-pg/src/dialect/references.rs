@@ -11,7 +11,7 @@ use super::value::name;
 use super::{Translated, Translator, hints, strings};
 
 impl Translator<'_> {
-    /// The types of columns of the table that is being declared.
+    /// Returns the types of columns of the table that is being declared.
     pub(super) fn types_of(&self, columns: &[String]) -> Translated<Vec<Type>> {
         let found = columns.iter().map(|column| {
             let message =
@@ -23,7 +23,8 @@ impl Translator<'_> {
         Ok(found.collect::<Result<_, Failure>>()?)
     }
 
-    /// What a foreign key refers to must be a key, and of types that can be compared with its own.
+    /// Checks that the columns that a foreign key refers to are a key, and have types comparable
+    /// with its own.
     fn referred_to(
         &self,
         it: &Constraint,
@@ -62,7 +63,7 @@ impl Translator<'_> {
         Ok(())
     }
 
-    /// Sees that the table is there that a foreign key refers to.
+    /// Checks that the table exists to which a foreign key refers.
     pub(super) fn refers(&self, it: &Constraint) -> Translated<()> {
         let table = it.pktable.as_ref().ok_or_else(hints::unknown)?;
         if !self.is_own(table) {
@@ -71,7 +72,7 @@ impl Translator<'_> {
         Ok(())
     }
 
-    /// Whether a table is the one that is being declared.
+    /// True if a table is the one that is being declared.
     fn is_own(&self, table: &RangeVar) -> bool {
         let own = self.scopes.last().and_then(|scope| scope.sources.first());
         own.is_some_and(|own| own.alias == table.relname)

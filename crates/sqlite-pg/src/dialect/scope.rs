@@ -1,33 +1,33 @@
-//! What names mean: the tables of a query and of those around it, and their columns.
+//! Names and their meanings: the tables of a query and of the enclosing queries, and their columns.
 
 use crate::failure::Failure;
 use crate::types::Type;
 
 use super::value::{Expr, name, text_literal};
 
-/// What is known of a column of a table.
+/// A column of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Attribute {
     pub(crate) name: String,
     pub(crate) is: Type,
-    /// How long its values may be.
+    /// The maximum length of its values.
     pub(crate) limit: Option<u32>,
     pub(crate) not_null: bool,
-    /// Its place in the primary key, from 1; 0 for none.
+    /// Its position in the primary key, from 1; 0 if it is not in the key.
     pub(crate) key: u32,
-    /// Its default as SQLite keeps it.
+    /// Its default, as SQLite stores it.
     pub(crate) default: Option<String>,
-    /// Whether it is computed from others.
+    /// True if it is a generated column.
     pub(crate) computed: bool,
-    /// Whether it is a table's, or a view's that PostgreSQL would write through
+    /// True for a table's column, and for a view's if PostgreSQL would accept writes through it
     /// ([`super::objects`]).
     pub(crate) writable: bool,
     pub(crate) given: GivenBy,
 }
 
 impl Attribute {
-    /// How a parameter is written that is stored in the column, with the checks that its type does
-    /// not make.
+    /// Returns the SQL of a parameter that is stored in the column, with the checks that its type
+    /// does not make.
     pub(crate) fn place(&self, number: usize, table: &str) -> String {
         let key = self.given != GivenBy::Statement;
         match self.limit {
@@ -41,66 +41,66 @@ impl Attribute {
     }
 }
 
-/// Who gives a column its values.
+/// The source of a column's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum GivenBy {
-    /// The statement, or its default.
+    /// The statement, or the default.
     Statement,
-    /// The statement: it is SQLite's row number, and must not be given by SQLite.
+    /// The statement: the column is SQLite's row number, which SQLite must not generate.
     Key,
-    /// SQLite gives the next number, unless the statement gives one: SERIAL.
+    /// SQLite generates the next number, unless the statement has one: SERIAL.
     Next,
-    /// The same, where IDENTITY says so.
+    /// SQLite generates the next number, unless the statement has one: IDENTITY BY DEFAULT.
     ByDefault,
-    /// SQLite gives the next number, always.
+    /// SQLite always generates the next number: IDENTITY ALWAYS.
     Always,
 }
 
-/// What can be asked about the file.
+/// The facts about the file that a translation needs.
 pub(crate) trait Catalog {
-    /// The columns of a table or view, in order; `None` if there is none of that name.
+    /// Returns the columns of a table or view, in order; `None` if it does not exist.
     fn table(&self, schema: Option<&str>, table: &str) -> Option<Vec<Attribute>>;
 
-    /// What an expression of constants is, in SQLite's words.
+    /// Evaluates a constant expression, and returns its value as SQL.
     ///
     /// # Errors
-    /// What computing it raises.
+    /// The error of the evaluation.
     fn computed(&self, sql: &str) -> Result<String, Failure>;
 
-    /// Whether something in the file has this name.
+    /// True if an object in the file has this name.
     fn is_taken(&self, name: &str) -> bool;
 
-    /// Whether these columns of a table are its key, or UNIQUE together.
+    /// True if these columns of a table are its key, or UNIQUE together.
     fn is_unique(&self, table: &str, columns: &[String]) -> bool;
 
-    /// The table that an index belongs to as one of its constraints, if it does; whether the
-    /// constraint was added to it.
+    /// Returns the table of which an index is a constraint, if it is one, and whether ALTER TABLE
+    /// added the constraint.
     fn constrained(&self, index: &str) -> Option<(String, bool)>;
 
-    /// A view that reads a table or view, or a table that refers to it.
+    /// Returns a view that reads a table or view, or a table that refers to it.
     fn dependent(&self, name: &str) -> Option<String>;
 }
 
-/// A column of something that stands in FROM.
+/// A column of an item of FROM.
 #[derive(Clone, Debug)]
 pub(super) struct Column {
     pub(super) name: String,
-    /// How it is written.
+    /// Its SQL.
     pub(super) sql: String,
-    /// How the columns are written that USING made it of; nothing for a column of a table.
+    /// The SQL of the columns that USING has merged into it; empty for a column of a table.
     pub(super) of: Vec<String>,
     pub(super) is: Type,
     pub(super) limit: Option<u32>,
     pub(super) not_null: bool,
     pub(super) key: u32,
     pub(super) writable: bool,
-    /// Whether `*` leaves it out, and a plain name does not find it: USING has merged it with
-    /// another.
+    /// True if USING has merged it with another column: `*` leaves it out, and a plain name does
+    /// not find it.
     pub(super) merged: bool,
 }
 
 impl Column {
-    /// How the columns of tables are written that it is made of.
+    /// Returns the SQL of the tables' columns that it is made of.
     pub(super) fn parts(&self) -> &[String] {
         if self.of.is_empty() { std::slice::from_ref(&self.sql) } else { &self.of }
     }
@@ -109,25 +109,25 @@ impl Column {
 /// A table, subquery or join in FROM.
 #[derive(Clone, Debug)]
 pub(super) struct FromItem {
-    /// What columns are qualified by.
+    /// The qualifier of its columns.
     pub(super) alias: String,
     pub(super) columns: Vec<Column>,
-    /// Whether it is a query that reads itself.
+    /// True if it is a query that reads itself.
     pub(super) recursive: bool,
 }
 
-/// What one query sees.
+/// The names that one query sees.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Scope {
     pub(super) sources: Vec<FromItem>,
-    /// Columns that a plain name finds before all others: those of USING.
+    /// The columns of USING: a plain name finds them before all others.
     pub(super) joined: Vec<Column>,
     pub(super) ctes: Vec<Cte>,
-    /// Names of WITH RECURSIVE that are still to come.
+    /// Names of queries of WITH RECURSIVE that come later.
     pub(super) coming: Vec<String>,
-    /// What it is grouped by, in SQLite's words; `None` if it is not.
+    /// Its GROUP BY expressions, in SQL; `None` if it is not grouped.
     pub(super) groups: Option<Vec<String>>,
-    /// Whether a function is called over a window.
+    /// True if it calls a function over a window.
     pub(super) windowed: bool,
 }
 
@@ -136,23 +136,23 @@ pub(super) struct Scope {
 pub(super) struct Cte {
     pub(super) name: String,
     pub(super) columns: Vec<(String, Type)>,
-    /// Whether it is being made, so that what reads it is its own recursion.
+    /// True while its query is being translated: a query that reads it now is its own recursion.
     pub(super) open: bool,
-    /// Whether anything has read it.
+    /// True if a query has read it.
     pub(super) read: bool,
-    /// Whether it reads columns of queries around its WITH.
+    /// True if it reads columns of queries that enclose its WITH.
     pub(super) outer: bool,
 }
 
 impl Cte {
-    /// One of this name that has no columns yet.
+    /// Makes one of this name without columns.
     pub(super) fn of(name: &str) -> Self {
         Self { name: name.to_owned(), columns: Vec::new(), open: false, read: false, outer: false }
     }
 }
 
 impl FromItem {
-    /// A table, view, CTE or subquery under a name.
+    /// Makes a table, view, CTE or subquery under a name.
     pub(super) fn new(alias: &str, columns: impl Iterator<Item = (String, Type)>) -> Self {
         let column = |(column, is): (String, Type)| Column {
             sql: format!("{}.{}", name(alias), name(&column)),
@@ -169,7 +169,7 @@ impl FromItem {
         Self { alias: alias.to_owned(), columns, recursive: false }
     }
 
-    /// A table of the file under a name.
+    /// Makes a table of the file under a name.
     pub(super) fn table(alias: &str, attributes: &[Attribute]) -> Self {
         let plain = attributes.iter().map(|attribute| (attribute.name.clone(), attribute.is));
         let mut source = Self::new(alias, plain);
@@ -188,10 +188,10 @@ fn same(a: &str, b: &str) -> bool {
 }
 
 impl Scope {
-    /// The column of this name, if there is one.
+    /// Finds the column of this name.
     ///
     /// # Errors
-    /// 42702: there is more than one.
+    /// 42702 if there are several.
     fn column(&self, qualifier: Option<&str>, wanted: &str) -> Result<Option<&Column>, Failure> {
         if qualifier.is_none()
             && let Some(joined) = self.joined.iter().find(|column| same(&column.name, wanted))
@@ -216,28 +216,28 @@ impl Scope {
         self.sources.iter().any(|source| same(&source.alias, qualifier))
     }
 
-    /// The columns that `*` stands for.
+    /// Returns the columns of `*`.
     pub(super) fn all(&self) -> Vec<Column> {
         let sources = self.sources.iter().flat_map(|source| source.columns.iter());
         let rest = sources.filter(|column| !column.merged);
         self.joined.iter().chain(rest).cloned().collect()
     }
 
-    /// The columns that `t.*` stands for.
+    /// Returns the columns of `t.*`.
     pub(super) fn all_of(&self, qualifier: &str) -> Option<Vec<Column>> {
         let source = self.sources.iter().find(|source| same(&source.alias, qualifier))?;
         Some(source.columns.clone())
     }
 
-    /// Whether a query that is grouped has one value of a column for each group.
+    /// True if a grouped query has one value of a column for each group.
     pub(super) fn is_grouped(&self, column: &Column) -> bool {
         let Some(groups) = &self.groups else { return false };
         let has_one = |sql: &String| groups.contains(sql) || self.is_settled(groups, sql);
         groups.contains(&column.sql) || column.parts().iter().all(has_one)
     }
 
-    /// Whether grouping by the key of a column's table settles the column
-    /// (`check_functional_grouping` of the server).
+    /// True if the query is grouped by the key of the column's table, so that each group has one
+    /// value of the column (`check_functional_grouping` of the server).
     fn is_settled(&self, groups: &[String], column: &str) -> bool {
         let source = self
             .sources
@@ -252,10 +252,10 @@ impl Scope {
 const NO_COLUMN: &str =
     "PostgreSQL's system columns (ctid, xmin, tableoid) and rows as values are not supported";
 
-/// Finds a column in the innermost query that has it; how many queries stand around that one.
+/// Finds a column in the innermost query that has it. Returns how many queries enclose that query.
 ///
 /// # Errors
-/// 42703, 42P01 or 42702, in PostgreSQL's words.
+/// 42703, 42P01 or 42702, with PostgreSQL's message.
 pub(super) fn find(
     scopes: &[Scope],
     qualifier: Option<&str>,

@@ -1,4 +1,4 @@
-//! SELECT and VALUES, and what is made of them.
+//! Translates SELECT and VALUES.
 
 use refrain_grammar::NodeEnum;
 use refrain_grammar::protobuf::{
@@ -15,34 +15,35 @@ use super::targets::Target;
 use super::value::{Bare, Expr, ExprKind, name};
 use super::{NotTranslated, Translated, Translator, hints, inner, location, strings};
 
-/// A column of a query, as those outside see it.
+/// A column of a query, as the enclosing query sees it.
 #[derive(Clone, Debug)]
 pub(super) struct Output {
     pub(super) name: String,
-    /// Its type; `None` for a string or NULL that nothing has given one.
+    /// Its type; `None` for a string or NULL that has got none yet.
     pub(super) is: Option<Type>,
     pub(super) limit: Option<u32>,
 }
 
-/// A query in SQLite's words.
+/// A query in SQLite's dialect.
 #[derive(Clone, Debug)]
 pub(super) struct Query {
     pub(super) sql: String,
     pub(super) columns: Vec<Output>,
-    /// Columns of queries around it.
+    /// The columns of enclosing queries in it.
     pub(super) bare: Vec<Bare>,
 }
 
-/// What the place of a query wants of its columns.
+/// The requirements of a query's place for its columns.
 #[derive(Clone, Copy, Default)]
 pub(super) struct ExpectedColumns<'a> {
-    /// The types; what has none takes them, what has another is an error.
+    /// The types. A column without a type takes the one here; a column with another type is an
+    /// error.
     pub(super) types: &'a [Option<Type>],
     /// The names.
     pub(super) names: &'a [String],
-    /// Whether strings without a type keep none: what stands beside them may give them one.
+    /// True if strings without a type keep none: a column of the other side may give them one.
     pub(super) open: bool,
-    /// Whether only the number of rows counts.
+    /// True if the number of rows alone counts.
     pub(super) exists: bool,
 }
 
@@ -111,7 +112,7 @@ impl Translator<'_> {
             bare.extend(condition.bare);
         }
         let groups = self.group(select)?;
-        // Nobody asks for the columns of EXISTS.
+        // EXISTS does not evaluate the columns of its query.
         let targets = self.unless(place.exists, |this| this.targets(&select.target_list, place))?;
         let mut parts: Vec<Expr> = targets.iter().map(|target| target.expr.clone()).collect();
         if !groups.is_empty() {
@@ -174,7 +175,7 @@ impl Translator<'_> {
         Ok(if words.is_empty() { String::new() } else { format!(" WINDOW {}", words.join(", ")) })
     }
 
-    /// GROUP BY: its expressions in SQLite's words, which the scope has from then on.
+    /// Translates GROUP BY. From then on the scope has its expressions.
     fn group(&mut self, select: &SelectStmt) -> Translated<Vec<String>> {
         let mut groups = Vec::new();
         for node in &select.group_clause {
@@ -226,7 +227,7 @@ impl Translator<'_> {
         }
     }
 
-    /// The list behind SELECT or RETURNING.
+    /// Translates the list of SELECT or RETURNING.
     pub(super) fn targets(
         &mut self,
         nodes: &[Node],
@@ -258,7 +259,7 @@ impl Translator<'_> {
         Ok(targets)
     }
 
-    /// Gives a column the type that its place wants.
+    /// Converts a column to the type that its place requires.
     fn placed(
         &mut self,
         expr: Expr,
@@ -272,7 +273,7 @@ impl Translator<'_> {
         }
     }
 
-    /// The columns of `*` or `t.*`.
+    /// Returns the columns of `*` or `t.*`.
     fn star(&mut self, value: &Node) -> Translated<Option<Vec<Expr>>> {
         let Some(NodeEnum::ColumnRef(reference)) = &value.node else { return Ok(None) };
         let is_star = |node: &Node| matches!(node.node, Some(NodeEnum::AStar(_)));
@@ -305,7 +306,7 @@ impl Translator<'_> {
         Ok(Some(made.collect()))
     }
 
-    /// LIMIT and OFFSET, with a blank in front.
+    /// Translates LIMIT and OFFSET, with a blank in front.
     pub(super) fn limits(&mut self, select: &SelectStmt) -> Translated<String> {
         if select.limit_option() == LimitOption::WithTies {
             return Err(hints::refuse("WITH TIES").into());
@@ -359,7 +360,7 @@ fn refuse_parts(select: &SelectStmt) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The value that a node of a list behind SELECT has.
+/// Returns the value of a node in the list of SELECT.
 pub(super) fn value_of(node: &Node) -> Option<&Node> {
     match &node.node {
         Some(NodeEnum::ResTarget(target)) => target.val.as_deref(),
@@ -383,12 +384,12 @@ pub(super) fn output(target: Target) -> Output {
     Output { name: target.name, is: target.expr.is(), limit: target.expr.limit }
 }
 
-/// Name and type of a column; a string without a type is a text.
+/// Returns name and type of a column. A string without a type becomes a text.
 pub(super) fn settled(column: &Output) -> (String, Type) {
     (column.name.clone(), column.is.unwrap_or(Type::Text))
 }
 
-/// Refuses two columns of one name where others may ask for them by it.
+/// Refuses two columns of one name where an enclosing query may name them.
 pub(super) fn unique<'a>(names: impl Iterator<Item = &'a str>) -> Result<(), Failure> {
     let mut known = std::collections::HashSet::new();
     for name in names {
@@ -414,7 +415,7 @@ fn sorted_by_targets(sorted: &[Expr], targets: &[Target]) -> Result<(), Failure>
     }
 }
 
-/// Columns beside aggregates must be grouped by.
+/// Refuses columns beside aggregates that are not in GROUP BY.
 fn check_grouping(parts: &[Expr], depth: usize, grouped: bool) -> Result<(), Failure> {
     if !grouped && !parts.iter().any(|part| part.aggregate) {
         return Ok(());

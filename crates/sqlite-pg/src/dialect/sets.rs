@@ -1,4 +1,4 @@
-//! VALUES, and UNION and its like.
+//! Translates VALUES, UNION, INTERSECT and EXCEPT.
 
 use refrain_grammar::NodeEnum;
 use refrain_grammar::protobuf::{Node, SelectStmt, SetOperation};
@@ -23,7 +23,7 @@ impl Translator<'_> {
         let before = self.levels.len();
         let rows = self.rows(&select.values_lists, place)?;
         let depth = self.depth();
-        // SQLite's VALUES in FROM knows no column of a query around.
+        // In FROM, SQLite's VALUES cannot name a column of an enclosing query.
         let written = match self.levels[before..].iter().any(|level| *level < depth) {
             true => selected_rows(&rows),
             false => written_rows(&rows),
@@ -54,7 +54,7 @@ impl Translator<'_> {
         Ok(Query { sql, columns: targets.into_iter().map(output).collect(), bare })
     }
 
-    /// The rows of VALUES, each column of one type.
+    /// Translates the rows of VALUES. Each column gets one type.
     fn rows(&mut self, lists: &[Node], place: ExpectedColumns<'_>) -> Translated<Vec<Vec<Expr>>> {
         let mut rows: Vec<Vec<Expr>> = Vec::new();
         for list in lists {
@@ -84,8 +84,8 @@ impl Translator<'_> {
         Ok(rows)
     }
 
-    /// UNION and its like. Each side is a query in parentheses: SQLite takes them from left to
-    /// right, PostgreSQL by rank.
+    /// Translates UNION, INTERSECT and EXCEPT. Each side becomes a query in parentheses: SQLite
+    /// combines them from left to right, PostgreSQL by precedence.
     pub(super) fn combined(
         &mut self,
         select: &SelectStmt,
@@ -197,7 +197,7 @@ impl Translator<'_> {
     }
 }
 
-/// Rows as SQLite writes them.
+/// Writes rows as VALUES.
 pub(super) fn written_rows(rows: &[Vec<Expr>]) -> String {
     let row = |row: &Vec<Expr>| {
         let parts: Vec<&str> = row.iter().map(|expr| expr.sql.as_str()).collect();
@@ -207,7 +207,7 @@ pub(super) fn written_rows(rows: &[Vec<Expr>]) -> String {
     format!("VALUES {}", rows.join(", "))
 }
 
-/// The same in words that may name columns of queries around.
+/// Writes rows as SELECTs, which may name columns of enclosing queries.
 fn selected_rows(rows: &[Vec<Expr>]) -> String {
     let row = |row: &Vec<Expr>| {
         let part = |(place, expr): (usize, &Expr)| format!("{} AS column{}", expr.sql, place + 1);

@@ -1,4 +1,4 @@
-//! Queries within expressions.
+//! Translates queries within expressions.
 
 use refrain_grammar::NodeEnum;
 use refrain_grammar::protobuf::{
@@ -13,7 +13,7 @@ use super::value::{Expr, ExprKind, name};
 use super::{NotTranslated, Translated, Translator, hints, strings};
 
 impl Translator<'_> {
-    /// A query within an expression.
+    /// Translates a query within an expression.
     pub(super) fn sublink(&mut self, link: &SubLink) -> Translated<Expr> {
         let Some(NodeEnum::SelectStmt(select)) =
             link.subselect.as_ref().and_then(|node| node.node.as_ref())
@@ -89,7 +89,7 @@ fn one_column() -> NotTranslated {
     Failure::new(state::SYNTAX, "subquery must return only one column").into()
 }
 
-/// Whether a query has one row and no more, whatever the tables hold.
+/// True if a query has one row at most, whatever rows the tables have.
 fn is_one_row(select: &SelectStmt) -> bool {
     let no_tables = select.from_clause.is_empty() && select.values_lists.is_empty();
     let only = select.op() == SetOperation::SetopNone && select.group_clause.is_empty();
@@ -102,7 +102,7 @@ fn is_one_row(select: &SelectStmt) -> bool {
     only && (no_tables || aggregate) || select.limit_count.as_deref().is_some_and(one)
 }
 
-/// A query that is to have one row at most: a second is an error.
+/// Writes a query that may have one row: a second row is an error.
 fn one_row(query: &Query) -> String {
     let column = query.columns.first().map(|column| name(&column.name)).unwrap_or_default();
     format!(

@@ -5,9 +5,9 @@ use crate::failure::Failure;
 use super::scope::{Attribute, FromItem, Scope};
 use super::value::name;
 
-/// The table that is written to.
+/// The table that a statement writes to.
 pub(super) struct TargetTable {
-    /// As it is called in messages.
+    /// The name of the table in messages.
     pub(super) table: String,
     pub(super) written: String,
     pub(super) alias: String,
@@ -15,7 +15,7 @@ pub(super) struct TargetTable {
 }
 
 impl TargetTable {
-    /// How the table is written, with its alias.
+    /// Returns the SQL of the table, with its alias.
     pub(super) fn sql(&self) -> String {
         match self.alias == self.table {
             true => self.written.clone(),
@@ -33,7 +33,7 @@ impl TargetTable {
     }
 }
 
-/// A scope in which the columns of a table are written as plain names.
+/// Makes a scope in which the columns of a table are plain names.
 pub(super) fn plain_scope(into: &TargetTable) -> Scope {
     let mut source = FromItem::table(&into.alias, &into.attributes);
     source.columns.iter_mut().for_each(|column| column.sql = name(&column.name));

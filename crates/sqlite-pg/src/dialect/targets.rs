@@ -1,4 +1,4 @@
-//! The columns of a result, and what ORDER BY may call them by.
+//! The columns of a result, and the names and numbers by which ORDER BY refers to them.
 
 use refrain_grammar::NodeEnum;
 use refrain_grammar::protobuf::{Node, a_const::Val};
@@ -15,7 +15,7 @@ pub(super) struct Target {
     pub(super) expr: Expr,
 }
 
-/// The column of the result that ORDER BY means by a number or a name.
+/// Returns the column of the result to which ORDER BY refers by a number or a name.
 pub(super) fn sorted_target(node: &Node, targets: &[Target]) -> Result<Option<usize>, Failure> {
     match &node.node {
         Some(NodeEnum::AConst(constant)) if !targets.is_empty() => {

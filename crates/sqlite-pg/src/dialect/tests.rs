@@ -1,8 +1,8 @@
-//! Translations, word for word, and what they are refused with.
+//! Tests of translations and refusals, word for word.
 
 use super::*;
 
-/// Two tables that are always there.
+/// A catalog with two tables.
 pub(super) struct Fixed;
 
 impl Catalog for Fixed {

@@ -1,4 +1,4 @@
-//! Names of types: the type that a name means, and the length that its values may have.
+//! Names of types: the type of a name, and the maximum length of its values.
 
 use refrain_grammar::protobuf::TypeName;
 
@@ -9,14 +9,14 @@ use super::words::{OTHER_TYPES, SQLITE_TYPES};
 use super::{NotTranslated, Translated, Translator, hints, integer, strings};
 
 impl Translator<'_> {
-    /// A type by its name, and how long its values may be.
+    /// Returns a type by its name, and the maximum length of its values.
     pub(super) fn type_name(&self, written: &TypeName) -> Translated<(Type, Option<u32>)> {
         if !written.array_bounds.is_empty() || written.setof {
             return Err(hints::refuse("ARRAY").into());
         }
         let names = strings(&written.names);
         let called = names.last().map(String::as_str).unwrap_or_default();
-        // Without quotes CHAR is `bpchar` to the grammar.
+        // The grammar reads CHAR without quotes as `bpchar`.
         let one_byte = names.len() == 1 && called == "char";
         if OTHER_TYPES.contains(&called) || written.pct_type || one_byte {
             let form = if called == "interval" { "interval" } else { "type" };

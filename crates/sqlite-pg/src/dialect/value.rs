@@ -1,24 +1,24 @@
-//! An expression in SQLite's words, with what PostgreSQL would know of it.
+//! An expression in SQLite's dialect, with the facts that PostgreSQL would know about it.
 
 use crate::types::Type;
 
-/// What PostgreSQL takes an expression for.
+/// The type of an expression, or the reason why it has none yet.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum ExprKind {
-    /// It has a type.
+    /// An expression with a type.
     Typed(Type),
-    /// A string whose place gives it a type.
+    /// A string, which gets the type that its place requires.
     Literal(String),
     /// NULL without a type.
     Null,
-    /// A number with a fraction, or too large for an integer: `numeric`, and any other number where
-    /// one is wanted.
+    /// A number with a fraction, or one too large for an integer: a `numeric`, unless its place
+    /// requires another type of number.
     Number(String),
-    /// A parameter without a type so far, by its number less one.
+    /// A parameter without a type so far. The number counts from 0.
     Parameter(usize),
 }
 
-/// A column outside of aggregates: how many queries stand around its own, and what to call it.
+/// A column outside of aggregates: how many queries enclose its own, and its name for messages.
 pub(super) type Bare = (usize, String);
 
 /// An expression.
@@ -26,23 +26,23 @@ pub(super) type Bare = (usize, String);
 pub(super) struct Expr {
     pub(super) sql: String,
     pub(super) kind: ExprKind,
-    /// What a column of a result is called that has no name (`FigureColname` of the server).
+    /// The name of a result column for it (`FigureColname` of the server).
     pub(super) name: Option<String>,
-    /// Whether a cast around it gives another name.
+    /// True if a cast around it changes that name.
     pub(super) weak: bool,
     pub(super) bare: Vec<Bare>,
-    /// Whether an aggregate of the query is in it.
+    /// True if it contains an aggregate of the query.
     pub(super) aggregate: bool,
-    /// Whether it is a column that is never NULL.
+    /// True if it is a column that is never NULL.
     pub(super) not_null: bool,
-    /// How long its values may be, where it is a column or a cast to such a type.
+    /// The maximum length of its values, if it is a column or a cast with a length.
     pub(super) limit: Option<u32>,
-    /// What it is in SQLite's words, if it is made of constants alone.
+    /// Its SQL as a constant, if it is made of constants alone.
     pub(super) constant: Option<String>,
 }
 
 impl Expr {
-    /// An expression of this type.
+    /// Makes an expression of this type.
     pub(super) fn typed(sql: impl Into<String>, is: Type) -> Self {
         Self::of(sql, ExprKind::Typed(is))
     }
@@ -62,26 +62,25 @@ impl Expr {
         }
     }
 
-    /// A constant.
+    /// Makes a constant.
     pub(super) fn constant(sql: impl Into<String>, kind: ExprKind) -> Self {
         let made = Self::of(sql, kind);
         Self { constant: Some(made.sql.clone()), ..made }
     }
 
-    /// An expression made of others.
+    /// Makes an expression from others.
     pub(super) fn made(sql: impl Into<String>, is: Type, of: &[&Expr]) -> Self {
         Self::typed(sql, is).with(of)
     }
 
-    /// An expression made of others, whose value is that of its parts alone: of constants it is
-    /// one.
+    /// Makes an expression whose value depends on its parts alone: if they are constants, so is it.
     pub(super) fn pure(sql: impl Into<String>, is: Type, of: &[&Expr]) -> Self {
         let made = Self::made(sql, is, of);
         let all = !of.is_empty() && of.iter().all(|part| part.constant.is_some());
         Self { constant: all.then(|| made.sql.clone()), ..made }
     }
 
-    /// The same with what is known of its parts.
+    /// Adds the facts about its parts.
     pub(super) fn with(mut self, parts: &[&Expr]) -> Self {
         for part in parts {
             self.bare.extend(part.bare.iter().cloned());
@@ -90,7 +89,7 @@ impl Expr {
         self
     }
 
-    /// The same in other words.
+    /// Replaces its SQL and its type.
     pub(super) fn rewritten(mut self, sql: String, is: Type) -> Self {
         self.sql = sql;
         self.kind = ExprKind::Typed(is);
@@ -100,19 +99,19 @@ impl Expr {
         self
     }
 
-    /// The same under a name.
+    /// Sets its name.
     pub(super) fn named(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self.weak = false;
         self
     }
 
-    /// The same under a name that a cast around it replaces.
+    /// Sets a name that a cast around it changes.
     pub(super) fn named_weakly(self, name: impl Into<String>) -> Self {
         Self { weak: true, ..self.named(name) }
     }
 
-    /// Its type, if it has one.
+    /// Returns its type, if it has one.
     pub(super) fn is(&self) -> Option<Type> {
         match &self.kind {
             ExprKind::Typed(is) => Some(*is),
@@ -121,33 +120,33 @@ impl Expr {
         }
     }
 
-    /// Its type, for a message.
+    /// Returns the name of its type, for a message.
     pub(super) fn type_name(&self) -> &'static str {
         self.is().map_or("unknown", Type::name)
     }
 }
 
-/// A text as SQLite writes it.
+/// Writes a text as SQL.
 pub(super) fn text_literal(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
 
-/// A name as SQLite writes it.
+/// Writes a name as SQL.
 pub(super) fn name(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// A number as SQLite writes one that is no integer.
+/// Writes a number as SQL of a float.
 pub(super) fn real_literal(number: &str) -> String {
     let plain = number.contains(['.', 'e', 'E']);
     if plain { number.to_owned() } else { format!("{number}.0") }
 }
 
-/// The largest exponent that is written out: those of all doubles.
+/// The largest exponent that is written out: no double has a larger one.
 const EXPONENT_MAX: usize = 400;
 
-/// A number with a fraction or an exponent as its digits, as `numeric_in` keeps it. `None` if its
-/// exponent is too large.
+/// Writes a number with a fraction or an exponent as digits, as `numeric_in` does. Returns `None`
+/// if its exponent is too large.
 pub(super) fn digits(written: &str) -> Option<String> {
     let (number, exponent) = written.split_once(['e', 'E']).unwrap_or((written, "0"));
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));

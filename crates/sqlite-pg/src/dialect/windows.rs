@@ -1,4 +1,4 @@
-//! Windows and orders: OVER, ORDER BY, and functions that make sense before OVER only.
+//! Windows and orders: OVER, ORDER BY, and functions that need OVER.
 
 use refrain_grammar::NodeEnum;
 use refrain_grammar::protobuf::{Node, SortByDir, SortByNulls, WindowDef};
@@ -14,7 +14,7 @@ use super::targets::{Target, sorted_target};
 use super::value::{Expr, ExprKind, name};
 use super::{Translated, Translator, hints};
 
-/// Functions that make sense before OVER only.
+/// Functions that need OVER.
 const WINDOWED: &[FunctionRow] = &[
     ("row_number", &[], Int8, "row_number()"),
     ("rank", &[], Int8, "rank()"),
@@ -24,7 +24,8 @@ const WINDOWED: &[FunctionRow] = &[
     ("ntile", &[Int4], Int4, "ntile($1)"),
 ];
 
-/// Functions before OVER that yield what their first argument is, and how many arguments they take.
+/// Functions that need OVER and return the type of their first argument, with the least and the
+/// greatest number of arguments.
 const WINDOWED_ANY: &[(&str, usize, usize)] = &[
     ("lag", 1, 3),
     ("lead", 1, 3),
@@ -71,7 +72,7 @@ impl Translator<'_> {
         Ok(Expr::made(sql, is, &made.iter().collect::<Vec<_>>()))
     }
 
-    /// OVER, with a blank in front.
+    /// Translates OVER, with a blank in front.
     pub(super) fn over(&mut self, over: &WindowDef) -> Translated<(String, Vec<Expr>)> {
         self.scopes.last_mut().into_iter().for_each(|scope| scope.windowed = true);
         if !over.name.is_empty() {
@@ -81,7 +82,7 @@ impl Translator<'_> {
         Ok((format!(" OVER ({inside})"), parts))
     }
 
-    /// What a window is, without its parentheses.
+    /// Translates a window, without parentheses.
     pub(super) fn window(&mut self, over: &WindowDef) -> Translated<(String, Vec<Expr>)> {
         let mut sql = String::new();
         let mut parts = Vec::new();
@@ -109,7 +110,7 @@ impl Translator<'_> {
         Ok((sql.trim_start().to_owned(), parts))
     }
 
-    /// The frame of a window (`FRAMEOPTION_*` in the server's `parsenodes.h`).
+    /// Translates the frame of a window (`FRAMEOPTION_*` in the server's `parsenodes.h`).
     fn frame(&mut self, over: &WindowDef) -> Translated<(String, Vec<Expr>)> {
         const BOUNDS: &[(i32, i32, &str)] = &[
             (0x20, 0x40, "UNBOUNDED PRECEDING"),
@@ -172,7 +173,8 @@ impl Translator<'_> {
         Ok((format!(" {unit} {words}{exclude}"), parts))
     }
 
-    /// ORDER BY, with a blank in front. A name or a number may be one of `targets`.
+    /// Translates ORDER BY, with a blank in front. A name or a number may refer to one of
+    /// `targets`.
     pub(super) fn order(
         &mut self,
         nodes: &[Node],
@@ -214,7 +216,7 @@ impl Translator<'_> {
                 SortByNulls::SortbyNullsLast => false,
                 _ => down,
             };
-            // SQLite's NULLs are smaller than all else, PostgreSQL's are larger.
+            // In SQLite NULLs are smaller than all other values, in PostgreSQL they are larger.
             let nulls = match (value.not_null, down, first) {
                 (true, ..) | (_, false, true) | (_, true, false) => "",
                 (_, _, true) => " NULLS FIRST",

@@ -1,4 +1,4 @@
-//! WITH, recursive or not.
+//! Translates WITH, recursive or not.
 
 use refrain_grammar::NodeEnum;
 use refrain_grammar::protobuf::{CommonTableExpr, Node, SelectStmt, SetOperation, WithClause};
@@ -12,7 +12,8 @@ use super::value::name;
 use super::{Translated, Translator, hints, strings};
 
 impl Translator<'_> {
-    /// WITH, with a blank behind; a scope has its tables, which is to be taken off.
+    /// Translates WITH, with a blank behind. Pushes a scope with its queries, which the caller has
+    /// to pop.
     pub(super) fn with_clause(&mut self, with: Option<&WithClause>) -> Translated<Option<String>> {
         let Some(with) = with else { return Ok(None) };
         self.scopes.push(Scope::default());
@@ -74,7 +75,7 @@ impl Translator<'_> {
         Ok(format!("{}({}) AS ({})", name(&cte.ctename), listed.join(", "), query.sql))
     }
 
-    /// The columns of the query that a recursion begins with, which sees the WITH of the whole.
+    /// Returns the columns of the first part of a recursion, which sees the WITH of the whole.
     fn beginning(
         &mut self,
         select: &SelectStmt,
@@ -89,7 +90,7 @@ impl Translator<'_> {
         Ok(made?.columns.iter().map(settled).collect())
     }
 
-    /// Whether the query of this name that is being made has read itself.
+    /// True if the query of this name that is being translated has read itself.
     fn is_read(&self, name: &str) -> bool {
         let scope = self.scopes.last();
         scope.is_some_and(|scope| {
@@ -97,11 +98,11 @@ impl Translator<'_> {
         })
     }
 
-    /// The query of WITH that a name stands for, innermost first. That it is read is noted.
+    /// Returns the query of WITH that a name means, the innermost first, and notes that it is read.
     ///
     /// # Errors
-    /// SQLite reads a column of a query around where the WITH is used, not where it is written: a
-    /// table of the same name between the two would be taken for the other.
+    /// If a table of the same name stands between. SQLite looks up a column of an enclosing query
+    /// where the WITH is used, not where it is written, and would find that table.
     pub(super) fn with_query(&mut self, wanted: &str) -> Translated<Option<Cte>> {
         let has = |scope: &Scope| scope.ctes.iter().position(|cte| cte.name == wanted);
         let mut found = self.scopes.iter().enumerate().rev();
@@ -140,7 +141,7 @@ fn cte_name(node: &Node) -> Option<String> {
     }
 }
 
-/// Refuses what stands around the UNION of a recursion (`checkWellFormedRecursion` of the server).
+/// Refuses clauses after the UNION of a recursion (`checkWellFormedRecursion` of the server).
 fn refuse_around_recursion(select: &SelectStmt) -> Result<(), Failure> {
     let parts = [
         (!select.sort_clause.is_empty(), "ORDER BY in a recursive query"),

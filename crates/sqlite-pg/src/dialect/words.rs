@@ -1,9 +1,10 @@
-//! Words by which a text is SQLite's, and types of PostgreSQL's that are not here.
+//! Words that show that a text is in SQLite's dialect, and PostgreSQL's types that Refrain does not
+//! have.
 
 use refrain_sql::lex::{Lexer, TokenKind};
 
-/// Functions that SQLite has and PostgreSQL has not, or has under the same name with the same
-/// meaning for SQLite's values: who calls one speaks SQLite's dialect.
+/// Functions that show that a text is in SQLite's dialect: PostgreSQL does not have them, or has
+/// them with the same meaning for SQLite's values.
 pub(super) const SQLITE_FUNCTIONS: &[&str] = &[
     "changes",
     "datetime",
@@ -53,11 +54,11 @@ pub(super) const SQLITE_FUNCTIONS: &[&str] = &[
     "glob",
 ];
 
-/// Names of types that are written for SQLite and that PostgreSQL has not.
+/// SQLite's names of types that PostgreSQL does not have.
 pub(super) const SQLITE_TYPES: &[&str] =
     &["blob", "clob", "datetime", "double", "mediumint", "nvarchar", "string", "tinyint"];
 
-/// Types that PostgreSQL has and this has not.
+/// PostgreSQL's types that Refrain does not have.
 pub(super) const OTHER_TYPES: &[&str] = &[
     "aclitem",
     "bit",
@@ -111,7 +112,7 @@ pub(super) const OTHER_TYPES: &[&str] = &[
     "pg_snapshot",
 ];
 
-/// Words that make a text that PostgreSQL does not take one of SQLite's.
+/// Words that make a text SQLite's if PostgreSQL's grammar does not accept it.
 pub(super) const SQLITE_WORDS: &[&str] = &[
     "abort",
     "attach",
@@ -130,7 +131,7 @@ pub(super) const SQLITE_WORDS: &[&str] = &[
     "virtual",
 ];
 
-/// Whether a text calls a function that only SQLite has.
+/// True if a text calls a function that only SQLite has.
 pub(super) fn calls_sqlites(text: &str) -> bool {
     let mut lexer = Lexer::new(text.as_bytes(), false);
     let mut before = String::new();
@@ -144,11 +145,11 @@ pub(super) fn calls_sqlites(text: &str) -> bool {
     false
 }
 
-/// Words that both reserve, but that SQLite takes for a name in a CREATE.
+/// Words that both reserve, but that SQLite accepts as a name in a CREATE.
 const RESERVED: &[&str] = &["with"];
 
-/// Whether a text that PostgreSQL does not take has a word or a sign of SQLite's. `near` is the
-/// word where PostgreSQL stops.
+/// True if a text that PostgreSQL's grammar does not accept has a word or a sign of SQLite's.
+/// `near` is the word at which the grammar stops.
 pub(super) fn is_sqlites(text: &str, near: Option<&str>) -> bool {
     let mut lexer = Lexer::new(text.as_bytes(), false);
     let mut first = None;

@@ -1,4 +1,4 @@
-//! INSERT, and what UPDATE and DELETE have in common with it.
+//! Translates INSERT, and the parts that UPDATE and DELETE share with it.
 
 use refrain_grammar::NodeEnum;
 use refrain_grammar::protobuf::{
@@ -18,7 +18,7 @@ use super::targets::Target;
 use super::value::{Expr, name};
 use super::{NotTranslated, Translated, Translator, hints, location};
 
-/// A statement that writes, and what it returns.
+/// A statement that writes, and the columns that it returns.
 pub(super) struct Written {
     pub(super) sql: String,
     pub(super) columns: Vec<Output>,
@@ -38,7 +38,7 @@ impl Translator<'_> {
         })
     }
 
-    /// INSERT; `or` is what SQLite's own form says between INSERT and INTO.
+    /// Translates INSERT; `or` is the text of SQLite's own form between INSERT and INTO.
     pub(super) fn insert(&mut self, insert: &InsertStmt, or: &str) -> Translated<Written> {
         if insert.r#override() as i32 > 1 {
             return Err(hints::refuse("OVERRIDING").into());
@@ -46,7 +46,8 @@ impl Translator<'_> {
         self.behind_with(insert.with_clause.as_ref(), |this| this.insert_into(insert, or))
     }
 
-    /// A statement that writes, behind its WITH, whose scope ends with it.
+    /// Translates the WITH of a statement that writes, then the statement, and pops the scope of
+    /// the WITH.
     pub(super) fn behind_with(
         &mut self,
         with: Option<&WithClause>,
@@ -135,8 +136,7 @@ impl Translator<'_> {
         }
         fitting(width, columns, listed)?;
         let is_default = |node: &Node| matches!(node.node, Some(NodeEnum::SetToDefault(_)));
-        // SQLite has no DEFAULT among values: a column that is always left to its default is left
-        // out.
+        // SQLite has no DEFAULT among values: a column that is DEFAULT in every row is left out.
         let default: Vec<bool> =
             (0..width).map(|index| lists.iter().all(|list| is_default(&list[index]))).collect();
         self.scopes.push(Scope::default());
@@ -202,7 +202,7 @@ impl Translator<'_> {
         let query = match untyped {
             false => query,
             true => {
-                // What has no type takes that of its column, what has one keeps it.
+                // A column without a type takes that of the target; other columns keep theirs.
                 let types: Vec<Option<Type>> = query
                     .columns
                     .iter()
@@ -230,7 +230,7 @@ impl Translator<'_> {
         Ok(format!("SELECT {} FROM ({}) WHERE 1", values.join(", "), query.sql))
     }
 
-    /// RETURNING sees the table alone, by plain names.
+    /// Translates RETURNING, which sees the table alone, by plain names.
     pub(super) fn returning(
         &mut self,
         returning: Option<&ReturningClause>,
@@ -262,12 +262,12 @@ impl Translator<'_> {
     }
 }
 
-/// What a row gives a column that it leaves to its default, where another row gives it a value.
+/// Returns the value of a column that is DEFAULT in one row, while another row gives it a value.
 fn left_to_default(column: &Attribute, table: &str) -> Result<Expr, Failure> {
     match (column.given, &column.default) {
         (GivenBy::Key, _) => Err(missing(table, &column.name)),
         (_, Some(sql)) => Ok(Expr::typed(format!("({sql})"), column.is)),
-        // A key is given in the place of NULL.
+        // SQLite generates a key in the place of NULL.
         (_, None) => Ok(Expr::typed("NULL", column.is)),
     }
 }
@@ -281,7 +281,8 @@ fn is_values(select: &SelectStmt) -> bool {
         && select.with_clause.is_none()
 }
 
-/// As many columns as there are values; without a list of columns, the first of the table's.
+/// Fits the list of columns to the number of values: without a list, the first columns of the
+/// table.
 fn fitting(width: usize, columns: &mut Vec<Attribute>, listed: bool) -> Result<(), Failure> {
     if width > columns.len() {
         let message = "INSERT has more expressions than target columns";
