@@ -4,7 +4,8 @@ use refrain_wire::front::query_text;
 use refrain_wire::tag::{back, front};
 use refrain_wire::write::{self, Report};
 
-use crate::session::{CopyIn, Fault, Session};
+use crate::fault::Fault;
+use crate::session::{CopyIn, Session};
 
 impl Session {
     pub(crate) fn begin_copy(&mut self, extended: bool) {

@@ -5,8 +5,9 @@ use std::rc::Rc;
 use refrain_wire::tag::back;
 use refrain_wire::write;
 
+use crate::fault::Fault;
 use crate::lang::{Item, Left, Statement};
-use crate::session::{Fault, Held, Prepared, Session, Transaction};
+use crate::session::{Held, Prepared, Session, Transaction};
 use crate::state::REPORTED;
 use crate::state::State;
 
@@ -29,16 +30,6 @@ struct Given<'a> {
 }
 
 impl Session {
-    /// A setting as it is shown.
-    pub(crate) fn setting(&self, name: &str) -> String {
-        self.state.value(&self.base, name).unwrap_or_default()
-    }
-
-    /// What a constant means that is settled at the Parse.
-    pub(crate) fn frozen(&self) -> String {
-        format!("{}/{}", self.setting("datestyle"), self.setting("timezone"))
-    }
-
     /// What a Parse and a Bind look at: tables exist.
     pub(crate) fn analyse(&self, statement: &Statement) -> Result<(), Fault> {
         let Statement::Select(_, Some(table)) = statement else { return Ok(()) };

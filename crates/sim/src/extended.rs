@@ -6,8 +6,9 @@ use refrain_wire::front::{Bind, Parse, Target, execute_portal};
 use refrain_wire::tag::back;
 use refrain_wire::write;
 
+use crate::fault::{Fault, syntax_error};
 use crate::lang::{self, Statement};
-use crate::session::{Fault, Portal, Prepared, Session, Transaction, syntax_error};
+use crate::session::{Portal, Prepared, Session, Transaction};
 
 impl Session {
     pub(crate) fn parse(&mut self, body: &[u8]) -> Result<(), Fault> {
@@ -106,12 +107,6 @@ impl Session {
         }
         self.describe_rows(&prepared);
         Ok(())
-    }
-
-    pub(crate) fn portal(&mut self, name: &[u8]) -> Result<&mut Portal, Fault> {
-        let name = String::from_utf8_lossy(name);
-        let message = format!("portal \"{name}\" does not exist");
-        self.portals.get_mut(&*name).ok_or_else(|| Fault::new("34000", message))
     }
 
     pub(crate) fn execute(&mut self, body: &[u8]) -> Result<(), Fault> {

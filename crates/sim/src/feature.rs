@@ -68,3 +68,8 @@ pub const FEATURES: [Feature; 20] = [
     Feature::Bulk,
     Feature::Definitions,
 ];
+
+/// The place of a feature among the weights.
+pub fn index(feature: Feature) -> usize {
+    FEATURES.iter().position(|f| *f == feature).unwrap_or(0)
+}

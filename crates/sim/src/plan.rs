@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use refrain_config::{Options, PoolMode};
 
-use crate::feature::{FEATURES, Feature};
+use crate::feature::{FEATURES, Feature, index};
 use crate::rng::Rng;
 
 /// How often what goes wrong, in a thousand chances.
@@ -171,11 +171,6 @@ impl Rates {
             command: rate(200, 300),
         }
     }
-}
-
-/// The place of a feature among the weights.
-pub fn index(feature: Feature) -> usize {
-    FEATURES.iter().position(|f| *f == feature).unwrap_or(0)
 }
 
 fn weights(rng: &mut Rng) -> [u64; FEATURES.len()] {

@@ -4,8 +4,7 @@
 //! server makes of a unit in the state it is in, the oracle makes the same. What it keeps away from is what no
 //! proxy can get right, said where it does so.
 
-use crate::feature::{FEATURES, Feature};
-use crate::rng::Rng;
+use crate::feature::{FEATURES, Feature, index};
 use crate::say::Say;
 
 /// What a client says before it waits, or does not.
@@ -35,7 +34,7 @@ pub struct Habits {
 pub struct Script {
     pub(crate) client: usize,
     request: u32,
-    weights: [u64; FEATURES.len()],
+    pub(crate) weights: [u64; FEATURES.len()],
     pub(crate) say: Say,
     /// Whether a block was begun and not ended, as far as the script knows.
     pub in_block: bool,
@@ -52,9 +51,8 @@ pub struct Script {
 impl Script {
     /// A script of a client.
     pub fn new(client: usize, weights: [u64; FEATURES.len()], habits: Habits) -> Self {
-        let freezes = [Feature::Reported, Feature::Discards]
-            .iter()
-            .all(|f| weights[crate::plan::index(*f)] == 0);
+        let freezes =
+            [Feature::Reported, Feature::Discards].iter().all(|f| weights[index(*f)] == 0);
         Self {
             client,
             request: 0,
@@ -71,57 +69,5 @@ impl Script {
     pub(crate) fn tag(&mut self) -> String {
         self.request += 1;
         format!("c{}-{}", self.client, self.request)
-    }
-
-    /// The next unit.
-    pub fn unit(&mut self, rng: &mut Rng) -> Unit {
-        if let Some(bytes) = self.later.take() {
-            return Unit { bytes, waits: true };
-        }
-        let total: u64 = self.weights.iter().sum();
-        let mut at = rng.below(total);
-        let mut feature = Feature::Simple;
-        for (of, weight) in FEATURES.iter().zip(self.weights) {
-            if at < weight {
-                feature = *of;
-                break;
-            }
-            at -= weight;
-        }
-        self.write(feature, rng);
-        let waits = self.habits.patient || self.later.is_some() || rng.chance(600);
-        Unit { bytes: std::mem::take(&mut self.say.0), waits }
-    }
-
-    /// What ends a block that is open.
-    pub fn end_block(&mut self, rng: &mut Rng) -> Unit {
-        self.in_block = false;
-        self.say.query(if rng.chance(500) { "commit" } else { "rollback" });
-        Unit { bytes: std::mem::take(&mut self.say.0), waits: true }
-    }
-
-    fn write(&mut self, feature: Feature, rng: &mut Rng) {
-        match feature {
-            Feature::Simple => self.simple(rng),
-            Feature::Errors => self.errors(rng),
-            Feature::Blocks => self.block(rng),
-            Feature::Reported => self.reported(rng),
-            Feature::Unreported => self.unreported(rng),
-            Feature::Unnamed => self.unnamed(rng),
-            Feature::Named => self.named(rng),
-            Feature::Pipelines => self.pipeline(rng),
-            Feature::Portals => self.portals(rng),
-            Feature::Flushes => self.flushes(rng),
-            Feature::Copies => self.copies(rng),
-            Feature::SqlPrepare => self.sql_prepare(rng),
-            Feature::Discards => self.discards(rng),
-            Feature::Listens => self.listens(rng),
-            Feature::Objects => self.objects(rng),
-            Feature::Calls => self.calls(rng),
-            Feature::Leaves => self.leaves(rng),
-            Feature::Sleeps => self.sleeps(rng),
-            Feature::Bulk => self.bulk(rng),
-            Feature::Definitions => self.definitions(rng),
-        }
     }
 }

@@ -10,45 +10,13 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use refrain_wire::back::Status;
-use refrain_wire::front::{Parse, query_text};
+use refrain_wire::front::Parse;
 use refrain_wire::tag::{back, front};
 use refrain_wire::write;
 
+use crate::fault::Fault;
 use crate::lang::{self, Statement};
 use crate::state::{REPORTED, State};
-
-/// An error.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
-    /// The SQLSTATE.
-    pub sqlstate: &'static str,
-    /// In words.
-    pub message: String,
-    /// Whether the session ends.
-    pub fatal: bool,
-}
-
-impl Fault {
-    /// An error that the session survives.
-    pub fn new(sqlstate: &'static str, message: impl Into<String>) -> Self {
-        Self { sqlstate, message: message.into(), fatal: false }
-    }
-
-    /// What a cancel request brings about.
-    pub fn cancelled() -> Self {
-        Self::new("57014", "canceling statement due to user request")
-    }
-
-    pub(crate) fn aborted() -> Self {
-        let message =
-            "current transaction is aborted, commands ignored until end of transaction block";
-        Self::new("25P02", message)
-    }
-
-    pub(crate) fn protocol(message: &str) -> Self {
-        Self { sqlstate: "08P01", message: message.to_owned(), fatal: true }
-    }
-}
 
 /// A prepared statement.
 #[derive(Debug)]
@@ -106,7 +74,7 @@ pub(crate) struct CopyIn {
 pub struct Session {
     pub(crate) out: Vec<u8>,
     /// How much of `out` a real server would have sent by now.
-    ready: usize,
+    pub(crate) ready: usize,
     pub(crate) base: BTreeMap<String, String>,
     pub(crate) state: Rc<State>,
     pub(crate) transaction: Transaction,
@@ -118,7 +86,7 @@ pub struct Session {
     pub(crate) locks: u32,
     pub(crate) copying: Option<CopyIn>,
     pub(crate) skipping: bool,
-    ended: bool,
+    pub(crate) ended: bool,
     /// Whether texts marked as planted only seem to run; see [`crate::plant`].
     pub pretends: bool,
 }
@@ -247,75 +215,9 @@ impl Session {
         tag == front::SYNC && !self.skipping && self.copying.is_none()
     }
 
-    /// Deals with a message; `interrupted` if a cancel request hits it.
-    pub fn handle(&mut self, tag: u8, body: &[u8], interrupted: bool) {
-        if self.ended {
-            return;
-        }
-        if tag == front::TERMINATE && self.copying.is_none() {
-            self.ended = true;
-        } else if self.copying.is_some() {
-            self.copy(tag, body);
-        } else if self.skipping && tag != front::SYNC {
-            // ignored
-        } else {
-            self.message(tag, body, interrupted);
-        }
-        if self.out.len() > self.ready + 8192 {
-            self.ready = self.out.len();
-        }
-    }
-
-    /// A cancel request hits a session that waits for COPY data.
-    pub fn interrupt_copy(&mut self) {
-        if let Some(copy) = self.copying.take() {
-            self.copy_ends(copy, Err(Fault::cancelled()));
-        }
-    }
-
     /// A cancel request hits the SELECT of a query string that has begun to return rows.
     pub fn interrupt_query(&mut self) {
         self.finish(Err(Fault::cancelled()));
-    }
-
-    fn message(&mut self, tag: u8, body: &[u8], interrupted: bool) {
-        let hit = if interrupted { Err(Fault::cancelled()) } else { Ok(()) };
-        let result = match tag {
-            front::QUERY => {
-                self.query(body, hit);
-                return;
-            }
-            front::FUNCTION_CALL => {
-                let result = self.function_call(body);
-                self.finish(result);
-                return;
-            }
-            front::SYNC => {
-                self.skipping = false;
-                self.finish(hit);
-                return;
-            }
-            front::FLUSH => {
-                self.ready = self.out.len();
-                return;
-            }
-            front::COPY_DATA | front::COPY_DONE | front::COPY_FAIL => return,
-            front::PARSE => {
-                // It looks for cancel requests when it has dropped what it replaces.
-                let unnamed = body.first() == Some(&0);
-                unnamed.then(|| self.statements.remove(""));
-                hit.and_then(|()| self.parse(body))
-            }
-            front::BIND => hit.and_then(|()| self.bind(body)),
-            front::EXECUTE => hit.and_then(|()| self.execute(body)),
-            front::DESCRIBE => hit.and_then(|()| self.describe(body)),
-            front::CLOSE => self.close(body),
-            _ => Err(Fault::protocol("invalid frontend message type")),
-        };
-        if let Err(fault) = result {
-            self.fail(&fault);
-            self.skipping = true;
-        }
     }
 
     /// The end of a query string, function call or segment: commits what is implicit, and is ready.
@@ -363,36 +265,6 @@ impl Session {
         self.ready = self.out.len();
         self.ended |= fault.fatal;
         self.abort();
-    }
-
-    fn query(&mut self, body: &[u8], hit: Result<(), Fault>) {
-        self.statements.remove("");
-        let text = query_text(body).map(|text| String::from_utf8_lossy(text).into_owned());
-        let text = text.unwrap_or_default();
-        if self.pretends && text.starts_with(crate::plant::MARK) {
-            return self.pretend(&text);
-        }
-        let statements = lang::parse(&text);
-        if hit.is_ok() && statements.is_empty() {
-            write::bare(&mut self.out, back::EMPTY_QUERY_RESPONSE);
-            return self.finish(Ok(()));
-        }
-        let wrong = statements.iter().find_map(|statement| match statement {
-            Statement::Wrong(word) => Some(syntax_error(word)),
-            _ => None,
-        });
-        let result = hit.and(wrong.map_or(Ok(()), Err)).and_then(|()| {
-            statements.iter().try_for_each(|statement| {
-                self.admit(statement)?;
-                self.begin_implicit();
-                self.run_simply(statement)
-            })
-        });
-        if self.copying.is_some() && result.is_ok() {
-            self.ready = self.out.len();
-            return;
-        }
-        self.finish(result);
     }
 
     /// Refuses all but its end to a failed transaction.
@@ -448,8 +320,20 @@ impl Session {
         let params = statement.as_ref().map_or(0, Statement::params);
         Prepared { statement, params, frozen: self.frozen(), by_sql }
     }
-}
 
-pub(crate) fn syntax_error(word: &str) -> Fault {
-    Fault::new("42601", format!("syntax error at or near \"{word}\""))
+    /// A setting as it is shown.
+    pub(crate) fn setting(&self, name: &str) -> String {
+        self.state.value(&self.base, name).unwrap_or_default()
+    }
+
+    /// What a constant means that is settled at the Parse.
+    pub(crate) fn frozen(&self) -> String {
+        format!("{}/{}", self.setting("datestyle"), self.setting("timezone"))
+    }
+
+    pub(crate) fn portal(&mut self, name: &[u8]) -> Result<&mut Portal, Fault> {
+        let name = String::from_utf8_lossy(name);
+        let message = format!("portal \"{name}\" does not exist");
+        self.portals.get_mut(&*name).ok_or_else(|| Fault::new("34000", message))
+    }
 }

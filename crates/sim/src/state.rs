@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::session::Fault;
+use crate::fault::Fault;
 
 /// Settings that are reported, with their defaults.
 pub const REPORTED: [(&str, &str); 9] = [

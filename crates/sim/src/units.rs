@@ -1,10 +1,11 @@
-//! The units of scripts, one function a subject.
+//! The units of scripts, one function a subject, and the choice of the next one.
 
 use refrain_wire::tag::{self, front};
 
+use crate::feature::{FEATURES, Feature};
 use crate::rng::Rng;
 use crate::say::Say;
-use crate::script::Script;
+use crate::script::{Script, Unit};
 
 /// Texts that clients share.
 const SHARED: [&str; 8] = [
@@ -21,6 +22,58 @@ const NAMES: [&str; 5] = ["s1", "s2", "s3", "S_4", "a_name_that_does_not_fit_in_
 const ZONES: [&str; 4] = ["Asia/Tokyo", "Europe/Berlin", "UTC", "US/Pacific"];
 
 impl Script {
+    /// The next unit.
+    pub fn unit(&mut self, rng: &mut Rng) -> Unit {
+        if let Some(bytes) = self.later.take() {
+            return Unit { bytes, waits: true };
+        }
+        let total: u64 = self.weights.iter().sum();
+        let mut at = rng.below(total);
+        let mut feature = Feature::Simple;
+        for (of, weight) in FEATURES.iter().zip(self.weights) {
+            if at < weight {
+                feature = *of;
+                break;
+            }
+            at -= weight;
+        }
+        self.write(feature, rng);
+        let waits = self.habits.patient || self.later.is_some() || rng.chance(600);
+        Unit { bytes: std::mem::take(&mut self.say.0), waits }
+    }
+
+    /// What ends a block that is open.
+    pub fn end_block(&mut self, rng: &mut Rng) -> Unit {
+        self.in_block = false;
+        self.say.query(if rng.chance(500) { "commit" } else { "rollback" });
+        Unit { bytes: std::mem::take(&mut self.say.0), waits: true }
+    }
+
+    fn write(&mut self, feature: Feature, rng: &mut Rng) {
+        match feature {
+            Feature::Simple => self.simple(rng),
+            Feature::Errors => self.errors(rng),
+            Feature::Blocks => self.block(rng),
+            Feature::Reported => self.reported(rng),
+            Feature::Unreported => self.unreported(rng),
+            Feature::Unnamed => self.unnamed(rng),
+            Feature::Named => self.named(rng),
+            Feature::Pipelines => self.pipeline(rng),
+            Feature::Portals => self.portals(rng),
+            Feature::Flushes => self.flushes(rng),
+            Feature::Copies => self.copies(rng),
+            Feature::SqlPrepare => self.sql_prepare(rng),
+            Feature::Discards => self.discards(rng),
+            Feature::Listens => self.listens(rng),
+            Feature::Objects => self.objects(rng),
+            Feature::Calls => self.calls(rng),
+            Feature::Leaves => self.leaves(rng),
+            Feature::Sleeps => self.sleeps(rng),
+            Feature::Bulk => self.bulk(rng),
+            Feature::Definitions => self.definitions(rng),
+        }
+    }
+
     /// A text that clients share.
     fn shared(&self, rng: &mut Rng) -> &'static str {
         let text = *rng.pick(&SHARED);
