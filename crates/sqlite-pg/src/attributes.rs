@@ -1,4 +1,4 @@
-//! The tables of a file, as the dialect asks for them.
+//! The tables of a file, for the translation.
 
 use refrain_sqlite::{Connection, Step, Value};
 
@@ -7,12 +7,12 @@ use crate::failure::Failure;
 use crate::standard;
 use crate::types::Type;
 
-/// The columns of a table, whether each is NOT NULL, its place in the key, its default, and whether
-/// it is computed.
+/// The columns of a table: name, type, NOT NULL, position in the key, default, and whether the
+/// column is generated.
 const COLUMNS: &str = "SELECT name, type, \"notnull\", pk, dflt_value, hidden FROM pragma_table_xinfo(?1, ?2) \
                        WHERE hidden <> 1";
 
-/// What made a table or a view.
+/// The CREATE statement of a table or a view.
 const SQL: &str = "SELECT sql FROM sqlite_schema WHERE name = ?1 COLLATE NOCASE AND type IN ('table', 'view') \
                    UNION ALL SELECT sql FROM sqlite_temp_schema WHERE name = ?1 COLLATE NOCASE AND type IN ('table', 'view')";
 
@@ -26,11 +26,11 @@ const TABLES: &str = "SELECT name, sql FROM sqlite_schema WHERE type = 'table' \
 const UNIQUE: &str = "SELECT l.seq, i.name FROM pragma_index_list(?1) l, pragma_index_info(l.name) i \
                       WHERE l.\"unique\" AND NOT l.partial ORDER BY l.seq";
 
-/// What was translated has all names in quotes.
+/// Objects that name another one. A translated statement has all names in quotes.
 const DEPENDENT: &str = "SELECT name FROM sqlite_schema WHERE name <> ?1 AND (type = 'view' AND instr(sql, '\"' || ?1 || '\"') \
                          OR type = 'table' AND instr(sql, 'REFERENCES \"' || ?1 || '\"'))";
 
-/// The number that SQLite gives the schema of the main file.
+/// The number by which SQLite counts changes of the main file's schema.
 const VERSION: &str = "SELECT schema_version FROM pragma_schema_version";
 
 /// The tables that a connection sees.
@@ -81,7 +81,7 @@ impl Attributes<'_> {
         Ok(rows)
     }
 
-    /// Whether a UNIQUE of a table is of these columns.
+    /// True if a UNIQUE of a table has these columns.
     fn has_unique(&self, table: &str, columns: &[String]) -> Result<bool, refrain_sqlite::Error> {
         let mut run = self.0.statement(UNIQUE)?.start();
         run.bind(1, Value::from(table))?;
@@ -94,7 +94,7 @@ impl Attributes<'_> {
         Ok(all.values().any(|names| is_same_set(names, columns)))
     }
 
-    /// The tables, and what made each.
+    /// Returns the tables, with their CREATE statements.
     fn tables(&self) -> Result<Vec<(String, String)>, refrain_sqlite::Error> {
         let mut run = self.0.statement(TABLES)?.start();
         let mut all = Vec::new();
@@ -107,7 +107,7 @@ impl Attributes<'_> {
         Ok(all)
     }
 
-    /// The first column of the first row.
+    /// Returns the first column of the first row.
     fn first(&self, text: &str, value: &str) -> Option<String> {
         let mut run = self.0.statement(text).ok()?.start();
         run.bind(1, Value::from(value)).ok()?;
@@ -120,8 +120,8 @@ impl Attributes<'_> {
         }
     }
 
-    /// A number that moves with every change of the main file's schema; `None` if it cannot be
-    /// told.
+    /// Returns a number that changes with every change of the main file's schema; `None` on an
+    /// error.
     pub(crate) fn version(&self) -> Option<i64> {
         let mut run = self.0.statement(VERSION).ok()?.start();
         match run.step() {
@@ -134,7 +134,7 @@ impl Attributes<'_> {
     }
 }
 
-/// Asks for the table to which an index was added as a constraint.
+/// Returns the query for the table to which an index was added as a constraint.
 fn added() -> String {
     let of = |schema: &str| {
         format!(
@@ -150,7 +150,7 @@ fn is_same_set(names: &[String], others: &[String]) -> bool {
     names.len() == others.len() && names.iter().all(has)
 }
 
-/// The number in the parentheses of a declared type.
+/// Returns the number in the parentheses of a declared type.
 pub(crate) fn limit(declared: &str) -> Option<u32> {
     let (_, rest) = declared.split_once('(')?;
     rest.split_once(')')?.0.trim().parse().ok()

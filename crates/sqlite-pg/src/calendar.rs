@@ -1,9 +1,9 @@
-//! Dates and times: ISO 8601 as SQLite keeps them, and the numbers that PostgreSQL sends for them.
+//! Dates and times: ISO 8601 as SQLite stores them, and PostgreSQL's numbers on the wire.
 //!
 //! Dates are days and times are microseconds, both from 2000-01-01, in the proleptic Gregorian
 //! calendar (`src/include/datatype/timestamp.h`). Text is read in ISO 8601 with a blank or `T`
 //! between date and time, and written as PostgreSQL writes it under `DateStyle` ISO. A moment with
-//! a time zone is kept and written in UTC, so that kept moments compare as texts.
+//! a time zone is stored and written in UTC, so that stored moments compare as texts.
 //!
 //! Not here: names of time zones, BC, `infinity`, `now`, `today`. They are refused.
 
@@ -13,13 +13,13 @@ const EPOCH_DAYS: i64 = 10_957;
 const SECOND: i64 = 1_000_000;
 /// Microseconds of a day.
 const DAY: i64 = 86_400 * SECOND;
-/// Years beyond this are refused: as text they would not compare as they should.
+/// The last year. A later one as text would compare as less.
 const YEAR_MAX: i64 = 9999;
 
-/// A zone is no farther from UTC, in whole hours.
+/// Maximum distance of a zone from UTC, in whole hours.
 const ZONE_HOURS_MAX: i64 = 15;
 
-/// Reads what is left of a text, a part at a time.
+/// The rest of a text, which is read part by part.
 struct DateReader<'a>(&'a [u8]);
 
 impl DateReader<'_> {
@@ -32,7 +32,7 @@ impl DateReader<'_> {
         Some(first)
     }
 
-    /// A number of `min` to `max` digits.
+    /// Reads a number of `min` to `max` digits.
     fn number(&mut self, min: usize, max: usize) -> Option<i64> {
         let digits = self.0.iter().take(max).take_while(|byte| byte.is_ascii_digit()).count();
         if digits < min {
@@ -51,7 +51,7 @@ impl DateReader<'_> {
         self.0.is_empty().then_some(())
     }
 
-    /// `YYYY-MM-DD` or `YYYYMMDD`, as days from 2000-01-01.
+    /// Reads `YYYY-MM-DD` or `YYYYMMDD`, as days from 2000-01-01.
     fn date(&mut self) -> Option<i64> {
         let year = self.number(4, 4)?;
         let apart = self.take(b"-").is_some();
@@ -65,15 +65,15 @@ impl DateReader<'_> {
         (sound && year > 0).then(|| days_of(year, month, day))
     }
 
-    /// A date, with or without a time and a zone: days, microseconds of the day, and microseconds
-    /// to the east of UTC.
+    /// Reads a date, with or without a time and a zone: days, microseconds of the day, and
+    /// microseconds to the east of UTC.
     fn moment(&mut self) -> Option<(i64, i64, i64)> {
         let days = self.date()?;
         let timed = self.take(b"Tt").is_some();
         let apart = timed || self.0.first() == Some(&b' ');
         self.blanks();
         let next = self.0.first().copied().unwrap_or(b' ');
-        // A sign that follows a date at once would be one more of its parts.
+        // A sign right after a date would be another part of the date.
         if !apart && (next.is_ascii_digit() || next == b'-') {
             return None;
         }
@@ -83,7 +83,7 @@ impl DateReader<'_> {
         Some((days, micros, east))
     }
 
-    /// `HH:MM[:SS[.ffffff]]`, as microseconds.
+    /// Reads `HH:MM[:SS[.ffffff]]`, as microseconds.
     fn time(&mut self) -> Option<i64> {
         let hour = self.number(1, 2)?;
         self.take(b":")?;
@@ -101,7 +101,7 @@ impl DateReader<'_> {
         whole.then_some(((hour * 60 + minute) * 60 + second) * SECOND + micros)
     }
 
-    /// The digits behind the point, the seventh rounded in.
+    /// Reads the digits of a fraction. The seventh rounds the sixth.
     fn micros(&mut self) -> Option<i64> {
         let before = self.0.len();
         let value = self.number(1, 6)?;
@@ -112,7 +112,7 @@ impl DateReader<'_> {
         Some(value * 10_i64.pow(missing) + round)
     }
 
-    /// `Z`, `+H`, `+HHMM`, `+HH:MM[:SS]`, or nothing, as microseconds to the east of UTC
+    /// Reads `Z`, `+H`, `+HHMM`, `+HH:MM[:SS]`, or nothing, as microseconds to the east of UTC
     /// (`DecodeTimezone` of the server).
     fn zone(&mut self) -> Option<i64> {
         self.blanks();
@@ -151,7 +151,8 @@ fn month_days(year: i64, month: i64) -> i64 {
     }
 }
 
-/// Days from 2000-01-01, by counting years that begin in March (Howard Hinnant, `days_from_civil`).
+/// Computes days from 2000-01-01. Counts years that begin in March (Howard Hinnant,
+/// `days_from_civil`).
 fn days_of(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);
@@ -161,7 +162,7 @@ fn days_of(year: i64, month: i64, day: i64) -> i64 {
     era * 146_097 + days - 719_468 - EPOCH_DAYS
 }
 
-/// Year, month and day (`civil_from_days`).
+/// Computes year, month and day (`civil_from_days`).
 fn civil_of(days: i64) -> (i64, i64, i64) {
     let days = days + EPOCH_DAYS + 719_468;
     let era = days.div_euclid(146_097);
@@ -174,13 +175,13 @@ fn civil_of(days: i64) -> (i64, i64, i64) {
     (year, month, of_year - (153 * shifted + 2) / 5 + 1)
 }
 
-/// Reads a date; a time and a zone behind it do not count.
+/// Reads a date, and ignores a time and a zone after it.
 pub(crate) fn read_date(text: &[u8]) -> Option<i32> {
     let (days, ..) = DateReader(text.trim_ascii()).moment()?;
     i32::try_from(days).ok()
 }
 
-/// Reads a time of day; what it says of a time zone does not count.
+/// Reads a time of day, and ignores a zone after it.
 pub(crate) fn read_time(text: &[u8]) -> Option<i64> {
     let mut reader = DateReader(text.trim_ascii());
     let micros = reader.time()?;
@@ -189,20 +190,20 @@ pub(crate) fn read_time(text: &[u8]) -> Option<i64> {
     Some(micros)
 }
 
-/// Reads a date with or without a time. What it says of a time zone counts if `zoned`, and is read
-/// past if not, as PostgreSQL does.
+/// Reads a date with or without a time. Applies the zone if `zoned`, and ignores it otherwise, as
+/// PostgreSQL does.
 pub(crate) fn read_timestamp(text: &[u8], zoned: bool) -> Option<i64> {
     let (days, micros, east) = DateReader(text.trim_ascii()).moment()?;
     Some(days * DAY + micros - if zoned { east } else { 0 })
 }
 
-/// Writes a date; `None` if its year has not four digits.
+/// Writes a date; `None` if its year does not have four digits.
 pub(crate) fn date_text(days: i32) -> Option<String> {
     let (year, month, day) = civil_of(i64::from(days));
     (1..=YEAR_MAX).contains(&year).then(|| format!("{year:04}-{month:02}-{day:02}"))
 }
 
-/// Writes a time of day; `None` if it is none.
+/// Writes a time of day; `None` if the number is no time of day.
 pub(crate) fn time_text(micros: i64) -> Option<String> {
     if !(0..=DAY).contains(&micros) {
         return None;
@@ -228,7 +229,7 @@ pub(crate) fn timestamp_text(micros: i64, zoned: bool) -> Option<String> {
     Some(text)
 }
 
-/// Now, from the system's clock, in microseconds from 2000-01-01.
+/// Returns the current time by the system's clock, in microseconds from 2000-01-01.
 pub(crate) fn now() -> i64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let micros = since.map_or(0, |since| i64::try_from(since.as_micros()).unwrap_or(0));

@@ -1,12 +1,13 @@
-//! Stand-ins for PostgreSQL's catalog, for psql's `\d` and for what drivers ask at connect.
+//! Stand-ins for PostgreSQL's catalog, for psql's `\d` and the queries that drivers send when they
+//! connect.
 //!
-//! A statement that SQLite does not compile, and that speaks of the catalog, is written anew by a
-//! few rules on tokens, with a stand-in for each table it names in front, as a common table
-//! expression. So nothing is created, no connection is changed, and what SQLite understands is
-//! never touched.
+//! A statement that SQLite does not compile and that reads the catalog is rewritten by a few rules
+//! on tokens. In front of it stands a common table expression for each table of the catalog that it
+//! names. So nothing is created, no connection is changed, and a statement that SQLite understands
+//! stays as it is.
 //!
-//! What speaks of tables that are always empty here, in words that have no counterpart (arrays),
-//! gets an empty answer of the right width.
+//! A query of tables that are always empty here, with forms that have no counterpart (arrays), gets
+//! an empty answer with the right number of columns.
 
 mod tables;
 
@@ -21,14 +22,15 @@ use tables::{EMPTY, TABLES};
 const BARE: &[&str] =
     &["current_user", "session_user", "user", "current_role", "current_catalog", "current_schema"];
 
-/// Functions that become a look into a stand-in, by the number that is their first argument.
+/// Functions that become a subquery of a stand-in, with their first argument as the OID.
 const LOOKUPS: &[(&str, &str, &str)] = &[
     ("pg_get_indexdef", "refrain_index", "definition"),
     ("pg_get_viewdef", "refrain_view", "definition"),
 ];
 
-/// The first statement of a text in SQLite's words, and how much of the text it takes. `None` if it
-/// has nothing to do with the catalog, or nothing can be done.
+/// Rewrites the first statement of a text for SQLite. Returns the result, and the length of the
+/// statement in the text; `None` if the statement does not read the catalog, or cannot be
+/// rewritten.
 pub(crate) fn rewrite(text: &str) -> Option<(String, usize)> {
     let mut lexer = Lexer::new(text.as_bytes(), false);
     let mut tokens = Vec::new();
@@ -51,8 +53,8 @@ pub(crate) fn rewrite(text: &str) -> Option<(String, usize)> {
     Some((with_tables(&out, &tables), length))
 }
 
-/// An empty answer, if the first statement of a text asks for tables that are always empty. One
-/// that is joined from the left takes no row away.
+/// Returns a query without rows, if the first statement of a text reads tables that are always
+/// empty. An empty table on the right side of a LEFT JOIN does not empty the result.
 pub(crate) fn nothing(text: &str) -> Option<String> {
     let mut lexer = Lexer::new(text.as_bytes(), false);
     let (mut depth, mut width, mut listing, mut empty) = (0_usize, 1, true, false);
@@ -65,8 +67,8 @@ pub(crate) fn nothing(text: &str) -> Option<String> {
             TokenKind::Open | TokenKind::OpenBracket => depth += 1,
             TokenKind::Close | TokenKind::CloseBracket => depth = depth.saturating_sub(1),
             TokenKind::Comma if depth == 0 && listing => width += 1,
-            // psql says where each function is, but for some of these; who does not is not known
-            // here.
+            // psql names the schema of each function except some `pg_get_…`. Other functions
+            // without a schema are unknown here.
             TokenKind::Word
                 if word.starts_with("pg_")
                     && !word.starts_with("pg_get_")
@@ -87,18 +89,18 @@ pub(crate) fn nothing(text: &str) -> Option<String> {
     empty.then(|| format!("SELECT {columns} WHERE 0"))
 }
 
-/// Before the names of stand-ins for tables of `information_schema`.
+/// Prefix of the stand-ins for tables of `information_schema`.
 const STANDARD: &str = "information_schema_";
 
-/// Whether a parenthesis comes next.
+/// True if the next token is an open parenthesis.
 fn is_call(lexer: &Lexer<'_>) -> bool {
     lexer.clone().significant().is_some_and(|token| token.kind == TokenKind::Open)
 }
 
-/// Marks of types behind the names of columns.
+/// Marks of types after the names of columns.
 const MARKS: [char; 6] = ['?', '#', '+', '%', '@', '~'];
 
-/// The columns of a stand-in, with their types.
+/// Returns the columns of a stand-in, with their types.
 pub(crate) fn columns(table: &str) -> Vec<(String, Option<Type>)> {
     let is = |name: &str| name == table || name.strip_prefix(STANDARD) == Some(table);
     let Some((_, columns, _)) = TABLES.iter().find(|(name, ..)| is(name)) else {
@@ -119,7 +121,7 @@ pub(crate) fn columns(table: &str) -> Vec<(String, Option<Type>)> {
     columns.split(',').map(column).collect()
 }
 
-/// The stand-in for a table of `information_schema`, with its columns.
+/// Returns the stand-in for a table of `information_schema`, with its columns.
 pub(crate) fn standard(schema: &str, table: &str) -> Option<(&'static str, Vec<(String, Type)>)> {
     let is = |name: &str| name.strip_prefix(STANDARD) == Some(table);
     let (name, ..) = TABLES.iter().find(|(name, ..)| is(name))?;
@@ -158,7 +160,7 @@ pub(crate) fn with_tables(statement: &str, named: &[String]) -> String {
     }
 }
 
-/// Adds a stand-in behind those it is made of.
+/// Adds a stand-in after the stand-ins that its query reads.
 fn need<'a>(name: &'a str, needed: &mut Vec<&'a str>) {
     let Some((name, _, query)) = TABLES.iter().find(|(known, ..)| *known == name) else { return };
     for (other, ..) in TABLES {
@@ -178,7 +180,7 @@ struct Writer<'a> {
     tokens: Vec<Token>,
     at: usize,
     out: String,
-    /// Tables of the catalog that are named.
+    /// The catalog's tables that the statement names.
     tables: Vec<String>,
     changed: bool,
 }
@@ -204,7 +206,7 @@ impl Writer<'_> {
         self.out.push(' ');
     }
 
-    /// Writes `text` for the next tokens.
+    /// Writes `text` in the place of the next tokens.
     fn replace(&mut self, tokens: usize, text: &str) {
         self.at += tokens;
         self.changed = true;
@@ -265,7 +267,7 @@ impl Writer<'_> {
             _ => {
                 let text = self.bytes(0).to_owned();
                 self.at += 1;
-                // A qualified name is written in one piece.
+                // A qualified name is written without blanks around its dots.
                 self.put(&text);
             }
         }
@@ -292,7 +294,7 @@ impl Writer<'_> {
         self.put(&text);
     }
 
-    /// `f(x, …)` becomes a subquery.
+    /// Rewrites a call `f(x, …)` as a subquery.
     fn lookup(&mut self, table: &str, column: &str) {
         self.at += 2;
         self.put(&format!("(SELECT {table}.{column} FROM {table} WHERE {table}.oid ="));
@@ -315,7 +317,7 @@ impl Writer<'_> {
         self.replace(1, ")");
     }
 
-    /// Passes the name of a type.
+    /// Skips the name of a type.
     fn type_name(&mut self) {
         while self.kind(1) == Some(TokenKind::Dot) {
             self.at += 2;
@@ -338,7 +340,7 @@ fn operator(written: &str) -> String {
     sqlite.to_owned()
 }
 
-/// What `E'…'` means.
+/// Returns the value of `E'…'`.
 fn word_inside(written: &str) -> Option<String> {
     unescaped(written.get(2..written.len().checked_sub(1)?)?)
 }
@@ -366,7 +368,7 @@ mod tests {
         assert_eq!(nothing(text).unwrap(), "SELECT NULL, NULL, NULL WHERE 0");
         assert_eq!(nothing("SELECT a FROM t"), None);
         assert_eq!(nothing("SELECT pg_describe(a) FROM pg_catalog.pg_policy p"), None);
-        // pgbench asks so, and takes no rows for no table.
+        // pgbench sends this query, and an answer without rows would mean that there is no table.
         let left =
             "SELECT a FROM pg_class c LEFT JOIN pg_catalog.pg_inherits i ON c.oid = i.inhparent";
         assert_eq!(nothing(left), None);

@@ -1,22 +1,23 @@
-//! What is answered here and not by SQLite: transactions in PostgreSQL's words, settings, and what
-//! has no meaning with SQLite.
+//! Commands that Refrain carries out itself, and not SQLite: transactions with PostgreSQL's syntax,
+//! settings, and commands that have no meaning with SQLite.
 //!
-//! A statement is one of these by its first word. The rest of it is read strictly: what is not
-//! understood is a syntax error or refused, never passed over.
+//! The first word tells whether a statement is one of them. The rest of it is read strictly: an
+//! unknown part is a syntax error or is refused, and is never ignored.
 
 use refrain_sql::lex::TokenKind;
 
 use crate::failure::{Failure, state};
 use crate::tokens::Tokens;
 
-/// How a transaction is to be.
+/// The modes of a transaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Modes {
-    /// READ ONLY or READ WRITE, if one of them was said. Isolation is always the same.
+    /// READ ONLY or READ WRITE, if the statement has one of them. The isolation level is always the
+    /// same.
     pub(crate) read_only: Option<bool>,
 }
 
-/// Which of several things by name.
+/// All things, or one by its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Which {
     All,
@@ -27,12 +28,12 @@ pub(crate) enum Which {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Assignment {
     pub(crate) name: String,
-    /// `None` is the default.
+    /// The value; `None` for the default.
     pub(crate) value: Option<String>,
     pub(crate) local: bool,
 }
 
-/// A statement that is answered here.
+/// A command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Command {
     /// BEGIN, or START TRANSACTION if `start`.
@@ -59,16 +60,16 @@ pub(crate) enum Command {
     Reset(Which),
     Show(Which),
     Deallocate(Which),
-    /// EXECUTE of a name.
+    /// EXECUTE with the name of a statement.
     Execute(String),
-    /// DISCARD, with what.
+    /// DISCARD, with the object.
     Discard(&'static str),
-    /// Does nothing, and is completed with this tag.
+    /// Does nothing. The reply is a CommandComplete with this tag.
     Nothing(&'static str),
     Copy,
 }
 
-/// Statements that exist in PostgreSQL and not here, by their first word.
+/// PostgreSQL's statements that Refrain does not have, by their first word.
 const UNSUPPORTED: &[&str] = &[
     "call", "cluster", "comment", "declare", "do", "fetch", "grant", "import", "listen", "load",
     "lock", "merge", "move", "notify", "prepare", "reassign", "refresh", "revoke", "security",
@@ -78,7 +79,7 @@ const UNSUPPORTED: &[&str] = &[
 const LEAVE_OUT: &str =
     "leave it out, or do it in the application: docs/sqlite.md says what is supported";
 
-/// What to do instead of some of them.
+/// Ways out for some of them.
 const INSTEAD: &[(&str, &str)] = &[
     ("truncate", "write DELETE FROM"),
     ("prepare", "prepare statements through the protocol, as drivers do"),
@@ -96,7 +97,7 @@ const INSTEAD: &[(&str, &str)] = &[
     ("refresh", "make a table, and INSERT … SELECT"),
 ];
 
-/// Forms of SET that have words of their own.
+/// Forms of SET with key words of their own.
 const FORMS: &[(&[&str], &str)] = &[
     (&["time", "zone"], "timezone"),
     (&["names"], "client_encoding"),
@@ -106,10 +107,11 @@ const FORMS: &[(&[&str], &str)] = &[
 ];
 
 impl Command {
-    /// Reads the statement at the start of `text`, and where it ends. `None` if it is SQLite's.
+    /// Reads the statement at the start of `text`. Returns it and the position of its end; `None`
+    /// if it is for SQLite.
     ///
     /// # Errors
-    /// It is none of SQLite's, and cannot be answered here.
+    /// If the statement is not for SQLite and Refrain does not have it.
     pub(crate) fn read(text: &[u8]) -> Result<Option<(Self, usize)>, Failure> {
         let mut tokens = Tokens::new(text);
         if tokens.kind() != Some(TokenKind::Word) {
@@ -197,7 +199,7 @@ fn of_word(word: &str, tokens: &mut Tokens<'_>) -> Result<Option<Command>, Failu
 }
 
 fn begin(tokens: &mut Tokens<'_>, start: bool) -> Option<Command> {
-    // SQLite's own words are taken as well; when it begins is decided here.
+    // SQLite's words are accepted as well, but Refrain decides when the transaction begins.
     tokens.take_word(&["work", "transaction", "deferred", "immediate", "exclusive"]);
     tokens.take_word(&["transaction"]);
     Some(Command::Begin { modes: modes(tokens)?, start })
@@ -297,7 +299,7 @@ fn set(tokens: &mut Tokens<'_>) -> Option<Command> {
     }
     let name = match name {
         Some(name) => {
-            // What stands behind TIME ZONE and its like may follow at once.
+            // After TIME ZONE and the like, the value may follow without TO.
             let _ = tokens.take_word(&["to"]) || tokens.take_operator("=");
             name
         }
@@ -311,7 +313,7 @@ fn set(tokens: &mut Tokens<'_>) -> Option<Command> {
     Some(Command::Set(Assignment { name, value, local }))
 }
 
-/// The values of a SET, with commas between them.
+/// Reads the values of a SET, with commas between them.
 fn value(tokens: &mut Tokens<'_>) -> Option<Option<String>> {
     if tokens.take_word(&["default"]) {
         return Some(None);
@@ -338,7 +340,7 @@ fn value(tokens: &mut Tokens<'_>) -> Option<Option<String>> {
     }
 }
 
-/// `SELECT [pg_catalog.]set_config('…', '…', false), …`, if it is that and no more.
+/// Reads `SELECT [pg_catalog.]set_config('…', '…', false), …`, if the statement has no other part.
 fn set_config(tokens: &mut Tokens<'_>) -> Option<Command> {
     let mut ahead = tokens.clone();
     ahead.take();

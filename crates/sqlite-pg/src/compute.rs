@@ -1,7 +1,7 @@
-//! Functions that a translated statement calls where SQLite's own would yield something else than
-//! PostgreSQL.
+//! Functions that a translated statement calls where SQLite's own result would differ from
+//! PostgreSQL's.
 //!
-//! All of them but a few yield NULL if an argument is NULL. They raise PostgreSQL's errors;
+//! Nearly all of them return NULL if an argument is NULL. They raise PostgreSQL's errors;
 //! [`raised`] and [`Failure::raised`] carry those through SQLite.
 
 use refrain_sqlite::{Connection, Error, Value};
@@ -18,11 +18,11 @@ use crate::types::Type;
 
 type ComputeResult = Result<Any, Failure>;
 
-/// What a function does with its arguments.
+/// The code of a function.
 type ComputeFunction = fn(&Call<'_>) -> ComputeResult;
 
-/// A function: its name, how many arguments it takes (-1: any number), what it does, and whether
-/// the same arguments yield the same again.
+/// A function: its name, its number of arguments (-1: any number), its code, and whether the same
+/// arguments always give the same result.
 const FUNCTIONS: &[(&str, i32, ComputeFunction, bool)] = &[
     ("refrain_in", 2, read, true),
     ("refrain_text", 2, written, true),
@@ -55,7 +55,7 @@ const FUNCTIONS: &[(&str, i32, ComputeFunction, bool)] = &[
     ("refrain_step", 1, step, true),
 ];
 
-/// Functions that do something with NULL.
+/// Functions that get NULL as an argument.
 const NULLS_TOO: &[(&str, i32, ComputeFunction)] = &[
     ("refrain_limit", 2, limit),
     ("refrain_present", 3, present),
@@ -67,10 +67,10 @@ const NULLS_TOO: &[(&str, i32, ComputeFunction)] = &[
     ("refrain_least", -1, |call| extreme(call, std::cmp::Ordering::Less)),
 ];
 
-/// Gives a connection these functions.
+/// Defines these functions on a connection.
 ///
 /// # Errors
-/// SQLite does not take one.
+/// If SQLite refuses one.
 pub(crate) fn define(connection: &Connection) -> Result<(), Error> {
     let plain = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_INNOCUOUS;
     let same = plain | FunctionFlags::SQLITE_DETERMINISTIC;
@@ -81,7 +81,7 @@ pub(crate) fn define(connection: &Connection) -> Result<(), Error> {
             if null { Ok(Any::Null) } else { function(call).map_err(raised) }
         })?;
     }
-    // LIKE minds case, as PostgreSQL's does; ILIKE folds both sides.
+    // LIKE is case-sensitive, as PostgreSQL's is; a translated ILIKE folds both sides.
     connection.trusted(|connection| connection.execute("PRAGMA case_sensitive_like = 1", &[]))?;
     for (name, arguments, function) in NULLS_TOO {
         connection
@@ -90,7 +90,7 @@ pub(crate) fn define(connection: &Connection) -> Result<(), Error> {
     Ok(())
 }
 
-/// An error of PostgreSQL's as SQLite carries it.
+/// Makes SQLite's error from one of PostgreSQL's.
 fn raised(failure: Failure) -> rusqlite::Error {
     rusqlite::Error::UserFunctionError(failure.carried().into())
 }
@@ -140,7 +140,7 @@ fn text<'a>(call: &'a Call<'_>, index: usize) -> Result<&'a str, Failure> {
     }
 }
 
-/// A text as a value of a type.
+/// Reads a text as a value of a type.
 fn read(call: &Call<'_>) -> ComputeResult {
     let given = decode::text(text(call, 1)?.as_bytes(), is_of(call))?;
     Ok(match given {
@@ -152,17 +152,17 @@ fn read(call: &Call<'_>) -> ComputeResult {
     })
 }
 
-/// A value of a type as PostgreSQL prints it.
+/// Writes a value of a type as PostgreSQL prints it.
 fn written(call: &Call<'_>) -> ComputeResult {
     let mut out = Vec::new();
     if encode::text(&mut out, &value(call, 1), is_of(call)).is_err() {
-        // Another program may have put any text there, and a cast to text is how it is read.
+        // Another program may have stored any text there, and a client reads it by a cast to text.
         return text(call, 1).map(|text| Any::Text(text.to_owned()));
     }
     Ok(Any::Text(String::from_utf8_lossy(&out).into_owned()))
 }
 
-/// The range that an integer must be in.
+/// Checks that an integer is in the range of its type.
 fn ranged(number: i128, is: Type) -> ComputeResult {
     let fits = match is {
         Type::Int2 => i16::try_from(number).is_ok(),
@@ -181,7 +181,7 @@ fn overflow(is: Type) -> Failure {
     Failure::new(state::TOO_LARGE_NUMBER, message)
 }
 
-/// A number as an integer: floats go to the even neighbour, decimals away from zero.
+/// Converts a number to an integer: floats round to even, decimals away from zero.
 fn integer(call: &Call<'_>) -> ComputeResult {
     let is = is_of(call);
     match call.get_raw(1) {
@@ -206,7 +206,7 @@ fn integer(call: &Call<'_>) -> ComputeResult {
     }
 }
 
-/// A double as a float of four bytes.
+/// Converts a double to a float of four bytes.
 fn single(call: &Call<'_>) -> ComputeResult {
     let number = real(call, 1)?;
     let single = number as f32;
@@ -224,7 +224,7 @@ fn fit(call: &Call<'_>) -> ComputeResult {
     fitted(text(call, 1)?, is_of(call), limit, whole(call, 3)? != 0).map(Any::Text)
 }
 
-/// A moment without its zone, which is UTC.
+/// Removes the zone of a moment, which is UTC.
 fn zoneless(call: &Call<'_>) -> ComputeResult {
     let moment = text(call, 0)?;
     let plain = moment.strip_suffix("+00").map(str::to_owned).or_else(|| {
@@ -309,7 +309,7 @@ fn absolute(call: &Call<'_>) -> ComputeResult {
     }
 }
 
-/// A number from 0 to 1, the 1 left out.
+/// Returns a random number from 0 to 1, without 1.
 fn random(_: &Call<'_>) -> ComputeResult {
     let mut bytes = [0; 8];
     let filled = getrandom::fill(&mut bytes);
@@ -332,15 +332,14 @@ fn add_days(call: &Call<'_>) -> ComputeResult {
     made.map(Any::Text).ok_or_else(|| Failure::new("22008", "date out of range"))
 }
 
-/// An average of integers as PostgreSQL prints it (`select_div_scale` in numeric.c): sixteen
-/// significant digits at least.
+/// Returns the average of integers as PostgreSQL prints it (`select_div_scale` in numeric.c): with
+/// sixteen significant digits at least.
 fn ratio(call: &Call<'_>) -> ComputeResult {
     let (sum, count) = (i128::from(whole(call, 0)?), i128::from(whole(call, 1)?));
     if count == 0 {
         return Ok(Any::Null);
     }
-    // Digits to the base of ten thousand: how many stand before the point but one, and the first of
-    // them.
+    // The weight and the first of the digits to the base of ten thousand.
     let weight = |number: i128| {
         let (mut rest, mut weight) = (number.unsigned_abs(), 0);
         while rest >= 10_000 {
@@ -364,7 +363,7 @@ fn ratio(call: &Call<'_>) -> ComputeResult {
     Ok(Any::Text(format!("{sign}{head}{point}{fraction}")))
 }
 
-/// Characters from a place on, from 1; places before the first count too.
+/// Returns the characters from a position on. It counts from 1, and positions before 1 count too.
 fn substring(call: &Call<'_>) -> ComputeResult {
     let (text, start) = (text(call, 0)?, whole(call, 1)?);
     let end = match call.len() {
@@ -382,7 +381,7 @@ fn substring(call: &Call<'_>) -> ComputeResult {
     Ok(Any::Text(text.chars().skip(skipped).take(taken).collect()))
 }
 
-/// So many characters of a text's beginning or end; less than none is all but so many.
+/// Returns so many characters of a text's beginning or end; a negative number leaves out so many.
 fn ends(call: &Call<'_>, first: bool) -> ComputeResult {
     let (text, wanted) = (text(call, 0)?, whole(call, 1)?);
     let length = i64::try_from(text.chars().count()).unwrap_or(i64::MAX);
@@ -392,7 +391,7 @@ fn ends(call: &Call<'_>, first: bool) -> ComputeResult {
     Ok(Any::Text(text.chars().skip(skipped).take(taken).collect()))
 }
 
-/// The longest text that is made here, in bytes.
+/// The longest text that a function makes, in bytes.
 const TEXT_MAX: usize = 64 << 20;
 
 fn too_long() -> Failure {
@@ -428,7 +427,7 @@ fn step(call: &Call<'_>) -> ComputeResult {
     }
 }
 
-/// A number of rows; NULL is all of them, which SQLite says by -1.
+/// Returns a number of rows. NULL means all rows, which is -1 in SQLite.
 fn limit(call: &Call<'_>) -> ComputeResult {
     let word = text(call, 1)?;
     match call.get_raw(0) {
@@ -443,7 +442,7 @@ fn limit(call: &Call<'_>) -> ComputeResult {
     }
 }
 
-/// A value of a key, which is not NULL: SQLite would give a number for that.
+/// Returns a key's value. NULL is an error, because SQLite would generate a number for it.
 fn present(call: &Call<'_>) -> ComputeResult {
     match call.get_raw(0) {
         ValueRef::Null => Err(missing(text(call, 1)?, text(call, 2)?)),
@@ -452,7 +451,7 @@ fn present(call: &Call<'_>) -> ComputeResult {
     }
 }
 
-/// The largest or smallest value that is not NULL.
+/// Returns the largest or smallest value that is not NULL.
 fn extreme(call: &Call<'_>, wanted: std::cmp::Ordering) -> ComputeResult {
     let mut found = ValueRef::Null;
     for index in 0..call.len() {

@@ -1,4 +1,4 @@
-//! COPY: what it asks for, and rows as lines of text or CSV, or in binary.
+//! COPY: reads its options, and rows as lines of text or CSV, or in binary.
 
 mod binary;
 mod lines;
@@ -14,7 +14,7 @@ use crate::shape::{Shape, count};
 use crate::tokens::Tokens;
 use crate::types::Type;
 
-/// The longest row that is taken.
+/// The longest row that is accepted, in bytes.
 const ROW_MAX: usize = 64 << 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ enum CopyFormat {
     Binary,
 }
 
-/// How rows are written.
+/// The format of rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Style {
     kind: CopyFormat,
@@ -35,50 +35,50 @@ pub(crate) struct Style {
     header: Header,
 }
 
-/// What the first line is.
+/// The meaning of the first line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Header {
-    /// A row.
+    /// The first line is a row.
     No,
-    /// Names of columns, whatever they are.
+    /// The first line has names of columns, which are ignored.
     Yes,
-    /// The names of the columns that are copied.
+    /// The first line has the names of the columns that are copied.
     Match,
 }
 
 /// A COPY.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Copy {
-    /// Into these columns of a table; all, if there are none.
+    /// Into these columns of a table; all of them if the list is empty.
     In { table: String, columns: Vec<String>, style: Style },
-    /// What this query gives.
+    /// The rows of this query.
     Out { query: String, style: Style },
-    /// These columns of a table; all that are not computed, if there are none.
+    /// From these columns of a table; all that are not generated if the list is empty.
     OutOf { table: String, columns: Vec<String>, style: Style },
 }
 
-/// Where rows go: the INSERT that is run for each, and the types and names of what it takes.
+/// The target of rows: the INSERT that runs for each, with the types and names of its columns.
 pub(crate) struct CopyTarget {
     pub(crate) insert: String,
     pub(crate) types: Vec<Type>,
     pub(crate) names: Vec<String>,
 }
 
-/// Rows on their way in.
+/// A COPY FROM STDIN in progress.
 pub(crate) struct CopyIn {
     style: Style,
-    /// The INSERT that is run for each.
+    /// The INSERT that runs for each row.
     pub(crate) insert: String,
     pub(crate) types: Vec<Type>,
     names: Vec<String>,
-    /// What came behind the last whole line.
+    /// The bytes after the last complete line.
     buffer: Vec<u8>,
     header: Header,
-    /// Whether the mark of the end has come.
+    /// True if the end mark has come.
     ended: bool,
     binary: binary::BinaryReader,
     pub(crate) rows: u64,
-    /// Whether a simple query asked for it.
+    /// True if a simple query began the COPY.
     pub(crate) simple: bool,
 }
 
@@ -89,7 +89,7 @@ impl Copy {
     /// Reads a COPY.
     ///
     /// # Errors
-    /// 42601, or 0A000 for what is not done here.
+    /// 42601, or 0A000 for an option that is not supported.
     pub(crate) fn read(text: &str) -> Result<Self, Failure> {
         let mut tokens = Tokens::new(text.as_bytes());
         tokens.take();
@@ -137,7 +137,7 @@ impl Copy {
     }
 }
 
-/// A name within quotes.
+/// Writes a name in quotes.
 pub(crate) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
@@ -184,12 +184,12 @@ impl Style {
         Self { kind: CopyFormat::Binary, ..Self::text() }
     }
 
-    /// How its values are written.
+    /// Returns the format of its values.
     pub(crate) fn format(&self) -> Format {
         if self.kind == CopyFormat::Binary { Format::Binary } else { Format::Text }
     }
 
-    /// Reads the options, in parentheses or in the old way without.
+    /// Reads the options, in parentheses or in the old form without.
     fn read(tokens: &mut Tokens<'_>) -> Result<Self, Failure> {
         tokens.take_word(&["with"]);
         let listed = tokens.take_kind(TokenKind::Open);
@@ -282,7 +282,7 @@ impl Style {
         });
     }
 
-    /// Begins to send rows.
+    /// Sends the CopyOutResponse and the header.
     pub(crate) fn begin(&self, out: &mut Vec<u8>, shape: &Shape) {
         self.respond(back::COPY_OUT_RESPONSE, shape.columns.len(), out);
         if self.header != Header::No {
@@ -314,7 +314,7 @@ impl Style {
         Ok(())
     }
 
-    /// Sends what stands behind the last of so many rows.
+    /// Sends the end, after `rows` rows.
     pub(crate) fn end(&self, out: &mut Vec<u8>, rows: u64) {
         if self.kind == CopyFormat::Binary {
             write::message(out, back::COPY_DATA, |out| {
@@ -327,7 +327,7 @@ impl Style {
         write::bare(out, back::COPY_DONE);
     }
 
-    /// Drivers look for the header in the message of the first row.
+    /// Writes a row. The first one follows the header in one message: drivers look for it there.
     fn binary_row(
         row: &mut Vec<u8>,
         run: &Run<'_, 'static>,
@@ -370,7 +370,7 @@ impl Style {
     }
 }
 
-/// What HEADER says: on, match, or nothing for off.
+/// Reads the value of HEADER: "on", "match", or an empty text for off.
 fn header(tokens: &mut Tokens<'_>, listed: bool) -> Result<String, Failure> {
     if tokens.take_word(&["false", "off"]) {
         return Ok(String::new());
@@ -392,7 +392,7 @@ fn known(option: &str) -> &'static str {
 }
 
 impl CopyIn {
-    /// Begins to take rows, and says so.
+    /// Begins a COPY FROM STDIN, and sends the CopyInResponse.
     pub(crate) fn begin(style: Style, into: CopyTarget, simple: bool, out: &mut Vec<u8>) -> Self {
         let CopyTarget { insert, types, names } = into;
         style.respond(back::COPY_IN_RESPONSE, types.len(), out);
@@ -402,7 +402,7 @@ impl CopyIn {
         Self { style, insert, types, names, buffer, header, ended, binary, rows, simple }
     }
 
-    /// The first line is to be the names of the columns.
+    /// Checks that the first line has the names of the columns.
     fn match_header(&self, line: &[u8]) -> Result<(), Failure> {
         let fields = self.style.fields(line)?;
         let bad = |message: String| Err(Failure::new(state::BAD_COPY, message));
@@ -424,12 +424,12 @@ impl CopyIn {
         Ok(())
     }
 
-    /// How the values of its rows are written.
+    /// Returns the format of the values in its rows.
     pub(crate) fn format(&self) -> Format {
         self.style.format()
     }
 
-    /// Takes what came, and gives the rows that are whole. `last` says that nothing more comes.
+    /// Takes received data, and returns the complete rows. `last` is true at the end of the data.
     ///
     /// # Errors
     /// 22P04: a row has too many fields or too few, or is too long.
@@ -454,7 +454,7 @@ impl CopyIn {
         Ok(rows)
     }
 
-    /// Takes the lines that are whole off the front of some bytes.
+    /// Takes the complete lines off the front of some bytes.
     fn lines(&mut self, rest: &mut &[u8], last: bool) -> Result<Vec<Fields>, Failure> {
         let mut rows = Vec::new();
         loop {

@@ -1,9 +1,9 @@
-//! Parameters: from what a client sent to a value of SQLite.
+//! Parameters: decodes a client's value as a value of SQLite.
 //!
-//! A parameter is bound as what its type says, never as text because it came as text: with a text `'1'`,
-//! `WHERE 1 = $1` would match nothing. Dates, times, UUIDs are kept as texts in one
-//! notation, so that equal values are equal texts. `numeric` becomes an integer where it is one and
-//! a double where it is not; what does not survive that is refused.
+//! A parameter is bound by its type, and not as text because it came as text: with a text `'1'`,
+//! `WHERE 1 = $1` would match nothing. Dates, times and UUIDs are stored as texts in one notation,
+//! so that equal values are equal texts. `numeric` becomes an integer if it is one, and a double
+//! otherwise; a value that would change is refused.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ use crate::failure::{Failure, state};
 use crate::json;
 use crate::types::Type;
 
-/// A parameter's value. Some are borrowed from the message, some were made from it.
+/// A parameter's value, borrowed from the message or made from it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Decoded<'a> {
     Null,
@@ -25,7 +25,7 @@ pub(crate) enum Decoded<'a> {
 }
 
 impl Decoded<'_> {
-    /// The value as SQLite takes it.
+    /// Returns the value for SQLite.
     pub(crate) fn value(&self) -> Value<'_> {
         match self {
             Self::Null => Value::Null,
@@ -37,10 +37,10 @@ impl Decoded<'_> {
     }
 }
 
-/// A value in the text format.
+/// Decodes a value in the text format.
 ///
 /// # Errors
-/// 22P02 and the like: the text is no value of the type.
+/// The type's error for a text that is no value of it, such as 22P02.
 pub(crate) fn text(bytes: &[u8], is: Type) -> Result<Decoded<'_>, Failure> {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return Err(Failure::new("22021", "invalid byte sequence for encoding \"UTF8\""));
@@ -76,7 +76,7 @@ pub(crate) fn text(bytes: &[u8], is: Type) -> Result<Decoded<'_>, Failure> {
     })
 }
 
-/// What of a text a `name` keeps: 63 bytes.
+/// Returns the part of a text that a `name` keeps: 63 bytes.
 fn truncated(text: &str) -> &str {
     let mut end = text.len().min(63);
     while !text.is_char_boundary(end) {
@@ -85,7 +85,7 @@ fn truncated(text: &str) -> &str {
     &text[..end]
 }
 
-/// A value in the binary format: what `send` functions of PostgreSQL write.
+/// Decodes a value in the binary format, which PostgreSQL's `send` functions write.
 ///
 /// # Errors
 /// 22P03: the bytes are no value of the type.
@@ -132,7 +132,7 @@ fn fixed<const N: usize>(bytes: &[u8], bad: impl FnOnce() -> Failure) -> Result<
     bytes.try_into().map_err(|_| bad())
 }
 
-/// SQLite keeps no number that is none.
+/// Returns the error for NaN, which SQLite cannot store.
 pub(crate) fn no_nan() -> Failure {
     Failure::unsupported("NaN is not supported").hint("SQLite would keep NULL in its place")
 }
@@ -155,8 +155,8 @@ fn float(text: &str, is: Type) -> Result<Decoded<'static>, Failure> {
     no_nan_in(number)
 }
 
-/// Whether a text is a date or a time as it is written here, so that a number in it is wrong and
-/// not its form.
+/// True if a text has the form of a date or a time, so that an error is about one of its numbers
+/// and not about the form.
 fn has_form(text: &str) -> bool {
     let plain = text.trim();
     let digits = plain.split(|letter: char| !letter.is_ascii_digit());
@@ -188,7 +188,8 @@ fn owned(made: Option<String>, is: Type, text: &str) -> Result<Decoded<'static>,
     Ok(Decoded::Text(Cow::Owned(made.into_bytes())))
 }
 
-/// Digits that are no integer of 64 bits are out of range; all else is no number.
+/// Returns the error for a text that is no integer of 64 bits: out of range for digits, else
+/// invalid.
 fn integer_trouble(is: Type, text: &str) -> Failure {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -197,7 +198,7 @@ fn integer_trouble(is: Type, text: &str) -> Failure {
     invalid(is, text)
 }
 
-/// 22003, in the words of PostgreSQL's integers.
+/// Returns 22003, with PostgreSQL's message for integers.
 pub(crate) fn out_of_range(is: Type, text: &str) -> Failure {
     let message = format!("value \"{text}\" is out of range for type {}", is.name());
     Failure::new(state::TOO_LARGE_NUMBER, message)
@@ -213,7 +214,7 @@ fn in_range(number: i64, is: Type) -> Result<i64, Failure> {
     if fits { Ok(number) } else { Err(out_of_range(is, &number.to_string())) }
 }
 
-/// The spellings of `boolin`: any beginning of a word that fits one of them only.
+/// Reads the spellings of `boolin`: each prefix that belongs to one of the words alone.
 pub(crate) fn boolean(text: &str) -> Option<bool> {
     const SPELLED: [(&str, usize, bool); 6] = [
         ("true", 1, true),
@@ -235,7 +236,7 @@ pub(crate) fn boolean(text: &str) -> Option<bool> {
     SPELLED.iter().find(fits).map(|(_, _, is)| *is)
 }
 
-/// An integer if it is one that fits, else a double.
+/// Reads an integer if the value is one that fits, else a double.
 fn numeric(text: &str) -> Result<Decoded<'static>, Failure> {
     let whole = match text.split_once('.') {
         Some((whole, zeros)) if zeros.bytes().all(|byte| byte == b'0') => whole,
@@ -253,8 +254,8 @@ fn numeric(text: &str) -> Result<Decoded<'static>, Failure> {
     }
 }
 
-/// The text of a binary `numeric` (`numeric_send`): count, weight, sign, scale, digits to the base
-/// of ten thousand.
+/// Returns the text of a binary `numeric` (`numeric_send`): count, weight, sign, scale, digits to
+/// the base of ten thousand.
 fn numeric_text(bytes: &[u8]) -> Option<String> {
     let mut words = bytes.chunks_exact(2).map(|pair| i16::from_be_bytes([pair[0], pair[1]]));
     let count = usize::try_from(words.next()?).ok()?;
@@ -293,7 +294,7 @@ fn numeric_text(bytes: &[u8]) -> Option<String> {
     Some(text)
 }
 
-/// The two notations of `bytein`: `\x` and hexadecimal digits, or bytes with escapes.
+/// Reads the two notations of `bytea`: `\x` and hexadecimal digits, or bytes with escapes.
 fn bytea(text: &[u8]) -> Option<Vec<u8>> {
     if let Some(digits) = text.strip_prefix(b"\\x") {
         let digits: Vec<u8> =
@@ -320,7 +321,8 @@ fn bytea(text: &[u8]) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Digits that are none are a wrong value of a parameter to the server, since `decode` raises it.
+/// Returns the error for a wrong `bytea`. Wrong digits are a wrong parameter value, because the
+/// server's `decode` raises the error.
 fn bytea_trouble(text: &str) -> Failure {
     let Some(digits) = text.strip_prefix("\\x") else { return invalid(Type::Bytea, text) };
     let other = |letter: &char| !letter.is_ascii_hexdigit() && !letter.is_ascii_whitespace();
@@ -343,7 +345,7 @@ pub(crate) fn uuid(text: &str) -> Option<[u8; 16]> {
     let mut digits: Vec<u8> = Vec::with_capacity(32);
     for byte in inside.bytes() {
         match byte {
-            // Behind any four digits, as in `uuid_in`.
+            // A hyphen may stand after any four digits, as in `uuid_in`.
             b'-' if digits.len().is_multiple_of(4) && (1..32).contains(&digits.len()) => {}
             b'-' => return None,
             digit => digits.push(digit),

@@ -1,8 +1,8 @@
-//! Results: from a value of SQLite to what a client asked for.
+//! Results: encodes a value of SQLite in the format that the client has asked for.
 //!
-//! A value that is none of its column's announced type is an error, never another type: a driver
-//! reads by what was announced. NULL fits everywhere, an integer fits a float, a float without a
-//! fraction fits an integer.
+//! A value that does not fit the announced type of its column is an error, and is never sent as
+//! another type: a driver reads by the announced type. NULL fits every type, an integer fits a
+//! float, and a float without a fraction fits an integer.
 
 use std::io::Write as _;
 
@@ -13,7 +13,7 @@ use crate::decode::uuid;
 use crate::failure::{Failure, state};
 use crate::types::Type;
 
-/// How a value is sent: the format codes of Bind and RowDescription.
+/// The format of a value: the format codes of Bind and RowDescription.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
     Text,
@@ -30,7 +30,7 @@ impl Format {
         }
     }
 
-    /// The code on the wire.
+    /// Returns the format code.
     pub(crate) fn code(self) -> u16 {
         match self {
             Self::Text => 0,
@@ -39,12 +39,12 @@ impl Format {
     }
 }
 
-/// A value does not fit its column.
+/// The error for a value that does not fit its column.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Unfit;
 
 impl Unfit {
-    /// What the client is told.
+    /// Returns the error for the client.
     pub(crate) fn tell(value: &Value<'_>, is: Type, column: &str, row: u64) -> Failure {
         let message = format!(
             "column \"{column}\" is {}, but row {row} has a value of class {}",
@@ -65,7 +65,7 @@ impl Unfit {
     }
 }
 
-/// What SQLite calls the class of a value.
+/// Returns SQLite's name of a value's class.
 fn class(value: &Value<'_>) -> &'static str {
     match value {
         Value::Null => "NULL",
@@ -76,10 +76,10 @@ fn class(value: &Value<'_>) -> &'static str {
     }
 }
 
-/// Appends a value with its length in front.
+/// Appends a value, with its length in front.
 ///
 /// # Errors
-/// [`Unfit`], with what was appended still there.
+/// [`Unfit`]; `out` may have a part of the value.
 #[inline]
 pub(crate) fn value(
     out: &mut Vec<u8>,
@@ -104,10 +104,10 @@ pub(crate) fn value(
     Ok(())
 }
 
-/// Appends a number's digits. It is what most rows consist of, and several times as fast as
+/// Appends a number's digits. Most rows consist of numbers, and this is several times as fast as
 /// formatting.
 pub(crate) fn decimal(out: &mut Vec<u8>, mut number: u64) {
-    // As many digits as `u64::MAX` has.
+    // `u64::MAX` has 20 digits.
     let mut digits = [0; 20];
     let mut first = digits.len();
     for digit in digits.iter_mut().rev() {
@@ -121,7 +121,7 @@ pub(crate) fn decimal(out: &mut Vec<u8>, mut number: u64) {
     out.extend_from_slice(&digits[first..]);
 }
 
-/// Appends a value as PostgreSQL prints it, without a length.
+/// Appends a value as PostgreSQL prints it, without its length.
 pub(crate) fn text(out: &mut Vec<u8>, value: &Value<'_>, is: Type) -> Result<(), Unfit> {
     match is {
         Type::Int8 | Type::Int4 | Type::Int2 | Type::Oid => {
@@ -136,7 +136,7 @@ pub(crate) fn text(out: &mut Vec<u8>, value: &Value<'_>, is: Type) -> Result<(),
         Type::Float8 => float_text(out, float(value)?, false),
         Type::Numeric => match value {
             Value::Integer(number) => print(out, format_args!("{number}")),
-            // A number that is not computed with is its digits.
+            // A `numeric` that was not computed is stored as its digits.
             Value::Text(_) => out.extend_from_slice(string(value)?.as_bytes()),
             _ => print(out, format_args!("{}", float(value)?)),
         },
@@ -194,7 +194,7 @@ fn binary(out: &mut Vec<u8>, value: &Value<'_>, is: Type) -> Result<(), Unfit> {
     Ok(())
 }
 
-/// A text column takes any value but bytes: as SQLite would print it.
+/// Appends any value but bytes for a text column, as SQLite would print it.
 fn anything(out: &mut Vec<u8>, value: &Value<'_>) -> Result<(), Unfit> {
     match value {
         Value::Integer(number) => print(out, format_args!("{number}")),
@@ -244,10 +244,10 @@ fn bytes<'a>(value: &Value<'a>) -> Result<&'a [u8], Unfit> {
     }
 }
 
-/// The text of a value, which SQLite does not promise to be UTF-8.
+/// Returns the text of a value. SQLite does not promise that it is UTF-8.
 fn string<'a>(value: &Value<'a>) -> Result<&'a str, Unfit> {
     match value {
-        // The text format ends no value with a zero byte, but PostgreSQL's clients do.
+        // The text format has lengths, but C clients end a value at a zero byte.
         Value::Text(text) if !text.contains(&0) => std::str::from_utf8(text).map_err(|_| Unfit),
         _ => Err(Unfit),
     }
@@ -265,8 +265,8 @@ fn timestamp(value: &Value<'_>, zoned: bool) -> Result<i64, Unfit> {
     calendar::read_timestamp(string(value)?.as_bytes(), zoned).ok_or(Unfit)
 }
 
-/// The shortest digits that read back as the same number, laid out as `float8out` does: with an
-/// exponent below 0.0001 and from 1e15 on (1e6 for `float4`).
+/// Appends the shortest digits that read back as the same number, in the layout of `float8out`:
+/// with an exponent below 0.0001 and from 1e15 on (1e6 for `float4`).
 fn float_text(out: &mut Vec<u8>, number: f64, single: bool) {
     if number.is_nan() {
         return out.extend_from_slice(b"NaN");
@@ -291,7 +291,7 @@ fn float_text(out: &mut Vec<u8>, number: f64, single: bool) {
     print(out, format_args!("{digits}e{sign}{:02}", exponent.abs()));
 }
 
-/// `numeric_send`: digits to the base of ten thousand.
+/// Appends the format of `numeric_send`: digits to the base of ten thousand.
 fn numeric_binary(out: &mut Vec<u8>, value: &Value<'_>) -> Result<(), Unfit> {
     let mut text = Vec::new();
     self::text(&mut text, value, Type::Numeric)?;

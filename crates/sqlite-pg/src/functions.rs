@@ -1,4 +1,4 @@
-//! PostgreSQL's functions that clients call without being asked, in SQLite.
+//! PostgreSQL's functions that drivers and psql call on their own.
 
 use std::time::{Duration, Instant};
 
@@ -19,10 +19,10 @@ use crate::types::Type;
 
 type SessionResult = rusqlite::Result<Any>;
 
-/// What a function does: with the session it is called for, and its arguments.
+/// The code of a function, with the session of the call and its arguments.
 type SessionFunction = fn(&Context, &Call<'_>) -> SessionResult;
 
-/// A function: its name, how many arguments it takes (-1: any number), and what it does.
+/// A function: its name, its number of arguments (-1: any number), and its code.
 const FUNCTIONS: &[(&str, i32, SessionFunction)] = &[
     ("version", 0, |context, _| Ok(Any::Text(context.version.clone()))),
     ("current_schema", 0, |_, _| text("public")),
@@ -109,13 +109,13 @@ const FUNCTIONS: &[(&str, i32, SessionFunction)] = &[
     }),
 ];
 
-/// Gives a connection these functions.
+/// Defines these functions on a connection.
 ///
 /// # Errors
-/// SQLite does not take one.
+/// If SQLite refuses one.
 pub(crate) fn define(connection: &Connection) -> Result<(), Error> {
     for (name, arguments, function) in FUNCTIONS {
-        // Without side effects in the file, so that views may call them.
+        // The functions have no side effects in the file, so views may call them.
         let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_INNOCUOUS;
         connection.define_function(name, *arguments, flags, move |call| {
             let context = Context::current().ok_or_else(|| trouble("no session"))?;
@@ -125,7 +125,7 @@ pub(crate) fn define(connection: &Connection) -> Result<(), Error> {
     Ok(())
 }
 
-/// What is known of a view's column, or of any.
+/// Returns a fact about a column of a view, or whether any column is writable.
 fn view_column(_: &Context, call: &Call<'_>) -> SessionResult {
     let sql = call.get::<Option<String>>(0)?.unwrap_or_default();
     let columns = ViewColumn::read(&sql);
@@ -150,8 +150,8 @@ fn trouble(message: impl Into<String>) -> rusqlite::Error {
     rusqlite::Error::UserFunctionError(message.into().into())
 }
 
-/// What a statement ends with that SQLite itself interrupts: its own interrupt may be a moment
-/// behind.
+/// Returns the error that SQLite raises for an interrupt: SQLite itself may notice the interrupt a
+/// moment later.
 fn interrupted() -> rusqlite::Error {
     rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_INTERRUPT), None)
 }
@@ -251,7 +251,7 @@ fn format_type(_: &Context, call: &Call<'_>) -> SessionResult {
     let is = u32::try_from(oid).ok().and_then(Type::of_oid);
     let name = is.map_or("text", Type::name);
     match call.get_raw(1) {
-        // As the server has it, a length counts its own four bytes.
+        // As in the server, a length includes its own four bytes.
         ValueRef::Integer(modifier) if modifier > 4 && is.is_some_and(Type::is_text) => {
             text(&format!("{name}({})", modifier - 4))
         }
@@ -259,7 +259,7 @@ fn format_type(_: &Context, call: &Call<'_>) -> SessionResult {
     }
 }
 
-/// What psql's patterns are made of: `^(name)$`, with `.*` in it.
+/// Matches psql's patterns: `^(name)$`, which may contain `.*`.
 fn regexp(_: &Context, call: &Call<'_>) -> SessionResult {
     let pattern: String = call.get(0)?;
     let subject = match call.get_raw(1) {
@@ -278,8 +278,8 @@ fn regexp(_: &Context, call: &Call<'_>) -> SessionResult {
     Ok(Any::Integer(i64::from(matches)))
 }
 
-/// Whether a text is what a pattern of letters, `.` and `.*` says. Goes back to the last `.*` only,
-/// so that no pattern takes more than the product of both lengths.
+/// Matches a text with a pattern of letters, `.` and `.*`. Goes back to the last `.*` alone, so
+/// that no pattern takes more steps than the product of both lengths.
 fn is_like(pattern: &[u8], text: &[u8]) -> bool {
     let (mut at, mut place) = (0, 0);
     let mut star = None;

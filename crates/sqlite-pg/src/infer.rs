@@ -1,14 +1,14 @@
-//! What types the parameters and the results of a statement have, as far as its text says.
+//! Infers the types of a statement's parameters and results from its text.
 //!
-//! SQLite says what a plain column was declared as, and nothing of expressions and parameters. This
-//! reads the text once more for those: an expression has the type its operator or function gives
-//! it, a parameter the type of what it is compared with, assigned to or inserted into. Whatever is
-//! not understood has no type here, and the caller takes text for it.
+//! SQLite knows the declared type of a plain column, and nothing of expressions and parameters. So
+//! the text is read once more for those: an expression has the type of its operator or function, a
+//! parameter the type of the value that it is compared with, assigned to or inserted into. What the
+//! reader does not understand has no type here, and the caller assumes text.
 //!
 //! Nothing here decides what a statement does; SQLite has compiled the text before. Reading stops,
-//! without a word, at nesting deeper than [`DEPTH_MAX`].
+//! without an error, at nesting deeper than [`DEPTH_MAX`].
 //!
-//! Not here: values. A value that does not fit the type its column got is found when it is sent.
+//! Not here: values. A value that does not fit the type of its column is an error when it is sent.
 
 mod tables;
 mod reader;
@@ -23,7 +23,7 @@ use reader::TypeReader;
 pub(crate) use tables::ColumnLookup;
 use tables::NamedTables;
 
-/// How deep expressions and subqueries are followed.
+/// Maximum depth of expressions and subqueries that are read.
 const DEPTH_MAX: usize = 64;
 
 /// Words that end an expression.
@@ -81,7 +81,7 @@ const ENDS: &[&str] = &[
     "with",
 ];
 
-/// A column of the result as it stands in the text.
+/// A column of the result in the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Item {
     /// `*` or `t.*`.
@@ -90,14 +90,14 @@ pub(crate) enum Item {
     Is(Option<Type>),
 }
 
-/// What the text of a statement says.
+/// The types in the text of a statement.
 #[derive(Debug, Default)]
 pub(crate) struct Inferred {
     /// The parameters, in order of their numbers.
     pub(crate) parameters: Vec<Option<Type>>,
-    /// What stands in the list of SELECT, RETURNING or VALUES.
+    /// The list of SELECT, RETURNING or VALUES.
     items: Vec<Item>,
-    /// The columns of the only table that is named.
+    /// The types of the columns of the table, if the text names one table.
     all: Vec<Option<Type>>,
 }
 
@@ -124,14 +124,15 @@ impl Inferred {
         Self { parameters: reader.parameters, items, all }
     }
 
-    /// The type of the result's column number `index` of `count`.
+    /// Returns the type of column `index` of a result with `count` columns.
     pub(crate) fn result(&self, index: usize, count: usize) -> Option<Type> {
         let stars = self.items.iter().filter(|item| **item == Item::Star).count();
         let from_left = self.items.get(index);
         let from_right = (self.items.len() + index).checked_sub(count);
         let item = match stars {
             0 => from_left,
-            // What stands on either side of one star is found from that side.
+            // Columns left of one star are counted from the left, columns right of it from the
+            // right.
             1 => {
                 let star = self.items.iter().position(|item| *item == Item::Star)?;
                 let starred = (count + 1).checked_sub(self.items.len())?;

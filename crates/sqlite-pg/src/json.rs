@@ -1,22 +1,22 @@
-//! JSON: whether a text is some, and the form in which `jsonb` prints it.
+//! JSON: checks a text, and writes it in the form of `jsonb`.
 //!
-//! `json` keeps its text; `jsonb` keeps the last of several equal keys, sorts keys by length and
-//! then by bytes, and prints a blank behind colons and commas. Numbers keep their digits, as
+//! `json` keeps its text. `jsonb` keeps the last of several equal keys, sorts keys by length and
+//! then by bytes, and writes a blank after colons and commas. Numbers keep their digits, as
 //! `numeric` would print them.
 
 use crate::failure::{Failure, state};
 
-/// How deep values may nest.
+/// Maximum nesting depth of values.
 const DEPTH_MAX: usize = 64;
 
 enum Json {
-    /// As it is printed.
+    /// The text of a scalar, in the form of `jsonb`.
     Plain(String),
     Array(Vec<Json>),
     Object(Vec<(String, Json)>),
 }
 
-/// Whether a text is JSON.
+/// Checks that a text is JSON.
 ///
 /// # Errors
 /// 22P02.
@@ -24,7 +24,7 @@ pub(crate) fn check(text: &str) -> Result<(), Failure> {
     parse(text, "json").map(drop)
 }
 
-/// A text as `jsonb` prints it.
+/// Returns a text in the form of `jsonb`.
 ///
 /// # Errors
 /// 22P02.
@@ -38,7 +38,7 @@ fn parse(text: &str, is: &str) -> Result<Json, Failure> {
     let mut reader = JsonReader { rest: text, depth: 0, binary: is == "jsonb", refused: None };
     let value = reader.value().filter(|_| reader.rest.trim_start_matches(BLANKS).is_empty());
     let refused = reader.refused;
-    // A zero byte is the one thing that json may say of a text and jsonb may not.
+    // A zero byte is the one escape that json accepts and jsonb does not.
     let zero = || is == "jsonb" && text.contains("\\u0000") && parse(text, "json").is_ok();
     value.ok_or_else(|| match refused {
         Some((message, hint)) => Failure::unsupported(message).hint(hint),
@@ -54,7 +54,7 @@ struct JsonReader<'a> {
     rest: &'a str,
     depth: usize,
     binary: bool,
-    /// What is JSON and not taken here: the message and the hint.
+    /// Valid JSON that is refused here: the message and the hint.
     refused: Option<(&'static str, &'static str)>,
 }
 
@@ -131,7 +131,7 @@ impl JsonReader<'_> {
         }
     }
 
-    /// A string as it is printed: what needs no escape has none.
+    /// Reads a string. Writes it with no more escapes than it needs.
     fn string(&mut self) -> Option<String> {
         let mut rest = self.rest.strip_prefix('"')?;
         let mut out = String::from('"');
@@ -166,7 +166,7 @@ impl JsonReader<'_> {
             && all_digits(fraction)
             && all_digits(exponent.strip_prefix(['+', '-']).unwrap_or(exponent))
             && (whole == "0" || !whole.starts_with('0'));
-        // `jsonb` would print an exponent's zeros, and minus zero as zero.
+        // `jsonb` would write out an exponent as zeros, and minus zero as zero.
         let kept = !self.binary || exponent == "0" && number != "-0";
         self.rest = rest;
         if sound && !kept {
@@ -177,7 +177,8 @@ impl JsonReader<'_> {
     }
 }
 
-/// What stands behind a backslash, and what is left.
+/// Reads the rest of an escape after its backslash. Returns the character, and the rest of the
+/// text.
 fn escape(rest: &str, binary: bool) -> Option<(char, &str)> {
     let letter = rest.chars().next()?;
     let after = &rest[letter.len_utf8()..];
@@ -209,7 +210,7 @@ fn unicode(rest: &str, binary: bool) -> Option<(char, &str)> {
     Some((char::from_u32(code)?, after.get(6..)?))
 }
 
-/// A character as `escape_json` of the server writes it.
+/// Appends a character as `escape_json` of the server does.
 fn push(letter: char, out: &mut String) {
     match letter {
         '"' => out.push_str("\\\""),

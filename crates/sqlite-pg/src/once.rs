@@ -1,4 +1,4 @@
-//! Keys that may come once in a statement.
+//! Keys that may occur once in a statement.
 
 use std::collections::HashSet;
 use std::convert::Infallible;
@@ -9,7 +9,8 @@ use rusqlite::types::{Value as Any, ValueRef};
 
 use crate::failure::Failure;
 
-/// Whether a key may come: each may once in a statement, and NULL is no key.
+/// Returns 1 for a key's first occurrence in the statement, and for NULL. A second occurrence is an
+/// error.
 pub(crate) fn once(call: &Call<'_>) -> Result<Any, Failure> {
     let known = call.get_or_create_aux(0, |_| Ok::<_, Infallible>(Mutex::new(HashSet::new())));
     let known: Arc<Mutex<HashSet<Vec<u8>>>> =

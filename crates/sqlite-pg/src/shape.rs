@@ -25,7 +25,7 @@ pub(crate) enum Tag {
     Plain(String),
 }
 
-/// What is known of a statement without running it.
+/// The facts about a statement that are known without running it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Shape {
     pub(crate) columns: Vec<ResultColumn>,

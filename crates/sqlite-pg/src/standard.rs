@@ -1,5 +1,5 @@
-//! What `information_schema` tells of a table that only the statement knows that made it:
-//! constraints, and defaults in PostgreSQL's words.
+//! Facts of `information_schema` that a CREATE TABLE statement alone has: constraints, and defaults
+//! with PostgreSQL's syntax.
 
 use refrain_sql::lex::{Lexer, Token, TokenKind};
 
@@ -7,14 +7,14 @@ use crate::dialect::{COMPUTES, KeyMark};
 use crate::failure::{Failure, state};
 use crate::types::Type;
 
-/// A constraint: its name, its kind, the table's columns that it names.
+/// A constraint: its name, its kind, and the columns of the table that it names.
 struct Constraint {
     name: String,
     kind: &'static str,
     columns: Vec<String>,
 }
 
-/// A default in PostgreSQL's words.
+/// Writes a default with PostgreSQL's syntax.
 pub(crate) fn default_of(sql: &str, is: Type) -> String {
     let inside = sql.strip_prefix('(').and_then(|rest| rest.strip_suffix(')')).unwrap_or(sql);
     match (is, inside) {
@@ -27,7 +27,7 @@ pub(crate) fn default_of(sql: &str, is: Type) -> String {
     }
 }
 
-/// The constraints of a table. Those of one name are numbered, as the server does.
+/// Returns the constraints of a table. Constraints of one name get numbers, as in the server.
 fn all(sql: &str, table: &str) -> Vec<Constraint> {
     let marked = KeyMark::read(sql).is_some();
     let mut all: Vec<Constraint> = Vec::new();
@@ -42,15 +42,15 @@ fn all(sql: &str, table: &str) -> Vec<Constraint> {
     all
 }
 
-/// Whether a table has a constraint of this name that is kept by an index.
+/// True if a table has a PRIMARY KEY or UNIQUE constraint of this name.
 pub(crate) fn has_key(sql: &str, table: &str, name: &str) -> bool {
     let mut keys =
         all(sql, table).into_iter().filter(|it| ["PRIMARY KEY", "UNIQUE"].contains(&it.kind));
     keys.any(|it| it.name.eq_ignore_ascii_case(name))
 }
 
-/// What computes a column in the server's words (`ruleutils.c`), where that is arithmetic of
-/// columns and integers.
+/// Returns the expression of a generated column as the server prints it (`ruleutils.c`), if it is
+/// arithmetic of columns and integers.
 pub(crate) fn generated(sql: &str, column: &str) -> Option<String> {
     let is = |tokens: &Vec<(Token, usize)>| {
         tokens.first().is_some_and(|(token, _)| name_of(sql, token) == column)
@@ -63,7 +63,7 @@ pub(crate) fn generated(sql: &str, column: &str) -> Option<String> {
     words.next().is_none().then_some(made)
 }
 
-/// 0A000: what computes a column is kept in SQLite's words only.
+/// Returns 0A000: the expression of a generated column is stored in SQLite's dialect.
 pub(crate) fn untold(column: &str) -> Failure {
     let message =
         format!("the expression of column \"{column}\" is not known in PostgreSQL's words");
@@ -75,7 +75,7 @@ pub(crate) fn untold(column: &str) -> Failure {
 fn deparsed<'a>(words: &mut impl Iterator<Item = &'a str>) -> Option<String> {
     let word = words.next()?;
     if let Some((sign, _)) = COMPUTES.iter().find(|(_, function)| *function == word) {
-        // In parentheses the type, and behind a comma each side.
+        // The parentheses contain the type and the two operands, with commas between them.
         words.nth(2)?;
         let left = deparsed(words)?;
         words.next()?;
@@ -91,7 +91,7 @@ fn deparsed<'a>(words: &mut impl Iterator<Item = &'a str>) -> Option<String> {
     }
 }
 
-/// The constraints of a table, as JSON: lists of a name, a kind and columns.
+/// Returns the constraints of a table as JSON: lists of name, kind and columns.
 pub(crate) fn constraints(sql: &str, table: &str) -> String {
     let written = all(sql, table).into_iter().map(|it| {
         let columns: Vec<String> = it.columns.iter().map(|column| quoted(column)).collect();
@@ -100,7 +100,7 @@ pub(crate) fn constraints(sql: &str, table: &str) -> String {
     format!("[{}]", written.collect::<Vec<_>>().join(","))
 }
 
-/// A text as JSON has it.
+/// Writes a text as JSON.
 fn quoted(text: &str) -> String {
     let mut out = String::from("\"");
     for letter in text.chars() {
@@ -114,8 +114,8 @@ fn quoted(text: &str) -> String {
     out
 }
 
-/// What stands between the commas of CREATE TABLE's parentheses: tokens with their depth in it,
-/// without those that close one.
+/// Splits the parentheses of CREATE TABLE at its commas: tokens with their depth, without closing
+/// parentheses.
 fn elements(sql: &str) -> Vec<Vec<(Token, usize)>> {
     let mut lexer = Lexer::new(sql.as_bytes(), false);
     let (mut depth, mut all) = (0_usize, Vec::new());
@@ -170,7 +170,7 @@ fn of_element(sql: &str, tokens: &[(Token, usize)], table: &str, marked: bool) -
     found
 }
 
-/// The column that a CHECK speaks of, if it is one. All names are in quotes.
+/// Returns the column that a CHECK names, if it names one. All names are in quotes.
 fn only_column(sql: &str, tokens: &[(Token, usize)]) -> Vec<String> {
     let outside = tokens.iter().skip_while(|(_, depth)| *depth == 0);
     let inside = outside.take_while(|(_, depth)| *depth > 0);
@@ -180,7 +180,7 @@ fn only_column(sql: &str, tokens: &[(Token, usize)]) -> Vec<String> {
     if names.len() == 1 { names } else { Vec::new() }
 }
 
-/// The names in the first parentheses.
+/// Returns the names in the first parentheses.
 fn listed(sql: &str, tokens: &[(Token, usize)]) -> Vec<String> {
     let outside = tokens.iter().skip_while(|(_, depth)| *depth == 0);
     let inside = outside.take_while(|(_, depth)| *depth > 0);
@@ -192,7 +192,7 @@ fn token_text<'a>(sql: &'a str, token: &Token) -> &'a str {
     sql.get(token.start as usize..token.end as usize).unwrap_or_default()
 }
 
-/// What a name within quotes or without says.
+/// Returns a name without its quotes.
 fn name_of(sql: &str, token: &Token) -> String {
     let text = token_text(sql, token);
     let inside = text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));

@@ -1,35 +1,36 @@
-//! The one pass over a text before SQLite reads it. It keeps every byte in its place.
+//! Rewrites parts of a text of PostgreSQL's for SQLite without moving a byte.
 //!
-//! Three things would go wrong without a word if SQLite saw a text of PostgreSQL's as it is: `$2`
-//! before `$1` (to SQLite they are names, numbered as they come), `$1::int8` (one name, another
-//! than `$1`), and `$$…$$` (a name too, of a parameter that is null). So `$n` becomes `?n`, which
-//! SQLite takes as a number; a cast behind a parameter becomes a comment, one for each type, so
-//! that texts that differ in it stay different; and what cannot be said in SQLite is refused.
+//! Three forms have another meaning in SQLite: `$2` before `$1` (to SQLite they are names, numbered
+//! in their order), `$1::int8` (one name, another than `$1`), and `$$…$$` (the name of a parameter
+//! that is null). So `$n` becomes `?n`, which SQLite reads as a number. A cast after a parameter
+//! becomes a comment, which differs by type, so that texts with different casts stay different. A
+//! form without a counterpart in SQLite is refused.
 //!
-//! As no byte moves, an error's offset is one in the client's text.
+//! As no byte moves, an error's position is one in the client's text.
 
 use refrain_sql::lex::{Lexer, Token, TokenKind};
 
 use crate::failure::{Failure, state};
 use crate::types::Type;
 
-/// The number of parameters that Bind can carry and SQLite is set to take.
+/// The maximum number of parameters, which Bind can carry and SQLite accepts.
 pub(crate) const PARAMETERS_MAX: usize = 32_766;
 
-/// Words that go on with the name of a type before them.
+/// Words that continue the name of a type.
 const TYPE_WORDS: &[&str] = &["precision", "varying", "with", "without", "time", "zone"];
 
 /// A text that is ready for SQLite.
 #[derive(Debug)]
 pub(crate) struct Source {
-    /// As long as the client's.
+    /// The text, as long as the client's.
     pub(crate) bytes: Vec<u8>,
-    /// What is refused, and where; in order. It counts only for the statement it stands in.
+    /// Refused forms with their positions, in order. Each counts for the statement that contains
+    /// it.
     troubles: Vec<(usize, Failure)>,
 }
 
 impl Source {
-    /// Goes over a text.
+    /// Rewrites a text.
     pub(crate) fn read(text: &[u8]) -> Self {
         let mut pass = Pass {
             source: text,
@@ -42,7 +43,7 @@ impl Source {
         pass.made
     }
 
-    /// What is wrong between two places, if something is.
+    /// Returns the first error between two positions, if there is one.
     pub(crate) fn trouble(&self, from: usize, to: usize) -> Option<&Failure> {
         let within = |(offset, _): &&(usize, Failure)| (from..to).contains(offset);
         self.troubles.iter().find(within).map(|(_, failure)| failure)
@@ -113,7 +114,7 @@ impl Pass<'_> {
         }
     }
 
-    /// A cast behind a parameter; `ahead` stands behind its `::`.
+    /// Replaces a cast after a parameter. `ahead` stands behind its `::`.
     fn cast(&mut self, parameter: Token, mut ahead: Lexer<'_>) {
         let Some((name, end)) = type_name(self.source, &mut ahead) else { return };
         let Some(is) = Type::named(&name) else {
@@ -124,7 +125,7 @@ impl Pass<'_> {
         let cast = parameter.end as usize..end;
         if let Some(bytes) = self.made.bytes.get_mut(cast) {
             bytes.fill(b' ');
-            // Every type's name has three letters at least, so there is room for this.
+            // Every type's name has three letters at least, so the comment fits.
             let note = [b'/', b'*', is.letter(), b'*', b'/'];
             bytes.iter_mut().zip(note).for_each(|(byte, noted)| *byte = noted);
         }
@@ -132,7 +133,7 @@ impl Pass<'_> {
     }
 }
 
-/// Reads a type's name and modifier: the name in lower case, and where it ends.
+/// Reads a type's name and modifier. Returns the name in lower case, and the position of the end.
 fn type_name(text: &[u8], lexer: &mut Lexer<'_>) -> Option<(String, usize)> {
     let mut end = 0;
     let mut name = String::new();

@@ -1,10 +1,10 @@
-//! Reading a statement that is answered here, word by word.
+//! Reads a command token by token.
 
 use refrain_sql::Name;
 use refrain_sql::lex::{Lexer, Token, TokenKind};
 
-/// The tokens of one statement, the next of them in sight. It ends at a semicolon or at the end of
-/// the text.
+/// The tokens of one statement, with a look at the next one. The statement ends at a semicolon or
+/// at the end of the text.
 #[derive(Clone)]
 pub(crate) struct Tokens<'a> {
     lexer: Lexer<'a>,
@@ -28,27 +28,28 @@ impl<'a> Tokens<'a> {
         }
     }
 
-    /// What the next token is; `None` at the end.
+    /// Returns the kind of the next token; `None` at the end.
     pub(crate) fn kind(&self) -> Option<TokenKind> {
         self.next.map(|token| token.kind)
     }
 
-    /// The next token.
+    /// Returns the next token without taking it.
     pub(crate) fn peek(&self) -> Option<Token> {
         self.next
     }
 
-    /// The bytes of the next token.
+    /// Returns the bytes of the next token.
     pub(crate) fn bytes(&self) -> &'a [u8] {
         self.next.map_or(b"", |token| token.of(self.lexer.text()))
     }
 
-    /// Whether the statement is at its end.
+    /// True at the end of the statement.
     pub(crate) fn is_end(&self) -> bool {
         self.next.is_none()
     }
 
-    /// Where the statement ends, its semicolon included. To be asked at its end.
+    /// Returns the position behind the statement and its semicolon. The caller has taken all
+    /// tokens.
     pub(crate) fn end(&self) -> usize {
         let mut lexer = self.lexer.clone();
         match lexer.significant() {
@@ -64,12 +65,12 @@ impl<'a> Tokens<'a> {
         Some(token)
     }
 
-    /// Takes what is left.
+    /// Takes the rest of the tokens.
     pub(crate) fn skip(&mut self) {
         while self.take().is_some() {}
     }
 
-    /// Whether the next token is one of these key words.
+    /// True if the next token is one of these key words.
     pub(crate) fn at_word(&self, words: &[&str]) -> bool {
         self.kind() == Some(TokenKind::Word)
             && words.iter().any(|word| self.bytes().eq_ignore_ascii_case(word.as_bytes()))
@@ -112,7 +113,7 @@ impl<'a> Tokens<'a> {
         found
     }
 
-    /// Takes a name, folded as PostgreSQL does.
+    /// Takes a name, folded as in PostgreSQL.
     pub(crate) fn take_name(&mut self) -> Option<String> {
         let token = self.next?;
         if !matches!(token.kind, TokenKind::Word | TokenKind::Quoted) {
@@ -134,7 +135,7 @@ impl<'a> Tokens<'a> {
         Some(name)
     }
 
-    /// Takes a string constant: what it means.
+    /// Takes a string constant, and returns its value.
     pub(crate) fn take_text(&mut self) -> Option<String> {
         let written = std::str::from_utf8(self.bytes()).ok()?;
         let value = match self.kind()? {
@@ -151,7 +152,7 @@ fn unquoted(written: &str) -> Option<&str> {
     written.strip_prefix('\'')?.strip_suffix('\'')
 }
 
-/// The escapes of `E'…'`, as far as they are unambiguous without an encoding.
+/// Replaces the escapes of `E'…'`, as far as they are unambiguous without an encoding.
 pub(crate) fn unescaped(inside: &str) -> Option<String> {
     let mut value = String::with_capacity(inside.len());
     let mut letters = inside.chars();

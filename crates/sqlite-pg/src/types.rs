@@ -1,7 +1,7 @@
-//! The types of PostgreSQL that are spoken here, and which of them a declared type of SQLite is.
+//! PostgreSQL's types that Refrain has, and the types of SQLite's declarations.
 //!
-//! A statement's columns have one static type each, the same in every answer about it: what the
-//! column was declared as, else what its expression says, else text.
+//! A column of a statement has one static type, the same in every message about it: the declared
+//! type of the column, else the type of its expression, else text.
 
 /// A type of PostgreSQL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -35,10 +35,10 @@ pub(crate) enum Type {
 struct TypeRow {
     is: Type,
     oid: u32,
-    /// Bytes of a value, or -1 where that varies (`pg_type.typlen`).
+    /// The size of a value in bytes, or -1 if it varies (`pg_type.typlen`).
     size: i16,
-    /// What it is called after `::` and in CAST, in lower case: first `pg_type.typname`, then,
-    /// where it has one, its name in SQL.
+    /// Its names in casts, in lower case: first `pg_type.typname`, then its name in SQL, if there
+    /// is one.
     names: &'static [&'static str],
 }
 
@@ -46,7 +46,7 @@ const fn row(is: Type, oid: u32, size: i16, names: &'static [&'static str]) -> T
     TypeRow { is, oid, size, names }
 }
 
-/// Numbers and sizes as in `pg_type.dat`.
+/// OIDs and sizes as in `pg_type.dat`.
 const TYPES: &[TypeRow] = &[
     row(Type::Bool, 16, 1, &["bool", "boolean"]),
     row(Type::Bytea, 17, -1, &["bytea"]),
@@ -73,8 +73,8 @@ const TYPES: &[TypeRow] = &[
     row(Type::Void, 2278, 4, &["void"]),
 ];
 
-/// What a word in a declared type makes of it; the first that fits counts, and the longer stand
-/// before the shorter they contain. Columns of no known word are text.
+/// Types by words in a declaration. The first row that fits counts, so longer words stand before
+/// the shorter ones that they contain. Columns without a known word are text.
 const DECLARED: &[(&str, Type)] = &[
     ("TIMESTAMPTZ", Type::Timestamptz),
     ("TIMESTAMP WITH TIME ZONE", Type::Timestamptz),
@@ -114,34 +114,34 @@ const DECLARED: &[(&str, Type)] = &[
 
 impl Type {
     fn row(self) -> &'static TypeRow {
-        // Every type has a row; a test walks them. The fallback keeps this free of panics.
+        // Every type has a row; a test checks that. The fallback avoids a panic.
         TYPES.iter().find(|row| row.is == self).unwrap_or(&TYPES[0])
     }
 
-    /// The type with this number.
+    /// Returns the type with this OID.
     pub(crate) fn of_oid(oid: u32) -> Option<Self> {
         TYPES.iter().find(|row| row.oid == oid).map(|row| row.is)
     }
 
-    /// The type of this name, in any case and without its modifier.
+    /// Returns the type of this name, in any case and without its modifier.
     pub(crate) fn named(name: &str) -> Option<Self> {
         let known = |row: &&TypeRow| row.names.iter().any(|known| known.eq_ignore_ascii_case(name));
         TYPES.iter().find(known).map(|row| row.is)
     }
 
-    /// The type of this name as a cast or a column has it, as the grammar hands it over.
+    /// Returns the type of this name in a cast or a column, as the grammar gives it.
     pub(crate) fn catalog_named(name: &str) -> Option<Self> {
         let serial = name.contains("serial") || name.starts_with("reg");
         Self::named(name).filter(|_| !serial && name == name.to_ascii_lowercase())
     }
 
-    /// `pg_type.typname`.
+    /// Returns `pg_type.typname`.
     pub(crate) fn catalog_name(self) -> &'static str {
         self.row().names.first().map_or("", |name| name.trim_matches('"'))
     }
 
-    /// What a column of it is declared as in a file of SQLite's: [`Type::declared`] reads it back,
-    /// and SQLite keeps its values as they are.
+    /// Returns the declaration of a column of this type in an SQLite file: [`Type::declared`] reads
+    /// it back, and SQLite stores the values unchanged.
     pub(crate) fn declaration(self, limit: Option<u32>) -> String {
         let word = match self {
             Self::Bool => "BOOLEAN",
@@ -167,46 +167,46 @@ impl Type {
         limit.map_or(word.to_owned(), |limit| format!("{word}({limit})"))
     }
 
-    /// What a column declared so is.
+    /// Returns the type of a declaration.
     pub(crate) fn declared(declaration: &str) -> Self {
         let declaration = declaration.to_ascii_uppercase();
         let row = DECLARED.iter().find(|(word, _)| declaration.contains(word));
         row.map_or(Self::Text, |(_, is)| *is)
     }
 
-    /// A letter of its own.
+    /// Returns a letter that no other type has.
     pub(crate) fn letter(self) -> u8 {
         let place = TYPES.iter().position(|row| row.is == self).unwrap_or(0);
         b'a' + u8::try_from(place).unwrap_or(0)
     }
 
-    /// Its number on the wire.
+    /// Returns its OID.
     pub(crate) fn oid(self) -> u32 {
         self.row().oid
     }
 
-    /// Its size on the wire.
+    /// Returns its size in bytes, or -1 if it varies.
     pub(crate) fn size(self) -> i16 {
         self.row().size
     }
 
-    /// What to call it in a message.
+    /// Returns its name for a message.
     pub(crate) fn name(self) -> &'static str {
         let names = self.row().names;
         names.get(1).or(names.first()).copied().unwrap_or_default()
     }
 
-    /// Every type: its number, size and first name, for `pg_type`.
+    /// Returns OID, size and first name of every type, for `pg_type`.
     pub(crate) fn all() -> impl Iterator<Item = (u32, i16, &'static str)> {
         TYPES.iter().map(|row| (row.oid, row.size, row.names[0].trim_matches('"')))
     }
 
-    /// Whether its values are whole numbers.
+    /// True if its values are integers.
     pub(crate) fn is_integer(self) -> bool {
         matches!(self, Self::Int2 | Self::Int4 | Self::Int8 | Self::Oid)
     }
 
-    /// Whether its values are any text.
+    /// True if its values are any text.
     pub(crate) fn is_text(self) -> bool {
         matches!(
             self,

@@ -1,4 +1,4 @@
-//! The binary format of COPY: a header, rows of fields with their lengths, and a mark of the end.
+//! The binary format of COPY: a header, rows of fields with their lengths, and an end mark.
 
 use std::borrow::Cow;
 
@@ -8,19 +8,19 @@ use super::Fields;
 
 const SIGNATURE: &[u8; 11] = b"PGCOPY\n\xff\r\n\0";
 
-/// In the place of a row's number of fields: there are no more.
+/// Stands in the place of a row's number of fields at the end.
 pub(super) const END: [u8; 2] = (-1i16).to_be_bytes();
 
-/// Flags that whoever reads must know.
+/// Flags that a reader must understand.
 const CRITICAL: u32 = 0xffff_0000;
 
-/// Appends what stands in front of the first row: the signature, no flags, no extension.
+/// Appends the header: the signature, no flags, no extension.
 pub(super) fn header(out: &mut Vec<u8>) {
     out.extend_from_slice(SIGNATURE);
     out.extend_from_slice(&[0; 8]);
 }
 
-/// What has come of a file.
+/// The next part of the data.
 #[derive(Debug, Default)]
 pub(super) enum BinaryReader {
     #[default]
@@ -30,11 +30,10 @@ pub(super) enum BinaryReader {
 }
 
 impl BinaryReader {
-    /// Takes the rows that are whole off the front of some bytes. `last` says that nothing more
-    /// comes.
+    /// Takes the complete rows off the front of some bytes. `last` is true at the end of the data.
     ///
     /// # Errors
-    /// 22P04: this is no such file, or a row has too many fields or too few.
+    /// 22P04: the data does not have this format, or a row has too many fields or too few.
     pub(super) fn rows(
         &mut self,
         rest: &mut &[u8],
@@ -70,7 +69,7 @@ enum BinaryRow {
     End,
 }
 
-/// `None`: it has not all come.
+/// Reads the header; `None` if it is incomplete.
 fn read_header(rest: &mut &[u8]) -> Result<Option<()>, Failure> {
     let Some(signature) = take::<11>(rest) else { return Ok(None) };
     if signature != *SIGNATURE {
@@ -86,7 +85,7 @@ fn read_header(rest: &mut &[u8]) -> Result<Option<()>, Failure> {
     Ok(split(rest, length).map(|_| ()))
 }
 
-/// `None`: it has not all come.
+/// Reads a row; `None` if it is incomplete.
 fn read_row(rest: &mut &[u8], columns: usize) -> Result<Option<BinaryRow>, Failure> {
     let Some(count) = take(rest) else { return Ok(None) };
     if count == END {

@@ -47,7 +47,8 @@ impl Style {
         }
     }
 
-    /// Where the first line of some bytes ends, behind its newline; `None` if it has not all come.
+    /// Returns the position after the first newline that ends a line; `None` if the line is
+    /// incomplete.
     pub(super) fn line_end(&self, bytes: &[u8]) -> Option<usize> {
         let (csv, mut quoted) = (self.kind == CopyFormat::Csv, false);
         let mut at = 0;
@@ -66,7 +67,7 @@ impl Style {
         None
     }
 
-    /// The fields of a line without its newline.
+    /// Returns the fields of a line without its newline.
     ///
     /// # Errors
     /// 22P04: a quoted field does not end.
@@ -145,8 +146,8 @@ impl Style {
     }
 }
 
-/// The byte that is meant behind a backslash: by a letter, by up to three octal digits or two
-/// others.
+/// Returns the byte of an escape after its backslash: a letter, up to three octal digits or two
+/// hexadecimal ones.
 fn unescaped(escaped: u8, rest: &mut Peekable<impl Iterator<Item = u8>>) -> u8 {
     let mut digits = |first: Option<u8>, base: u32, most: usize| {
         let digit = |byte: u8| char::from(byte).to_digit(base);
@@ -156,7 +157,7 @@ fn unescaped(escaped: u8, rest: &mut Peekable<impl Iterator<Item = u8>>) -> u8 {
             rest.next();
             value = Some(value.unwrap_or(0) * base + next);
         }
-        // What does not fit is cut, as PostgreSQL does.
+        // A value that is too large loses its upper bits, as in PostgreSQL.
         value.map(|value| (value & 0xff) as u8)
     };
     match escaped {

@@ -1,19 +1,19 @@
-//! Functions, and what they yield.
+//! Functions and the types of their results.
 
 use crate::types::Type;
 
 use super::reader::{Guess, TypeReader};
 
-/// What a function yields.
+/// The type of a function's result.
 enum Yields {
     Always(Type),
-    /// What its arguments are, the first `usize` of them left out.
+    /// The type of its arguments, without the first `usize` of them.
     Arguments(usize),
-    /// The sum of its argument's type.
+    /// The type of a sum of its argument.
     Sum,
 }
 
-/// Functions that yield something else than text.
+/// Functions whose result is not a text.
 const FUNCTIONS: &[(&[&str], Yields)] = &[
     (
         &[
@@ -104,7 +104,7 @@ const FUNCTIONS: &[(&[&str], Yields)] = &[
 ];
 
 impl TypeReader<'_> {
-    /// Returns what a function of this name yields.
+    /// Returns the type of a function's result.
     pub(super) fn yielded(&mut self, name: &str, arguments: &[Guess]) -> Guess {
         let known = FUNCTIONS.iter().find(|(names, _)| names.contains(&name));
         match known.map(|(_, yields)| yields) {

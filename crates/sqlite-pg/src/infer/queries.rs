@@ -9,7 +9,7 @@ use super::reader::{Guess, TypeReader};
 use super::tables::plain_name;
 use super::{DEPTH_MAX, ENDS, Item};
 
-/// Operators by how tightly they bind (SQLite's manual, "Operators, and Parse-Affecting
+/// Operators by precedence, the lowest first (SQLite's manual, "Operators, and Parse-Affecting
 /// Attributes").
 const COMPARES: &[&str] = &["=", "==", "<>", "!=", "<", "<=", ">", ">="];
 const BITS: &[&str] = &["&", "|", "<<", ">>"];
@@ -18,7 +18,8 @@ const PRODUCTS: &[&str] = &["*", "/", "%"];
 const JOINS: &[&str] = &["||", "->", "->>"];
 
 impl TypeReader<'_> {
-    /// Reads a statement, or a query in parentheses, up to its end: the items of its result.
+    /// Reads a statement, or a query in parentheses, up to its end. Returns the columns of its
+    /// result.
     pub(super) fn body(&mut self) -> Vec<Item> {
         let mut items = Vec::new();
         self.depth += 1;
@@ -61,15 +62,15 @@ impl TypeReader<'_> {
         }
     }
 
-    /// `(…)` where a table, a list of names or a query may stand.
+    /// Reads `(…)` where a table, a list of names or a query may stand.
     fn parenthesised(&mut self) {
         self.at += 1;
         self.body();
         self.take(TokenKind::Close);
     }
 
-    /// The list behind SELECT or RETURNING. A parameter in the SELECT of an INSERT is of its
-    /// column's type.
+    /// Reads the list of SELECT or RETURNING. A parameter in the SELECT of an INSERT gets the type
+    /// of its column.
     fn items(&mut self) -> Vec<Item> {
         let mut items = Vec::new();
         loop {
@@ -92,7 +93,7 @@ impl TypeReader<'_> {
         }
     }
 
-    /// The rows behind VALUES; the first says what the result is.
+    /// Reads the rows of VALUES. The first row gives the types of the result.
     fn tuples(&mut self) -> Vec<Item> {
         let mut first = Vec::new();
         while self.take(TokenKind::Open) {
@@ -117,7 +118,7 @@ impl TypeReader<'_> {
         first
     }
 
-    /// Expressions with commas between them; parameters among them are `as_type`.
+    /// Reads expressions with commas between them; parameters among them get the type `as_type`.
     fn list(&mut self, as_type: Guess) -> Vec<Guess> {
         let mut all = Vec::new();
         loop {
@@ -133,7 +134,7 @@ impl TypeReader<'_> {
         }
     }
 
-    /// An expression of operators that bind at least as tightly as those of `level`.
+    /// Reads an expression of operators of precedence `level` or higher.
     fn expression(&mut self, level: usize) -> Guess {
         if self.depth >= DEPTH_MAX {
             self.at = self.tokens.len();
@@ -167,7 +168,7 @@ impl TypeReader<'_> {
         guess
     }
 
-    /// Comparisons yield a truth, whatever is compared.
+    /// Reads a comparison, whose result is a boolean.
     fn comparison(&mut self) -> Guess {
         let mut left = self.expression(3);
         loop {
@@ -210,7 +211,7 @@ impl TypeReader<'_> {
         }
     }
 
-    /// What stands behind IN.
+    /// Reads the right side of IN.
     fn within(&mut self, left: Guess) {
         if !self.take(TokenKind::Open) {
             self.name();
@@ -229,7 +230,8 @@ impl TypeReader<'_> {
         self.take(TokenKind::Close);
     }
 
-    /// Whole numbers only where both sides are; a parameter is what the other side is.
+    /// Reads arithmetic. The result is an integer if both operands are; a parameter gets the type
+    /// of the other operand.
     fn arithmetic(&mut self, operators: &[&str], next: usize) -> Guess {
         let mut left = self.expression(next);
         while self.take_operator(operators) {
@@ -292,7 +294,8 @@ impl TypeReader<'_> {
         }
     }
 
-    /// An open parenthesis has been taken: a query's first column, or the only one of a list.
+    /// Reads the rest of an expression in parentheses. The type is that of a query's first column,
+    /// or of the only expression in a list.
     fn parentheses(&mut self) -> Guess {
         let guess = if self.is_query(0) {
             match self.body().first() {
@@ -309,7 +312,7 @@ impl TypeReader<'_> {
         guess
     }
 
-    /// A key word, a function or a column.
+    /// Reads a key word, a function or a column.
     fn word(&mut self) -> Guess {
         if self.take_word(&["null"]) {
             Guess::Nothing
@@ -377,7 +380,7 @@ impl TypeReader<'_> {
         let name = self.type_name();
         self.take(TokenKind::Close);
         let name = name.trim();
-        // A parameter may be of any type; a result is what SQLite's cast makes of it.
+        // A parameter may have any type of PostgreSQL's; the result has a type of SQLite's CAST.
         let wire = Type::named(name).unwrap_or_else(|| Type::declared(name));
         if let Guess::Parameter(_) = inner {
             self.unify(inner, Guess::Is(wire));
@@ -401,7 +404,7 @@ impl TypeReader<'_> {
         self.yielded(&name, &arguments)
     }
 
-    /// `FILTER (…)` and `OVER …` behind a function.
+    /// Reads FILTER and OVER after a function.
     fn tail(&mut self) {
         while self.take_word(&["filter", "over"]) {
             if self.take(TokenKind::Open) {

@@ -11,12 +11,12 @@ use super::tables::{NamedTables, plain_name};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Guess {
     Is(Type),
-    /// A parameter without a type so far, by its number less one.
+    /// A parameter without a type so far. The number counts from 0.
     Parameter(usize),
     Nothing,
 }
 
-/// A place in a text, and everything that is known there of types.
+/// A position in a text, and the types that are known there.
 pub(super) struct TypeReader<'a> {
     pub(super) text: &'a [u8],
     pub(super) tokens: Vec<Token>,
@@ -24,7 +24,7 @@ pub(super) struct TypeReader<'a> {
     pub(super) depth: usize,
     pub(super) tables: NamedTables<'a>,
     pub(super) parameters: Vec<Option<Type>>,
-    /// The types of the columns that an INSERT gives.
+    /// The types of the columns that an INSERT fills.
     pub(super) target: Vec<Option<Type>>,
 }
 
@@ -78,7 +78,7 @@ impl TypeReader<'_> {
         }
     }
 
-    /// A name, of which the last part counts.
+    /// Reads a name, and returns its last part.
     pub(super) fn name(&mut self) -> String {
         if self.kind(1) == Some(TokenKind::Dot) {
             self.at += 2;
@@ -88,7 +88,7 @@ impl TypeReader<'_> {
         name
     }
 
-    /// What stands behind INSERT INTO.
+    /// Reads the target of INSERT INTO.
     pub(super) fn target(&mut self) {
         let table = self.name();
         self.alias();
@@ -107,7 +107,7 @@ impl TypeReader<'_> {
         self.target = columns;
     }
 
-    /// Makes a parameter on either side what the other side is.
+    /// Gives a parameter on either side the type of the other side.
     pub(super) fn unify(&mut self, left: Guess, right: Guess) -> Guess {
         match (left, right) {
             (Guess::Parameter(number), Guess::Is(is))
@@ -122,7 +122,7 @@ impl TypeReader<'_> {
         }
     }
 
-    /// The type of an expression, if it has one by now.
+    /// Returns the type of an expression, if it is known by now.
     pub(super) fn settled(&self, guess: Guess) -> Option<Type> {
         match guess {
             Guess::Is(is) => Some(is),
@@ -153,7 +153,7 @@ impl TypeReader<'_> {
         }
     }
 
-    /// Passes the name of a type.
+    /// Reads the name of a type.
     pub(super) fn type_name(&mut self) -> String {
         let mut name = String::new();
         while self.kind(0) == Some(TokenKind::Word) && !self.is_word(0, ENDS) {

@@ -8,14 +8,14 @@ use crate::types::Type;
 
 use super::ENDS;
 
-/// What can be asked about tables.
+/// The facts about tables that inference needs.
 pub(crate) trait ColumnLookup {
-    /// The columns of a table or view in order, with what they were declared as. Empty if there is
-    /// none.
+    /// Returns the columns of a table or view in order, with their declared types. The list is
+    /// empty if it does not exist.
     fn columns(&self, table: &str) -> Vec<(String, Option<Type>)>;
 }
 
-/// A name as SQLite compares it: without quotes, in lower case.
+/// Returns a name as SQLite compares it: without quotes, in lower case.
 pub(crate) fn plain_name(written: &[u8]) -> String {
     let text = String::from_utf8_lossy(written);
     let inside = text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
@@ -25,7 +25,7 @@ pub(crate) fn plain_name(written: &[u8]) -> String {
     }
 }
 
-/// A table, by what it is called in the text.
+/// A table, by its name and alias in the text.
 struct NamedTable {
     table: String,
     alias: Option<String>,
@@ -42,7 +42,7 @@ pub(super) struct NamedTables<'a> {
 }
 
 impl<'a> NamedTables<'a> {
-    /// Finds the names that stand where tables do, in whatever subquery.
+    /// Finds the names in the places of tables, in any subquery.
     pub(super) fn find(text: &[u8], tokens: &[Token], schema: &'a dyn ColumnLookup) -> Self {
         let mut named = Vec::new();
         let mut walk = Walk { text, tokens, at: 0 };
@@ -62,11 +62,11 @@ impl<'a> NamedTables<'a> {
         Self { named, schema, known: RefCell::new(Vec::new()) }
     }
 
-    /// The type of a column, in the table called `qualifier` or in any.
+    /// Returns the type of a column, of the table called `qualifier` or of any.
     pub(super) fn column(&self, qualifier: Option<&str>, name: &str) -> Option<Type> {
         let called = |named: &&NamedTable| match (qualifier, &named.alias) {
             (None, _) => true,
-            // In ON CONFLICT, the row that was to be inserted.
+            // In ON CONFLICT, `excluded` is the row of the INSERT.
             (Some("excluded"), _) => true,
             (Some(wanted), Some(alias)) => alias == wanted || named.table == wanted,
             (Some(wanted), None) => named.table == wanted,
@@ -75,12 +75,12 @@ impl<'a> NamedTables<'a> {
         tables.find_map(|named| self.of(&named.table, name)).flatten()
     }
 
-    /// The types of a table's columns in order.
+    /// Returns the types of a table's columns in order.
     pub(super) fn columns(&self, table: &str) -> Vec<Option<Type>> {
         self.with(table, |columns| columns.iter().map(|(_, is)| *is).collect())
     }
 
-    /// The types of the columns of the table, if only one is named.
+    /// Returns the types of the table's columns, if the text names one table.
     pub(super) fn only(&self) -> Vec<Option<Type>> {
         match &self.named[..] {
             [only] => self.columns(&only.table),
@@ -138,7 +138,7 @@ impl Walk<'_> {
         Some(name)
     }
 
-    /// Tables with commas between them.
+    /// Reads table names with commas between them.
     fn tables(&mut self, named: &mut Vec<NamedTable>) {
         while let Some(mut table) = self.name() {
             if self.kind() == Some(TokenKind::Dot) {

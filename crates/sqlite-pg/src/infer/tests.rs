@@ -1,4 +1,4 @@
-//! What texts say of their parameters and results.
+//! Tests of the types that texts give their parameters and results.
 
 use super::*;
 
