@@ -1,5 +1,5 @@
 //! Serves a database file to PostgreSQL's clients, with a thread for each client and without
-//! passwords: to try things with, not for production.
+//! passwords: for experiments, not for production.
 //!
 //! `cargo run -p refrain-sqlite-pg --example serve -- ./my.db 127.0.0.1:6433`
 

@@ -1,5 +1,5 @@
-//! What the sessions of one database file share: the [`Backend`] of the file, and a [`Pool`] of
-//! connections for each core.
+//! The state that the sessions of one database file share: the [`Backend`] of the file, and a
+//! [`Pool`] of connections for each core.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -30,7 +30,7 @@ const MESSAGE_BESIDES: usize = 64 * 1024;
 const RESCUE_EVERY: Duration = Duration::from_millis(200);
 
 /// A database file that this process serves. There must be one backend for each file: it has the
-/// queue of those who write.
+/// write queue.
 pub struct Backend {
     name: String,
     operator_log: OperatorLog,
@@ -58,7 +58,7 @@ impl Backend {
         Self::with_log(name, readers, Arc::new(|_, _| {}))
     }
 
-    /// Serves a file. Any thread may call `sink`, with what an operator has to know.
+    /// Serves a file. Any thread may call `sink`, with a message that an operator has to see.
     ///
     /// # Errors
     /// The system cannot start a thread.
@@ -163,7 +163,7 @@ struct KnownConnections {
 pub struct PoolView {
     /// The pool's connections.
     pub connections: Vec<ConnectionView>,
-    /// What the statement caches of closed connections did, added up.
+    /// The sum of the counters of closed connections' statement caches.
     pub closed: CacheStats,
     /// The statements that idle connections keep.
     pub statements: Vec<StatementStats>,
@@ -173,11 +173,11 @@ pub struct PoolView {
 pub struct ConnectionView {
     /// Its number, unique in this process.
     pub number: u64,
-    /// True if a session has it. Then `stats` are those of an earlier look.
+    /// True if a session uses it. Then `stats` are those of an earlier look.
     pub in_use: bool,
-    /// The number of statements it keeps at most.
+    /// The maximum number of statements that it keeps.
     pub size: usize,
-    /// What its statement cache did.
+    /// The counters of its statement cache.
     pub stats: CacheStats,
 }
 
@@ -271,7 +271,7 @@ impl Pool {
     /// Checks that the path still leads to the file that is served.
     ///
     /// # Errors
-    /// 58P01: it does not. 58030: the WAL's index (`-shm`) is not whole any more.
+    /// 58P01: it does not. 58030: the WAL's index (`-shm`) is not whole.
     pub(crate) fn check(self: &Arc<Self>, connection: &Connection) -> Result<(), Failure> {
         connection.check_index()?;
         let path = self.database.path();
@@ -298,7 +298,7 @@ impl Pool {
         })
     }
 
-    /// Reports that the file is gone, and has a thread empty its WAL into it.
+    /// Reports that the file is gone, and lets a thread empty its WAL into it.
     fn lost(self: &Arc<Self>) {
         let words = "the file was moved, replaced or deleted: it is not served until it is back";
         self.backend.operator_log.log("58P01", words);
@@ -389,8 +389,8 @@ impl Pool {
         self.backend.threads.send(Lane::Read, Box::new(move || pool.copy_wal()));
     }
 
-    /// Copies the WAL into the file without waiting: pages that a reader still needs are left for
-    /// later.
+    /// Copies the WAL into the file without waiting: pages that a reader still needs stay in the
+    /// WAL for now.
     fn copy_wal(self: &Arc<Self>) {
         let Ok(connection) = self.take(RunsOn::Thread) else { return };
         let copied = connection.checkpoint();

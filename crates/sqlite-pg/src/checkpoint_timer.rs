@@ -1,14 +1,14 @@
 //! The time of the next checkpoint: a second after the last write.
 //!
-//! SQLite copies its WAL into the file at a commit, once the WAL has a thousand pages. What was
+//! SQLite copies its WAL into the file at a commit, once the WAL has a thousand pages. Pages
 //! written after that would stay in the WAL until the next write: every read looks in the WAL
-//! first, and a copy of the file alone would lack it. So a thread copies the WAL as well when no
+//! first, and a copy of the file alone would lack them. So a thread also copies the WAL when no
 //! write came for a while.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long no session must have written.
+/// Time without a write after which the WAL is copied.
 const QUIET_TIME: Duration = Duration::from_secs(1);
 
 /// The time of a pool's next checkpoint.

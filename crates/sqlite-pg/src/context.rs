@@ -11,7 +11,7 @@ use crate::calendar;
 use crate::control::Control;
 use crate::settings::Settings;
 
-/// What functions may ask a session.
+/// The facts about a session that functions need.
 pub(crate) struct Context {
     pub(crate) user: String,
     pub(crate) database: String,

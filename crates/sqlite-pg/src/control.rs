@@ -12,7 +12,7 @@ use refrain_sqlite::Interrupter;
 /// Called when it is time to resume a session that waits.
 pub type Waker = Arc<dyn Fn() + Send + Sync>;
 
-/// What a session does at the moment, as a cancel request sees it.
+/// The current work of a session, as a cancel request sees it.
 pub(crate) struct Control {
     /// The session's number, by which its connection knows whose statement it runs.
     pub(crate) token: u64,

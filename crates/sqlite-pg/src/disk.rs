@@ -1,4 +1,4 @@
-//! Whether the disk is quick enough to wait for a commit on the loop.
+//! Decides whether the disk is quick enough to wait for a commit on the loop.
 //!
 //! Most commits take a fraction of a millisecond. After a commit that took longer than [`LONG`],
 //! the loop waits for none for [`REST`], and for twice as long if the next one takes long as well,
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 /// A commit that takes longer than this is a long one.
 const LONG: Duration = Duration::from_millis(10);
-/// How long the loop waits for no commit after a long one.
+/// Time after a long commit in which the loop waits for no commit.
 const REST: Duration = Duration::from_millis(100);
 /// The longest such time, after many long commits in succession.
 const REST_MAX: Duration = Duration::from_secs(10);
@@ -17,7 +17,7 @@ const REST_MAX: Duration = Duration::from_secs(10);
 /// long.
 const ROUND: u32 = 500;
 
-/// What is known of the disk that has a database file.
+/// The recent commit times of the disk with a database file.
 #[derive(Default)]
 pub(crate) struct Disk(Mutex<DiskState>);
 

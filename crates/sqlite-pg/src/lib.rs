@@ -1,19 +1,19 @@
-//! SQLite answering as a PostgreSQL server would.
+//! SQLite that answers as a PostgreSQL server would.
 //!
-//! What: a [`Session`] takes the bytes of a client and answers them in PostgreSQL's protocol. The
-//! client's SQL is PostgreSQL's; a session translates it to SQLite's. `docs/sqlite.md` says what is
-//! promised and what is not.
+//! A [`Session`] takes the bytes of a client and answers them in PostgreSQL's protocol. The
+//! client's SQL is PostgreSQL's, and a session translates it to SQLite's. `docs/sqlite.md` lists
+//! what is promised and what is not.
 //!
 //! Why: drivers, psql and the pooler in front of SQLite see a PostgreSQL server and need no change.
 //!
-//! What always holds: on the loop of many clients a statement has a bounded number of steps and
-//! bytes (`machine/bounds.rs`). One that needs more goes on on a thread of the [`Backend`].
+//! Always true: on the loop of many clients a statement has a limited number of steps and bytes
+//! (`machine/bounds.rs`). One that needs more goes on on a thread of the [`Backend`].
 //!
-//! What it does not do: sockets, logins, TLS. Bytes come and go through its methods.
+//! Not here: sockets, logins, TLS. Bytes come and go through a session's methods.
 //!
-//! The modules, from the ground up: values and types (`types` to `encode`), texts of SQL (`text` to
-//! `command`), what a session has (`settings` to `transaction`), what it does (`machine`), and who
-//! drives it (`session`).
+//! The modules, from the ground up: values and types (`types` to `encode`), SQL texts (`text` to
+//! `command`), the state of a session (`settings` to `transaction`), its behaviour (`machine`), and
+//! its owner's interface (`session`).
 
 #![forbid(unsafe_code)]
 

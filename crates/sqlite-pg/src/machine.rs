@@ -5,10 +5,10 @@
 //! whole to a thread when something does. A message that has to go on elsewhere is not consumed and
 //! leaves no trace here; the thread handles it again from its beginning.
 //!
-//! What always holds: a message is consumed once all its replies are in the output, or once the
-//! rest of them is kept in `rows`, `simple`, `copy` or a portal. Outside of a transaction an idle
-//! session does not have the right to write, and has a connection only for open portals and
-//! temporary tables.
+//! Always true: a message is consumed once all its replies are in the output, or once the rest of
+//! them is kept in `rows`, `simple`, `copy` or a portal. Outside of a transaction an idle session
+//! does not have the right to write, and has a connection only for open portals and temporary
+//! tables.
 
 mod bounds;
 mod writing;
@@ -47,7 +47,7 @@ use rows::Rows;
 /// colliding names slows only itself down.
 type ByName<T> = HashMap<Vec<u8>, T, foldhash::fast::RandomState>;
 
-/// Says what a machine waits for.
+/// The resource that a machine waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Need {
     /// The machine waits for more bytes from the client.
@@ -62,11 +62,11 @@ pub(crate) enum Need {
     Close,
 }
 
-/// Says why a message was not handled to its end.
+/// The reason why a message was not handled to its end.
 pub(crate) enum Stop {
     /// It failed; the client gets this error.
     Failed(Failure),
-    /// It goes on elsewhere or later, with what it needs.
+    /// It goes on elsewhere or later, with the resource that it needs.
     Needs(Need),
     /// Its statement was translated for a schema that is gone; it has done nothing yet.
     Stale,
@@ -92,9 +92,9 @@ pub(crate) struct Machine {
     changed_schema: bool,
     /// The right to write.
     pub(crate) permit: Option<Permit>,
-    /// The error to raise instead of writing: the wait for the right to write has ended in vain.
+    /// The error to raise instead of writing, if the session did not get the right to write.
     pub(crate) write_refused: Option<Failure>,
-    /// The error to raise: the wait for a thread has ended in vain.
+    /// The error to raise, if the machine did not get a thread.
     pub(crate) wait_ended: Option<Failure>,
     /// When the running statement began; none if `statement_timeout` does not limit it.
     began: Option<Instant>,

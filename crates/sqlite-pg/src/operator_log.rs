@@ -1,7 +1,7 @@
 //! Logs errors that no client can mend.
 //!
-//! A damaged page, a full disk or a missing file is an error for the client that met it, and a
-//! matter for the operator as well. A client that asks again and again must not fill the log: each
+//! A client that meets a damaged page, a full disk or a missing file gets an error, but the
+//! operator also has to know of it. A client that repeats its query must not fill the log: each
 //! kind is logged once in [`PAUSE`].
 
 use std::sync::{Arc, Mutex, PoisonError};

@@ -43,7 +43,7 @@ pub(crate) struct Prepared {
     described: Mutex<Option<Arc<Shape>>>,
 }
 
-/// What running a prepared statement does.
+/// The effect of running a prepared statement.
 #[derive(Debug)]
 pub(crate) enum StatementAction {
     /// Nothing: the text has no statement.
@@ -116,7 +116,7 @@ impl Prepared {
     /// from another session.
     ///
     /// # Errors
-    /// 0A000 in PostgreSQL's words, on which drivers prepare again.
+    /// 0A000 with PostgreSQL's message, on which drivers prepare again.
     pub(crate) fn check(&self, shape: &Arc<Shape>) -> Result<(), Failure> {
         let mut described = self.described.lock().unwrap_or_else(PoisonError::into_inner);
         let known = described.get_or_insert_with(|| shape.clone());

@@ -1,7 +1,8 @@
 //! The tables of a file, kept for as long as its schema does not change.
 //!
-//! A new text has to be translated, and asking SQLite for its tables takes longer than all the rest
-//! of the translation. So the answers are kept until the connection counts a change of the schema.
+//! A new text has to be translated, and a query of SQLite for its tables takes longer than all the
+//! rest of the translation. So the answers are kept until the connection counts a change of the
+//! schema.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -42,7 +43,7 @@ pub(crate) struct SchemaTables<'a> {
     kept: Option<KeptTables<'a>>,
 }
 
-/// Where the tables of a connection are kept.
+/// The place where the tables of a connection are kept.
 struct KeptTables<'a> {
     schemas: &'a Schemas,
     connection: u64,
@@ -87,7 +88,7 @@ impl KeptTables<'_> {
         self.schemas.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns what is kept, if the schema has not changed since.
+    /// Returns a kept value, if the schema has not changed since.
     fn get<T>(&self, get: impl FnOnce(&KnownSchema) -> Option<T>) -> Option<T> {
         let mut all = self.lock();
         all.get(&self.connection).filter(|schema| schema.epoch == self.epoch).and_then(get)

@@ -28,7 +28,7 @@ use crate::write_queue::{Permit, Ticket};
 /// Startup parameters that are not run-time parameters.
 const NOT_SETTINGS: &[&str] = &["user", "database", "replication", "options"];
 
-/// Says what a session waits for.
+/// The event that a session waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
     /// The session waits for more bytes from the client.
@@ -56,7 +56,7 @@ pub struct Session {
     alone: bool,
 }
 
-/// Where the session's [`Machine`] is.
+/// The place of the session's [`Machine`].
 enum SessionState {
     /// The startup packet has not come yet.
     Opening,
@@ -73,7 +73,7 @@ enum SessionState {
     Closed,
 }
 
-/// How long a session waits for the right to write.
+/// The time limit of a session that waits for the right to write.
 struct WaitLimit {
     until: Option<Instant>,
     /// The error that the client gets at that moment.
@@ -188,7 +188,7 @@ impl Session {
         self.wait(machine, need, out)
     }
 
-    /// Moves the machine to where it gets what it needs.
+    /// Moves the machine to the place where it gets what it needs.
     fn wait(&mut self, machine: Box<Machine>, need: Need, out: &mut Vec<u8>) -> Progress {
         match need {
             Need::Input => {

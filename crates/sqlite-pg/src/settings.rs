@@ -1,7 +1,7 @@
 //! The run-time parameters of a session.
 //!
-//! Most mean nothing to SQLite; they are kept because clients set them and ask for them. A value
-//! that would change what clients get, and that a session cannot honour, is refused: another
+//! Most parameters mean nothing to SQLite; they are kept because clients set and read them. A value
+//! is refused if it would change the replies in a way that a session does not support: another
 //! encoding, strings with backslashes, dates in another order of parts.
 //!
 //! As in PostgreSQL, ROLLBACK undoes what its transaction set, and any end of the transaction
@@ -136,17 +136,17 @@ impl Settings {
         Ok(settings)
     }
 
-    /// The value of a setting, by its name in any case.
+    /// Returns the value of a parameter, by its name in any case.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         let name = name.to_ascii_lowercase();
         let set = self.now.get(&name).map(String::as_str);
         set.or_else(|| row_of(&name).map(|row| row.default))
     }
 
-    /// The value of a setting.
+    /// Returns the value of a parameter.
     ///
     /// # Errors
-    /// There is no setting of this name.
+    /// There is no parameter of this name.
     pub(crate) fn show(&self, name: &str) -> Result<&str, Failure> {
         self.get(name).ok_or_else(|| unknown(name))
     }
@@ -183,8 +183,8 @@ impl Settings {
         self.get(name) == Some("on")
     }
 
-    /// Returns a time, or none if it is zero, which is the default of all. `name` is in lower case,
-    /// as every statement asks this.
+    /// Returns a time, or none if it is zero, which is the default of every time. `name` is in
+    /// lower case, because every statement calls this.
     pub(crate) fn duration(&self, name: &'static str) -> Option<Duration> {
         let milliseconds = milliseconds(self.now.get(name)?)?;
         (milliseconds > 0).then(|| Duration::from_millis(milliseconds))

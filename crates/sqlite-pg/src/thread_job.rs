@@ -36,10 +36,10 @@ impl ThreadJob {
     }
 }
 
-/// Where a thread leaves its result for the session.
+/// The place where a thread leaves its result for the session.
 pub(crate) type ResultSlot = Mutex<Option<Box<ThreadResult>>>;
 
-/// What a thread hands back.
+/// The result of a thread's work.
 pub(crate) struct ThreadResult {
     pub(crate) machine: Box<Machine>,
     /// Input that the thread did not handle.

@@ -17,7 +17,7 @@ use crate::control::Waker;
 /// Work for a thread.
 type Task = Box<dyn FnOnce() + Send>;
 
-/// Says which threads run a task.
+/// The threads that run a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lane {
     Read,

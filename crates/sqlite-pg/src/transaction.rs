@@ -1,8 +1,9 @@
 //! PostgreSQL's transactions on top of SQLite's.
 //!
-//! BEGIN alone does nothing in SQLite: its transaction begins with the first statement that runs.
-//! One that writes begins `IMMEDIATE`, so that it cannot fail later because of what others wrote
-//! meanwhile. After an error nothing runs until ROLLBACK, although SQLite would go on.
+//! BEGIN alone does nothing in SQLite: its transaction begins with the first statement that runs. A
+//! statement that writes begins it with `IMMEDIATE`, so that it cannot fail later because another
+//! session has written in the meantime. After an error nothing runs until ROLLBACK, although SQLite
+//! would go on.
 
 use refrain_sqlite::{Connection, Error};
 use refrain_wire::back::Status;
@@ -31,7 +32,7 @@ enum Block {
     None,
     /// Between BEGIN and COMMIT or ROLLBACK.
     Begun,
-    /// The same, after an error.
+    /// After an error in such a block.
     Failed,
 }
 

@@ -4,14 +4,13 @@
 //! the process holds the same lock, SQLite just counts. So when a second session reads in the same
 //! turn of a core's loop, one more connection takes the lock and holds it until the turn is over.
 //!
-//! What always holds: every read looks for the newest snapshot itself. If a session has written
-//! since the turn began, that snapshot has another lock, and the read takes it as it would without
-//! this.
+//! Always true: every read finds the newest snapshot itself. If a session has written since the
+//! turn began, that snapshot has another lock, and the read takes this lock itself.
 
 use refrain_sqlite::{Admit, CacheOptions, Connection, Error, Parked, Step};
 
-/// The statement that holds the lock: it stands at its first row. A file without a table needs no
-/// lock.
+/// The statement that holds the lock while it stands at its first row. A file without a table needs
+/// no lock.
 const TEXT: &str = "SELECT 1 FROM sqlite_schema";
 
 /// The reads of a turn so far.

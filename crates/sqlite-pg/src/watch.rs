@@ -1,10 +1,10 @@
-//! Whether the file that is served is still in its place.
+//! Checks whether the file that is served is still in its place.
 //!
 //! A file that was moved, replaced or deleted takes no more commits, and neither does a file in its
 //! place: a backup that an operator put there must not be mixed with the WAL of the old file. The
-//! file is checked before each write and after its commit; reads check it now and then. What is
-//! still in the WAL is copied into the file it was written for, which empties the WAL: any file in
-//! its place then opens as it is.
+//! file is checked before each write and after its commit; reads check it at intervals. The rest of
+//! the WAL is copied into the file that it was written for, which empties the WAL. Then any file in
+//! that place can be opened.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -19,7 +19,7 @@ use crate::failure::{Failure, state};
 /// long as five of them.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// What is known of the file.
+/// The file, and the results of the checks.
 pub(crate) struct Watch {
     /// The file that was opened first.
     is: Mutex<Option<FileId>>,
@@ -86,7 +86,7 @@ impl Watch {
         }
     }
 
-    /// Notes that the path leads to another file. Returns true if that is news.
+    /// Notes that the path leads to another file. Returns false if that was known.
     pub(crate) fn lose(&self) -> bool {
         !self.gone.swap(true, Ordering::Relaxed)
     }

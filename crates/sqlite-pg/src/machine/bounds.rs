@@ -1,4 +1,4 @@
-//! How much a statement may take on the loop, and what becomes of one that takes more.
+//! Limits of a statement on the loop, and the way of a statement that exceeds them.
 
 use std::time::Instant;
 

@@ -32,9 +32,9 @@ pub(super) struct Whole<'a> {
     pub(super) given: &'a [Option<Type>],
 }
 
-/// Compiles the statement that begins at `at`. What PostgreSQL's grammar takes is translated;
-/// SQLite gets the rest as it is. `alone` is true if the session may see another schema than others
-/// do.
+/// Compiles the statement that begins at `at`. A statement that PostgreSQL's grammar accepts is
+/// translated; SQLite gets any other one unchanged. `alone` is true if the session may see another
+/// schema than other sessions do.
 pub(super) fn compile<'c>(
     connection: &'c Connection,
     translations: &TranslationCache,

@@ -117,7 +117,7 @@ impl Machine {
     }
 }
 
-/// Why a row was not inserted.
+/// The reason why a row was not inserted.
 enum Trouble {
     Value(Failure),
     Sqlite(refrain_sqlite::Error),

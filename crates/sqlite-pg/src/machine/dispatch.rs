@@ -70,8 +70,8 @@ impl Machine {
         }
     }
 
-    /// Ends what has waited for a thread in vain: the running statement, else the next message.
-    /// Returns the bytes of that message.
+    /// Ends work that has waited for a thread too long: the running statement, else the next
+    /// message. Returns the bytes of that message.
     fn give_up(&mut self, input: &[u8], out: &mut Vec<u8>) -> usize {
         let Some(failure) = self.wait_ended.take() else { return 0 };
         self.began = None;

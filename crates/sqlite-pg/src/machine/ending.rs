@@ -52,8 +52,8 @@ impl Machine {
     }
 
     /// Commits the open transaction. Returns false if the transaction had failed and was rolled
-    /// back. What was written must have gone to the file that is served, so the file is checked
-    /// before and after.
+    /// back. The changes must have gone to the file that is served, so the file is checked before
+    /// and after.
     ///
     /// # Errors
     /// SQLite refused to commit, or the file is gone. The transaction is over then.

@@ -242,7 +242,7 @@ impl Machine {
         Ok((prepared.shape(&mut statement, connection), otherwise))
     }
 
-    /// Translates a statement again for the schema that is there now, and replaces the old one
+    /// Translates a statement again for the current schema, and replaces the old translation
     /// everywhere.
     fn anew(&mut self, prepared: &Arc<Prepared>) -> Result<Arc<Prepared>, Stop> {
         if let Some(translated) = &prepared.translated {

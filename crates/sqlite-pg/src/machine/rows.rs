@@ -22,7 +22,7 @@ pub(super) struct Rows {
     sent: u64,
 }
 
-/// Who gets the rows, and in what form.
+/// The receiver of the rows, and their form.
 #[derive(Clone, Debug)]
 pub(super) struct RowsPlan {
     pub(super) rows_for: RowsFor,
@@ -31,7 +31,7 @@ pub(super) struct RowsPlan {
     /// Its translation, if it is PostgreSQL's dialect.
     pub(super) translated: Option<Arc<TranslatedStatement>>,
     pub(super) formats: Formats,
-    /// How many rows this Execute may send; 0 is all.
+    /// The maximum number of rows of this Execute; 0 for all.
     pub(super) limit: u64,
     /// Rows that earlier Executes of the portal sent.
     pub(super) before: u64,
@@ -39,7 +39,7 @@ pub(super) struct RowsPlan {
     pub(super) writes: bool,
 }
 
-/// Who asked for the rows.
+/// The receiver of the rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum RowsFor {
     /// A simple query; a RowDescription comes before the rows.
@@ -50,7 +50,7 @@ pub(super) enum RowsFor {
     Copy(copy::Style),
 }
 
-/// Why a run stopped sending rows.
+/// The reason why a run stopped sending rows.
 enum SendEnd {
     Done,
     /// The limit of Execute is reached.

@@ -1,7 +1,7 @@
-//! Writes of a session beside which nobody is served.
+//! Writes of a session while the loop serves no other client.
 //!
-//! Whether one runs on the loop is seen by its being answered at once. That depends on how long the
-//! write before took, so only the first in a file is asked.
+//! A write that runs on the loop is answered at once. Whether one does depends on the time of the
+//! write before, so each test looks at the first write to a file.
 
 use refrain_sqlite::{OpenOptions, Synchronous};
 use refrain_sqlite_pg::Progress;
@@ -10,7 +10,7 @@ use crate::client::{Client, Place};
 
 const TABLE: &str = "CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER)";
 
-/// A file with a table of three rows, and a client that is alone.
+/// Makes a file with a table of three rows, and a client that is alone.
 fn alone() -> (Place, Client) {
     let place = Place::new();
     let mut client = place.client();

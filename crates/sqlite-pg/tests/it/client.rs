@@ -1,4 +1,4 @@
-//! A client that writes messages and reads answers as short texts.
+//! A client that writes messages and reads the replies as short texts.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ pub(crate) struct Place {
     pub(crate) pool: Arc<Pool>,
 }
 
-/// Times that a session may be resumed before it has answered what it was sent.
+/// Maximum number of times that a session is resumed until it has answered.
 const RESUMES_MAX: u32 = 10_000;
 
 static NEXT: AtomicUsize = AtomicUsize::new(0);
@@ -53,7 +53,7 @@ impl Drop for Place {
     }
 }
 
-/// Waits until something is so.
+/// Waits until `is` returns true.
 pub(crate) fn eventually(what: &str, mut is: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !is() {
@@ -67,7 +67,7 @@ pub(crate) struct Client {
     pub(crate) session: Session,
     woken: Receiver<()>,
     out: Vec<u8>,
-    /// What is to be sent.
+    /// The messages that are not sent yet.
     asked: Vec<u8>,
 }
 
@@ -86,7 +86,7 @@ impl Client {
         client
     }
 
-    /// What is to be sent next.
+    /// Returns the messages that are not sent yet.
     pub(crate) fn asked(&mut self) -> &mut Vec<u8> {
         &mut self.asked
     }
@@ -96,7 +96,7 @@ impl Client {
         self.answers()
     }
 
-    /// Sends messages: each a tag and its body.
+    /// Adds a message of this tag and body.
     pub(crate) fn say(&mut self, tag: u8, body: &[u8]) -> &mut Self {
         write::message(&mut self.asked, tag, |out| out.extend_from_slice(body));
         self
@@ -109,7 +109,7 @@ impl Client {
         self.say(front::PARSE, &body)
     }
 
-    /// Binds values of one format, results in one format.
+    /// Adds a Bind, with values in one format and results in one format.
     pub(crate) fn bind(
         &mut self,
         names: (&str, &str),
@@ -145,13 +145,13 @@ impl Client {
         self.say(front::SYNC, b"").answers()
     }
 
-    /// Sends what is to be sent, without waiting for what takes long.
+    /// Sends the messages, without waiting for work that takes long.
     pub(crate) fn send(&mut self) -> Progress {
         let asked = std::mem::take(&mut self.asked);
         self.session.receive(&asked, &mut self.out)
     }
 
-    /// The same a byte at a time.
+    /// Sends the messages one byte at a time.
     pub(crate) fn send_in_bytes(&mut self) -> Vec<String> {
         let asked = std::mem::take(&mut self.asked);
         for byte in &asked {
@@ -160,8 +160,8 @@ impl Client {
         self.answers()
     }
 
-    /// The same in pieces of `size` bytes, each when the session is done with the one before. A
-    /// session that is woken without end is found out.
+    /// Sends the messages in pieces of `size` bytes, each when the session is done with the piece
+    /// before. Fails if the session is woken without end.
     pub(crate) fn send_in_pieces(&mut self, size: usize) -> Vec<String> {
         let asked = std::mem::take(&mut self.asked);
         for piece in asked.chunks(size) {
@@ -171,7 +171,7 @@ impl Client {
         self.answers()
     }
 
-    /// The same by a caller that resumes the session without end, woken or not.
+    /// Sends the messages, and resumes the session again and again, whether it was woken or not.
     pub(crate) fn answers_without_wakes(&mut self) -> Vec<String> {
         let (mut progress, begun) = (self.send(), Instant::now());
         while progress == Progress::Waiting && begun.elapsed() < Duration::from_secs(30) {
@@ -181,13 +181,13 @@ impl Client {
         self.wait(progress)
     }
 
-    /// Sends, waits until all is answered, and says what came.
+    /// Sends the messages, waits for all replies, and returns them as short texts.
     pub(crate) fn answers(&mut self) -> Vec<String> {
         let progress = self.send();
         self.wait(progress)
     }
 
-    /// Waits until all is answered, and says what came.
+    /// Waits for all replies, and returns them as short texts.
     pub(crate) fn wait(&mut self, progress: Progress) -> Vec<String> {
         self.go_on_from(progress);
         let out = std::mem::take(&mut self.out);
@@ -201,7 +201,7 @@ impl Client {
         said
     }
 
-    /// Resumes the session until it wants more of the client.
+    /// Resumes the session until it waits for the client.
     fn go_on_from(&mut self, mut progress: Progress) {
         for _ in 0..RESUMES_MAX {
             progress = match progress {
@@ -222,7 +222,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// What a message says, in short.
+/// Returns a message as a short text.
 fn short(tag: u8, body: &[u8]) -> Option<String> {
     let row = || {
         let values = columns(body).map(|value| value.map_or("null".to_owned(), text));
@@ -255,7 +255,7 @@ fn short(tag: u8, body: &[u8]) -> Option<String> {
     })
 }
 
-/// Names and types, with the lengths that these have.
+/// Returns names and types of columns, with the lengths of the types.
 fn described(body: &[u8]) -> String {
     let mut rest = &body[2..];
     let mut all = Vec::new();

@@ -1,20 +1,20 @@
-//! How often SQLite compiles what clients run.
+//! The number of times that SQLite compiles clients' statements.
 
 use refrain_sqlite::{CacheOptions, CacheStats, OpenOptions};
 
 use crate::client::{Client, Place};
 
-/// What SQLite gets of a query in order.
+/// A part of the translation of a query with an ORDER BY.
 const SORTED: &str = "AS \"id\" FROM \"t\" ORDER BY 1 /*g*/";
 const LOOKUP: &str = "SELECT name FROM t WHERE id = $1";
-/// What an execution that describes its portal is answered.
+/// The replies to an execution that describes its portal.
 const ANSWERS: [&str; 5] = ["bound", "columns name:25", "row a", "SELECT 1", "ready I"];
 
 fn table(place: &Place) -> Client {
     let mut client = place.client();
     client.query("CREATE TABLE t (id INTEGER PRIMARY KEY, name TEXT)");
     client.query("INSERT INTO t VALUES (1, 'a')");
-    // From here on, what looks a parameter's type up is kept, and the table is no news.
+    // After this, the statements that look up parameter types are kept, and the table is known.
     for _ in 0..2 {
         client.parse("", "SELECT id FROM t WHERE id = $1", &[]).describe("S");
         client.sync();
@@ -28,7 +28,7 @@ fn stats(place: &Place) -> CacheStats {
     stats
 }
 
-/// How often something has SQLite compile.
+/// Returns how many statements SQLite compiles during `work`.
 fn compiles(place: &Place, work: impl FnOnce()) -> u64 {
     let before = stats(place);
     work();
@@ -38,7 +38,7 @@ fn compiles(place: &Place, work: impl FnOnce()) -> u64 {
     after.misses - before.misses
 }
 
-/// As `pgbench -M prepared` and drivers on libpq do it.
+/// Executes a statement as `pgbench -M prepared` and drivers on libpq do.
 fn run(client: &mut Client, name: &str) {
     client.bind(("", name), 0, &[Some(b"1")], 0).describe("P").execute("", 0);
     assert_eq!(client.sync(), ANSWERS);
@@ -99,7 +99,7 @@ fn a_portal_that_does_not_run_next_is_described_by_what_it_holds() {
     client.query("INSERT INTO t VALUES (2, 'b')");
     client.parse("all", "SELECT name FROM t ORDER BY id", &[]);
     client.sync();
-    // BEGIN and COMMIT are SQLite's too, and kept from the second use on.
+    // BEGIN and COMMIT are SQLite's too, and are kept from the second use on.
     for _ in 0..2 {
         client.query("BEGIN");
         client.bind(("", "all"), 0, &[], 0).execute("", 0);

@@ -1,4 +1,4 @@
-//! PostgreSQL's dialect: what it says means the same, or is refused.
+//! PostgreSQL's dialect: a statement means the same, or is refused.
 
 use crate::client::{Client, Place};
 
@@ -6,7 +6,7 @@ fn client(place: &Place) -> Client {
     place.client()
 }
 
-/// What a query is answered, without what says that the server is ready.
+/// Runs a query. Returns the replies without ReadyForQuery.
 fn answers(client: &mut Client, text: &str) -> Vec<String> {
     let mut answers = client.query(text);
     answers.pop();
@@ -315,7 +315,7 @@ fn a_translation_ends_with_its_schema() {
     other.query("DROP TABLE t; CREATE TABLE t (a TEXT, b INT); INSERT INTO t VALUES ('x', 2)");
     let expected = ["columns a:25 b:23", "row x|2", "SELECT 1"];
     assert_eq!(answers(&mut client, "SELECT * FROM t"), expected);
-    // What a transaction does to the schema is its own until it commits.
+    // A transaction's changes of the schema are visible to it alone until it commits.
     client.query("BEGIN; ALTER TABLE t ADD COLUMN c INT");
     assert_eq!(answers(&mut client, "SELECT * FROM t")[0], "columns a:25 b:23 c:23");
     assert_eq!(answers(&mut other, "SELECT * FROM t"), expected);
@@ -365,7 +365,7 @@ fn constants_that_fail_fail_before_a_row_is_read() {
     }
 }
 
-/// Parse and Describe compute nothing.
+/// Parse and Describe evaluate no constants.
 #[test]
 fn constants_that_fail_fail_at_the_bind() {
     let place = Place::new();

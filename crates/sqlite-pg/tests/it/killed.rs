@@ -8,16 +8,16 @@ use std::time::Duration;
 use refrain_sqlite::{Database, OpenOptions, Step, Value};
 use refrain_sqlite_pg::{Backend, Pool, Progress, Session};
 
-/// Names the file in the environment of the process that writes.
+/// The environment variable with the file of the process that writes.
 const FILE: &str = "REFRAIN_KILLED_FILE";
-/// How often a writer is killed.
+/// Number of writers that are killed.
 const TIMES: u32 = 200;
 
-/// Clients of a writer.
+/// Number of clients of a writer.
 const CLIENTS: usize = 8;
 
-/// The writer: its clients insert numbers and say each once it is committed. Runs only as a child
-/// of the test below.
+/// The writer: its clients insert numbers, and print each number once it is committed. Runs as a
+/// child of the test below.
 #[test]
 #[ignore = "the child of another test"]
 fn writer() {
@@ -77,7 +77,7 @@ fn no_acknowledged_commit_is_lost() {
             .unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let numbers = |line: std::io::Result<String>| line.unwrap().trim().parse::<i64>().ok();
-        // Killed after so many commits, and so much later.
+        // The writer is killed after a varying number of commits and a varying time.
         seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         let mut after = seed >> 29;
         for line in lines.by_ref() {

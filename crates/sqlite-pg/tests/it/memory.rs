@@ -1,4 +1,4 @@
-//! How much memory a statement may take.
+//! Limits on the memory of a statement.
 
 use refrain_sqlite::OpenOptions;
 
@@ -6,7 +6,7 @@ use crate::client::Place;
 
 const MOST: usize = 32 * 1024 * 1024;
 
-/// Each takes more, by values that are shorter than a value may be.
+/// Queries that need more memory, although no value is longer than allowed.
 const TOO_MUCH: &[&str] = &[
     "SELECT length(a || b) FROM (SELECT printf('%.*c', 20000000, 'a') AS a, printf('%.*c', 20000000, 'b') AS b)",
     "WITH RECURSIVE n(i, w) AS (SELECT 1, 'x' UNION ALL SELECT i + 1, w || w FROM n WHERE i < 40) \
@@ -18,7 +18,7 @@ const TOO_MUCH: &[&str] = &[
     "INSERT INTO t (word) SELECT printf('%.*c', 50000000, 'x')",
 ];
 
-/// A sort of a hundred megabytes, by temporary files.
+/// A sort of a hundred megabytes, which needs temporary files.
 const SORT: &str = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000) \
      SELECT length(w) AS length FROM (SELECT printf('%d%.*c', i, 1000, 'x') AS w FROM n) ORDER BY w LIMIT 1 OFFSET 99998";
 

@@ -33,7 +33,7 @@ fn portals_stop_at_row_limits_and_go_on() {
     let mut client = table(&place);
     client.parse("", "SELECT id FROM t ORDER BY id", &[]).bind(("p", ""), 0, &[], 0);
     client.execute("p", 2).execute("p", 2).execute("p", 2);
-    // The same text again, while the first is in the midst of its rows.
+    // The same text again, while the first run is in the middle of its rows.
     client.bind(("q", ""), 0, &[], 0).execute("q", 1);
     let expected = [
         "parsed",

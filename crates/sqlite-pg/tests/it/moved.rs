@@ -8,12 +8,12 @@ use std::thread;
 
 use crate::client::{Client, Place};
 
-/// A name beside a database's own.
+/// Returns the path of a file beside a database, with another ending.
 fn beside(place: &Place, end: &str) -> PathBuf {
     format!("{}{end}", place.path.display()).into()
 }
 
-/// A served file with a table and a row in it.
+/// Makes a served file with a table and a row.
 fn served() -> (Place, Client) {
     let place = Place::new();
     let mut client = place.client();
@@ -22,7 +22,7 @@ fn served() -> (Place, Client) {
     (place, client)
 }
 
-/// What a file holds, asked for without the server.
+/// Reads a file without the server.
 fn words(path: &PathBuf) -> Vec<String> {
     let other = rusqlite::Connection::open(path).unwrap();
     assert_eq!(
@@ -143,11 +143,11 @@ fn another_program_that_comes_and_goes_takes_nothing_away() {
 
 const BROKEN: [&str; 2] = ["error 58030", "ready I"];
 
-/// What to do to the index of a log that is served.
+/// A way to harm the index of a WAL that is served.
 type Harm = fn(&fs::File, &PathBuf);
 
-/// As many ways as there are to lose it; what is left of it is nothing, part of a page, or a page
-/// with what is looked at first.
+/// Ways to lose the index: the rest of it is nothing, part of a page, or pages that include the
+/// beginning.
 const HARMS: &[Harm] = &[
     |index, _| index.set_len(0).unwrap(),
     |index, _| index.set_len(40).unwrap(),
@@ -162,7 +162,7 @@ fn an_index_that_is_lost_ends_its_own_statements_and_nothing_else() {
     for harm in HARMS {
         let (_other, mut other) = served();
         let (place, mut client) = served();
-        // So much that the index has two regions.
+        // The WAL becomes so long that its index has two regions.
         client.query(
             "BEGIN; WITH RECURSIVE n(i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < 6000) \
              INSERT INTO t SELECT i, printf('%.*c', 3000, 'x') FROM n",
@@ -186,7 +186,7 @@ fn an_index_that_is_lost_ends_its_own_statements_and_nothing_else() {
 const SCAN: &str = "SELECT sum(id), max(word) FROM t";
 const INSERT: &str = "INSERT INTO t (word) VALUES (printf('%.*c', 9000, 'x'))";
 
-/// Counts what was acknowledged.
+/// Counts the acknowledged commits until an error says that the index is broken.
 fn ask_until_broken(place: &Place, sql: &str, acknowledged: &AtomicUsize) {
     let mut client = place.client();
     loop {
@@ -194,7 +194,7 @@ fn ask_until_broken(place: &Place, sql: &str, acknowledged: &AtomicUsize) {
         match answers[0].as_str() {
             "error 58030" => return,
             "INSERT 0 1" => _ = acknowledged.fetch_add(1, Relaxed),
-            // The line to write is long.
+            // The write queue is long.
             "error 55P03" => {}
             _ => assert_eq!(sql, SCAN, "{answers:?}"),
         }
@@ -218,7 +218,7 @@ fn an_index_that_is_lost_amid_reads_and_writes_loses_no_commit() {
         });
         let path = place.path.clone();
         let away = beside(&place, "-after");
-        // As a restart finds it, with nobody who has it open.
+        // A restart finds the files in this state, without a process that has them open.
         fs::copy(&path, &away).unwrap();
         fs::copy(beside(&place, "-wal"), format!("{}-wal", away.display())).unwrap();
         let (found, acknowledged) = (words(&away).len(), acknowledged.into_inner());

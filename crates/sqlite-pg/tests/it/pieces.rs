@@ -4,7 +4,7 @@ use refrain_wire::tag::front;
 
 use crate::client::{Client, Place};
 
-/// What a receive of the program brings at most.
+/// Maximum length of one receive of the program, in bytes.
 const PIECE: usize = 64 * 1024;
 
 fn table(place: &Place) -> Client {
@@ -13,7 +13,7 @@ fn table(place: &Place) -> Client {
     client
 }
 
-/// What is there, as another client sees it: how many rows, and how many characters.
+/// Returns how many rows and how many characters another client sees.
 fn counted(place: &Place) -> String {
     place.client().query("SELECT count(*), sum(length(name)) FROM t")[1].clone()
 }
@@ -84,7 +84,7 @@ fn a_message_of_megabytes_is_put_together_once() {
     let long = b"x".repeat(16 << 20);
     client.parse("", "INSERT INTO t VALUES (2, $1)", &[]).bind(("", ""), 0, &[Some(&long)], 0);
     client.execute("", 0).say(front::SYNC, b"");
-    // In pieces of 500 bytes: putting all together again for each would move 280 GB.
+    // In pieces of 500 bytes. To copy all bytes for each piece would move 280 GB.
     assert_eq!(client.send_in_pieces(500), ["parsed", "bound", "INSERT 0 1", "ready I"]);
     assert_eq!(counted(&place), "row 1|16777216");
 }

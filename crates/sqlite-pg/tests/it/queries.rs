@@ -1,8 +1,8 @@
-//! Queries whose meaning is not seen in their words.
+//! Queries whose text does not show the difference in meaning between the two databases.
 
 use crate::client::{Client, Place};
 
-/// What a query is answered, without what says that the server is ready.
+/// Runs a query. Returns the replies without ReadyForQuery.
 fn answers(client: &mut Client, text: &str) -> Vec<String> {
     let mut answers = client.query(text);
     answers.pop();

@@ -1,10 +1,10 @@
-//! What happens when nobody writes any more.
+//! The WAL is copied into the file when no session writes any more.
 
 use std::time::{Duration, Instant};
 
 use crate::client::Place;
 
-/// How long a test waits for what takes a second.
+/// Maximum time of a wait for an event that takes a second.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Waits until all pages of the WAL are in the file.
@@ -31,7 +31,7 @@ fn what_was_written_is_copied_into_the_file() {
     client.query("CREATE TABLE t (id INTEGER)");
     client.query("INSERT INTO t VALUES (1)");
     wait_until_copied(&place);
-    // Once a reader has left whose snapshot is older, too.
+    // The same after a reader has left whose snapshot is older.
     let mut reader = place.client();
     reader.query("BEGIN; SELECT * FROM t");
     let written = client.query("BEGIN; INSERT INTO t VALUES (2); COMMIT");

@@ -1,4 +1,4 @@
-//! Sessions on sockets, a thread each: enough for psql and drivers, and for nothing else.
+//! Sessions on sockets, a thread for each: enough for psql and drivers, but for nothing else.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -7,7 +7,7 @@ use std::sync::mpsc::{Sender, channel};
 
 use refrain_sqlite_pg::{Pool, Progress, Session};
 
-/// What a session's thread hears.
+/// An event for the thread of a session.
 enum Heard {
     Bytes(Vec<u8>),
     Woken,

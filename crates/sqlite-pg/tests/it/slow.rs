@@ -1,12 +1,12 @@
-//! What may take long runs elsewhere than on the loop of many clients, holds up nobody, and can be
-//! stopped.
+//! A statement that may take long does not run on the loop of many clients, delays no other client,
+//! and can be cancelled.
 
 use refrain_sqlite_pg::Progress;
 use refrain_wire::write;
 
 use crate::client::{Client, Place};
 
-/// Reads that run at once without waiting for each other. More wait for a thread.
+/// Number of reads that run at the same time. More reads wait for a thread.
 const AT_ONCE: usize = 64;
 
 fn filled() -> (Place, Client) {
@@ -18,7 +18,7 @@ fn filled() -> (Place, Client) {
     (place, client)
 }
 
-/// Where a query begins.
+/// Runs a query. Returns the progress after it was sent, which tells where it began.
 fn begins(client: &mut Client, sql: &str) -> Progress {
     write::query(client.asked(), sql.as_bytes());
     let progress = client.send();
@@ -123,7 +123,7 @@ fn a_row_that_is_long_is_handed_on_in_pieces() {
     });
     assert!(all.len() > 5_000_000 && longest < 1 << 20, "{} bytes, {longest} at once", all.len());
     assert!(all.ends_with(b"Z\0\0\0\x05I"));
-    // Whoever goes in the midst of it leaves nothing behind.
+    // A client that leaves in the middle of the rows leaves nothing behind.
     write::query(client.asked(), b"SELECT word FROM t WHERE id = 3");
     client.send();
     drop(client);
@@ -183,7 +183,7 @@ fn a_wait_for_another_process_ends_with_the_client_s_patience() {
     client.query("SET lock_timeout = '1h'");
     write::query(client.asked(), insert.as_bytes());
     let progress = client.send();
-    // A cancel that comes before the statement has begun is one that comes too early.
+    // A cancel that comes before the statement has begun comes too early, so it is repeated.
     let (handle, over) =
         (client.session.cancel_handle(), std::sync::atomic::AtomicBool::new(false));
     std::thread::scope(|scope| {

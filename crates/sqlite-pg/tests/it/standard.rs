@@ -1,8 +1,8 @@
-//! `information_schema`, and the constraints that it tells of.
+//! `information_schema`, and its rows about constraints.
 
 use crate::client::{Client, Place};
 
-/// What a query is answered, without what says that the server is ready.
+/// Runs a query. Returns the replies without ReadyForQuery.
 fn answers(client: &mut Client, text: &str) -> Vec<String> {
     let mut answers = client.query(text);
     answers.pop();
@@ -110,7 +110,8 @@ fn of_views_it_is_told_what_the_server_would_write_through() {
          CREATE VIEW r_group AS SELECT count(*) AS n FROM t; \
          CREATE VIEW r_window AS SELECT a, rank() OVER (ORDER BY b) AS r FROM t; \
          CREATE VIEW r_join AS SELECT t.a FROM t JOIN t u USING (b); \
-         CREATE VIEW r_limit AS SELECT a FROM t LIMIT 1; CREATE VIEW r_distinct AS SELECT DISTINCT a FROM t; \
+         CREATE VIEW r_limit AS SELECT a FROM t LIMIT 1; \
+         CREATE VIEW r_distinct AS SELECT DISTINCT a FROM t; \
          CREATE VIEW r_with AS WITH q AS (SELECT a FROM t) SELECT a FROM q; \
          CREATE VIEW r_union AS SELECT a FROM t UNION SELECT 1",
     );

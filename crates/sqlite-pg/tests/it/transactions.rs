@@ -1,4 +1,4 @@
-//! Transactions, writers in line, and cancels.
+//! Transactions, the write queue, and cancels.
 
 use refrain_sqlite_pg::Progress;
 
@@ -59,8 +59,7 @@ fn writers_stand_in_line() {
     assert_eq!(first.query("INSERT INTO t VALUES (4)"), ["error 40001", "ready E"]);
 }
 
-/// A session is woken by clocks and cancels as well: a thread may begin its statement at that
-/// moment.
+/// Clocks and cancels wake a session as well. At that moment a thread may begin its statement.
 #[test]
 fn a_session_that_is_resumed_too_early_loses_no_statement() {
     let place = Place::new();

@@ -100,7 +100,7 @@ fn a_text_in_a_column_of_numbers_is_told() {
     let mut client = place.client();
     client.query("CREATE TABLE t (i INTEGER)");
     assert_eq!(client.query("INSERT INTO t VALUES (1), ('abc')")[0], "error 22P02");
-    // As another program would: what calls a function of SQLite's is SQLite's.
+    // The text calls a function of SQLite's, so SQLite's rules apply, as in another program.
     client.query("INSERT INTO t VALUES (1), (printf('abc'))");
     assert_eq!(
         client.query("SELECT i FROM t"),

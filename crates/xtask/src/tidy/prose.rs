@@ -41,7 +41,6 @@ const CEILINGS: &[Ceiling] = &[
     ceiling("pg", 181, 6),
     ceiling("sim", 54, 60),
     ceiling("sql", 0, 1),
-    ceiling("sqlite-pg", 26, 1),
     ceiling("xtask", 112, 84),
 ];
 
