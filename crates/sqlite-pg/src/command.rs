@@ -77,7 +77,7 @@ const UNSUPPORTED: &[&str] = &[
 ];
 
 const LEAVE_OUT: &str =
-    "leave it out, or do it in the application: docs/sqlite.md says what is supported";
+    "leave it out, or do it in the application: docs/sqlite.md lists what is supported";
 
 /// Ways out for some of them.
 const INSTEAD: &[(&str, &str)] = &[
@@ -87,14 +87,14 @@ const INSTEAD: &[(&str, &str)] = &[
     ("lock", "one transaction writes at a time"),
     ("declare", "read with a row limit through the protocol, as drivers do"),
     ("fetch", "read with a row limit through the protocol, as drivers do"),
-    ("listen", "ask again from time to time: there are no notifications"),
+    ("listen", "query again from time to time: there are no notifications"),
     ("notify", "write to a table that others read: there are no notifications"),
-    ("grant", "there are no roles: who may log in, may do everything"),
-    ("revoke", "there are no roles: who may log in, may do everything"),
+    ("grant", "there are no roles: every user may do everything"),
+    ("revoke", "there are no roles: every user may do everything"),
     ("do", "run the statements from the application"),
     ("call", "run the statements from the application"),
-    ("comment", "write a comment into the statement that makes the table: -- …"),
-    ("refresh", "make a table, and INSERT … SELECT"),
+    ("comment", "write a comment into the statement that creates the table: -- …"),
+    ("refresh", "create a table, and fill it with INSERT … SELECT"),
 ];
 
 /// Forms of SET with key words of their own.

@@ -107,7 +107,7 @@ fn value<'a>(call: &'a Call<'_>, index: usize) -> Value<'a> {
 
 fn unfit() -> Failure {
     Failure::new(state::BAD_TEXT, "a value in the file does not fit its column's type")
-        .hint("SQLite keeps any value in any column; look at typeof(column)")
+        .hint("SQLite stores any value in any column; check typeof(column)")
 }
 
 fn is_of(call: &Call<'_>) -> Type {

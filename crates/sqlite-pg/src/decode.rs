@@ -134,7 +134,7 @@ fn fixed<const N: usize>(bytes: &[u8], bad: impl FnOnce() -> Failure) -> Result<
 
 /// Returns the error for NaN, which SQLite cannot store.
 pub(crate) fn no_nan() -> Failure {
-    Failure::unsupported("NaN is not supported").hint("SQLite would keep NULL in its place")
+    Failure::unsupported("NaN is not supported").hint("SQLite would store NULL in its place")
 }
 
 fn no_nan_in(number: f64) -> Result<Decoded<'static>, Failure> {

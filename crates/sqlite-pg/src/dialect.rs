@@ -248,7 +248,7 @@ fn not_parsed(text: &str, fault: Fault) -> NotTranslated {
                 None => Some(text.len()),
             };
             let failure = Failure::new(state::SYNTAX, message)
-                .hint("this is neither PostgreSQL's nor, as far as is known here, SQLite's");
+                .hint("this is not PostgreSQL's dialect, and no word in it is SQLite's own");
             match offset {
                 Some(offset) => failure.at(text.as_bytes(), offset).into(),
                 None => failure.into(),

@@ -49,19 +49,19 @@ const RAISED: &[&str] = &[
 const SQLITE_HINTS: &[(&str, &str)] = &[
     (
         "\"-shm\" was",
-        "restart Refrain: the log has all that was committed, and its index is made anew",
+        "restart Refrain: all committed data is in the WAL, and SQLite makes a new index",
     ),
-    ("out of memory", "sqlite_max_memory says how much a connection may have: do it in parts"),
+    ("out of memory", "sqlite_max_memory limits the memory of a connection: work in smaller parts"),
     ("because it is a view", "write to the table that it reads"),
-    ("no such table: pg_", "of PostgreSQL's catalog only what psql and drivers ask is here"),
+    (
+        "no such table: pg_",
+        "only queries of psql and drivers on PostgreSQL's catalog are supported",
+    ),
     (
         "no such table: information_schema",
         "ask SQLite: SELECT name, type FROM sqlite_schema, PRAGMA table_info(t)",
     ),
-    (
-        "syntax error",
-        "this was taken for SQLite's own words; docs/sqlite.md says what is PostgreSQL's",
-    ),
+    ("syntax error", "this was read as SQLite's dialect; docs/sqlite.md says when that is so"),
     (
         "ON CONFLICT clause does not match",
         "name the columns of one UNIQUE or PRIMARY KEY, each once",
@@ -70,27 +70,27 @@ const SQLITE_HINTS: &[(&str, &str)] = &[
     ("after drop column", "DROP INDEX first"),
     (
         "Cannot add a column with non-constant default",
-        "make a table as it is to be, INSERT … SELECT, drop the old one and rename",
+        "create a new table, fill it with INSERT … SELECT, drop the old one and rename",
     ),
     (
         "Cannot add a NOT NULL column with default value NULL",
-        "give it a default, or make a table as it is to be, INSERT … SELECT, drop the old one and rename",
+        "give it a default, or create a new table, fill it with INSERT … SELECT, drop the old one and rename",
     ),
-    ("argument of ntile", "the number of groups is to be larger than 0"),
+    ("argument of ntile", "the number of groups must be larger than 0"),
     ("may not be altered", "DROP VIEW, then CREATE VIEW"),
     ("from view", "DROP VIEW, then CREATE VIEW"),
     ("columns of view", "DROP VIEW, then CREATE VIEW"),
     ("use DROP TABLE", "use DROP TABLE"),
     ("no other columns exist", "DROP TABLE, or add another column first"),
-    ("pg_catalog", "of PostgreSQL's catalog only what psql and drivers ask is here"),
-    ("error in view", "DROP VIEW first, and make it anew behind"),
-    ("circular reference", "WITH RECURSIVE takes UNION ALL, the reference on its right side"),
+    ("pg_catalog", "only queries of psql and drivers on PostgreSQL's catalog are supported"),
+    ("error in view", "DROP VIEW first, and create the view again afterwards"),
+    ("circular reference", "WITH RECURSIVE needs UNION ALL, with the reference on its right side"),
 ];
 
 /// SQLite's words for a duplicate key, and the hint for statements that move keys.
 const TAKEN: (&str, &str) = (
     "UNIQUE constraint failed",
-    "a row has that key already. SQLite looks row by row: an UPDATE that moves several keys goes by values that are free",
+    "another row has this key. SQLite checks row by row: an UPDATE that moves several keys has to move them to free values first",
 );
 
 /// The message for a statement whose `statement_timeout` is over. A function that waits raises it

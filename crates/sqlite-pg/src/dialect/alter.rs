@@ -75,7 +75,7 @@ impl Translator<'_> {
         Ok(format!("ALTER TABLE {table} ADD COLUMN {}", written(made)?))
     }
 
-    /// DROP CONSTRAINT: a constraint that ADD made is an index, which is dropped.
+    /// Translates DROP CONSTRAINT: a constraint that ADD made is an index, which is dropped.
     fn drop_constraint(&self, it: &AlterTableCmd, relation: &RangeVar) -> Translated<String> {
         let plain = !it.missing_ok && it.behavior() != DropBehavior::DropCascade;
         match self.catalog.constrained(&it.name) {
@@ -86,7 +86,7 @@ impl Translator<'_> {
         }
     }
 
-    /// ADD UNIQUE of an existing table: an index, which enforces the same in SQLite.
+    /// Translates ADD UNIQUE to an index, which enforces the same in SQLite.
     fn add_unique(
         &mut self,
         constraint: &Constraint,
@@ -145,7 +145,7 @@ fn is_dropped(it: &AlterTableCmd, relation: &RangeVar, known: bool) -> Result<()
     }
     if SYSTEM_COLUMNS.contains(&it.name.as_str()) {
         let message = format!("cannot drop system column \"{}\"", it.name);
-        return Err(Failure::unsupported(message).hint("leave it: there is none here"));
+        return Err(Failure::unsupported(message).hint("tables have no system columns here"));
     }
     if known {
         return Ok(());

@@ -119,6 +119,6 @@ pub(crate) fn missing(table: &str, column: &str) -> Failure {
         "null value in column \"{column}\" of relation \"{table}\" violates not-null constraint"
     );
     Failure::new("23502", message).hint(
-        "a key that is to be generated is declared SERIAL or GENERATED … AS IDENTITY, or AUTOINCREMENT in SQLite's words",
+        "declare a generated key SERIAL or GENERATED … AS IDENTITY, or AUTOINCREMENT in SQLite's dialect",
     )
 }

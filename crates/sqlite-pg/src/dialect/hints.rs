@@ -9,8 +9,8 @@ use super::forms::FORMS;
 
 /// Functions that Refrain does not have, with the way out.
 const FUNCTIONS: &[(&[&str], &str)] = &[
-    (&["extract", "date_part"], "write CAST(strftime('%Y', x) AS INTEGER), in SQLite's words"),
-    (&["date_trunc", "to_char"], "write strftime('%Y-%m', x), in SQLite's words"),
+    (&["extract", "date_part"], "write SQLite's CAST(strftime('%Y', x) AS INTEGER)"),
+    (&["date_trunc", "to_char"], "write SQLite's strftime('%Y-%m', x)"),
     (
         &["nextval", "currval", "setval", "lastval"],
         "write INSERT … RETURNING for the key that was generated",
@@ -41,7 +41,7 @@ const FUNCTIONS: &[(&[&str], &str)] = &[
 /// Returns the hint for an unknown function.
 pub(super) fn function(name: &str) -> &'static str {
     let known = FUNCTIONS.iter().find(|(names, _)| names.contains(&name));
-    known.map_or("docs/sqlite.md lists the functions and aggregates that are here; you might need explicit type casts", |(_, hint)| hint)
+    known.map_or("docs/sqlite.md lists the supported functions and aggregates; you might need explicit type casts", |(_, hint)| hint)
 }
 
 /// Refuses a form, with the message and hint of the table.
@@ -55,7 +55,7 @@ pub(super) fn refuse(form: &str) -> Failure {
 pub(super) fn aggregate(place: &str) -> Failure {
     let message = format!("aggregate functions are not allowed in {place}");
     Failure::new("42803", message).hint(
-        "one that belongs to a query around this is not supported here: compute it there, in a subquery of FROM",
+        "an aggregate of an enclosing query is not supported: compute it there, in a subquery in FROM",
     )
 }
 

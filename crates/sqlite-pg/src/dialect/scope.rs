@@ -250,7 +250,7 @@ impl Scope {
 }
 
 const NO_COLUMN: &str =
-    "PostgreSQL's system columns (ctid, xmin, tableoid) and rows as values are not supported";
+    "PostgreSQL's system columns (ctid, xmin, tableoid) and row values are not supported";
 
 /// Finds a column in the innermost query that has it. Returns how many queries enclose that query.
 ///

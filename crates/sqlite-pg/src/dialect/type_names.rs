@@ -29,7 +29,7 @@ impl Translator<'_> {
         let Some(is) = Type::catalog_named(called).filter(|_| known) else {
             let message = format!("type \"{}\" does not exist", names.join("."));
             let failure = Failure::new(state::NO_OBJECT, message)
-                .hint("types of one's own are not supported: write text, with a CHECK");
+                .hint("user-defined types are not supported: write text, with a CHECK");
             return Err(NotTranslated::from(failure).at(self.text, written.location));
         };
         let modifiers: Vec<i32> = written.typmods.iter().filter_map(integer).collect();
