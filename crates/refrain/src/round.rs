@@ -47,7 +47,7 @@ impl Round {
     }
 
     /// Counts the bytes that a session produced.
-    pub(crate) fn said(&mut self, bytes: usize) {
+    pub(crate) fn produced(&mut self, bytes: usize) {
         self.left = self.left.saturating_sub(bytes);
     }
 
@@ -80,7 +80,7 @@ mod tests {
         let mut ran = Vec::new();
         while let Some(conn) = round.next() {
             ran.push(conn.0);
-            round.said(bytes);
+            round.produced(bytes);
             round.join(conn);
         }
         ran
@@ -114,7 +114,7 @@ mod tests {
     fn one_of_the_line_is_heard_whatever_others_say() {
         let mut round = line(&[1, 2]);
         round.begin();
-        round.said(MOST);
+        round.produced(MOST);
         assert!(round.is_over());
         assert_eq!((round.next(), round.next()), (Some(Conn(1)), None));
     }

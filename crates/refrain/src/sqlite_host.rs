@@ -274,7 +274,7 @@ impl SqliteHost {
     }
 
     fn note(&mut self, conn: Conn, done: SessionOutput) -> SessionOutput {
-        self.round.said(done.bytes.len());
+        self.round.produced(done.bytes.len());
         if done.has_more {
             self.round.join(conn);
         }

@@ -221,7 +221,7 @@ impl Style {
                 other => {
                     let message = format!("COPY option \"{other}\" is not supported");
                     return Err(Failure::unsupported(message).hint(
-                        "FORMAT, DELIMITER, NULL, HEADER, QUOTE, ESCAPE and ENCODING are; leave the others out",
+                        "FORMAT, DELIMITER, NULL, HEADER, QUOTE, ESCAPE and ENCODING are supported; leave the others out",
                     ));
                 }
             }
@@ -243,7 +243,7 @@ impl Style {
             [byte] if byte.is_ascii() && !b"\r\n".contains(byte) => Ok(*byte),
             _ => {
                 let message = format!("COPY {option} must be a single one-byte character");
-                Err(Failure::unsupported(message).hint("choose a letter of ASCII"))
+                Err(Failure::unsupported(message).hint("choose an ASCII character"))
             }
         };
         match option {
@@ -378,9 +378,9 @@ fn header(tokens: &mut Tokens<'_>, listed: bool) -> Result<String, Failure> {
     if tokens.take_word(&["match"]) {
         return Ok("match".to_owned());
     }
-    let said = tokens.take_word(&["true", "on"]);
+    let is_on = tokens.take_word(&["true", "on"]);
     let ends = !listed || matches!(tokens.kind(), Some(TokenKind::Comma | TokenKind::Close));
-    match said || ends {
+    match is_on || ends {
         true => Ok("on".to_owned()),
         false => Err(Failure::new(state::SYNTAX, "header requires a Boolean value or \"match\"")),
     }

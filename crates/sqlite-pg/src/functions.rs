@@ -96,7 +96,7 @@ const FUNCTIONS: &[(&str, i32, SessionFunction)] = &[
     ("refrain_generated", 2, |_, call| {
         let (sql, column) = (call.get::<String>(0)?, call.get::<String>(1)?);
         let made = standard::generated(&sql, &column).map(Any::Text);
-        made.ok_or_else(|| refused(standard::untold(&column)))
+        made.ok_or_else(|| refused(standard::no_expression(&column)))
     }),
     ("refrain_view", 3, view_column),
     ("refrain_constraints", 2, |_, call| {
@@ -118,7 +118,7 @@ pub(crate) fn define(connection: &Connection) -> Result<(), Error> {
         // The functions have no side effects in the file, so views may call them.
         let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_INNOCUOUS;
         connection.define_function(name, *arguments, flags, move |call| {
-            let context = Context::current().ok_or_else(|| trouble("no session"))?;
+            let context = Context::current().ok_or_else(|| raised_error("no session"))?;
             function(&context, call)
         })?;
     }
@@ -146,7 +146,7 @@ fn key_mark(call: &Call<'_>) -> rusqlite::Result<Option<KeyMark>> {
     Ok(call.get::<Option<String>>(0)?.as_deref().and_then(KeyMark::read))
 }
 
-fn trouble(message: impl Into<String>) -> rusqlite::Error {
+fn raised_error(message: impl Into<String>) -> rusqlite::Error {
     rusqlite::Error::UserFunctionError(message.into().into())
 }
 
@@ -157,7 +157,7 @@ fn interrupted() -> rusqlite::Error {
 }
 
 fn refused(failure: Failure) -> rusqlite::Error {
-    trouble(failure.carried())
+    raised_error(failure.carried())
 }
 
 fn text(text: &str) -> SessionResult {
@@ -172,7 +172,7 @@ fn sleep(context: &Context, call: &Call<'_>) -> SessionResult {
     const PIECE: Duration = Duration::from_millis(5);
     let seconds: f64 = call.get(0)?;
     if !context.may_take_long() {
-        return Err(trouble("to be called on a thread"));
+        return Err(raised_error("to be called on a thread"));
     }
     let whole = Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(Duration::MAX);
     let deadline =
@@ -183,7 +183,7 @@ fn sleep(context: &Context, call: &Call<'_>) -> SessionResult {
             return Err(interrupted());
         }
         if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-            return Err(trouble(TIMEOUT));
+            return Err(raised_error(TIMEOUT));
         }
         let piece = left.min(PIECE);
         std::thread::sleep(piece);
@@ -194,7 +194,7 @@ fn sleep(context: &Context, call: &Call<'_>) -> SessionResult {
 
 fn random_uuid() -> SessionResult {
     let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).map_err(|error| trouble(error.to_string()))?;
+    getrandom::fill(&mut bytes).map_err(|error| raised_error(error.to_string()))?;
     // Version 4, variant 1 (RFC 9562).
     bytes[6] = bytes[6] & 0x0f | 0x40;
     bytes[8] = bytes[8] & 0x3f | 0x80;

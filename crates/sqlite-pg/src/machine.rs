@@ -175,8 +175,8 @@ impl Machine {
             return;
         }
         let now = settings.reported();
-        for (told, now) in self.reported.iter().zip(&now) {
-            if told != now {
+        for (old, now) in self.reported.iter().zip(&now) {
+            if old != now {
                 write::parameter_status(out, now.0.as_bytes(), now.1.as_bytes());
             }
         }
@@ -247,7 +247,7 @@ fn message(bytes: &[u8], longest: usize) -> Result<Option<(Header, &[u8])>, Fail
     let Some(header) = header else { return Ok(None) };
     if header.message_bytes() > longest {
         let message = format!("a message of {} bytes is too long", header.message_bytes());
-        return Err(Failure::new("54000", message).hint("sqlite_max_length bounds it"));
+        return Err(Failure::new("54000", message).hint("sqlite_max_length limits it"));
     }
     let body = bytes.get(HEADER_BYTES..header.message_bytes());
     Ok(body.map(|body| (header, body)))

@@ -49,14 +49,14 @@ mod tests {
         for length in [0, 1, PIECE, PIECE + 1, 3 * PIECE, 3 * PIECE + 7] {
             let all: Vec<u8> = (0..length).map(|at| at.to_le_bytes()[1]).collect();
             let mut pieces = Pieces::cut(all.clone());
-            let mut heard = Vec::new();
+            let mut joined = Vec::new();
             while !pieces.is_empty() {
                 let mut piece = Vec::new();
                 pieces.hand_on(&mut piece);
                 assert!(piece.len() <= PIECE);
-                heard.extend(piece);
+                joined.extend(piece);
             }
-            assert_eq!(heard, all, "{length}");
+            assert_eq!(joined, all, "{length}");
         }
     }
 }

@@ -271,18 +271,18 @@ pub(crate) fn data_row(
     number: u64,
 ) -> Result<(), Failure> {
     let start = out.len();
-    let mut trouble = None;
+    let mut unfit = None;
     write::message(out, back::DATA_ROW, |out| {
         count(out, shape.columns.len());
         for (index, column) in shape.columns.iter().enumerate() {
             let value = run.column(index);
             if encode::value(out, &value, column.is, formats.of(index)).is_err() {
-                trouble = Some(Unfit::tell(&value, column.is, &column.name, number));
+                unfit = Some(Unfit::tell(&value, column.is, &column.name, number));
                 return;
             }
         }
     });
-    match trouble {
+    match unfit {
         Some(failure) => {
             out.truncate(start);
             Err(failure)

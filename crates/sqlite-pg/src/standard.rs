@@ -64,11 +64,11 @@ pub(crate) fn generated(sql: &str, column: &str) -> Option<String> {
 }
 
 /// Returns 0A000: the expression of a generated column is stored in SQLite's dialect.
-pub(crate) fn untold(column: &str) -> Failure {
+pub(crate) fn no_expression(column: &str) -> Failure {
     let message =
-        format!("the expression of column \"{column}\" is not known in PostgreSQL's words");
+        format!("the expression of column \"{column}\" is not known in PostgreSQL's dialect");
     Failure::new(state::NOT_SUPPORTED, message).hint(
-        "leave generation_expression out, naming the other columns, or ask SQLite: SELECT sql FROM sqlite_schema",
+        "select the other columns without generation_expression, or read it from SQLite: SELECT sql FROM sqlite_schema",
     )
 }
 

@@ -26,7 +26,7 @@ pub(crate) struct Source {
     pub(crate) bytes: Vec<u8>,
     /// Refused forms with their positions, in order. Each counts for the statement that contains
     /// it.
-    troubles: Vec<(usize, Failure)>,
+    refusals: Vec<(usize, Failure)>,
 }
 
 impl Source {
@@ -35,7 +35,7 @@ impl Source {
         let mut pass = Pass {
             source: text,
             lexer: Lexer::new(text, false),
-            made: Self { bytes: text.to_vec(), troubles: Vec::new() },
+            made: Self { bytes: text.to_vec(), refusals: Vec::new() },
         };
         while let Some(token) = pass.lexer.next() {
             pass.token(token);
@@ -44,9 +44,9 @@ impl Source {
     }
 
     /// Returns the first error between two positions, if there is one.
-    pub(crate) fn trouble(&self, from: usize, to: usize) -> Option<&Failure> {
+    pub(crate) fn refusal(&self, from: usize, to: usize) -> Option<&Failure> {
         let within = |(offset, _): &&(usize, Failure)| (from..to).contains(offset);
-        self.troubles.iter().find(within).map(|(_, failure)| failure)
+        self.refusals.iter().find(within).map(|(_, failure)| failure)
     }
 }
 
@@ -93,7 +93,7 @@ impl Pass<'_> {
     fn refuse(&mut self, token: Token, message: &'static str, hint: &'static str) {
         let offset = token.start as usize;
         let failure = Failure::new(state::SYNTAX, message).hint(hint).at(self.source, offset);
-        self.made.troubles.push((offset, failure));
+        self.made.refusals.push((offset, failure));
     }
 
     fn parameter(&mut self, token: Token) {
@@ -103,7 +103,7 @@ impl Pass<'_> {
             let offset = token.start as usize;
             let message = format!("there is no parameter ${}", String::from_utf8_lossy(digits));
             let failure = Failure::new("42P02", message).at(self.source, offset);
-            return self.made.troubles.push((offset, failure));
+            return self.made.refusals.push((offset, failure));
         }
         if let Some(dollar) = self.made.bytes.get_mut(token.start as usize) {
             *dollar = b'?';
@@ -120,7 +120,7 @@ impl Pass<'_> {
         let Some(is) = Type::named(&name) else {
             let offset = parameter.end as usize;
             let failure = Failure::new(state::NO_OBJECT, format!("type \"{name}\" does not exist"));
-            return self.made.troubles.push((offset, failure.at(self.source, offset)));
+            return self.made.refusals.push((offset, failure.at(self.source, offset)));
         };
         let cast = parameter.end as usize..end;
         if let Some(bytes) = self.made.bytes.get_mut(cast) {
@@ -179,7 +179,7 @@ mod tests {
 
     fn read(text: &str) -> String {
         let made = Source::read(text.as_bytes());
-        assert_eq!(made.trouble(0, text.len()), None, "{text}");
+        assert_eq!(made.refusal(0, text.len()), None, "{text}");
         assert_eq!(made.bytes.len(), text.len());
         String::from_utf8(made.bytes).unwrap()
     }
@@ -211,9 +211,9 @@ mod tests {
             ("select $1::point", "42704"),
         ] {
             let made = Source::read(text.as_bytes());
-            let trouble = made.trouble(0, text.len());
-            assert_eq!(trouble.map(|t| t.sqlstate), Some(sqlstate), "{text}");
-            assert_eq!(made.trouble(0, 3), None, "{text}");
+            let refusal = made.refusal(0, text.len());
+            assert_eq!(refusal.map(|t| t.sqlstate), Some(sqlstate), "{text}");
+            assert_eq!(made.refusal(0, 3), None, "{text}");
         }
     }
 }

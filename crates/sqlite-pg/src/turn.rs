@@ -107,7 +107,7 @@ mod tests {
 
         read(&mut turn);
         read(&mut turn);
-        assert!(!holds(&turn), "nobody said that turns end");
+        assert!(!holds(&turn), "`end` was never called");
         for turns in 1..=3 {
             turn.end();
             read(&mut turn);

@@ -93,8 +93,8 @@ impl Meter {
         self.cancelled.store(cancelled, Ordering::Relaxed);
     }
 
-    /// Called each time that another process has a lock: sleeps, or says that the statement waits
-    /// no longer.
+    /// Handles a lock of another process, each time that SQLite meets it: sleeps, or returns false
+    /// if the statement waits no longer.
     ///
     /// A statement with limited steps never waits: it is stopped, and its caller may run it again
     /// without the limit.
@@ -131,7 +131,7 @@ impl Meter {
         self.lock.store(lock.unwrap_or(self.lock_default), Ordering::Relaxed);
     }
 
-    /// Called every [`PACE`] instructions. Returns true to stop.
+    /// Checks the limits, every [`PACE`] instructions. Returns true to stop.
     pub(crate) fn look(&self) -> bool {
         let left = self.steps.load(Ordering::Relaxed);
         if left != i64::MAX {
@@ -150,7 +150,7 @@ impl Meter {
         reason != 0
     }
 
-    /// Called before a read-only statement reads a page. Returns true to stop.
+    /// Checks the limits before a read-only statement reads a page. Returns true to stop.
     pub(crate) fn stops_reading(&self) -> bool {
         let left = self.reads.load(Ordering::Relaxed);
         self.reads.store(left.wrapping_sub(1), Ordering::Relaxed);

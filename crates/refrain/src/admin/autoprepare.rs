@@ -30,7 +30,7 @@ pub(super) const TEMPLATES: Listing<NormalizedQueryRow> = Listing {
     rows: |view| merged(&view.snapshots),
 };
 
-/// The columns for a literal of a text: what autoprepare would do with it, and why.
+/// Returns the columns for a literal of a text: its place, the decision on it, and the reason.
 fn literals<'a>() -> [Column<Explained<'a>>; 5] {
     [
         int("position", |row| row.place as u64),
@@ -40,11 +40,11 @@ fn literals<'a>() -> [Column<Explained<'a>>; 5] {
             Effect::Keep | Effect::Never => "keep".to_owned(),
             Effect::Parameter => "parameter".to_owned(),
         }),
-        text("reason", |row| said(row.reason)),
+        text("reason", |row| reason_text(row.reason)),
     ]
 }
 
-fn said(reason: &Reason) -> String {
+fn reason_text(reason: &Reason) -> String {
     format!("{}: {}", reason.name, reason.text)
 }
 
@@ -69,10 +69,10 @@ pub(super) fn explain(sql: &str, literals_max: usize, out: &mut Vec<u8>) {
         Ok(explanation) => {
             put(&literals(), &explanation.literals, out);
             out.extend_from_slice(&super::text::done("EXPLAIN"));
-            let reason = "if the server says the same of it as of the text".to_owned();
+            let reason = "if its verification by a server succeeds".to_owned();
             Outcome { template: Some(explanation.normalized), decision: "prepare", reason }
         }
-        Err(why) => Outcome { template: None, decision: "run as sent", reason: said(why) },
+        Err(why) => Outcome { template: None, decision: "run as sent", reason: reason_text(why) },
     };
     put(OUTCOME, &[outcome], out);
 }

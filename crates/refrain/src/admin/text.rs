@@ -16,22 +16,22 @@ impl Refusal {
         Self { sqlstate, message: message.into() }
     }
 
-    /// 42601, `syntax_error`.
+    /// Makes error 42601, `syntax_error`.
     pub(super) fn syntax(command: &str) -> Self {
         Self::new("42601", format!("invalid command '{command}', use SHOW HELP;"))
     }
 
-    /// 42501, `insufficient_privilege`.
+    /// Makes error 42501, `insufficient_privilege`.
     pub(super) fn not_allowed() -> Self {
         Self::new("42501", "admin access needed")
     }
 
-    /// 3D000, `invalid_catalog_name`.
+    /// Makes error 3D000, `invalid_catalog_name`.
     pub(super) fn no_database(name: &str) -> Self {
         Self::new("3D000", format!("no such database: {name}"))
     }
 
-    /// 57014, `query_canceled`.
+    /// Makes error 57014, `query_canceled`.
     pub(super) fn undone() -> Self {
         Self::new("57014", "the database was resumed meanwhile")
     }

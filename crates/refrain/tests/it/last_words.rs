@@ -47,7 +47,7 @@ fn replies(mut session: Session, msgs: &[Msg], farewell: Farewell) -> String {
     words(&session.rest().frames)
 }
 
-/// Requests, each for a session in which nothing was done before.
+/// Returns requests, each for a session in which nothing was done before.
 fn requests() -> Vec<Vec<Msg>> {
     let run = |sql: &str| vec![parse("", sql), bind("", &[]), execute()];
     let synced = |sql: &str| [run(sql), vec![Msg::Sync]].concat();

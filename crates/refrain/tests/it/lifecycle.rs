@@ -228,7 +228,7 @@ fn terminating_twice_does_not_wait() {
     proxy.wait_for_end();
 }
 
-/// Two cores, and servers enough.
+/// Configures two cores, and servers enough.
 fn many() -> Config {
     over_15().general("workers", "2").pool("pool_size", "8")
 }

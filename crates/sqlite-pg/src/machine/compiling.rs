@@ -90,8 +90,8 @@ fn as_it_is<'c>(
     let sql = utf8(source.bytes.get(at..).unwrap_or_default())?;
     let mut error = match connection.prepare(sql) {
         Ok(prepared) => {
-            if let Some(trouble) = source.trouble(at, at + prepared.length) {
-                return Err(trouble.clone());
+            if let Some(refusal) = source.refusal(at, at + prepared.length) {
+                return Err(refusal.clone());
             }
             let (statement, length) = (prepared.statement, prepared.length);
             return Ok(Compiled { statement, length, rewritten: None, translated: None });
@@ -111,8 +111,8 @@ fn as_it_is<'c>(
     }
     error.offset = error.offset.map(|offset| at + offset);
     let end = error.offset.map_or(client.len(), |offset| offset + 1);
-    let trouble = source.trouble(at, end).cloned();
-    Err(trouble.unwrap_or_else(|| Failure::of_sqlite(&error, client.as_bytes())))
+    let refusal = source.refusal(at, end).cloned();
+    Err(refusal.unwrap_or_else(|| Failure::of_sqlite(&error, client.as_bytes())))
 }
 
 /// Returns where the first statement begins that is not empty.

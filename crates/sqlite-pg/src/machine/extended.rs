@@ -233,7 +233,7 @@ impl Machine {
         };
         let run = parked.and_then(|parked| connection.resume(parked));
         if let Some(mut run) = run
-            && (sent > 0 || run.is_current().map_err(|error| trouble(&error, prepared))?)
+            && (sent > 0 || run.is_current().map_err(|error| failure_of(&error, prepared))?)
         {
             let shape = prepared.shape(&mut run, connection);
             return Ok((shape, PortalState::paused(run.park(), sent)));
@@ -402,7 +402,7 @@ impl Machine {
             return Ok(run.finish());
         }
         let compiled = connection.prepare(prepared.text());
-        let compiled = compiled.map_err(|error| trouble(&error, prepared))?;
+        let compiled = compiled.map_err(|error| failure_of(&error, prepared))?;
         compiled.statement.ok_or_else(|| no_statement(""))
     }
 
@@ -413,7 +413,7 @@ impl Machine {
         prepared: &Arc<Prepared>,
     ) -> Result<Statement<'c>, Failure> {
         let mut statement = self.compiled(connection, prepared)?;
-        statement.refresh().map_err(|error| trouble(&error, prepared))?;
+        statement.refresh().map_err(|error| failure_of(&error, prepared))?;
         Ok(statement)
     }
 
@@ -429,7 +429,7 @@ impl Machine {
         let mut statement = self.compiled(connection, prepared)?;
         let described = statement.column_count() > 0 && prepared.is_described();
         if !statement.readonly() && (described || prepared.translated.is_some()) {
-            statement.refresh().map_err(|error| trouble(&error, prepared))?;
+            statement.refresh().map_err(|error| failure_of(&error, prepared))?;
             let shape = prepared.shape(&mut statement, connection);
             if shape.stale {
                 return Err(Stop::Stale);
@@ -444,7 +444,7 @@ impl Machine {
         for (index, parameter) in prepared.parameters.iter().enumerate().take(bound) {
             let value = values.get(index, parameter)?;
             let bound = run.bind_copied(index + 1, value.value());
-            bound.map_err(|error| trouble(&error, prepared))?;
+            bound.map_err(|error| failure_of(&error, prepared))?;
         }
         Ok(run)
     }
@@ -469,7 +469,7 @@ fn runs_next(behind: &[u8], name: &[u8]) -> bool {
     next.tag == front::EXECUTE && split_string(body).is_some_and(|(portal, _)| portal == name)
 }
 
-fn trouble(error: &Error, prepared: &Prepared) -> Failure {
+fn failure_of(error: &Error, prepared: &Prepared) -> Failure {
     Failure::of_sqlite(error, prepared.client.as_bytes())
 }
 

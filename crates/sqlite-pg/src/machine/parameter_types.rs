@@ -15,9 +15,9 @@ pub(super) fn translated_parameters(inferred: &[Option<Type>], oids: &[u32]) -> 
 }
 
 fn parameter(inferred: Option<Type>, oids: &[u32], index: usize) -> Parameter {
-    let said = oids.get(index).copied().filter(|oid| *oid != 0 && *oid != Type::Unknown.oid());
-    let sent = said.map(|oid| Type::of_oid(oid).unwrap_or(Type::Text));
-    let oid = said.unwrap_or_else(|| inferred.unwrap_or(Type::Text).oid());
+    let given = oids.get(index).copied().filter(|oid| *oid != 0 && *oid != Type::Unknown.oid());
+    let sent = given.map(|oid| Type::of_oid(oid).unwrap_or(Type::Text));
+    let oid = given.unwrap_or_else(|| inferred.unwrap_or(Type::Text).oid());
     // A value sent as text is read as the type that the statement casts or compares it to.
     let is = match (sent, inferred) {
         (Some(sent), Some(inferred)) if sent.is_text() => inferred,

@@ -46,10 +46,10 @@ pub(super) fn install() {
             let mut before: libc::sigaction = mem::zeroed();
             libc::sigaction(libc::SIGBUS, ptr::null(), &raw mut before);
             BEFORE.get_or_init(|| before);
-            let mut ours: libc::sigaction = mem::zeroed();
-            ours.sa_sigaction = on_fault as *const () as libc::sighandler_t;
-            ours.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
-            libc::sigaction(libc::SIGBUS, &raw const ours, ptr::null_mut());
+            let mut action: libc::sigaction = mem::zeroed();
+            action.sa_sigaction = on_fault as *const () as libc::sighandler_t;
+            action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
+            libc::sigaction(libc::SIGBUS, &raw const action, ptr::null_mut());
         }
     });
 }
@@ -95,7 +95,7 @@ fn regions() -> impl Iterator<Item = &'static Region> {
     std::iter::successors(at(&FIRST), move |region| at(&region.next))
 }
 
-/// The handler. The kernel calls it in the middle of any code.
+/// Handles SIGBUS. The kernel calls this in the middle of any code.
 unsafe extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, _: *mut c_void) {
     // SAFETY: the kernel gives a valid record. Only a fault has an address.
     let (is_fault, address) = unsafe { ((*info).si_code > 0, (*info).si_addr().addr()) };

@@ -43,7 +43,7 @@ pub(crate) struct Handle {
     account: Lease,
 }
 
-/// SQLite calls this when another process has a lock.
+/// Handles a lock of another process: SQLite's busy handler.
 unsafe extern "C" fn wait_for_lock(meter: *mut c_void, asked: c_int) -> c_int {
     // SAFETY: the pointer is that of `Handle::new`. The meter lives as long as the connection.
     let meter = unsafe { &*meter.cast::<Meter>() };
