@@ -98,7 +98,7 @@ fn sockets(view: &View<'_>) -> Vec<Socket> {
     clients(view).into_iter().chain(servers(view)).map(with_long_state).collect()
 }
 
-/// Returns the connections that are linked to another or have waited.
+/// Returns the connections that are linked, and the clients that wait for a server.
 fn active_sockets(view: &View<'_>) -> Vec<Socket> {
     let busy = |socket: &Socket| socket.link.is_some() || socket.wait_us > 0;
     sockets(view).into_iter().filter(busy).collect()

@@ -148,7 +148,8 @@ pub(super) const FORMS: &[RefusedForm] = &[
     row("ON COMMIT", "only ON COMMIT PRESERVE ROWS is supported",
         "run DELETE or DROP yourself", "CREATE TEMP TABLE x (a int) ON COMMIT DROP"),
     row("type", "this type is not supported",
-        "supported are bool, smallint, int, bigint, real, double precision, text, varchar(n), char(n), bytea, date, time, timestamp, timestamptz, uuid, json and jsonb",
+        "supported are bool, smallint, int, bigint, real, double precision, text, varchar(n), char(n), bytea, \
+         date, time, timestamp, timestamptz, uuid, json and jsonb",
         "CREATE TABLE x (a inet)"),
     row("type with a precision", "a precision of this type is not supported",
         "leave it out: times have microseconds", "SELECT now()::timestamp(3)"),
