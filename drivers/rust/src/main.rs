@@ -8,13 +8,13 @@ use sqlx::{Connection as _, Row as _};
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
-/// What a library is asked to do.
+/// A connection by one of the libraries.
 enum Library {
     TokioPostgres(tokio_postgres::Client),
     Sqlx(Box<sqlx::PgConnection>),
 }
 
-/// What came of an INSERT.
+/// The result of an INSERT.
 #[derive(Debug, PartialEq)]
 enum Added {
     Row(i64),
