@@ -3,7 +3,7 @@
 //! `scripts` lists them, with the transactions in a run of each and whether it allocates nothing;
 //! `scripts NAME RUNS` runs one.
 
-#![expect(clippy::print_stdout, reason = "it is run by hand and by a chore")]
+#![expect(clippy::print_stdout, reason = "it is run by hand and by xtask")]
 
 #[path = "../tests/common/mod.rs"]
 mod common;

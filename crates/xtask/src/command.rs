@@ -1,4 +1,4 @@
-//! Running other programs, and counting the tests they report.
+//! Runs of other programs, and counts of the tests that they report.
 
 use std::io::{BufRead, BufReader};
 use std::ops::AddAssign;
@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
 
-/// How many checks passed and failed.
+/// Numbers of checks that passed and failed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Checks that passed.
@@ -23,8 +23,8 @@ impl AddAssign for Tally {
 }
 
 impl Tally {
-    /// Reads one line of a test runner's output: cargo's `test result: …`, or the plain
-    /// `N passed, N failed`. Any other line counts nothing.
+    /// Reads one line of a test runner's output: cargo's `test result: …`, or `N passed, N failed`.
+    /// Any other line counts as zero.
     pub fn of_line(line: &str) -> Tally {
         let line = line.trim();
         let counts = line.strip_prefix("test result:").and_then(|rest| rest.split_once(". "));
@@ -41,13 +41,13 @@ impl Tally {
     }
 }
 
-/// The command as a person would type it, for messages.
+/// Returns the command as in a shell, for messages.
 pub fn words(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }
 
-/// Runs to the end, output to the terminal; an error unless it exits with success.
+/// Runs a command to its end, with its output on the terminal. Fails if the command fails.
 pub fn run(command: &mut Command) -> Result<()> {
     let status = command.stdin(Stdio::null()).status();
     let status = status.with_context(|| format!("cannot run `{}`", words(command)))?;
@@ -55,7 +55,7 @@ pub fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Runs to the end and returns what it wrote to its standard output.
+/// Runs a command to its end and returns its standard output. Fails if the command fails.
 pub fn output(command: &mut Command) -> Result<String> {
     let output = command.stdin(Stdio::null()).stderr(Stdio::piped()).output();
     let output = output.with_context(|| format!("cannot run `{}`", words(command)))?;
@@ -65,9 +65,9 @@ pub fn output(command: &mut Command) -> Result<String> {
     String::from_utf8(output.stdout).context("output is not UTF-8")
 }
 
-/// Runs a test runner, passing its output on, and adds up the counts it prints.
+/// Runs a test runner, prints its output, and adds up the counts in it.
 ///
-/// A run that exits with failure has at least one failed check, whatever it printed.
+/// A run that exits with failure has at least one failed check, even if its output has none.
 pub fn tally(command: &mut Command) -> Result<Tally> {
     let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
     let mut child = child.with_context(|| format!("cannot run `{}`", words(command)))?;

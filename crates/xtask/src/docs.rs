@@ -1,4 +1,4 @@
-//! Pages of `docs/` that are written by the code they describe.
+//! Pages of `docs/` that the code generates.
 
 use std::fs;
 use std::path::PathBuf;
@@ -28,7 +28,7 @@ pub fn write() -> Result<()> {
     Ok(())
 }
 
-/// Names of the generated pages whose text is not what the code would write now.
+/// Returns the names of the pages whose text differs from what the code would generate.
 pub fn outdated() -> Vec<&'static str> {
     let current = |page: &Page| fs::read_to_string(path(page)).is_ok_and(|at| at == (page.text)());
     PAGES.iter().filter(|page| !current(page)).map(|page| page.name).collect()

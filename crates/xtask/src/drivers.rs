@@ -1,4 +1,4 @@
-//! Tests by client libraries, in their own languages: see `drivers/README.md`.
+//! Tests by client libraries in their own languages: see `drivers/README.md`.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -11,9 +11,9 @@ use crate::workspace;
 
 /// A client library's test.
 pub struct Driver {
-    /// What it is called in reports.
+    /// The name in reports.
     pub name: &'static str,
-    /// The test as a command, what it needs fetched before.
+    /// Fetches what the test needs and returns the test as a command.
     command: fn() -> Result<Command>,
 }
 
@@ -55,21 +55,21 @@ impl Driver {
     }
 }
 
-/// The test of one library by a program that tests several.
+/// Returns the command for one library of a program that tests several.
 pub(crate) fn of(library: &str, program: Result<Command>) -> Result<Command> {
     let mut command = program?;
     command.arg(library);
     Ok(command)
 }
 
-/// A program in Python, with its libraries.
+/// Returns the command of a Python script, with the drivers' libraries.
 pub(crate) fn python(script: &str) -> Result<Command> {
     let mut command = Command::new(provision::python()?);
     command.arg(workspace::root().join("drivers/python").join(script));
     Ok(command)
 }
 
-/// A program for Node, with its packages.
+/// Returns the command of a Node script, with its packages.
 pub(crate) fn node(script: &str) -> Result<Command> {
     let packages = provision::node()?.join("node_modules");
     let mut command = Command::new("node");
@@ -82,7 +82,7 @@ fn built(program: fn() -> Result<PathBuf>) -> Result<Command> {
     Ok(Command::new(program()?))
 }
 
-/// A program in Java, with pgjdbc.
+/// Returns the command of a Java program, with pgjdbc.
 pub(crate) fn java(program: &str) -> Result<Command> {
     let archives = provision::java()?.join("*");
     let mut command = Command::new("java");

@@ -1,9 +1,9 @@
-//! A child process that never outlives its owner.
+//! A leash: a child process that never outlives its owner.
 //!
-//! The child's wrapper keeps a helper that reads a pipe whose other end only this process holds.
-//! When the pipe closes (the [`Leash`] is dropped, or this process is killed, however hard), the
-//! helper signals the child. The kernel's "parent death signal" would not do: it fires when the
-//! *thread* that spawned the child ends, and a test's thread ends with the test.
+//! A shell wrapper starts a helper that reads a pipe whose other end only this process holds, and
+//! then becomes the child. When the pipe closes, because the [`Leash`] is dropped or this process
+//! is killed, the helper signals the child. The kernel's parent death signal would not do: it comes
+//! when the *thread* that spawned the child ends, and a test's thread ends with the test.
 
 use std::io::Write;
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -12,8 +12,8 @@ use anyhow::{Context, Result};
 
 use crate::command;
 
-/// Becomes the program given as its arguments; a helper beside it waits on the pipe, and signals
-/// when it closes without a word having been said.
+/// The shell script of the wrapper. Its helper signals the child if the pipe closes before a line
+/// comes.
 const WRAPPER: &str = r#"
 signal=$1; shift
 exec 3<&0 </dev/null
@@ -22,7 +22,7 @@ exec 3<&-
 exec "$@"
 "#;
 
-/// A running child process, ended when this is dropped.
+/// A running child process. Dropping this ends it.
 #[derive(Debug)]
 pub struct Leash {
     child: Child,
@@ -30,10 +30,10 @@ pub struct Leash {
 }
 
 impl Leash {
-    /// Starts `command`, to be ended by `signal` (a name as `kill -s` takes it, such as `TERM`).
+    /// Starts `command`. `signal` ends it: a name for `kill -s`, such as `TERM`.
     ///
-    /// Program, arguments, environment and folder are taken from `command`; its standard output
-    /// and error go to `log`, its standard input is empty.
+    /// The child has the program, arguments, environment and folder of `command`. Its standard
+    /// output and error go to `log`, and its standard input is empty.
     pub fn start(command: &Command, signal: &str, log: &std::fs::File) -> Result<Leash> {
         let mut wrapped = Command::new("sh");
         wrapped.args(["-c", WRAPPER, "leash", signal]);
@@ -54,7 +54,7 @@ impl Leash {
         Ok(Leash { child, rope })
     }
 
-    /// The child's process id.
+    /// Returns the child's process id.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
@@ -69,7 +69,7 @@ impl Drop for Leash {
     fn drop(&mut self) {
         let running = self.is_running();
         if let (Some(rope), false) = (&mut self.rope, running) {
-            // The child's id may be another's by now: tell the helper to leave it.
+            // Another process may have the child's id by now: the line tells the helper to stop.
             let _ = rope.write_all(b"gone\n");
         }
         self.rope = None;

@@ -1,9 +1,9 @@
-//! Chores of the workspace, and what its tests need from outside: servers, runtimes, drivers.
+//! Commands of the workspace, and the servers, runtimes and drivers that its tests need.
 //!
 //! Tests of other crates use [`postgres::Cluster`] and [`proxy::Refrain`]: throwaway processes on
-//! free ports that end with the process that started them. The rest is the `cargo xtask` program.
+//! free ports that end with the process that started them. The rest is the program `cargo xtask`.
 #![forbid(unsafe_code)]
-#![expect(clippy::print_stdout, reason = "a chore talks to the person at the terminal")]
+#![expect(clippy::print_stdout, reason = "a command-line tool reports on standard output")]
 
 pub mod command;
 pub mod workspace;

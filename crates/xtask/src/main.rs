@@ -1,6 +1,6 @@
-//! `cargo xtask`: the chores, by name.
+//! The command line of `cargo xtask`.
 #![forbid(unsafe_code)]
-#![expect(clippy::print_stdout, reason = "a chore talks to the person at the terminal")]
+#![expect(clippy::print_stdout, reason = "a command-line tool reports on standard output")]
 
 use std::process::ExitCode;
 
@@ -12,62 +12,63 @@ use xtask::{
     bench, command, dialect, docs, fuzz, provision, regress, repro, soak, suite, tidy, workspace,
 };
 
-/// Chores of the Refrain workspace.
+/// Commands of the Refrain workspace.
 #[derive(Parser)]
 #[command(name = "cargo xtask")]
 struct Arguments {
     #[command(subcommand)]
-    chore: Chore,
+    command: Task,
 }
 
 #[derive(Subcommand)]
-enum Chore {
-    /// Fetch what is missing and run the whole suite.
+enum Task {
+    /// Fetch missing dependencies and run the whole suite.
     Test {
-        /// Leave the client libraries out.
+        /// Do not run the client libraries.
         #[arg(long)]
         no_drivers: bool,
-        /// Run this part only.
+        /// Run only this part.
         #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(suite::part_names()))]
         only: Option<String>,
     },
-    /// Run the client libraries straight against PostgreSQL, as the oracle.
+    /// Run the client libraries directly against PostgreSQL.
     Drivers {
-        /// Against PostgreSQL 18 rather than 15.
+        /// Use PostgreSQL 18 rather than 15.
         #[arg(long)]
         new: bool,
-        /// This client library only.
+        /// Run only this client library.
         #[arg(long)]
         only: Option<String>,
     },
-    /// Fetch everything the suite needs.
+    /// Fetch everything that the suite needs.
     Provision,
-    /// Run the simulator; its arguments are passed on.
+    /// Run the simulator with these arguments.
     Sim {
         /// Arguments of the simulator, such as `--seed 42`.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
-    /// Measure what the proxy costs.
+    /// Measure the proxy.
     Bench(Box<bench::Arguments>),
-    /// Have clients do everything at once for some time, and see that nothing is wrong or left.
+    /// Run clients of all kinds at once for some time, and check for errors and leaks.
     Soak(soak::Arguments),
-    /// Have clients and servers say what they should not, and see that nobody else is harmed.
+    /// Run clients and servers that break the protocol, and check that the proxy copes.
     Fuzz(fuzz::Arguments),
-    /// Run PostgreSQL's own regression suites, straight and through the proxy, and compare.
+    /// Run PostgreSQL's own regression suites, directly and through the proxy, and compare.
     Regress(regress::Arguments),
-    /// Run the statements of PostgreSQL's regression suite there and in SQLite behind the proxy, and compare the answers.
+    /// Run the statements of PostgreSQL's regression suite in PostgreSQL and in SQLite, and
+    /// compare.
     Dialect(dialect::Arguments),
-    /// Do again what was once reported to be wrong, and say whether it still is.
+    /// Reproduce bugs that were reported once, and check that they do not come back.
     Repro(repro::Arguments),
-    /// Check the rules of the house and print the size of each crate.
+    /// Check the house rules and print the size of each crate.
     Tidy,
     /// Write the generated pages of `docs/`.
     Docs,
 }
 
 fn main() -> ExitCode {
-    match run(Arguments::parse().chore) {
+    match run(Arguments::parse().command) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
@@ -77,24 +78,24 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether all went well; an error if the chore could not be done.
-fn run(chore: Chore) -> Result<bool> {
-    match chore {
-        Chore::Test { no_drivers, only } => return Ok(suite::run(only.as_deref(), !no_drivers)),
-        Chore::Drivers { new, only } => {
+/// Runs a command. Returns whether its checks passed, or an error if the command could not run.
+fn run(task: Task) -> Result<bool> {
+    match task {
+        Task::Test { no_drivers, only } => return Ok(suite::run(only.as_deref(), !no_drivers)),
+        Task::Drivers { new, only } => {
             let version = if new { Version::V18 } else { Version::V15 };
             return suite::direct(version, only.as_deref());
         }
-        Chore::Provision => provision::everything()?,
-        Chore::Sim { arguments } => sim(&arguments)?,
-        Chore::Bench(arguments) => bench::run(&arguments)?,
-        Chore::Soak(arguments) => return soak::run(&arguments),
-        Chore::Fuzz(arguments) => return fuzz::run(&arguments),
-        Chore::Regress(arguments) => return regress::run(&arguments),
-        Chore::Dialect(arguments) => return dialect::run(&arguments),
-        Chore::Repro(arguments) => return repro::run(&arguments),
-        Chore::Tidy => tidy::run()?,
-        Chore::Docs => docs::write()?,
+        Task::Provision => provision::everything()?,
+        Task::Sim { arguments } => sim(&arguments)?,
+        Task::Bench(arguments) => bench::run(&arguments)?,
+        Task::Soak(arguments) => return soak::run(&arguments),
+        Task::Fuzz(arguments) => return fuzz::run(&arguments),
+        Task::Regress(arguments) => return regress::run(&arguments),
+        Task::Dialect(arguments) => return dialect::run(&arguments),
+        Task::Repro(arguments) => return repro::run(&arguments),
+        Task::Tidy => tidy::run()?,
+        Task::Docs => docs::write()?,
     }
     Ok(true)
 }

@@ -2,11 +2,10 @@
 //!
 //! A cluster has fsync off, its data under the system's folder for temporary files, a free port on
 //! 127.0.0.1 and a Unix socket beside its data. It ends when its [`Cluster`] is dropped or the test
-//! process dies. `REFRAIN_PG15` or `REFRAIN_PG18`, as `host:port`, names a running server to use
-//! instead; its settings are then its own.
+//! process dies. If `REFRAIN_PG15` or `REFRAIN_PG18` names a running server as `host:port`, tests
+//! use that server with its own settings instead.
 //!
-//! PostgreSQL refuses to run as root: root runs it as the user `postgres`, who comes with Debian's
-//! package.
+//! PostgreSQL refuses to run as root, so root runs it as the user `postgres` of Debian's package.
 
 pub mod account;
 mod template;
@@ -28,14 +27,14 @@ use crate::leash::Leash;
 pub use self::template::{AUTH_DATABASE, PASSWORD};
 pub use crate::provision::Version;
 
-/// How long a cluster may take to start.
+/// The longest that a cluster may take to start.
 const START_MAX: Duration = Duration::from_secs(60);
-/// Ports can be taken between being found free and being bound: how often to try.
+/// Number of attempts to start: another process may take a free port before the server binds it.
 const TRIES_MAX: u32 = 3;
 
 /// A running cluster.
 ///
-/// Superuser `postgres` needs no password; see [`AUTH_DATABASE`] for users who do.
+/// The superuser `postgres` needs no password. [`AUTH_DATABASE`] has users who do.
 #[derive(Debug)]
 pub struct Cluster {
     host: String,
@@ -43,7 +42,7 @@ pub struct Cluster {
     own: Option<Own>,
 }
 
-/// What a cluster has that we started ourselves.
+/// The parts of a cluster that this program started itself.
 #[derive(Debug)]
 struct Own {
     bin: PathBuf,
@@ -53,16 +52,16 @@ struct Own {
 }
 
 impl Cluster {
-    /// Starts a cluster, fetching PostgreSQL itself if need be.
+    /// Starts a cluster, and fetches PostgreSQL first if it is missing.
     ///
-    /// `settings` are names and values as in `postgresql.conf`; they override the defaults here.
+    /// `settings` are names and values as in `postgresql.conf`. They override the template's.
     pub fn start(version: Version, settings: &[(&str, &str)]) -> Result<Cluster> {
         if let Ok(running) = std::env::var(format!("REFRAIN_PG{}", version.number())) {
             let (host, port) = running.rsplit_once(':').context("REFRAIN_PG… is not host:port")?;
             return Ok(Cluster { host: host.to_owned(), port: port.parse()?, own: None });
         }
         let bin = account::reachable_bin(version)?;
-        let template = template::made(version, &bin)?;
+        let template = template::of(version, &bin)?;
         let dir = new_dir()?;
         template::copy(&template, &dir.join("data"))?;
         let settings = settings.iter().map(|(name, value)| format!("{name}={value}")).collect();
@@ -79,33 +78,34 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// Host name or address it listens on.
+    /// Returns the host name or address on which the server listens.
     pub fn host(&self) -> &str {
         &self.host
     }
 
-    /// TCP port it listens on.
+    /// Returns the TCP port on which the server listens.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// Folder of its Unix socket and of its data (`data/`), if it is ours.
+    /// Returns the folder of the Unix socket and of the data (`data/`), if this program started
+    /// the server.
     pub fn dir(&self) -> Option<&Path> {
         self.own.as_ref().map(|own| own.dir.as_path())
     }
 
-    /// Its first process, if it is ours and runs.
+    /// Returns the server's first process, if this program started the server and it runs.
     pub fn postmaster(&self) -> Option<u32> {
         let text = fs::read_to_string(self.dir()?.join("data/postmaster.pid")).ok()?;
         text.lines().next()?.trim().parse().ok()
     }
 
-    /// A connection string for the superuser, over TCP.
+    /// Returns a connection string for the superuser, over TCP.
     pub fn url(&self, database: &str) -> String {
         format!("postgres://postgres@{}:{}/{database}", self.host, self.port)
     }
 
-    /// Runs `sql` as the superuser with `psql`, and returns the rows without any decoration.
+    /// Runs `sql` as the superuser with `psql`, and returns the rows without decoration.
     pub fn psql(&self, database: &str, sql: &str) -> Result<String> {
         let psql = self.own.as_ref().map_or("psql".into(), |own| own.bin.join("psql"));
         let mut psql = Command::new(psql);
@@ -113,7 +113,8 @@ impl Cluster {
         command::output(&mut psql)
     }
 
-    /// Stops the server at once, as a crash would; its data stay. Nothing if it is not ours.
+    /// Stops the server at once, as a crash would, and keeps its data. Does nothing to a server
+    /// that this program did not start.
     pub fn stop(&mut self) {
         if let Some(own) = &mut self.own {
             own.server = None;
@@ -128,7 +129,7 @@ impl Cluster {
         }
     }
 
-    /// What the server has logged so far.
+    /// Returns the server's log.
     pub fn log(&self) -> String {
         self.own.as_ref().map_or(String::new(), Own::log)
     }
@@ -178,12 +179,13 @@ fn is_ready(data: &Path, id: u32) -> bool {
     same && lines.nth(6).is_some_and(|status| status.trim() == "ready")
 }
 
-/// A TCP port of 127.0.0.1 that was free a moment ago.
+/// Returns a TCP port of 127.0.0.1 that was free a moment ago.
 pub fn free_port() -> io::Result<u16> {
     Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
 }
 
-/// A new folder for one cluster, named after this process; those of dead processes are removed.
+/// Creates a folder for one cluster, named after this process, and removes folders of processes
+/// that have ended.
 fn new_dir() -> Result<PathBuf> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let base = account::base_dir()?;

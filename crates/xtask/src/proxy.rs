@@ -1,4 +1,4 @@
-//! The proxy itself, started as its users would start it.
+//! Throwaway processes of the proxy.
 
 use std::fs::{self, File};
 use std::net::{Ipv4Addr, TcpStream};
@@ -14,10 +14,10 @@ use crate::leash::Leash;
 use crate::postgres::{Cluster, free_port};
 use crate::workspace;
 
-/// How long the proxy may take to listen.
+/// The longest that the proxy may take until it listens.
 const START_MAX: Duration = Duration::from_secs(10);
 
-/// A running proxy on a free port of 127.0.0.1, ended when this is dropped.
+/// A running proxy on a free port of 127.0.0.1. Dropping this ends it.
 #[derive(Debug)]
 pub struct Refrain {
     port: u16,
@@ -26,28 +26,28 @@ pub struct Refrain {
 }
 
 impl Refrain {
-    /// A transaction pool of 20 servers over every database of `cluster`.
+    /// Starts a proxy with a transaction pool of 20 servers over every database of `cluster`.
     pub fn over(cluster: &Cluster) -> Result<Refrain> {
         Refrain::start(&over(cluster, "transaction", 20))
     }
 
-    /// Runs [`program`] with this configuration (TOML). `listen` and, unless the text says
-    /// otherwise, `metrics_listen` are put before it.
+    /// Starts [`program`] with this configuration (TOML), preceded by `listen` and, unless the
+    /// configuration has it, `metrics_listen`.
     pub fn start(config: &str) -> Result<Refrain> {
         Refrain::start_as(&program()?, config)
     }
 
-    /// As [`Refrain::start`], with another build of the program.
+    /// Starts another build of the program, as [`Refrain::start`] does.
     pub fn start_as(program: &Path, config: &str) -> Result<Refrain> {
         Refrain::start_command(&Command::new(program), config)
     }
 
-    /// As [`Refrain::start`], with at most so many descriptors.
+    /// Starts [`program`] with at most `most` file descriptors, as [`Refrain::start`] does.
     pub fn start_with_descriptors(most: u32, config: &str) -> Result<Refrain> {
         Refrain::start_within(&format!("-n {most}"), config)
     }
 
-    /// As [`Refrain::start`], within a limit as the shell's `ulimit` takes it.
+    /// Starts [`program`] within a limit of the shell's `ulimit`, as [`Refrain::start`] does.
     pub fn start_within(limit: &str, config: &str) -> Result<Refrain> {
         let mut shell = Command::new("sh");
         shell.args(["-c", &format!("ulimit {limit} && exec \"$@\""), "sh"]);
@@ -55,7 +55,7 @@ impl Refrain {
         Refrain::start_command(&shell, config)
     }
 
-    /// `begin` is the program and the arguments before the name of the configuration.
+    /// Starts `begin`, a program with arguments, with the path of the configuration appended.
     fn start_command(begin: &Command, config: &str) -> Result<Refrain> {
         let port = free_port()?;
         let dir = new_dir()?;
@@ -73,7 +73,8 @@ impl Refrain {
         Ok(refrain)
     }
 
-    /// Runs [`program`] in a folder without telling it of any server: it serves a database of its own.
+    /// Starts [`program`] in a folder without a configuration, so that it serves an SQLite file
+    /// there.
     pub fn alone(folder: &Path) -> Result<Refrain> {
         let (port, metrics) = (free_port()?, free_port()?);
         let dir = new_dir()?;
@@ -98,32 +99,32 @@ impl Refrain {
         Ok(())
     }
 
-    /// TCP port it listens on.
+    /// Returns the TCP port on which the proxy listens.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// Its process id, for signals.
+    /// Returns the process id, for signals.
     pub fn id(&self) -> u32 {
         self.process.id()
     }
 
-    /// Whether it still runs.
+    /// Whether the proxy still runs.
     pub fn is_running(&mut self) -> bool {
         self.process.is_running()
     }
 
-    /// Its configuration file, to be rewritten before a reload.
+    /// Returns the path of the configuration file, which a test may change before a reload.
     pub fn config(&self) -> PathBuf {
         self.dir.join("config.toml")
     }
 
-    /// What it has logged so far.
+    /// Returns the proxy's log.
     pub fn log(&self) -> String {
         fs::read_to_string(self.dir.join("log")).unwrap_or_default()
     }
 
-    /// A connection string for the superuser through the proxy.
+    /// Returns a connection string for the superuser through the proxy.
     pub fn url(&self, database: &str) -> String {
         format!("postgres://postgres@127.0.0.1:{}/{database}", self.port)
     }
@@ -135,7 +136,7 @@ impl Drop for Refrain {
     }
 }
 
-/// A configuration with one pool over every database of `cluster`.
+/// Returns a configuration with one pool over every database of `cluster`.
 pub fn over(cluster: &Cluster, pool_mode: &str, pool_size: u32) -> String {
     let (host, port) = (cluster.host(), cluster.port());
     format!(
@@ -145,7 +146,8 @@ pub fn over(cluster: &Cluster, pool_mode: &str, pool_size: u32) -> String {
     )
 }
 
-/// The built program: cargo's word in an integration test, else the newest in the target folder.
+/// Returns the path of the built program: in an integration test the one that cargo names, else the
+/// newest in the target folder.
 pub fn program() -> Result<PathBuf> {
     if let Some(path) = std::env::var_os("CARGO_BIN_EXE_refrain") {
         return Ok(path.into());

@@ -1,7 +1,7 @@
-//! Rounds: programs that do with a client library what its users do on the first day, and print what they are answered.
+//! Rounds: programs that use a client library as its users do, and print the results.
 //!
-//! Each is run against PostgreSQL and against SQLite in Refrain. What they print must be the same, types of the language
-//! included; PostgreSQL says what is right.
+//! Each program runs against PostgreSQL and against SQLite in Refrain. Both must print the same,
+//! with the same types of the program's language. PostgreSQL's output is the right one.
 
 use std::process::Command;
 use std::thread;
@@ -15,7 +15,7 @@ use crate::provision::{self, Version};
 use crate::proxy::Refrain;
 use crate::workspace::built;
 
-/// A round: the library, and its program.
+/// A round: the library and its program.
 type Round = (&'static str, fn() -> Result<Command>);
 
 const ROUNDS: &[Round] = &[
@@ -33,13 +33,13 @@ fn go() -> Result<Command> {
     Ok(Command::new(provision::go_rounds()?))
 }
 
-/// What stands in front of a part that could not be done.
+/// The beginning of a line about a part that failed.
 const FAILED: &str = "FAILED";
 
-/// Lines of a difference that are shown.
+/// The most lines of a difference that are printed.
 const SHOWN_MAX: usize = 20;
 
-/// Makes every round twice, and compares part by part.
+/// Runs every program twice and compares the outputs part by part.
 pub fn run() -> Result<Tally> {
     let cluster = Cluster::start(Version::V15, &[("timezone", "UTC")])?;
     let config = "auth = \"trust\"\n[databases.\"*\"]\nurl = \"sqlite:rounds.db\"\n";
@@ -48,8 +48,8 @@ pub fn run() -> Result<Tally> {
     for (library, program) in ROUNDS {
         println!("--- {library}");
         let (expected, answered) = thread::scope(|scope| {
-            let direct = scope.spawn(|| made(*program, cluster.port()));
-            let answered = made(*program, proxy.port());
+            let direct = scope.spawn(|| output_of(*program, cluster.port()));
+            let answered = output_of(*program, proxy.port());
             (direct.join(), answered)
         });
         let expected = expected.map_err(|_| anyhow::anyhow!("a round has panicked"))?;
@@ -59,15 +59,15 @@ pub fn run() -> Result<Tally> {
     Ok(tally)
 }
 
-/// What a program prints with the server at this port of 127.0.0.1.
-fn made(program: fn() -> Result<Command>, port: u16) -> Result<String> {
+/// Returns the output of a program with the server at this port of 127.0.0.1.
+fn output_of(program: fn() -> Result<Command>, port: u16) -> Result<String> {
     let mut command = program()?;
     command.env("PGHOST", "127.0.0.1").env("PGPORT", port.to_string()).env("TZ", "UTC");
     command.env("PGUSER", "postgres").env("PGDATABASE", "postgres").env("PGSSLMODE", "disable");
     command::output(&mut command)
 }
 
-/// The parts of an output: each begins with a line that names it.
+/// Returns the parts of an output. Each begins with a line that names it.
 fn parts(output: &str) -> Vec<(&str, Vec<&str>)> {
     let mut parts: Vec<(&str, Vec<&str>)> = Vec::new();
     for line in output.lines() {
@@ -102,7 +102,7 @@ fn compared(expected: &str, answered: &str) -> Tally {
     tally
 }
 
-/// Prints what is otherwise, from the first line that is.
+/// Prints both outputs from the first line that differs.
 fn show(expected: &[&str], answered: &[&str]) {
     let same = expected.iter().zip(answered).take_while(|(a, b)| a == b).count();
     for (mark, lines) in [("PostgreSQL", expected), ("SQLite", answered)] {

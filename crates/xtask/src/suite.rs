@@ -1,7 +1,7 @@
-//! The whole suite, part by part: what `cargo xtask test` and `.ci/run` do.
+//! The whole suite, part by part, for `cargo xtask test` and `.ci/run`.
 //!
-//! A part that fails does not stop those after it. The last line printed is `N passed, N failed`
-//! over all parts.
+//! A part that fails does not stop the parts after it. The last printed line is
+//! `N passed, N failed` over all parts.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -17,11 +17,11 @@ use crate::proxy::{self, Refrain};
 use crate::rounds;
 use crate::workspace::{self, QUICK, built};
 
-/// One part of the suite.
+/// A part of the suite.
 struct Part {
     name: &'static str,
     run: fn() -> Result<Tally>,
-    /// Whether it runs client libraries, which `--no-drivers` leaves out.
+    /// Whether the part runs client libraries, which `--no-drivers` leaves out.
     drives: bool,
 }
 
@@ -41,12 +41,12 @@ const PARTS: &[Part] = &[
     Part { name: "drivers-18", run: || through_proxy(Version::V18), drives: true },
 ];
 
-/// Names of the parts, for the command line.
+/// Returns the names of the parts, for the command line.
 pub fn part_names() -> impl Iterator<Item = &'static str> {
     PARTS.iter().map(|part| part.name)
 }
 
-/// Runs the suite, or only the part of this name; whether all of it passed.
+/// Runs the suite, or only the part of this name. Returns true if all checks passed.
 pub fn run(only: Option<&str>, drivers: bool) -> bool {
     let chosen = |part: &&Part| match only {
         Some(name) => part.name == name,
@@ -74,7 +74,7 @@ fn summary(report: &[(&str, Tally, Duration)]) -> bool {
     total.failed == 0 && total.passed > 0
 }
 
-/// A part that could not run is one failure.
+/// Returns a part's counts. A part that could not run counts as one failure.
 fn or_one_failure(result: Result<Tally>) -> Tally {
     result.unwrap_or_else(|error| {
         println!("{error:#}");
@@ -98,7 +98,8 @@ fn cargo_test() -> Result<Tally> {
     command::tally(workspace::cargo().args(["test", "--workspace", "--no-fail-fast", "--locked"]))
 }
 
-/// Templates over all statements of PostgreSQL's own suite, which `cargo test` alone has not got.
+/// Runs the test of normalized queries over all statements of PostgreSQL's own suite, which
+/// `cargo test` alone does not have.
 fn grammar() -> Result<Tally> {
     let scripts = provision::regression()?.suites.join("server/sql");
     let mut test = workspace::cargo();
@@ -106,13 +107,13 @@ fn grammar() -> Result<Tally> {
     command::tally(test.args(["--", "--ignored"]).env("REFRAIN_SUITE", scripts))
 }
 
-/// Seeds of the simulator that every run of the suite tries.
+/// Runs the simulator with the seeds that every run of the suite tries.
 fn sim() -> Result<Tally> {
     let mut sim = Command::new(built("refrain-sim", "sim")?);
     check(sim.args(["--seeds", "5000"]))
 }
 
-/// Random messages through the proxy and directly, compared, with each version of PostgreSQL.
+/// Runs the differential test with random messages, with each version of PostgreSQL.
 fn differ() -> Result<Tally> {
     let (program, differ) = (built("refrain", "refrain")?, built("refrain-differ", "differ")?);
     let mut tally = Tally::default();
@@ -127,7 +128,7 @@ fn differ() -> Result<Tally> {
     Ok(tally)
 }
 
-/// Random queries with changed literals, all of them prepared from their first time on.
+/// Runs the differential test with random queries. Autoprepare prepares them at their first use.
 fn queries() -> Result<Tally> {
     let (program, differ) = (built("refrain", "refrain")?, built("refrain-differ", "differ")?);
     let mut tally = Tally::default();
@@ -144,11 +145,11 @@ fn queries() -> Result<Tally> {
     Ok(tally)
 }
 
-/// What clients and servers should not say.
+/// Runs the fuzzer, briefly.
 fn fuzz() -> Result<Tally> {
     match fuzz::run(&fuzz::Arguments::short())? {
         true => Ok(Tally { passed: 1, failed: 0 }),
-        false => bail!("the fuzzer has found something"),
+        false => bail!("the fuzzer found an error"),
     }
 }
 
@@ -159,7 +160,7 @@ fn through_proxy(version: Version) -> Result<Tally> {
     Ok(driven(DRIVERS, &proxy))
 }
 
-/// Client libraries against a database of the proxy's own.
+/// Runs client libraries against SQLite in the proxy.
 fn with_sqlite() -> Result<Tally> {
     let program = built("refrain", "refrain")?;
     let config = "auth = \"trust\"\n[databases.\"*\"]\nurl = \"sqlite:drivers.db\"\n";
@@ -174,8 +175,8 @@ fn driven(drivers: &[Driver], proxy: &Refrain) -> Tally {
     tally
 }
 
-/// Runs client libraries straight against PostgreSQL: what they say there is what is right.
-/// Whether all of them passed.
+/// Runs client libraries directly against PostgreSQL, whose results are the right ones. Returns
+/// true if all tests passed.
 pub fn direct(version: Version, only: Option<&str>) -> Result<bool> {
     let cluster = Cluster::start(version, &[])?;
     let chosen = DRIVERS.iter().filter(|driver| only.is_none_or(|name| driver.name == name));
@@ -194,7 +195,7 @@ fn every_driver<'a>(drivers: impl Iterator<Item = &'a Driver>, port: u16) -> Tal
     total
 }
 
-/// A command that only succeeds or fails is one check.
+/// Runs a command as one check.
 fn check(command: &mut Command) -> Result<Tally> {
     command::run(command)?;
     Ok(Tally { passed: 1, failed: 0 })

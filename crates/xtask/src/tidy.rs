@@ -1,8 +1,8 @@
-//! Rules of the house that the compiler does not know.
+//! House rules that the compiler does not check.
 //!
-//! Each rule looks at the same [`Tree`] and returns what it finds, one line each with the place.
-//! A rule that is wrong is changed here. Some rules have a list of what is not mended yet (`DEBTS` in
-//! `modules.rs`, `IN_CIRCLES` in `calls.rs`, `CEILINGS` in `prose.rs`), which must not grow.
+//! Each rule reads the same [`Tree`] and returns its findings, one line each with the place. A rule
+//! that is wrong is changed here. Some rules have a list of places that still break them (`DEBTS`
+//! in `modules.rs`, `IN_CIRCLES` in `calls.rs`, `CEILINGS` in `prose.rs`), which must not grow.
 
 mod tree;
 mod words;
@@ -18,11 +18,11 @@ pub use self::tree::{Source, Tree};
 
 use anyhow::{Result, bail};
 
-/// One rule and the name it is called by.
+/// A rule and its name.
 pub struct Rule {
-    /// What the rule is about.
+    /// The rule in a few words.
     pub name: &'static str,
-    /// Finds where the rule is broken.
+    /// Finds the places that break the rule.
     pub find: fn(&Tree) -> Vec<String>,
 }
 
@@ -31,25 +31,24 @@ pub const RULES: &[Rule] = &[
     Rule { name: "modules begin with a doc comment", find: words::first_lines },
     Rule { name: "files are short", find: words::file_lengths },
     Rule { name: "lines are short", find: words::line_widths },
-    Rule { name: "nothing is left for later", find: words::leftovers },
+    Rule { name: "no note about work for later", find: words::leftovers },
     Rule { name: "retired words stay retired", find: retired::words },
     Rule { name: "doc comments begin with a thing", find: prose::openings },
     Rule { name: "comments and pages wrap", find: prose::widths },
     Rule { name: "no path of one machine", find: words::machine_paths },
-    Rule { name: "crates use only the rooms they may", find: manifests::rooms },
+    Rule { name: "crates use only the crates that they may", find: manifests::rooms },
     Rule { name: "crates inherit the lints", find: manifests::lints },
     Rule { name: "crates forbid unsafe code", find: manifests::unsafe_code },
-    Rule { name: "modules use earlier modules only", find: modules::order },
+    Rule { name: "modules use only earlier modules", find: modules::order },
     Rule { name: "files form no circles", find: calls::circles },
     Rule { name: "no async where decisions are made", find: code::async_functions },
-    Rule { name: "message tags are spelled in wire only", find: code::tags },
+    Rule { name: "only wire spells message tags", find: code::tags },
     Rule { name: "files named in the docs exist", find: pages::names },
-    Rule { name: "pages of the docs wrap", find: pages::widths },
     Rule { name: "the page on the architecture has all modules", find: pages::modules },
     Rule { name: "generated pages are current", find: pages::generated },
 ];
 
-/// Checks every rule, prints what is wrong and the size of each crate.
+/// Checks every rule, and prints the findings and the size of each crate.
 pub fn run() -> Result<()> {
     let tree = Tree::read()?;
     let mut found = 0;

@@ -1,4 +1,4 @@
-//! Where things are: the root of the workspace, its crates, its tracked files.
+//! Paths of the workspace: its root, its crates, its tracked files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,25 +8,25 @@ use anyhow::{Context, Result};
 
 use crate::command;
 
-/// The root of the workspace, as it was when this crate was built.
+/// Returns the root of the workspace in which this crate was built.
 pub fn root() -> PathBuf {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
     manifest.ancestors().nth(2).unwrap_or(manifest).to_path_buf()
 }
 
-/// Where cargo puts what it builds.
+/// Returns the folder of cargo's build results.
 pub fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
-/// Cargo, the one that runs this program, at the root.
+/// Returns a command of the cargo that runs this program, in the root folder.
 pub fn cargo() -> Command {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.current_dir(root());
     cargo
 }
 
-/// What has cargo optimise, without the release build's long link.
+/// Arguments with which cargo optimises, without the release build's long link.
 pub const QUICK: [&str; 8] = [
     "--profile",
     "quick",
@@ -38,7 +38,7 @@ pub const QUICK: [&str; 8] = [
     "profile.quick.codegen-units=16",
 ];
 
-/// A program of the workspace, optimised but without the release build's long link.
+/// Builds a program of the workspace with [`QUICK`] and returns its path.
 pub fn built(package: &str, name: &str) -> Result<PathBuf> {
     let mut cargo = cargo();
     cargo.args(["build", "--quiet", "--locked", "--package", package, "--bin", name]);
@@ -46,7 +46,7 @@ pub fn built(package: &str, name: &str) -> Result<PathBuf> {
     Ok(target().join("quick").join(name))
 }
 
-/// Folder of one crate, by the name it has under `crates/`.
+/// A crate's folder under `crates/`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Crate {
     /// The folder's name, such as `wire`.
@@ -55,7 +55,7 @@ pub struct Crate {
     pub dir: PathBuf,
 }
 
-/// Every crate under `crates/`, by name.
+/// Returns every crate under `crates/`, sorted by name.
 pub fn crates() -> Result<Vec<Crate>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(root().join("crates")).context("no crates/ folder")? {
@@ -69,7 +69,7 @@ pub fn crates() -> Result<Vec<Crate>> {
     Ok(found)
 }
 
-/// Every `.rs` file under `dir`, sorted; empty if there is no such folder.
+/// Returns every `.rs` file under `dir`, sorted; empty if there is no such folder.
 pub fn rust_files(dir: &Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let mut open = vec![dir.to_path_buf()];
@@ -88,7 +88,7 @@ pub fn rust_files(dir: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Every file git tracks and that is still there, relative to [`root`].
+/// Returns every file that git tracks and that exists, relative to [`root`].
 pub fn tracked_files() -> Result<Vec<PathBuf>> {
     let listing =
         command::output(Command::new("git").args(["ls-files", "-z"]).current_dir(root()))?;

@@ -1,4 +1,4 @@
-//! What a measurement depends on besides the code: the machine and the versions.
+//! Facts that a measurement depends on: the machine, the commit and the versions.
 
 use std::fs;
 use std::process::Command;
@@ -10,18 +10,19 @@ use crate::workspace;
 
 use super::launch;
 
-/// A list in Markdown: the machine, and the servers beside the proxy.
+/// Returns a list in Markdown: the machine, PostgreSQL and PgBouncer.
 pub(super) fn facts(cluster: &Cluster) -> String {
     without_pgbouncer(cluster) + &list(&[("PgBouncer", launch::pgbouncer_version())])
 }
 
-/// The same where PgBouncer takes no part.
+/// Returns a list in Markdown: the machine and PostgreSQL.
 pub(super) fn without_pgbouncer(cluster: &Cluster) -> String {
     let version = cluster.psql("postgres", "SHOW server_version").ok();
     machine() + &list(&[("PostgreSQL", version)])
 }
 
-/// A list in Markdown: the commit and its compiler, on which alone counts of instructions depend.
+/// Returns a list in Markdown: the date, the commit and the compiler. Counts of instructions depend
+/// on no more than the last two.
 pub(super) fn code() -> String {
     list(&[
         ("Date", said("date", &["-u", "+%Y-%m-%d"])),
@@ -30,7 +31,7 @@ pub(super) fn code() -> String {
     ])
 }
 
-/// A list in Markdown: the machine and the code.
+/// Returns a list in Markdown: the machine and the code.
 pub(super) fn machine() -> String {
     let cores = thread::available_parallelism().map_or(0, usize::from);
     let cpu = from_proc("/proc/cpuinfo", "model name");

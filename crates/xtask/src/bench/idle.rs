@@ -1,4 +1,4 @@
-//! Clients that do nothing: how much the proxy grows with each, and what it does meanwhile.
+//! The benchmark of idle clients: memory per client, and CPU time while all are idle.
 
 use std::thread;
 use std::time::Duration;
@@ -12,22 +12,22 @@ use super::process;
 use super::report::table;
 use super::session::{Session, parse, run as run_statement};
 
-/// Each takes one port of the machine's range, which has 28,000.
+/// The most clients: each takes one of the machine's 28,000 ephemeral ports.
 const CLIENTS_MAX: i64 = 25_000;
-/// A read gives up after this.
+/// Time limit of a read.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Time for the proxy to have done all it does after a client.
+/// Time in which the proxy finishes its work for a client.
 const SETTLE: Duration = Duration::from_secs(1);
 
-/// What a client has that it does not have after its login alone.
+/// The statement that each client prepares after its login.
 const STATEMENT: &str = "SELECT abs($1::int4)";
 
-/// How many clients there may be, for the command line.
+/// Returns the parser of the number of clients on the command line.
 pub(super) fn clients() -> clap::builder::RangedI64ValueParser<u32> {
     clap::value_parser!(u32).range(1..=CLIENTS_MAX)
 }
 
-/// Measures, and returns the table in Markdown.
+/// Runs the benchmark and returns the table in Markdown.
 pub(super) fn run(clients: u32) -> Result<String> {
     process::allow_open_files(clients + 1000)?;
     let contenders = [
@@ -75,7 +75,7 @@ fn measure(contender: Contender, cluster: &Cluster, clients: u32) -> Result<Vec<
     }
     let logged_in = resident()?;
     for session in &mut sessions {
-        // PgBouncer 1.18 knows no prepared statements: they get another server at each transaction.
+        // PgBouncer 1.18 does not support prepared statements in transaction mode.
         let name = if contender.prepares() { "s1" } else { "" };
         session.send(&[parse(name, STATEMENT), run_statement(name, &["-7"])].concat())?;
         let answer = session.answer()?;

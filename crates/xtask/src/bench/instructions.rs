@@ -1,8 +1,9 @@
-//! Instructions that the engine needs for each of the scripts of its harness
-//! (`crates/pg/tests/common`), counted by valgrind.
+//! The benchmark of the engine's instructions: valgrind counts them for each script of the engine's
+//! harness (`crates/pg/tests/common`).
 //!
-//! Only what the engine does is counted, and of that the difference between two runs, the second
-//! twice as long: nothing of starting up is in it, and the same code always has the same counts.
+//! Only functions of the engine are counted. The figure is the difference between two runs, the
+//! second twice as long, so the start of the program is not in it, and the same code always has the
+//! same figure.
 
 use std::process::Command;
 
@@ -16,12 +17,12 @@ use super::facts;
 use super::pgbench::has_program;
 use super::report::table;
 
-/// Runs of a script in the shorter run.
+/// Repetitions of a script in the shorter run.
 const RUNS: u64 = 1_000;
-/// Functions of the harness whose callees are counted.
+/// Pattern of the functions of the harness whose callees valgrind counts.
 const MEASURED: &str = "*measured_*";
 
-/// Counts, and returns the table in Markdown.
+/// Runs the benchmark and returns the table in Markdown.
 pub(super) fn run() -> Result<String> {
     if !has_program("valgrind") {
         provision::debian(&["valgrind"])?;
@@ -53,7 +54,7 @@ pub(super) fn run() -> Result<String> {
     Ok(text)
 }
 
-/// Reads what callgrind reports at its end.
+/// Reads the count from callgrind's last lines.
 fn collected(text: &str) -> Result<u64> {
     let count = text.lines().find_map(|line| line.split_once("Collected :"));
     let (_, count) = count.with_context(|| format!("valgrind counted nothing:\n{text}"))?;

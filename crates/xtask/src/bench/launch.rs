@@ -1,4 +1,4 @@
-//! Starting what is measured: the proxy built for release, in several shapes, and PgBouncer.
+//! The contenders of a benchmark: the proxy built for release, in several shapes, and PgBouncer.
 //!
 //! All have a transaction pool of the same size over the same cluster, trust their clients and log
 //! next to nothing.
@@ -19,40 +19,40 @@ use crate::postgres::{Cluster, account, free_port};
 use crate::provision;
 use crate::workspace;
 
-/// How long a contender may take to listen.
+/// The longest that a contender may take until it listens.
 const START_MAX: Duration = Duration::from_secs(10);
-/// More clients than any measurement has.
+/// The limit of clients in all configurations: more than any measurement has.
 const CLIENTS_MAX: u32 = 30_000;
-/// Where Debian's package puts PgBouncer.
+/// The path of PgBouncer in Debian's package.
 const PGBOUNCER: &str = "/usr/sbin/pgbouncer";
 
-/// What stands between clients and PostgreSQL.
+/// A program between clients and PostgreSQL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Contender {
-    /// Nothing.
+    /// No program: clients connect to PostgreSQL.
     Direct,
     /// The proxy.
     Refrain {
-        /// How it talks to the kernel.
+        /// The proxy's kernel driver.
         driver: Driver,
-        /// Its threads.
+        /// Number of worker threads.
         workers: u32,
     },
     /// Debian's PgBouncer.
     Pgbouncer,
 }
 
-/// How the proxy talks to the kernel.
+/// A kernel driver of the proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Driver {
-    /// By completions.
+    /// io_uring, which reports completions.
     Uring,
-    /// By readiness.
+    /// epoll, which reports readiness.
     Epoll,
 }
 
 impl Driver {
-    /// What the option `driver` calls it.
+    /// Returns the value of the option `driver`.
     pub fn name(self) -> &'static str {
         match self {
             Driver::Uring => "uring",
@@ -62,12 +62,12 @@ impl Driver {
 }
 
 impl Contender {
-    /// The proxy with one thread and this driver.
+    /// Returns the proxy with this driver and number of threads.
     pub const fn refrain(driver: Driver, workers: u32) -> Contender {
         Contender::Refrain { driver, workers }
     }
 
-    /// Reads what [`Contender::name`] says.
+    /// Parses a name as [`Contender::name`] returns it.
     pub fn parse(name: &str) -> Result<Contender, String> {
         let (driver, workers) = match name {
             "direct" => return Ok(Contender::Direct),
@@ -81,7 +81,7 @@ impl Contender {
         }
     }
 
-    /// What it is called on the command line and in tables.
+    /// Returns the contender's name on the command line and in tables.
     pub fn name(self) -> String {
         match self {
             Contender::Direct => "direct".to_owned(),
@@ -91,17 +91,17 @@ impl Contender {
         }
     }
 
-    /// Whether prepared statements work through it. PgBouncer has none in transaction mode before
-    /// 1.21, and Debian's is 1.18.
+    /// Whether the contender supports prepared statements. PgBouncer does in transaction mode from
+    /// 1.21 on, and Debian's is 1.18.
     pub fn prepares(self) -> bool {
         self != Contender::Pgbouncer
     }
 }
 
-/// How large a pool is, and what else is to be said of it.
+/// The pool's size and further options.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
-    /// Servers.
+    /// Number of servers.
     pub pool_size: u32,
     /// More lines for the proxy's table `[pool]`.
     pub more: &'static str,
@@ -109,10 +109,10 @@ pub struct Shape {
     pub top: &'static str,
 }
 
-/// A contender that runs, ended when this is dropped.
+/// A running contender. Dropping this ends its process.
 #[derive(Debug)]
 pub struct Running {
-    /// What it is.
+    /// The contender.
     pub contender: Contender,
     /// TCP port of 127.0.0.1 for clients.
     pub port: u16,
@@ -121,8 +121,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// Starts a contender over `cluster`, which is itself the contender where that is
-    /// [`Contender::Direct`].
+    /// Starts a contender over `cluster`. For [`Contender::Direct`] there is nothing to start.
     pub fn start(contender: Contender, cluster: &Cluster, shape: &Shape) -> Result<Running> {
         let port = free_port()?;
         match contender {
@@ -148,7 +147,8 @@ impl Running {
         }
     }
 
-    /// Starts the proxy over a file of SQLite instead of a cluster. `more` are lines for the database's table.
+    /// Starts the proxy over an SQLite file instead of a cluster. `more` has lines for the
+    /// database's table.
     pub fn start_file(driver: Driver, file: &Path, more: &str) -> Result<Running> {
         let (port, dir) = (free_port()?, new_dir()?);
         let text = format!(
@@ -178,17 +178,17 @@ impl Running {
         Ok(self)
     }
 
-    /// Its process id; none of PostgreSQL itself.
+    /// Returns the id of the contender's process; `None` for [`Contender::Direct`].
     pub fn id(&self) -> Option<u32> {
         self.process.as_ref().map(Leash::id)
     }
 
-    /// Whether it still runs.
+    /// Whether the contender's process still runs.
     pub fn is_running(&mut self) -> bool {
         self.process.as_mut().is_none_or(Leash::is_running)
     }
 
-    /// What it has logged so far.
+    /// Returns the contender's log.
     pub fn log(&self) -> String {
         let log = self.dir.as_ref().map(|dir| fs::read_to_string(dir.join("log")));
         log.and_then(Result::ok).unwrap_or_default()
@@ -242,7 +242,7 @@ fn pgbouncer_config(cluster: &Cluster, port: u16, dir: &Path, shape: &Shape) -> 
     )
 }
 
-/// Builds what `contenders` need that may be missing.
+/// Builds the proxy and installs PgBouncer if `contenders` need them.
 pub fn prepare(contenders: &[Contender]) -> Result<()> {
     if contenders.iter().any(|contender| matches!(contender, Contender::Refrain { .. })) {
         let mut cargo = workspace::cargo();
@@ -255,14 +255,14 @@ pub fn prepare(contenders: &[Contender]) -> Result<()> {
     Ok(())
 }
 
-/// The proxy as its users have it.
+/// Returns the path of the proxy's release build.
 fn release() -> Result<PathBuf> {
     let program = workspace::target().join("release/refrain");
     ensure!(program.is_file(), "{} is not built", program.display());
     Ok(program)
 }
 
-/// What PgBouncer says its version is.
+/// Returns the version that PgBouncer reports.
 pub fn pgbouncer_version() -> Option<String> {
     let text = command::output(Command::new(PGBOUNCER).arg("--version")).ok()?;
     text.lines().next().map(str::to_owned)

@@ -1,8 +1,7 @@
-//! `cargo xtask bench`: what the proxy costs, beside PgBouncer and beside nothing.
+//! `cargo xtask bench`: measures the proxy, PgBouncer, and PostgreSQL without a proxy.
 //!
-//! Figures depend on the machine and on what else it does. They are printed, and put into
-//! `BENCHMARKS.md` when asked, with the machine they were taken on. Nothing is judged here: no
-//! figure fails a build.
+//! Figures depend on the machine and on its other work. The command prints them with a description
+//! of the machine, and with `--write` it puts both into `BENCHMARKS.md`. No figure fails a build.
 
 pub mod process;
 pub mod session;
@@ -23,43 +22,43 @@ mod publish;
 use anyhow::Result;
 use clap::{Args, Subcommand};
 
-/// What to measure.
+/// The arguments of `cargo xtask bench`.
 #[derive(Args, Clone, Debug)]
 pub struct Arguments {
     #[command(subcommand)]
     what: Option<What>,
     #[command(flatten)]
     plan: rounds::Plan,
-    /// Put the result into `BENCHMARKS.md`, in place of the last one.
+    /// Replace the last result in `BENCHMARKS.md` by this one.
     #[arg(long, global = true)]
     write: bool,
 }
 
 #[derive(Subcommand, Clone, Debug)]
 enum What {
-    /// System calls per transaction, by strace.
+    /// Count system calls per transaction, by strace.
     Syscalls,
-    /// Memory per idle client.
+    /// Measure memory per idle client.
     Idle {
-        /// Clients.
+        /// Number of clients.
         #[arg(long, default_value_t = 10_000, value_parser = idle::clients())]
         idle_clients: u32,
     },
-    /// Instructions of the engine per transaction, by valgrind.
+    /// Count the engine's instructions per transaction, by valgrind.
     Instructions,
-    /// What a text costs that becomes the values of a prepared statement, before anything is sent.
+    /// Measure how long autoprepare's analysis of a query takes.
     Template,
-    /// What kept statements of SQLite save, beside rusqlite and go-sqlite3.
+    /// Measure what the cache of SQLite statements saves, beside rusqlite and go-sqlite3.
     Sqlite,
-    /// What a lookup in SQLite costs behind the protocol, beside PostgreSQL.
+    /// Measure the CPU time of a lookup in SQLite through the protocol, beside PostgreSQL.
     SqliteWire,
-    /// What one client that writes to SQLite gets done, beside the library without a server.
+    /// Measure the writes per second of one client of SQLite, beside the library without a server.
     SqliteWrites,
-    /// What autoprepare saves, and what it costs where it can save nothing.
+    /// Measure what autoprepare saves, and what it costs if no text comes twice.
     Autoprepare(autoprepare::Plan),
 }
 
-/// Measures, prints and, if asked, publishes.
+/// Runs a benchmark, prints its result, and writes it into the page if `--write` asks for it.
 pub fn run(arguments: &Arguments) -> Result<()> {
     let (section, text) = match &arguments.what {
         None => ("bench", arguments.plan.run()?),

@@ -1,4 +1,4 @@
-//! Running `pgbench` and reading what it reports.
+//! Runs of `pgbench`, and its reports.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,12 +13,12 @@ use crate::provision;
 
 /// The database that `pgbench` fills.
 pub(super) const DATABASE: &str = "bench";
-/// Distinct statements of the workload that has many.
+/// Number of distinct statements of [`Workload::Statements`].
 pub(super) const STATEMENTS: usize = 500;
-/// Statements in one script file: `pgbench` takes 128 files.
+/// Number of statements in one script file. `pgbench` accepts at most 128 files.
 const STATEMENTS_PER_FILE: usize = 5;
 
-/// How queries are sent.
+/// The protocol of the queries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub(super) enum Mode {
     /// One Query message each.
@@ -30,7 +30,7 @@ pub(super) enum Mode {
 }
 
 impl Mode {
-    /// What `pgbench -M` calls it.
+    /// Returns the name for `pgbench -M`.
     pub(super) fn name(self) -> &'static str {
         match self {
             Mode::Simple => "simple",
@@ -40,18 +40,18 @@ impl Mode {
     }
 }
 
-/// What is run.
+/// The queries of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub(super) enum Workload {
-    /// One row by its key, over and over.
+    /// Lookups of one row by its key.
     Select,
-    /// The same in hundreds of texts, more than a server may keep.
+    /// Lookups in hundreds of texts, more than a server may keep.
     Statements,
-    /// The same, each on a connection of its own.
+    /// Lookups, each on a new connection.
     Connect,
 }
 
-/// One run.
+/// The load of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Load {
     pub(super) workload: Workload,
@@ -59,15 +59,15 @@ pub(super) struct Load {
     pub(super) clients: u32,
 }
 
-/// For how long.
+/// The length of a run.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Until {
     Seconds(u32),
-    /// Transactions of each client.
+    /// Number of transactions of each client.
     Transactions(u32),
 }
 
-/// What came of a run.
+/// The figures that `pgbench` reports.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Outcome {
     pub(super) transactions: u64,
@@ -75,14 +75,14 @@ pub(super) struct Outcome {
     pub(super) latency_ms: f64,
 }
 
-/// The program, and the scripts it is given.
+/// The program, and the folder of its scripts.
 pub(super) struct Pgbench {
     program: PathBuf,
     scripts: PathBuf,
 }
 
 impl Pgbench {
-    /// Fills `cluster` with the usual tables.
+    /// Fills `cluster` with pgbench's own tables.
     pub(super) fn filled(cluster: &Cluster, scale: u32) -> Result<Pgbench> {
         let program = provision::postgres(Version::V15)?.join("pgbench");
         let name = format!("refrain-bench-scripts-{}", std::process::id());
@@ -133,7 +133,7 @@ impl Pgbench {
         Ok(outcome)
     }
 
-    /// Keeps a script of one statement for [`Pgbench::run_script`], and says where.
+    /// Writes a script of one statement for [`Pgbench::run_script`], and returns its path.
     pub(super) fn keep_script(&self, name: &str, text: &str) -> Result<PathBuf> {
         let file = self.scripts.join(name);
         fs::write(&file, text)?;
@@ -151,7 +151,7 @@ impl Pgbench {
         self.run_script_in(port, script, Mode::Simple, clients, until)
     }
 
-    /// The same, sent in any mode.
+    /// Runs a script of one statement in any mode against the server at `port`.
     pub(super) fn run_script_in(
         &self,
         port: u16,
@@ -164,7 +164,7 @@ impl Pgbench {
         Outcome::parse(&command::output(command.arg("-f").arg(script).arg(DATABASE))?)
     }
 
-    /// All but what is run.
+    /// Returns the command without its script.
     fn timed(&self, port: u16, mode: Mode, clients: u32, until: Until) -> Command {
         let mut command = self.command(port);
         command.args(["-n", "-M", mode.name()]);
@@ -183,7 +183,7 @@ impl Drop for Pgbench {
     }
 }
 
-/// Statements that differ in a comment, and so in what a server has to prepare.
+/// Returns a script whose statements differ in a comment, so that a server prepares each of them.
 fn script(file: usize, scale: u32) -> String {
     let first = file * STATEMENTS_PER_FILE;
     let rows = scale * 100_000;
@@ -213,7 +213,7 @@ impl Outcome {
     }
 }
 
-/// Whether `path` exists, for programs that may have to be fetched.
+/// Whether a program is installed in `/usr/bin`.
 pub(super) fn has_program(name: &str) -> bool {
     Path::new("/usr/bin").join(name).is_file()
 }

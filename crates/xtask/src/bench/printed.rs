@@ -1,4 +1,4 @@
-//! Benchmarks that are programs of the crate they measure, and print Markdown.
+//! Benchmarks of single crates: programs of those crates that print Markdown.
 
 use anyhow::Result;
 
@@ -7,7 +7,7 @@ use crate::workspace;
 
 use super::facts;
 
-/// Runs them, each named by its crate's package and its own name, and returns what they print.
+/// Runs benchmarks, each named by its package and its own name, and returns their output.
 pub(super) fn run(benchmarks: &[(&str, &str)]) -> Result<String> {
     let mut text = facts::machine();
     for (package, name) in benchmarks {

@@ -1,4 +1,4 @@
-//! What the kernel knows of a process: the time it ran, the memory it holds.
+//! Figures of a process from `/proc`: its CPU time and its memory.
 
 use std::fs;
 use std::path::Path;
@@ -8,13 +8,12 @@ use anyhow::{Context, Result};
 
 use crate::command;
 
-/// Nanoseconds of one tick in `/proc/PID/stat`; Linux shows 100 a second on every machine.
+/// Nanoseconds of one tick in `/proc/PID/stat`. Linux reports 100 ticks a second on every machine.
 const TICK_NS: u64 = 10_000_000;
 
-/// Nanoseconds that the threads of a process have been running.
+/// Returns the CPU time of a process's threads, in nanoseconds.
 ///
-/// The scheduler's own account, exact to the nanosecond; without it, that of `stat`, in steps of
-/// 10 ms.
+/// The figure is from `schedstat`, exact to the nanosecond, or else from `stat`, in steps of 10 ms.
 pub fn cpu_ns(process: u32) -> Result<u64> {
     let threads = fs::read_dir(format!("/proc/{process}/task"))?;
     let of_thread = |thread: &Path| -> Option<u64> {
@@ -28,7 +27,8 @@ pub fn cpu_ns(process: u32) -> Result<u64> {
     }
 }
 
-/// Nanoseconds that a process and its children have been running, those that have ended included.
+/// Returns the CPU time of a process and its children in nanoseconds, with the children that have
+/// ended.
 pub fn family_cpu_ns(process: u32) -> Result<u64> {
     let own = Stat::of(process).context("the process has gone")?;
     let mut total = cpu_ns(process)? + own.ended_ns;
@@ -42,7 +42,7 @@ pub fn family_cpu_ns(process: u32) -> Result<u64> {
     Ok(total)
 }
 
-/// Bytes of memory that a process has in use (`VmRSS`).
+/// Returns the memory that a process has in use (`VmRSS`), in bytes.
 pub fn resident_bytes(process: u32) -> Result<u64> {
     let status = fs::read_to_string(format!("/proc/{process}/status"))?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -50,18 +50,18 @@ pub fn resident_bytes(process: u32) -> Result<u64> {
     Ok(kib.trim().parse::<u64>()? * 1024)
 }
 
-/// Lets this process, and those it starts from now on, have this many open files.
+/// Sets the limit of open files of this process, and of processes that it starts from now on.
 pub fn allow_open_files(count: u32) -> Result<()> {
     let mut prlimit = Command::new("prlimit");
     prlimit.arg(format!("--pid={}", std::process::id()));
     command::run(prlimit.arg(format!("--nofile={count}:{count}")))
 }
 
-/// The fields of `/proc/PID/stat` that count here.
+/// The fields of `/proc/PID/stat` that this module uses.
 struct Stat {
     parent: u32,
     own_ns: u64,
-    /// Of children that have ended and been waited for.
+    /// CPU time of children that have ended and been waited for.
     ended_ns: u64,
 }
 
@@ -71,7 +71,7 @@ impl Stat {
     }
 
     fn parse(text: &str) -> Option<Stat> {
-        // The second field is the program's name, which may hold anything.
+        // The second field is the program's name, which may have spaces and parentheses.
         let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
         let ticks = |first: usize| -> Option<u64> {
             Some(
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn a_process_that_worked_has_run() {
         let own = std::process::id();
-        // The kernel may count in ticks: it takes one to be counted.
+        // The kernel may count in ticks, so the time is zero before the first one.
         let worked = (0..1_000_000_000_u64).any(|n| n % 1_000_000 == 0 && cpu_ns(own).unwrap() > 0);
         assert!(worked);
         assert!(family_cpu_ns(own).is_ok());

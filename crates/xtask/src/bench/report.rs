@@ -1,4 +1,4 @@
-//! Tables of what was measured, in Markdown.
+//! The report of a benchmark: tables in Markdown.
 
 use std::fmt::Write as _;
 
@@ -6,9 +6,9 @@ use super::launch::{Contender, Driver};
 use super::pgbench::{Load, Mode, Workload};
 
 const MODES: [Mode; 3] = [Mode::Simple, Mode::Extended, Mode::Prepared];
-/// Numbers of clients at which the proxy is held against PgBouncer.
+/// Numbers of clients in the list of ratios to PgBouncer.
 const ISSUE_CLIENTS: [u32; 3] = [16, 64, 256];
-/// The proxy in ratios, one thread with each driver.
+/// The proxies in that list: one thread with each driver.
 const ONE_THREAD: [Contender; 2] =
     [Contender::refrain(Driver::Uring, 1), Contender::refrain(Driver::Epoll, 1)];
 
@@ -18,24 +18,24 @@ pub(super) struct Row {
     pub(super) round: u32,
     pub(super) load: Load,
     pub(super) contender: Contender,
-    /// None where it failed.
+    /// `None` if the run failed.
     pub(super) figures: Option<Figures>,
 }
 
-/// What was measured.
+/// The figures of one measurement.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Figures {
-    /// Transactions a second.
+    /// Transactions per second.
     pub(super) tps: f64,
-    /// Average, as the client sees it.
+    /// Average latency that the client sees.
     pub(super) latency_ms: f64,
-    /// Time on a CPU of the proxy, in microseconds a transaction.
+    /// CPU time of the proxy per transaction, in microseconds.
     pub(super) cpu_us: Option<f64>,
-    /// The same of all of PostgreSQL.
+    /// CPU time of all processes of PostgreSQL per transaction, in microseconds.
     pub(super) server_cpu_us: Option<f64>,
 }
 
-/// One number out of several.
+/// A choice of one figure.
 pub(super) type Pick = fn(&Figures) -> Option<f64>;
 
 pub(super) const TPS: Pick = |figures| Some(figures.tps);
@@ -50,7 +50,7 @@ pub(super) struct Report<'a> {
 }
 
 impl Report<'_> {
-    /// The whole report.
+    /// Returns the whole report.
     pub(super) fn text(&self, seconds: u32) -> String {
         let rounds = self.rounds;
         let mut text = format!(
@@ -90,7 +90,7 @@ impl Report<'_> {
         median(self.values(load, contender, pick).into_iter().map(|(_, value)| value).collect())
     }
 
-    /// Median of the ratios of each round.
+    /// Returns the median of the ratios of each round.
     fn ratio(&self, of: (&Load, Contender), to: (&Load, Contender), pick: Pick) -> Option<f64> {
         let to = self.values(to.0, to.1, pick);
         let ratios = self.values(of.0, of.1, pick).into_iter().filter_map(|(round, value)| {
@@ -119,7 +119,7 @@ impl Report<'_> {
         table(text, &title, "", &heads.collect::<Vec<_>>(), lines);
     }
 
-    /// The workloads with one number of clients.
+    /// Appends the tables of the workloads that have a fixed number of clients.
     fn others(&self, text: &mut String) {
         let load_of =
             |workload| self.rows.iter().map(|row| row.load).find(|load| load.workload == workload);
@@ -195,7 +195,7 @@ impl Report<'_> {
         table(text, title, "clients", &heads, lines);
     }
 
-    /// In the shape of ProxySQL's figures: threads by clients.
+    /// Appends a table of threads by clients, in the shape of ProxySQL's published figures.
     fn threads(&self, text: &mut String) {
         let shapes = [1, 2].map(|workers| Contender::refrain(Driver::Uring, workers));
         let clients: Vec<_> = self.clients.iter().copied().filter(|count| *count <= 16).collect();
@@ -208,7 +208,7 @@ impl Report<'_> {
         table(text, title, "threads, clients", &heads, lines);
     }
 
-    /// In the shape of PgCat's figures: clients by protocol, TPS.
+    /// Appends a table of TPS, clients by protocol, in the shape of PgCat's published figures.
     fn protocols(&self, text: &mut String) {
         let shown = [1, 10, 100, 1000];
         let shown = shown.into_iter().filter(|clients| self.clients.contains(clients));
@@ -261,13 +261,13 @@ fn pairs<'a, A: Copy, B: Copy>(left: &'a [A], right: &'a [B]) -> impl Iterator<I
     left.iter().flat_map(move |a| right.iter().map(move |b| (*a, *b)))
 }
 
-/// A ratio as people say it.
+/// Returns a ratio as a signed percentage.
 fn percent(ratio: f64) -> String {
     let change = (ratio - 1.0) * 100.0;
     format!("{change:+.0} %")
 }
 
-/// The middle one.
+/// Returns the median.
 pub(super) fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;
@@ -279,7 +279,7 @@ pub(super) fn median(mut values: Vec<f64>) -> Option<f64> {
 /// A line of a table: its name and its cells.
 type Line = (String, Vec<Option<String>>);
 
-/// Appends a table; lines with nothing in them are left out, and so is a table of such lines.
+/// Appends a table without its empty lines. A table whose lines are all empty is left out.
 pub(super) fn table(
     text: &mut String,
     title: &str,

@@ -1,8 +1,8 @@
-//! The comparison: every contender at every load, in turns, several times over.
+//! The comparison: every contender at every load, in turns, in several rounds.
 //!
-//! All contenders run from the beginning to the end, so that each has its pool warm; those that
-//! have nothing to do cost nothing. Within a round they take turns at each load, beginning with
-//! another one each round: what disturbs the machine for a while disturbs all alike, and a ratio
+//! All contenders run from the beginning to the end, so that their pools are full; an idle
+//! contender uses no CPU time. Within a round they take turns at each load, and each round begins
+//! with another contender. A disturbance of the machine so affects all contenders, and a ratio
 //! within a round says more than figures of different rounds.
 
 use std::thread;
@@ -21,35 +21,35 @@ use super::report::{Figures, Report, Row};
 
 /// Servers of each pool.
 pub(super) const POOL_SIZE: u32 = 20;
-/// Clients of the workloads that have one number of them.
+/// Number of clients of the workloads that have a fixed number.
 const CLIENTS_MIDDLE: u32 = 16;
-/// Rows are a hundred thousand times this.
+/// The scale of pgbench: the table has a hundred thousand times as many rows.
 pub(super) const SCALE: u32 = 10;
 
-/// How fast PostgreSQL itself takes connections; `pgbench` counts connecting as running.
+/// The rate at which PostgreSQL accepts connections. `pgbench` counts connecting as running.
 const CONNECTS_PER_SECOND: u32 = 250;
-/// Time in which PostgreSQL waits for those of its processes that have ended.
+/// Time in which PostgreSQL waits for its processes that have ended.
 pub(super) const REAPED: Duration = Duration::from_millis(200);
 
-/// What is compared.
+/// The options of the comparison.
 #[derive(Args, Clone, Debug)]
 pub(super) struct Plan {
-    /// Times that everything is measured; medians are reported.
+    /// Number of rounds; the report has medians.
     #[arg(long, default_value_t = 3)]
     rounds: u32,
-    /// Seconds of each measurement; more with many clients, who have to connect first.
+    /// Seconds of each measurement; more with many clients, since connecting takes time.
     #[arg(long, default_value_t = 5)]
     seconds: u32,
     /// Numbers of clients.
     #[arg(long, value_delimiter = ',', default_values_t = [1, 4, 16, 64, 256, 1000])]
     clients: Vec<u32>,
-    /// Ways to send queries.
+    /// Protocols of the queries.
     #[arg(long, value_delimiter = ',', default_values = ["simple", "extended", "prepared"])]
     modes: Vec<Mode>,
-    /// What is run: `statements` and `connect` are with 16 clients only.
+    /// Workloads; `statements` and `connect` always have 16 clients.
     #[arg(long, value_delimiter = ',', default_values = ["select", "statements", "connect"])]
     workloads: Vec<Workload>,
-    /// direct, uring, epoll, uring-2 (two workers), epoll-2, …, pgbouncer.
+    /// Contenders: direct, uring, epoll, uring-2 (two workers), epoll-2, …, pgbouncer.
     #[arg(
         long,
         value_delimiter = ',',
@@ -77,7 +77,7 @@ impl Plan {
         loads
     }
 
-    /// Does all of it and returns the report, in Markdown.
+    /// Runs the comparison and returns the report in Markdown.
     pub(super) fn run(&self) -> Result<String> {
         let clients_max = self.clients.iter().copied().max().unwrap_or(0).max(CLIENTS_MIDDLE);
         process::allow_open_files((clients_max * 2).max(20_000))?;
@@ -99,13 +99,13 @@ impl Plan {
     }
 }
 
-/// All that runs.
+/// The running contenders.
 struct Bench {
     pgbench: Pgbench,
-    /// PostgreSQL's first process, if the cluster is ours.
+    /// PostgreSQL's first process, if this program started the cluster.
     postmaster: Option<u32>,
     usual: Vec<Running>,
-    /// With a limit on each server's statements; only of those that prepare.
+    /// Contenders that support prepared statements, with a limit on each server's statements.
     limited: Vec<Running>,
 }
 
@@ -126,7 +126,7 @@ impl Bench {
         Ok(bench)
     }
 
-    /// One load with every contender.
+    /// Measures one load with every contender.
     fn all_at(&self, round: u32, load: &Load, seconds: u32, rows: &mut Vec<Row>) {
         let contenders = match load.workload {
             Workload::Statements => &self.limited,
@@ -155,7 +155,8 @@ impl Bench {
     }
 }
 
-/// What a run through `running` takes of its CPU time, and of that of PostgreSQL.
+/// Measures a run through `running`: its figures, and the CPU time of the contender and of
+/// PostgreSQL.
 pub(super) fn measured(
     running: &Running,
     postmaster: Option<u32>,
@@ -165,7 +166,8 @@ pub(super) fn measured(
     let server = || postmaster.map(process::family_cpu_ns).transpose();
     let (proxy_before, server_before) = (proxy()?, server()?);
     let outcome = run()?;
-    thread::sleep(REAPED); // a server process that ended counts once it has been waited for
+    // The CPU time of a server process that has ended counts once PostgreSQL has waited for it.
+    thread::sleep(REAPED);
     let (proxy_after, server_after) = (proxy()?, server()?);
     let each = |before: Option<u64>, after: Option<u64>| {
         let spent = after?.saturating_sub(before?);

@@ -1,4 +1,4 @@
-//! A client that speaks the protocol byte by byte: it can do what no library lets one do.
+//! A client that writes the protocol's bytes itself: it can send what no client library sends.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpStream};
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 
-/// A reply longer than this is none.
+/// The longest message. A longer length field is garbage.
 const MESSAGE_BYTES_MAX: usize = 1024 * 1024 * 1024;
 
 /// A session over TCP.
@@ -17,21 +17,21 @@ pub struct Session {
     pub key: (u32, Vec<u8>),
 }
 
-/// What came of a request, up to ReadyForQuery or the server's wish for data.
+/// The replies to a request, up to ReadyForQuery or CopyInResponse.
 #[derive(Debug, Default)]
 pub struct Answer {
-    /// Values of each row; a piece of a COPY stream is a row of one value.
+    /// Values of each row; a CopyData message is a row of one value.
     pub rows: Vec<Vec<Vec<u8>>>,
     /// SQLSTATE and message of each error.
     pub errors: Vec<(String, String)>,
     /// Command tags.
     pub tags: Vec<String>,
-    /// Whether the session is over.
+    /// Whether the last error ended the session.
     pub fatal: bool,
 }
 
 impl Session {
-    /// Logs in to a database as the superuser. Each read gives up after `patience`.
+    /// Logs in to a database as the superuser. `patience` is the time limit of each read.
     pub fn open(port: u16, database: &str, patience: Duration) -> Result<Session> {
         let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).context("connecting")?;
         stream.set_nodelay(true)?;
@@ -59,7 +59,7 @@ impl Session {
         Ok(self.stream.get_mut().write_all(bytes)?)
     }
 
-    /// The next message: its letter and body.
+    /// Returns the next message: its letter and body.
     pub fn receive(&mut self) -> Result<(u8, Vec<u8>)> {
         let mut head = [0; 5];
         self.stream.read_exact(&mut head).context("reading a message")?;
@@ -71,7 +71,7 @@ impl Session {
         Ok((letter, body))
     }
 
-    /// Reads until the server has nothing more to say.
+    /// Reads replies up to ReadyForQuery, CopyInResponse or a fatal error.
     pub fn answer(&mut self) -> Result<Answer> {
         let mut answer = Answer::default();
         loop {
@@ -93,7 +93,7 @@ impl Session {
         }
     }
 
-    /// Whether something arrives within this time.
+    /// Whether a byte arrives within this time.
     pub fn hears_within(&mut self, time: Duration) -> Result<bool> {
         let patience = self.stream.get_ref().read_timeout()?;
         self.stream.get_ref().set_read_timeout(Some(time))?;
@@ -111,18 +111,18 @@ impl Session {
         self.answer()
     }
 
-    /// Says goodbye.
+    /// Sends Terminate and closes the connection.
     pub fn close(mut self) -> Result<()> {
         self.send(&message(b'X', &[]))
     }
 
-    /// Goes without a word.
+    /// Closes the connection without Terminate.
     pub fn vanish(&self) {
         let _ = self.stream.get_ref().shutdown(Shutdown::Both);
     }
 }
 
-/// Asks for a session's statement to be cancelled, and waits until that has been heard.
+/// Sends a cancel request for a session, and waits until the server closes that connection.
 pub fn cancel(port: u16, key: &(u32, Vec<u8>)) -> Result<()> {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
     stream.set_read_timeout(Some(Duration::from_secs(30)))?;
@@ -137,29 +137,29 @@ pub fn is_timeout(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
 }
 
-/// A first packet, which has no letter.
+/// Returns a first packet, which has no message letter.
 fn startup(code: u32, body: &[u8]) -> Vec<u8> {
     let length = u32::try_from(body.len() + 8).unwrap_or(u32::MAX);
     [&length.to_be_bytes()[..], &code.to_be_bytes(), body].concat()
 }
 
-/// A message.
+/// Returns a message.
 pub fn message(letter: u8, body: &[u8]) -> Vec<u8> {
     let length = u32::try_from(body.len() + 4).unwrap_or(u32::MAX);
     [&[letter][..], &length.to_be_bytes(), body].concat()
 }
 
-/// A Query.
+/// Returns a Query.
 pub fn query(text: &str) -> Vec<u8> {
     message(b'Q', format!("{text}\0").as_bytes())
 }
 
-/// A Parse without parameter types.
+/// Returns a Parse without parameter types.
 pub fn parse(name: &str, text: &str) -> Vec<u8> {
     message(b'P', format!("{name}\0{text}\0\0\0").as_bytes())
 }
 
-/// Bind of text parameters to the unnamed portal, Execute and Sync.
+/// Returns Bind of text parameters to the unnamed portal, Execute and Sync.
 pub fn run(statement: &str, parameters: &[&str]) -> Vec<u8> {
     let mut bind = format!("\0{statement}\0\0\0").into_bytes();
     bind.extend_from_slice(&u16::try_from(parameters.len()).unwrap_or(0).to_be_bytes());
@@ -171,27 +171,27 @@ pub fn run(statement: &str, parameters: &[&str]) -> Vec<u8> {
     [message(b'B', &bind), message(b'E', b"\0\0\0\0\0"), sync()].concat()
 }
 
-/// Close of a statement.
+/// Returns a Close of a statement.
 pub fn close_statement(name: &str) -> Vec<u8> {
     message(b'C', format!("S{name}\0").as_bytes())
 }
 
-/// A Sync.
+/// Returns a Sync.
 pub fn sync() -> Vec<u8> {
     message(b'S', &[])
 }
 
-/// A piece of a COPY stream.
+/// Returns a CopyData.
 pub fn copy_data(data: &[u8]) -> Vec<u8> {
     message(b'd', data)
 }
 
-/// The end of a COPY stream.
+/// Returns a CopyDone.
 pub fn copy_done() -> Vec<u8> {
     message(b'c', &[])
 }
 
-/// The values of a DataRow; a null is empty.
+/// Returns the values of a DataRow; a null is empty.
 fn values(body: &[u8]) -> Option<Vec<Vec<u8>>> {
     let (count, mut rest) = body.split_first_chunk::<2>()?;
     let mut values = Vec::new();

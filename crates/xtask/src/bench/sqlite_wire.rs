@@ -1,8 +1,8 @@
-//! What a lookup in SQLite costs behind the protocol, beside PostgreSQL on the same machine.
+//! The benchmark of lookups in SQLite through the protocol, beside PostgreSQL on the same machine.
 //!
-//! PostgreSQL without a proxy, the proxy with SQLite and its statement cache, and the same without the
-//! cache take turns in every round: what disturbs the machine for a while disturbs all, and the ratios
-//! within a round are what counts.
+//! PostgreSQL without a proxy, the proxy with SQLite and its statement cache, and the proxy without
+//! the cache take turns in every round. A disturbance of the machine so affects all three, and only
+//! ratios within a round count.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -23,18 +23,18 @@ use super::process;
 use super::report::median;
 use super::rounds::{REAPED, SCALE};
 
-/// Times that everything is measured.
+/// Number of rounds that count.
 const ROUNDS: usize = 9;
 /// Seconds of each measurement.
 const SECONDS: u32 = 2;
-/// What is run.
+/// The load of each measurement.
 const LOAD: Load = Load { workload: Workload::Select, mode: Mode::Prepared, clients: 16 };
-/// What the proxy's CPU time may be of PostgreSQL's.
+/// The most CPU time of the proxy, as a share of PostgreSQL's.
 const BAR_POSTGRES: f64 = 0.3;
-/// What it may be of its own without the cache.
+/// The most CPU time of the proxy, as a share of the proxy's without its cache.
 const BAR_UNCACHED: f64 = 0.75;
 
-/// CPU time in microseconds a query, in one round.
+/// CPU time per query in one round, in microseconds.
 #[derive(Clone, Copy, Debug)]
 struct Round {
     postgres: f64,
@@ -42,7 +42,7 @@ struct Round {
     uncached: f64,
 }
 
-/// Measures, and returns the table in Markdown.
+/// Runs the benchmark and returns the tables in Markdown.
 pub(super) fn run() -> Result<String> {
     launch::prepare(&[Contender::refrain(Driver::Uring, 1)])?;
     let cluster = Cluster::start(Version::V15, &[("shared_buffers", "512MB")])?;
@@ -56,7 +56,7 @@ pub(super) fn run() -> Result<String> {
     let of_postgres = || process::family_cpu_ns(postmaster);
     let of_proxy = |running: &Running| process::cpu_ns(running.id().context("it has ended")?);
     let mut rounds = Vec::new();
-    // The first warms caches, and does not count.
+    // The first round fills caches and does not count.
     for _ in 0..=ROUNDS {
         let round = Round {
             postgres: measure(&pgbench, cluster.port(), of_postgres)?,
@@ -70,7 +70,7 @@ pub(super) fn run() -> Result<String> {
     Ok(format!("{facts}\n{}", report(rounds.get(1..).unwrap_or_default())))
 }
 
-/// CPU time of one run, in microseconds a query.
+/// Measures the CPU time of one run, in microseconds per query.
 fn measure(pgbench: &Pgbench, port: u16, cpu_ns: impl Fn() -> Result<u64>) -> Result<f64> {
     let before = cpu_ns()?;
     let outcome = pgbench.run(port, &LOAD, Until::Seconds(SECONDS))?;
@@ -79,7 +79,7 @@ fn measure(pgbench: &Pgbench, port: u16, cpu_ns: impl Fn() -> Result<u64>) -> Re
     Ok(spent as f64 / 1000.0 / outcome.transactions as f64)
 }
 
-/// Makes the tables that pgbench asks, through the proxy.
+/// Creates the tables that pgbench reads, through the proxy.
 fn fill(port: u16) -> Result<()> {
     let rows = SCALE * 100_000;
     let sql = format!(
@@ -95,7 +95,7 @@ fn fill(port: u16) -> Result<()> {
     ask(port, &sql)
 }
 
-/// Has psql run statements through the proxy.
+/// Runs statements through the proxy by psql.
 pub(super) fn ask(port: u16, sql: &str) -> Result<()> {
     let url = format!("postgres://postgres@127.0.0.1:{port}/bench");
     let mut psql = Command::new(provision::postgres(Version::V15)?.join("psql"));
@@ -107,9 +107,10 @@ fn report(rounds: &[Round]) -> String {
     let to_postgres = of(|round| round.cached / round.postgres);
     let to_uncached = of(|round| round.cached / round.uncached);
     let mut text = format!(
-        "`pgbench -n -S -M prepared -c {}`, scale {SCALE}, {ROUNDS} rounds of {SECONDS} s each in turns. CPU time of \
-         all of PostgreSQL's processes without a proxy, and of the proxy's with SQLite in it (one worker, io_uring), in \
-         microseconds a query; medians, ratios those of ratios within a round.\n\n\
+        "`pgbench -n -S -M prepared -c {}`, scale {SCALE}, {ROUNDS} rounds of {SECONDS} s each in \
+         turns. CPU time per query of all processes of PostgreSQL without a proxy, and of the \
+         proxy's process with SQLite (one worker, io_uring), in microseconds. Figures are medians; \
+         ratios are medians of the ratios within a round.\n\n\
          | | CPU µs per query |\n|---|--:|\n",
         LOAD.clients
     );
@@ -132,7 +133,7 @@ fn report(rounds: &[Round]) -> String {
     text
 }
 
-/// A folder that goes when this does.
+/// A temporary folder. Dropping this removes it.
 pub(super) struct Folder(PathBuf);
 
 impl Folder {

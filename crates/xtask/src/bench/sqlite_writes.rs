@@ -1,5 +1,6 @@
-//! What one client that writes gets done: with SQLite behind the protocol, beside the library without a server; and one of
-//! a pooled PostgreSQL whose server another core has, and two that fetch it from each other's core.
+//! The benchmark of single clients: one client that writes to SQLite through the protocol, beside
+//! the library without a server; and clients of a pooled PostgreSQL whose only server moves between
+//! cores.
 //!
 //! All take turns in every round, and ratios are those within a round.
 
@@ -22,30 +23,30 @@ use super::rounds::SCALE;
 use super::session::Session;
 use super::sqlite_wire::{Folder, ask};
 
-/// Times that everything is measured.
+/// Number of rounds that count.
 const ROUNDS: usize = 7;
 /// Seconds of each measurement.
 const SECONDS: u32 = 2;
-/// What is run: one write, and its commit.
+/// The script of pgbench: one write with its commit.
 const SCRIPT: &str = "\\set v random(1, 1000000)\nINSERT INTO written (v) VALUES (:v);\n";
-/// What a client may get done of what the library does.
+/// The least share of the library's rate that a client reaches.
 const BAR: f64 = 0.8;
 
-/// How long the first client of a pool waits for an answer.
+/// Time limit of the first client of a pool.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Clients that use a pool of one server.
+/// Numbers of clients of a pool of one server.
 const POOLED: [u32; 2] = [1, 2];
 
 const DRIVERS: [Driver; 2] = [Driver::Uring, Driver::Epoll];
 const MODES: [Mode; 3] = [Mode::Simple, Mode::Extended, Mode::Prepared];
 
-/// One of what is compared, and what it did in each round.
+/// A line of a table: a contender, and its rate in each round.
 struct Line {
     name: String,
     rates: Vec<f64>,
 }
 
-/// Measures, and returns the tables in Markdown.
+/// Runs the benchmark and returns the tables in Markdown.
 pub(super) fn run() -> Result<String> {
     launch::prepare(&[Contender::refrain(Driver::Uring, 1)])?;
     let library = Library::build()?;
@@ -75,7 +76,7 @@ pub(super) fn run() -> Result<String> {
         }
         pooled.push(proxy);
     }
-    // The first round warms up, and does not count.
+    // The first round fills caches and does not count.
     for round in 0..=ROUNDS {
         let until = Until::Seconds(SECONDS);
         let mut rates = vec![library.run(&folder.path().join("library.db"))?];
@@ -99,9 +100,9 @@ pub(super) fn run() -> Result<String> {
     Ok(format!("{}\n{}", without_pgbouncer(&cluster), report(&lines, &handed)))
 }
 
-/// What clients of a pool of one server get done, of whom the first finds it on another core.
+/// Measures the rate of clients of a pool of one server, which another core holds at first.
 fn fetch(pgbench: &Pgbench, port: u16, clients: u32, until: Until) -> Result<f64> {
-    // It stays, so that whoever comes next is put on the other core.
+    // This client stays connected, so that the proxy puts the next one on the other core.
     let mut first = Session::open(port, DATABASE, PATIENCE)?;
     ensure!(first.query("SELECT 1")?.errors.is_empty(), "no server");
     let load = Load { workload: Workload::Select, mode: Mode::Prepared, clients };
@@ -127,7 +128,7 @@ impl Library {
         Ok(Library(workspace::target().join("release/examples/writes")))
     }
 
-    /// Writes in a second.
+    /// Runs the program and returns its writes per second.
     fn run(&self, file: &Path) -> Result<f64> {
         let text = command::output(Command::new(&self.0).arg(file).arg(SECONDS.to_string()))?;
         text.trim().parse().with_context(|| format!("no number: {text}"))
@@ -136,9 +137,10 @@ impl Library {
 
 fn report(lines: &[Line], handed: &[Line]) -> String {
     let mut text = format!(
-        "One client, one INSERT with its commit on disk (`pgbench -n -c 1`, one worker), beside one connection of the \
-         library with `synchronous = full`; {ROUNDS} rounds of {SECONDS} s each in turns, medians, ratios those within \
-         a round; bar ≥ {BAR}.\n\n| | writes a second | of the library |\n|---|--:|--:|\n"
+        "One client, one INSERT with its commit on disk (`pgbench -n -c 1`, one worker), beside one \
+         connection of the library with `synchronous = full`; {ROUNDS} rounds of {SECONDS} s each \
+         in turns. Figures are medians; ratios are medians of ratios within a round; bar ≥ {BAR}.\
+         \n\n| | writes a second | of the library |\n|---|--:|--:|\n"
     );
     let library = lines.first().map_or(&[][..], |line| &line.rates);
     for Line { name, rates } in lines {
@@ -146,9 +148,10 @@ fn report(lines: &[Line], handed: &[Line]) -> String {
         let (rate, ratio) = (median(rates.clone()).unwrap_or(0.0), median(ratios).unwrap_or(0.0));
         let _ = writeln!(text, "| {name} | {rate:.0} | {ratio:.2} |");
     }
-    text += "\nPooled PostgreSQL, two workers and one server for all (`pgbench -n -S -M prepared`, `pool_size = 1`): one client \
-             that finds its server on another core, and two on two cores, of whom one has to fetch it for each other \
-             transaction.\n\n| driver, clients | transactions a second |\n|---|--:|\n";
+    text += "\nPooled PostgreSQL, two workers and one server for all (`pgbench -n -S -M prepared`, \
+             `pool_size = 1`): one client whose server is on another core, and two clients on two \
+             cores, between which the server moves at every other transaction.\n\n\
+             | driver, clients | transactions a second |\n|---|--:|\n";
     for Line { name, rates } in handed {
         let _ = writeln!(text, "| {name} | {:.0} |", median(rates.clone()).unwrap_or(0.0));
     }

@@ -1,9 +1,9 @@
-//! System calls of the proxy, counted by `strace`.
+//! The benchmark of system calls: `strace` counts those of the proxy.
 //!
-//! Each count is the difference between two runs, the second of twice the transactions, so that
-//! starting and connecting are not in it. `strace` slows the proxy down many times over, and with
-//! that changes how much is done in one turn: the figures for one client are exact, those for many
-//! are not.
+//! Each count is the difference between two runs, the second with twice the transactions, so that
+//! starting and connecting are not in it. `strace` slows the proxy down many times, and so changes
+//! how much the proxy does in one turn of its loop: the figures for one client are exact, those for
+//! many clients are not.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -24,10 +24,11 @@ use super::report::table;
 
 /// Transactions of each client in the shorter run with one client.
 const TRANSACTIONS_ALONE: u32 = 1_000;
-/// The same with many.
+/// Transactions of each client in the shorter run with many clients.
 const TRANSACTIONS_MANY: u32 = 1_000;
+/// Number of clients of that run.
 const CLIENTS_MANY: u32 = 64;
-/// How long `strace` may need to attach itself to all threads.
+/// Time in which `strace` attaches to all threads.
 const ATTACH: Duration = Duration::from_millis(500);
 
 /// Names of system calls that send.
@@ -37,10 +38,10 @@ const RECEIVES: &[&str] = &["recvfrom", "recvmsg", "read", "readv"];
 /// Names of system calls that wait.
 const WAITS: &[&str] = &["io_uring_enter", "epoll_wait", "epoll_pwait", "epoll_pwait2"];
 
-/// How often each system call was made.
+/// The number of calls by the name of the system call.
 type Calls = BTreeMap<String, u64>;
 
-/// Counts, and returns the tables in Markdown.
+/// Runs the benchmark and returns the tables in Markdown.
 pub(super) fn run() -> Result<String> {
     if !has_program("strace") {
         provision::debian(&["strace"])?;
@@ -63,7 +64,7 @@ struct Counting {
 }
 
 impl Counting {
-    /// One client.
+    /// Appends the table of one client.
     fn alone(&self, text: &mut String, contenders: &[Contender]) -> Result<()> {
         let mut lines = Vec::new();
         for contender in contenders {
@@ -86,7 +87,7 @@ impl Counting {
         Ok(())
     }
 
-    /// Many clients, two workers.
+    /// Appends the table of many clients and two workers.
     fn many(&self, text: &mut String, contenders: &[Contender]) -> Result<()> {
         let load = Load { workload: Workload::Select, mode: Mode::Prepared, clients: CLIENTS_MANY };
         let mut lines = Vec::new();
@@ -108,7 +109,7 @@ impl Counting {
         Ok(())
     }
 
-    /// Calls that `transactions` of each client cost.
+    /// Counts the system calls for `transactions` of each client.
     fn calls(
         &self,
         contender: Contender,
@@ -136,7 +137,7 @@ impl Counting {
     }
 }
 
-/// The most frequent calls.
+/// Returns the most frequent calls in words.
 fn list(calls: &Calls) -> String {
     let mut calls: Vec<_> = calls.iter().collect();
     calls.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
@@ -176,7 +177,7 @@ impl Trace {
     }
 }
 
-/// Reads the table of `strace -c`: a share, seconds, microseconds, calls, errors if any, a name.
+/// Reads the table of `strace -c`: share, seconds, microseconds, calls, errors if any, name.
 fn counts(text: &str) -> Calls {
     let line = |line: &str| {
         let words: Vec<&str> = line.split_whitespace().collect();

@@ -1,27 +1,29 @@
-//! What is a difference, and what may be one.
+//! The judge: compares two answers, and says which differences are faults.
 //!
-//! An answer is the same if its rows, the names and types of its columns and its command tag are. Rows that nobody asked for
-//! in an order may come in any. An error is the same if its SQLSTATE is; one where PostgreSQL answers must come with a hint.
+//! Two answers are the same if their rows, the names and types of their columns and their command
+//! tags are. Rows without an ORDER BY may come in any order. Two errors are the same if their
+//! SQLSTATEs are. If SQLite refuses a statement that PostgreSQL accepts, its error needs a hint.
 
 use super::wire::Answer;
 
-/// Calls whose values differ as they may, and why. Names, types and the number of rows must agree.
+/// Calls whose values may differ, and why. Names, types and the command tag must agree.
 const ALLOWED: &[(&str, &str)] = &[
-    ("version()", "the version is our own"),
-    ("pg_backend_pid()", "a process of its own"),
-    ("random()", "no two are the same"),
-    ("gen_random_uuid()", "no two are the same"),
-    ("now()", "the clock goes on"),
-    ("current_timestamp", "the clock goes on"),
-    ("localtimestamp", "the clock goes on"),
+    ("version()", "Refrain has its own version"),
+    ("pg_backend_pid()", "the two sessions have different process ids"),
+    ("random()", "random values differ"),
+    ("gen_random_uuid()", "random values differ"),
+    ("now()", "the statements run at different times"),
+    ("current_timestamp", "the statements run at different times"),
+    ("localtimestamp", "the statements run at different times"),
 ];
 
-/// Statements whose rows differ as they may, by what they say, and why. Names and types must agree.
+/// Parts of statements whose rows may differ, and why. Names and types must agree.
 const OPEN: &[(&str, &str)] = &[
-    ("from pg_settings", "each server has the settings that it has"),
+    ("from pg_settings", "the two servers have different settings"),
     (
         "first_emp = 1 or last_emp = 1",
-        "two rows of one date: which is the first is left open, and PostgreSQL's two sorts always happen to disagree",
+        "two rows have one date: SQL leaves open which comes first, and PostgreSQL's two sorts \
+         always disagree",
     ),
 ];
 
@@ -29,20 +31,20 @@ fn opens(statement: &str) -> bool {
     OPEN.iter().any(|(words, _)| statement.contains(words))
 }
 
-/// What became of a statement.
+/// The verdict on the two answers to a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Verdict {
     /// The same answer.
     Same,
     /// The same error.
     BothRefuse,
-    /// Refused by both, here with another SQLSTATE and a hint.
+    /// Both refuse the statement, SQLite with another SQLSTATE and a hint.
     BothRefuseWithHint,
     RefusedWithHint,
     DiffersAsItMay,
-    /// PostgreSQL itself answers otherwise where its rows lie otherwise ([`super::settled`]).
+    /// PostgreSQL's own answer depends on the place of its rows ([`super::settled`]).
     LeftOpen,
-    /// Refused by both, here with another SQLSTATE and no hint.
+    /// Both refuse the statement, SQLite with another SQLSTATE and without a hint.
     BothRefuseWithoutHint,
     RefusedWithoutHint,
     Differs,
@@ -55,10 +57,11 @@ impl Verdict {
     }
 }
 
-/// Judges the answers to statements, in their order.
+/// The judge of a script's statements, in their order.
 #[derive(Debug, Default)]
 pub(super) struct Judge {
-    /// Tables with a key declared INTEGER, in this word: it is SQLite's own, and given by it (`docs/sqlite.md`).
+    /// Tables with a key declared INTEGER, spelled in full: SQLite fills such a key itself
+    /// (`docs/sqlite.md`).
     numbered: Vec<String>,
 }
 
@@ -106,12 +109,13 @@ fn words(statement: &str) -> impl Iterator<Item = &str> {
     statement.split(other).filter(|word| !word.is_empty())
 }
 
-/// Whether two answers agree in all but values.
+/// Whether two answers have the same columns and command tag.
 fn alike(here: &Answer, there: &Answer) -> bool {
     here.columns == there.columns && here.tag == there.tag
 }
 
-/// A zero of a float has no sign here (docs/sqlite.md).
+/// Returns PostgreSQL's answer without the sign of zeros: SQLite's zero has none
+/// (`docs/sqlite.md`).
 fn without_signs(there: &Answer) -> Answer {
     let mut there = there.clone();
     for (index, (_, oid)) in there.columns.iter().enumerate() {
@@ -127,7 +131,7 @@ fn without_signs(there: &Answer) -> Answer {
     there
 }
 
-/// Whether two answers are the same. Rows that nobody asked for in an order may come in any.
+/// Whether two answers are the same. Rows without an ORDER BY may come in any order.
 fn same(statement: &str, here: &Answer, there: &Answer) -> bool {
     if !alike(here, there) {
         return false;
@@ -141,7 +145,7 @@ fn same(statement: &str, here: &Answer, there: &Answer) -> bool {
         rows.sort();
         (rows, answer.sums.map(|sums| sums.unordered))
     };
-    // What stands in parentheses orders nothing outside of them.
+    // An ORDER BY in parentheses orders no rows outside of them.
     let outside = statement.rsplit(')').next().unwrap_or(statement);
     let ordered =
         outside.contains("order by") || !statement.contains('(') && statement.contains("order by");

@@ -1,8 +1,10 @@
-//! `cargo xtask dialect`: the statements of PostgreSQL's regression suite, to PostgreSQL and to SQLite behind the proxy.
+//! `cargo xtask dialect`: runs the statements of PostgreSQL's regression suite in PostgreSQL and in
+//! SQLite through the proxy.
 //!
-//! Each statement is run here and there, each in a savepoint. What both answer stays; what one refuses is undone in both, so
-//! that the two stay in step and a difference is the statement's own. Before each script stand the tables that the suite makes
-//! for all of them. What is a difference is said in [`judge`]; each is printed.
+//! Each statement runs in a savepoint on both sides. If one side refuses it, both sides roll it
+//! back, so that they stay in step and a difference is the statement's own. Each script begins with
+//! a copy of the tables that the suite creates for all scripts. [`judge`] says which differences
+//! are faults, and each fault is printed. In the code `here` is SQLite and `there` PostgreSQL.
 
 mod script;
 mod wire;
@@ -28,16 +30,18 @@ use self::wire::Wire;
 
 type Counts = BTreeMap<Verdict, u64>;
 
-/// What keeps the answers of PostgreSQL the same as here where a setting says how they are printed.
+/// Settings with which PostgreSQL prints values as SQLite through the proxy does.
 const SETTINGS: &str = "SET timezone = 'UTC'; SET datestyle = 'ISO'";
-/// How long a statement may take.
+/// The time limit of a statement.
 const PATIENCE: &str = "SET statement_timeout = '5min'";
-/// The longest value here, so that a statement may hold several.
+/// The limit of a value's length in SQLite, so that one statement can hold several long values.
 const VALUE_MAX: &str = "64MiB";
-/// How much memory the proxy may take, in KiB, as `ulimit` takes it: what asks for more ends it, and not the machine.
+/// The proxy's limit of memory as an argument of `ulimit`, in KiB. A statement that needs more ends
+/// the proxy, not the machine.
 const MEMORY_MAX: &str = "-d 2097152";
 
-/// Statements that are no question of the dialect: they end or begin transactions, or say how the session is.
+/// First words of statements that do not concern the dialect: they begin or end transactions, or
+/// change or show the session's state.
 const SESSION: &[&str] = &[
     "begin",
     "start",
@@ -67,21 +71,21 @@ const SESSION: &[&str] = &[
     "lock",
 ];
 
-/// Which.
+/// The arguments of `cargo xtask dialect`.
 #[derive(Args, Clone, Debug)]
 pub struct Arguments {
-    /// These scripts only, by name.
+    /// Run only these scripts.
     #[arg(long)]
     only: Vec<String>,
-    /// A folder of scripts, instead of the regression suite's.
+    /// Run the scripts of this folder rather than the regression suite's.
     #[arg(long)]
     scripts: Option<PathBuf>,
 }
 
-/// The script that makes the tables which the others use.
+/// The script that creates the tables of all others.
 const SETUP: &str = "test_setup";
 
-/// Runs all statements both ways; whether none is answered differently in silence.
+/// Runs all statements on both sides. Returns true if no verdict is a fault.
 pub fn run(arguments: &Arguments) -> Result<bool> {
     let suite = provision::regression()?.suites.join("server");
     let folder = arguments.scripts.clone().unwrap_or_else(|| suite.join("sql"));
@@ -93,8 +97,8 @@ pub fn run(arguments: &Arguments) -> Result<bool> {
     let mut scripts: Vec<_> = fs::read_dir(&folder)?.collect::<Result<_, _>>()?;
     scripts.sort_by_key(fs::DirEntry::file_name);
     let mut all = true;
-    for entry in scripts {
-        let path = entry.path();
+    for script in scripts {
+        let path = script.path();
         let name = path.file_stem().map(|name| name.to_string_lossy().into_owned());
         let Some(name) = name.filter(|_| path.extension().is_some_and(|end| end == "sql")) else {
             continue;
@@ -110,7 +114,7 @@ pub fn run(arguments: &Arguments) -> Result<bool> {
                     .for_each(|(verdict, count)| *total.entry(verdict).or_default() += count);
             }
             Err(error) => {
-                println!("--- {name}: broken off\n{error:#}");
+                println!("--- {name}: aborted\n{error:#}");
                 all = false;
             }
         }
@@ -120,7 +124,7 @@ pub fn run(arguments: &Arguments) -> Result<bool> {
     Ok(all && !total.keys().any(|verdict| verdict.is_fault()))
 }
 
-/// Where the scripts are run: a cluster, and files for SQLite.
+/// The place where scripts run: a cluster, and a folder of SQLite files.
 struct Place {
     cluster: Cluster,
     files: PathBuf,
@@ -128,7 +132,7 @@ struct Place {
 }
 
 impl Place {
-    /// Makes the tables that scripts use, in a database that theirs are copies of.
+    /// Creates the tables that scripts use, in the database that each script's is a copy of.
     fn set_up(&self) -> Result<Counts> {
         self.cluster.psql("postgres", &format!("CREATE DATABASE {SETUP}"))?;
         let path = self.suite.join("sql").join(SETUP).with_extension("sql");

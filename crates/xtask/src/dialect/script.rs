@@ -1,16 +1,16 @@
-//! A regression script as `psql` splits it: statements, and what only `psql` understands left out.
+//! A regression script, split into statements as `psql` does, without `psql`'s own commands.
 
 use std::fs;
 use std::path::Path;
 
-/// A statement, and the rows of a COPY.
+/// A statement, with the rows of a COPY.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Statement {
     pub(super) text: String,
     pub(super) rows: Option<Vec<u8>>,
 }
 
-/// The statements of a script. Files that it copies from are those of `folder`.
+/// Returns the statements of a script. `folder` has the files that its COPY commands read.
 pub(super) fn statements(script: &str, folder: &Path) -> Vec<Statement> {
     let mut splitter = Splitter {
         rest: script,
@@ -30,7 +30,7 @@ pub(super) fn statements(script: &str, folder: &Path) -> Vec<Statement> {
 struct Splitter<'a> {
     rest: &'a str,
     folder: &'a Path,
-    /// What the variable `filename` says.
+    /// The value of psql's variable `filename`.
     file: String,
     statement: String,
     depth: usize,
@@ -72,7 +72,8 @@ impl Splitter<'_> {
         self.rest = rest;
     }
 
-    /// A command of `psql`'s: with it goes the statement that it ends, as its output is the command's.
+    /// Skips a command of `psql`'s together with the statement that it ends, since the command
+    /// handles that statement's output.
     fn backslash(&mut self) {
         let end = self.rest.find('\n').unwrap_or(self.rest.len());
         let file = self.rest[..end].strip_prefix("\\set filename :abs_srcdir '/");
@@ -84,7 +85,8 @@ impl Splitter<'_> {
         self.depth = 0;
     }
 
-    /// Takes the statement; the rows behind a COPY FROM STDIN, or in its file, go with it.
+    /// Appends the finished statement, with the rows that follow COPY FROM STDIN or are in its
+    /// file.
     fn end(&mut self) {
         let text = std::mem::take(&mut self.statement).trim().to_owned();
         self.depth = 0;
@@ -102,7 +104,7 @@ impl Splitter<'_> {
             self.all.push(Statement { text, rows });
             return;
         }
-        // Variables of psql's.
+        // A text with a variable of psql's is left out.
         let variable = [":'", ":\"", ":{", "\\"].iter().any(|mark| text.contains(mark));
         if !text.is_empty() && (!variable || text.contains('\'')) {
             self.all.push(Statement { text, rows: None });
@@ -110,7 +112,7 @@ impl Splitter<'_> {
     }
 }
 
-/// Where the rows of a COPY FROM STDIN begin and end, behind its semicolon.
+/// Returns the begin and end of the rows of a COPY FROM STDIN, after its semicolon.
 fn rows_behind(text: &str) -> (usize, usize) {
     let start = text.find('\n').map_or(text.len(), |end| end + 1);
     let rows = &text[start..];

@@ -1,13 +1,15 @@
-//! What SQL leaves open: the order of equal rows, and so what a window or an aggregate takes first.
+//! Answers that SQL leaves open: the order of equal rows decides what a window or an aggregate
+//! takes first.
 //!
-//! PostgreSQL is asked again with its rows in other places and other plans. What it answers otherwise itself, nobody can rely
-//! on; what it answers the same each time must be the same here.
+//! The statement runs in PostgreSQL again and again, with the tables' rows in random places and
+//! with other plans. A part of the answer that varies is left open. A part that is the same each
+//! time must be the same in SQLite.
 
 use super::wire::{Answer, Wire};
 
 use anyhow::Result;
 
-/// Puts the rows of all tables in another order.
+/// SQL that puts the rows of all tables into random order.
 const MOVE: &str = "DO $$ DECLARE t regclass; list text; BEGIN
     SET LOCAL session_replication_role = replica;
     FOR t IN SELECT oid FROM pg_class WHERE relkind = 'r' AND NOT relispartition
@@ -15,9 +17,11 @@ const MOVE: &str = "DO $$ DECLARE t regclass; list text; BEGIN
       BEGIN
         SELECT string_agg(quote_ident(attname), ', ') INTO list FROM pg_attribute
             WHERE attrelid = t AND attnum > 0 AND NOT attisdropped AND attgenerated = '';
-        EXECUTE format('CREATE TEMP TABLE moved_rows AS SELECT %s FROM ONLY %s ORDER BY random()', list, t);
+        EXECUTE format('CREATE TEMP TABLE moved_rows AS SELECT %s FROM ONLY %s ORDER BY random()',
+            list, t);
         EXECUTE format('DELETE FROM ONLY %s', t);
-        EXECUTE format('INSERT INTO %s (%s) OVERRIDING SYSTEM VALUE SELECT * FROM moved_rows', t, list);
+        EXECUTE format('INSERT INTO %s (%s) OVERRIDING SYSTEM VALUE SELECT * FROM moved_rows',
+            t, list);
         DROP TABLE moved_rows;
       EXCEPTION WHEN OTHERS THEN NULL;
       END;
@@ -25,25 +29,26 @@ const MOVE: &str = "DO $$ DECLARE t regclass; list text; BEGIN
     SET LOCAL session_replication_role = origin;
   END $$";
 
-/// Plans that PostgreSQL is asked for, one after the other.
+/// Settings that make PostgreSQL choose other plans, one after the other.
 const PLANS: &[&str] = &[
-    "SET LOCAL enable_indexscan = off; SET LOCAL enable_indexonlyscan = off; SET LOCAL enable_bitmapscan = off",
+    "SET LOCAL enable_indexscan = off; SET LOCAL enable_indexonlyscan = off; \
+     SET LOCAL enable_bitmapscan = off",
     "SET LOCAL enable_hashagg = off; SET LOCAL enable_hashjoin = off",
     "SET LOCAL enable_sort = off; SET LOCAL enable_mergejoin = off",
 ];
 
-/// How often PostgreSQL is asked with each of them.
+/// The most runs with each of them.
 const ROUNDS: usize = 6;
 
-/// Whether an answer is one that PostgreSQL might have given to a statement that was run behind a savepoint `s`. What the
-/// statement did is done again behind.
+/// Whether PostgreSQL might have given SQLite's answer to a statement that ran after the savepoint
+/// `s`. PostgreSQL runs the statement once more at the end, so that its effects are there.
 pub(super) fn is_left_open(
     there: &mut Wire,
     statement: &str,
     here: &Answer,
     first: &Answer,
 ) -> Result<bool> {
-    // Names, types and numbers of rows are no matter of an order; of sums there are no columns to compare.
+    // Order changes no names, types or numbers of rows; and sums have no columns to compare.
     if !is_alike(here, first) || here.sums.is_some() {
         return Ok(false);
     }
@@ -62,7 +67,8 @@ pub(super) fn is_left_open(
     Ok(agrees(here, &all))
 }
 
-/// Whether an answer agrees with PostgreSQL's in all that these have in common, and they have not all.
+/// Whether PostgreSQL's answers vary, and SQLite's agrees with them in every column in which they
+/// do not.
 pub(super) fn agrees(here: &Answer, there: &[Answer]) -> bool {
     let Some((first, rest)) = there.split_first() else { return false };
     if !is_alike(here, first) || !rest.iter().all(|answer| is_alike(answer, first)) {

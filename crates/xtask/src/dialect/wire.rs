@@ -1,4 +1,4 @@
-//! A client of the simple protocol that keeps what a server answers, types and all.
+//! A client of the simple protocol that keeps a server's answers with their types.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{Read, Write};
@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-/// How long a server may be silent.
+/// The longest that a server may be silent.
 const PATIENCE: Duration = Duration::from_secs(360);
 
-/// How much of an answer's rows is kept, in bytes. What is more is counted in, and forgotten.
+/// The limit of an answer's rows, in bytes. Of a longer answer sums are kept.
 const ROWS_MAX: usize = 4 << 20;
 
 /// A connection.
@@ -18,13 +18,13 @@ pub(super) struct Wire {
     stream: TcpStream,
 }
 
-/// What a server answered to one statement.
+/// A server's answer to one statement.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Answer {
     /// Names and types of the columns.
     pub(super) columns: Vec<(String, u32)>,
     pub(super) rows: Vec<Row>,
-    /// What there is of rows that were too long to be kept.
+    /// Sums of the rows, if these were too long to be kept.
     pub(super) sums: Option<Sums>,
     pub(super) tag: String,
     pub(super) error: Option<Refusal>,
@@ -32,12 +32,12 @@ pub(super) struct Answer {
 
 type Row = Vec<Option<Vec<u8>>>;
 
-/// Sums over rows.
+/// Hashes over all rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sums {
-    /// Another one in another order.
+    /// A hash that depends on the order of the rows.
     ordered: u64,
-    /// The same in any.
+    /// A hash that does not.
     pub(super) unordered: u64,
 }
 
@@ -71,7 +71,7 @@ impl Answer {
         }
     }
 
-    /// What a person sees of it.
+    /// Returns the answer in words, with its first rows.
     pub(super) fn shown(&self) -> String {
         if let Some(Refusal { sqlstate, message, hint }) = &self.error {
             return format!("{sqlstate} {message} ({hint})");
@@ -106,12 +106,12 @@ impl Wire {
         }
     }
 
-    /// Runs a text, and takes the answers in up to the next time that the server is ready.
+    /// Runs a text and returns the answer, up to ReadyForQuery.
     pub(super) fn query(&mut self, text: &str) -> Result<Answer> {
         self.copy(text, None)
     }
 
-    /// As [`Wire::query`], with rows for a COPY.
+    /// Runs a text with rows for a COPY and returns the answer, up to ReadyForQuery.
     pub(super) fn copy(&mut self, text: &str, rows: Option<&[u8]>) -> Result<Answer> {
         let mut message = vec![b'Q'];
         message.extend_from_slice(&u32::try_from(text.len() + 5)?.to_be_bytes());
@@ -121,7 +121,7 @@ impl Wire {
         self.answer(rows)
     }
 
-    /// Rows of a COPY are sent when the server asks for some; where there are none, the COPY is given up.
+    /// Sends the rows of a COPY when the server asks for them, or CopyFail if there are none.
     fn send_rows(&mut self, rows: Option<&[u8]>) -> Result<()> {
         let Some(rows) = rows else { return Ok(self.stream.write_all(&[b'f', 0, 0, 0, 5, 0])?) };
         let mut message = vec![b'd'];

@@ -1,4 +1,4 @@
-//! What is left when all is over, and what is held against it.
+//! The checks at the end of a run: errors, and clients and servers that are left over.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
@@ -13,20 +13,20 @@ use crate::proxy::Refrain;
 use super::SOUND;
 use super::tally::Tally;
 
-/// Time for the program to have dealt with what was said last.
+/// Time in which the proxy finishes its work after the last message.
 const SETTLE_MAX: Duration = Duration::from_secs(30);
 
-/// Whether a line of the log says that PostgreSQL said what nobody had asked for.
-pub(super) fn is_surprise(line: &str) -> bool {
+/// Whether a line of the log reports an unexpected message of PostgreSQL's.
+pub(super) fn is_unexpected(line: &str) -> bool {
     line.contains("ERROR") && line.contains("server_protocol") && line.contains(SOUND)
 }
 
-/// How often PostgreSQL has died of what it was asked: it does not bear everything (`spoil::spare_postgresql`).
-pub(super) fn deaths(cluster: &Cluster) -> usize {
+/// Returns the number of PostgreSQL's crashes. Some messages crash it (`spoil::spare_postgresql`).
+pub(super) fn crashes(cluster: &Cluster) -> usize {
     cluster.log().matches("was terminated by signal").count()
 }
 
-/// All that is wrong, in words.
+/// Returns all errors of a run, in words.
 pub(super) fn findings(
     cluster: &Cluster,
     proxy: &mut Refrain,
@@ -37,36 +37,37 @@ pub(super) fn findings(
     if tally.wrong.count() > 0 {
         bad.push(format!("{} wrong, the first:", tally.wrong.count()));
         let (words, log) = (tally.wrong.words(), proxy.log());
-        bad.extend(words.iter().flat_map(|words| said_of(words, &log)).map(str::to_owned));
+        bad.extend(words.iter().flat_map(|words| lines_about(words, &log)).map(str::to_owned));
         bad.extend(words);
     }
     if !proxy.is_running() {
-        bad.push(format!("the program has ended:\n{}", proxy.log()));
+        bad.push(format!("the proxy has ended:\n{}", proxy.log()));
     } else {
         bad.extend(left(cluster, proxy).unwrap_or_else(|error| Some(format!("{error:#}"))));
     }
     let log = proxy.log();
-    let surprises: Vec<&str> = log.lines().filter(|line| is_surprise(line)).collect();
-    if !surprises.is_empty() {
-        bad.push(format!("{} surprises, the first:", surprises.len()));
-        bad.extend(surprises.iter().take(5).map(|line| (*line).to_owned()));
+    let unexpected: Vec<&str> = log.lines().filter(|line| is_unexpected(line)).collect();
+    if !unexpected.is_empty() {
+        bad.push(format!("{} unexpected messages, the first:", unexpected.len()));
+        bad.extend(unexpected.iter().take(5).map(|line| (*line).to_owned()));
     }
     bad.extend(log.lines().find(|line| line.contains("panic")).map(str::to_owned));
     if memory == 0 {
-        bad.push("nobody looked at the memory".to_owned());
+        bad.push("the memory was not measured".to_owned());
     }
     bad
 }
 
-/// The lines of the log about a client that something is wrong with.
-fn said_of<'a>(wrong: &str, log: &'a str) -> Vec<&'a str> {
+/// Returns the lines of the log about the client that an error names.
+fn lines_about<'a>(wrong: &str, log: &'a str) -> Vec<&'a str> {
     let port = wrong.split_once("at port ").and_then(|(_, rest)| rest.split_once(':'));
     let Some((port, _)) = port else { return Vec::new() };
     let peer = format!("peer=127.0.0.1:{port}");
     log.lines().filter(|line| line.split_whitespace().any(|word| word == peer)).collect()
 }
 
-/// Clients and servers that are still there though nobody is, if any, when they had time to go.
+/// Returns words about clients and busy servers that are left after [`SETTLE_MAX`], if there are
+/// any.
 fn left(cluster: &Cluster, proxy: &Refrain) -> Result<Option<String>> {
     let begun = Instant::now();
     loop {
@@ -101,19 +102,20 @@ fn left(cluster: &Cluster, proxy: &Refrain) -> Result<Option<String>> {
     }
 }
 
-/// One line about all of it.
-pub(super) fn summary(tally: &Tally, memory: u64, took: Duration, deaths: usize, well: bool) {
+/// Prints one line about the run.
+pub(super) fn summary(tally: &Tally, memory: u64, took: Duration, crashes: usize, passed: bool) {
     println!(
-        "fuzz: {} messages in {:.0} s, {} sessions, {} asked at their end and alive, {} false \
-         servers, {} songs of the canary, {deaths} deaths of PostgreSQL, {} wrong, at most {:.1} MiB: {}",
+        "fuzz: {} messages in {:.0} s, {} sessions, {} of them alive at their end, {} sessions of \
+         the lying server, {} requests of canaries, {crashes} crashes of PostgreSQL, {} wrong, \
+         at most {:.1} MiB: {}",
         tally.messages.load(Relaxed),
         took.as_secs_f64(),
         tally.sessions.load(Relaxed),
         tally.alive.load(Relaxed),
         tally.servers.load(Relaxed),
-        tally.songs.load(Relaxed),
+        tally.requests.load(Relaxed),
         tally.wrong.count(),
         memory as f64 / 1048576.0,
-        if well { "well" } else { "NOT WELL" },
+        if passed { "passed" } else { "FAILED" },
     );
 }

@@ -1,4 +1,4 @@
-//! The canary: a client that does nothing wrong, and knows what it has to be answered.
+//! The canary: a client that makes no mistakes, and checks all its replies.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
@@ -11,32 +11,32 @@ use crate::soak::dice::Dice;
 
 use super::tally::Tally;
 
-/// Nobody waits longer than this for an answer.
+/// The longest that a client waits for a reply.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
-/// Time in which PostgreSQL is there again after it has died.
+/// Time in which PostgreSQL recovers from a crash.
 const RECOVERY: Duration = Duration::from_secs(5);
-/// Stands in every value that a canary asks for.
-pub(super) const SONG: &str = "canary";
+/// A word in every value that a canary asks for.
+pub(super) const WORD: &str = "canary";
 
-/// Asks until all is over; whatever is not as it should be is a finding, unless PostgreSQL itself has died meanwhile:
-/// `deaths` counts that.
-pub(super) fn sing(
+/// Runs sessions until the run is over. Every wrong reply and error is a finding, unless PostgreSQL
+/// itself has crashed meanwhile, which `crashes` counts.
+pub(super) fn run(
     port: u16,
     database: &str,
     seed: u64,
     tally: &Tally,
-    deaths: impl Fn() -> usize,
+    crashes: impl Fn() -> usize,
 ) {
     let mut dice = Dice::new(seed);
     let (mut number, mut known) = (0, 0);
     while !tally.is_over() {
         let begun = Instant::now();
-        let sung = session(port, database, &mut dice, &mut number, tally);
-        let Err(error) = sung else { continue };
-        // It says so a moment later.
+        let ended = session(port, database, &mut dice, &mut number, tally);
+        let Err(error) = ended else { continue };
+        // PostgreSQL logs a crash a moment later.
         thread::sleep(Duration::from_millis(300));
-        let died = deaths();
-        if std::mem::replace(&mut known, died) < died {
+        let all = crashes();
+        if std::mem::replace(&mut known, all) < all {
             thread::sleep(RECOVERY);
         } else {
             let waited = begun.elapsed().as_millis();
@@ -62,14 +62,14 @@ fn session(
             break;
         }
         *number += 1;
-        song(&mut session, dice, *number)?;
-        tally.songs.fetch_add(1, Relaxed);
+        request(&mut session, dice, *number)?;
+        tally.requests.fetch_add(1, Relaxed);
     }
     session.close()
 }
 
-fn song(session: &mut Session, dice: &mut Dice, number: u64) -> Result<()> {
-    let tag = format!("{SONG}-{number}");
+fn request(session: &mut Session, dice: &mut Dice, number: u64) -> Result<()> {
+    let tag = format!("{WORD}-{number}");
     match dice.below(4) {
         0 => {
             let rows = dice.rows();

@@ -1,4 +1,4 @@
-//! A server that is not to be trusted: it answers as PostgreSQL would, and now and then it does not.
+//! The lying server: it answers as PostgreSQL does, and breaks the protocol now and then.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -14,14 +14,14 @@ use crate::soak::dice::Dice;
 use super::spoil;
 use super::tally::Tally;
 
-/// Letters of a server's messages, with some that are none.
+/// Letters of a server's messages, and some letters that no message has.
 const LETTERS: &[u8] = b"12CDEGHINRKSTVWZdcnstvA\0x9";
-/// Bytes said at once in a flood.
+/// Number of bytes in a flood of messages.
 const FLOOD_BYTES: usize = 512 * 1024;
-/// A connection on which nothing is said for so long has been forgotten.
+/// Time without a byte after which the server closes a connection.
 const IDLE_MAX: Duration = Duration::from_secs(20);
 
-/// Takes connections until all is over.
+/// Accepts connections until the run is over.
 pub(super) fn serve(listener: &TcpListener, seed: u64, tally: &Tally) -> Result<()> {
     listener.set_nonblocking(true)?;
     thread::scope(|scope| {
@@ -44,7 +44,7 @@ pub(super) fn serve(listener: &TcpListener, seed: u64, tally: &Tally) -> Result<
     })
 }
 
-/// A port, and what listens there.
+/// Returns a free port and its listener.
 pub(super) fn listen() -> Result<(u16, TcpListener)> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     Ok((listener.local_addr()?.port(), listener))
@@ -59,8 +59,8 @@ struct Fake {
     status: u8,
     skipping: bool,
     copying: bool,
-    /// It misbehaves once in so many messages.
-    evil: u64,
+    /// The session breaks the protocol once in this many messages.
+    interval: u64,
 }
 
 impl Fake {
@@ -69,9 +69,10 @@ impl Fake {
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(Duration::from_millis(200)))?;
         stream.set_write_timeout(Some(Duration::from_secs(5)))?;
-        let evil = [15, 60, 300][dice.index(3)];
+        let interval = [15, 60, 300][dice.index(3)];
         let (unread, out) = (Vec::new(), Vec::new());
-        Ok(Fake { stream, dice, unread, out, status: b'I', skipping: false, copying: false, evil })
+        let (skipping, copying) = (false, false);
+        Ok(Fake { stream, dice, unread, out, status: b'I', skipping, copying, interval })
     }
 
     fn run(&mut self, tally: &Tally) -> Result<()> {
@@ -79,7 +80,7 @@ impl Fake {
         let length = u32::from_be_bytes([length[0], length[1], length[2], length[3]]) as usize;
         let Some(packet) = self.need(length.saturating_sub(4), tally)? else { return Ok(()) };
         if packet.starts_with(&80_877_102u32.to_be_bytes()) {
-            return Ok(()); // a cancel request: nothing runs here that could be
+            return Ok(()); // a cancel request: no statement runs here
         }
         self.welcome();
         self.send(tally)?;
@@ -97,7 +98,7 @@ impl Fake {
         Ok(())
     }
 
-    /// So many bytes; none when the proxy has gone or all is over.
+    /// Reads `count` bytes; `None` if the proxy has closed the connection or the run is over.
     fn need(&mut self, count: usize, tally: &Tally) -> Result<Option<Vec<u8>>> {
         let begun = Instant::now();
         let mut buffer = [0; 16 * 1024];
@@ -117,7 +118,7 @@ impl Fake {
     }
 
     fn say(&mut self, letter: u8, body: &[u8]) {
-        if self.dice.once_in(self.evil) {
+        if self.dice.once_in(self.interval) {
             self.misbehave(letter, body);
         } else {
             self.out.extend_from_slice(&message(letter, body));
@@ -135,7 +136,7 @@ impl Fake {
 
     fn send(&mut self, tally: &Tally) -> Result<()> {
         let mut out = std::mem::take(&mut self.out);
-        if self.dice.once_in(self.evil * 20) {
+        if self.dice.once_in(self.interval * 20) {
             spoil::bytes(&mut self.dice, &mut out);
         }
         tally.sent(1 + out.len() / 40);
@@ -148,39 +149,39 @@ impl Fake {
         Ok(())
     }
 
-    /// What comes in the place of a message, or with it.
+    /// Sends other bytes in the place of a message, or in addition to it.
     fn misbehave(&mut self, letter: u8, body: &[u8]) {
         let other = LETTERS[self.dice.index(LETTERS.len())];
-        let mut said = message(letter, body);
+        let mut bytes = message(letter, body);
         match self.dice.below(14) {
-            0 => said.clear(),
-            1 => said.extend(message(letter, body)),
-            2 => said[0] = other,
-            3 => said.extend(message(other, b"")),
-            4 => said.splice(0..0, error("XX000", "fuzz")).for_each(drop),
-            5 => said.splice(0..0, fatal()).for_each(drop),
-            6 => said.splice(0..0, message(b'S', b"DateStyle\0ISO, MDY\0")).for_each(drop),
-            7 => said.splice(0..0, message(b'Z', b"ITE?"[..1].as_ref())).for_each(drop),
-            8 => said[1..5].copy_from_slice(&spoil::length(&mut self.dice).to_be_bytes()),
-            9 => said.truncate(self.dice.index(said.len())),
-            10 => said = self.flood(),
-            11 => said.splice(0..0, message(b'N', b"SNOTICE\0C00000\0Mn\0\0")).for_each(drop),
+            0 => bytes.clear(),
+            1 => bytes.extend(message(letter, body)),
+            2 => bytes[0] = other,
+            3 => bytes.extend(message(other, b"")),
+            4 => bytes.splice(0..0, error("XX000", "fuzz")).for_each(drop),
+            5 => bytes.splice(0..0, fatal()).for_each(drop),
+            6 => bytes.splice(0..0, message(b'S', b"DateStyle\0ISO, MDY\0")).for_each(drop),
+            7 => bytes.splice(0..0, message(b'Z', b"ITE?"[..1].as_ref())).for_each(drop),
+            8 => bytes[1..5].copy_from_slice(&spoil::length(&mut self.dice).to_be_bytes()),
+            9 => bytes.truncate(self.dice.index(bytes.len())),
+            10 => bytes = self.flood(),
+            11 => bytes.splice(0..0, message(b'N', b"SNOTICE\0C00000\0Mn\0\0")).for_each(drop),
             12 => {
                 let garbage = message(other, &(0..9).map(|_| self.dice.byte()).collect::<Vec<_>>());
-                said.splice(0..0, garbage).for_each(drop);
+                bytes.splice(0..0, garbage).for_each(drop);
             }
-            _ => spoil::bytes(&mut self.dice, &mut said),
+            _ => spoil::bytes(&mut self.dice, &mut bytes),
         }
-        self.out.extend(said);
+        self.out.extend(bytes);
     }
 
-    /// A great many of one message.
+    /// Returns many messages of one kind.
     fn flood(&mut self) -> Vec<u8> {
-        let mut said = Vec::new();
+        let mut bytes = Vec::new();
         let (kind, mut number) = (self.dice.below(5), 0u32);
-        while said.len() < FLOOD_BYTES {
+        while bytes.len() < FLOOD_BYTES {
             number += 1;
-            said.extend(match kind {
+            bytes.extend(match kind {
                 0 => message(b'S', format!("name{number}\0value\0").as_bytes()),
                 1 => message(b'N', b"SNOTICE\0C00000\0Mn\0\0"),
                 2 => message(b'D', b"\0\x01\0\0\0\x01x"),
@@ -188,10 +189,10 @@ impl Fake {
                 _ => message(b'1', b""),
             });
         }
-        said
+        bytes
     }
 
-    /// Answers as PostgreSQL would, more or less.
+    /// Answers a message roughly as PostgreSQL does.
     fn answer(&mut self, letter: u8, body: &[u8]) {
         if self.copying {
             match letter {
@@ -237,7 +238,7 @@ impl Fake {
             }
             _ => {}
         }
-        if self.dice.once_in(self.evil) && matches!(letter, b'P' | b'B' | b'D' | b'E' | b'C') {
+        if self.dice.once_in(self.interval) && matches!(letter, b'P' | b'B' | b'D' | b'E' | b'C') {
             self.out.extend(error("XX000", "fuzz"));
             self.skipping = true;
         }

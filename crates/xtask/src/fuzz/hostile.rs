@@ -1,4 +1,4 @@
-//! Clients that are not to be trusted: their conversations begin well.
+//! Hostile clients: their conversations begin well and are then spoiled.
 
 use std::fmt::Write as _;
 
@@ -12,27 +12,28 @@ use super::spoil::{self, Spoilt};
 use super::tally::Tally;
 use super::wire::Wire;
 
-/// Where clients go, and how they behave.
+/// The database of a hostile client.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Target<'a> {
     pub(super) port: u16,
     pub(super) database: &'a str,
-    /// Whether the server behind it answers as PostgreSQL does: then a session that was only strange is alive at its end.
+    /// Whether its server is PostgreSQL. Then a session whose messages were all whole must be alive
+    /// at its end.
     pub(super) is_sound: bool,
 }
 
-/// Something a client does.
+/// An action of a client.
 #[derive(Clone, Debug)]
 pub(super) enum Act {
-    /// Sends bytes: messages, if they were not torn.
+    /// Sends bytes, which are whole messages unless the session is torn.
     Send(Vec<u8>),
-    /// Waits until there is silence.
+    /// Waits until no reply comes for a moment.
     Wait,
-    /// Has its own statement cancelled, or tries to.
+    /// Sends a cancel request with this key.
     Cancel((u32, Vec<u8>)),
 }
 
-/// What a client has done so far, to be told or to be done again.
+/// All actions of a client's session so far, for a report or a repetition.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Story(pub(super) Vec<Act>);
 
@@ -54,7 +55,7 @@ fn shown(bytes: &[u8]) -> String {
     text
 }
 
-/// Sessions one after the other until all is over. `look` is asked after each whether something went wrong.
+/// Runs sessions one after the other until the run is over, and calls `look` after each.
 pub(super) fn run(target: Target<'_>, seed: u64, tally: &Tally, mut look: impl FnMut(u16, &Story)) {
     let mut dice = Dice::new(seed);
     while !tally.is_over() {
@@ -88,7 +89,7 @@ fn session(
     end(target, dice, &mut wire, tally, state)
 }
 
-/// The startup packet, spoiled now and then.
+/// Sends the startup packet, spoiled now and then.
 fn open(target: Target<'_>, dice: &mut Dice, wire: &mut Wire, story: &mut Story) -> Result<Spoilt> {
     let mut packet = startup(target.database);
     let torn = dice.once_in(40);
@@ -109,12 +110,12 @@ fn open(target: Target<'_>, dice: &mut Dice, wire: &mut Wire, story: &mut Story)
     }
     if dice.once_in(2) {
         let done = wire.until(|all| all.iter().any(|(letter, _)| matches!(letter, b'Z' | b'E')))?;
-        ensure!(done, "a login is not answered");
+        ensure!(done, "a login gets no reply");
     }
     Ok(Spoilt::Whole)
 }
 
-/// A first packet for a database.
+/// Returns a first packet for a database.
 pub(super) fn startup(database: &str) -> Vec<u8> {
     let pairs = format!("user\0postgres\0database\0{database}\0\0");
     let length = u32::try_from(pairs.len() + 8).unwrap_or(0);
@@ -133,7 +134,7 @@ fn round(
         spoil::messages(dice, &mut all);
     }
     spoil::spare_postgresql(&mut all);
-    // The program takes no Sync or Flush with a body, and may not be able to say so amid a message.
+    // The proxy refuses a Sync or Flush with a body, and cannot say so in the middle of a message.
     if all.iter().any(|one| matches!(one.letter, b'S' | b'H') && !one.body.is_empty()) {
         state = Spoilt::Torn;
     }
@@ -180,7 +181,7 @@ fn pieces<'a>(dice: &mut Dice, bytes: &'a [u8]) -> Vec<&'a [u8]> {
     pieces
 }
 
-/// A cancel request: with the session's own key, mostly.
+/// Sends a cancel request, mostly with the session's own key.
 fn cancel(dice: &mut Dice, wire: &mut Wire, story: &mut Story) {
     let known = wire.last.iter().find(|(letter, _)| *letter == b'K');
     let key = match known.and_then(|(_, body)| body.split_first_chunk::<4>()) {
@@ -189,11 +190,11 @@ fn cancel(dice: &mut Dice, wire: &mut Wire, story: &mut Story) {
     };
     story.0.push(Act::Cancel(key.clone()));
     let port = wire.peer_port();
-    // The proxy may refuse to listen to it; what counts is what becomes of the session.
+    // The proxy may refuse the connection. The session must survive either way.
     let _ = session::cancel(port, &key);
 }
 
-/// The end of a session: it is asked whether it lives, says goodbye, stops sending, or is gone.
+/// Ends a session: checks that it is alive, sends Terminate, stops sending, or drops it.
 fn end(
     target: Target<'_>,
     dice: &mut Dice,
@@ -213,25 +214,26 @@ fn end(
     Ok(())
 }
 
-/// What ends whatever a session may be in the middle of, and asks something.
+/// Returns messages that end every COPY, segment and transaction, and then a query.
 pub(super) fn asks(tag: &str) -> Vec<Message> {
     let (fail, sync) = (message(b'f', b"end\0"), message(b'S', b""));
     vec![fail, sync, query("rollback"), query(&format!("select '{tag}'"))]
 }
 
-/// A session that heard nothing but messages goes on where PostgreSQL's would.
+/// Checks that a session which sent only whole messages still answers, unless it has ended for a
+/// reason that PostgreSQL has too.
 fn ask(wire: &mut Wire, tally: &Tally) -> Result<()> {
     let tag = format!("alive-{}", tally.sessions.load(std::sync::atomic::Ordering::Relaxed));
     let mut bytes = Vec::new();
     asks(&tag).iter().for_each(|message| message.write(&mut bytes));
     wire.write(&bytes)?;
     let row = [b"\0\x01\0\0\0".as_slice(), &[u8::try_from(tag.len())?], tag.as_bytes()].concat();
-    let sung = |all: &[(u8, Vec<u8>)]| {
+    let answered = |all: &[(u8, Vec<u8>)]| {
         let row = all.iter().rposition(|(letter, body)| *letter == b'D' && *body == row);
         row.is_some_and(|at| all[at..].iter().any(|(letter, _)| *letter == b'Z'))
     };
-    ensure!(wire.until(sung)?, "a session hangs; last came {}", wire.last_words());
-    let gone = wire.is_over && !sung(&wire.last);
+    ensure!(wire.until(answered)?, "a session hangs; last came {}", wire.last_words());
+    let gone = wire.is_over && !answered(&wire.last);
     ensure!(
         !gone || wire.is_reset || is_fatal(wire),
         "a session is gone; last came {}",
@@ -241,12 +243,12 @@ fn ask(wire: &mut Wire, tally: &Tally) -> Result<()> {
     Ok(())
 }
 
-/// Whether it ended for a reason that PostgreSQL has as well.
+/// Whether the session ended for a reason that PostgreSQL has too.
 fn is_fatal(wire: &Wire) -> bool {
-    let told = |body: &[u8]| {
+    let is_reason = |body: &[u8]| {
         let says = |words: &[u8]| body.windows(words.len()).any(|part| part == words);
         let ours = says(b"the server broke the protocol");
         !ours && (says(b"FATAL") || says(b"C08P01") || says(b"C57P01"))
     };
-    wire.last.iter().rev().take(3).any(|(letter, body)| *letter == b'E' && told(body))
+    wire.last.iter().rev().take(3).any(|(letter, body)| *letter == b'E' && is_reason(body))
 }

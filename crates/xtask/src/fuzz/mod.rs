@@ -1,13 +1,14 @@
-//! `cargo xtask fuzz`: clients and servers that say what they should not.
+//! `cargo xtask fuzz`: clients and servers that break the protocol.
 //!
-//! Clients hold conversations that begin well and are then spoiled: messages left out, repeated, exchanged, cut, torn;
-//! in pieces, amid cancel requests, ended anywhere. They share a pool over PostgreSQL with a canary, a client that
-//! knows what it has to be answered. Other clients talk to a server that lies, in a pool of its own; a second canary
-//! watches the rest of the program meanwhile.
+//! Hostile clients hold conversations that begin well and are then spoiled: messages are left out,
+//! repeated, exchanged, cut or torn; they come in pieces and amid cancel requests, and end
+//! anywhere. The clients share a pool over PostgreSQL with a canary, a client that checks all its
+//! replies. Other hostile clients use a pool over a server that lies.
 //!
-//! Then: no canary was told anything wrong; nobody waited for good; what came was always whole messages; sessions that
-//! were only strange were alive at their end; PostgreSQL never sent a reply that nothing was owed for; no server, no
-//! client and no memory is left; and the program has not panicked.
+//! The run passes if no canary got a wrong reply; no client waited for ever; the proxy sent whole
+//! messages only; sessions whose messages were all whole were alive at their end; PostgreSQL sent
+//! no reply without an outstanding request; no client, no busy server and no memory is left; and
+//! the proxy did not panic.
 
 mod tally;
 mod say;
@@ -31,44 +32,45 @@ use crate::postgres::{Cluster, Version};
 use crate::proxy::Refrain;
 use crate::workspace::built;
 
-use self::canary::sing;
 use self::hostile::{Story, Target};
 use self::tally::Tally;
 
-/// The database behind which PostgreSQL is, and the one behind which somebody lies.
+/// The database of PostgreSQL.
 const SOUND: &str = "fuzz";
+/// The database of the lying server.
 const FALSE: &str = "fake";
-/// Memory of the program, at most.
+/// The most memory that the proxy may have.
 const MEMORY_MAX: u64 = 1024 * 1024 * 1024;
 
-/// How much, and how.
+/// The arguments of `cargo xtask fuzz`.
 #[derive(Args, Clone, Debug)]
 pub struct Arguments {
-    /// Messages to be sent by clients and servers that are not to be trusted.
+    /// Number of messages that hostile clients and the lying server send.
     #[arg(long, default_value_t = 1_000_000)]
     pub messages: u64,
-    /// Seed of what they choose; how it goes depends on the machine's timing as well.
+    /// Seed of random choices; the run also depends on the machine's timing.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Clients of each kind at a time. With one, a story that ends badly is made shorter and told.
+    /// Number of clients of each kind at a time. With 1, a failing session is shortened and
+    /// printed.
     #[arg(long, default_value_t = 6)]
     pub clients: u64,
-    /// Servers of each pool.
+    /// Number of servers of each pool.
     #[arg(long, default_value_t = 4)]
     pub servers: u32,
-    /// Prepare simple queries from their second time on.
+    /// Prepare simple queries from their second use on.
     #[arg(long)]
     pub autoprepare: bool,
-    /// Leave the servers that lie out.
+    /// Do not run the lying server.
     #[arg(long)]
     pub no_fakes: bool,
-    /// Against PostgreSQL 18 rather than 15.
+    /// Use PostgreSQL 18 rather than 15.
     #[arg(long)]
     pub new: bool,
 }
 
 impl Arguments {
-    /// As much as every run of the suite can wait for.
+    /// Returns the arguments of a short run, for the suite.
     pub fn short() -> Self {
         Self {
             messages: 200_000,
@@ -82,7 +84,7 @@ impl Arguments {
     }
 }
 
-/// Runs it; whether all was well.
+/// Runs the fuzzer. Returns true if no check failed.
 pub fn run(arguments: &Arguments) -> Result<bool> {
     let version = if arguments.new { Version::V18 } else { Version::V15 };
     let cluster = Cluster::start(version, &[])?;
@@ -97,7 +99,7 @@ pub fn run(arguments: &Arguments) -> Result<bool> {
     let took = begun.elapsed();
     let bad = after::findings(&cluster, &mut proxy, &tally, memory);
     bad.iter().for_each(|finding| println!("{finding}"));
-    after::summary(&tally, memory, took, after::deaths(&cluster), bad.is_empty());
+    after::summary(&tally, memory, took, after::crashes(&cluster), bad.is_empty());
     Ok(bad.is_empty())
 }
 
@@ -117,7 +119,8 @@ fn config(arguments: &Arguments, cluster: &Cluster, fake: u16) -> String {
     )
 }
 
-/// Clients, servers and canaries until enough has been said; the most memory that the program had.
+/// Runs clients, servers and canaries until enough messages are sent. Returns the most memory that
+/// the proxy had.
 fn all_at_once(
     arguments: &Arguments,
     cluster: &Cluster,
@@ -148,13 +151,15 @@ fn all_at_once(
             scope.spawn(move || fake::serve(listener, seed, tally));
         }
         if arguments.clients > 1 {
-            scope.spawn(move || sing(port, SOUND, seed ^ 5, tally, || after::deaths(cluster)));
+            let crashes = || after::crashes(cluster);
+            scope.spawn(move || canary::run(port, SOUND, seed ^ 5, tally, crashes));
         }
         watch(proxy, tally)
     })
 }
 
-/// Looks at the program until all is over.
+/// Watches the proxy's memory until the run is over. Ends the run if the memory exceeds
+/// [`MEMORY_MAX`] or no message is sent for long.
 fn watch(proxy: &Refrain, tally: &Tally) -> Result<u64> {
     let (mut most, mut heard, mut before) = (0, Instant::now(), 0);
     while !tally.is_over() {
@@ -165,7 +170,7 @@ fn watch(proxy: &Refrain, tally: &Tally) -> Result<u64> {
         }
         let Ok(bytes) = process::resident_bytes(proxy.id()) else {
             tally.over.store(true, std::sync::atomic::Ordering::Relaxed);
-            bail!("the program has ended:\n{}", proxy.log());
+            bail!("the proxy has ended:\n{}", proxy.log());
         };
         most = most.max(bytes);
         let stuck = heard.elapsed() > 2 * canary::PATIENCE;
@@ -177,11 +182,12 @@ fn watch(proxy: &Refrain, tally: &Tally) -> Result<u64> {
     Ok(most)
 }
 
-/// With one client: whether its session, or the server it left behind, has made a surprise. If so, why.
+/// Looks for an unexpected message of PostgreSQL's after a session, and searches for a shorter
+/// session that leads to one. Used with one client.
 fn look(proxy: &Refrain, tally: &Tally, known: &mut usize, client: u16, story: &Story) {
     let mut news = || {
         let log = proxy.log();
-        let found: Vec<&str> = log.lines().filter(|line| after::is_surprise(line)).collect();
+        let found: Vec<&str> = log.lines().filter(|line| after::is_unexpected(line)).collect();
         let new = found.len() > *known;
         let last = found.last().map(|line| (*line).to_owned());
         *known = found.len();
@@ -192,7 +198,7 @@ fn look(proxy: &Refrain, tally: &Tally, known: &mut usize, client: u16, story: &
     let shorter = reduce::shortest(proxy.port(), story, &mut || news().is_some());
     match shorter {
         Some(story) => println!("shorter:\n{story}"),
-        None => println!("not again"),
+        None => println!("the same session does not fail again"),
     }
     tally.wrong.add(line);
 }

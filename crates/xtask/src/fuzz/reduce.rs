@@ -1,4 +1,4 @@
-//! Makes a story that ended badly shorter: what can be left out is left out.
+//! The search for a shorter session that still fails.
 
 use std::thread;
 use std::time::Duration;
@@ -8,29 +8,30 @@ use crate::bench::session;
 use super::hostile::{Act, Story};
 use super::wire::Wire;
 
-/// How often a story is told to see whether it still ends badly: much depends on what comes first.
+/// Attempts at each session, since the outcome depends on timing.
 const TRIES: u32 = 4;
-/// Stories told in all.
-const TOLD_MAX: u32 = 600;
+/// The most sessions of a search.
+const SESSIONS_MAX: u32 = 600;
 
-/// The shortest story found that ends badly, as `is_bad` says after each; none if it does not when told again.
+/// Returns the shortest session found that fails, as `is_bad` says after each session; `None` if
+/// the session does not fail again.
 pub(super) fn shortest(
     port: u16,
     story: &Story,
     is_bad: &mut dyn FnMut() -> bool,
 ) -> Option<Story> {
-    let mut left = TOLD_MAX;
-    let mut ends_badly = |acts: &[Act]| {
+    let mut left = SESSIONS_MAX;
+    let mut fails = |acts: &[Act]| {
         (0..TRIES).any(|_| {
             left = left.saturating_sub(1);
             left > 0 && {
-                tell(port, acts);
+                repeat(port, acts);
                 is_bad()
             }
         })
     };
     let mut acts = split(story);
-    if !ends_badly(&acts) {
+    if !fails(&acts) {
         return None;
     }
     let mut size = acts.len() / 2;
@@ -39,7 +40,7 @@ pub(super) fn shortest(
         while at < acts.len() {
             let mut fewer = acts.clone();
             fewer.drain(at..(at + size).min(acts.len()));
-            if ends_badly(&fewer) {
+            if fails(&fewer) {
                 acts = fewer;
             } else {
                 at += size;
@@ -50,7 +51,8 @@ pub(super) fn shortest(
     Some(Story(acts))
 }
 
-/// The startup packet, then a message each, as far as the bytes are messages.
+/// Returns the startup packet and then one action for each message, as far as the bytes are
+/// messages.
 fn split(story: &Story) -> Vec<Act> {
     let mut acts = Vec::new();
     let mut bytes = Vec::new();
@@ -81,7 +83,7 @@ fn flush(bytes: &mut Vec<u8>, acts: &mut Vec<Act>) {
     }
 }
 
-fn tell(port: u16, acts: &[Act]) {
+fn repeat(port: u16, acts: &[Act]) {
     let Ok(mut wire) = Wire::open(port) else { return };
     let mut bytes = Vec::new();
     for act in acts {

@@ -1,4 +1,4 @@
-//! What clients say: messages that PostgreSQL understands, in conversations that make sense.
+//! Conversations of clients: messages that PostgreSQL understands, in a sensible order.
 
 use crate::soak::dice::Dice;
 
@@ -9,7 +9,7 @@ pub(super) struct Message {
     pub(super) body: Vec<u8>,
 }
 
-/// Made before the first client comes.
+/// SQL that creates the tables before the first client connects.
 pub(super) const SCHEMA: &str = "\
     CREATE TABLE fz (a int, b text); \
     CREATE VIEW fzv AS SELECT a, b FROM fz WHERE a > 0 UNION ALL SELECT 1, 'x'; \
@@ -22,7 +22,7 @@ pub(super) const SCHEMA: &str = "\
     CREATE FUNCTION never() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN RAISE 'never'; END$$; \
     CREATE TRIGGER never BEFORE INSERT ON never FOR EACH STATEMENT EXECUTE FUNCTION never()";
 
-/// Texts without parameters; no client can have another wait.
+/// Texts without parameters. None can make another client wait for a lock.
 const TEXTS: [&str; 46] = [
     "select 1",
     "select 1",
@@ -72,7 +72,7 @@ const TEXTS: [&str; 46] = [
     "select pg_sleep(0.002)",
 ];
 
-/// Texts that copy.
+/// Texts with COPY.
 const COPIES: [&str; 10] = [
     "copy fz from stdin",
     "copy fz from stdin",
@@ -93,7 +93,7 @@ pub(super) fn message(letter: u8, body: &[u8]) -> Message {
 }
 
 impl Message {
-    /// As it goes over the wire.
+    /// Appends the message's bytes.
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&crate::bench::session::message(self.letter, &self.body));
     }
@@ -136,7 +136,7 @@ fn data(dice: &mut Dice) -> Message {
     message(b'd', lines[dice.index(lines.len())])
 }
 
-/// A few units, one after the other.
+/// Returns the messages of a few units.
 pub(super) fn conversation(dice: &mut Dice) -> Vec<Message> {
     let mut all = Vec::new();
     for _ in 0..=dice.below(6) {
@@ -168,7 +168,7 @@ fn unit(dice: &mut Dice, all: &mut Vec<Message>) {
     }
 }
 
-/// Data for a COPY that may have begun.
+/// Appends data for a COPY that may have begun.
 fn stream(dice: &mut Dice, all: &mut Vec<Message>) {
     for _ in 0..dice.below(4) {
         if dice.once_in(5) {

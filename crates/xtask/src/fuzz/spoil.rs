@@ -1,22 +1,22 @@
-//! What becomes of a conversation: messages left out, repeated, exchanged, cut, or made of nothing.
+//! Spoiled conversations: messages are left out, repeated, exchanged, cut or invented.
 
 use crate::soak::dice::Dice;
 
 use super::say::{Message, message};
 
-/// Letters of messages, with some that are none.
+/// Letters of messages, and some letters that no message has.
 const LETTERS: &[u8] = b"PBDECSHQFdcfXpPBDECSHQFdcf\0Zz1";
 
-/// How far a conversation is spoiled.
+/// The degree to which a conversation is spoiled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Spoilt {
-    /// Every message is whole, and of a kind that there is.
+    /// Every message is whole and has a known letter.
     Whole,
-    /// Whoever reads it may lose his place.
+    /// A reader may no longer find where messages begin.
     Torn,
 }
 
-/// Spoils messages as messages: what is sent can still be read as such.
+/// Spoils a list of messages. The result still is a list of messages.
 pub(super) fn messages(dice: &mut Dice, all: &mut Vec<Message>) {
     for _ in 0..=dice.below(3) {
         if all.is_empty() {
@@ -42,8 +42,9 @@ pub(super) fn messages(dice: &mut Dice, all: &mut Vec<Message>) {
     }
 }
 
-/// Has the unnamed portal used only behind a Bind of the same segment: what a failed Query leaves of it has PostgreSQL 15
-/// itself end with a segmentation fault, and all sessions with it.
+/// Renames the unnamed portal in messages without a Bind of it in the same segment. PostgreSQL 15
+/// itself crashes if one uses the unnamed portal that a failed Query left behind, and all sessions
+/// end.
 pub(super) fn spare_postgresql(all: &mut [Message]) {
     let mut bound = false;
     for message in all {
@@ -59,7 +60,7 @@ pub(super) fn spare_postgresql(all: &mut [Message]) {
     }
 }
 
-/// Spoils the inside of a message, whose length still fits.
+/// Spoils the body of a message. The length still fits.
 fn body(dice: &mut Dice, body: &mut Vec<u8>) {
     match dice.below(5) {
         0 => body.clear(),
@@ -73,7 +74,7 @@ fn body(dice: &mut Dice, body: &mut Vec<u8>) {
     }
 }
 
-/// Spoils bytes: lengths, letters, places to begin and end.
+/// Spoils bytes: lengths, letters, and the begin and end of messages.
 pub(super) fn bytes(dice: &mut Dice, bytes: &mut Vec<u8>) {
     for _ in 0..=dice.below(2) {
         if bytes.len() < 6 {
@@ -95,7 +96,7 @@ pub(super) fn bytes(dice: &mut Dice, bytes: &mut Vec<u8>) {
     }
 }
 
-/// A length that a message may claim to have.
+/// Returns a length that a message may claim to have.
 pub(super) fn length(dice: &mut Dice) -> u32 {
     let odd = [0, 1, 3, 4, 5, 8, 0xffff, 0x10_0000, 0x3fff_ffff, 0x7fff_ffff, u32::MAX];
     odd[dice.index(odd.len())]

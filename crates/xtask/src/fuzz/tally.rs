@@ -1,4 +1,4 @@
-//! What the threads of a run have in common.
+//! The counts that the threads of a run share.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
@@ -7,19 +7,19 @@ pub(super) use crate::soak::tally::Mishaps;
 /// Counts over all threads.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
-    /// Set when it is time to end.
+    /// Set when the run is over.
     pub(super) over: AtomicBool,
-    /// How many messages are to be sent, by clients and servers that are not to be trusted.
+    /// Number of messages after which the run is over.
     pub(super) wanted: u64,
     pub(super) messages: AtomicU64,
     pub(super) sessions: AtomicU64,
-    /// Sessions that were asked at their end whether they are alive, and were.
+    /// Sessions that were checked at their end and were alive.
     pub(super) alive: AtomicU64,
-    /// Sessions of the servers that are not to be trusted.
+    /// Sessions of the lying server.
     pub(super) servers: AtomicU64,
-    /// What the canaries were answered.
-    pub(super) songs: AtomicU64,
-    /// What must not be.
+    /// Requests of canaries that got the right reply.
+    pub(super) requests: AtomicU64,
+    /// Errors that fail the run.
     pub(super) wrong: Mishaps,
 }
 
@@ -28,7 +28,7 @@ impl Tally {
         Tally { wanted, ..Tally::default() }
     }
 
-    /// Counts messages; the last one wanted ends the run, and so does the first thing that is wrong.
+    /// Counts messages. The last one wanted ends the run.
     pub(super) fn sent(&self, messages: usize) {
         let before = self.messages.fetch_add(messages as u64, Relaxed);
         if before + messages as u64 >= self.wanted {

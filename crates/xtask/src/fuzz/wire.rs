@@ -1,4 +1,5 @@
-//! A connection to the proxy that keeps reading while it writes, so that neither side waits for the other for good.
+//! A connection to the proxy that reads while it writes, so that the two sides never wait for each
+//! other for ever.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpStream};
@@ -7,28 +8,29 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
-use super::canary::{PATIENCE, SONG};
+use super::canary::{PATIENCE, WORD};
 
-/// Time without a byte after which a session has nothing more to say, as far as one cares.
+/// Time without a byte after which a session counts as quiet.
 const QUIET: Duration = Duration::from_millis(15);
-/// A message of this length or more is none: PostgreSQL has at most a gibibyte, and a false server may announce that.
+/// The limit of a message's length. PostgreSQL has a gibibyte, and the lying server may announce as
+/// much.
 const MESSAGE_BYTES_MAX: usize = 0x4000_0000;
-/// The last messages received that are kept, for a report and for what is asked at the end.
+/// The most bytes of received messages that are kept, for a report and for the check at the end.
 const LAST_BYTES_MAX: usize = 256 * 1024;
 
-/// A connection, and what came from it that has not been looked at.
+/// A connection, and the bytes from it that are not yet read as messages.
 #[derive(Debug)]
 pub(super) struct Wire {
     stream: TcpStream,
     unread: Vec<u8>,
-    /// What came last, letter and body.
+    /// The last messages, letter and body.
     pub(super) last: Vec<(u8, Vec<u8>)>,
     last_bytes: usize,
-    /// Whether a letter alone comes first, in answer to a request for encryption.
+    /// Whether a single letter comes first, in reply to a request for encryption.
     pub(super) asks_first: bool,
-    /// Whether the proxy closed it amid what was sent: what it said last may be lost.
+    /// Whether the proxy reset the connection, so that its last messages may be lost.
     pub(super) is_reset: bool,
-    /// Whether the proxy has closed it.
+    /// Whether the proxy has closed the connection.
     pub(super) is_over: bool,
 }
 
@@ -49,17 +51,17 @@ impl Wire {
         })
     }
 
-    /// Its port on our side.
+    /// Returns the client's port.
     pub(super) fn own_port(&self) -> u16 {
         self.stream.local_addr().map_or(0, |address| address.port())
     }
 
-    /// The proxy's port.
+    /// Returns the proxy's port.
     pub(super) fn peer_port(&self) -> u16 {
         self.stream.peer_addr().map_or(0, |address| address.port())
     }
 
-    /// Sends bytes; what comes meanwhile is taken in.
+    /// Sends bytes, and receives meanwhile.
     pub(super) fn write(&mut self, mut bytes: &[u8]) -> Result<()> {
         let begun = Instant::now();
         while !bytes.is_empty() && !self.is_over {
@@ -79,7 +81,7 @@ impl Wire {
         Ok(())
     }
 
-    /// Takes in what has come; whether there was anything.
+    /// Receives all bytes that have arrived. Returns true if there were any.
     pub(super) fn take_in(&mut self) -> Result<bool> {
         let mut any = false;
         let mut buffer = [0; 16 * 1024];
@@ -110,7 +112,8 @@ impl Wire {
         }
     }
 
-    /// Splits what came into messages: the proxy's own are always whole.
+    /// Splits the received bytes into messages. Fails if a length is impossible, or if a message is
+    /// a canary's.
     fn look(&mut self) -> Result<()> {
         let mut at = 0;
         if self.asks_first && self.unread.starts_with(b"N") {
@@ -124,7 +127,7 @@ impl Wire {
                 bail!("a message {:?} of {length} bytes came", char::from(letter));
             }
             let Some(body) = self.unread.get(at + 5..at + 1 + length) else { break };
-            if body.windows(SONG.len()).any(|part| part == SONG.as_bytes()) {
+            if body.windows(WORD.len()).any(|part| part == WORD.as_bytes()) {
                 bail!("the canary's: {:?} {}", char::from(letter), body.escape_ascii());
             }
             self.last_bytes += length;
@@ -140,7 +143,7 @@ impl Wire {
         Ok(())
     }
 
-    /// Takes in what comes until nothing has come for a moment.
+    /// Receives until no byte comes for [`QUIET`].
     pub(super) fn until_quiet(&mut self) -> Result<()> {
         let mut heard = Instant::now();
         while !self.is_over && heard.elapsed() < QUIET {
@@ -153,7 +156,8 @@ impl Wire {
         Ok(())
     }
 
-    /// Takes in what comes until `done` says so of what came, or the session is over. False if that takes too long.
+    /// Receives until `done` returns true for the last messages, or the session is over. Returns
+    /// false if that takes longer than [`PATIENCE`].
     pub(super) fn until(&mut self, done: impl Fn(&[(u8, Vec<u8>)]) -> bool) -> Result<bool> {
         let begun = Instant::now();
         while !self.is_over && !done(&self.last) {
@@ -167,12 +171,12 @@ impl Wire {
         Ok(true)
     }
 
-    /// Says that nothing more will be sent.
+    /// Closes the sending half of the connection.
     pub(super) fn shut(&mut self) {
         self.is_over |= self.stream.shutdown(Shutdown::Write).is_err();
     }
 
-    /// What came last, in a few words.
+    /// Returns the last messages in a few words.
     pub(super) fn last_words(&self) -> String {
         let from = self.last.len().saturating_sub(12);
         let word = |(letter, body): &(u8, Vec<u8>)| {

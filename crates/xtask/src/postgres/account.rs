@@ -1,4 +1,4 @@
-//! As whom PostgreSQL runs, and what that user can reach.
+//! The user who runs PostgreSQL, and folders that this user can reach.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use crate::provision;
 /// The user who runs PostgreSQL in root's place.
 const USER: &str = "postgres";
 
-/// `program`, to be run by a user whom PostgreSQL accepts.
+/// Returns a command that runs `program` as a user whom PostgreSQL accepts.
 pub fn command(program: &Path) -> Command {
     if !provision::is_root() {
         return Command::new(program);
@@ -24,7 +24,7 @@ pub fn command(program: &Path) -> Command {
     command
 }
 
-/// Makes an empty folder that belongs to that user. `mode` is octal, as `chmod` takes it.
+/// Creates an empty folder that belongs to that user. `mode` is octal, as for `chmod`.
 pub fn own_dir(dir: &Path, mode: &str) -> Result<()> {
     let mut install = Command::new("install");
     install.args(["-d", "-m", mode]);
@@ -34,7 +34,7 @@ pub fn own_dir(dir: &Path, mode: &str) -> Result<()> {
     command::run(install.arg(dir))
 }
 
-/// The folder under which clusters live, one for each user of the machine.
+/// Returns the folder of all clusters of this user of the machine.
 pub(super) fn base_dir() -> Result<PathBuf> {
     let user = command::output(Command::new("id").arg("-u"))?;
     let base = std::env::temp_dir().join(format!("refrain-clusters-{}", user.trim()));
@@ -42,7 +42,7 @@ pub(super) fn base_dir() -> Result<PathBuf> {
     Ok(base)
 }
 
-/// The folder of PostgreSQL's programs, copied to a place that user can reach if need be.
+/// Returns the folder of PostgreSQL's programs, after copying it if that user cannot reach it.
 pub(super) fn reachable_bin(version: Version) -> Result<PathBuf> {
     let bin = provision::postgres(version)?;
     if can_run(&bin) {

@@ -1,4 +1,4 @@
-//! The data folder every cluster starts as a copy of: made once per version, then kept.
+//! The template: a data folder that each new cluster copies, created once per version.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -11,13 +11,13 @@ use anyhow::{Context, Result, ensure};
 use super::{Version, account};
 use crate::command;
 
-/// The database on which `md5_user`, `scram_user` and `plain_user` must show [`PASSWORD`], each in
-/// the way of its name. Everywhere else everybody is trusted.
+/// The database in which `md5_user`, `scram_user` and `plain_user` need [`PASSWORD`], each by the
+/// method of its name. All other databases trust every user.
 pub const AUTH_DATABASE: &str = "auth_db";
 /// The password of each of those users.
 pub const PASSWORD: &str = "secret";
 
-/// One statement a line, as PostgreSQL's single-user mode wants it.
+/// SQL with one statement per line, as PostgreSQL's single-user mode needs it.
 const SQL: &str = "\
 CREATE DATABASE auth_db;
 SET password_encryption = 'md5';
@@ -49,8 +49,8 @@ max_wal_size = '256MB'
 log_line_prefix = '%m [%p] %u@%d '
 ";
 
-/// The template of this version; made if it is not there, or the texts above have changed.
-pub(super) fn made(version: Version, bin: &Path) -> Result<PathBuf> {
+/// Returns the template of this version, and creates it if there is none with the texts above.
+pub(super) fn of(version: Version, bin: &Path) -> Result<PathBuf> {
     let name = command::output(Command::new(bin.join("postgres")).arg("--version"))?;
     let mut hasher = DefaultHasher::new();
     (name, SQL, HBA, CONFIGURATION).hash(&mut hasher);
@@ -59,16 +59,16 @@ pub(super) fn made(version: Version, bin: &Path) -> Result<PathBuf> {
     if !template.is_dir() {
         let unfinished = super::new_dir()?;
         make(&unfinished.join("data"), bin)?;
-        // Another process may have finished first: then ours is not needed.
+        // Another process may have created it first. Then this one is not needed.
         if fs::rename(unfinished.join("data"), &template).is_err() {
-            ensure!(template.is_dir(), "cannot make {}", template.display());
+            ensure!(template.is_dir(), "cannot create {}", template.display());
         }
         fs::remove_dir_all(unfinished)?;
     }
     Ok(template)
 }
 
-/// Copies the template, owners and all. `to` must not exist.
+/// Copies the template with its owners and modes. `to` must not exist.
 pub(super) fn copy(template: &Path, to: &Path) -> Result<()> {
     command::run(Command::new("cp").args(["-a", "--reflink=auto"]).arg(template).arg(to))
 }

@@ -1,8 +1,9 @@
 //! PostgreSQL 15's own regression suites, from Debian's source package.
 //!
-//! Debian's binary packages have the program that runs them, `pg_regress`, and lack what it runs. The
-//! source wanted is that of the installed server. A mirror may no longer have it; then any version
-//! it has will do, since answers are compared with the same server's and not with those expected.
+//! Debian's binary packages have the program `pg_regress`, which runs the suites, but not the
+//! suites. The source of the installed server's version is preferred. If the mirror no longer has
+//! it, any other version will do, since two runs on the same server are compared, not a run with
+//! the expected files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,19 +18,19 @@ use crate::command;
 const SERVER: &str = "postgresql-15";
 /// The package with the headers that the suites' module is compiled with.
 const HEADERS: &str = "postgresql-server-dev-15";
-/// Where in the source the server's own suite is, and the program that runs suites.
+/// The path in the source of the server's own suite and of the program that runs suites.
 const SERVERS_OWN: &str = "src/test/regress";
-/// Modules of the server's package that the server's own suite wants to find beside its own.
+/// Modules of the server's package that the server's own suite expects beside its own module.
 const MODULES: [&str; 2] = ["autoinc.so", "refint.so"];
 
 /// A suite, as PostgreSQL's makefiles run it.
 #[derive(Clone, Copy, Debug)]
 pub struct Suite {
-    /// What we call it.
+    /// The suite's name in this program.
     pub name: &'static str,
-    /// The database it makes for itself.
+    /// The database that the suite creates.
     pub database: &'static str,
-    /// Where in the source it is.
+    /// The suite's path in the source.
     source: &'static str,
 }
 
@@ -39,18 +40,18 @@ pub const SUITES: [Suite; 2] = [
     Suite { name: "plpgsql", database: "pl_regression", source: "src/pl/plpgsql/src" },
 ];
 
-/// Where the suites are.
+/// Paths of the suites and of their programs.
 #[derive(Clone, Debug)]
 pub struct Regression {
     /// Folder of PostgreSQL's programs.
     pub bin: PathBuf,
     /// The program that runs a suite.
     pub program: PathBuf,
-    /// A folder with each of [`SUITES`] by its name: its scripts, data and modules.
+    /// A folder that has each of [`SUITES`] by its name, with scripts, data and modules.
     pub suites: PathBuf,
 }
 
-/// PostgreSQL 15's regression suites, ready to run.
+/// Fetches PostgreSQL 15's regression suites and returns their paths.
 pub fn regression() -> Result<Regression> {
     let bin = postgres(Version::V15)?;
     let library = bin.parent().context("no parent folder")?.join("lib");
@@ -75,7 +76,7 @@ pub fn regression() -> Result<Regression> {
     Ok(Regression { bin, program, suites })
 }
 
-/// Fetches the source, that of `version` first, and returns a folder with the suites' part of it.
+/// Fetches the source, preferably of `version`, and returns a folder with the suites' part of it.
 fn source(dir: &Path, version: &str) -> Result<PathBuf> {
     let apt = SourceLists::of_the_system(dir)?;
     let mut versions = vec![version.to_owned()];
@@ -110,7 +111,7 @@ fn compile(dir: &Path, suite: &Path, version: &str) -> Result<()> {
     command::run(cc.arg(suite.join("regress.c")))
 }
 
-/// Package lists of our own, with the source packages of Debian's mirrors that the system uses.
+/// Separate package lists, with the source packages of the Debian mirrors that the system uses.
 struct SourceLists {
     options: [String; 3],
 }
@@ -142,7 +143,7 @@ impl SourceLists {
         command
     }
 
-    /// Versions of the server whose source is listed.
+    /// Returns the versions of the server whose source is listed.
     fn versions(&self) -> Result<Vec<String>> {
         let records = command::output(self.command("apt-cache").args(["showsrc", SERVER]))?;
         let versions = records.lines().filter_map(|line| line.strip_prefix("Version: "));
@@ -150,15 +151,15 @@ impl SourceLists {
     }
 }
 
-/// A program of apt's, quiet. Root's downloads stay root's: apt's own user cannot write where they
-/// go.
+/// Returns the command of one of apt's programs, quiet. Root downloads as root: apt's own user
+/// cannot write into the folder.
 fn apt(program: &str) -> Command {
     let mut apt = Command::new(program);
     apt.args(["-qq", "-oAPT::Sandbox::User=root"]);
     apt
 }
 
-/// The file in `dir` that has `part` in its name.
+/// Returns the file in `dir` that has `part` in its name.
 fn named(dir: &Path, part: &str) -> Result<PathBuf> {
     for entry in fs::read_dir(dir)? {
         let name = entry?.file_name().to_string_lossy().into_owned();

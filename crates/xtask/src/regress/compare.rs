@@ -1,4 +1,4 @@
-//! What differs between two folders of results, and what may.
+//! The comparison of two folders of results, and the differences that are allowed.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,17 +7,17 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-/// A difference there may be: a file, the lines that differ as `diff` writes them, and why.
+/// An allowed difference: a file, the lines that differ as `diff` prints them, and the reason.
 ///
-/// Lines and not the file alone: whatever else differs in it is a difference still.
+/// Other lines of the same file may not differ.
 struct Allowed {
     file: &'static str,
     lines: &'static [&'static str],
     reason: &'static str,
 }
 
-/// Every difference there may be. In each a client sees that its server is not new: so it is in any
-/// pool that lends a server to one session after another, with `DISCARD ALL` between.
+/// All allowed differences. In each a client sees that its server is not new, as in any pool that
+/// lends a server to one session after another with `DISCARD ALL` between.
 const ALLOWED: &[Allowed] = &[
     Allowed {
         file: "guc.out",
@@ -33,7 +33,7 @@ const ALLOWED: &[Allowed] = &[
     Allowed {
         file: "stats.out",
         lines: &["- t", "+ f"],
-        reason: "a client that connects anew is lent a server: PostgreSQL counts no new session",
+        reason: "a client that connects again gets a used server: PostgreSQL counts no new session",
     },
     Allowed {
         file: "temp.out",
@@ -42,24 +42,24 @@ const ALLOWED: &[Allowed] = &[
     },
 ];
 
-/// Files that show `pg_prepared_statements`, where the statements are that simple queries were made of. Which those are depends
-/// on which tests run at a time.
+/// Files that show `pg_prepared_statements`. That view has the statements of autoprepare, and they
+/// depend on which tests run at the same time.
 const SHOWING_STATEMENTS: [&str; 3] = ["guc.out", "prepare.out", "sysviews.out"];
 
 /// A file of results that is not the same in both folders.
 pub(super) struct Difference {
     /// The file's name.
     pub(super) file: String,
-    /// What differs, as a unified diff.
+    /// The unified diff.
     pub(super) diff: String,
 }
 
 impl Difference {
-    /// Why the file may differ in this way, if it may.
+    /// Returns the reason why the file may differ in this way, or `None` if it may not.
     pub(super) fn reason(&self, autoprepare: bool) -> Option<&'static str> {
         if autoprepare && SHOWING_STATEMENTS.contains(&&*self.file) {
             return Some(
-                "it shows all statements of the session, and simple queries have become some",
+                "it shows all prepared statements of the session, autoprepare's among them",
             );
         }
         let heads = 2;
@@ -70,7 +70,7 @@ impl Difference {
     }
 }
 
-/// The files that differ, by name. One that is missing on a side counts as empty there.
+/// Returns the files that differ, sorted by name. A file that one side lacks counts as empty there.
 pub(super) fn differences(direct: &Path, proxied: &Path) -> Result<Vec<Difference>> {
     let mut files = names(direct)?;
     files.extend(names(proxied)?);
@@ -90,7 +90,7 @@ fn names(dir: &Path) -> Result<BTreeSet<String>> {
     entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect()
 }
 
-/// Both files as `diff -u` sees them; nothing if they are the same.
+/// Returns the output of `diff -u`, which is empty if the files are the same.
 fn diff(direct: &Path, proxied: &Path) -> Result<String> {
     let mut diff = Command::new("diff");
     let output = diff.args(["--unified", "--new-file", "--text"]).arg(direct).arg(proxied).output();

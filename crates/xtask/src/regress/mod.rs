@@ -1,12 +1,12 @@
-//! `cargo xtask regress`: what PostgreSQL's own regression suites print, straight and through the
-//! proxy.
+//! `cargo xtask regress`: compares the output of PostgreSQL's own regression suites, directly and
+//! through the proxy.
 //!
 //! The suites (the server's and PL/pgSQL's) run twice, each time by `pg_regress` and `psql` over a
-//! fresh cluster: once with nothing between, once through a session pool. The files they leave under
-//! `results/` are then compared with each other. What their authors expected does not come into it:
-//! a test that fails both ways is as good as one that passes. Nothing is masked, since two straight
-//! runs print the same to the byte. Should they once not, a file differs only if it differs from
-//! both.
+//! fresh cluster: once directly, once through a session pool. Then the files under `results/` are
+//! compared with each other. The suites' expected files do not matter: a test that fails both ways
+//! is as good as a test that passes. No part of the output is masked, since two direct runs print
+//! the same bytes. If a file differs, the suites run directly again, and the file counts as
+//! different only if it differs from both direct runs.
 //!
 //! The results stay in `target/regress`, with the proxy's log.
 
@@ -29,63 +29,61 @@ use crate::workspace;
 
 use self::compare::{Difference, differences};
 
-/// Servers of the pool: more than a suite has sessions at a time.
+/// The pool's size: more servers than a suite has sessions at a time.
 const POOL_SIZE: u32 = 50;
-/// What begins the pool's options where simple queries are prepared.
+/// The first lines of the pool's options with `--autoprepare`.
 const AUTOPREPARE: &str = "[pool]\nautoprepare = \"on\"\nautoprepare_threshold = 1\n";
-/// What the suites want beyond a cluster's defaults, and what keeps two runs the same.
+/// Settings that the suites need, and settings with which two runs print the same.
 const SETTINGS: &[(&str, &str)] = &[
     ("max_prepared_transactions", "2"),
-    // Statistics, and plans with them, would depend on when it comes by.
+    // Statistics, and so plans, would depend on when autovacuum runs.
     ("autovacuum", "off"),
 ];
 
-/// What has the server do without plans for values.
+/// The setting with which the server makes only generic plans.
 const GENERIC_PLANS: (&str, &str) = ("plan_cache_mode", "force_generic_plan");
 
-/// How.
+/// The arguments of `cargo xtask regress`.
 #[derive(Args, Clone, Copy, Debug)]
 pub struct Arguments {
-    /// Have every simple query prepared, from its first time on.
+    /// Prepare every simple query from its first use on.
     #[arg(long)]
     autoprepare: bool,
-    /// Have the server keep a plan for all values of each statement, from its first execution on: straight and through
-    /// the proxy.
+    /// Set `plan_cache_mode = force_generic_plan` at the server, directly and through the proxy.
     #[arg(long)]
     generic_plans: bool,
 }
 
 impl Arguments {
-    /// The settings of the servers.
+    /// Returns the settings of the servers.
     fn settings(self) -> Vec<(&'static str, &'static str)> {
         let more = self.generic_plans.then_some(GENERIC_PLANS);
         SETTINGS.iter().copied().chain(more).collect()
     }
 }
 
-/// Runs the suites both ways; whether nothing differs that may not.
+/// Runs the suites both ways. Returns true if all differences are allowed.
 pub fn run(arguments: &Arguments) -> Result<bool> {
     let regression = provision::regression()?;
     let program = workspace::built("refrain", "refrain")?;
-    let straight = straight(&regression, arguments, "direct")?;
+    let direct = direct(&regression, arguments, "direct")?;
     let proxied = proxied(&regression, &program, arguments)?;
     let autoprepare = arguments.autoprepare;
-    let mut found = differences(&straight, &proxied)?;
+    let mut found = differences(&direct, &proxied)?;
     if found.iter().any(|difference| difference.reason(autoprepare).is_none()) {
-        let again =
-            differences(&self::straight(&regression, arguments, "direct-again")?, &proxied)?;
+        let again = differences(&self::direct(&regression, arguments, "direct-again")?, &proxied)?;
         found.retain(|difference| again.iter().any(|other| other.file == difference.file));
     }
-    Ok(report(fs::read_dir(straight)?.count(), &found, autoprepare))
+    Ok(report(fs::read_dir(direct)?.count(), &found, autoprepare))
 }
 
-/// Results of the suites with nothing between.
-fn straight(regression: &Regression, arguments: &Arguments, name: &str) -> Result<PathBuf> {
+/// Runs the suites directly and returns the folder of results.
+fn direct(regression: &Regression, arguments: &Arguments, name: &str) -> Result<PathBuf> {
     let cluster = Cluster::start(Version::V15, &arguments.settings())?;
     pg_regress::run(regression, &cluster, cluster.port(), name)
 }
 
-/// Results of the suites through the proxy.
+/// Runs the suites through the proxy and returns the folder of results.
 fn proxied(regression: &Regression, program: &Path, arguments: &Arguments) -> Result<PathBuf> {
     let cluster = Cluster::start(Version::V15, &arguments.settings())?;
     let metrics = free_port()?;
@@ -104,7 +102,7 @@ fn proxied(regression: &Regression, program: &Path, arguments: &Arguments) -> Re
     results
 }
 
-/// Prints what autoprepare did, summed over the pools.
+/// Prints the counters of autoprepare, summed over the pools.
 fn print_counters(port: u16) -> Result<()> {
     let mut stream = TcpStream::connect(("127.0.0.1", port))?;
     stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")?;
@@ -120,7 +118,7 @@ fn print_counters(port: u16) -> Result<()> {
     Ok(())
 }
 
-/// Prints what was found; whether all of it is allowed.
+/// Prints the differences. Returns true if all of them are allowed.
 fn report(files: usize, found: &[Difference], autoprepare: bool) -> bool {
     let (allowed, wrong): (Vec<_>, Vec<_>) =
         found.iter().partition(|difference| difference.reason(autoprepare).is_some());

@@ -1,4 +1,4 @@
-//! One run of the suites.
+//! A run of the suites by `pg_regress`.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -14,15 +14,15 @@ use crate::postgres::{Cluster, account};
 use crate::provision::{Regression, SUITES, Suite};
 use crate::workspace;
 
-/// Sessions at a time, as in the suite's own makefile.
+/// The most sessions at a time, as in the suite's own makefile.
 const SESSIONS_MAX: &str = "--max-concurrent-tests=20";
 
-/// Folder in which what is left of the run of this name is kept.
+/// Returns the folder that keeps the results and logs of the run of this name.
 pub(super) fn kept(name: &str) -> PathBuf {
     workspace::root().join("target/regress").join(name)
 }
 
-/// Runs the suites by way of this port of 127.0.0.1; returns the folder of what they printed.
+/// Runs the suites at this port of 127.0.0.1 and returns the folder of their results.
 pub(super) fn run(
     regression: &Regression,
     cluster: &Cluster,
@@ -36,7 +36,7 @@ pub(super) fn run(
     }
     let results = kept.join("results");
     fs::create_dir_all(&results)?;
-    // The server reads data and writes results, so all of it is where it can.
+    // The server reads data and writes results itself, so both are in a folder of its user.
     let suites = beside.join("suites");
     command::run(Command::new("cp").arg("-r").arg(&regression.suites).arg(&suites))?;
     for suite in SUITES {
@@ -54,7 +54,7 @@ pub(super) fn run(
     Ok(results)
 }
 
-/// `pg_regress` for a suite that is in the folder `suites`, but for the port.
+/// Returns the command for a suite in the folder `suites`, without the port.
 fn command(regression: &Regression, suite: Suite, suites: &Path, output: &Path) -> Result<Command> {
     let folder = suites.join(suite.name);
     let option = |name: &str, value: &Path| format!("--{name}={}", value.display());
@@ -72,19 +72,19 @@ fn command(regression: &Regression, suite: Suite, suites: &Path, output: &Path) 
     Ok(run)
 }
 
-/// The names of a suite's scripts, for one that has no schedule.
+/// Returns the names of a suite's scripts, for a suite without a schedule.
 fn tests(suite: &Path) -> Result<BTreeSet<OsString>> {
     let scripts = fs::read_dir(suite.join("sql"))?;
     let name = |path: PathBuf| path.file_stem().map(OsStr::to_owned);
     Ok(scripts.filter_map(|script| name(script.ok()?.path())).collect())
 }
 
-/// Runs to the end, output to `log`; returns what `pg_regress` says of itself near the end of it.
+/// Runs `pg_regress` with its output in `log`, and returns its last line with counts.
 fn verdict(command: &mut Command, log: &Path) -> Result<String> {
     let output = File::create(log)?;
     command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
     let status = command.status().context("cannot run `pg_regress`")?;
-    // One means that some test printed what its authors did not expect.
+    // Status 1 means that a test's output differs from the expected file.
     let complete = matches!(status.code(), Some(0 | 1));
     ensure!(complete, "a suite did not run: see {}", log.display());
     let text = fs::read_to_string(log)?;

@@ -1,5 +1,5 @@
-//! The schema changes under transactions that run prepared without having asked for it (B1, B2): none may be lost that
-//! would not have been lost directly.
+//! Schema changes under transactions whose queries autoprepare prepares (B1, B2): no transaction
+//! may fail that would not fail directly.
 
 use std::thread;
 use std::time::Duration;
@@ -15,18 +15,18 @@ use super::house::{DATABASE, House, Rounds, WAYS, Way};
 use super::load::outcome;
 use super::verdict::Verdict;
 
-/// Rows that clients ask for.
+/// Number of rows of the table in [`outside`].
 const ROWS: u64 = 1_000;
-/// Rows of the table that is rewritten.
+/// Number of rows of the table in [`through`], which rewrites it.
 const REWRITTEN: u64 = 300_000;
-/// Times that a column comes and goes in a turn.
+/// Number of columns that are added and dropped in a turn.
 const CHANGES: u32 = 20;
-/// A column that was added is looked at for so long, before it is dropped.
+/// Time between two changes.
 const REST: Duration = Duration::from_millis(100);
-/// How long a session of ours waits for an answer.
+/// The longest that a session with schema changes waits for a reply.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Columns are added and dropped straight at the server, while transactions read all columns.
+/// Adds and drops columns directly at the server while transactions read all columns.
 pub(super) fn outside(plan: &Plan) -> Result<Verdict> {
     let house = House::start(plan, &setup(ROWS), "")?;
     let request = |session: &mut Session, dice: &mut Dice| -> Result<Outcome> {
@@ -38,7 +38,7 @@ pub(super) fn outside(plan: &Plan) -> Result<Verdict> {
     Ok(none_lost(&rounds))
 }
 
-/// A table is rewritten, and columns are added and dropped, the same way as the clients' queries go.
+/// Rewrites a table, and adds and drops columns, by the same way as the clients' queries.
 pub(super) fn through(plan: &Plan) -> Result<Verdict> {
     let house = House::start(plan, &setup(REWRITTEN), "")?;
     let request = |session: &mut Session, dice: &mut Dice| -> Result<Outcome> {
@@ -64,7 +64,7 @@ fn setup(rows: u64) -> String {
     )
 }
 
-/// One transaction: it counts as failed if anything in it does. Clients that wait for each other's rows are not what is looked at.
+/// Runs one transaction, which counts as failed if a statement in it fails.
 fn block(session: &mut Session, texts: &[&str]) -> Result<Outcome> {
     session.query("BEGIN")?;
     let mut failed = None;
@@ -78,7 +78,7 @@ fn block(session: &mut Session, texts: &[&str]) -> Result<Outcome> {
     Ok(failed.unwrap_or(Outcome::Right))
 }
 
-/// A column comes and goes.
+/// Adds and drops a column again and again.
 fn change(port: u16) -> Result<()> {
     let mut session = Session::open(port, DATABASE, PATIENCE)?;
     for _ in 0..CHANGES {

@@ -1,37 +1,39 @@
-//! What came of requests: how many, how long they took, how many were not answered as they have to be.
+//! Figures of requests: how many there were, how long they took, how many failed or got a wrong
+//! reply.
 
 use std::fmt::Write as _;
 use std::time::Duration;
 
-/// What came of a request.
+/// The outcome of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// It was answered as it has to be.
+    /// The reply was right.
     Right,
-    /// It was answered, and wrongly so.
+    /// The reply was wrong.
     Wrong(String),
-    /// An error came in the place of an answer.
+    /// The reply was an error.
     Failed(String),
 }
 
-/// What came of many requests.
+/// Figures of many requests.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Figures {
-    /// What each took that was answered, in microseconds.
+    /// Times of the requests with a right reply, in microseconds.
     took_us: Vec<u32>,
-    /// Time that was measured.
+    /// Length of the measurement.
     time: Duration,
-    /// Requests that an error came for.
+    /// Requests that failed.
     pub(super) failed: u64,
-    /// Requests that were answered wrongly.
+    /// Requests that got a wrong reply.
     pub(super) wrong: u64,
-    /// The first of each kind.
+    /// Words about the first request that failed.
     first_failed: Option<String>,
+    /// Words about the first request that got a wrong reply.
     first_wrong: Option<String>,
 }
 
 impl Figures {
-    /// A request came to this, after so long.
+    /// Counts a request with its outcome and its time.
     pub(super) fn count(&mut self, outcome: Outcome, took: Duration) {
         match outcome {
             Outcome::Right => {
@@ -48,13 +50,13 @@ impl Figures {
         }
     }
 
-    /// Adds those of another client in the same time.
+    /// Adds figures of another client from the same time.
     pub(super) fn beside(&mut self, other: Figures) {
         self.time = self.time.max(other.time);
         self.merge(other);
     }
 
-    /// Adds those of another time.
+    /// Adds figures from another time.
     pub(super) fn then(&mut self, other: Figures) {
         self.time += other.time;
         self.merge(other);
@@ -69,37 +71,37 @@ impl Figures {
         self.first_wrong = self.first_wrong.take().or(other.first_wrong);
     }
 
-    /// So long it was.
+    /// Sets the length of the measurement.
     pub(super) fn lasted(mut self, time: Duration) -> Figures {
         self.took_us.sort_unstable();
         self.time = time;
         self
     }
 
-    /// Requests that were answered rightly.
+    /// Returns the number of requests with a right reply.
     pub(super) fn answered(&self) -> usize {
         self.took_us.len()
     }
 
-    /// Requests answered in a second.
+    /// Returns the rate of right replies per second.
     pub(super) fn per_second(&self) -> f64 {
         self.took_us.len() as f64 / self.time.as_secs_f64().max(f64::MIN_POSITIVE)
     }
 
-    /// What one took on average, in microseconds.
+    /// Returns the average time of a request, in microseconds.
     pub(super) fn mean_us(&self) -> f64 {
         let sum: u64 = self.took_us.iter().map(|us| u64::from(*us)).sum();
         sum as f64 / self.took_us.len().max(1) as f64
     }
 
-    /// What all but this share took less than, in microseconds.
+    /// Returns the time, in microseconds, that this share of the requests exceeds.
     pub(super) fn tail_us(&self, share: f64) -> f64 {
         let place = (self.took_us.len() as f64 * (1.0 - share)) as usize;
         let last = self.took_us.len().saturating_sub(1);
         self.took_us.get(place.min(last)).map_or(0.0, |us| f64::from(*us))
     }
 
-    /// One line of a table.
+    /// Returns one line of a table.
     pub(super) fn line(&self, name: &str) -> String {
         let (p99, p999) = (self.tail_us(0.01), self.tail_us(0.001));
         let mut line = format!(

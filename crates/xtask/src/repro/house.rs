@@ -1,4 +1,4 @@
-//! PostgreSQL with a database, and proxies over it.
+//! The servers of a reproduction: PostgreSQL with a database, and two proxies over it.
 
 use std::fmt::{self, Display, Formatter};
 use std::time::Duration;
@@ -14,11 +14,11 @@ use super::figures::Figures;
 use super::load::{Load, Request};
 use super::verdict::Verdict;
 
-/// The database.
+/// The name of the database.
 pub(super) const DATABASE: &str = "repro";
-/// Servers of a pool.
+/// Number of servers of a pool.
 const POOL_SIZE: u32 = 10;
-/// PostgreSQL does nothing by itself meanwhile: its work would be laid to those whose turn it is.
+/// PostgreSQL's background work is off: it would slow down the way whose turn it is.
 const SETTINGS: [(&str, &str); 4] = [
     ("shared_buffers", "256MB"),
     ("autovacuum", "off"),
@@ -26,8 +26,9 @@ const SETTINGS: [(&str, &str); 4] = [
     ("checkpoint_timeout", "1d"),
 ];
 
-/// What autoprepare may make slower at most: the mean, and what one in a hundred takes.
+/// The largest ratio of the mean time with autoprepare to that without.
 const BAR_MEAN: f64 = 1.05;
+/// The largest ratio of the 99th percentile with autoprepare to that without.
 const BAR_P99: f64 = 1.2;
 
 /// How requests reach PostgreSQL.
@@ -35,13 +36,13 @@ const BAR_P99: f64 = 1.2;
 pub(super) enum Way {
     /// Without a proxy.
     Direct,
-    /// Through the proxy as it is by default.
+    /// Through the proxy with its defaults.
     Off,
     /// Through the proxy with autoprepare.
     On,
 }
 
-/// All of them.
+/// All ways.
 pub(super) const WAYS: [Way; 3] = [Way::Direct, Way::Off, Way::On];
 
 impl Display for Way {
@@ -54,7 +55,7 @@ impl Display for Way {
     }
 }
 
-/// All that runs, ended when this is dropped.
+/// The running servers. Dropping this ends them.
 pub(super) struct House {
     pub(super) cluster: Cluster,
     off: Refrain,
@@ -62,7 +63,8 @@ pub(super) struct House {
 }
 
 impl House {
-    /// Starts all, with a database that `setup` has filled. `more` are lines for the table `[pool]` of both proxies.
+    /// Starts the servers and fills the database with `setup`. `more` has lines for the table
+    /// `[pool]` of both proxies.
     pub(super) fn start(plan: &Plan, setup: &str, more: &str) -> Result<House> {
         let program = plan.program()?;
         let cluster = Cluster::start(plan.version(), &SETTINGS)?;
@@ -82,7 +84,7 @@ impl House {
         Ok(House { cluster, off, on })
     }
 
-    /// The port of 127.0.0.1 that a client uses for it.
+    /// Returns the port of 127.0.0.1 for one way.
     pub(super) fn port(&self, way: Way) -> u16 {
         match way {
             Way::Direct => self.cluster.port(),
@@ -91,8 +93,8 @@ impl House {
         }
     }
 
-    /// Gives each way its turn in each round, beginning with another one each time, and prints what came of each over
-    /// all rounds. `meanwhile` is done beside the clients in each turn.
+    /// Gives each way its turn in each round, and begins each round with another way. Prints the
+    /// figures of each way over all rounds. `meanwhile` runs beside the clients in each turn.
     pub(super) fn rounds(
         &self,
         plan: &Plan,
@@ -123,7 +125,7 @@ impl House {
         Ok(rounds)
     }
 
-    /// Prints what the proxy with autoprepare says of its templates, and of what it counted.
+    /// Prints SHOW AUTOPREPARE and the counters of the proxy with autoprepare.
     pub(super) fn print_autoprepare(&self) -> Result<()> {
         for row in self.console("SHOW AUTOPREPARE")? {
             println!("{}", row.join(" | "));
@@ -136,7 +138,7 @@ impl House {
         Ok(())
     }
 
-    /// What the console of the proxy with autoprepare shows.
+    /// Returns the rows that the console of the proxy with autoprepare shows.
     pub(super) fn console(&self, text: &str) -> Result<Vec<Vec<String>>> {
         let mut console = Session::open(self.on.port(), "refrain", Duration::from_secs(30))?;
         let answer = console.query(text)?;
@@ -146,7 +148,7 @@ impl House {
     }
 }
 
-/// What came of all rounds.
+/// The figures of each way over all rounds.
 pub(super) struct Rounds {
     all: [Figures; WAYS.len()],
 }
@@ -157,12 +159,12 @@ impl Rounds {
         &self.all[place]
     }
 
-    /// A figure with autoprepare, by the same without.
+    /// Returns the ratio of a figure with autoprepare to that without.
     pub(super) fn ratio(&self, pick: impl Fn(&Figures) -> f64) -> f64 {
         pick(self.of(Way::On)) / pick(self.of(Way::Off))
     }
 
-    /// Nothing is slower with autoprepare than without, nor answered otherwise than it has to be.
+    /// Checks that requests are not slower with autoprepare than without, and get right replies.
     pub(super) fn not_slower(&self) -> Verdict {
         let mut verdict = Verdict::default();
         verdict.at_most("mean, on by off", self.ratio(Figures::mean_us), BAR_MEAN);

@@ -1,4 +1,4 @@
-//! Clients that ask one thing after another, for some time.
+//! The load: clients that send one request after another for some time.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
@@ -11,31 +11,32 @@ use crate::bench::session::{Answer, Session};
 use super::figures::{Figures, Outcome};
 use crate::soak::dice::Dice;
 
-/// A client that hears nothing for so long has lost its session.
+/// Time without a reply after which a client gives its session up.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Rest after a session that was lost.
+/// Time between a lost session and the next login.
 const REST: Duration = Duration::from_millis(20);
 
-/// One request, begun and ended within a call. An error means that the session is lost: it counts as a failure, and the
-/// client logs in anew.
+/// A function that sends one request and reads the reply. An error means that the session is lost:
+/// it counts as a failure, and the client logs in again.
 pub(super) type Request<'a> = dyn Fn(&mut Session, &mut Dice) -> Result<Outcome> + Sync + 'a;
 
-/// Clients, and what they do.
+/// Clients and their requests.
 pub(super) struct Load<'a> {
-    /// The database that they log in to.
+    /// The database of the clients.
     pub(super) database: &'a str,
-    /// How many there are.
+    /// Number of clients.
     pub(super) clients: u32,
-    /// How long.
+    /// Length of the load.
     pub(super) time: Duration,
-    /// What they choose from: another one in each round.
+    /// Seed of random choices, another one in each round.
     pub(super) seed: u64,
-    /// What each does, over and over.
+    /// The request that each client sends again and again.
     pub(super) request: &'a Request<'a>,
 }
 
 impl Load<'_> {
-    /// Has the clients do it; `meanwhile` is done beside them, once, and the clients go on until it is over at least.
+    /// Runs the clients. `meanwhile` runs once beside them, and the clients go on at least until it
+    /// has ended.
     pub(super) fn run(&self, port: u16, meanwhile: impl FnOnce() -> Result<()>) -> Result<Figures> {
         let over = AtomicBool::new(false);
         let started = Instant::now();
@@ -80,7 +81,7 @@ impl Load<'_> {
     }
 }
 
-/// What an answer comes to that has to begin with this value, or with no row.
+/// Returns the outcome of an answer that must begin with the value `first`, or have no row.
 pub(super) fn outcome(answer: &Answer, first: Option<&str>) -> Outcome {
     if let Some((sqlstate, words)) = answer.errors.first() {
         return Outcome::Failed(format!("{sqlstate} {words}"));
@@ -90,5 +91,5 @@ pub(super) fn outcome(answer: &Answer, first: Option<&str>) -> Outcome {
         return Outcome::Right;
     }
     let found = found.map(|value| String::from_utf8_lossy(value).into_owned());
-    Outcome::Wrong(format!("{found:?} where {first:?} has to be"))
+    Outcome::Wrong(format!("{found:?} instead of {first:?}"))
 }

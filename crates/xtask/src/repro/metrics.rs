@@ -1,4 +1,4 @@
-//! The page of metrics where something has run out. The process has to live through it, and to answer.
+//! The page of metrics when descriptors or threads run short: the process must go on and answer.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -18,22 +18,22 @@ use crate::workspace;
 use super::Plan;
 use super::verdict::Verdict;
 
-/// Descriptors that the process may have.
+/// The process's limit of file descriptors.
 const DESCRIPTORS: u32 = 4096;
-/// Connections to the port of PostgreSQL's protocol that say nothing: more than that.
+/// Number of silent connections to the port of PostgreSQL's protocol: more than [`DESCRIPTORS`].
 const SILENT: usize = 4200;
-/// Connections to the metrics that say nothing.
+/// Number of silent connections to the port of metrics.
 const SILENT_METRICS: usize = 400;
-/// A line of a header that never ends, in MiB.
+/// Length of a header line that does not end, in MiB.
 const ENDLESS_MIB: usize = 64;
-/// What the process may grow by for it, in MiB.
+/// The most memory that the process may use for that line, in MiB.
 const GROWTH_MIB: f64 = 8.0;
-/// Threads that it may have for those connections.
+/// The most additional threads for silent connections to the port of metrics.
 const THREADS: f64 = 16.0;
-/// How long an answer may take, and a process to be seen to have ended.
+/// The longest that a connection or a reply may take.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// Asks for metrics in three states of need.
+/// Asks for metrics in three situations in which a resource runs short.
 pub(super) fn run(plan: &Plan) -> Result<Verdict> {
     process::allow_open_files(4 * DESCRIPTORS)?;
     let program = plan.program()?;
@@ -46,36 +46,36 @@ pub(super) fn run(plan: &Plan) -> Result<Verdict> {
     Ok(verdict)
 }
 
-/// All descriptors are taken by those who connected and say nothing.
+/// Lets silent connections take all file descriptors.
 fn no_descriptor(program: &Path, cluster: &Cluster, verdict: &mut Verdict) -> Result<()> {
     let mut house = House::start(program, cluster)?;
     let silent = connections(house.proxy.port(), SILENT);
     let first = get(house.metrics);
     verdict.check(
-        format!("the process goes on behind {} silent connections and a GET", silent.len()),
+        format!("the process goes on after {} silent connections and a GET", silent.len()),
         house.goes_on(),
     );
-    verdict.check(format!("the GET is answered meanwhile: {first}"), first.starts_with("200"));
+    verdict.check(format!("the GET gets a reply meanwhile: {first}"), first.starts_with("200"));
     drop(silent);
     let after = until_answered(house.metrics);
-    verdict.check(format!("it is answered when they have gone: {after}"), after.starts_with("200"));
+    verdict.check(format!("a GET gets a reply afterwards: {after}"), after.starts_with("200"));
     Ok(())
 }
 
-/// Those who say nothing have connected to the metrics.
+/// Opens silent connections to the port of metrics.
 fn silent_at_metrics(program: &Path, cluster: &Cluster, verdict: &mut Verdict) -> Result<()> {
     let mut house = House::start(program, cluster)?;
     let before = threads(house.proxy.id())?;
     let silent = connections(house.metrics, SILENT_METRICS);
     let answer = until_answered(house.metrics);
-    let what = format!("a GET beside {} silent connections is answered: {answer}", silent.len());
+    let what = format!("a GET beside {} silent connections gets a reply: {answer}", silent.len());
     verdict.check(what, answer.starts_with("200"));
     verdict.at_most("threads for them", threads(house.proxy.id())? - before, THREADS);
     verdict.check("the process goes on", house.goes_on());
     Ok(())
 }
 
-/// A line of a header does not end.
+/// Sends a header line that does not end.
 fn endless_header(program: &Path, cluster: &Cluster, verdict: &mut Verdict) -> Result<()> {
     let mut house = House::start(program, cluster)?;
     let before = process::resident_bytes(house.proxy.id())?;
@@ -84,7 +84,7 @@ fn endless_header(program: &Path, cluster: &Cluster, verdict: &mut Verdict) -> R
     let piece = vec![b'x'; 1 << 20];
     let taken = (0..ENDLESS_MIB).take_while(|_| stream.write_all(&piece).is_ok()).count();
     let grown = process::resident_bytes(house.proxy.id())?.saturating_sub(before);
-    let what = format!("MiB kept of a header line of which {taken} were taken");
+    let what = format!("MiB kept of a header line of which the process read {taken}");
     verdict.at_most(&what, grown as f64 / f64::from(1 << 20), GROWTH_MIB);
     verdict.check("the process goes on", house.goes_on());
     Ok(())
@@ -105,14 +105,14 @@ impl House {
         Ok(House { proxy, metrics })
     }
 
-    /// Whether it still runs. One that is about to end has ended when it answers a client no more.
+    /// Whether the proxy still runs half a second later.
     fn goes_on(&mut self) -> bool {
         thread::sleep(Duration::from_millis(500));
         self.proxy.is_running()
     }
 }
 
-/// The program under a limit of descriptors.
+/// Writes a script that runs the program under a limit of descriptors, and returns its path.
 fn limited(program: &Path) -> Result<PathBuf> {
     let dir = workspace::target().join("repro");
     fs::create_dir_all(&dir)?;
@@ -131,31 +131,31 @@ fn connect(port: u16) -> Result<TcpStream> {
     Ok(stream)
 }
 
-/// As many connections as the kernel makes.
+/// Opens connections, as many as the kernel allows.
 fn connections(port: u16, count: usize) -> Vec<TcpStream> {
     (0..count).map_while(|_| connect(port).ok()).collect()
 }
 
-/// What a GET of the metrics comes to: the status and the number of lines, or why there is none.
+/// Sends a GET for metrics. Returns the status and the number of lines, or the error.
 fn get(port: u16) -> String {
     let answer = || -> Result<String> {
         let mut stream = connect(port)?;
         stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")?;
         let mut text = String::new();
         stream.read_to_string(&mut text)?;
-        let status = text.split_whitespace().nth(1).context("it closed without a word")?;
+        let status = text.split_whitespace().nth(1).context("the connection closed")?;
         Ok(format!("{status}, {} lines", text.lines().count()))
     };
     answer().unwrap_or_else(|error| format!("{error:#}"))
 }
 
-/// The same, until there is an answer or patience ends.
+/// Sends GETs until one gets a reply or [`PATIENCE`] ends, and returns the last result.
 fn until_answered(port: u16) -> String {
     let started = Instant::now();
     loop {
-        let said = get(port);
-        if said.starts_with("200") || started.elapsed() > PATIENCE {
-            return said;
+        let result = get(port);
+        if result.starts_with("200") || started.elapsed() > PATIENCE {
+            return result;
         }
         thread::sleep(Duration::from_millis(100));
     }

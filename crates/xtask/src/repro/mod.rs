@@ -1,9 +1,9 @@
-//! `cargo xtask repro`: what was once reported to be wrong, as commands.
+//! `cargo xtask repro`: reproductions of bugs that were reported once.
 //!
-//! Each sets a PostgreSQL up that nobody else uses, puts the same requests to it directly, through the proxy as it is by
-//! default and through the proxy with autoprepare, in turns, and prints what came of them. Then it says which bars
-//! hold: a command with a bar that does not ends with failure. `--program` names another build of the proxy, so that
-//! the same command shows what an older one did.
+//! Most reproductions start their own PostgreSQL, send the same requests directly, through the
+//! proxy with its defaults and through the proxy with autoprepare, in turns, and print the figures.
+//! Each then says which of its bars hold, and the command fails if one does not. `--program` names
+//! another build of the proxy, so that the same command shows the behaviour of an older one.
 //!
 //! A reproduction is a file here and a row of [`REPROS`].
 
@@ -32,44 +32,44 @@ use self::verdict::Verdict;
 
 /// A reproduction.
 struct Repro {
-    /// What it is called on the command line.
+    /// The name on the command line.
     name: &'static str,
-    /// What is done, and what may not come of it.
+    /// The situation and the bar, for the help text.
     about: &'static str,
     run: fn(&Plan) -> Result<Verdict>,
 }
 
-/// All of them. Each is as long as it says: a minute a way where times are compared.
+/// All reproductions.
 const REPROS: &[Repro] = &[
     Repro {
         name: "skew-1",
-        about: "C1: one key has 95 % of the rows and 1 % of the queries; may not be slower for autoprepare",
+        about: "C1: one key has 95 % of the rows and 1 % of the queries; autoprepare may not be slower",
         run: |plan| skew::run(plan, 1),
     },
     Repro {
         name: "skew-10",
-        about: "C1: the same with 10 % of the queries",
+        about: "C1: one key has 95 % of the rows and 10 % of the queries; autoprepare may not be slower",
         run: |plan| skew::run(plan, 10),
     },
     Repro {
         name: "partitions",
-        about: "C1: lookups in a table of 200 list partitions; may not be slower for autoprepare",
+        about: "C1: lookups in a table of 200 list partitions; autoprepare may not be slower",
         run: partitions::run,
     },
     Repro {
         name: "ddl-outside",
-        about: "B1: columns come and go straight at the server; no transaction may fail for autoprepare",
+        about: "B1: columns are added and dropped at the server; no transaction may fail",
         run: ddl::outside,
     },
     Repro {
         name: "ddl-through",
-        about: "B2: a table is rewritten and changed by the same way; no transaction may fail for autoprepare",
+        about: "B2: a table is rewritten and changed through the proxy; no transaction may fail",
         run: ddl::through,
     },
     Repro {
         name: "metrics",
-        about: "D1: metrics are asked for when there is no descriptor left, or by those who say nothing; \
-                the process goes on and answers",
+        about: "D1: GETs of metrics when no descriptor is left, and silent connections to the port of \
+                metrics; the process must go on and answer",
         run: metrics::run,
     },
     Repro {
@@ -79,43 +79,43 @@ const REPROS: &[Repro] = &[
     },
     Repro {
         name: "sqlite-sizes",
-        about: "A0, A7: \\copy of 1 GB into SQLite, parameters of 256 MiB; time by size, memory within bounds, and \
-                no other client of the core waits",
+        about: "A0, A7: \\copy of 1 GB into SQLite, parameters of 256 MiB; no other client of the core \
+                may wait",
         run: sqlite::sizes,
     },
     Repro {
         name: "sqlite-lasting",
-        about: "A8: statements of SQLite's of which a single step lasts; no other client of the core waits",
+        about: "A8: SQLite statements with long single steps; no other client of the core may wait",
         run: sqlite::lasting,
     },
 ];
 
-/// Which, and for how long.
+/// The arguments of `cargo xtask repro`.
 #[derive(Args, Clone, Debug)]
 pub struct Arguments {
-    /// What to reproduce; everything, if nothing is named.
+    /// Names of reproductions; all of them if there is none.
     #[arg(value_parser = names())]
     names: Vec<String>,
     #[command(flatten)]
     plan: Plan,
 }
 
-/// How it is reproduced.
+/// The options of all reproductions.
 #[derive(Args, Clone, Debug)]
 struct Plan {
-    /// Times that each way has its turn.
+    /// Number of rounds, in each of which each way has one turn.
     #[arg(long, default_value_t = 6, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
     /// Seconds of a turn.
     #[arg(long, default_value_t = 10.0)]
     seconds: f64,
-    /// Clients at a time.
+    /// Number of clients at a time.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
     clients: u32,
-    /// This build of the proxy, rather than one built for release now.
+    /// Use this build of the proxy rather than a new release build.
     #[arg(long)]
     program: Option<PathBuf>,
-    /// Over PostgreSQL 18 rather than 15.
+    /// Use PostgreSQL 18 rather than 15.
     #[arg(long)]
     new: bool,
 }
@@ -144,7 +144,7 @@ fn names() -> PossibleValuesParser {
     PossibleValuesParser::new(REPROS.iter().map(value))
 }
 
-/// Runs what was asked for; whether all bars hold.
+/// Runs the named reproductions. Returns true if all bars hold.
 pub fn run(arguments: &Arguments) -> Result<bool> {
     let Arguments { names, plan } = arguments;
     let mut holds = true;

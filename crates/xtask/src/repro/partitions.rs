@@ -1,5 +1,6 @@
-//! A lookup in a table of 200 list partitions. Of a text PostgreSQL sees at once which partition it is about; a plan for
-//! all values has all of them, and whoever runs it locks them all.
+//! A lookup in a table of 200 list partitions. With a literal PostgreSQL plans for the one
+//! partition that has the value. A generic plan has all partitions, and each execution locks them
+//! all.
 
 use anyhow::Result;
 
@@ -12,12 +13,12 @@ use crate::soak::dice::Dice;
 
 use crate::bench::session::Session;
 
-/// Partitions, each for one region.
+/// Number of partitions, each for one region.
 const REGIONS: u64 = 200;
-/// Rows of each.
+/// Number of rows of each partition.
 const ROWS: u64 = 500;
 
-/// Lookups by region and key.
+/// Measures lookups by region and key.
 pub(super) fn run(plan: &Plan) -> Result<Verdict> {
     let house = House::start(plan, &setup(), "")?;
     let request = |session: &mut Session, dice: &mut Dice| -> Result<Outcome> {

@@ -1,5 +1,6 @@
-//! One key has nearly all rows. The plan for it walks along the primary key and stops at the first row; the plan that PostgreSQL
-//! keeps, since nearly all values are rare, fetches all rows of the key and takes the smallest.
+//! A table in which one key has nearly all rows. The plan for that key walks along the primary key
+//! and stops at the first row. The generic plan, which is made for a rare value, fetches all rows
+//! of the key and takes the smallest.
 
 use anyhow::Result;
 
@@ -12,12 +13,12 @@ use crate::soak::dice::Dice;
 
 use crate::bench::session::Session;
 
-/// Rows that the key 0 has.
+/// Number of rows of the key 0.
 const FREQUENT: u64 = 190_000;
-/// Keys that have one row each.
+/// Number of keys that have one row each.
 const RARE: u64 = 10_000;
 
-/// So many of a hundred queries are about the frequent key.
+/// Measures queries of which `percent` in a hundred are about the frequent key.
 pub(super) fn run(plan: &Plan, percent: u64) -> Result<Verdict> {
     let house = House::start(plan, &setup(), "")?;
     let request = |session: &mut Session, dice: &mut Dice| -> Result<Outcome> {
@@ -31,8 +32,9 @@ pub(super) fn run(plan: &Plan, percent: u64) -> Result<Verdict> {
     Ok(rounds.not_slower())
 }
 
-/// The frequent key's rows come first, and the rare ones in their order: so a scan of an index for a value whose rows
-/// nobody has counted seems as cheap as one for a rare value.
+/// Returns SQL that creates the table. The frequent key's rows come first, then the rare keys in
+/// their order. So PostgreSQL's estimate of an index scan for an unknown value is as cheap as that
+/// for a rare value.
 fn setup() -> String {
     format!(
         "CREATE TABLE skew (id int PRIMARY KEY, k int NOT NULL, v text NOT NULL); \

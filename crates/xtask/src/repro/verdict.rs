@@ -1,25 +1,25 @@
-//! Which bars hold.
+//! The verdict of a reproduction: which bars hold.
 
 use std::fmt::{self, Display, Formatter};
 
-/// What was found, line by line.
+/// The results of all checks, line by line.
 #[derive(Debug, Default)]
 pub(super) struct Verdict {
     lines: Vec<(bool, String)>,
 }
 
 impl Verdict {
-    /// Something that has to be so.
+    /// Notes a check and whether it holds.
     pub(super) fn check(&mut self, what: impl Into<String>, holds: bool) {
         self.lines.push((holds, what.into()));
     }
 
-    /// A figure that may not be more than this.
+    /// Checks that a figure is not more than `most`.
     pub(super) fn at_most(&mut self, what: &str, value: f64, most: f64) {
         self.check(format!("{what}: {value:.3}, at most {most}"), value <= most);
     }
 
-    /// Whether all is as it has to be. Nothing found is not.
+    /// Whether there is at least one check and all checks hold.
     pub(super) fn holds(&self) -> bool {
         !self.lines.is_empty() && self.lines.iter().all(|(holds, _)| *holds)
     }

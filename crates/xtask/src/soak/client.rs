@@ -1,8 +1,8 @@
-//! One client: sessions one after the other, each with some of all that clients do.
+//! A client: sessions one after the other, each with a random part of everything that clients do.
 //!
-//! Every row it asks for carries a tag that no other request has, so that a row of another's is known
-//! for what it is. What a request is to be answered with is known as well: any other error, a
-//! missing row, or a cancel that hits another's statement is wrong.
+//! Every row that a client asks for has a tag that no other request has, so the client recognises a
+//! row of another client. The client knows the right reply to each request: another error, a
+//! missing row, or a cancel that hits another client's statement is wrong.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -14,29 +14,29 @@ use crate::bench::session::{self, Answer, Session};
 use super::dice::Dice;
 use super::tally::{Tally, count};
 
-/// A client that hears nothing for so long is stuck.
+/// Time without a reply after which a client is stuck.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Names of prepared statements.
+/// Number of names of prepared statements.
 const NAMES: u64 = 8;
-/// Texts that all clients have in common.
+/// Number of texts that all clients share.
 const TEXTS: u64 = 40;
-/// Times a statement is asked to be cancelled: a request that comes too early has no effect.
+/// The most cancel requests for one statement: a request that comes too early has no effect.
 const CANCELS_MAX: u32 = 100;
-/// Time between those.
+/// Time between two cancel requests for one statement.
 const CANCEL_AGAIN: Duration = Duration::from_millis(200);
-/// Rest after a session that was lost.
+/// Time that a client sometimes rests between two sessions.
 const REST: Duration = Duration::from_millis(20);
 
 /// Why a session cannot go on.
 #[derive(Debug)]
 pub(super) enum End {
-    /// It was ended from outside.
+    /// The proxy or the server ended it.
     Lost(String),
-    /// An answer was not what it has to be.
+    /// A reply was wrong.
     Wrong(String),
-    /// No answer came.
+    /// No reply came.
     Stuck(String),
-    /// The client wanted it so.
+    /// The client ended it.
     Left,
 }
 
@@ -50,7 +50,7 @@ impl From<anyhow::Error> for End {
     }
 }
 
-/// Runs sessions until it is time to end.
+/// Runs sessions until the run is over.
 pub(super) fn run(port: u16, seed: u64, tally: &Tally) {
     let mut dice = Dice::new(seed);
     while !tally.is_over() {
@@ -71,7 +71,7 @@ pub(super) fn run(port: u16, seed: u64, tally: &Tally) {
     }
 }
 
-/// A session and what its client knows of it.
+/// A session and its state as the client knows it.
 struct Client<'a> {
     port: u16,
     session: Session,
@@ -79,14 +79,14 @@ struct Client<'a> {
     tally: &'a Tally,
     /// The text that each name stands for.
     names: [Option<Text>; NAMES as usize],
-    /// What `application_name` is.
+    /// The value of `application_name`.
     application: String,
 }
 
-/// A prepared statement, as it was asked for.
+/// A prepared statement.
 #[derive(Clone)]
 struct Text {
-    /// What its rows have behind the tag.
+    /// The text after the tag in each of the statement's rows.
     mark: String,
     text: String,
 }
@@ -135,7 +135,7 @@ impl<'a> Client<'a> {
         self.check(&answer, &tag, rows)
     }
 
-    /// A statement that was prepared before, or is now; in one go or in two.
+    /// Runs a prepared statement, after its Parse if it is new, in one write or in two.
     fn prepared(&mut self) -> Done {
         let (name, text, parse) = self.statement();
         let (tag, rows) = (tag(), self.dice.rows());
@@ -152,7 +152,7 @@ impl<'a> Client<'a> {
         self.check(&answer, &format!("{tag}{}", text.mark), rows)
     }
 
-    /// Several transactions sent together.
+    /// Sends several transactions together.
     fn pipeline(&mut self) -> Done {
         let mut asked = Vec::new();
         let mut bytes = Vec::new();
@@ -195,7 +195,7 @@ impl<'a> Client<'a> {
         self.ensure(right && answer.rows.len() as u64 == rows, || format!("COPY out of {tag}"))
     }
 
-    /// Rows go in, are counted and taken back.
+    /// Copies rows into a table, reads them and rolls back.
     fn copy_in(&mut self) -> Done {
         let (tag, rows) = (tag(), self.dice.rows());
         self.plain("BEGIN")?;
@@ -215,7 +215,7 @@ impl<'a> Client<'a> {
         self.plain("ROLLBACK")
     }
 
-    /// A setting is its session's, whichever server runs the next transaction.
+    /// Checks that the session keeps its setting, whichever server runs the next transaction.
     fn setting(&mut self) -> Done {
         if self.dice.once_in(2) {
             self.application = tag();
@@ -258,7 +258,7 @@ impl<'a> Client<'a> {
         self.check_error(&answer, Some("57014"))
     }
 
-    /// Nothing of ours runs, and nothing of anybody else's is to be hit.
+    /// Sends a cancel request while no statement of the session runs. It must hit no other client.
     fn cancel_of_nothing(&mut self) -> Done {
         Ok(session::cancel(self.port, &self.session.key)?)
     }
@@ -282,7 +282,7 @@ impl<'a> Client<'a> {
         self.check_error(&answer, None)
     }
 
-    /// Goes without a word, at a bad moment.
+    /// Closes the connection without Terminate at a bad moment.
     fn vanish(&mut self) -> Done {
         count(&self.tally.vanished);
         let tag = tag();
@@ -321,7 +321,7 @@ impl<'a> Client<'a> {
         Err(End::Left)
     }
 
-    /// A name, what it stands for, and the Parse that has to go before, if it does not yet.
+    /// Returns the name of a prepared statement, its text, and its Parse if it is not prepared yet.
     fn statement(&mut self) -> (String, Text, Vec<u8>) {
         let number = self.dice.below(NAMES);
         let name = format!("p{number}");
@@ -344,7 +344,7 @@ impl<'a> Client<'a> {
         self.check_error(&answer, None)
     }
 
-    /// All rows are there, in order, and are ours.
+    /// Checks that the answer has all rows of this request, in order, and no others.
     fn check(&self, answer: &Answer, tag: &str, rows: u64) -> Done {
         self.check_error(answer, None)?;
         self.tally.rows.fetch_add(rows, Relaxed);
@@ -358,14 +358,14 @@ impl<'a> Client<'a> {
         })
     }
 
-    /// The one error that was expected, or none.
+    /// Checks that the answer has the expected error and no other, or no error.
     fn check_error(&self, answer: &Answer, expected: Option<&str>) -> Done {
         if answer.fatal {
             return Err(End::Lost(format!("{:?}", answer.errors)));
         }
         let got: Vec<&str> = answer.errors.iter().map(|(sqlstate, _)| sqlstate.as_str()).collect();
         let right = got == Vec::from_iter(expected);
-        self.ensure(right, || format!("{:?} in place of {expected:?}", answer.errors))
+        self.ensure(right, || format!("{:?} instead of {expected:?}", answer.errors))
     }
 
     fn ensure(&self, right: bool, words: impl FnOnce() -> String) -> Done {
@@ -373,7 +373,7 @@ impl<'a> Client<'a> {
     }
 }
 
-/// A word that no other request has.
+/// Returns a tag that no other request has.
 fn tag() -> String {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     format!("t{}", NEXT.fetch_add(1, Relaxed))

@@ -17,32 +17,32 @@ impl Dice {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `end`.
+    /// Returns a number below `end`.
     pub(crate) fn below(&mut self, end: u64) -> u64 {
         self.next() % end
     }
 
-    /// A place among so many, of which there has to be one.
+    /// Returns an index below `count`, which must not be zero.
     pub(crate) fn index(&mut self, count: usize) -> usize {
         usize::try_from(self.below(count as u64)).unwrap_or(0)
     }
 
-    /// Any byte.
+    /// Returns a byte.
     pub(crate) fn byte(&mut self) -> u8 {
         self.next().to_le_bytes()[0]
     }
 
-    /// True once in `times`.
+    /// True once in `times` calls on average.
     pub(crate) fn once_in(&mut self, times: u64) -> bool {
         self.below(times) == 0
     }
 
-    /// True in so many of a hundred.
+    /// True in `percent` of a hundred calls on average.
     pub(crate) fn percent(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }
 
-    /// Rows to ask for: mostly few, now and then more than fits into a buffer.
+    /// Returns a number of rows: mostly few, now and then more than fit into a buffer.
     pub(crate) fn rows(&mut self) -> u64 {
         if self.once_in(20) { 1 + self.below(5_000) } else { 1 + self.below(20) }
     }

@@ -1,9 +1,9 @@
-//! `cargo xtask soak`: everything at once, for as long as one likes.
+//! `cargo xtask soak`: clients of all kinds at once, for any length of time.
 //!
-//! Clients come and go, prepare, copy, cancel, make mistakes and vanish, over few servers and two
-//! workers, while servers are ended behind the proxy's back. Then: no client ever got a row that was
-//! not its own; no more sessions were lost than servers ended; nobody waits, no server is left over,
-//! no descriptor is left open; and memory did not grow.
+//! Clients connect and disconnect, prepare, copy, cancel, make mistakes and vanish, over few
+//! servers and two workers, while the run ends servers without the proxy's knowledge. The run
+//! passes if no client got a row that was not its own; no more sessions were lost than servers
+//! ended; no client is stuck; no server and no descriptor is left over; and memory did not grow.
 
 pub(crate) mod tally;
 pub(crate) mod dice;
@@ -24,39 +24,39 @@ use crate::postgres::{Cluster, Version};
 
 use self::tally::Tally;
 
-/// Servers of the pool.
+/// Number of servers of the pool.
 const POOL_SIZE: u32 = 5;
-/// Memory may grow by a tenth and this.
+/// The most that memory may grow, besides a tenth.
 const GROWTH_BYTES: u64 = 1024 * 1024;
-/// Descriptors that may come and go by themselves.
+/// Number of descriptors that the proxy may open for itself.
 const DESCRIPTORS_SLACK: usize = 4;
-/// Time for the proxy to have dealt with the clients that left last.
+/// Time in which the proxy finishes its work for the last clients.
 const SETTLE: Duration = Duration::from_secs(3);
 
-/// How long, and how.
+/// The arguments of `cargo xtask soak`.
 #[derive(Args, Clone, Debug)]
 pub struct Arguments {
-    /// Minutes; parts of one are fine.
+    /// Length of the run in minutes; fractions are allowed.
     #[arg(long, default_value_t = 10.0)]
     minutes: f64,
-    /// Clients at a time.
+    /// Number of clients at a time.
     #[arg(long, default_value_t = 24)]
     clients: u32,
     /// The proxy's kernel driver and workers: uring-2, epoll-2, uring, ….
     #[arg(long, value_parser = Contender::parse, default_value = "uring-2")]
     proxy: Contender,
-    /// Seed of what the clients choose; how it goes depends on the machine's timing as well.
+    /// Seed of random choices; the run also depends on the machine's timing.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Leave the servers alone.
+    /// Do not end servers.
     #[arg(long)]
     no_kills: bool,
-    /// Against PostgreSQL 18 rather than 15.
+    /// Use PostgreSQL 18 rather than 15.
     #[arg(long)]
     new: bool,
 }
 
-/// Runs it; whether all was well.
+/// Runs the clients. Returns true if no check failed.
 pub fn run(arguments: &Arguments) -> Result<bool> {
     launch::prepare(&[arguments.proxy])?;
     let version = if arguments.new { Version::V18 } else { Version::V15 };
@@ -66,7 +66,7 @@ pub fn run(arguments: &Arguments) -> Result<bool> {
     let shape = Shape {
         pool_size: POOL_SIZE,
         more: "",
-        // Little room for statements, so that those nobody uses have to go.
+        // Little room for statements, so that the proxy has to drop unused ones.
         top: "admin_users = [\"postgres\"]\nmax_statement_bytes = \"256KiB\"",
     };
     let mut proxy = Running::start(arguments.proxy, &cluster, &shape)?;
@@ -78,7 +78,7 @@ pub fn run(arguments: &Arguments) -> Result<bool> {
     if !proxy.is_running() {
         bad.push(format!("the proxy has ended:\n{}", proxy.log()));
     } else if let Err(error) = after(&cluster, &proxy, descriptors, &mut bad) {
-        bad.push(format!("looking at what is left: {error:#}"));
+        bad.push(format!("checks at the end: {error:#}"));
     }
     judge(&tally, &memory, &proxy.log(), &mut bad);
     for finding in &bad {
@@ -89,7 +89,7 @@ pub fn run(arguments: &Arguments) -> Result<bool> {
     Ok(bad.is_empty())
 }
 
-/// Clients and watchers for the time asked for; returns the proxy's memory over time.
+/// Runs clients and watchers for the given time. Returns the proxy's memory over time.
 fn all_at_once(
     arguments: &Arguments,
     cluster: &Cluster,
@@ -115,7 +115,7 @@ fn all_at_once(
     })
 }
 
-/// What the proxy and PostgreSQL say when all clients have gone.
+/// Checks sessions and descriptors of the proxy and of PostgreSQL after all clients have left.
 fn after(
     cluster: &Cluster,
     proxy: &Running,
@@ -152,7 +152,7 @@ fn words(row: &[Vec<u8>]) -> String {
     row.iter().map(|value| String::from_utf8_lossy(value)).collect::<Vec<_>>().join(" ")
 }
 
-/// What is to be held against what was seen.
+/// Checks the clients' counts, the memory and the log.
 fn judge(tally: &Tally, memory: &[u64], log: &str, bad: &mut Vec<String>) {
     let kills = tally.kills.load(Relaxed);
     let lost_max = (tally.lost.count() > kills).then_some(&tally.lost);
@@ -170,16 +170,16 @@ fn judge(tally: &Tally, memory: &[u64], log: &str, bad: &mut Vec<String>) {
     if last > middle + middle / 10 + GROWTH_BYTES {
         bad.push(format!("memory grew from {middle} to {last} bytes"));
     }
-    let surprises: Vec<&str> = log
+    let unexpected: Vec<&str> = log
         .lines()
         .filter(|line| ["server_protocol", "panic"].iter().any(|w| line.contains(w)))
         .collect();
-    if let Some(first) = surprises.first() {
-        bad.push(format!("{} surprises in the log, the first: {first}", surprises.len()));
+    if let Some(first) = unexpected.first() {
+        bad.push(format!("{} unexpected log lines, the first: {first}", unexpected.len()));
     }
 }
 
-fn summary(arguments: &Arguments, tally: &Tally, memory: &[u64], well: bool) {
+fn summary(arguments: &Arguments, tally: &Tally, memory: &[u64], passed: bool) {
     let (middle, last) = watch::middle_and_last(memory);
     let mib = |bytes: u64| bytes as f64 / 1024.0 / 1024.0;
     println!(
@@ -199,7 +199,7 @@ fn summary(arguments: &Arguments, tally: &Tally, memory: &[u64], well: bool) {
         tally.lost.count(),
         mib(middle),
         mib(last),
-        if well { "well" } else { "NOT WELL" },
+        if passed { "passed" } else { "FAILED" },
     );
 }
 

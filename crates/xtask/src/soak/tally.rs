@@ -1,31 +1,31 @@
-//! What the clients of a soak report, and what they have in common.
+//! The counts that the clients of a soak share.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
-/// Words kept about each kind of mishap.
+/// The most descriptions that are kept for each kind of mishap.
 const WORDS_MAX: usize = 20;
 
 /// Counts over all clients.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
-    /// Set when it is time to end.
+    /// Set when the run is over.
     pub(super) over: AtomicBool,
     pub(super) sessions: AtomicU64,
-    /// Things done with a session, each of a transaction or more.
+    /// Units of work, each of a transaction or more.
     pub(super) units: AtomicU64,
-    /// Rows that were looked at.
+    /// Rows that clients checked.
     pub(super) rows: AtomicU64,
     pub(super) cancels: AtomicU64,
-    /// Clients that went without a word, most of them in the middle of something.
+    /// Clients that closed their connection without Terminate, most of them during a request.
     pub(super) vanished: AtomicU64,
-    /// Servers that were told to end.
+    /// Servers that the run ended.
     pub(super) kills: AtomicU64,
-    /// Sessions that ended without their client's doing: one a kill at most.
+    /// Sessions that their client did not end: at most one for each kill.
     pub(super) lost: Mishaps,
-    /// Answers that no client may get.
+    /// Wrong replies.
     pub(super) wrong: Mishaps,
-    /// Answers that did not come.
+    /// Replies that did not come.
     pub(super) stuck: Mishaps,
 }
 
@@ -35,12 +35,12 @@ impl Tally {
     }
 }
 
-/// Adds one.
+/// Adds one to a counter.
 pub(super) fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Relaxed);
 }
 
-/// Mishaps of one kind: how many, and the first of them in words.
+/// Mishaps of one kind: their number, and the first of them in words.
 #[derive(Debug, Default)]
 pub(crate) struct Mishaps {
     count: AtomicU64,

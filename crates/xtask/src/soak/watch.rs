@@ -1,4 +1,4 @@
-//! Beside the clients: who looks at the proxy's memory, and who ends servers.
+//! The watchers beside the clients: one measures the proxy's memory, one ends servers.
 
 use std::thread;
 use std::time::Duration;
@@ -11,16 +11,16 @@ use crate::bench::session::Session;
 use super::dice::Dice;
 use super::tally::{Tally, count};
 
-/// Time between two looks at the memory.
+/// Time between two measurements of the memory.
 const LOOK: Duration = Duration::from_millis(500);
-/// Time between two ends of servers, at most.
+/// The longest time between the ends of two servers, in milliseconds.
 const KILL_MS: u64 = 1_000;
 
 const KILL: &str = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
                     WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() \
                     ORDER BY random() LIMIT 1";
 
-/// Looks at the memory of a process until all is over.
+/// Measures the memory of a process until the run is over.
 pub(super) fn memory(process: u32, tally: &Tally) -> Vec<u64> {
     let mut seen = Vec::new();
     while !tally.is_over() {
@@ -30,7 +30,7 @@ pub(super) fn memory(process: u32, tally: &Tally) -> Vec<u64> {
     seen
 }
 
-/// Ends one of PostgreSQL's sessions now and then, until all is over.
+/// Ends one of PostgreSQL's sessions now and then until the run is over.
 pub(super) fn kill(port: u16, seed: u64, tally: &Tally) -> Result<()> {
     let mut dice = Dice::new(seed);
     let mut session = Session::open(port, "postgres", Duration::from_secs(30))?;
@@ -45,8 +45,8 @@ pub(super) fn kill(port: u16, seed: u64, tally: &Tally) -> Result<()> {
     Ok(())
 }
 
-/// What memory did over time: the median of the second third of looks, and of the last. In the
-/// first third tables and buffers grow to their sizes.
+/// Returns the median memory in the second third of the run, and in the last. In the first third
+/// tables and buffers grow to their sizes.
 pub(super) fn middle_and_last(seen: &[u64]) -> (u64, u64) {
     let third = seen.len() / 3;
     let median = |part: &[u64]| {
@@ -59,7 +59,7 @@ pub(super) fn middle_and_last(seen: &[u64]) -> (u64, u64) {
     (median(middle), median(last))
 }
 
-/// Memory at the end of each tenth of the time, in MiB.
+/// Returns the memory at the end of each tenth of the run, in MiB.
 pub(super) fn tenths(seen: &[u64]) -> String {
     let at = |tenth: usize| seen.get((seen.len() * tenth / 10).saturating_sub(1));
     let words = (1..=10).filter_map(at).map(|bytes| format!("{:.1}", *bytes as f64 / 1048576.0));

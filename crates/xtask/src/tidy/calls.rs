@@ -1,9 +1,10 @@
-//! Files form no circles, by imports and by method calls.
+//! The rule against circles of files, by imports and by method calls.
 //!
-//! A method of a type may stand in any file of its crate, and calls of methods name no file: two files that import
-//! nothing of each other may need each other all the same. This rule therefore resolves calls whose type the syntax
-//! tells: of methods of `self`, and of functions behind `Self::` or a type's name. It guesses nothing: where a
-//! receiver is another expression, or two files define the name for types of one name, there is no arrow.
+//! A method of a type may stand in any file of its crate, and a method call names no file: two
+//! files may need each other although neither imports from the other. This rule therefore resolves
+//! calls whose type is in the syntax: methods of `self`, and functions after `Self::` or a type's
+//! name. It guesses nothing: a call has no arrow if its receiver is another expression, or if two
+//! files define the method for types of one name.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,15 +16,15 @@ use super::Tree;
 use super::modules::{self, ModulePath};
 use super::tree::{Member, attributes, is_for_tests};
 
-/// Crates with files that form circles, and how many files do. A crate that is not listed has none. A number may
-/// only shrink: the rule asks for less as soon as there is less.
+/// Crates with circles of files, and the number of files in circles. A crate that is not listed has
+/// none. The rule holds each number exactly, so a number can only shrink.
 const IN_CIRCLES: &[(&str, usize)] =
     &[("differ", 3), ("drive", 2), ("pg", 15), ("sim", 8), ("sqlite-pg", 8)];
 
-/// A method: the name of its type, and its own.
+/// A method: the name of its type and its own name.
 type Method = (String, String);
 
-/// Files by the module that each holds, and which file needs which.
+/// Pairs of files, each by its module: the first needs the second.
 type Arrows = BTreeSet<(ModulePath, ModulePath)>;
 
 /// Finds the crates in which more or fewer files form circles than the table says.
@@ -51,7 +52,7 @@ fn compare(member: &Member, circles: &[Vec<String>]) -> Option<String> {
     }
 }
 
-/// The circles of a crate's files, each with its files by name.
+/// Returns the circles of a crate's files, each as a sorted list of names.
 fn circles_of(member: &Member) -> Vec<Vec<String>> {
     let mut arrows = call_arrows(member);
     arrows.extend(modules::imports(member));
@@ -72,7 +73,7 @@ fn circles_of(member: &Member) -> Vec<Vec<String>> {
     circles
 }
 
-/// Which file calls a method that stands in which other.
+/// Returns pairs of files of which the first calls a method in the second.
 fn call_arrows(member: &Member) -> Arrows {
     let sources = member.sources.iter().filter(|source| !source.is_test());
     let walks = sources.filter_map(|source| {
@@ -101,7 +102,7 @@ fn call_arrows(member: &Member) -> Arrows {
 /// Collects the methods that one file defines and calls.
 #[derive(Default)]
 struct Walk {
-    /// The type whose `impl` is being walked.
+    /// The type of the current `impl`.
     of: Option<String>,
     defined: BTreeSet<Method>,
     called: BTreeSet<Method>,
@@ -153,7 +154,7 @@ impl<'ast> Visit<'ast> for Walk {
     }
 }
 
-/// The name of a type as it is written, without its path.
+/// Returns the written name of a type without its path.
 fn type_name(written: &syn::Type) -> Option<String> {
     match written {
         syn::Type::Path(path) => Some(path.path.segments.last()?.ident.to_string()),

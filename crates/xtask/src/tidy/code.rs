@@ -1,4 +1,4 @@
-//! Rules about what code does where.
+//! Rules about the content of code: async functions and letters of messages.
 
 use proc_macro2::Span;
 use syn::visit::Visit;
@@ -6,19 +6,19 @@ use syn::visit::Visit;
 use super::Tree;
 use super::tree::{attributes, is_for_tests};
 
-/// Crates that decide and never wait.
+/// Crates that decide and so never wait.
 const DECIDING: &[&str] = &["wire", "sql", "pg"];
 /// Crates that handle messages but leave their letters to `wire`.
 const TAGLESS: &[&str] = &["pg", "refrain"];
-/// Files of those crates that match letters which are no message tags.
+/// Files of those crates that match letters other than message tags.
 const OTHER_LETTERS: &[&str] = &["crates/pg/src/auth/scram.rs"];
 
-/// Functions and blocks that wait, in crates that never do.
+/// Finds async functions and blocks in [`DECIDING`] crates.
 pub(super) fn async_functions(tree: &Tree) -> Vec<String> {
     found_in(tree, DECIDING, |walk| &walk.waits)
 }
 
-/// Arms of a `match` on a letter, in crates that do not spell tags.
+/// Finds arms of a `match` on a letter in [`TAGLESS`] crates.
 pub(super) fn tags(tree: &Tree) -> Vec<String> {
     let found = found_in(tree, TAGLESS, |walk| &walk.letters);
     let known = |place: &String| OTHER_LETTERS.iter().any(|file| place.starts_with(file));
@@ -65,7 +65,7 @@ impl<'ast> Visit<'ast> for Walk {
     }
 }
 
-/// The letters among the alternatives of a pattern; those inside a slice are no tags.
+/// Returns the letters among the alternatives of a pattern. Letters within a slice are no tags.
 fn letters(pattern: &syn::Pat) -> Vec<Span> {
     match pattern {
         syn::Pat::Or(either) => either.cases.iter().flat_map(letters).collect(),

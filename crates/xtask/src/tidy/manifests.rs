@@ -1,18 +1,18 @@
-//! Rules about crates: what they may use, and which lints hold in them.
+//! Rules about crates: the crates that each may use, and its lints.
 
 use super::Tree;
 use super::tree::Member;
 
-/// One room of the house: a crate, and the crates it may use.
+/// A crate, and the crates that it may use.
 struct Room {
     name: &'static str,
-    /// What its code may use.
+    /// Crates that its code may use.
     uses: &'static [&'static str],
-    /// What its tests may use besides.
+    /// Further crates that its tests may use.
     tests_use: &'static [&'static str],
 }
 
-/// Chapter "Rooms" of `docs/ARCHITECTURE.md`, as a table.
+/// The table of the chapter "Rooms" of `docs/ARCHITECTURE.md`.
 const ROOMS: &[Room] = &[
     Room { name: "wire", uses: &[], tests_use: &[] },
     Room { name: "sql", uses: &[], tests_use: &[] },
@@ -35,7 +35,7 @@ const ROOMS: &[Room] = &[
 /// The only crates that may hold unsafe code.
 const UNSAFE_CRATES: &[&str] = &["drive", "sqlite"];
 
-/// Every crate is a known room and uses only the rooms it may.
+/// Finds crates that are not in the table, and uses of crates that it does not allow.
 pub(super) fn rooms(tree: &Tree) -> Vec<String> {
     let mut found = Vec::new();
     for member in &tree.crates {
@@ -58,7 +58,7 @@ pub(super) fn rooms(tree: &Tree) -> Vec<String> {
     found
 }
 
-/// The crates of the workspace that a section of a manifest names.
+/// Returns the crates of the workspace that a section of a manifest names.
 fn rooms_in<'a>(
     tree: &'a Tree,
     member: &'a Member,
@@ -70,7 +70,7 @@ fn rooms_in<'a>(
     rooms.filter(|name| tree.crates.iter().any(|member| member.name == *name))
 }
 
-/// Every crate takes the lints of the workspace.
+/// Finds crates that do not inherit the lints of the workspace.
 pub(super) fn lints(tree: &Tree) -> Vec<String> {
     let inherits = |member: &&Member| {
         let lints = member.manifest.get("lints");
@@ -81,7 +81,8 @@ pub(super) fn lints(tree: &Tree) -> Vec<String> {
     without.map(|member| format!("crates/{}/Cargo.toml", member.name)).collect()
 }
 
-/// Unsafe code is forbidden, not only denied, wherever the kernel or C is not at hand.
+/// Finds roots of crates without `forbid(unsafe_code)`. Only [`UNSAFE_CRATES`], which call the
+/// kernel and C, do without it.
 pub(super) fn unsafe_code(tree: &Tree) -> Vec<String> {
     let safe = tree.crates.iter().filter(|member| !UNSAFE_CRATES.contains(&member.name.as_str()));
     let roots = safe.flat_map(Member::roots);

@@ -1,7 +1,7 @@
-//! The order of modules is the order of imports: a module uses only those declared before it.
+//! The rule on the order of modules: a module uses only modules that are declared before it.
 //!
-//! So there are no cycles, and a crate can be read from its first module to its last. The rule
-//! holds among the children of each module. Tests may use what they like.
+//! So imports form no cycles, and a crate can be read from its first module to its last. The rule
+//! holds among the children of each module. Tests may use every module.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -12,13 +12,13 @@ use syn::visit::Visit;
 use super::Tree;
 use super::tree::{Member, Source, attributes, is_for_tests};
 
-/// Names from the crate's root downwards; the root itself is empty.
+/// Names from the crate's root downwards. The root itself has an empty path.
 pub(super) type ModulePath = Vec<String>;
 
-/// The children of each module, in the order they are declared.
+/// The children of each module, in the order of their declarations.
 type Children = HashMap<ModulePath, Vec<String>>;
 
-/// Finds every use of a module by one declared before it.
+/// Finds every use of a module by a module that is declared before it.
 pub(super) fn order(tree: &Tree) -> Vec<String> {
     tree.crates.iter().flat_map(order_in).collect()
 }
@@ -43,7 +43,7 @@ fn order_in(member: &Member) -> Vec<String> {
     found
 }
 
-/// Each file of a crate but its tests, and what it declares and uses.
+/// Returns each file of a crate but its tests, with the modules that it declares and uses.
 fn walks(member: &Member) -> Vec<(&Source, Walk)> {
     let sources = member.sources.iter().filter(|source| !source.is_test());
     let walks = sources.filter_map(|source| {
@@ -54,7 +54,7 @@ fn walks(member: &Member) -> Vec<(&Source, Walk)> {
     walks.collect()
 }
 
-/// Which file imports something of which other, each by the module that it holds.
+/// Returns pairs of files, each by its module, of which the first imports from the second.
 pub(super) fn imports(member: &Member) -> Vec<(ModulePath, ModulePath)> {
     let walks = walks(member);
     let files: Vec<_> = walks.iter().filter_map(|(source, _)| module_of(&source.path)).collect();
@@ -66,14 +66,14 @@ pub(super) fn imports(member: &Member) -> Vec<(ModulePath, ModulePath)> {
     for (source, walk) in &walks {
         let Some(file) = module_of(&source.path) else { continue };
         let used = walk.used.iter().filter_map(|used| home(&used.path));
-        // A folder's own file, and the crate's, hand on what stands below them.
+        // The file of a folder or crate re-exports the modules below it.
         let used = used.filter(|used| *used != file && !file.starts_with(used));
         arrows.extend(used.map(|used| (file.clone(), used)));
     }
     arrows
 }
 
-/// Uses that break the order and are still to be mended. None may be added.
+/// Uses that still break the order: file and used module. None may be added.
 const DEBTS: [(&str, &str); 3] = [
     ("sim/src/links.rs", "run"),
     ("sim/src/world.rs", "backends"),
@@ -85,7 +85,7 @@ fn is_debt(source: &Source, later: &str) -> bool {
     DEBTS.iter().any(|(file, module)| path.ends_with(file) && *module == later)
 }
 
-/// The later sibling that `used` names, if `by` (or a module above it) is declared before it.
+/// Returns the sibling that `used` names if it is declared after `by` or the module above `by`.
 fn later_use(children: &Children, by: &ModulePath, used: &ModulePath) -> Option<String> {
     let depth = by.iter().zip(used).take_while(|(own, other)| own == other).count();
     let siblings = children.get(&by[..depth])?;
@@ -94,7 +94,7 @@ fn later_use(children: &Children, by: &ModulePath, used: &ModulePath) -> Option<
     (other > own).then(|| siblings[other].clone())
 }
 
-/// The module a file under `src/` holds; none for other files.
+/// Returns the module of a file under `src/`; `None` for other files.
 pub(super) fn module_of(path: &Path) -> Option<ModulePath> {
     let parts: Vec<_> = path.iter().map(|part| part.to_string_lossy()).collect();
     let (_, inside) = parts.split_at_checked(3)?;
@@ -109,14 +109,14 @@ pub(super) fn module_of(path: &Path) -> Option<ModulePath> {
     Some(module)
 }
 
-/// A path in the code that begins at the root, at the module itself or above it.
+/// A path in the code that begins with `crate`, `self` or `super`.
 struct Used {
     by: ModulePath,
     path: ModulePath,
     line: usize,
 }
 
-/// Collects what one file declares and uses.
+/// Collects the modules that one file declares and uses.
 struct Walk {
     module: ModulePath,
     declared: Vec<(ModulePath, String)>,

@@ -1,4 +1,4 @@
-//! Rules about the pages of `docs/`.
+//! Rules about pages: the files that they name, the table of modules, generated pages.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use super::tree::is_for_tests;
 use crate::docs;
 use crate::workspace;
 
-/// Pages that people write: they name files of the code, and wrap. Those not there are passed over.
+/// Pages that people write and that name files of the code. A page that does not exist is skipped.
 const PAGES: &[&str] = &[
     "README.md",
     "CONTRIBUTING.md",
@@ -21,21 +21,19 @@ const PAGES: &[&str] = &[
     "docs/limits.md",
     "docs/sqlite.md",
 ];
-/// The longest a line of a page may be, in characters. Tables, code and headings may be longer.
-const PAGE_WIDTH_MAX: usize = 100;
-/// A table of modules: the crate, and where the table is.
+/// The table of modules of the crate `pg`.
 const MAP: Map = Map { of: "pg", page: "docs/ARCHITECTURE.md", chapter: "## Inside the engine" };
-/// How a word ends that can only be a file's name.
+/// Endings of words that can only be a file's name.
 const FILE_ENDINGS: &[&str] = &[".rs", ".md", ".toml"];
 
-/// Where a page tells the modules of a crate.
+/// The place of a table of a crate's modules.
 struct Map {
     of: &'static str,
     page: &'static str,
     chapter: &'static str,
 }
 
-/// Whatever looks like a file's name in backticks is a file.
+/// Finds words in backticks that look like a file's name and name no file.
 pub(super) fn names(tree: &Tree) -> Vec<String> {
     let mut found = Vec::new();
     for page in PAGES {
@@ -48,53 +46,34 @@ pub(super) fn names(tree: &Tree) -> Vec<String> {
     found
 }
 
-/// Paragraphs and lists wrap.
-pub(super) fn widths(_: &Tree) -> Vec<String> {
-    let mut found = Vec::new();
-    for page in PAGES {
-        let Ok(text) = fs::read_to_string(workspace::root().join(page)) else { continue };
-        found.extend(wide(&text).map(|number| format!("{page}:{number}")));
-    }
-    found
-}
-
-/// The numbers of a page's lines that should wrap and do not.
-fn wide(page: &str) -> impl Iterator<Item = usize> {
-    let mut in_code = false;
-    page.lines().zip(1..).filter_map(move |(line, number)| {
-        in_code ^= line.starts_with("```");
-        let wraps = !in_code && !line.starts_with(['|', '#']);
-        (wraps && line.chars().count() > PAGE_WIDTH_MAX).then_some(number)
-    })
-}
-
-/// The table of modules has each folder of the crate that decides, and each module in it, in their order.
+/// Finds differences between the table of modules and the crate: the table has each folder of the
+/// crate and each module in it, in their order.
 pub(super) fn modules(tree: &Tree) -> Vec<String> {
     let Ok(page) = fs::read_to_string(workspace::root().join(MAP.page)) else { return Vec::new() };
     let rows: Vec<_> = rows(&page).collect();
     let folders = declared_in(tree, "src/lib.rs");
-    let told: Vec<_> = rows.iter().flat_map(|row| column(row, 1)).collect();
-    let mut found: Vec<_> = differs(&told, &folders).into_iter().collect();
+    let listed: Vec<_> = rows.iter().flat_map(|row| column(row, 1)).collect();
+    let mut found: Vec<_> = differs(&listed, &folders).into_iter().collect();
     for row in rows {
         let Some(folder) = column(row, 1).next() else { continue };
         let declared = declared_in(tree, &format!("src/{folder}/mod.rs"));
-        let told: Vec<_> = column(row, 2).collect();
-        found.extend(differs(&told, &declared).map(|words| format!("{folder}: {words}")));
+        let listed: Vec<_> = column(row, 2).collect();
+        found.extend(differs(&listed, &declared).map(|words| format!("{folder}: {words}")));
     }
     found.into_iter().map(|words| format!("{}: {words}", MAP.page)).collect()
 }
 
-/// Says where two lists of modules differ.
-fn differs(told: &[&str], declared: &[String]) -> Option<String> {
-    let differs = declared.iter().zip(told).find(|(module, word)| module != word);
+/// Returns words about the first difference of two lists of modules.
+fn differs(listed: &[&str], declared: &[String]) -> Option<String> {
+    let differs = declared.iter().zip(listed).find(|(module, word)| module != word);
     match differs {
         Some((module, word)) => Some(format!("`{word}` stands where `{module}` is")),
-        None if declared.len() == told.len() => None,
-        None => Some(format!("{} modules of {}", told.len(), declared.len())),
+        None if declared.len() == listed.len() => None,
+        None => Some(format!("{} modules of {}", listed.len(), declared.len())),
     }
 }
 
-/// The modules that a file of the crate declares, those for tests left out.
+/// Returns the modules that a file of the crate declares, without those for tests.
 fn declared_in(tree: &Tree, file: &str) -> Vec<String> {
     let sources = tree.code_of(&[MAP.of]);
     let sources = sources.filter(|source| source.path.ends_with(format!("{}/{file}", MAP.of)));
@@ -106,25 +85,25 @@ fn declared_in(tree: &Tree, file: &str) -> Vec<String> {
     modules.collect()
 }
 
-/// The rows of the page's table in its chapter, without its head.
+/// Returns the rows of the page's table in its chapter, without its head.
 fn rows(page: &str) -> impl Iterator<Item = &str> {
     let chapter = page.lines().skip_while(|line| *line != MAP.chapter);
     let table = chapter.skip_while(|line| !line.starts_with('|'));
     table.take_while(|line| line.starts_with('|')).skip(2)
 }
 
-/// The words in backticks in a column of a row; the first column is 1.
+/// Returns the words in backticks in a column of a row; the first column is 1.
 fn column(row: &str, number: usize) -> impl Iterator<Item = &str> {
     quoted(row.split('|').nth(number).unwrap_or_default())
 }
 
-/// Generated pages say what the code says.
+/// Finds generated pages that differ from what the code would generate.
 pub(super) fn generated(_: &Tree) -> Vec<String> {
     let outdated = docs::outdated().into_iter();
     outdated.map(|name| format!("docs/{name}: run `cargo xtask docs`")).collect()
 }
 
-/// What stands between backticks in a line.
+/// Returns the texts between backticks in a line.
 fn quoted(line: &str) -> impl Iterator<Item = &str> {
     line.split('`').skip(1).step_by(2)
 }
@@ -161,13 +140,6 @@ mod tests {
         assert_eq!(differs(&["c", "d"], &declared), None);
         assert_eq!(differs(&["d", "c"], &declared).unwrap(), "`d` stands where `c` is");
         assert_eq!(differs(&["c"], &declared).unwrap(), "1 modules of 2");
-    }
-
-    #[test]
-    fn tables_and_code_need_not_wrap() {
-        let long = "x".repeat(PAGE_WIDTH_MAX + 1);
-        let page = format!("{long}\n| {long} |\n```sh\n{long}\n```\n- {long}\n# {long}\n");
-        assert_eq!(wide(&page).collect::<Vec<_>>(), [1, 6]);
     }
 
     #[test]

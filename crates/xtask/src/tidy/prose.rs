@@ -1,8 +1,8 @@
 //! Rules of prose that a program can check (CONTRIBUTING, "Rules of prose", 1 and 8).
 //!
-//! Texts older than these rules break some of them. [`CEILINGS`] has how many places are left in
+//! Texts older than these rules break some of them. [`CEILINGS`] has the number of such places in
 //! each part of the repository, and the rules hold that number exactly: a change may add none, and
-//! one that mends some lowers the ceiling. So the numbers only shrink.
+//! a change that mends some lowers the ceiling. So the numbers only shrink.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,13 +11,13 @@ use std::path::Path;
 use super::Tree;
 use crate::workspace;
 
-/// The widest a line of a comment or of a page may be, in columns.
+/// The widest line of a comment or of a page, in columns.
 const WIDTH_MAX: usize = 100;
 
 /// Words that no doc comment begins with: its subject is a thing with a name (rule 1).
 const OPENINGS: &[&str] = &["What", "Who", "Whoever", "Whose", "Those", "Nobody"];
 
-/// How many places of a part of the repository are still against each rule.
+/// The numbers of places of a part of the repository that still break each rule.
 #[derive(Clone, Copy)]
 struct Ceiling {
     /// A crate by its folder's name, or [`PAGES`].
@@ -32,18 +32,17 @@ const fn ceiling(of: &'static str, openings: usize, widths: usize) -> Ceiling {
     Ceiling { of, openings, widths }
 }
 
-/// All Markdown outside of the crates.
+/// The part of all Markdown outside of the crates.
 const PAGES: &str = "pages";
 
-/// Parts that are not here have nothing left to mend.
+/// The parts with places that break a rule. Other parts have none.
 const CEILINGS: &[Ceiling] = &[
     ceiling("pg", 181, 6),
     ceiling("sim", 54, 60),
     ceiling("sql", 0, 1),
-    ceiling("xtask", 112, 84),
 ];
 
-/// Doc comments begin with the thing that they are about.
+/// Finds doc comments that begin with one of [`OPENINGS`].
 pub(super) fn openings(tree: &Tree) -> Vec<String> {
     let places = tree.sources().flat_map(|source| {
         let lines = strange_openings(&source.text).into_iter();
@@ -52,7 +51,7 @@ pub(super) fn openings(tree: &Tree) -> Vec<String> {
     held(places, "openings", |ceiling| ceiling.openings)
 }
 
-/// Lines of comments and of pages are no wider than [`WIDTH_MAX`].
+/// Finds lines of comments and of pages that are wider than [`WIDTH_MAX`].
 pub(super) fn widths(tree: &Tree) -> Vec<String> {
     let comments = tree.sources().flat_map(|source| {
         let lines = wide_code(&source.text).into_iter();
@@ -67,14 +66,14 @@ pub(super) fn widths(tree: &Tree) -> Vec<String> {
     held(comments.chain(pages), "widths", |ceiling| ceiling.widths)
 }
 
-/// The part of the repository that a file belongs to: its crate, or the pages.
+/// Returns the part of the repository that a file belongs to: its crate, or the pages.
 fn part(file: &Path) -> String {
     let mut folders = file.iter().map(|part| part.to_string_lossy().into_owned());
     let crate_folder = (folders.next().as_deref() == Some("crates")).then(|| folders.next());
     crate_folder.flatten().unwrap_or_else(|| PAGES.to_owned())
 }
 
-/// Compares the places found in each part with its ceiling; says where the two differ.
+/// Compares the places in each part with its ceiling. Returns advice for parts that differ from it.
 fn held(
     places: impl Iterator<Item = (String, String)>,
     rule: &str,
@@ -92,7 +91,7 @@ fn held(
     differing.map(|(part, places)| advice(part, places, rule, allowed(part))).collect()
 }
 
-/// Says what to do about a part whose places are not as many as its ceiling.
+/// Returns advice for a part that has more or fewer places than its ceiling.
 fn advice(part: &str, places: &[String], rule: &str, allowed: usize) -> String {
     let count = places.len();
     if count < allowed {
@@ -101,7 +100,7 @@ fn advice(part: &str, places: &[String], rule: &str, allowed: usize) -> String {
     format!("{part} has {count}, {allowed} at most; one of these is new: {}", places.join(", "))
 }
 
-/// The lines on which a doc comment begins with one of [`OPENINGS`].
+/// Returns the lines on which a doc comment begins with one of [`OPENINGS`].
 fn strange_openings(text: &str) -> Vec<usize> {
     let mut found = Vec::new();
     let mut before = false;
@@ -116,20 +115,22 @@ fn strange_openings(text: &str) -> Vec<usize> {
     found
 }
 
-/// The words of a line of a doc comment.
+/// Returns the words of a line of a doc comment.
 fn doc_comment(line: &str) -> Option<&str> {
     let line = line.trim_start();
     line.strip_prefix("///").or_else(|| line.strip_prefix("//!"))
 }
 
-/// The lines of Rust that are too wide. `rustfmt` breaks code, except around string literals.
+/// Returns the lines of Rust that are too wide, without those that have a string literal: `rustfmt`
+/// breaks code, but not around string literals.
 fn wide_code(text: &str) -> Vec<usize> {
     let is_exempt =
         |line: &str| !line.trim_start().starts_with("//") && line.contains('"') || is_url(line);
     wide(text.lines().zip(1..).filter(|(line, _)| !is_exempt(line)))
 }
 
-/// The lines of a page that are too wide. Tables and blocks of code do not wrap.
+/// Returns the lines of a page that are too wide. A row of a table and a line of code cannot be
+/// broken without a change of their meaning, and a URL not at all.
 fn wide_page(text: &str) -> Vec<usize> {
     let mut in_code = false;
     wide(text.lines().zip(1..).filter(|(line, _)| {

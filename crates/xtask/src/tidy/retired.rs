@@ -1,12 +1,12 @@
-//! Rule about words: the code has one word for a thing, and the words it had before are gone.
+//! The rule on retired words: the code has one word for a thing, and no file has its former words.
 //!
-//! The list holds words that can be told from plain English and that no file has any more. When a
-//! word vanishes from the code, it comes into the list, so that a change that was begun before
-//! does not bring it back.
+//! The list has words that differ from plain English and that no file has any more. A word that the
+//! code gives up comes into the list, so that a change that was begun before does not bring it
+//! back.
 
 use super::{Source, Tree};
 
-/// A word that the code no longer has, and the word that took its place.
+/// A word that the code no longer has, and the word in its place.
 struct Retired {
     word: &'static str,
     instead: &'static str,
@@ -16,7 +16,7 @@ const fn retired(word: &'static str, instead: &'static str) -> Retired {
     Retired { word, instead }
 }
 
-/// All retired words. Those of PostgreSQL and PgBouncer took their places where they have one.
+/// All retired words. PostgreSQL's or PgBouncer's word is in their place if there is one.
 const RETIRED: &[Retired] = &[
     retired("Census", "ClientCounts"),
     retired("Crowded", "LimitReached"),
@@ -55,7 +55,7 @@ const RETIRED: &[Retired] = &[
 /// The file that has to spell the words.
 const LIST: &str = "crates/xtask/src/tidy/retired.rs";
 
-/// Every place in the Rust sources with a retired word, with the word to use instead.
+/// Finds every retired word in the Rust sources, with the word to use instead.
 pub(super) fn words(tree: &Tree) -> Vec<String> {
     tree.sources().filter(|source| !source.path.ends_with(LIST)).flat_map(found_in).collect()
 }
@@ -70,7 +70,7 @@ fn found_in(source: &Source) -> Vec<String> {
     found
 }
 
-/// Whether a line has a word as a whole: no letter, digit or underscore stands before or after it.
+/// Whether a line has a whole word: no letter, digit or underscore stands before or after it.
 fn has_word(line: &str, word: &str) -> bool {
     let goes_on = |letter: char| letter.is_alphanumeric() || letter == '_';
     line.match_indices(word).any(|(at, _)| {

@@ -1,4 +1,4 @@
-//! What the rules look at: every crate's sources, parsed, and the names of all tracked files.
+//! The tree that rules read: every crate's sources, parsed, and the names of all tracked files.
 
 use std::fs;
 use std::ops::RangeInclusive;
@@ -9,31 +9,31 @@ use syn::spanned::Spanned;
 
 use crate::workspace;
 
-/// The workspace as the rules see it.
+/// The workspace.
 pub struct Tree {
     /// Every crate under `crates/`.
     pub crates: Vec<Member>,
-    /// Every file git tracks, relative to the root.
+    /// Every file that git tracks, relative to the root.
     pub tracked: Vec<PathBuf>,
 }
 
-/// One crate.
+/// A crate.
 pub struct Member {
     /// The folder's name.
     pub name: String,
-    /// Its `Cargo.toml`.
+    /// The crate's `Cargo.toml`.
     pub manifest: toml::Table,
     /// Every `.rs` file of the crate.
     pub sources: Vec<Source>,
 }
 
-/// One `.rs` file.
+/// A `.rs` file.
 pub struct Source {
-    /// Relative to the root.
+    /// The path relative to the root.
     pub path: PathBuf,
-    /// The file as it is.
+    /// The file's text.
     pub text: String,
-    /// The file parsed.
+    /// The parsed file.
     pub syntax: syn::File,
 }
 
@@ -44,7 +44,7 @@ impl Tree {
         Ok(Tree { crates, tracked: workspace::tracked_files()? })
     }
 
-    /// Every source of every crate.
+    /// Returns every source of every crate.
     pub fn sources(&self) -> impl Iterator<Item = &Source> {
         self.crates.iter().flat_map(|member| &member.sources)
     }
@@ -64,7 +64,7 @@ impl Member {
         Ok(Member { name: at.name.clone(), manifest, sources })
     }
 
-    /// The crate's roots: `src/lib.rs`, `src/main.rs` or both.
+    /// Returns the crate's roots: `src/lib.rs`, `src/main.rs` or both.
     pub fn roots(&self) -> impl Iterator<Item = &Source> {
         let is_root = |path: &Path| path.ends_with("src/lib.rs") || path.ends_with("src/main.rs");
         self.sources.iter().filter(move |source| is_root(&source.path))
@@ -85,7 +85,7 @@ impl Source {
         folders.any(|part| ["tests", "tests.rs", "benches"].contains(&part.as_ref()))
     }
 
-    /// How many lines stay when those of tests are taken out.
+    /// Returns the number of lines without those of tests.
     pub fn production_lines(&self) -> usize {
         if self.is_test() {
             return 0;
@@ -94,7 +94,7 @@ impl Source {
         self.text.lines().count() - tests
     }
 
-    /// The lines, from 1, of the file's items that are compiled for tests only.
+    /// Returns the ranges of lines, from 1, of items that are compiled only for tests.
     fn test_ranges(&self) -> impl Iterator<Item = RangeInclusive<usize>> {
         let tests = self.syntax.items.iter().filter(|item| is_for_tests(attributes(item)));
         tests.map(|item| {
@@ -103,13 +103,13 @@ impl Source {
         })
     }
 
-    /// `path:line`, for messages.
+    /// Returns `path:line`, for messages.
     pub fn at(&self, line: usize) -> String {
         format!("{}:{line}", self.path.display())
     }
 }
 
-/// Whether attributes say `#[cfg(test)]`.
+/// Whether the attributes have `#[cfg(test)]`.
 pub(super) fn is_for_tests(attributes: &[syn::Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         let condition = attribute.parse_args::<syn::Path>();
@@ -117,7 +117,7 @@ pub(super) fn is_for_tests(attributes: &[syn::Attribute]) -> bool {
     })
 }
 
-/// The attributes of an item; none for kinds of items that hold no code.
+/// Returns the attributes of an item, or none for kinds of items without code.
 pub(super) fn attributes(item: &syn::Item) -> &[syn::Attribute] {
     match item {
         syn::Item::Fn(item) => &item.attrs,

@@ -5,25 +5,25 @@ use std::fs;
 use super::{Source, Tree};
 use crate::workspace;
 
-/// The longest a file may be, tests taken out.
+/// The most lines of a file, without its tests.
 const FILE_LINES_MAX: usize = 500;
-/// The longest a line of code may be, in characters.
+/// The widest line of code, in characters.
 const LINE_WIDTH_MAX: usize = 160;
 
-/// Every file under `src/` says on its first line what it is.
+/// Finds files without a doc comment on their first line.
 pub(super) fn first_lines(tree: &Tree) -> Vec<String> {
     let undocumented = tree.sources().filter(|source| !source.text.starts_with("//! "));
     undocumented.map(|source| source.at(1)).collect()
 }
 
-/// No file is longer than a reader's patience.
+/// Finds files with more than [`FILE_LINES_MAX`] lines.
 pub(super) fn file_lengths(tree: &Tree) -> Vec<String> {
     let lengths = tree.sources().map(|source| (source, source.production_lines()));
     let long = lengths.filter(|(_, lines)| *lines > FILE_LINES_MAX);
     long.map(|(source, lines)| format!("{} has {lines}", source.path.display())).collect()
 }
 
-/// No line is wider than the page.
+/// Finds lines with more than [`LINE_WIDTH_MAX`] characters.
 pub(super) fn line_widths(tree: &Tree) -> Vec<String> {
     let wide = |source: &Source| -> Vec<String> {
         let lines = source.text.lines().zip(1..);
@@ -33,9 +33,9 @@ pub(super) fn line_widths(tree: &Tree) -> Vec<String> {
     tree.sources().flat_map(wide).collect()
 }
 
-/// Words that promise work for later belong in an issue.
+/// Finds words that promise work for later.
 pub(super) fn leftovers(tree: &Tree) -> Vec<String> {
-    // Spelled in parts, or this file would be found.
+    // The words are spelled in parts, so that this file does not have them.
     let words = [concat!("FIX", "ME"), concat!("X", "XX"), concat!("TO", "DO")];
     lines_with(tree, |line| {
         let mut tokens = line.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
@@ -43,13 +43,14 @@ pub(super) fn leftovers(tree: &Tree) -> Vec<String> {
     })
 }
 
-/// A path that exists on one developer's machine only.
+/// Finds paths that exist only on one developer's machine.
 pub(super) fn machine_paths(tree: &Tree) -> Vec<String> {
     let paths = [concat!("/", "work/"), concat!("/", "root/"), concat!("/", "home/")];
     lines_with(tree, |line| paths.iter().any(|path| line.contains(path)))
 }
 
-/// Lines of all tracked texts for which `found` holds. Files that are not text are passed over.
+/// Returns the lines of all tracked texts for which `found` is true. Files that are not text are
+/// skipped.
 fn lines_with(tree: &Tree, found: impl Fn(&str) -> bool) -> Vec<String> {
     let mut places = Vec::new();
     for name in &tree.tracked {

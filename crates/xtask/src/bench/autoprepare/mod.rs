@@ -1,9 +1,9 @@
-//! What autoprepare saves: the server's work on texts that differ in their literals only; and what it
-//! costs where no text comes twice.
+//! The benchmark of autoprepare: what it saves if texts differ only in their literals, and what it
+//! costs if no text comes twice.
 //!
-//! PostgreSQL by itself, the proxy without autoprepare and the proxy with it take turns in every round,
-//! and the ratios within a round are what counts. Each part has proxies of its own, so that no part finds
-//! what another has left in them.
+//! PostgreSQL alone, the proxy without autoprepare and the proxy with autoprepare take turns in
+//! every round, and only ratios within a round count. Each part starts its own proxies, so that no
+//! part finds prepared statements of another.
 
 mod turns;
 mod workload;
@@ -27,21 +27,22 @@ use super::session::Session;
 use self::turns::Turns;
 use self::workload::Workload;
 
-/// Clients where throughput is looked at.
+/// Number of clients in the parts about throughput.
 const CLIENTS: u32 = 10;
-/// Clients where the work of the server is.
+/// Number of clients in the part about the server's CPU time.
 const CLIENTS_FEW: u32 = 4;
-/// Transactions of each client in the run that tells how many of them were prepared.
+/// Transactions of each client in the run that counts how many of them ran prepared.
 const TRANSACTIONS_COUNTED: u32 = 250;
-/// What simple queries with autoprepare may reach at least of prepared ones through the proxy.
+/// The least share of the TPS of prepared statements that simple queries with autoprepare reach.
 const BAR_PREPARED: f64 = 0.95;
-/// What they are to reach of simple ones without a proxy.
+/// The share of the TPS of simple queries without a proxy that simple queries with autoprepare
+/// exceed.
 const BAR_DIRECT: f64 = 1.0;
-/// What may be lost where no text comes twice.
+/// The most TPS that autoprepare may cost if no text comes twice, as a share.
 const BAR_NOVEL: f64 = 0.03;
-/// Times as many rounds are made there: three in a hundred are less than a machine is disturbed by.
+/// Factor on the number of rounds of that part: 3 % is less than a machine's own variation.
 const NOVEL_ROUNDS: u32 = 3;
-/// PostgreSQL does nothing by itself meanwhile: its work would be laid to those whose turn it is.
+/// PostgreSQL's background work is off: its CPU time would count for the way whose turn it is.
 const SETTINGS: [(&str, &str); 5] = [
     ("shared_buffers", "512MB"),
     ("autovacuum", "off"),
@@ -50,10 +51,10 @@ const SETTINGS: [(&str, &str); 5] = [
     ("max_wal_size", "16GB"),
 ];
 
-/// How long is measured.
+/// How often and how long the benchmark measures.
 #[derive(Args, Clone, Copy, Debug)]
 pub(super) struct Plan {
-    /// Times that everything is measured, besides one that does not count; medians are reported.
+    /// Number of rounds, after a first one that does not count; the report has medians.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(3..))]
     rounds: u32,
     /// Seconds of each measurement.
@@ -65,7 +66,7 @@ pub(super) struct Plan {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     Direct,
-    /// Through the proxy as it is by default.
+    /// Through the proxy with its defaults.
     Off,
     /// Through the proxy with autoprepare.
     On,
@@ -74,7 +75,7 @@ enum Way {
 /// The ways through the proxy.
 const PROXIES: [Way; 2] = [Way::Off, Way::On];
 
-/// What a table calls a way and a mode, in the order of its lines.
+/// The lines of the first table: name, way and mode.
 const LINES: [(&str, Way, Mode); 7] = [
     ("direct, simple", Way::Direct, Mode::Simple),
     ("direct, extended", Way::Direct, Mode::Extended),
@@ -86,7 +87,7 @@ const LINES: [(&str, Way, Mode); 7] = [
 ];
 
 impl Plan {
-    /// Measures, and returns the tables in Markdown.
+    /// Runs the benchmark and returns the tables in Markdown.
     pub(super) fn run(self) -> Result<String> {
         launch::prepare(&[Contender::refrain(Driver::Uring, 1)])?;
         let cluster = Cluster::start(Version::V15, &SETTINGS)?;
@@ -94,11 +95,12 @@ impl Plan {
         cluster.psql(pgbench::DATABASE, &workload::tables())?;
         let Plan { rounds, seconds } = self;
         let mut text = format!(
-            "{}\npgbench, scale {SCALE}, pool of {POOL_SIZE} servers, one worker, io_uring; {rounds} rounds of {seconds} s \
-             each in turns, after one that does not count. Medians; ratios are the medians of those within a round. CPU is \
-             microseconds a transaction: of the proxy's process, and of all of PostgreSQL's, those that serve pgbench directly \
-             connecting included. \"Run prepared\" is the share of {TRANSACTIONS_COUNTED} transactions of each client \
-             after the last round.\n",
+            "{}\npgbench, scale {SCALE}, pool of {POOL_SIZE} servers, one worker, io_uring; \
+             {rounds} rounds of {seconds} s each in turns, after one that does not count. Figures \
+             are medians; ratios are medians of the ratios within a round. CPU is microseconds per \
+             transaction, connecting included: of the proxy's process, and of all processes of \
+             PostgreSQL. \"Run prepared\" is the share of {TRANSACTIONS_COUNTED} transactions of \
+             each client after the last round.\n",
             without_pgbouncer(&cluster)
         );
         let start = || Bench::start(self, &cluster, &pgbench);
@@ -109,7 +111,7 @@ impl Plan {
     }
 }
 
-/// All that runs.
+/// The cluster, pgbench, and the proxies that the benchmark compares.
 struct Bench<'a> {
     plan: Plan,
     cluster: &'a Cluster,
@@ -124,7 +126,8 @@ impl<'a> Bench<'a> {
         let off = Shape { pool_size: POOL_SIZE, more: "", top: "" };
         let on = Shape {
             more: "autoprepare = \"on\"",
-            top: "admin_users = [\"postgres\"]", // who asks how many were prepared
+            // The user who reads the counters.
+            top: "admin_users = [\"postgres\"]",
             ..off
         };
         let refrain = Contender::refrain(Driver::Uring, 1);
@@ -138,7 +141,7 @@ impl<'a> Bench<'a> {
         })
     }
 
-    /// The same lookup by every protocol and every way.
+    /// Measures one lookup by every protocol and every way.
     fn ways(&self, text: &mut String) -> Result<()> {
         let load = |mode| Load { workload: pgbench::Workload::Select, mode, clients: CLIENTS };
         let variants = LINES.map(|(_, way, mode)| (way, mode));
@@ -176,7 +179,8 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
-    /// What PostgreSQL has to do for statements of several kinds, without autoprepare and with it.
+    /// Measures PostgreSQL's CPU time for statements of several kinds, without and with
+    /// autoprepare.
     fn workloads(&self, text: &mut String) -> Result<()> {
         let mut lines = Vec::new();
         for (number, workload) in workload::workloads().into_iter().enumerate() {
@@ -209,7 +213,7 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
-    /// What is lost where no text comes twice.
+    /// Measures what autoprepare costs if no text comes twice.
     fn novel(&self, text: &mut String) -> Result<()> {
         let script = self.pgbench.keep_script("novel.sql", &workload::novel())?;
         let run = |port, until| self.run_script(&script, CLIENTS, port, until);
@@ -227,7 +231,8 @@ impl<'a> Bench<'a> {
         });
         let prepared = self.prepared(run)?;
         let title = format!(
-            "No template twice (a row by its key, its column named anew each time), {CLIENTS} clients, \
+            "No normalized query twice (a row by its key, with a new name for its column each \
+             time), {CLIENTS} clients, \
              {rounds} rounds, run prepared: {prepared}"
         );
         let heads = ["off", "on", "on / off", "bar"].map(str::to_owned);
@@ -235,7 +240,7 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
-    /// What `run`, given a port and for how long, costs that way.
+    /// Measures `run`, which gets a port and a duration, by one way.
     fn measured(&self, way: Way, run: impl Fn(u16, Until) -> Result<Outcome>) -> Result<Figures> {
         let running = match way {
             Way::Direct => &self.direct,
@@ -250,7 +255,7 @@ impl<'a> Bench<'a> {
         self.pgbench.run_script(port, script, clients, until)
     }
 
-    /// How many of the transactions that `run` makes with autoprepare are prepared, in percent.
+    /// Returns the share of the transactions of `run` that autoprepare runs prepared, in percent.
     fn prepared(&self, run: impl Fn(u16, Until) -> Result<Outcome>) -> Result<String> {
         let before = self.hits()?;
         let outcome = run(self.on.port, Until::Transactions(TRANSACTIONS_COUNTED))?;
@@ -258,7 +263,7 @@ impl<'a> Bench<'a> {
         Ok(format!("{:.0} %", share * 100.0))
     }
 
-    /// Simple queries that have run prepared.
+    /// Returns the number of simple queries that have run prepared so far.
     fn hits(&self) -> Result<u64> {
         let mut console = Session::open(self.on.port, "refrain", Duration::from_secs(30))?;
         let answer = console.query("SHOW COUNTERS")?;
@@ -267,7 +272,7 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// The sum over all pools; the value is the last of a row.
+/// Returns the sum of `auto_hits` over all pools. The last column of a row is its value.
 fn hits_in(counters: &[Vec<Vec<u8>>]) -> Option<u64> {
     let named = |row: &&Vec<Vec<u8>>| row.iter().any(|value| value == b"auto_hits");
     let value = |row: &Vec<Vec<u8>>| std::str::from_utf8(row.last()?).ok()?.parse::<u64>().ok();

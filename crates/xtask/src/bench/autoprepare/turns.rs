@@ -1,4 +1,4 @@
-//! Variants of one thing that take turns, and what becomes of their figures.
+//! Variants of a measurement that take turns, and medians of their figures.
 
 use std::fmt::Debug;
 
@@ -9,13 +9,13 @@ use crate::bench::report::{Figures, Pick, median};
 /// Figures of each variant in each round.
 pub(super) struct Turns<V> {
     variants: Vec<V>,
-    /// As the variants are ordered.
+    /// The figures of each round, in the order of the variants.
     rounds: Vec<Vec<Figures>>,
 }
 
 impl<V: Clone + Debug + PartialEq> Turns<V> {
-    /// Measures all variants in each round, beginning with another one each time. There is one round
-    /// more than asked for: the first warms caches, has statements prepared, and does not count.
+    /// Measures all variants in each round, and begins each round with another variant. An
+    /// additional first round, which does not count, fills caches and prepares statements.
     pub(super) fn taken(
         rounds: u32,
         variants: &[V],
@@ -39,12 +39,12 @@ impl<V: Clone + Debug + PartialEq> Turns<V> {
         Ok(turns)
     }
 
-    /// The middle of all rounds.
+    /// Returns the median of a figure over all rounds.
     pub(super) fn median(&self, variant: &V, pick: Pick) -> Option<f64> {
         median(self.rounds.iter().filter_map(|round| self.pick(round, variant, pick)).collect())
     }
 
-    /// The middle of the ratios within each round.
+    /// Returns the median of the ratios of two variants within a round.
     pub(super) fn ratio(&self, of: &V, to: &V, pick: Pick) -> Option<f64> {
         let ratio =
             |round: &Vec<Figures>| Some(self.pick(round, of, pick)? / self.pick(round, to, pick)?);
@@ -68,7 +68,7 @@ mod tests {
     #[test]
     fn variants_take_turns_and_ratios_are_those_of_rounds() {
         let order = RefCell::new(String::new());
-        // What the machine lets each round have; the first does not count.
+        // The machine's speed in each round; the first round does not count.
         let speed = |turn: usize| [900.0, 1.0, 2.0, 40.0][turn / 2];
         let turns = Turns::taken(3, &['a', 'b'], |variant| {
             let speed = speed(order.borrow().len());

@@ -1,29 +1,29 @@
-//! What is run: statements with literals, as scripts of pgbench.
+//! The workloads: statements with literals, as scripts of pgbench.
 //!
-//! With the simple protocol pgbench puts the value of a variable wherever its name stands, also within a
-//! string or a name. So whole texts are made of variables, and a column can have a name of its own
-//! in each.
+//! With the simple protocol pgbench replaces the name of a variable by its value everywhere, also
+//! within a string or a name. So a script can put random values into a string, and give a column a
+//! new name in each text.
 
 use std::fmt::Write as _;
 
 use crate::bench::rounds::SCALE;
 
-/// Rows of one INSERT.
+/// Number of rows of one INSERT.
 const INSERTED: usize = 100;
-/// Rows of the table that the join begins at.
+/// Number of rows of the join's first table.
 const LINES: u32 = 20_000;
 
-/// One statement with literals that differ each time.
+/// A statement whose literals differ each time.
 pub(super) struct Workload {
     pub(super) name: &'static str,
-    /// By how much less CPU time of the server it is to run.
+    /// The least ratio of the server's CPU time without autoprepare to that with it.
     pub(super) bar: f64,
     pub(super) script: String,
-    /// Has to be run before each measurement.
+    /// SQL to run before each measurement.
     pub(super) before: Option<&'static str>,
 }
 
-/// All that can be prepared.
+/// Returns the workloads that autoprepare can prepare.
 pub(super) fn workloads() -> Vec<Workload> {
     let accounts = SCALE * 100_000;
     let select = format!(
@@ -58,8 +58,8 @@ pub(super) fn workloads() -> Vec<Workload> {
     ]
 }
 
-/// A lookup of which no two texts are alike but for their literals: a column's name, of 62 random
-/// bits, is another one each time.
+/// Returns a lookup with a different normalized query each time: the column's name has 62 random
+/// bits.
 pub(super) fn novel() -> String {
     let accounts = SCALE * 100_000;
     format!(
@@ -69,7 +69,7 @@ pub(super) fn novel() -> String {
     )
 }
 
-/// The tables of the workloads that pgbench has none for.
+/// Returns SQL that creates the tables which pgbench does not create.
 pub(super) fn tables() -> String {
     format!(
         "CREATE TABLE customers (id int PRIMARY KEY, name text NOT NULL); \
@@ -103,8 +103,9 @@ fn join() -> String {
     )
 }
 
-/// Ten variables for each of two numbers make a hundred pairs; a day is two digits. `row` writes the values
-/// of one row, given the variables of all three.
+/// Returns a script with one INSERT of 100 rows. Ten variables for each of two numbers make a
+/// hundred pairs; a day has two digits. `row` writes the values of one row from the names of its
+/// three variables.
 fn insert(table: &str, row: impl Fn(&str, &str, &str) -> String) -> String {
     let mut script = String::new();
     for n in 0..10 {
@@ -127,7 +128,7 @@ mod tests {
 
     use super::*;
 
-    /// Names behind a colon or a `\set`.
+    /// Returns the names after a colon or a `\set`.
     fn names<'a>(script: &'a str, before: &str) -> BTreeSet<&'a str> {
         let parts = script.split(before).skip(1);
         let names = parts.filter_map(|part| part.split(|c: char| !c.is_alphanumeric()).next());

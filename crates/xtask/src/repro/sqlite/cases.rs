@@ -1,4 +1,4 @@
-//! What one client does.
+//! The cases: work of one client.
 
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
@@ -14,17 +14,17 @@ use crate::command;
 use crate::postgres::Version;
 use crate::provision;
 
-/// Sizes of what is copied, in megabytes.
+/// Sizes of the data of COPY, in megabytes.
 const COPIES: [u64; 3] = [1, 100, 1000];
 /// Sizes of a parameter, in mebibytes.
 const PARAMETERS: [usize; 4] = [1, 16, 64, 256];
-/// What stands behind the number in a row of what is copied.
+/// The text after the number in a row of COPY.
 const ROW: &str = "somebody wrote this line to be read again\n";
 const MIB: usize = 1 << 20;
-/// Reads at a time that last.
+/// Number of slow reads at a time.
 const SLOW: usize = 8;
 
-/// Those that are to take time by their size.
+/// Returns the cases whose time should grow with their size and no faster.
 pub(super) fn sizes() -> Vec<Case> {
     let mut cases = Vec::new();
     for size in COPIES {
@@ -43,7 +43,7 @@ pub(super) fn sizes() -> Vec<Case> {
     cases
 }
 
-/// Those that last, as a whole or in a single step.
+/// Returns the cases that take long, as a whole or in a single step.
 pub(super) fn lasting() -> Vec<Case> {
     let list = vec!["1"; 20_000].join(", ");
     let rows = vec!["('a')"; 9_000].join(", ");
@@ -57,7 +57,8 @@ pub(super) fn lasting() -> Vec<Case> {
     let count = format!("SELECT count(*) FROM {}", numbers(20_000_000));
     let sort = format!("SELECT i FROM {} ORDER BY i % 7, i LIMIT 1", numbers(2_000_000));
     let fill = format!(
-        "CREATE TABLE wide (first BYTEA, behind INTEGER); INSERT INTO wide VALUES (zeroblob(250000000), 7); \
+        "CREATE TABLE wide (first BYTEA, behind INTEGER); \
+         INSERT INTO wide VALUES (zeroblob(250000000), 7); \
          CREATE TABLE many (v TEXT); INSERT INTO many SELECT printf('%.*c', 900, 'x') FROM {}",
         numbers(200_000)
     );
@@ -75,7 +76,7 @@ pub(super) fn lasting() -> Vec<Case> {
             &format!("SELECT 1 AS a FROM {} LIMIT 1", tables.join(", ")),
         ),
         Case::query("views over views", &views(6)),
-        Case::query("what they give", "SELECT i FROM v6"),
+        Case::query("rows of those views", "SELECT i FROM v6"),
         Case::query("a row of 250 MB, and 200 MB of rows", &fill),
         Case::query("a column behind 250 MB", "SELECT behind FROM wide"),
         Case::query("count of 200 MB of rows", "SELECT count(*) FROM many"),
@@ -87,7 +88,7 @@ pub(super) fn lasting() -> Vec<Case> {
     ]
 }
 
-/// Views of which each joins the one before with itself.
+/// Returns SQL that creates views of which each joins the one before with itself.
 fn views(depth: usize) -> String {
     let mut sql = "CREATE VIEW v0 AS SELECT 1 AS i; ".to_owned();
     for number in 1..=depth {

@@ -1,4 +1,4 @@
-//! Clients that look a row up again and again, and how long they waited.
+//! Clients that look up a row again and again, and the times of their lookups.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -10,21 +10,21 @@ use anyhow::{Context, Result, anyhow, ensure};
 use super::session;
 use crate::bench::session::Session;
 
-/// Between two lookups of a client.
+/// Time between two lookups of a client.
 const REST: Duration = Duration::from_millis(1);
 
-/// One client for each way.
+/// The running clients, one for each way.
 pub(super) struct Lookups {
     over: Arc<AtomicBool>,
     clients: Vec<JoinHandle<Result<Waits>>>,
 }
 
-/// How long lookups took.
+/// The times of a client's lookups, sorted.
 #[derive(Debug)]
 pub(super) struct Waits(Vec<Duration>);
 
 impl Lookups {
-    /// Starts them at these ports and databases.
+    /// Starts a client for each of these ports and databases.
     pub(super) fn start(ways: &[(u16, &'static str)]) -> Result<Lookups> {
         let over = Arc::new(AtomicBool::new(false));
         let mut clients = Vec::new();
@@ -36,10 +36,11 @@ impl Lookups {
         Ok(Lookups { over, clients })
     }
 
-    /// Ends them.
+    /// Ends the clients and returns the times of each.
     pub(super) fn stop(self) -> Result<Vec<Waits>> {
         self.over.store(true, Relaxed);
-        let waited = |client: JoinHandle<_>| client.join().map_err(|_| anyhow!("it panicked"))?;
+        let waited =
+            |client: JoinHandle<_>| client.join().map_err(|_| anyhow!("a client panicked"))?;
         self.clients.into_iter().map(waited).collect()
     }
 }

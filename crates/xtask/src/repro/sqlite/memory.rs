@@ -1,13 +1,13 @@
-//! The most memory that a process held at once.
+//! The most memory that a process has used at once.
 
 use std::fs;
 
 use anyhow::{Context, Result};
 
-/// What makes the kernel begin anew to look for the most that a process holds.
+/// The value for `clear_refs` that resets the kernel's peak.
 const FORGET: &str = "5";
 
-/// The most that a process has held since this was made.
+/// A process whose peak of memory is counted from the creation of this value on.
 pub(super) struct Peak(u32);
 
 impl Peak {

@@ -1,7 +1,9 @@
-//! SQLite and a pooled PostgreSQL on one core: what one client does there with SQLite may not make any other wait.
+//! SQLite and a pooled PostgreSQL on one core: the work of one client of SQLite may not make
+//! another client wait.
 //!
-//! Beside each case somebody looks rows up in both databases, a thousand times a second, and in PostgreSQL directly. The
-//! last says how long the machine itself makes anybody wait, which is not the proxy's doing.
+//! Beside each case three clients look up rows, up to a thousand times a second: in SQLite, in the
+//! pooled PostgreSQL, and in PostgreSQL directly. The last shows how long the machine itself delays
+//! a client.
 
 mod cases;
 mod lookups;
@@ -22,36 +24,37 @@ use super::verdict::Verdict;
 use lookups::{Lookups, Waits};
 use memory::Peak;
 
-/// The name of the file's database, and of the pooled one.
+/// The name of the SQLite database.
 const FILE: &str = "file";
+/// The name of the pooled PostgreSQL database.
 const POOLED: &str = "pooled";
-/// What another client may wait for, in milliseconds, beyond what the machine makes it wait.
+/// The most that another client may wait beyond the machine's own delay, in milliseconds.
 const WAIT_MS: f64 = 20.0;
-/// A case takes no longer.
+/// The time limit of a case.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// What a client does; how long what counts of it took.
+/// A function that does the work of a case and returns the time of the part that counts.
 type Work = Box<dyn Fn(&House) -> Result<Duration>>;
 
-/// Something that one client does.
+/// A case: work of one client.
 struct Case {
     name: String,
     work: Work,
 }
 
-/// All that runs.
+/// The running servers.
 struct House {
     cluster: Cluster,
     proxy: Refrain,
     folder: PathBuf,
 }
 
-/// Runs the cases whose time is to grow with the size and no faster.
+/// Runs the cases whose time should grow with their size and no faster.
 pub(super) fn sizes(plan: &Plan) -> Result<Verdict> {
     run(plan, cases::sizes())
 }
 
-/// Runs the cases that last, whatever their size.
+/// Runs the cases that take long.
 pub(super) fn lasting(plan: &Plan) -> Result<Verdict> {
     run(plan, cases::lasting())
 }
@@ -91,7 +94,7 @@ impl House {
         Ok(house)
     }
 
-    /// Ports and databases where rows are looked up: two of the proxy's, and PostgreSQL's own.
+    /// Returns the ports and databases of the lookups: two of the proxy's, and PostgreSQL's own.
     fn ways(&self) -> [(u16, &'static str); 3] {
         let proxy = self.proxy.port();
         [(proxy, FILE), (proxy, POOLED), (self.cluster.port(), "postgres")]
@@ -125,7 +128,7 @@ impl House {
         Ok(())
     }
 
-    /// A session with the file.
+    /// Opens a session with the SQLite database.
     fn session(&self) -> Result<Client> {
         session(self.proxy.port(), FILE)
     }
@@ -137,7 +140,7 @@ impl Drop for House {
     }
 }
 
-/// A session whose errors are errors.
+/// A session that turns error messages of the server into errors.
 struct Client(Session);
 
 fn session(port: u16, database: &str) -> Result<Client> {
@@ -145,12 +148,12 @@ fn session(port: u16, database: &str) -> Result<Client> {
 }
 
 impl Client {
-    /// Runs a text; an error of the server's is one.
+    /// Runs a text and returns its time.
     fn ask(&mut self, sql: &str) -> Result<Duration> {
         self.send(&crate::bench::session::query(sql))
     }
 
-    /// Sends messages, and reads what answers them.
+    /// Sends messages, reads the replies and returns the time of both.
     fn send(&mut self, bytes: &[u8]) -> Result<Duration> {
         let begun = Instant::now();
         self.0.send(bytes)?;
