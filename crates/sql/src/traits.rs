@@ -18,7 +18,8 @@ macro_rules! traits {
             $($(#[$doc])* pub const $name: Traits = Traits(1 << $bit);)*
 
             /// All traits with their names.
-            pub const ALL: &'static [(&'static str, Traits)] = &[$((stringify!($name), Traits::$name)),*];
+            pub const ALL: &'static [(&'static str, Traits)] =
+                &[$((stringify!($name), Traits::$name)),*];
         }
     };
 }

@@ -4,7 +4,7 @@
 use refrain_sql::lex::{Lexer, TokenKind};
 use refrain_sql::{scan_with, set_names_with, tag};
 
-/// The tokens of `text` but blanks, each as its bytes, with a bar between them.
+/// Returns the tokens of `text` but blanks, each as its bytes, with a bar between them.
 fn cut(text: &str, backslash: bool) -> String {
     let tokens = Lexer::new(text.as_bytes(), backslash)
         .filter(|token| token.kind != TokenKind::Space)
@@ -240,8 +240,7 @@ fn any_pieces() {
     }
 }
 
-/// Texts made to be slow take time in proportion to their length: these would take minutes if it
-/// were its square.
+/// Checks that the time for long repetitive texts is linear: quadratic time would be minutes.
 #[test]
 fn linear() {
     let pieces = [

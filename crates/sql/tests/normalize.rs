@@ -12,7 +12,7 @@ fn made(text: &[u8]) -> Result<(Key, Vec<Span>), &'static Reason> {
     normalize(text, &FixedState::with_seed(7), most, &mut spans).map(|key| (key, spans))
 }
 
-/// The literals of a text, each as its class and its bytes.
+/// Returns the literals of a text, each as its class and its bytes.
 fn literals(text: &str) -> String {
     let spans = made(text.as_bytes()).unwrap_or_else(|why| panic!("{text}: {}", why.name)).1;
     let show = |span: &Span| {
@@ -178,8 +178,8 @@ fn values() {
     }
 }
 
-/// A plan that keeps what is `k`, folds a sign before what is `-`, and takes a type of `4` bytes
-/// from before what is `t`.
+/// Returns a plan by a letter for each literal in `what`: `k` keeps the literal, `-` folds the sign
+/// before it, and `t` takes a type of 4 bytes before it.
 fn plan(text: &str, what: &str) -> (Plan, Vec<Span>) {
     static KEPT: Reason = Reason { name: "kept", text: "for a test" };
     let spans = made(text.as_bytes()).expect("a normalized query").1;
@@ -280,8 +280,8 @@ fn bound_values() {
     assert_eq!(plan.kept(text.as_bytes(), &spans).collect::<Vec<_>>(), [b"7"]);
 }
 
-/// Random texts never panic; and where two share a key, an sample of one matches the other just
-/// if they differ within literals of the same classes only.
+/// Random texts cause no panic. If two share a key, a sample of one matches the other if and only
+/// if the texts differ only within literals of the same classes.
 #[test]
 fn random_bytes() {
     let alphabet: &[&[u8]] = &[
@@ -354,7 +354,7 @@ fn random_bytes() {
     assert!(queries > 10_000 && hits > 10_000, "{queries} queries, {hits} hits");
 }
 
-/// The text with nothing but the class in the place of each literal.
+/// Returns the text with nothing but the class in the place of each literal.
 fn outside(text: &[u8], spans: &[Span]) -> Vec<(Vec<u8>, Option<Class>)> {
     let mut at = 0;
     let mut parts = Vec::new();

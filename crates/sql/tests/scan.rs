@@ -26,7 +26,7 @@ fn check(rows: &[(&str, Traits, &str)]) {
     }
 }
 
-/// A kind with its name as written.
+/// Returns a kind with its name as written.
 fn shown(kind: Kind, text: &str) -> String {
     let of = |what: &str, name: Name| {
         format!("{what} {}", String::from_utf8_lossy(name.of(text.as_bytes())))

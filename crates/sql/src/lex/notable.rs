@@ -1,21 +1,21 @@
-//! Reading fast to the next literal.
+//! A fast walk to the next literal.
 //!
-//! What: [`Lexer::notable`] goes on to the next token that what is to become of the literals of a
-//! text depends on.
+//! What: [`Lexer::notable`] moves to the next token that matters for [`crate::normalize`].
 //!
-//! Why: the text of every simple query may be asked for the template it is made from, and nearly
-//! all of it is names, blanks and operators, of which no tokens need be made.
+//! Why: the text of every simple query may have to be normalized, and nearly all of it is names,
+//! blanks and operators, for which the walk builds no [`Token`].
 //!
-//! What always holds (and a test compares): it finds what [`Lexer::next`] and a filter would find.
+//! What always holds (and a test compares): `notable` finds the same tokens as [`Lexer::next`] with
+//! a filter.
 
 use super::{Class, Lexer, Token, TokenKind, is_word};
 use crate::name::MAX_NAME;
 
 impl Lexer<'_> {
-    /// The next token that is a literal, a parameter, a semicolon, a name longer than the server
-    /// keeps, or something that older servers or all refuse: a vertical tab, `U&`, what is never
-    /// closed, what begins no token. A continued string comes in its parts: see
-    /// [`Lexer::continues`].
+    /// Returns the next token that is a literal, a parameter, a semicolon, a name longer than
+    /// [`MAX_NAME`], or one that some or all servers refuse: a vertical tab, `U&`, an unterminated
+    /// token, or a byte that begins no token. The parts of a continued string are separate tokens:
+    /// see [`Lexer::continues`].
     #[inline]
     pub(crate) fn notable(&mut self) -> Option<Token> {
         let mut at = self.at;
@@ -61,7 +61,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// Whether a string constant, of which the part up to here was read, goes on after a newline.
+    /// Whether a string constant whose last part was just read goes on after a newline.
     #[inline]
     pub(crate) fn continues(&self) -> bool {
         self.continuation(self.at).is_some()
@@ -75,7 +75,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// Decides where the first byte alone does not tell.
+    /// Returns the action for a first byte that does not decide alone.
     #[inline]
     fn second(&self, first: u8, next: Option<u8>) -> Course {
         match (first, next) {
@@ -94,26 +94,26 @@ impl Lexer<'_> {
 /// The action at the beginning of a token.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Course {
-    /// The token does not matter, and it is one byte, or each of its bytes may be skipped alone.
+    /// The token does not matter, and its bytes may be skipped one by one.
     Pass,
     Word,
     Number,
-    /// A part of a string constant; of all but the plain ones, the byte is the prefix.
+    /// A part of a string constant. Unless the string is a plain one, the byte is its prefix.
     Quote(TokenKind),
-    /// Of one byte, and noted.
+    /// A token of one byte that matters.
     Stop(TokenKind),
-    /// It takes more than the first byte to tell.
+    /// The first byte does not decide.
     Lexer,
 }
 
-/// By the first byte of a token.
+/// The action by the first byte of a token.
 static COURSES: [Course; 256] = {
     let classes = super::classes();
     let mut table = [Course::Pass; 256];
     let mut at = 0;
     while at < 256 {
         table[at] = match (classes[at], at as u8) {
-            // Blank since version 16, refused before.
+            // A vertical tab is a blank since version 16. Older servers refuse it.
             (_, 0x0b) => Course::Stop(TokenKind::Other),
             (_, b';') => Course::Stop(TokenKind::Semicolon),
             (Class::Space, _) | (_, b'(' | b')' | b'[' | b']' | b',' | b':') => Course::Pass,
@@ -134,7 +134,7 @@ static COURSES: [Course; 256] = {
 mod tests {
     use super::*;
 
-    /// The tokens `notable` should find, strings whole.
+    /// Returns the tokens that `notable` should find, with continued strings as one token.
     fn expected(text: &[u8]) -> Vec<Token> {
         let noted = |token: &Token| {
             let length = token.of(text).len();

@@ -1,30 +1,29 @@
-//! Reading fast over what does not matter.
+//! A fast walk over the tokens that [`crate::scan`] has no rule for.
 //!
-//! What: [`Lexer::skim`] goes on to the next token that somebody has a use for.
+//! What: [`Lexer::skim`] moves to the next token for which a caller has a use.
 //!
-//! Why: nearly all texts have none, and every query a proxy passes on is read once. Making no
-//! tokens of the rest saves most
-//! of the time.
+//! Why: a proxy scans every query once, and nearly all texts have no such token. Most of the time
+//! is saved by building no [`Token`] for the others.
 //!
-//! What always holds (and a test compares): it finds what [`Lexer::significant`] and a filter would
-//! find.
+//! What always holds (and a test compares): `skim` finds the same tokens as
+//! [`Lexer::significant`] with a filter.
 
 use super::{CLASSES, Class, Lexer, Token, TokenKind, is_word};
 
 /// The memory of [`Lexer::skim`].
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Trail {
-    /// Where the last token passed over begins; of an operator, a byte of it. Who is handed a token
-    /// sets it to that.
+    /// The begin of the last token that `skim` passed over, or a byte of an operator. A caller that
+    /// gets a token sets this to the begin of that token.
     pub(crate) before: usize,
-    /// Parentheses open. A closing one too many is not counted.
+    /// The number of open parentheses. It never falls below zero.
     pub(crate) depth: usize,
 }
 
 impl Lexer<'_> {
-    /// The next token that is a semicolon, a `U&"…"`, a word or the inside of a `"…"` that is
-    /// `noted` by its first byte and its length, or a parenthesis that opens behind what may be a
-    /// name.
+    /// Returns the next token that is a semicolon, a `U&"…"`, a parenthesis that opens after a
+    /// possible name, or a word or `"…"` for which `noted` is true. `noted` gets the first byte and
+    /// the length of a word, or of the text inside a `"…"`.
     #[inline]
     pub(crate) fn skim(
         &mut self,
@@ -47,7 +46,7 @@ impl Lexer<'_> {
                     if noted(first, at - start) {
                         return Some(self.found(TokenKind::Word, start, at));
                     }
-                    // Most words have a blank after them: that saves a turn.
+                    // Most words have a blank after them: this saves one turn of the loop.
                     at += usize::from(self.peek(at) == Some(b' '));
                 }
                 Way::Open => {
@@ -101,7 +100,8 @@ impl Lexer<'_> {
         let next = self.peek(start + 1);
         let plain = match CLASSES[first as usize] {
             Class::Prefix if !matches!(next, Some(b'\'' | b'&')) => return Way::Word,
-            // Each byte alone: where comments begin in a run of them is the same.
+            // A run of operator bytes may be skipped byte by byte: comments begin at the same
+            // places.
             Class::Operator => !matches!((first, next), (b'-', Some(b'-')) | (b'/', Some(b'*'))),
             Class::Digit => !next.is_some_and(|next| is_word(next) || next == b'.'),
             _ => false,
@@ -122,7 +122,7 @@ enum Way {
     Semicolon,
 }
 
-/// By the first byte of a token. [`Way::Lexer`] if it takes more than that to tell.
+/// The action by the first byte of a token; [`Way::Lexer`] if the first byte alone does not decide.
 static WAYS: [Way; 256] = {
     let mut table = [Way::Lexer; 256];
     let mut at = 0;
@@ -146,7 +146,7 @@ static WAYS: [Way; 256] = {
 mod tests {
     use super::*;
 
-    /// The tokens `skim` should find, each with what is to be remembered at it.
+    /// Returns the tokens that `skim` should find, each with its trail.
     fn expected(text: &[u8], noted: impl Fn(u8, usize) -> bool) -> Vec<(Token, u8, usize)> {
         let mut lexer = Lexer::new(text, false);
         let (mut found, mut before, mut depth) = (Vec::new(), 0, 0_usize);
