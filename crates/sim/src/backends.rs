@@ -13,6 +13,7 @@ use refrain_wire::startup::{self, Opening};
 use refrain_wire::tag::{back, front};
 use refrain_wire::write::{self, Report};
 
+use crate::backend::{Backend, Stage};
 use crate::frames::Frames;
 use crate::lang;
 use crate::net::{LinkId, Peer, Way};
@@ -20,60 +21,6 @@ use crate::plant::Plant;
 use crate::session::Session;
 use crate::trace::brief;
 use crate::world::{Happening, World};
-
-/// What a session of the model server is doing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
-    Opening,
-    Serving,
-    Over,
-}
-
-/// A session of the model server, and the connection it has.
-#[derive(Debug)]
-pub(crate) struct Backend {
-    pub(crate) link: LinkId,
-    stage: Stage,
-    input: Frames,
-    pub(crate) session: Session,
-    pub(crate) pid: u32,
-    pub(crate) key: Vec<u8>,
-    user: String,
-    /// The message that is being worked on, and whether a cancel request has hit it.
-    current: Option<(u8, Vec<u8>, bool)>,
-    /// Whether a cancel request has ever come for it.
-    cancelled: bool,
-    /// Numbers the appointments to go on; only the last counts.
-    number: u32,
-    waits: bool,
-    /// The client whose messages came last, and the one of the segment under way.
-    owner: Option<usize>,
-    segment: Option<usize>,
-    /// What was left when the segment began.
-    left: String,
-}
-
-impl Backend {
-    /// Whether a cancel request would hit something.
-    pub(crate) fn is_busy(&self) -> bool {
-        self.current.is_some()
-    }
-
-    /// Whether it serves anybody.
-    pub(crate) fn is_serving(&self) -> bool {
-        self.stage == Stage::Serving
-    }
-
-    /// Whether it is, or may become, a user's.
-    pub(crate) fn is_of(&self, user: &str) -> bool {
-        self.stage != Stage::Over && self.user == user
-    }
-
-    /// Whether it has not been told yet what it is for.
-    pub(crate) fn is_new(&self) -> bool {
-        self.stage == Stage::Opening && self.user.is_empty()
-    }
-}
 
 impl World {
     /// A connection to the server is made, or not.

@@ -149,19 +149,6 @@ impl World {
         }
     }
 
-    /// Whether a bug that strikes once strikes here.
-    pub(crate) fn strikes(&mut self) -> bool {
-        if self.planted {
-            return false;
-        }
-        if self.plant_waits > 0 {
-            self.plant_waits -= 1;
-            return false;
-        }
-        self.planted = true;
-        true
-    }
-
     /// A cancel request shows another server's key.
     fn planted_cancel(&mut self, bytes: Vec<u8>) -> Vec<u8> {
         let is_cancel = bytes.get(4..8) == Some(&80_877_102u32.to_be_bytes()[..]);

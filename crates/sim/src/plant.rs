@@ -2,6 +2,8 @@
 //!
 //! Each must be caught by some checker within a few seeds; one that is not shows a checker that checks nothing.
 
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
 use refrain_wire::Header;
 use refrain_wire::front::query_text;
 use refrain_wire::tag::{back, front};
@@ -181,4 +183,11 @@ fn rewrite(
         rest = &rest[message.len()..];
     }
     Some(out)
+}
+
+static HIDDEN: AtomicU64 = AtomicU64::new(0);
+
+/// A number that differs from call to call and from run to run: [`Plant::HiddenChance`].
+pub(crate) fn hidden_chance() -> u64 {
+    HIDDEN.fetch_add(1, Relaxed) % 17
 }

@@ -2,10 +2,14 @@
 
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use crate::client::Client;
+use crate::plan::PATIENCE;
 use crate::plant::Plant;
 use crate::world::World;
+
+/// Events of a run, at most: one that makes more goes round in circles.
+const EVENTS_MAX: u64 = 3_000_000;
 
 /// What came of a seed.
 #[derive(Clone, Debug)]
@@ -28,13 +32,6 @@ thread_local! {
     static CURRENT: RefCell<Option<u64>> = const { RefCell::new(None) };
 }
 
-static HIDDEN: AtomicU64 = AtomicU64::new(0);
-
-/// A number that differs from call to call and from run to run: [`Plant::HiddenChance`].
-pub(crate) fn hidden_chance() -> u64 {
-    HIDDEN.fetch_add(1, Relaxed) % 17
-}
-
 /// Has panics of the engine (its assertions) remembered as violations instead of printed.
 pub fn quiet_panics(say: fn(u64, &str)) {
     let others = std::panic::take_hook();
@@ -44,6 +41,20 @@ pub fn quiet_panics(say: fn(u64, &str)) {
         say(seed, &text);
         LAST_PANIC.with_borrow_mut(|last| *last = text);
     }));
+}
+
+impl World {
+    /// Runs to the end; what was violated, if anything.
+    pub fn run(&mut self) -> Option<String> {
+        let deadline = self.now + self.plan.calm + PATIENCE;
+        while self.violation.is_none() && !self.clients.iter().all(Client::is_done) {
+            if !self.advance() || self.now > deadline || self.events > EVENTS_MAX {
+                self.stuck();
+            }
+        }
+        self.end();
+        self.violation.take()
+    }
 }
 
 /// Runs a seed; keeps so many of the last events.

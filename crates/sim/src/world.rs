@@ -3,9 +3,11 @@
 //! Single-threaded. Time is virtual and jumps from one event to the next; events of the same time happen in the
 //! order in which they were made. Every choice comes from the seed's streams, so a run is a function of its seed.
 //!
-//! The modules beside this one each add what they are about: [`crate::engines`] steps the engines and carries out
-//! what they want, [`crate::links`] moves bytes, [`crate::clients`] and [`crate::backends`] are the two ends,
-//! [`crate::faults`] the operator and the weather, [`crate::check`] what must hold when all is over.
+//! Modules behind this one add their parts: [`crate::links`] sends bytes, [`crate::engines`] steps
+//! the engines and does what they ask for, [`crate::clients`] and [`crate::backends`] are the two
+//! ends, [`crate::delivery`] hands bytes to either, [`crate::faults`] is the operator and the
+//! weather, [`crate::dispatch`] picks the function for the next event, and [`crate::check`] has
+//! the checks of a world that is over.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -15,10 +17,10 @@ use refrain_pg::event::{Case, Command};
 use refrain_pg::shared::{CoreMessage, Shared};
 use refrain_pg::{Conn, Core, Engine, Now, Ports, Transfer};
 
-use crate::backends::Backend;
-use crate::clients::Client;
+use crate::backend::Backend;
+use crate::client::Client;
 use crate::net::{Link, LinkId, Way};
-use crate::plan::{PATIENCE, Plan};
+use crate::plan::Plan;
 use crate::plant::Plant;
 use crate::rng::Rng;
 use crate::trace::Trace;
@@ -64,10 +66,10 @@ pub(crate) enum Happening {
 
 /// An event in the queue, ordered by time and then by number.
 #[derive(Debug)]
-struct Queued {
-    at: u64,
+pub(crate) struct Queued {
+    pub(crate) at: u64,
     number: u64,
-    what: Happening,
+    pub(crate) what: Happening,
 }
 
 impl PartialEq for Queued {
@@ -123,7 +125,7 @@ pub struct World {
     pub(crate) plant_waits: u64,
     pub(crate) planted: bool,
     pub(crate) now: u64,
-    queue: BinaryHeap<Reverse<Queued>>,
+    pub(crate) queue: BinaryHeap<Reverse<Queued>>,
     numbers: u64,
     /// For the network and the servers.
     pub(crate) rng: Rng,
@@ -143,9 +145,6 @@ pub struct World {
     /// Events so far.
     pub events: u64,
 }
-
-/// Events of a run, at most: one that makes more goes round in circles.
-const EVENTS_MAX: u64 = 3_000_000;
 
 impl World {
     /// The world of a seed.
@@ -226,60 +225,16 @@ impl World {
         }
     }
 
-    /// Runs to the end; what was violated, if anything.
-    pub fn run(&mut self) -> Option<String> {
-        let deadline = self.now + self.plan.calm + PATIENCE;
-        while self.violation.is_none() && !self.clients.iter().all(Client::is_done) {
-            if !self.advance() || self.now > deadline || self.events > EVENTS_MAX {
-                self.stuck();
-            }
+    /// Whether a bug that strikes once strikes here.
+    pub(crate) fn strikes(&mut self) -> bool {
+        if self.planted {
+            return false;
         }
-        self.end();
-        self.violation.take()
-    }
-
-    /// Runs on for a while.
-    pub(crate) fn run_for(&mut self, span: u64) {
-        let until = self.now + span;
-        while self.violation.is_none() && self.queue.peek().is_some_and(|next| next.0.at <= until) {
-            self.advance();
+        if self.plant_waits > 0 {
+            self.plant_waits -= 1;
+            return false;
         }
-        self.now = self.now.max(until);
-    }
-
-    /// The next event; `false` where there is none.
-    fn advance(&mut self) -> bool {
-        let Some(Reverse(next)) = self.queue.pop() else { return false };
-        self.now = self.now.max(next.at);
-        self.events += 1;
-        self.happen(next.what);
+        self.planted = true;
         true
-    }
-
-    fn happen(&mut self, what: Happening) {
-        match what {
-            Happening::Deliver(link, way) => self.deliver(link, way),
-            Happening::Sent(link) => self.sent(link),
-            Happening::Connect(link) => self.connect(link),
-            Happening::Unstall(link, way) => self.unpause(link, way),
-            Happening::Arrive(client) => self.client_arrives(client),
-            Happening::Act(client, number) => self.client_acts(client, number),
-            Happening::Work(backend, number) => self.backend_works(backend, number),
-            Happening::Signal(pid, key, link) => self.signal(pid, &key, link),
-            Happening::Tick(core) => self.tick(core),
-            Happening::Turn(core) => {
-                self.workers[core].turning = false;
-                self.collect(core);
-            }
-            Happening::Tell(core, message) => {
-                self.step(core, refrain_pg::Event::Message(message));
-            }
-            Happening::Judge(core, case) => self.judge(core, case),
-            Happening::HandOver(link, core, transfer) => self.arrive(link, core, transfer),
-            Happening::Broken(link) => self.broken(link),
-            Happening::Supervisor => self.operator(),
-            Happening::Order(command) => self.order(&command),
-            Happening::Calm => self.calm(),
-        }
     }
 }

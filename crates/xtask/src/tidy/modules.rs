@@ -32,9 +32,7 @@ fn order_in(member: &Member) -> Vec<String> {
     let mut found = Vec::new();
     for (source, walk) in &walks {
         for used in &walk.used {
-            if let Some(later) = later_use(&children, &used.by, &used.path)
-                && !is_debt(source, &later)
-            {
+            if let Some(later) = later_use(&children, &used.by, &used.path) {
                 found.push(format!("{} uses {later}, declared later", source.at(used.line)));
             }
         }
@@ -71,18 +69,6 @@ pub(super) fn imports(member: &Member) -> Vec<(ModulePath, ModulePath)> {
         arrows.extend(used.map(|used| (file.clone(), used)));
     }
     arrows
-}
-
-/// Uses that still break the order: file and used module. None may be added.
-const DEBTS: [(&str, &str); 3] = [
-    ("sim/src/links.rs", "run"),
-    ("sim/src/world.rs", "backends"),
-    ("sim/src/world.rs", "clients"),
-];
-
-fn is_debt(source: &Source, later: &str) -> bool {
-    let path = source.path.to_string_lossy();
-    DEBTS.iter().any(|(file, module)| path.ends_with(file) && *module == later)
 }
 
 /// Returns the sibling that `used` names if it is declared after `by` or the module above `by`.

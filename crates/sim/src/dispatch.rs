@@ -1,0 +1,52 @@
+//! The queue of events: takes out the next one and calls its function.
+
+use std::cmp::Reverse;
+
+use crate::world::{Happening, World};
+
+impl World {
+    /// Runs on for a while.
+    pub(crate) fn run_for(&mut self, span: u64) {
+        let until = self.now + span;
+        while self.violation.is_none() && self.queue.peek().is_some_and(|next| next.0.at <= until) {
+            self.advance();
+        }
+        self.now = self.now.max(until);
+    }
+
+    /// The next event; `false` where there is none.
+    pub(crate) fn advance(&mut self) -> bool {
+        let Some(Reverse(next)) = self.queue.pop() else { return false };
+        self.now = self.now.max(next.at);
+        self.events += 1;
+        self.happen(next.what);
+        true
+    }
+
+    fn happen(&mut self, what: Happening) {
+        match what {
+            Happening::Deliver(link, way) => self.deliver(link, way),
+            Happening::Sent(link) => self.sent(link),
+            Happening::Connect(link) => self.connect(link),
+            Happening::Unstall(link, way) => self.unpause(link, way),
+            Happening::Arrive(client) => self.client_arrives(client),
+            Happening::Act(client, number) => self.client_acts(client, number),
+            Happening::Work(backend, number) => self.backend_works(backend, number),
+            Happening::Signal(pid, key, link) => self.signal(pid, &key, link),
+            Happening::Tick(core) => self.tick(core),
+            Happening::Turn(core) => {
+                self.workers[core].turning = false;
+                self.collect(core);
+            }
+            Happening::Tell(core, message) => {
+                self.step(core, refrain_pg::Event::Message(message));
+            }
+            Happening::Judge(core, case) => self.judge(core, case),
+            Happening::HandOver(link, core, transfer) => self.arrive(link, core, transfer),
+            Happening::Broken(link) => self.broken(link),
+            Happening::Supervisor => self.operator(),
+            Happening::Order(command) => self.order(&command),
+            Happening::Calm => self.calm(),
+        }
+    }
+}
