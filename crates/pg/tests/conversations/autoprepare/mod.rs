@@ -1,0 +1,4 @@
+//! One module for each file of `src/autoprepare`.
+
+mod send;
+mod verify;

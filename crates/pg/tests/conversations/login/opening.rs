@@ -1,0 +1,109 @@
+//! The beginning of a client's connection, up to its startup packet.
+
+use std::net::SocketAddr;
+
+use refrain_pg::event::Peer;
+
+use crate::talk::*;
+
+/// SSLRequest.
+const SSL: &[u8] = b"\0\0\0\x08\x04\xd2\x16\x2f";
+/// GSSENCRequest.
+const GSS: &[u8] = b"\0\0\0\x08\x04\xd2\x16\x30";
+
+fn trusting(general: &str) -> Conversation {
+    Conversation::new(format!("{general}\n{}", options("")))
+}
+
+#[test]
+fn encryption_is_denied_once_each_and_then_the_startup_packet_is_read() {
+    let talk = one_server();
+    let alice = talk.newcomer();
+    alice.sends_bytes(GSS).gets_bytes(b"N");
+    alice.sends_bytes(SSL).gets_bytes(b"N");
+    alice.asks_to_log_in(&[]);
+    alice.is_let_in();
+}
+
+#[test]
+fn a_second_request_for_encryption_ends_the_connection() {
+    let talk = one_server();
+    let alice = talk.newcomer();
+    alice.sends_bytes(SSL).gets_bytes(b"N");
+    let words = "unsupported frontend protocol 1234.5679: server supports 3.0 to 3.2";
+    alice.sends_bytes(SSL).gets([fatal("0A000", words)]);
+    assert!(alice.is_closed());
+}
+
+#[test]
+fn bytes_that_came_with_a_request_for_encryption_are_not_read_as_plain_text() {
+    let talk = one_server();
+    let alice = talk.newcomer();
+    alice.sends_bytes(&[SSL, &startup(0, &[("user", "u")]).bytes].concat());
+    let words = fatal("08P01", "received unencrypted data after SSL request");
+    alice.gets_bytes(&[b"N", &words.bytes[..]].concat());
+    assert!(alice.is_closed());
+    assert_eq!(talk.connections(), 0);
+}
+
+#[test]
+fn a_startup_packet_that_arrives_byte_by_byte_is_the_same_login() {
+    let talk = one_server();
+    let alice = talk.newcomer();
+    alice.sends_byte_by_byte([startup(0, &[("user", "u"), ("database", "d")])]);
+    alice.is_let_in();
+}
+
+#[test]
+fn a_packet_longer_than_any_startup_packet_is_closed_without_a_word() {
+    let talk = one_server();
+    let alice = talk.newcomer();
+    alice.sends_bytes(b"\0\0\x27\x11\0\x03\0\0").gets_nothing();
+    assert!(alice.is_closed());
+    assert_eq!(talk.log(), [("client_protocol", "invalid length of startup packet".to_owned())]);
+}
+
+#[test]
+fn an_older_protocol_is_refused_and_a_newer_minor_version_negotiated() {
+    let talk = one_server();
+    let (old, new) = (talk.newcomer(), talk.newcomer());
+    old.sends_bytes(b"\0\0\0\x09\0\x02\0\0\0");
+    let words = "unsupported frontend protocol 2.0: server supports 3.0 to 3.2";
+    old.gets([fatal("0A000", words)]);
+    new.sends([startup(9, &[("user", "u"), ("database", "d"), ("_pq_.x", "1")])]);
+    let got = new.forgets();
+    assert_eq!(got[0].bytes, b"v\0\0\0\x13\0\x03\0\x02\0\0\0\x01_pq_.x\0");
+    let key = got.iter().find(|line| line.bytes[0] == b'K').map(|line| line.bytes.len());
+    assert_eq!(key, Some(5 + 4 + 32), "3.2 has longer keys");
+}
+
+#[test]
+fn a_startup_packet_without_a_user_or_for_replication_is_refused() {
+    let talk = one_server();
+    let (nobody, replica) = (talk.newcomer(), talk.newcomer());
+    nobody.sends([startup(0, &[("database", "d")])]);
+    nobody.gets([fatal("28000", "no PostgreSQL user name specified in startup packet")]);
+    replica.sends([startup(0, &[("user", "u"), ("replication", "true")])]);
+    replica.gets([error_like("replication connections are not pooled")]);
+    assert!(nobody.is_closed() && replica.is_closed());
+}
+
+#[test]
+fn one_client_too_many_is_told_so_before_it_is_asked_for_a_password() {
+    let talk = trusting("max_client_conn = 1");
+    let (_alice, bob) = (talk.client(), talk.newcomer());
+    bob.asks_to_log_in(&[]);
+    bob.gets([fatal("53300", "sorry, too many clients already")]);
+    assert!(bob.is_closed());
+}
+
+#[test]
+fn connections_that_say_nothing_make_way_for_later_ones() {
+    let talk = trusting("max_login_conn = 2");
+    let flood = Peer::Tcp(SocketAddr::from(([10, 0, 0, 1], 5000)));
+    let silent = talk.newcomer_from(0, flood.clone());
+    let second = talk.newcomer_from(0, flood);
+    let alice = talk.client();
+    assert!(silent.is_closed() && !second.is_closed() && !alice.is_closed());
+    silent.gets_nothing();
+}

@@ -1,0 +1,114 @@
+//! Refrain logs in to servers.
+
+use std::time::Duration;
+
+use crate::talk::*;
+
+/// Returns a client that waits for the first server, and the connection to that server.
+fn waiting(options: String) -> (Conversation, Party, Party) {
+    let talk = Conversation::new(options).by_hand();
+    let alice = talk.newcomer();
+    alice.asks_to_log_in(&[]);
+    alice.gets([authentication(0, b"")]);
+    let server = talk.connection(1);
+    (talk, alice, server)
+}
+
+fn with_password() -> String {
+    "auth = \"trust\"\n[databases.d]\nurl = \"postgres://app:secret@127.0.0.1:1/real\"\n".to_owned()
+}
+
+#[test]
+fn the_startup_packet_has_the_user_the_database_and_the_parameters_of_the_options() {
+    let options = "auth = \"trust\"\n[databases.d]\n\
+        url = \"postgres://app:x@127.0.0.1:1/real\"\napplication_name = \"refrain\"\n\
+        parameters = { search_path = \"app\" }\n";
+    let (_talk, alice, server) = waiting(options.to_owned());
+    assert_eq!(server.host(), "127.0.0.1:1");
+    server.accepts();
+    server.gets_bytes(
+        &startup(
+            0,
+            &[
+                ("user", "app"),
+                ("database", "real"),
+                ("application_name", "refrain"),
+                ("search_path", "app"),
+            ],
+        )
+        .bytes,
+    );
+    server.greets(1);
+    alice.is_let_in();
+}
+
+#[test]
+fn a_server_that_asks_for_a_password_gets_it() {
+    let (_talk, alice, server) = waiting(with_password());
+    server.accepts().forgets();
+    server.sends([authentication(3, b"")]);
+    server.gets([password(b"secret\0")]);
+    server.greets(1);
+    alice.is_let_in();
+}
+
+#[test]
+fn a_server_that_cannot_be_reached_fails_the_clients_that_wait() {
+    let (talk, alice, server) = waiting(with_password());
+    server.fails("127.0.0.1:1: connection refused");
+    alice.gets([fatal("08006", "could not connect to server")]);
+    assert!(alice.is_closed());
+    let log = talk.log();
+    assert!(log.contains(&("server_down", "127.0.0.1:1: connection refused".to_owned())));
+}
+
+#[test]
+fn an_error_about_the_clients_database_is_passed_on_and_one_about_refrains_password_is_not() {
+    for (sqlstate, words, told) in [
+        ("3D000", "database \"real\" does not exist", true),
+        ("28P01", "password authentication failed for user \"app\"", false),
+    ] {
+        let (_talk, alice, server) = waiting(with_password());
+        server.accepts().forgets();
+        server.sends([fatal(sqlstate, words)]);
+        let own = fatal("08006", "server login failed");
+        alice.gets([if told { fatal(sqlstate, words) } else { own }]);
+        assert!(alice.is_closed() && server.is_closed());
+    }
+}
+
+#[test]
+fn after_a_failure_the_next_attempt_comes_after_a_while() {
+    let (talk, alice, server) = waiting(options(""));
+    server.fails("connection refused");
+    alice.forgets();
+    let bob = talk.newcomer();
+    bob.asks_to_log_in(&[]);
+    bob.gets([authentication(0, b"")]);
+    assert_eq!(talk.connections(), 1, "not at once");
+    talk.waits(Duration::from_millis(1200));
+    assert_eq!(talk.connections(), 2);
+    talk.connection(2).accepts().forgets();
+    talk.connection(2).greets(1);
+    bob.is_let_in();
+}
+
+#[test]
+fn a_server_that_speaks_out_of_turn_is_dropped() {
+    for said in [row(&["1"]), raw(b"R\0\0\0\x05x"), raw(b"S\0\x10\0\0"), ready()] {
+        let (_talk, alice, server) = waiting(options(""));
+        server.accepts().forgets();
+        server.sends([said]);
+        alice.gets([fatal("08006", "server login failed")]);
+        assert!(server.is_closed());
+    }
+}
+
+#[test]
+fn a_login_that_arrives_byte_by_byte_is_the_same_login() {
+    let (_talk, alice, server) = waiting(options(""));
+    server.accepts().forgets();
+    let greeting = [authentication(0, b""), notice("hello"), parameter("TimeZone", "UTC")];
+    server.sends_byte_by_byte(greeting.into_iter().chain([backend_key(1, b"key!"), ready()]));
+    alice.is_let_in();
+}

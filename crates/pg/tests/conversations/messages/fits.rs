@@ -1,0 +1,88 @@
+//! A server's copy of a statement fits if it returns the columns that the client's Parse found.
+
+use crate::talk::*;
+
+const READ: &str = "select * from t where a = $1";
+
+/// Returns alice, who has prepared [`READ`] on the first server, where its rows have these columns,
+/// and bob, who holds that server: alice's next message goes to the second.
+fn prepared_elsewhere(talk: &Conversation, names: &[&str]) -> (Party, Party) {
+    let (alice, bob) = (talk.client(), talk.client());
+    let first = talk.server(1);
+    alice.sends([parse("s", READ), describe_statement("s"), sync()]);
+    first.gets([parse("", READ), describe_statement(""), sync()]);
+    first.answers([parse_complete(), parameters(&[23]), columns(names), ready()]);
+    alice.gets([parse_complete(), parameters(&[23]), columns(names), ready()]);
+    bob.opens_block(&first);
+    (alice, bob)
+}
+
+#[test]
+fn a_bind_waits_until_the_columns_of_a_new_copy_are_known() {
+    let talk = two_servers();
+    let (alice, _bob) = prepared_elsewhere(&talk, &["a"]);
+    alice.sends([bind_value("", "s", "1"), execute(""), sync()]);
+    let second = talk.server(2);
+    second.gets([parse("", READ), describe_statement(""), flush()]);
+    second.answers([parse_complete(), parameters(&[23]), columns(&["a"])]);
+    second.gets([bind_value("", "", "1"), execute(""), sync()]);
+    second.answers([bind_complete(), row(&["1"]), complete("SELECT 1"), ready()]);
+    alice.gets([bind_complete(), row(&["1"]), complete("SELECT 1"), ready()]);
+}
+
+#[test]
+fn a_copy_with_other_columns_is_refused_as_a_stale_plan() {
+    let talk = two_servers();
+    let (alice, _bob) = prepared_elsewhere(&talk, &["a"]);
+    alice.sends([bind_value("", "s", "1"), execute(""), sync()]);
+    let second = talk.server(2);
+    second.gets([parse("", READ), describe_statement(""), flush()]);
+    let other = [parse_complete(), parameters(&[23]), columns(&["a", "b"])];
+    second.answers(other.clone());
+    // The schema has changed unseen: no older copy is used any more.
+    second.gets([parse("~1.1", READ), describe_statement("~1.1"), flush()]).answers(other);
+    second.gets([bind_value("", "~none", "1"), execute(""), sync()]);
+    second.answers([error("26000", "prepared statement \"~none\" does not exist"), ready()]);
+    alice.gets([error_like("cached plan must not change result type"), ready()]);
+}
+
+#[test]
+fn a_describe_waits_for_the_columns_as_a_bind_does() {
+    let talk = two_servers();
+    let (alice, _bob) = prepared_elsewhere(&talk, &["a"]);
+    alice.sends([describe_statement("s"), sync()]);
+    let second = talk.server(2);
+    second.gets([parse("", READ), describe_statement(""), flush()]);
+    second.answers([parse_complete(), parameters(&[23]), columns(&["a"])]);
+    second.gets([describe_statement(""), sync()]);
+    second.answers([parameters(&[23]), columns(&["a"]), ready()]);
+    alice.gets([parameters(&[23]), columns(&["a"]), ready()]);
+}
+
+#[test]
+fn a_described_portal_tells_the_columns_of_the_unnamed_statement() {
+    let talk = one_server();
+    let (alice, server) = (talk.client(), talk.server(1));
+    let said = || [parse("", READ), bind_value("", "", "1"), describe_portal(""), sync()];
+    alice.sends(said());
+    server.gets(said());
+    server.answers([parse_complete(), bind_complete(), columns(&["a"]), ready()]);
+    alice.gets([parse_complete(), bind_complete(), columns(&["a"]), ready()]);
+}
+
+#[test]
+fn in_a_failed_transaction_a_statement_without_rows_is_described_from_memory() {
+    let talk = two_servers();
+    let (alice, bob) = (talk.client(), talk.client());
+    let first = talk.server(1);
+    let write = "update t set a = $1";
+    alice.prepares(&first, "s", write);
+    bob.opens_block(&first);
+    alice.sends([query("begin; x")]);
+    let second = talk.server(2);
+    second.gets([query("begin; x")]).answers([error("42601", "x"), ready_failed()]);
+    alice.gets([error("42601", "x"), ready_failed()]);
+    alice.sends([describe_statement("s"), sync()]);
+    second.gets([sync()]).answers([ready_failed()]);
+    alice.gets([parameters(&[25]), no_data(), ready_failed()]);
+}

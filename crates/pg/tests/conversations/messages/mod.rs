@@ -1,0 +1,12 @@
+//! One module for each file of `src/messages`.
+
+mod parse;
+mod bind;
+mod dispatch;
+mod fits;
+mod named;
+mod prepare;
+mod refuse;
+mod simple_query;
+mod unmanaged;
+mod wait;

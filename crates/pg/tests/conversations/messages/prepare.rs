@@ -1,0 +1,108 @@
+//! A client's statement is found, and its server is given what it lacks.
+
+use crate::talk::*;
+
+#[test]
+fn the_least_recently_used_statement_is_closed_right_before_a_new_one() {
+    let talk = Conversation::new(options("pool_size = 1\nmax_server_statements = 1"));
+    let (alice, server) = (talk.client(), talk.server(1));
+    alice.prepares_by_name(&server, "a", "update t set a = 1", "~1");
+    alice.prepares(&server, "b", "update t set b = 1");
+    alice.runs(&server, "b", [bind("", "")]);
+    alice.sends([bind("", "b"), execute(""), sync()]);
+    server.gets([
+        close_statement("~1"),
+        parse("~2", "update t set b = 1"),
+        bind("", "~2"),
+        execute(""),
+        sync(),
+    ]);
+    server.answers([close_complete(), parse_complete()]);
+    server.answers([bind_complete(), complete("UPDATE 1"), ready()]);
+    alice.gets([bind_complete(), complete("UPDATE 1"), ready()]);
+    assert_eq!(talk.counters().evictions, 1);
+}
+
+#[test]
+fn a_statement_that_was_closed_for_another_is_parsed_again_and_no_client_sees_26000() {
+    let talk = Conversation::new(options("pool_size = 1\nmax_server_statements = 1"));
+    let (alice, server) = (talk.client(), talk.server(1));
+    alice.prepares_by_name(&server, "a", "update t set a = 1", "~1");
+    alice.prepares(&server, "b", "update t set b = 1");
+    alice.runs(&server, "b", [bind("", "")]);
+    for (name, there, gone, text) in
+        [("b", "~2", "~1", "update t set b = 1"), ("a", "~1", "~2", "update t set a = 1")]
+    {
+        alice.sends([bind("", name), execute(""), sync()]);
+        server.gets([close_statement(gone), parse(there, text)].into_iter().chain([
+            bind("", there),
+            execute(""),
+            sync(),
+        ]));
+        server.answers([close_complete(), parse_complete()]);
+        server.answers([bind_complete(), complete("UPDATE 1"), ready()]);
+        alice.gets([bind_complete(), complete("UPDATE 1"), ready()]);
+    }
+    assert_eq!(talk.counters().lost_statements, 0);
+}
+
+#[test]
+fn an_eviction_that_an_error_skips_is_undone() {
+    let talk = Conversation::new(options("pool_size = 1\nmax_server_statements = 1"));
+    let (alice, server) = (talk.client(), talk.server(1));
+    alice.prepares_by_name(&server, "a", "update t set a = 1", "~1");
+    alice.prepares(&server, "b", "update t set b = 1");
+    alice.runs(&server, "b", [bind("", "")]);
+    alice.asks(&server, "select 1", one_row());
+    alice.sends([bind("", "nope"), bind("", "b"), sync()]);
+    server.gets([
+        bind("", "nope"),
+        close_statement("~1"),
+        parse("~2", "update t set b = 1"),
+        bind("", "~2"),
+        sync(),
+    ]);
+    server.answers([error("26000", "prepared statement \"nope\" does not exist"), ready()]);
+    alice.gets([error("26000", "prepared statement \"nope\" does not exist"), ready()]);
+    alice.runs(&server, "a", [bind("", "~1")]);
+}
+
+#[test]
+fn a_text_beyond_the_cache_is_a_statement_of_its_own_for_each_client() {
+    let talk = Conversation::new(options("pool_size = 1\nmax_cached_statement_bytes = \"1KiB\""));
+    let (alice, bob, server) = (talk.client(), talk.client(), talk.server(1));
+    let long = format!("update t set a = '{}'", "x".repeat(2000));
+    alice.prepares(&server, "s", &long);
+    bob.prepares(&server, "s", &long);
+    assert_eq!(talk.counters().statements_not_kept, 2);
+}
+
+#[test]
+fn a_statement_is_parsed_under_the_settings_of_its_own_parse() {
+    let talk = two_servers();
+    let (alice, bob, first) = (talk.client(), talk.client(), talk.server(1));
+    let text = "update t set a = timestamptz '2020-01-01 00:00'";
+    alice.prepares_by_name(&first, "s", text, "~1");
+    let tokyo = [complete("SET"), parameter("TimeZone", "Asia/Tokyo"), ready()];
+    alice.asks(&first, "set timezone = 'Asia/Tokyo'", tokyo);
+    bob.sends([query("begin")]);
+    first.gets([query_with("pg_catalog.set_config('timezone',NULL,false)"), query("begin")]);
+    first.answers(synced(&["UTF8", "on", "UTC"])).answers([complete("BEGIN"), ready_in_block()]);
+    bob.gets([complete("BEGIN"), ready_in_block()]);
+    alice.sends([bind("", "s"), execute(""), sync()]);
+    let second = talk.server(2);
+    second.gets([query_with("pg_catalog.set_config('timezone','Asia/Tokyo',false)")]);
+    second.answers(synced(&["Asia/Tokyo"]));
+    second.gets(
+        [
+            internal("pg_catalog.set_config('timezone','UTC',true)"),
+            vec![parse("~1", text)],
+            internal("pg_catalog.set_config('timezone','Asia/Tokyo',true)"),
+            vec![sync(), bind("", "~1"), execute(""), sync()],
+        ]
+        .concat(),
+    );
+    second.answers([internal_answer(&[]), vec![parse_complete()], internal_answer(&[])].concat());
+    second.answers([ready(), bind_complete(), complete("UPDATE 1"), ready()]);
+    alice.gets([bind_complete(), complete("UPDATE 1"), ready()]);
+}

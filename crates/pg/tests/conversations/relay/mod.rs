@@ -1,0 +1,13 @@
+//! One module for each file of `src/relay` that decides something.
+
+mod effects;
+mod errors;
+mod follow;
+mod forward;
+mod internal;
+mod knowledge;
+mod look;
+mod reports;
+mod to_client;
+mod to_server;
+mod words;

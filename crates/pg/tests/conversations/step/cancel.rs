@@ -1,0 +1,115 @@
+//! Cancel requests: from a connection that shows a client's key, to the client's server of now.
+
+use std::time::Duration;
+
+use refrain_pg::snapshot::ServerViewState;
+
+use crate::talk::*;
+
+/// Asks Refrain, on a connection of its own, to cancel the query of this client.
+fn cancels(talk: &Conversation, client: &Party) -> Party {
+    let (pid, key) = client.key();
+    let other = talk.newcomer();
+    other.sends([cancel_request(pid, &key)]);
+    other
+}
+
+fn canceled() -> [Line; 2] {
+    [error("57014", "canceling statement due to user request"), ready()]
+}
+
+#[test]
+fn a_cancel_goes_to_the_server_with_the_servers_own_key() {
+    let talk = one_server();
+    let (alice, server) = (talk.client(), talk.server(1));
+    alice.sends([query("select pg_sleep(9)")]);
+    server.gets([query("select pg_sleep(9)")]);
+    let other = cancels(&talk, &alice);
+    assert!(other.is_closed(), "no answer is due");
+    let cancel = talk.cancel(1);
+    assert_eq!(cancel.host(), "127.0.0.1:1");
+    cancel.gets_bytes(&cancel_request(1, b"key!").bytes).ends_stream();
+    server.answers(canceled());
+    alice.gets(canceled());
+    assert_eq!(talk.counters().cancels, 1);
+}
+
+#[test]
+fn a_server_is_lent_to_nobody_while_a_cancel_is_under_way() {
+    let talk = one_server();
+    let (alice, bob, server) = (talk.client(), talk.client(), talk.server(1));
+    alice.sends([query("select pg_sleep(9)")]);
+    server.forgets();
+    cancels(&talk, &alice);
+    talk.cancel(1).forgets();
+    server.answers(one_row()); // the query was faster
+    alice.gets(one_row());
+    bob.sends([query("select 2")]);
+    server.gets_nothing();
+    assert_eq!(talk.snapshot().servers[0].state, ServerViewState::Cancelling);
+    talk.cancel(1).ends_stream();
+    server.gets([query("select 2")]).answers(one_row());
+    bob.gets(one_row());
+}
+
+#[test]
+fn a_cancel_with_a_wrong_key_or_of_an_idle_client_goes_nowhere() {
+    let talk = one_server();
+    let (alice, server) = (talk.client(), talk.server(1));
+    cancels(&talk, &alice);
+    alice.sends([query("select pg_sleep(9)")]);
+    server.forgets();
+    let (pid, _) = alice.key();
+    for key in [&b"none"[..], b"no", b"a longer one"] {
+        let mallory = talk.newcomer();
+        mallory.sends([cancel_request(pid, key)]);
+        assert!(mallory.is_closed());
+    }
+    talk.newcomer().sends([cancel_request(pid + 7, b"key!")]);
+    assert_eq!(talk.connections(), 1, "that is the server");
+}
+
+#[test]
+fn a_cancel_during_refrains_own_query_waits_for_the_clients() {
+    let talk = one_server();
+    let (alice, bob, server) = (talk.client(), talk.client(), talk.server(1));
+    let set = [complete("SET"), parameter("TimeZone", "Asia/Tokyo"), ready()];
+    alice.asks(&server, "set timezone = 'Asia/Tokyo'", set);
+    bob.sends([query("select pg_sleep(9)")]);
+    server.forgets();
+    cancels(&talk, &bob);
+    assert_eq!(talk.connections(), 1, "the settings are being synced");
+    server.answers(synced(&["UTF8", "on", "UTC"]));
+    talk.cancel(1).gets_bytes(&cancel_request(1, b"key!").bytes).ends_stream();
+    server.answers(canceled());
+    bob.gets(canceled());
+}
+
+#[test]
+fn a_cancel_that_gets_no_end_costs_the_server_it_was_for() {
+    let talk = Conversation::new(format!("cancel_timeout = \"1s\"\n{}", options("")));
+    let (alice, server) = (talk.client(), talk.server(1));
+    alice.sends([query("select pg_sleep(9)")]);
+    server.forgets();
+    cancels(&talk, &alice);
+    talk.cancel(1).forgets();
+    talk.waits(Duration::from_secs(2));
+    assert!(talk.cancel(1).is_closed() && !server.is_closed());
+    server.answers(one_row());
+    alice.gets(one_row());
+    assert!(server.is_closed(), "the signal may still come");
+}
+
+#[test]
+fn a_cancel_finds_a_client_of_another_core() {
+    let talk = Conversation::on_cores(2, options("pool_size = 1"));
+    let alice = talk.client_on(1);
+    let server = talk.server(1);
+    alice.sends([query("select pg_sleep(9)")]);
+    server.forgets();
+    let (pid, key) = alice.key();
+    talk.newcomer_on(0).sends([cancel_request(pid, &key)]);
+    talk.cancel(1).gets_bytes(&cancel_request(1, b"key!").bytes).ends_stream();
+    server.answers(canceled());
+    alice.gets(canceled());
+}

@@ -1,0 +1,15 @@
+//! One module for each file of `src/step` that decides something.
+
+mod cancel;
+mod console;
+mod control;
+mod farewell;
+mod gone;
+mod grow;
+mod hand_over;
+mod jobs;
+mod lending;
+mod server_input;
+mod serving;
+mod tick;
+mod view;

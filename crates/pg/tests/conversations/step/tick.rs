@@ -1,0 +1,151 @@
+//! Timeouts, ages and purges, in virtual time.
+
+use std::time::Duration;
+
+use crate::talk::*;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+#[test]
+fn a_query_that_takes_too_long_is_cancelled_and_its_client_told() {
+    let talk = Conversation::new(options("pool_size = 1\nquery_timeout = \"2s\""));
+    let (alice, server) = (talk.client(), talk.server(1));
+    alice.sends([query("select pg_sleep(9)")]);
+    server.gets([query("select pg_sleep(9)")]);
+    talk.waits(SECOND);
+    alice.gets_nothing();
+    talk.waits(SECOND + SECOND / 5);
+    alice.gets([fatal("57014", "query timeout")]);
+    talk.cancel(1).gets_bytes(&cancel_request(1, b"key!").bytes);
+    assert!(alice.is_closed());
+}
+
+#[test]
+fn a_client_that_waits_too_long_for_a_server_is_told() {
+    let talk = Conversation::new(options("pool_size = 1\nquery_wait_timeout = \"2s\""));
+    let (alice, bob) = (talk.client(), talk.client());
+    alice.opens_block(&talk.server(1));
+    bob.sends([query("select 1")]);
+    talk.waits(SECOND);
+    bob.gets_nothing();
+    talk.waits(SECOND * 2);
+    bob.gets([fatal("08P01", "query_wait_timeout")]);
+    assert!(bob.is_closed() && !alice.is_closed());
+}
+
+#[test]
+fn each_kind_of_idleness_has_its_own_timeout_and_error() {
+    let block = |alice: &Party, server: &Party| alice.opens_block(server);
+    let nothing = |_: &Party, _: &Party| {};
+    type Does = fn(&Party, &Party);
+    let cases: [(&str, Does, Line); 3] = [
+        ("client_idle_timeout", nothing, fatal("57P05", "client idle timeout")),
+        (
+            "idle_transaction_timeout",
+            block,
+            fatal("25P03", "terminating connection due to idle-in-transaction timeout"),
+        ),
+        (
+            "transaction_timeout",
+            block,
+            fatal("25P04", "terminating connection due to transaction timeout"),
+        ),
+    ];
+    for (option, does, told) in cases {
+        let talk = Conversation::new(options(&format!("pool_size = 1\n{option} = \"2s\"")));
+        let (alice, server) = (talk.client(), talk.server(1));
+        does(&alice, &server);
+        talk.waits(SECOND);
+        alice.gets_nothing();
+        talk.waits(SECOND * 2);
+        alice.gets([told]);
+        assert!(alice.is_closed(), "{option}");
+        server.forgets();
+    }
+}
+
+#[test]
+fn a_transaction_that_goes_on_is_not_idle() {
+    let talk = Conversation::new(options("pool_size = 1\nidle_transaction_timeout = \"2s\""));
+    let (alice, server) = (talk.client(), talk.server(1));
+    alice.opens_block(&server);
+    for _ in 0..5 {
+        talk.waits(SECOND);
+        let reply = [columns(&["a"]), row(&["1"]), complete("SELECT 1"), ready_in_block()];
+        alice.asks(&server, "select 1", reply);
+    }
+}
+
+#[test]
+fn a_peer_that_does_not_log_in_is_closed() {
+    let talk = Conversation::new(format!("client_login_timeout = \"2s\"\n{}", options("")));
+    let silent = talk.newcomer();
+    talk.waits(SECOND * 3);
+    silent.gets_nothing();
+    assert!(silent.is_closed());
+}
+
+#[test]
+fn an_unused_server_goes_unless_the_pool_keeps_a_minimum() {
+    for (min, stays) in [(0, false), (1, true)] {
+        let talk = Conversation::new(options(&format!(
+            "pool_size = 2\nserver_idle_timeout = \"2s\"\nmin_pool_size = {min}"
+        )));
+        let (alice, server) = (talk.client(), talk.server(1));
+        alice.asks(&server, "select 1", one_row());
+        talk.waits(SECOND * 3);
+        assert_eq!(!server.is_closed(), stays);
+        assert_eq!(talk.connections(), 1);
+    }
+}
+
+#[test]
+fn a_server_that_is_too_old_goes_when_it_is_free() {
+    let talk = Conversation::new(options(
+        "pool_size = 1\nserver_lifetime = \"2s\"\nserver_lifetime_jitter = \"0%\"",
+    ));
+    let (alice, server) = (talk.client(), talk.server(1));
+    alice.opens_block(&server);
+    talk.waits(SECOND * 3);
+    assert!(!server.is_closed());
+    alice.commits(&server);
+    assert!(server.is_closed());
+}
+
+#[test]
+fn a_server_that_does_not_answer_the_login_is_given_up() {
+    let talk = Conversation::new(options("pool_size = 1\nserver_connect_timeout = \"2s\""));
+    let talk = talk.by_hand();
+    let alice = talk.newcomer();
+    alice.asks_to_log_in(&[]);
+    talk.waits(SECOND * 3);
+    alice.gets([authentication(0, b""), fatal("08006", "could not connect to server")]);
+    assert!(talk.connection(1).is_closed());
+}
+
+#[test]
+fn a_server_that_does_not_finish_for_a_client_that_left_is_cancelled_and_closed() {
+    let talk = one_server();
+    let (alice, server) = (talk.client(), talk.server(1));
+    alice.sends([query("select pg_sleep(99)")]);
+    server.gets([query("select pg_sleep(99)")]);
+    alice.breaks();
+    talk.waits(SECOND * 4);
+    assert!(!server.is_closed());
+    talk.waits(SECOND * 2);
+    assert!(server.is_closed());
+    talk.cancel(1).gets_bytes(&cancel_request(1, b"key!").bytes);
+}
+
+#[test]
+fn no_tick_is_due_when_nobody_is_there() {
+    let talk =
+        Conversation::new(options("pool_idle_timeout = \"2s\"\nserver_idle_timeout = \"1s\""));
+    assert_eq!(talk.next_tick(), None);
+    let alice = talk.client();
+    assert!(talk.next_tick().is_some());
+    alice.sends([terminate()]);
+    talk.waits(SECOND * 5);
+    assert_eq!(talk.next_tick(), None);
+    assert!(talk.snapshot().pools.is_empty(), "the pool is forgotten");
+}

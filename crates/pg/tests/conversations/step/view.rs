@@ -1,0 +1,59 @@
+//! Snapshots of a core, for the console and the metrics.
+
+use refrain_pg::snapshot::{ClientViewState, ServerViewState};
+
+use crate::talk::*;
+
+#[test]
+fn clients_and_servers_are_shown_as_they_are() {
+    let talk = one_server();
+    let (alice, bob, server) = (talk.client(), talk.client(), talk.server(1));
+    alice.opens_block(&server);
+    bob.sends([query("select 1")]);
+    let view = talk.snapshot();
+    let states: Vec<_> = view.clients.iter().map(|client| client.state).collect();
+    assert_eq!(states, [ClientViewState::Active, ClientViewState::Waiting]);
+    assert_eq!(view.servers[0].state, ServerViewState::Active);
+    assert_eq!(view.servers[0].client, Some(view.clients[0].serial));
+    assert_eq!(view.clients[0].server, Some(view.servers[0].serial));
+    assert_eq!((view.pools[0].waiting, &*view.pools[0].database), (1, "d"));
+    alice.commits(&server);
+    server.gets([query("select 1")]).answers(one_row());
+    bob.gets(one_row());
+    assert_eq!(talk.snapshot().servers[0].state, ServerViewState::Idle);
+}
+
+#[test]
+fn connections_at_their_login_are_counted_apart() {
+    let talk = one_server().by_hand();
+    let (_silent, alice) = (talk.newcomer(), talk.newcomer());
+    alice.asks_to_log_in(&[]);
+    alice.gets([authentication(0, b"")]);
+    let view = talk.snapshot();
+    assert_eq!((view.clients.len(), view.logging_in), (0, 2));
+    assert_eq!(view.servers[0].state, ServerViewState::Login);
+}
+
+#[test]
+fn statements_and_hits_are_counted_for_client_and_server() {
+    let talk = one_server();
+    let (alice, server) = (talk.client(), talk.server(1));
+    alice.prepares_by_name(&server, "s", "update t set a = 1", "~1");
+    alice.runs(&server, "s", [bind("", "~1")]);
+    let view = talk.snapshot();
+    assert_eq!(view.clients[0].statements, 1);
+    let server = &view.servers[0];
+    assert_eq!((server.statements, server.prepare_hits, server.prepare_misses), (1, 2, 1));
+    assert_eq!(view.pools[0].counters.server_parses, 2);
+}
+
+#[test]
+fn the_wait_of_the_first_client_in_line_is_told() {
+    let talk = one_server();
+    let (alice, bob) = (talk.client(), talk.client());
+    alice.opens_block(&talk.server(1));
+    bob.sends([query("select 1")]);
+    talk.waits(std::time::Duration::from_secs(3));
+    let waited = talk.snapshot().pools[0].max_wait_us;
+    assert!((3_000_000..3_200_000).contains(&waited), "{waited}");
+}
