@@ -31,6 +31,7 @@
 )]
 
 mod address;
+mod allocator;
 mod sys;
 mod socket;
 mod waker;
@@ -44,6 +45,7 @@ mod uring;
 mod kernel;
 
 pub use address::{Address, Peer};
+pub use allocator::free_little_at_once;
 pub use face::{Driver, Event, Token};
 pub use kernel::{Kernel, Kind, open};
 pub use sizing::Sizing;

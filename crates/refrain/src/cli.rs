@@ -221,6 +221,7 @@ pub fn run() -> ExitCode {
 
 /// Serves clients until the program ends. If `welcome` is true, prints how to connect first.
 fn serve(source: &Source, welcome: bool) -> ExitCode {
+    refrain_drive::free_little_at_once();
     let options = match source.load() {
         Ok(options) => options,
         Err(problems) => return complain(&problems),
