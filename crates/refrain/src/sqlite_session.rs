@@ -5,6 +5,7 @@
 //! with the kernel.
 
 use std::fmt;
+use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use refrain_pg::Conn;
@@ -18,8 +19,8 @@ const ANSWER: usize = 512;
 pub(crate) struct SqliteSession {
     session: Session,
     place: Arc<WakeTarget>,
-    /// Bytes of the engine, until the session has handled them.
-    taken: Option<Vec<u8>>,
+    /// True if the session has not handled all bytes of the engine yet.
+    owes_buffer: bool,
     /// True if the session goes on once the engine has its output.
     has_more: bool,
     /// True if the engine has paused receiving.
@@ -63,7 +64,7 @@ impl SqliteSession {
             tell(place);
         };
         let session = Session::new(pool, Arc::new(wake));
-        Self { session, place, taken: None, has_more: false, paused: false }
+        Self { session, place, owes_buffer: false, has_more: false, paused: false }
     }
 
     /// Returns the pool that the session's connections come from.
@@ -75,8 +76,8 @@ impl SqliteSession {
     pub(crate) fn receive(&mut self, bytes: Vec<u8>, alone: bool) -> SessionOutput {
         self.session.set_alone(alone);
         let mut out = Vec::with_capacity(ANSWER);
-        let progress = self.session.receive(&bytes, &mut out);
-        self.taken = Some(bytes);
+        let progress = self.session.receive(bytes, &mut out);
+        self.owes_buffer = true;
         self.done(progress, out)
     }
 
@@ -102,7 +103,8 @@ impl SqliteSession {
         self.has_more = progress == Progress::More;
         let closed = progress == Progress::Closed;
         let has_gone = closed || progress == Progress::Idle;
-        let sent = if has_gone { self.taken.take() } else { None };
+        let is_sent = has_gone && mem::take(&mut self.owes_buffer);
+        let sent = is_sent.then(|| self.session.take_buffer());
         SessionOutput { sent, bytes, has_more: self.has_more, closed }
     }
 

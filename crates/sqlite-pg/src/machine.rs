@@ -151,6 +151,11 @@ impl Machine {
         self.connection.is_none() && self.permit.is_none() && self.rows.is_none()
     }
 
+    /// True if a statement goes on without more input.
+    pub(crate) fn has_work(&self) -> bool {
+        self.rows.is_some() || self.simple.is_some()
+    }
+
     /// Returns the pool that connections come from.
     pub(crate) fn pool(&self) -> &Arc<Pool> {
         &self.pool

@@ -115,15 +115,15 @@ impl Session {
     }
 
     /// Takes bytes from the client and appends the replies.
-    pub fn receive(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Progress {
-        match std::mem::replace(&mut self.state, SessionState::Closed) {
-            SessionState::OnLoop(machine) if self.input.is_empty() => self.run(machine, bytes, out),
-            state => {
-                self.input.append(bytes);
-                self.state = state;
-                self.go_on(out)
-            }
-        }
+    pub fn receive(&mut self, bytes: Vec<u8>, out: &mut Vec<u8>) -> Progress {
+        self.input.receive(bytes);
+        self.go_on(out)
+    }
+
+    /// Takes the empty buffer of the bytes that were received last, once the session is done with
+    /// them: [`Progress::Idle`].
+    pub fn take_buffer(&mut self) -> Vec<u8> {
+        self.input.take_buffer()
     }
 
     /// Goes on after the waker was called, or after the output was sent.
@@ -145,8 +145,7 @@ impl Session {
         match std::mem::replace(&mut self.state, SessionState::Closed) {
             SessionState::Opening => self.open(out),
             SessionState::OnLoop(machine) if !self.input.may_go_on(self.pool.longest_message()) => {
-                self.state = SessionState::OnLoop(machine);
-                Progress::Idle
+                self.wait_for_input(machine)
             }
             SessionState::OnLoop(machine) => self.run_input(machine, out),
             SessionState::WaitsToWrite(machine, ticket, wait_limit) => {
@@ -164,18 +163,6 @@ impl Session {
         }
     }
 
-    /// Runs the machine on bytes that have just come; no earlier input waits.
-    fn run(&mut self, mut machine: Box<Machine>, bytes: &[u8], out: &mut Vec<u8>) -> Progress {
-        if machine.permit.is_some() {
-            self.input.append(bytes);
-            return self.run_input(machine, out);
-        }
-        machine.alone = self.alone;
-        let (used, need) = machine.run(bytes, out, RunsOn::Loop);
-        self.input.append(bytes.get(used..).unwrap_or_default());
-        self.wait(machine, need, out)
-    }
-
     /// Runs the machine on the waiting input: on a thread if the session has the right to write,
     /// else here.
     fn run_input(&mut self, mut machine: Box<Machine>, out: &mut Vec<u8>) -> Progress {
@@ -191,10 +178,7 @@ impl Session {
     /// Moves the machine to the place where it gets what it needs.
     fn wait(&mut self, machine: Box<Machine>, need: Need, out: &mut Vec<u8>) -> Progress {
         match need {
-            Need::Input => {
-                self.state = SessionState::OnLoop(machine);
-                Progress::Idle
-            }
+            Need::Input => self.wait_for_input(machine),
             Need::Thread => self.send_away(machine),
             Need::Writer if machine.permit.is_some() => self.send_away(machine),
             Need::Writer => self.stand_in_line(machine, out),
@@ -204,6 +188,15 @@ impl Session {
             }
             Need::Close => Progress::Closed,
         }
+    }
+
+    /// Waits for the rest of a message. A thread copies what has come of a long one.
+    fn wait_for_input(&mut self, machine: Box<Machine>) -> Progress {
+        if self.input.is_long() {
+            return self.send_away(machine);
+        }
+        self.state = SessionState::OnLoop(machine);
+        Progress::Idle
     }
 
     fn stand_in_line(&mut self, machine: Box<Machine>, out: &mut Vec<u8>) -> Progress {
@@ -260,7 +253,8 @@ impl Session {
         self.send_away(machine)
     }
 
-    /// Sends the machine and its input to a thread.
+    /// Sends the machine and its input to a thread. If the first message is not complete, the
+    /// thread just copies what has come.
     fn send_away(&mut self, machine: Box<Machine>) -> Progress {
         let lane = if machine.permit.is_some() { Lane::Write } else { Lane::Read };
         let backend = machine.backend().clone();
@@ -269,13 +263,19 @@ impl Session {
         }
         let job = ThreadJob::new(machine, std::mem::take(&mut self.input));
         let (slot, control, work) = (self.slot.clone(), self.control.clone(), job.clone());
+        let longest = self.pool.longest_message();
         self.state = SessionState::OnThread(job);
         let task = move || {
             let Some((mut machine, mut rest)) = work.take() else { return };
             let mut out = Vec::new();
-            let (used, need) = machine.run(rest.bytes(), &mut out, RunsOn::Thread);
-            rest.consume(used);
-            let out = Pieces::cut(out);
+            let mut need = Need::Input;
+            if rest.may_go_on(longest) || machine.has_work() {
+                let (used, after) = machine.run(rest.bytes(), &mut out, RunsOn::Thread);
+                rest.consume(used);
+                need = after;
+            }
+            rest.keep();
+            let out = Pieces::new(out);
             *thread_job::slot(&slot) = Some(Box::new(ThreadResult { machine, rest, out, need }));
             control.wake();
         };
@@ -299,9 +299,11 @@ impl Session {
     }
 
     /// Puts input that a thread did not handle in front of input that came meanwhile.
-    fn take_rest(&mut self, mut rest: Input) {
-        rest.append(self.input.bytes());
-        self.input = rest;
+    fn take_rest(&mut self, rest: Input) {
+        let mut later = std::mem::replace(&mut self.input, rest);
+        if !later.is_empty() {
+            self.input.receive(later.bytes().to_vec());
+        }
     }
 
     /// Appends one piece of a thread's output. After the last piece the machine is back here.
@@ -311,7 +313,10 @@ impl Session {
             self.state = SessionState::HasOutput(back);
             return Progress::More;
         }
-        let ThreadResult { machine, rest, need, .. } = *back;
+        let ThreadResult { machine, rest, out: handed_on, need } = *back;
+        if handed_on.is_large() {
+            self.pool.backend.threads.send(Lane::Read, Box::new(move || drop(handed_on)));
+        }
         self.take_rest(rest);
         match need {
             Need::Input => self.state = SessionState::OnLoop(machine),

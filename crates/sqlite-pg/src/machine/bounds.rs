@@ -49,6 +49,11 @@ impl Machine {
         connection.set_limits(Limits { steps, deadline, length, lock, keeps_wal: on_loop });
     }
 
+    /// True if a portal has more parameters than the loop may free.
+    pub(super) fn holds_much(&self) -> bool {
+        self.portals.values().any(|portal| portal.bind.len() > MESSAGE_ON_LOOP)
+    }
+
     /// Notes when a statement begins, unless one runs already.
     pub(super) fn begins(&mut self) {
         if self.began.is_none() && self.context.settings().duration("statement_timeout").is_some() {

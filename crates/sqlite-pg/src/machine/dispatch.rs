@@ -45,7 +45,7 @@ impl Machine {
                     return (used, Need::Close);
                 }
             };
-            if self.runs_on == RunsOn::Loop && is_long(&header) {
+            if self.runs_on == RunsOn::Loop && (is_long(&header) || self.holds_much()) {
                 self.begins();
                 return (used, Need::Thread);
             }
@@ -64,7 +64,7 @@ impl Machine {
                 Err(Stop::Stale) => self.failed(&Failure::stale_plan(), out),
             }
             used += header.message_bytes();
-            if self.rows.is_none() && self.simple.is_none() {
+            if !self.has_work() {
                 self.began = None;
             }
         }
@@ -75,7 +75,7 @@ impl Machine {
     fn give_up(&mut self, input: &[u8], out: &mut Vec<u8>) -> usize {
         let Some(failure) = self.wait_ended.take() else { return 0 };
         self.began = None;
-        if self.rows.is_some() || self.simple.is_some() {
+        if self.has_work() {
             self.failed(&failure, out);
             return 0;
         }

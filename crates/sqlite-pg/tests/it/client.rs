@@ -148,14 +148,14 @@ impl Client {
     /// Sends the messages, without waiting for work that takes long.
     pub(crate) fn send(&mut self) -> Progress {
         let asked = std::mem::take(&mut self.asked);
-        self.session.receive(&asked, &mut self.out)
+        self.session.receive(asked, &mut self.out)
     }
 
     /// Sends the messages one byte at a time.
     pub(crate) fn send_in_bytes(&mut self) -> Vec<String> {
         let asked = std::mem::take(&mut self.asked);
         for byte in &asked {
-            self.session.receive(&[*byte], &mut self.out);
+            self.session.receive(vec![*byte], &mut self.out);
         }
         self.answers()
     }
@@ -165,7 +165,7 @@ impl Client {
     pub(crate) fn send_in_pieces(&mut self, size: usize) -> Vec<String> {
         let asked = std::mem::take(&mut self.asked);
         for piece in asked.chunks(size) {
-            let progress = self.session.receive(piece, &mut self.out);
+            let progress = self.session.receive(piece.to_vec(), &mut self.out);
             self.go_on_from(progress);
         }
         self.answers()

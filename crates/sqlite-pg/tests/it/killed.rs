@@ -37,7 +37,7 @@ fn write(pool: Arc<Pool>) {
     let mut session = Session::new(pool, Arc::new(move || wake.send(()).unwrap_or(())));
     let mut ask = |bytes: &[u8]| {
         let mut out = Vec::new();
-        let mut progress = session.receive(bytes, &mut out);
+        let mut progress = session.receive(bytes.to_vec(), &mut out);
         while progress != Progress::Idle {
             woken.recv().unwrap();
             progress = session.resume(&mut out);

@@ -2,6 +2,8 @@
 
 use refrain_wire::tag::front;
 
+use refrain_sqlite_pg::Progress;
+
 use crate::client::{Client, Place};
 
 /// Maximum length of one receive of the program, in bytes.
@@ -75,6 +77,35 @@ fn a_client_that_leaves_amid_a_message_lets_others_write() {
     other.query("SET lock_timeout = '20s'");
     assert_eq!(other.query("INSERT INTO t VALUES (3, 'abc')"), ["INSERT 0 1", "ready I"]);
     assert_eq!(counted(&place), "row 1|3");
+}
+
+#[test]
+fn a_thread_copies_a_long_message() {
+    let place = Place::new();
+    let mut client = table(&place);
+    let long = b"x".repeat(300 * 1024);
+    client.parse("", "SELECT length($1::text)", &[]).bind(("", ""), 0, &[Some(&long)], 0);
+    client.execute("", 0).say(front::SYNC, b"");
+    let later = client.asked().split_off(200 * 1024);
+    let progress = client.send();
+    assert_eq!(progress, Progress::Waiting);
+    assert_eq!(client.wait(progress), ["parsed"]);
+    client.asked().extend(later);
+    assert_eq!(client.answers(), ["bound", "row 307200", "SELECT 1", "ready I"]);
+}
+
+#[test]
+fn a_thread_frees_a_long_parameter() {
+    let place = Place::new();
+    let mut client = table(&place);
+    let long = b"x".repeat(100 * 1024);
+    client.parse("", "SELECT length($1::text)", &[]).bind(("", ""), 0, &[Some(&long)], 0);
+    client.execute("", 0).say(front::FLUSH, b"");
+    assert_eq!(client.answers(), ["parsed", "bound", "row 102400", "SELECT 1"]);
+    client.say(front::SYNC, b"");
+    let progress = client.send();
+    assert_eq!(progress, Progress::Waiting);
+    assert_eq!(client.wait(progress), ["ready I"]);
 }
 
 #[test]

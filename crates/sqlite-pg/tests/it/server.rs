@@ -34,7 +34,7 @@ fn talk(pool: Arc<Pool>, socket: TcpStream) -> std::io::Result<()> {
     let mut out = Vec::new();
     while let Ok(event) = heard.recv() {
         let mut progress = match event {
-            Heard::Bytes(bytes) => session.receive(&bytes, &mut out),
+            Heard::Bytes(bytes) => session.receive(bytes, &mut out),
             Heard::Woken => session.resume(&mut out),
             Heard::Gone => break,
         };
