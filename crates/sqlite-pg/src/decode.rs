@@ -35,6 +35,17 @@ impl Decoded<'_> {
             Self::Blob(bytes) => Value::Blob(bytes),
         }
     }
+
+    /// Copies what is borrowed.
+    pub(crate) fn into_owned(self) -> Decoded<'static> {
+        match self {
+            Self::Null => Decoded::Null,
+            Self::Integer(number) => Decoded::Integer(number),
+            Self::Real(number) => Decoded::Real(number),
+            Self::Text(text) => Decoded::Text(Cow::Owned(text.into_owned())),
+            Self::Blob(bytes) => Decoded::Blob(Cow::Owned(bytes.into_owned())),
+        }
+    }
 }
 
 /// Decodes a value in the text format.
@@ -204,7 +215,11 @@ pub(crate) fn out_of_range(is: Type, text: &str) -> Failure {
     Failure::new(state::TOO_LARGE_NUMBER, message)
 }
 
-fn in_range(number: i64, is: Type) -> Result<i64, Failure> {
+/// Checks that an integer is one of its type.
+///
+/// # Errors
+/// 22003.
+pub(crate) fn in_range(number: i64, is: Type) -> Result<i64, Failure> {
     let fits = match is {
         Type::Int2 => i16::try_from(number).is_ok(),
         Type::Int4 => i32::try_from(number).is_ok(),

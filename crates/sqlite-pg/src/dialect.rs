@@ -26,6 +26,8 @@ mod type_names;
 
 mod coerce;
 
+mod literals;
+
 mod folding;
 
 mod operators;
@@ -70,11 +72,13 @@ mod objects;
 
 use refrain_grammar::protobuf::{Node, a_const::Val};
 use refrain_grammar::{Fault, NodeEnum};
+use refrain_sql::normalize::Span;
 
 use crate::catalog;
 use crate::failure::{Failure, state};
 use crate::types::Type;
 
+use literals::Literals;
 use scope::Scope;
 use select::{ExpectedColumns, Output};
 use words::{SQLITE_FUNCTIONS, calls_sqlites, is_sqlites};
@@ -84,6 +88,7 @@ pub(crate) use alter::ADDED;
 pub(crate) use assignments::missing;
 pub(crate) use coerce::fitted;
 pub(crate) use define::KeyMark;
+pub(crate) use literals::BoundLiteral;
 pub(crate) use objects::ViewColumn;
 pub(crate) use operators::COMPUTES;
 pub(crate) use scope::{Attribute, Catalog, GivenBy};
@@ -136,6 +141,8 @@ pub(crate) struct Translation {
     pub(crate) parameters: Vec<Option<Type>>,
     /// The error of a constant in it. The statement raises it each time that it should run.
     pub(crate) fails: Option<Failure>,
+    /// How the text's literals are bound; `None` if one of them is written in `sql`.
+    pub(crate) literals: Option<Vec<BoundLiteral>>,
 }
 
 /// The state of a translation.
@@ -154,10 +161,12 @@ struct Translator<'a> {
     fails: Option<Failure>,
     /// The tables of `information_schema` that the statement names and that have stand-ins.
     stand_ins: Vec<String>,
+    /// The literals that may be bound in the place of being written.
+    literals: Literals<'a>,
 }
 
 /// Translates the only statement of a text. `given` are the types that the client gives its
-/// parameters.
+/// parameters, `spans` the literals that may be bound in the place of being written.
 ///
 /// # Errors
 /// [`NotTranslated`].
@@ -165,6 +174,7 @@ pub(crate) fn translate(
     text: &str,
     catalog: &dyn Catalog,
     given: &[Option<Type>],
+    spans: &[Span],
 ) -> Result<Translation, NotTranslated> {
     let (plain, or) = without_or(text);
     let statement = refrain_grammar::statement(&plain).map_err(|fault| not_parsed(text, fault))?;
@@ -177,6 +187,7 @@ pub(crate) fn translate(
         unfolded: 0,
         fails: None,
         stand_ins: Vec::new(),
+        literals: Literals::new(spans),
     };
     let made = translator.statement(&statement, &or);
     let Written { sql, columns } = made.map_err(|stop| match stop {
@@ -193,7 +204,8 @@ pub(crate) fn translate(
         ResultColumn { name, is: is.unwrap_or(Type::Text), limit }
     };
     let columns = columns.into_iter().map(column).collect();
-    Ok(Translation { sql, columns, parameters: translator.parameters, fails: translator.fails })
+    let Translator { parameters, fails, literals, .. } = translator;
+    Ok(Translation { sql, columns, parameters, fails, literals: literals.all() })
 }
 
 /// Replaces `INSERT OR REPLACE` and `REPLACE`, which are SQLite's, by INSERT: the rest of such a

@@ -47,6 +47,8 @@ mod attributes;
 
 mod schemas;
 
+mod normalized;
+
 mod translation_cache;
 
 mod settings;

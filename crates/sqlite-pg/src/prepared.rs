@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use refrain_sqlite::{Connection, Parked};
+use refrain_sqlite::{Connection, Error, Parked, Run};
 use refrain_wire::frame::split_string;
 use refrain_wire::tag::back;
 use refrain_wire::write;
@@ -34,6 +34,9 @@ pub(crate) struct Prepared {
     /// The client's text.
     pub(crate) client: Arc<str>,
     pub(crate) parameters: Vec<Parameter>,
+    /// The values of the text's literals, where they are SQLite's parameters; there are no others
+    /// then.
+    pub(crate) literals: Vec<Decoded<'static>>,
     pub(crate) action: StatementAction,
     /// The translation, if the text is PostgreSQL's dialect.
     pub(crate) translated: Option<Arc<TranslatedStatement>>,
@@ -60,11 +63,12 @@ impl Prepared {
         sql: String,
         client: &str,
         parameters: Vec<Parameter>,
+        literals: Vec<Decoded<'static>>,
         translated: Option<Arc<TranslatedStatement>>,
         oids: &[u32],
     ) -> Arc<Self> {
         let plain = Self::new(sql, client, parameters, StatementAction::Sql);
-        Arc::new(Self { translated, oids: oids.to_vec(), ..plain })
+        Arc::new(Self { literals, translated, oids: oids.to_vec(), ..plain })
     }
 
     /// Makes a statement that the session answers without SQLite.
@@ -80,6 +84,7 @@ impl Prepared {
             hash,
             client,
             parameters,
+            literals: Vec::new(),
             action,
             translated,
             oids,
@@ -166,6 +171,17 @@ impl PortalState {
             sent => Self::Suspended(parked, sent),
         }
     }
+}
+
+/// Binds the values of a text's literals, where they are SQLite's parameters.
+///
+/// # Errors
+/// SQLite's.
+pub(crate) fn bind_literals(
+    run: &mut Run<'_, 'static>,
+    literals: &[Decoded<'_>],
+) -> Result<(), Error> {
+    literals.iter().zip(1..).try_for_each(|(value, index)| run.bind_copied(index, value.value()))
 }
 
 /// The values and formats of a Bind.

@@ -5,15 +5,22 @@
 //! read before anything else of the schema was. It is checked whenever its statement was compiled
 //! again ([`TranslatedStatement::is_stale`]). A translation for a schema that one transaction or
 //! session alone sees is neither kept for others nor stamped.
+//!
+//! INSERTs that differ only in their literals share one translation, and so one statement of
+//! SQLite's, where each literal can be bound ([`BoundLiteral`]). If one cannot, or its value is an
+//! error, the text is translated as it is: the error is then that of the text.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hashlink::LruCache;
+use refrain_sql::normalize::{Key, Sample, Span};
 use refrain_sqlite::Connection;
 
 use crate::attributes::Attributes;
-use crate::dialect::{NotTranslated, ResultColumn, Translation, translate};
+use crate::decode::Decoded;
+use crate::dialect::{BoundLiteral, NotTranslated, ResultColumn, Translation, translate};
 use crate::failure::Failure;
+use crate::normalized::{NormalizedQueries, NormalizedText};
 use crate::schemas::{SchemaTables, Schemas};
 use crate::types::Type;
 
@@ -35,11 +42,31 @@ pub(crate) struct TranslatedStatement {
     text: String,
     /// The types that the client gave its parameters.
     given: Vec<Option<Type>>,
+    /// The text's literals, if they are bound.
+    bound: Option<Bound>,
     /// SQLite's number of the schema version it was made for; `None` if it is for this one time.
     version: Option<i64>,
     /// Connections for which it was found to be valid, each with its count of schema changes at
     /// that time.
     seen: Mutex<Vec<(u64, u64)>>,
+}
+
+/// The literals of a normalized query, as parameters of the translation.
+#[derive(Debug)]
+struct Bound {
+    key: Key,
+    /// The text that was translated.
+    sample: Arc<Sample>,
+    literals: Vec<BoundLiteral>,
+}
+
+/// A translation as it is found for a text.
+pub(crate) struct Found {
+    pub(crate) translated: Arc<TranslatedStatement>,
+    /// The values of the text's literals, if they are bound.
+    pub(crate) values: Vec<Decoded<'static>>,
+    /// True if the translation was kept.
+    pub(crate) was_kept: bool,
 }
 
 /// The most connections that a translation remembers.
@@ -48,12 +75,17 @@ const SEEN_MAX: usize = 32;
 /// The translations for a pool's connections.
 pub(crate) struct TranslationCache {
     kept: Mutex<LruCache<String, Arc<TranslatedStatement>>>,
+    normalized: NormalizedQueries<Arc<TranslatedStatement>>,
     schemas: Schemas,
 }
 
 impl Default for TranslationCache {
     fn default() -> Self {
-        Self { kept: Mutex::new(LruCache::new(KEPT_MAX)), schemas: Schemas::default() }
+        Self {
+            kept: Mutex::new(LruCache::new(KEPT_MAX)),
+            normalized: NormalizedQueries::default(),
+            schemas: Schemas::default(),
+        }
     }
 }
 
@@ -68,8 +100,8 @@ impl TranslationCache {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the translation of a statement, and true if it was kept. `alone` is true if the
-    /// session may see another schema than others do.
+    /// Returns the translation of a statement. `alone` is true if the session may see another
+    /// schema than others do.
     ///
     /// # Errors
     /// The statement is refused, or not PostgreSQL's.
@@ -79,19 +111,24 @@ impl TranslationCache {
         text: &str,
         given: &[Option<Type>],
         alone: bool,
-    ) -> Result<(Arc<TranslatedStatement>, bool), NotTranslated> {
+    ) -> Result<Found, NotTranslated> {
+        let found = |translated, was_kept| Found { translated, values: Vec::new(), was_kept };
         if alone {
-            return Ok((
-                Arc::new(TranslatedStatement::find(&SchemaTables::of(connection), text, given)?),
-                false,
-            ));
+            let made = TranslatedStatement::find(&SchemaTables::of(connection), text, given)?;
+            return Ok(found(Arc::new(made), false));
+        }
+        if given.is_empty()
+            && text.len() <= TEXT_MAX
+            && let Some(found) = self.get_normalized(connection, text)
+        {
+            return Ok(found);
         }
         let kept = match given {
             [] => self.kept().get(text).cloned(),
             given => self.kept().get(key(text, given).as_str()).cloned(),
         };
         if let Some(kept) = kept {
-            return Ok((kept, true));
+            return Ok(found(kept, true));
         }
         let tables = SchemaTables::kept(connection, seen(connection, false), &self.schemas);
         let made = Arc::new(TranslatedStatement::find(&tables, text, given)?);
@@ -99,11 +136,38 @@ impl TranslationCache {
             let key = if given.is_empty() { text.to_owned() } else { key(text, given) };
             self.kept().insert(key, made.clone());
         }
-        Ok((made, false))
+        Ok(found(made, false))
+    }
+
+    /// Returns the translation of the text's normalized query with the values of its literals; none
+    /// if the text has to be translated as it is.
+    fn get_normalized(&self, connection: &Connection, text: &str) -> Option<Found> {
+        let read = self.normalized.read(text)?;
+        if let Some(kept) = self.normalized.get(text, &read) {
+            let translated = kept?;
+            let values = translated.values(text, &read.spans)?;
+            return Some(Found { translated, values, was_kept: true });
+        }
+        let tables = SchemaTables::kept(connection, seen(connection, false), &self.schemas);
+        let NormalizedText { key, spans } = read;
+        let sample = Arc::new(Sample::new(text.as_bytes(), &spans));
+        let made = match TranslatedStatement::find_normalized(&tables, text, key, &sample) {
+            // The table may be made later, so nothing is kept of the normalized query.
+            Err(NotTranslated::Refused(_)) => return None,
+            Err(NotTranslated::Sqlite | NotTranslated::Catalog) => None,
+            Ok(made) => made.map(Arc::new),
+        };
+        self.normalized.set(key, sample, made.clone());
+        let translated = made?;
+        let values = translated.values(text, &spans)?;
+        Some(Found { translated, values, was_kept: false })
     }
 
     /// Forgets a translation that is no longer valid.
     pub(crate) fn forget(&self, translated: &TranslatedStatement) {
+        if let Some(bound) = &translated.bound {
+            return self.normalized.forget(&bound.key);
+        }
         match &translated.given[..] {
             [] => self.kept().remove(translated.text.as_str()),
             given => self.kept().remove(key(&translated.text, given).as_str()),
@@ -117,20 +181,54 @@ impl TranslatedStatement {
         text: &str,
         given: &[Option<Type>],
     ) -> Result<Self, NotTranslated> {
+        Self::make(tables, text, given, &[]).map(|(made, _)| made)
+    }
+
+    /// Translates a text with its literals as parameters; none if that cannot be done.
+    fn find_normalized(
+        tables: &SchemaTables<'_>,
+        text: &str,
+        key: Key,
+        sample: &Arc<Sample>,
+    ) -> Result<Option<Self>, NotTranslated> {
+        let (made, literals) = Self::make(tables, text, &[], sample.spans())?;
+        let Some(literals) = literals.filter(|_| made.fails.is_none()) else { return Ok(None) };
+        // The text tells apart what differs in the types of its values alone, as below.
+        let sql = format!("{} /*={}*/", made.sql, letters(literals.iter().map(BoundLiteral::of)));
+        let bound = Some(Bound { key, sample: sample.clone(), literals });
+        Ok(Some(Self { sql, bound, ..made }))
+    }
+
+    /// Translates a text. Also returns how the literals at `spans` are bound, if all are.
+    fn make(
+        tables: &SchemaTables<'_>,
+        text: &str,
+        given: &[Option<Type>],
+        spans: &[Span],
+    ) -> Result<(Self, Option<Vec<BoundLiteral>>), NotTranslated> {
         let seen = Mutex::new(tables.seen().into_iter().collect());
         let version = tables.version();
-        let Translation { mut sql, columns, parameters, fails } = translate(text, tables, given)?;
+        let translation = translate(text, tables, given, spans)?;
+        let Translation { mut sql, columns, parameters, fails, literals } = translation;
         // The text is made unique by its types: the statement cache must not mix up two
         // translations that differ in their types alone.
         if !columns.is_empty() {
-            let letters = columns.iter().map(|column| {
-                let limit = column.limit.map(|limit| limit.to_string()).unwrap_or_default();
-                format!("{}{limit}", char::from(column.is.letter()))
-            });
-            sql.push_str(&format!(" /*{}*/", letters.collect::<String>()));
+            let types = columns.iter().map(|column| (column.is, column.limit));
+            sql.push_str(&format!(" /*{}*/", letters(types)));
         }
         let (text, given) = (text.to_owned(), given.to_vec());
-        Ok(Self { sql, columns, parameters, fails, text, given, version, seen })
+        let made =
+            Self { sql, columns, parameters, fails, text, given, bound: None, version, seen };
+        Ok((made, literals))
+    }
+
+    /// Returns the values of a text's literals; none if one has none.
+    fn values(&self, text: &str, spans: &[Span]) -> Option<Vec<Decoded<'static>>> {
+        let literals = &self.bound.as_ref()?.literals;
+        let value = |(literal, span): (&BoundLiteral, &Span)| {
+            literal.value(span.class, span.of(text.as_bytes()))
+        };
+        literals.iter().zip(spans).map(value).collect()
     }
 
     /// Checks that each constant has a value, as PostgreSQL does before it runs a statement.
@@ -155,11 +253,25 @@ impl TranslatedStatement {
             return false;
         }
         drop(known);
-        match Self::find(&SchemaTables::of(connection), &self.text, &self.given) {
-            Ok(now) => now.sql != self.sql || now.parameters != self.parameters,
-            Err(_) => true,
+        let tables = SchemaTables::of(connection);
+        let now = match &self.bound {
+            Some(bound) => Self::find_normalized(&tables, &self.text, bound.key, &bound.sample),
+            None => Self::find(&tables, &self.text, &self.given).map(Some),
+        };
+        match now {
+            Ok(Some(now)) => now.sql != self.sql || now.parameters != self.parameters,
+            Ok(None) | Err(_) => true,
         }
     }
+}
+
+/// Returns a letter for each type, and its length behind it.
+fn letters(types: impl Iterator<Item = (Type, Option<u32>)>) -> String {
+    let letter = |(is, limit): (Type, Option<u32>)| {
+        let limit = limit.map(|limit| limit.to_string()).unwrap_or_default();
+        format!("{}{limit}", char::from(is.letter()))
+    };
+    types.map(letter).collect()
 }
 
 /// Returns a connection's number and its count of schema changes; none if it has to be checked each

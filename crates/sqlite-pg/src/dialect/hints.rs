@@ -162,7 +162,7 @@ mod tests {
     fn every_form_is_refused_with_its_hint() {
         let catalog = crate::dialect::tests::Fixed;
         for row in FORMS {
-            let made = crate::dialect::translate(row.example, &catalog, &[]);
+            let made = crate::dialect::translate(row.example, &catalog, &[], &[]);
             let Err(crate::dialect::NotTranslated::Refused(failure)) = made else {
                 panic!("{}: {made:?}", row.example);
             };

@@ -151,12 +151,7 @@ impl Translator<'_> {
                     true => {
                         left_to_default(&columns[index], &into.table).map_err(NotTranslated::from)
                     }
-                    false => self.expr(node).and_then(|value| {
-                        let stored = self.stored(value, &columns[index], &into.table);
-                        stored.map_err(|failure| {
-                            NotTranslated::from(failure).at(self.text, location(node))
-                        })
-                    }),
+                    false => self.given_value(node, &columns[index], &into.table),
                 };
                 match value {
                     Ok(value) => row.push(value),
@@ -228,6 +223,16 @@ impl Translator<'_> {
             values.push(format!("{} AS {}", stored.sql, name(called)));
         }
         Ok(format!("SELECT {} FROM ({}) WHERE 1", values.join(", "), query.sql))
+    }
+
+    /// Translates a value among VALUES, and converts it to its column's type.
+    fn given_value(&mut self, node: &Node, to: &Attribute, table: &str) -> Translated<Expr> {
+        if let Some(bound) = self.bound_literal(node, to) {
+            return Ok(bound);
+        }
+        let value = self.expr(node)?;
+        let stored = self.stored(value, to, table);
+        stored.map_err(|failure| NotTranslated::from(failure).at(self.text, location(node)))
     }
 
     /// Translates RETURNING, which sees the table alone, by plain names.

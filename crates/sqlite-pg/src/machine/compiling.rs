@@ -6,10 +6,11 @@ use refrain_sql::lex::{Lexer, TokenKind};
 use refrain_sqlite::{Connection, Statement};
 
 use crate::catalog;
+use crate::decode::Decoded;
 use crate::dialect::NotTranslated;
 use crate::failure::{Failure, state};
 use crate::text::Source;
-use crate::translation_cache::{TranslatedStatement, TranslationCache, moved};
+use crate::translation_cache::{Found, TranslatedStatement, TranslationCache, moved};
 use crate::types::Type;
 
 /// The first statement of a text, compiled.
@@ -21,6 +22,8 @@ pub(super) struct Compiled<'c> {
     pub(super) rewritten: Option<String>,
     /// The translation, if the text is PostgreSQL's dialect.
     pub(super) translated: Option<Arc<TranslatedStatement>>,
+    /// The values of the text's literals, where they are parameters of the statement.
+    pub(super) values: Vec<Decoded<'static>>,
 }
 
 /// A client's text.
@@ -46,7 +49,8 @@ pub(super) fn compile<'c>(
     let length = first_length(rest);
     let text = rest.get(..length).unwrap_or_default();
     loop {
-        let (translated, was_kept) = match translations.get(connection, text, whole.given, alone) {
+        let found = translations.get(connection, text, whole.given, alone);
+        let Found { translated, values, was_kept } = match found {
             Ok(found) => found,
             Err(NotTranslated::Refused(failure)) => {
                 let before = whole.client.get(..at).unwrap_or_default();
@@ -59,7 +63,8 @@ pub(super) fn compile<'c>(
         match connection.prepare(translated.sql.as_str()) {
             Ok(prepared) => {
                 let (statement, rewritten) = (prepared.statement, Some(translated.sql.clone()));
-                return Ok(Compiled { statement, length, rewritten, translated: Some(translated) });
+                let translated = Some(translated);
+                return Ok(Compiled { statement, length, rewritten, translated, values });
             }
             // The kept translation may be for a schema that is gone: it is made again once.
             Err(_) if was_kept => translations.forget(&translated),
@@ -94,7 +99,7 @@ fn as_it_is<'c>(
                 return Err(refusal.clone());
             }
             let (statement, length) = (prepared.statement, prepared.length);
-            return Ok(Compiled { statement, length, rewritten: None, translated: None });
+            return Ok(untranslated(statement, length, None));
         }
         Err(error) => error,
     };
@@ -103,9 +108,7 @@ fn as_it_is<'c>(
         let tries = std::iter::once(rewritten).chain(std::iter::once_with(empty).flatten());
         for sql in tries {
             if let Ok(prepared) = connection.prepare(&*sql) {
-                let statement = prepared.statement;
-                let rewritten = Some(sql);
-                return Ok(Compiled { statement, length, rewritten, translated: None });
+                return Ok(untranslated(prepared.statement, length, Some(sql)));
             }
         }
     }
@@ -113,6 +116,14 @@ fn as_it_is<'c>(
     let end = error.offset.map_or(client.len(), |offset| offset + 1);
     let refusal = source.refusal(at, end).cloned();
     Err(refusal.unwrap_or_else(|| Failure::of_sqlite(&error, client.as_bytes())))
+}
+
+fn untranslated(
+    statement: Option<Statement<'_>>,
+    length: usize,
+    rewritten: Option<String>,
+) -> Compiled<'_> {
+    Compiled { statement, length, rewritten, translated: None, values: Vec::new() }
 }
 
 /// Returns where the first statement begins that is not empty.

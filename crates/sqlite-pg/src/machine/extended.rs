@@ -11,7 +11,7 @@ use refrain_wire::write;
 
 use crate::command::Command;
 use crate::failure::{Failure, state};
-use crate::prepared::{BindValues, Portal, PortalState, Prepared, StatementAction};
+use crate::prepared::{BindValues, Portal, PortalState, Prepared, StatementAction, bind_literals};
 use crate::shape::{Formats, Shape, description};
 use crate::text::Source;
 use crate::translation_cache::{TranslatedStatement, given};
@@ -84,7 +84,8 @@ impl Machine {
                 Some(rewritten) => rewritten,
                 None => utf8(source.bytes.get(start..end).unwrap_or_default())?.to_owned(),
             };
-            let prepared = Prepared::run(sql, client, parameters, translated, oids);
+            let prepared =
+                Prepared::run(sql, client, parameters, compiled.values, translated, oids);
             machine.hold(&prepared, statement);
             Ok(prepared)
         })
@@ -446,6 +447,8 @@ impl Machine {
             let bound = run.bind_copied(index + 1, value.value());
             bound.map_err(|error| failure_of(&error, prepared))?;
         }
+        let bound = bind_literals(&mut run, &prepared.literals);
+        bound.map_err(|error| failure_of(&error, prepared))?;
         Ok(run)
     }
 

@@ -9,6 +9,7 @@ use refrain_wire::write;
 
 use crate::command::Command;
 use crate::failure::Failure;
+use crate::prepared::bind_literals;
 use crate::shape::{Described, Formats};
 use crate::text::Source;
 use crate::translation_cache::TranslatedStatement;
@@ -102,11 +103,15 @@ impl Machine {
             return Ok(());
         };
         let translated = compiled.translated;
-        if statement.parameter_count() > 0 {
+        if statement.parameter_count() > compiled.values.len() {
             let failure = Failure::new("42P02", "there is no parameter $1");
             return Err(failure.hint("parameters need the extended protocol").into());
         }
-        translated.as_deref().map_or(Ok(()), TranslatedStatement::compute)?;
+        if let Some(translated) = &translated
+            && let Err(failure) = translated.compute()
+        {
+            return Err(self.not_computed(connection, translated, failure));
+        }
         let client: Arc<str> = simple.client.get(simple.at..simple.end).unwrap_or_default().into();
         let behind = simple.client.get(simple.end..).unwrap_or_default();
         let last = significant(behind).is_none();
@@ -122,6 +127,24 @@ impl Machine {
         let formats = Formats::default();
         let (rows_for, limit, before) = (RowsFor::Query, 0, 0);
         let plan = RowsPlan { rows_for, client, translated, formats, limit, before, writes };
-        self.start_rows(connection, statement.start(), plan, out)
+        let mut run = statement.start();
+        let bound = bind_literals(&mut run, &compiled.values);
+        bound.map_err(|error| self.stop(&error, plan.client.as_bytes()))?;
+        self.start_rows(connection, run, plan, out)
+    }
+
+    /// Returns the error of a constant, unless the constant may have a value in the schema that is
+    /// there now: the statement is then translated again.
+    fn not_computed(
+        &self,
+        connection: &Connection,
+        translated: &TranslatedStatement,
+        failure: Failure,
+    ) -> Stop {
+        if !translated.is_stale(connection) {
+            return failure.into();
+        }
+        self.pool.translations.forget(translated);
+        Stop::Stale
     }
 }

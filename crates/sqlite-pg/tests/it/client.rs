@@ -96,6 +96,12 @@ impl Client {
         self.answers()
     }
 
+    /// Sends a query. Returns all bytes of the answer.
+    pub(crate) fn query_bytes(&mut self, text: &str) -> Vec<u8> {
+        write::query(&mut self.asked, text.as_bytes());
+        self.bytes()
+    }
+
     /// Adds a message of this tag and body.
     pub(crate) fn say(&mut self, tag: u8, body: &[u8]) -> &mut Self {
         write::message(&mut self.asked, tag, |out| out.extend_from_slice(body));
@@ -143,6 +149,17 @@ impl Client {
 
     pub(crate) fn sync(&mut self) -> Vec<String> {
         self.say(front::SYNC, b"").answers()
+    }
+
+    /// Sends the messages and a Sync. Returns all bytes of the answer.
+    pub(crate) fn sync_bytes(&mut self) -> Vec<u8> {
+        self.say(front::SYNC, b"").bytes()
+    }
+
+    fn bytes(&mut self) -> Vec<u8> {
+        let progress = self.send();
+        self.go_on_from(progress);
+        std::mem::take(&mut self.out)
     }
 
     /// Sends the messages, without waiting for work that takes long.

@@ -7,6 +7,7 @@ mod client;
 mod compiles;
 mod dialect;
 mod killed;
+mod literals;
 mod memory;
 mod messages;
 mod moved;
