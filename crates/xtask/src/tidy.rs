@@ -12,6 +12,7 @@ mod manifests;
 mod modules;
 mod calls;
 mod code;
+mod conversations;
 mod pages;
 
 pub use self::tree::{Source, Tree};
@@ -43,6 +44,7 @@ pub const RULES: &[Rule] = &[
     Rule { name: "files form no circles", find: calls::circles },
     Rule { name: "no async where decisions are made", find: code::async_functions },
     Rule { name: "only wire spells message tags", find: code::tags },
+    Rule { name: "files that decide have conversations", find: conversations::modules },
     Rule { name: "files named in the docs exist", find: pages::names },
     Rule { name: "the page on the architecture has all modules", find: pages::modules },
     Rule { name: "generated pages are current", find: pages::generated },
