@@ -16,9 +16,46 @@ use super::Tree;
 use super::modules::{self, ModulePath};
 use super::tree::{Member, attributes, is_for_tests};
 
-/// Crates with circles of files, and the number of files in circles. A crate that is not listed has
-/// none. The rule holds each number exactly, so a number can only shrink.
-const IN_CIRCLES: &[(&str, usize)] = &[("pg", 15), ("sqlite-pg", 8)];
+/// The most circles that [`CIRCLES`] may list.
+const CIRCLES_MAX: usize = 3;
+
+/// The circles of files that stay. The rule holds each exactly, so a circle can only shrink or go.
+const CIRCLES: &[Circle] = &[Circle {
+    of: "sqlite-pg",
+    files: &[
+        "dialect/calls",
+        "dialect/expr",
+        "dialect/from",
+        "dialect/select",
+        "dialect/sets",
+        "dialect/sublinks",
+        "dialect/windows",
+        "dialect/with",
+    ],
+    because: "in SQL an expression holds queries, and a query holds expressions",
+}];
+
+const _: () = assert!(CIRCLES.len() <= CIRCLES_MAX, "too many circles are listed");
+
+/// Crates whose circles are still to be cut or listed, and the number of files in them. The rule
+/// holds each number exactly.
+const IN_CIRCLES: &[(&str, usize)] = &[("pg", 15)];
+
+/// A circle of files that stays.
+struct Circle {
+    /// The crate.
+    of: &'static str,
+    /// The files by their modules, sorted.
+    files: &'static [&'static str],
+    /// The reason why the circle stays.
+    because: &'static str,
+}
+
+impl Circle {
+    fn is(&self, files: &[String]) -> bool {
+        files.iter().eq(self.files)
+    }
+}
 
 /// A method: the name of its type and its own name.
 type Method = (String, String);
@@ -26,29 +63,37 @@ type Method = (String, String);
 /// Pairs of files, each by its module: the first needs the second.
 type Arrows = BTreeSet<(ModulePath, ModulePath)>;
 
-/// Finds the crates in which more or fewer files form circles than the table says.
+/// Finds circles that no table has, and rows of the tables without a circle.
 pub(super) fn circles(tree: &Tree) -> Vec<String> {
-    tree.crates.iter().filter_map(|member| compare(member, &circles_of(member))).collect()
+    let found = tree.crates.iter().flat_map(|member| {
+        let counted = IN_CIRCLES.iter().find(|(name, _)| *name == member.name);
+        let listed = CIRCLES.iter().filter(|circle| circle.of == member.name).collect::<Vec<_>>();
+        let found = compare(&circles_of(member), &listed, counted.map_or(0, |(_, files)| *files));
+        found.into_iter().map(|words| format!("{}: {words}", member.name))
+    });
+    found.collect()
 }
 
-/// Compares the circles of a crate with the table.
-fn compare(member: &Member, circles: &[Vec<String>]) -> Option<String> {
-    let found: usize = circles.iter().map(Vec::len).sum();
-    let known = IN_CIRCLES.iter().find(|(name, _)| *name == member.name);
-    let known = known.map_or(0, |(_, files)| *files);
-    let lists: Vec<_> = circles.iter().map(|circle| circle.join(", ")).collect();
-    match found.cmp(&known) {
-        std::cmp::Ordering::Equal => None,
-        std::cmp::Ordering::Less => Some(format!(
-            "{}: only {found} files are in circles; write that number into IN_CIRCLES",
-            member.name
-        )),
-        std::cmp::Ordering::Greater => Some(format!(
-            "{}: {found} files are in circles, {known} may be: {}",
-            member.name,
-            lists.join("; ")
-        )),
+/// Compares the circles of a crate with its rows in the tables.
+fn compare(circles: &[Vec<String>], listed: &[&Circle], counted: usize) -> Vec<String> {
+    let gone = listed.iter().filter(|row| !circles.iter().any(|found| row.is(found)));
+    let mut breaches: Vec<_> = gone
+        .map(|row| {
+            let (files, because) = (row.files.join(", "), row.because);
+            format!("CIRCLES lists a circle that the code has not: {files} ({because})")
+        })
+        .collect();
+    let others = circles.iter().filter(|found| !listed.iter().any(|row| row.is(found)));
+    let others: Vec<_> = others.collect();
+    let files: usize = others.iter().map(|circle| circle.len()).sum();
+    if files < counted {
+        breaches.push(format!("only {files} files are in circles; write that into IN_CIRCLES"));
+    } else if files > counted {
+        let lists: Vec<_> = others.iter().map(|circle| circle.join(", ")).collect();
+        let lists = lists.join("; ");
+        breaches.push(format!("{files} files are in circles, {counted} may be: {lists}"));
     }
+    breaches
 }
 
 /// Returns the circles of a crate's files, each as a sorted list of names.
@@ -198,5 +243,17 @@ mod tests {
         assert!(circles_of(&member("impl T { fn c(&self) {} }")).is_empty());
         assert_eq!(circles_of(&member("impl T { fn c(&self) { self.a() } }")), [["a", "b", "c"]]);
         assert_eq!(circles_of(&member("use crate::a::T; impl U { fn c(&self) {} }")), [[""; 0]; 0]);
+    }
+
+    #[test]
+    fn circles_are_those_of_the_tables() {
+        let circle = |files: &str| files.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        let row = Circle { of: "x", files: &["a", "b"], because: "they do" };
+        assert_eq!(compare(&[circle("a b")], &[&row], 0), [""; 0]);
+        assert_eq!(compare(&[circle("a b"), circle("c d e")], &[&row], 3), [""; 0]);
+        let smaller = compare(&[circle("a b c")], &[&row], 0);
+        assert_eq!(smaller.len(), 2, "{smaller:?}");
+        assert_eq!(compare(&[], &[], 2).len(), 1);
+        assert_eq!(compare(&[circle("a b")], &[], 1).len(), 1);
     }
 }
