@@ -30,6 +30,7 @@ use crate::relay::link::{Link, Stop};
 use crate::relay::message::Message;
 use crate::settings::session::SettingsKnowledge;
 use crate::state::event::{Action, Case};
+use crate::state::pool::{autoprepares, bounds};
 use crate::statements::of_core::CachedStatement;
 
 /// What a text may do to its session and be prepared all the same.
@@ -48,7 +49,7 @@ impl Link<'_> {
         text: &[u8],
         scan: &Scan,
     ) -> Result<Option<usize>, Stop> {
-        if !self.client.managed || !self.pool().autoprepares() {
+        if !self.client.session.managed || !autoprepares(self.pool()) {
             return Ok(None);
         }
         self.look_at(message, text, scan)
@@ -78,24 +79,24 @@ impl Link<'_> {
     /// Whether a message has arrived in full, no request of the client is outstanding before it,
     /// and the transaction has not failed.
     fn stands_alone(&self, message: &Message<'_>) -> bool {
-        let outstanding = &self.server.outstanding;
+        let outstanding = &self.server.session.outstanding;
         message.complete
             && outstanding.syncs_settings()
             && !outstanding.is_open()
             && outstanding.status() != Status::Failed
-            && self.server.run.is_none()
+            && self.server.session.run.is_none()
     }
 
     /// Whether the bytes of a text are what they look like, and mean in its transaction what they
     /// mean in the session: there are no settings that end with the transaction, and nobody is
     /// about to change the schema under it.
     fn is_read_plainly(&mut self) -> bool {
-        let plain = self.client.current().reads.is_plain(self.server.encoding);
-        if !plain || self.client.sets_locally {
+        let plain = self.client.session.current().reads.is_plain(self.server.session.encoding);
+        if !plain || self.client.session.sets_locally {
             return false;
         }
-        let free = self.server.outstanding.status() == Status::Idle;
-        free || !matches!(self.client.knowledge, SettingsKnowledge::Queried(..))
+        let free = self.server.session.outstanding.status() == Status::Idle;
+        free || !matches!(self.client.session.knowledge, SettingsKnowledge::Queried(..))
             && !self.pool().shared.is_being_defined()
     }
 
@@ -111,14 +112,14 @@ impl Link<'_> {
         if !self.knows_settings()? {
             return Ok(None);
         }
-        let free = self.server.outstanding.status() == Status::Idle;
+        let free = self.server.session.outstanding.status() == Status::Idle;
         let (own, now) = (self.is_like_any(), self.now);
         let pool = self.core_state.pool(self.server.pool);
-        let settings = self.client.current();
-        let bounds = pool.bounds();
+        let settings = self.client.session.current();
+        let bounds = bounds(pool);
         let schema_version = pool.shared.schema_changes();
         let sight = Sight { text, spans, key, settings, schema_version, now, free, own };
-        match pool.normalized_queries.look(&sight, &bounds) {
+        match pool.protocol.normalized_queries.look(&sight, &bounds) {
             Advice::Pass => Ok(None),
             Advice::Wait => Err(self.wait_for_news()),
             Advice::Watch(place) => {
@@ -144,12 +145,14 @@ impl Link<'_> {
     /// Whether the settings under which the server reads a text are known. If not, and outside of
     /// transactions, asks for them.
     fn knows_settings(&mut self) -> Result<bool, Stop> {
-        let SettingsKnowledge::Unknown(_, since) = self.client.knowledge else { return Ok(true) };
-        let idle = self.server.outstanding.status() == Status::Idle;
-        if !idle || self.client.pins.has(crate::state::client::Pins::SETTINGS) {
+        let SettingsKnowledge::Unknown(_, since) = self.client.session.knowledge else {
+            return Ok(true);
+        };
+        let idle = self.server.session.outstanding.status() == Status::Idle;
+        if !idle || self.client.session.pins.has(crate::state::client::Pins::SETTINGS) {
             return Ok(false);
         }
-        debug_assert!(self.server.outstanding.is_over(since.segment), "nothing is owed");
+        debug_assert!(self.server.session.outstanding.is_over(since.segment), "nothing is owed");
         self.read_settings();
         Err(Stop::Replies)
     }
@@ -157,16 +160,16 @@ impl Link<'_> {
     /// Whether the client's texts mean what they mean to any other with its settings. What a
     /// session has of its own, a temporary table for one, says nothing of another client's text.
     fn is_like_any(&self) -> bool {
-        let told = matches!(self.client.knowledge, SettingsKnowledge::Reported);
-        told && !self.client.read_settings
-            && !self.client.suspicion.looks
-            && self.client.pins.is_empty()
+        let told = matches!(self.client.session.knowledge, SettingsKnowledge::Reported);
+        told && !self.client.session.read_settings
+            && !self.client.session.suspicion.looks
+            && self.client.session.pins.is_empty()
     }
 
     /// Makes the client wait for news of a normalized query.
     fn wait_for_news(&mut self) -> Stop {
         let conn = self.client.conn;
-        self.pool().wait_for_news(conn);
+        self.pool().protocol.wait_for_news(conn);
         Stop::Replies
     }
 
@@ -174,19 +177,23 @@ impl Link<'_> {
     fn waits_for_job(&mut self, bounds: &Bounds) -> bool {
         let now = self.now;
         bounds.is_eager()
-            && self.server.outstanding.status() == Status::Idle
+            && self.server.session.outstanding.status() == Status::Idle
             && self.is_like_any()
-            && !self.pool().normalized_queries.rests(now)
+            && !self.pool().protocol.normalized_queries.rests(now)
     }
 
     /// Makes the client wait for a job, which its own server does once nothing is outstanding.
     fn wait_for_job(&mut self) -> Stop {
-        if self.server.outstanding.quiescent().is_some() { Stop::Job } else { Stop::Replies }
+        if self.server.session.outstanding.quiescent().is_some() {
+            Stop::Job
+        } else {
+            Stop::Replies
+        }
     }
 
     /// Notes a text that runs as it was sent, so as to measure its time.
     fn watch(&mut self, place: Place) {
-        self.server.run = Some(Run::watched(place));
+        self.server.session.run = Some(Run::watched(place));
     }
 
     /// Runs a statement in place of a text. False if the server lacks the statement, or a value
@@ -198,25 +205,25 @@ impl Link<'_> {
         spans: &[Span],
         traits: Traits,
     ) -> Result<bool, Stop> {
-        let alone = self.server.outstanding.status() == Status::Idle;
+        let alone = self.server.session.outstanding.status() == Status::Idle;
         let statement = &run.cached.statement;
-        if self.server.has(statement).is_none() {
+        if self.server.session.has(statement).is_none() {
             return self.lacks(run).map(|()| false);
         }
         let mut values = std::mem::take(&mut self.core_state.scratch);
         values.clear();
-        let utf8 = self.client.current().reads.encoding.is_utf8();
+        let utf8 = self.client.session.current().reads.encoding.is_utf8();
         let bindable = write_values(run.plan, text, spans, utf8, &mut values);
         if bindable {
             self.count_hit();
             self.send_run(run.cached, &values, alone, traits);
-            let mut kept = std::mem::take(&mut self.server.text);
+            let mut kept = std::mem::take(&mut self.server.session.text);
             kept.clear();
             kept.extend_from_slice(text);
             let writes = !run.plan.mentions.writes.is_empty();
-            let planned = self.server.statements.is_planned(statement.id);
+            let planned = self.server.session.statements.is_planned(statement.id);
             let place = if planned { run.place.on_new_server() } else { run.place };
-            self.server.run = Some(Run::prepared(place, alone, writes, kept));
+            self.server.session.run = Some(Run::prepared(place, alone, writes, kept));
         }
         self.core_state.scratch = values;
         Ok(bindable)
@@ -227,20 +234,24 @@ impl Link<'_> {
     fn lacks(&mut self, run: &Prepared<'_>) -> Result<(), Stop> {
         let statement = &run.cached.statement;
         let servers = statement.counts().1;
-        let worth =
-            self.pool().normalized_queries.is_worth_a_server(run.place, servers, run.bounds);
+        let worth = self
+            .pool()
+            .protocol
+            .normalized_queries
+            .is_worth_a_server(run.place, servers, run.bounds);
         if worth && self.is_like_any() {
-            let wished = self.server.wishes.iter().any(|wish| wish.statement.id == statement.id);
-            if !wished && self.server.wishes.len() < WISHES_MAX {
+            let wished =
+                self.server.session.wishes.iter().any(|wish| wish.statement.id == statement.id);
+            if !wished && self.server.session.wishes.len() < WISHES_MAX {
                 let settings = run.cached.settings.clone();
                 let statement = statement.clone();
-                self.server.wishes.push(Wish { place: run.place, statement, settings });
+                self.server.session.wishes.push(Wish { place: run.place, statement, settings });
             }
             if self.waits_for_job(run.bounds) {
                 return Err(self.wait_for_job());
             }
         }
-        self.server.misses += 1;
+        self.server.session.misses += 1;
         self.pool().counters.prepare_misses += 1;
         self.watch(run.place.without_choice());
         Ok(())
@@ -288,8 +299,8 @@ impl Link<'_> {
         self.owe(OutstandingRequest::new(RequestKind::Sync, ReplyAction::Forward));
         // Any query string drops the unnamed statement. The server still has it: see
         // `hide_unnamed`.
-        self.client.unnamed = None;
-        self.client.unnamed_changed = self.server.outstanding.segment();
+        self.client.session.unnamed = None;
+        self.client.session.unnamed_changed = self.server.session.outstanding.segment();
         self.pool().counters.auto_hits += 1;
     }
 }

@@ -26,7 +26,7 @@ impl Link<'_> {
     /// Notes that the server has bound the values of an autoprepared statement: from now on it
     /// runs.
     pub(crate) fn run_is_bound(&mut self) {
-        if let Some(run) = &mut self.server.run {
+        if let Some(run) = &mut self.server.session.run {
             run.bound = true;
         }
     }
@@ -41,7 +41,7 @@ impl Link<'_> {
         length: usize,
     ) -> bool {
         let own = |run: &&mut Run| run.turn == Turn::Prepared && entry.action.is_for_client();
-        let Some(run) = self.server.run.as_mut().filter(own) else { return false };
+        let Some(run) = self.server.session.run.as_mut().filter(own) else { return false };
         let holds = match (input[0], input.get(length)) {
             (back::ROW_DESCRIPTION, next) => run.writes && next != Some(&back::DATA_ROW),
             (back::COMMAND_COMPLETE, next) => run.alone && next != Some(&back::READY_FOR_QUERY),
@@ -56,7 +56,7 @@ impl Link<'_> {
     /// Takes the replies that were held back, for the client.
     #[inline]
     pub(crate) fn held_back(&mut self) -> Option<Vec<u8>> {
-        let run = self.server.run.as_mut().filter(|run| !run.held.is_empty())?;
+        let run = self.server.session.run.as_mut().filter(|run| !run.held.is_empty())?;
         Some(std::mem::take(&mut run.held))
     }
 
@@ -65,7 +65,7 @@ impl Link<'_> {
     /// none.
     pub(crate) fn holds_notice(&mut self, body: &[u8]) -> bool {
         let own = |run: &&mut Run| run.turn == Turn::Prepared && !run.bound;
-        let Some(run) = self.server.run.as_mut().filter(own) else { return false };
+        let Some(run) = self.server.session.run.as_mut().filter(own) else { return false };
         write::message(&mut run.notices, back::NOTICE_RESPONSE, |out| {
             for (code, value) in Fields(body).iter() {
                 let value = match parameter(value).filter(|_| code == field::CONTEXT) {
@@ -84,14 +84,14 @@ impl Link<'_> {
     /// The notices that were kept back.
     #[inline]
     pub(crate) fn held_notices(&mut self) -> Option<Vec<u8>> {
-        let run = self.server.run.as_mut().filter(|run| !run.notices.is_empty())?;
+        let run = self.server.session.run.as_mut().filter(|run| !run.notices.is_empty())?;
         Some(std::mem::take(&mut run.notices))
     }
 
     /// Handles an error of a statement that ran in place of a text. True if the text is run as it
     /// was sent instead.
     pub(crate) fn runs_again(&mut self, entry: &OutstandingRequest, fields: &Fields<'_>) -> bool {
-        let Some(run) = &self.server.run else { return false };
+        let Some(run) = &self.server.session.run else { return false };
         let (own, alone) = (run.turn == Turn::Prepared && !run.bound, run.alone);
         let repeated = run.may_be_repeated(fields);
         // A value that names something that is not there would be refused in the text as well.
@@ -101,7 +101,8 @@ impl Link<'_> {
         let place = run.place;
         if changed {
             let pool = self.pool();
-            let again = pool.normalized_queries.at(place).map_or(0, |variant| variant.reruns);
+            let again =
+                pool.protocol.normalized_queries.at(place).map_or(0, |variant| variant.reruns);
             if again < CHANGES_MAX {
                 // Whatever else was planned before the change may be refused next: none of it is
                 // run any more.
@@ -111,7 +112,7 @@ impl Link<'_> {
         }
         let notices = self.held_notices().filter(|_| !repeated).unwrap_or_default();
         self.ports.out(self.client.conn).extend_from_slice(&notices);
-        let Some(run) = &mut self.server.run else { return false };
+        let Some(run) = &mut self.server.session.run else { return false };
         if !repeated {
             run.failed = true;
             run.held.clear();
@@ -122,24 +123,24 @@ impl Link<'_> {
         let sqlstate = fields.sqlstate().first_chunk().copied();
         run.again = sqlstate.map(|sqlstate| Again { sqlstate, changed });
         run.turn = Turn::Simple;
-        self.server.outstanding.skip_first(Purpose::Autoprepare);
+        self.server.session.outstanding.skip_first(Purpose::Autoprepare);
         self.forget_unnamed();
         write::query(self.out(), &text);
         self.owe(OutstandingRequest::new(RequestKind::Query, ReplyAction::Forward));
-        self.client.suspicion.evidence.send_again();
-        self.server.text = text;
+        self.client.session.suspicion.evidence.send_again();
+        self.server.session.text = text;
         self.pool().counters.auto_fallbacks += 1;
         true
     }
 
     /// Ends a text that autoprepare has looked at.
     pub(crate) fn run_ends(&mut self, took: u64) {
-        let Some(run) = self.server.run.take() else { return };
+        let Some(run) = self.server.session.run.take() else { return };
         if !run.failed {
             self.ran(&run, took);
         }
         if run.text.capacity() > 0 {
-            self.server.text = run.text;
+            self.server.session.text = run.text;
         }
     }
 
@@ -151,12 +152,12 @@ impl Link<'_> {
         let schema_version = pool.shared.schema_changes();
         if let Some(Again { sqlstate, changed }) = again {
             // What it failed for as a statement is not the text's fault.
-            if let Some(variant) = pool.normalized_queries.at(place) {
+            if let Some(variant) = pool.protocol.normalized_queries.at(place) {
                 let most = if changed { CHANGES_MAX } else { RERUNS_MAX };
                 variant.distrust(Refused::Server(sqlstate), most, schema_version, now);
             }
-        } else if let Some(why) = pool.normalized_queries.ran(place, turn, text, took) {
-            pool.normalized_queries.refuse(place, why, schema_version, now);
+        } else if let Some(why) = pool.protocol.normalized_queries.ran(place, turn, text, took) {
+            pool.protocol.normalized_queries.refuse(place, why, schema_version, now);
             pool.counters.auto_too_slow += 1;
         }
     }
@@ -169,14 +170,15 @@ impl Link<'_> {
     ) -> Vec<(u8, Vec<u8>)> {
         let own = |(code, value): (u8, &'a [u8])| (code, value.to_vec());
         let fields: Vec<_> = fields.iter().map(own).collect();
-        let Some(run) = self.server.run.as_ref().filter(|run| run.turn == Turn::Prepared) else {
+        let Some(run) = self.server.session.run.as_ref().filter(|run| run.turn == Turn::Prepared)
+        else {
             return fields;
         };
-        let (text, utf8) = (&run.text, self.client.current().reads.encoding.is_utf8());
+        let (text, utf8) = (&run.text, self.client.session.current().reads.encoding.is_utf8());
         let plan = self
             .core_state
             .peek_pool(self.server.pool)
-            .and_then(|pool| pool.normalized_queries.plan(run.place.key));
+            .and_then(|pool| pool.protocol.normalized_queries.plan(run.place.key));
         let Some((plan, spans)) = plan.zip(self.spans(text)) else { return fields };
         as_sent(fields, entry.kind == RequestKind::Bind, &plan, text, &spans, utf8)
     }

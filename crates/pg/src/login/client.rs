@@ -18,7 +18,7 @@ use crate::ground::disconnect::DisconnectReason;
 use crate::ground::ids::{Conn, PoolId, pid_of};
 use crate::settings::defaults::Defaults;
 use crate::settings::session::{Setting, SettingsMut};
-use crate::state::client::{Client, ClientState, LoginRequest};
+use crate::state::client::{ClientState, LoginRequest};
 use crate::state::event::Level;
 use crate::state::lobby::Counted;
 use crate::state::shared::{LimitReached, PoolShared};
@@ -34,7 +34,7 @@ impl Step<'_> {
         let mut at = 0;
         loop {
             let Some(client) = self.engine.connections.client(conn) else { return };
-            let used = match client.state {
+            let used = match client.session.state {
                 ClientState::Opening => self.open(conn, &all[at..]),
                 ClientState::Proving(..) => self.proving(conn, &all[at..]),
                 _ => None,
@@ -46,7 +46,7 @@ impl Step<'_> {
         }
         if let Some(client) = self.engine.connections.client(conn) {
             client.inbox.put_back(all, at);
-            if matches!(client.state, ClientState::Ready(_) | ClientState::Console(..)) {
+            if matches!(client.session.state, ClientState::Ready(_) | ClientState::Console(..)) {
                 self.engine.runnable.push_back(conn);
             }
             self.regulate(conn);
@@ -101,7 +101,7 @@ impl Step<'_> {
         let body = input.get(refrain_wire::frame::HEADER_BYTES..length)?;
         let client = self.engine.connections.client(conn)?;
         let ClientState::Proving(login_request, proving) =
-            std::mem::replace(&mut client.state, ClientState::Opening)
+            std::mem::replace(&mut client.session.state, ClientState::Opening)
         else {
             return None;
         };
@@ -111,11 +111,8 @@ impl Step<'_> {
 
     /// A message that proves nothing ends the login, in PostgreSQL's words.
     fn refuse_message(&mut self, conn: Conn, tag: u8) {
-        let Some(Client { state: ClientState::Proving(_, proving), .. }) =
-            self.engine.connections.client(conn)
-        else {
-            return;
-        };
+        let Some(client) = self.engine.connections.client(conn) else { return };
+        let ClientState::Proving(_, proving) = &client.session.state else { return };
         let wanted = if proving.is_sasl() { "SASL" } else { "password" };
         let message = format!("expected {wanted} response, got message type {tag}");
         let report = Report { severity: "FATAL", sqlstate: "08P01", message: &message, hint: "" };
@@ -128,7 +125,7 @@ impl Step<'_> {
             Proof::Send(request, proving) => {
                 self.ask(conn, &request);
                 if let Some(client) = self.engine.connections.client(conn) {
-                    client.state = ClientState::Proving(login_request, Box::new(proving));
+                    client.session.state = ClientState::Proving(login_request, Box::new(proving));
                 }
             }
             Proof::Failed(refusal) => self.refused(conn, &login_request, &refusal),
@@ -202,7 +199,7 @@ impl Step<'_> {
         let pool = self.engine.core_state.open_pool(&shared, self.now);
         pool.clients += 1;
         client.pool = shared.id;
-        client.state = ClientState::Entering(login_request, authenticated);
+        client.session.state = ClientState::Entering(login_request, authenticated);
         // Without a server that is logged in, the database may have been dropped since the last
         // login: connect one first. A paused pool connects none.
         if shared.server_parameters().is_some() && (shared.is_live() || pool.paused) {
@@ -255,13 +252,13 @@ impl Step<'_> {
     fn admit(&mut self, conn: Conn) {
         let Some(client) = self.engine.connections.client(conn) else { return };
         let ClientState::Entering(login_request, authenticated) =
-            std::mem::replace(&mut client.state, ClientState::Opening)
+            std::mem::replace(&mut client.session.state, ClientState::Opening)
         else {
             return;
         };
         let pool = self.engine.core_state.pool(client.pool);
         let Some(server_parameters) = pool.shared.server_parameters() else { return };
-        client.managed = pool.settings.options.prepared_statements;
+        client.session.managed = pool.settings.options.prepared_statements;
         let mut edit = SettingsMut::default();
         for (name, value) in
             server_parameters.iter().filter(|(n, _)| crate::settings::session::is_settable(n))
@@ -275,21 +272,21 @@ impl Step<'_> {
                 edit.set(name, value);
                 startup.set(name, value);
             }
-            client.startup = Some(Box::new(startup));
+            client.session.startup = Some(Box::new(startup));
         }
         let plain = is_plain(&login_request.settings);
         let id = client.pool;
         let wants = self.engine.core_state.settings(edit);
         let defaults = self.engine.core_state.settings(default);
-        let proven = self.engine.core_state.pool(id).proven(&wants);
+        let proven = self.engine.core_state.pool(id).protocol.proven(&wants);
         let now = self.now;
         let Some(client) = self.engine.connections.client(conn) else { return };
-        client.defaults = Defaults { settings: defaults, since: now };
-        client.settings = proven.clone().unwrap_or(wants);
+        client.session.defaults = Defaults { settings: defaults, since: now };
+        client.session.settings = proven.clone().unwrap_or(wants);
         if plain || proven.is_some() {
             return self.finish_login(conn, &login_request, authenticated);
         }
-        client.state = ClientState::Checking(login_request, authenticated);
+        client.session.state = ClientState::Checking(login_request, authenticated);
         if self.lend(conn) {
             self.engine.runnable.push_back(conn);
         }
@@ -300,11 +297,11 @@ impl Step<'_> {
         let Some(client) = self.engine.connections.client(conn) else { return };
         let Some(link) = client.link else { return };
         let (client, server) = self.engine.connections.pair(conn, link);
-        if server.outstanding.quiescent().is_none() {
+        if server.session.outstanding.quiescent().is_none() {
             return;
         }
-        let made = server.settings.clone();
-        let state = std::mem::replace(&mut client.state, ClientState::Opening);
+        let made = server.session.settings.clone();
+        let state = std::mem::replace(&mut client.session.state, ClientState::Opening);
         let ClientState::Checking(login_request, authenticated) = state else { return };
         let mut edit =
             self.engine.core_state.pool(client.pool).shared.server_parameters().map_or_else(
@@ -319,10 +316,10 @@ impl Step<'_> {
                 },
             );
         login_request.settings.iter().for_each(|(name, value)| edit.set(name, value));
-        client.settings = made.clone();
+        client.session.settings = made.clone();
         let id = client.pool;
         let wants = self.engine.core_state.settings(edit);
-        self.engine.core_state.pool(id).prove(wants, made);
+        self.engine.core_state.pool(id).protocol.prove(wants, made);
         self.unlink(conn, link);
         self.finish_login(conn, &login_request, authenticated);
     }
@@ -354,16 +351,16 @@ impl Step<'_> {
         let Some(server_parameters) = pool.shared.server_parameters() else { return };
         let out = self.ports.out(conn);
         for (name, value) in server_parameters.iter() {
-            write::parameter_status(out, name, client.settings.get(name).unwrap_or(value));
+            write::parameter_status(out, name, client.session.settings.get(name).unwrap_or(value));
         }
-        if let Some(startup) = &mut client.startup {
-            startup.take_values(&client.settings);
+        if let Some(startup) = &mut client.session.startup {
+            startup.take_values(&client.session.settings);
         }
-        let bytes = if client.minor >= 2 { 32 } else { 4 };
+        let bytes = if client.session.minor >= 2 { 32 } else { 4 };
         client.key = key[..bytes].into();
         write::backend_key(out, pid_of(core, conn), &client.key);
         write::ready(out, Status::Idle);
-        client.state = ClientState::Ready(authenticated);
+        client.session.state = ClientState::Ready(authenticated);
         client.requested = self.now;
         pool.counters.client_logins += 1;
         self.unblock(conn);

@@ -66,7 +66,7 @@ impl Step<'_> {
     /// gets no error: it may be no client at all, and such connections may be many.
     pub(crate) fn end_login(&mut self, conn: Conn, cause: DisconnectReason) {
         let Some(client) = self.engine.connections.client(conn) else { return };
-        let silent = matches!(client.state, ClientState::Opening);
+        let silent = matches!(client.session.state, ClientState::Opening);
         self.note_client(
             conn,
             if silent { Level::Debug } else { Level::Warn },
@@ -111,7 +111,7 @@ impl Step<'_> {
     /// whether the client may go on.
     fn encryption(&mut self, conn: Conn, tls: bool, rest: bool) -> bool {
         let Some(client) = self.engine.connections.client(conn) else { return false };
-        let asked = if tls { &mut client.asked.tls } else { &mut client.asked.gss };
+        let asked = if tls { &mut client.session.asked.tls } else { &mut client.session.asked.gss };
         if std::mem::replace(asked, true) {
             let minor = if tls { 5679 } else { 5680 };
             self.refuse_version(conn, 1234, minor);
@@ -245,7 +245,7 @@ impl Step<'_> {
             write::negotiate(self.ports.out(conn), minor, &unknown);
         }
         if let Some(client) = self.engine.connections.client(conn) {
-            client.minor = minor;
+            client.session.minor = minor;
         }
     }
 

@@ -192,11 +192,11 @@ impl Step<'_> {
         let settable = login.server_parameters.iter().filter(|(name, _)| is_settable(name));
         settable.for_each(|(name, value)| edit.set(name, value));
         let settings = self.engine.core_state.settings(edit);
-        server.settings = settings.clone();
-        server.defaults = Defaults { settings: settings.clone(), since: self.now };
+        server.session.settings = settings.clone();
+        server.session.defaults = Defaults { settings: settings.clone(), since: self.now };
         let encoding =
             login.server_parameters.iter().find(|(name, _)| **name == *b"server_encoding");
-        server.encoding = Encoding::named(encoding.map_or(b"", |(_, value)| value));
+        server.session.encoding = Encoding::named(encoding.map_or(b"", |(_, value)| value));
         let pool = self.engine.core_state.pool(id);
         let options = &pool.settings.options;
         if let Some(lifetime) = options.server_lifetime {

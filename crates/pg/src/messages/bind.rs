@@ -29,7 +29,7 @@ impl Link<'_> {
             return Err(Stop::More);
         };
         self.pool().counters.binds += 1;
-        if !self.client.managed {
+        if !self.client.session.managed {
             return self.bind_unmanaged(message, &bind);
         }
         let Some(cached) = self.find(bind.statement)? else {
@@ -48,14 +48,18 @@ impl Link<'_> {
             return Ok(self.refuse_bind(message, &bind, cached.statement.id, Refusal::Portals));
         }
         let calls = self.suspect(&cached.statement.scan);
-        self.client.suspicion.evidence.bind(bind.portal, calls);
+        self.client.session.suspicion.evidence.bind(bind.portal, calls);
         let called = self.called(bind.statement, &cached, fit);
-        self.server.bound = if called == Called::Unnamed { mark(bind.portal) } else { 0 };
+        self.server.session.bound = if called == Called::Unnamed { mark(bind.portal) } else { 0 };
         self.send_bind(message, &bind, &cached, called);
         let entry = OutstandingRequest::new(RequestKind::Bind, ReplyAction::Forward)
             .about(cached.statement.id);
         self.owe(entry.called(bind.statement));
-        self.client.portals.set(bind.portal, portal, self.server.outstanding.segment());
+        self.client.session.portals.set(
+            bind.portal,
+            portal,
+            self.server.session.outstanding.segment(),
+        );
         Ok(self.pass_missing(message))
     }
 
@@ -111,7 +115,11 @@ impl Link<'_> {
         write::string(out, &safe);
         out.extend_from_slice(&message.body()[old..]);
         self.owe(OutstandingRequest::new(RequestKind::Bind, ReplyAction::Forward));
-        self.client.portals.set(bind.portal, None, self.server.outstanding.segment());
+        self.client.session.portals.set(
+            bind.portal,
+            None,
+            self.server.session.outstanding.segment(),
+        );
         self.pass_missing(message)
     }
 
@@ -119,14 +127,15 @@ impl Link<'_> {
     /// has none, so the server's belongs to another client, whose statement would run otherwise
     /// (E16).
     fn hide_unnamed(&mut self, name: &[u8]) {
-        let unnamed = self.server.statements.unnamed;
+        let unnamed = self.server.session.statements.unnamed;
         // An earlier Close of it may still be skipped, behind an error.
-        let may_be = unnamed.id != 0 || self.server.outstanding.is_unsettled(unnamed.segment);
+        let may_be =
+            unnamed.id != 0 || self.server.session.outstanding.is_unsettled(unnamed.segment);
         if name.is_empty() && may_be {
             write::close_statement(self.out(), b"");
             let seq = self.owe_us(RequestKind::Close, Purpose::Prepare, 0);
-            let none = Unnamed::none_since(self.server.outstanding.segment());
-            let old = std::mem::replace(&mut self.server.statements.unnamed, none);
+            let none = Unnamed::none_since(self.server.session.outstanding.segment());
+            let old = std::mem::replace(&mut self.server.session.statements.unnamed, none);
             self.undoable_there(seq, ServerUndo::Unnamed(old));
         }
     }
@@ -137,7 +146,7 @@ impl Link<'_> {
         message: &Message<'_>,
         name: &[u8],
     ) -> Result<usize, Stop> {
-        if !self.client.managed {
+        if !self.client.session.managed {
             self.owe(OutstandingRequest::new(RequestKind::DescribeStatement, ReplyAction::Forward));
             return Ok(self.pass(message));
         }
@@ -176,22 +185,22 @@ impl Link<'_> {
     ) -> Result<usize, Stop> {
         self.wait_until_settled()?;
         if name.is_empty() {
-            let seq = self.server.outstanding.next_seq();
+            let seq = self.server.session.outstanding.next_seq();
             let used = self.closed(message);
-            let old = self.client.unnamed.take();
-            self.client.unnamed_changed = self.server.outstanding.segment();
+            let old = self.client.session.unnamed.take();
+            self.client.session.unnamed_changed = self.server.session.outstanding.segment();
             self.undoable(seq, ClientUndo::Unnamed(old));
             return Ok(used);
         }
-        let Some(old) = self.client.names.remove(name) else {
+        let Some(old) = self.client.session.names.remove(name) else {
             // The client may have prepared it by SQL, of which Refrain does not keep the names.
             let safe = self.not_ours(name);
             write::close_statement(self.out(), &safe);
             self.owe(OutstandingRequest::new(RequestKind::Close, ReplyAction::Forward));
             return Ok(message.bytes.len());
         };
-        self.server.outstanding.extend(&mut self.client.changed);
-        let seq = self.server.outstanding.next_seq();
+        self.server.session.outstanding.extend(&mut self.client.session.changed);
+        let seq = self.server.session.outstanding.next_seq();
         if old.lent == ByName::Nothing {
             self.closed(message);
         } else {
@@ -208,22 +217,22 @@ impl Link<'_> {
     /// client's name just before: PostgreSQL itself runs the DEALLOCATE, counts it as a statement
     /// of its transaction, or refuses it (E49).
     pub(crate) fn deallocate_portal(&mut self, name: Name) -> Result<(), Stop> {
-        if !self.client.managed {
+        if !self.client.session.managed {
             self.close_unmanaged(&name);
             return Ok(());
         }
         self.wait_until_settled()?;
         // A failed transaction refuses the Execute, whatever it names.
-        if self.server.outstanding.has_failed() {
+        if self.server.session.outstanding.has_failed() {
             return Ok(());
         }
         if self.lacked(&name, Wanted::Name).is_some() {
             self.lend_empty(&name);
         }
-        let Some(old) = self.client.names.remove(&name) else { return Ok(()) };
-        self.server.outstanding.extend(&mut self.client.changed);
-        let seq = self.server.outstanding.next_seq();
-        self.client.undos.push(seq, ClientUndo::Closed(name, old));
+        let Some(old) = self.client.session.names.remove(&name) else { return Ok(()) };
+        self.server.session.outstanding.extend(&mut self.client.session.changed);
+        let seq = self.server.session.outstanding.next_seq();
+        self.client.session.undos.push(seq, ClientUndo::Closed(name, old));
         Ok(())
     }
 

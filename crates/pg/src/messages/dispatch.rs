@@ -64,19 +64,19 @@ impl Link<'_> {
     /// input behind it.
     #[inline]
     pub(crate) fn deal_with(&mut self, message: &Message<'_>, next: &[u8]) -> Result<usize, Stop> {
-        if self.client.skipping {
+        if self.client.session.skipping {
             return self.skip(message);
         }
-        match self.server.outstanding.copying() {
+        match self.server.session.outstanding.copying() {
             // The server waits for COPY data and sends no reply before it has the data. Waiting for
             // replies here would never end, so a message that does not belong into COPY ends the
             // session at once (E43).
-            Copying::In if self.server.outstanding.awaits_data() => {
+            Copying::In if self.server.session.outstanding.awaits_data() => {
                 return match intrudes(message) {
                     true => Err(self.intruded(message.header.tag)),
                     // The server ignores Syncs amid COPY data (E42), so no reply would ever shrink
                     // the queue.
-                    false if self.server.outstanding.len() >= OUTSTANDING_MAX => {
+                    false if self.server.session.outstanding.len() >= OUTSTANDING_MAX => {
                         Err(Stop::End(DisconnectReason::ClientProtocol))
                     }
                     false => self.dispatch(message, next),
@@ -87,12 +87,14 @@ impl Link<'_> {
             Copying::Counting => return Err(Stop::Replies),
             // The client has ended its COPY data, but the COPY has not succeeded or failed yet. See
             // `ends_copy`.
-            _ if self.server.outstanding.ends_copy() && intrudes(message) => {
+            _ if self.server.session.outstanding.ends_copy() && intrudes(message) => {
                 return Err(Stop::Replies);
             }
             _ => {}
         }
-        if self.server.outstanding.len() >= OUTSTANDING_MAX || self.is_barred() || self.is_to_wait()
+        if self.server.session.outstanding.len() >= OUTSTANDING_MAX
+            || self.is_barred()
+            || self.is_to_wait()
         {
             return Err(Stop::Replies);
         }
@@ -119,8 +121,8 @@ impl Link<'_> {
             front::FUNCTION_CALL => {
                 self.ends_early();
                 let calls = self.suspect_function(message.body());
-                let seq = self.server.outstanding.next_seq();
-                self.client.suspicion.evidence.send(calls, seq..seq + 1);
+                let seq = self.server.session.outstanding.next_seq();
+                self.client.session.suspicion.evidence.send(calls, seq..seq + 1);
                 self.owe(OutstandingRequest::new(RequestKind::FunctionCall, ReplyAction::Forward));
                 Ok(self.pass(message))
             }
@@ -136,12 +138,14 @@ impl Link<'_> {
         match message.header.tag {
             front::SYNC => {
                 let used = self.sync(message)?;
-                self.client.skipping = false;
+                self.client.session.skipping = false;
                 Ok(used)
             }
             // Refrain put a Parse in front of this Query, and the Parse failed. With PostgreSQL
             // alone the Query itself would have failed, and would have ended the segment.
-            front::QUERY if self.client.ahead == Ahead::Prepared => Ok(self.ends_in_vain(message)),
+            front::QUERY if self.client.session.ahead == Ahead::Prepared => {
+                Ok(self.ends_in_vain(message))
+            }
             front::TERMINATE => Err(Stop::End(DisconnectReason::Terminated)),
             _ => Ok(message.bytes.len()),
         }
@@ -152,9 +156,11 @@ impl Link<'_> {
     pub(crate) fn sync(&mut self, message: &Message<'_>) -> Result<usize, Stop> {
         // PostgreSQL refuses a Sync with a body, except amid a COPY. Replies to come tell whether a
         // COPY is under way.
-        if message.header.body > 0 && !self.server.outstanding.is_empty() {
+        if message.header.body > 0 && !self.server.session.outstanding.is_empty() {
             return Err(Stop::Replies);
-        } else if message.header.body > 0 && self.server.outstanding.copying() != Copying::No {
+        } else if message.header.body > 0
+            && self.server.session.outstanding.copying() != Copying::No
+        {
             return Err(Stop::End(DisconnectReason::ClientProtocol));
         }
         self.owe(OutstandingRequest::new(RequestKind::Sync, ReplyAction::Forward));
@@ -164,11 +170,11 @@ impl Link<'_> {
     /// Handles Execute.
     pub(crate) fn execute(&mut self, message: &Message<'_>) -> Result<usize, Stop> {
         let portal = read::execute_portal(message.whole(NAME_BYTES_MAX + 5)?)?;
-        let seq = self.server.outstanding.next_seq();
-        self.client.suspicion.evidence.execute(portal, seq);
+        let seq = self.server.session.outstanding.next_seq();
+        self.client.session.suspicion.evidence.execute(portal, seq);
         // `Client::portals` has just the portals whose statements may change the session
         // (`Statement::acts`). No other portal needs any care.
-        let Some(cached) = self.client.portals.get(portal).cloned() else {
+        let Some(cached) = self.client.session.portals.get(portal).cloned() else {
             self.owe(OutstandingRequest::new(RequestKind::Execute, ReplyAction::Forward));
             return Ok(self.pass(message));
         };
@@ -199,7 +205,7 @@ impl Link<'_> {
             // settings are restored behind it, in a transaction of their own, and the client's next
             // message waits for that.
             Some(first) if scan.traits.contains(Traits::ALONE) => {
-                if let Some(barrier) = &mut self.client.barrier {
+                if let Some(barrier) = &mut self.client.session.barrier {
                     barrier.restores = Some(first);
                 }
             }
@@ -230,7 +236,9 @@ impl Link<'_> {
     /// Handles Close.
     pub(crate) fn close(&mut self, message: &Message<'_>) -> Result<usize, Stop> {
         match Target::read(message.whole(NAME_BYTES_MAX + 2)?)? {
-            Target::Statement(name) if self.client.managed => self.close_statement(message, name),
+            Target::Statement(name) if self.client.session.managed => {
+                self.close_statement(message, name)
+            }
             Target::Statement(name) => {
                 self.close_unmanaged(name);
                 self.owe(OutstandingRequest::new(RequestKind::Close, ReplyAction::Forward));
@@ -246,9 +254,9 @@ impl Link<'_> {
     /// Handles CopyDone and CopyFail. PostgreSQL ignores both where no COPY is under way or to
     /// come.
     pub(crate) fn copy_end(&mut self, message: &Message<'_>) -> usize {
-        let outstanding = &self.server.outstanding;
+        let outstanding = &self.server.session.outstanding;
         if !outstanding.is_empty() || outstanding.copying() != Copying::No {
-            self.server.outstanding.push_copy_end();
+            self.server.session.outstanding.push_copy_end();
         }
         self.pass(message)
     }

@@ -69,8 +69,8 @@ impl Link<'_> {
     #[inline]
     fn own(&mut self, name: &[u8]) -> Option<&mut ClientStatement> {
         match name.is_empty() {
-            true => self.client.unnamed.as_mut(),
-            false => self.client.names.get(name),
+            true => self.client.session.unnamed.as_mut(),
+            false => self.client.session.names.get(name),
         }
     }
 
@@ -84,19 +84,21 @@ impl Link<'_> {
     ) -> Option<(Called, Found)> {
         let statement = &cached.statement;
         if !name.is_empty() || self.is_foreign(cached) {
-            if let Some(slot) = self.server.slot(statement) {
+            if let Some(slot) = self.server.session.slot(statement) {
                 return Some((Called::Named(slot.generation), slot.found));
             }
             // A Parse amid a segment counts as a command there: a portal before it that is not done
             // would be done. And Describe is no use: a statement that is only looked at is not
             // worth a name yet.
             let looks = to == Use::Describe;
-            let goes_on = looks || self.server.outstanding.is_open() || !cached.is_worth_a_name();
-            if !goes_on || self.server.statements.peek(statement.id).is_some() {
+            let goes_on =
+                looks || self.server.session.outstanding.is_open() || !cached.is_worth_a_name();
+            if !goes_on || self.server.session.statements.peek(statement.id).is_some() {
                 return None;
             }
         }
-        self.unnamed_is(cached).then_some((Called::Unnamed, self.server.statements.unnamed.found))
+        self.unnamed_is(cached)
+            .then_some((Called::Unnamed, self.server.session.statements.unnamed.found))
     }
 
     /// Does the work of [`Self::fit`] if the columns are not known to be the same.
@@ -107,8 +109,8 @@ impl Link<'_> {
         copy: Option<(Called, Found)>,
     ) -> Result<Fit, Stop> {
         let current = cached.statement.generation();
-        let failed = self.server.outstanding.has_failed();
-        if !failed && self.server.outstanding.is_in_doubt() {
+        let failed = self.server.session.outstanding.has_failed();
+        if !failed && self.server.session.outstanding.is_in_doubt() {
             // A question of ours would be refused there, in words that the client's own message
             // does not get.
             return Err(Stop::Replies);
@@ -174,8 +176,8 @@ impl Link<'_> {
     /// Prepares a statement, asks for its columns, and makes the client wait for them.
     fn await_copy(&mut self, name: &[u8], cached: &Rc<CachedStatement>) -> Stop {
         let (id, current) = (cached.statement.id, cached.statement.generation());
-        let outstanding = &self.server.outstanding;
-        let statements = &self.server.statements;
+        let outstanding = &self.server.session.outstanding;
+        let statements = &self.server.session.statements;
         let unsettled = statements.peek(id).is_some_and(|slot| {
             slot.generation == current && !slot.doubtful && outstanding.is_unsettled(slot.segment)
         });
@@ -194,7 +196,7 @@ impl Link<'_> {
 
     /// Asks for the columns of the server's copy, and makes the client wait for them.
     fn await_found(&mut self, called: Called, statement: &Statement, found: Found) -> Stop {
-        if found.asked == 0 || !self.server.outstanding.owes(found.asked) {
+        if found.asked == 0 || !self.server.session.outstanding.owes(found.asked) {
             self.ask_columns(called, statement);
         }
         Stop::Replies
@@ -223,8 +225,8 @@ impl Link<'_> {
 
     /// Adds the outstanding request of a Describe that will say what a copy returns.
     pub(crate) fn asks(&mut self, called: Called, entry: OutstandingRequest) {
-        let seq = self.server.outstanding.next_seq();
-        let statements = &mut self.server.statements;
+        let seq = self.server.session.outstanding.next_seq();
+        let statements = &mut self.server.session.statements;
         let found = match called {
             Called::Unnamed => Some(&mut statements.unnamed.found),
             Called::Named(_) => statements.peek_mut(entry.statement).map(|slot| &mut slot.found),
@@ -258,7 +260,7 @@ impl Link<'_> {
     /// server cannot even be given the statement. Says whether it was answered.
     pub(crate) fn describe_in_vain(&mut self, cached: &CachedStatement) -> Result<bool, Stop> {
         let Some(parameters) = cached.parameters() else { return Ok(false) };
-        let outstanding = &self.server.outstanding;
+        let outstanding = &self.server.session.outstanding;
         if !outstanding.has_failed() {
             return if outstanding.is_in_doubt() { Err(Stop::Replies) } else { Ok(false) };
         }
@@ -273,13 +275,13 @@ impl Link<'_> {
     /// Describe of the portal that was bound just before, from the unnamed statement: it tells what
     /// that returns.
     pub(crate) fn describe_portal(&mut self, portal: &[u8]) {
-        let unnamed = self.server.statements.unnamed;
-        let bound = self.server.outstanding.back().is_some_and(|last| {
+        let unnamed = self.server.session.statements.unnamed;
+        let bound = self.server.session.outstanding.back().is_some_and(|last| {
             last.kind == RequestKind::Bind && last.statement == unnamed.id && unnamed.id != 0
         });
         let entry = OutstandingRequest::new(RequestKind::DescribePortal, ReplyAction::Forward);
         let unknown = unnamed.found.asked == 0 && unnamed.found.columns.parse().is_some();
-        if bound && unknown && self.server.bound == mark(portal) {
+        if bound && unknown && self.server.session.bound == mark(portal) {
             self.asks(Called::Unnamed, entry.about(unnamed.id));
         } else {
             self.owe(entry);
@@ -288,9 +290,9 @@ impl Link<'_> {
 
     /// The first half of what a Describe says.
     pub(crate) fn parameters_described(&mut self, body: &[u8]) {
-        self.server.described = self.core_state.shared.registry.hash_bytes(body);
-        self.server.parameters.clear();
-        self.server.parameters.extend_from_slice(body);
+        self.server.session.described = self.core_state.shared.registry.hash_bytes(body);
+        self.server.session.parameters.clear();
+        self.server.session.parameters.extend_from_slice(body);
     }
 
     /// A Describe has been answered: what the copy returns is known, and what every client
@@ -301,18 +303,19 @@ impl Link<'_> {
         }
         let id = entry.statement;
         let whole = entry.kind == RequestKind::DescribeStatement;
-        if let Some((_, own)) = self.client.all_of(id).next().filter(|_| whole) {
-            own.held.cached().learn_description(&self.server.parameters, !body.is_empty());
+        if let Some((_, own)) = self.client.session.all_of(id).next().filter(|_| whole) {
+            own.held.cached().learn_description(&self.server.session.parameters, !body.is_empty());
         }
         let types = self.hash_columns(body, RowShape::Types);
         let modified = if whole { self.hash_columns(body, RowShape::Modifiers) | 1 } else { 0 };
         let columns = Columns::Known(Shape { types, whole: modified });
-        let parameters = if whole { self.server.described | 1 } else { 0 };
+        let parameters = if whole { self.server.session.described | 1 } else { 0 };
         if entry.behind > 0 {
             let (server, parse) = (self.server.serial, seq - u64::from(entry.behind));
             self.found_columns(id, Columns::Of { server, parse }, columns);
         }
-        let Some((generation, found)) = self.server.asked_by(id, seq).filter(|_| whole) else {
+        let Some((generation, found)) = self.server.session.asked_by(id, seq).filter(|_| whole)
+        else {
             return;
         };
         // PostgreSQL would have refused; SQLite's statements are told anew.
@@ -320,7 +323,7 @@ impl Link<'_> {
         found.parameters = parameters;
         let columns = found.columns;
         let mut cached = None;
-        for (name, own) in self.client.all_of(id) {
+        for (name, own) in self.client.session.all_of(id) {
             cached.get_or_insert_with(|| own.held.cached().clone());
             if entry.action == ReplyAction::Forward && mark(name) == entry.name {
                 own.columns = columns;
@@ -328,7 +331,7 @@ impl Link<'_> {
             }
         }
         // What a transaction makes of the schema may be taken back.
-        if let Some(cached) = cached.filter(|_| !self.server.defines)
+        if let Some(cached) = cached.filter(|_| !self.server.session.defines)
             && cached.learn_columns(generation, columns)
         {
             self.differs(&cached, generation);
@@ -343,11 +346,11 @@ impl Link<'_> {
                 *now = columns;
             }
         };
-        known(&mut self.server.statements.unnamed.found.columns);
-        if let Some(slot) = self.server.statements.peek_mut(id) {
+        known(&mut self.server.session.statements.unnamed.found.columns);
+        if let Some(slot) = self.server.session.statements.peek_mut(id) {
             known(&mut slot.found.columns);
         }
-        self.server.undos.retain(|undo| {
+        self.server.session.undos.retain(|undo| {
             match undo {
                 ServerUndo::Evicted(slot) => known(&mut slot.found.columns),
                 ServerUndo::Unnamed(old) => known(&mut old.found.columns),
@@ -355,8 +358,8 @@ impl Link<'_> {
             }
             true
         });
-        self.client.all_of(id).for_each(|(_, own)| known(&mut own.columns));
-        self.client.undos.retain(|undo| {
+        self.client.session.all_of(id).for_each(|(_, own)| known(&mut own.columns));
+        self.client.session.undos.retain(|undo| {
             match undo {
                 ClientUndo::Closed(_, old) | ClientUndo::Unnamed(Some(old)) => {
                     known(&mut old.columns);

@@ -81,10 +81,10 @@ impl Link<'_> {
             return Ok(cached);
         }
         self.lend_name(&cached.statement)?;
-        let identity = Identity { pool: self.server.pool, env: self.client.env(), tail };
+        let identity = Identity { pool: self.server.pool, env: self.client.session.env(), tail };
         let statement = Arc::new(self.core_state.shared.registry.make(identity));
         statement.start_schema_version(cached.statement.schema_version());
-        let own = Rc::new(CachedStatement::new(statement, self.client.current()));
+        let own = Rc::new(CachedStatement::new(statement, self.client.session.current()));
         // The statement gets a name on this server at once, and so stays there: on another server
         // the name may mean another statement.
         own.used();
@@ -98,17 +98,17 @@ impl Link<'_> {
         let Some(name) = used(kind) else { return Ok(Traits::NONE) };
         let name = Name::from_slice(&name.fold(statement.text()));
         self.wait_until_settled()?;
-        let outstanding = &self.server.outstanding;
+        let outstanding = &self.server.session.outstanding;
         if outstanding.may_have_failed()
             && !outstanding.is_empty()
-            && self.client.names.contains(&name)
+            && self.client.session.names.contains(&name)
         {
             return Err(Stop::Replies);
         }
         self.wait_for_lent(kind, &name)?;
         let traits = self.runs(kind, &name);
         // A failed transaction refuses whatever it is.
-        if !self.server.outstanding.has_failed() {
+        if !self.server.session.outstanding.has_failed() {
             self.lend_if_need_be(&name, wanted(kind));
         }
         Ok(traits)
@@ -117,7 +117,7 @@ impl Link<'_> {
     /// Notes what a command does that uses a statement of the client's; says what that may do to
     /// the session.
     fn runs(&mut self, kind: Kind, name: &Name) -> Traits {
-        let own = self.client.names.get(name).filter(|_| wanted(kind) == Wanted::Statement);
+        let own = self.client.session.names.get(name).filter(|_| wanted(kind) == Wanted::Statement);
         let Some(cached) = own.map(|own| own.held.cached().clone()) else { return Traits::NONE };
         self.suspect(&cached.statement.scan);
         self.note_settings(cached.statement.text(), &cached.statement.scan);
@@ -126,13 +126,13 @@ impl Link<'_> {
 
     /// The client's statement of this name, where the server lacks what a command needs of it.
     pub(crate) fn lacked(&mut self, name: &Name, wanted: Wanted) -> Option<Rc<CachedStatement>> {
-        let own = self.client.names.get(name)?;
+        let own = self.client.session.names.get(name)?;
         let since = match own.lent {
             ByName::Statement(since) => Some(since),
             ByName::Empty(since) if wanted == Wanted::Name => Some(since),
             ByName::Empty(_) | ByName::Nothing => None,
         };
-        let there = since.is_some_and(|since| !self.server.outstanding.is_unsettled(since));
+        let there = since.is_some_and(|since| !self.server.session.outstanding.is_unsettled(since));
         (!there).then(|| own.held.cached().clone())
     }
 
@@ -174,7 +174,7 @@ impl Link<'_> {
         }
         // A name that was closed is there again if the Close turns out to have been skipped.
         self.wait_until_quiet()?;
-        if self.client.names.len() == 0 {
+        if self.client.session.names.len() == 0 {
             return Ok(Lent::default());
         }
         let (mut lent, named) = self.named_by(text);
@@ -183,8 +183,8 @@ impl Link<'_> {
         if named.is_empty() || unknown {
             return Ok(Lent::default());
         }
-        let open = self.server.outstanding.is_open();
-        if self.server.outstanding.status() != Status::Failed {
+        let open = self.server.session.outstanding.is_open();
+        if self.server.session.outstanding.status() != Status::Failed {
             named.iter().try_for_each(|(kind, name)| self.wait_for_lent(*kind, name))?;
             let mut lends = |wants: Wanted| {
                 let named = named.iter().filter(|(kind, _)| wanted(*kind) == wants);
@@ -195,7 +195,7 @@ impl Link<'_> {
                 self.end_segment(Purpose::Prepare);
             }
             if statements {
-                self.client.ahead = Ahead::Prepared;
+                self.client.session.ahead = Ahead::Prepared;
                 return Err(Stop::Replies);
             }
         }
@@ -209,14 +209,14 @@ impl Link<'_> {
     fn named_by(&self, text: &[u8]) -> (Lent, Vec<(Kind, Name)>) {
         let (mut lent, mut named) = (Lent::default(), Vec::new());
         let mut all_dropped = false;
-        for kind in refrain_sql::kinds(text, self.client.settings.reads.backslash) {
+        for kind in refrain_sql::kinds(text, self.client.session.settings.reads.backslash) {
             let dropped = matches!(kind, Kind::Deallocate(_));
             let name = if let Kind::Deallocate(name) = kind { Some(name) } else { used(kind) };
             let name = name.map(|name| Name::from_slice(&name.fold(text)));
             // Behind what drops it, a name is another's.
             all_dropped |= kind == Kind::DeallocateAll;
             let gone = |name: &Name| all_dropped || lent.drops.iter().any(|(_, it)| it == name);
-            let own = name.filter(|name| self.client.names.contains(name) && !gone(name));
+            let own = name.filter(|name| self.client.session.names.contains(name) && !gone(name));
             if let Some(name) = own {
                 named.push((kind, name.clone()));
                 lent.drops.extend(dropped.then_some((lent.commands, name)));
@@ -234,8 +234,8 @@ impl Link<'_> {
         if drops.is_empty() {
             return;
         }
-        let restores = self.client.barrier.take().and_then(|barrier| barrier.restores);
-        self.client.barrier = Some(Barrier { seq, commands, drops, restores });
+        let restores = self.client.session.barrier.take().and_then(|barrier| barrier.restores);
+        self.client.session.barrier = Some(Barrier { seq, commands, drops, restores });
     }
 
     /// A Parse by a client that may have statements by SQL, of a name that may be one of theirs:
@@ -250,19 +250,19 @@ impl Link<'_> {
         let safe = self.not_ours(parse.name);
         write::parse(self.out(), &safe, parse.tail);
         self.pool().counters.server_parses += 1;
-        self.server.outstanding.extend(&mut self.client.parsed);
+        self.server.session.outstanding.extend(&mut self.client.session.parsed);
         let seq = self.owe(
             OutstandingRequest::new(RequestKind::Parse, ReplyAction::Forward)
                 .about(cached.statement.id),
         );
         let name = Name::from_slice(parse.name);
         self.undoable(seq, ClientUndo::Named(name.clone()));
-        let lacks = self.server.has(&cached.statement).is_none();
+        let lacks = self.server.session.has(&cached.statement).is_none();
         self.ensure_named(cached);
         let called = Called::Named(cached.statement.generation());
-        let lent = ByName::Statement(self.server.outstanding.segment());
+        let lent = ByName::Statement(self.server.session.outstanding.segment());
         let statement = ClientStatement { lent, ..self.client_statement(cached.clone(), called) };
-        self.client.names.insert(name, statement);
+        self.client.session.names.insert(name, statement);
         if lacks {
             self.ask_behind_parse(called, cached, parse.name, next);
         }
@@ -271,7 +271,7 @@ impl Link<'_> {
     /// Gives the server a statement of the client's by the client's name, in the place of whatever
     /// had that.
     fn lend(&mut self, name: &Name, cached: &Rc<CachedStatement>) {
-        let (own, other) = (self.client.current().clone(), cached.settings.clone());
+        let (own, other) = (self.client.session.current().clone(), cached.settings.clone());
         let foreign = self.is_foreign(cached);
         if foreign {
             self.run_internal(&session::reading(&own, &other), Purpose::Environment);
@@ -298,8 +298,8 @@ impl Link<'_> {
 
     /// Notes what a Parse has put under a name of the client's.
     fn lent(&mut self, seq: Seq, name: &Name, what: fn(Segment) -> ByName) {
-        let segment = self.server.outstanding.segment();
-        let Some(own) = self.client.names.get(name) else { return };
+        let segment = self.server.session.outstanding.segment();
+        let Some(own) = self.client.session.names.get(name) else { return };
         let before = std::mem::replace(&mut own.lent, what(segment));
         self.undoable(seq, ClientUndo::Lent(name.clone(), before));
     }

@@ -34,7 +34,7 @@ use crate::statements::statement::reads_constants;
 impl Link<'_> {
     /// Handles Parse. `next` is the input behind it.
     pub(crate) fn parse(&mut self, message: &Message<'_>, next: &[u8]) -> Result<usize, Stop> {
-        if !self.client.managed {
+        if !self.client.session.managed {
             return self.parse_unmanaged(message);
         }
         let most = self.pool().settings.options.max_client_statement_bytes;
@@ -47,7 +47,7 @@ impl Link<'_> {
         // The settings decide how the server reads constants in the text (E57), and so which
         // statement this is. If the client may have changed them, Refrain first learns what they
         // are.
-        if matches!(self.client.knowledge, SettingsKnowledge::Unknown(..)) {
+        if matches!(self.client.session.knowledge, SettingsKnowledge::Unknown(..)) {
             let text = parse.tail.split(|&byte| byte == 0).next().unwrap_or_default();
             if reads_constants(text, refrain_sql::scan(text).traits) {
                 self.know_settings()?;
@@ -56,11 +56,11 @@ impl Link<'_> {
         if parse.name.is_empty() {
             return self.parse_unnamed(message, &parse, next);
         }
-        if self.client.names.contains(parse.name) {
+        if self.client.session.names.contains(parse.name) {
             return self.parse_again(message, &parse);
         }
         // An earlier segment may still undo a Close: the name may be taken after all.
-        if self.server.outstanding.touches(&self.client.changed) {
+        if self.server.session.outstanding.touches(&self.client.session.changed) {
             return Err(Stop::Replies);
         }
         self.pool().counters.client_parses += 1;
@@ -71,17 +71,17 @@ impl Link<'_> {
         self.wait_in_doubt(&cached)?;
         // The client may also have prepared statements by SQL on this server, and one of these may
         // have the name: the server has to decide (E50).
-        if self.client.pins.has(Pins::PREPARED) {
+        if self.client.session.pins.has(Pins::PREPARED) {
             self.parse_by_name(&parse, &cached, next);
             return Ok(message.bytes.len());
         }
         let known = self.parse_is_known(&cached)?;
         let seq = if known {
-            self.server.outstanding.extend(&mut self.client.changed);
+            self.server.session.outstanding.extend(&mut self.client.session.changed);
             self.pool().counters.parses_answered += 1;
             self.fake(RequestKind::Parse, FakeReply::Parse)
         } else {
-            self.server.outstanding.extend(&mut self.client.parsed);
+            self.server.session.outstanding.extend(&mut self.client.session.parsed);
             self.send_parse(&cached, ReplyAction::Forward)
         };
         let called = match known || cached.is_worth_a_name() {
@@ -91,7 +91,7 @@ impl Link<'_> {
         let name = Name::from_slice(parse.name);
         self.undoable(seq, ClientUndo::Named(name.clone()));
         let statement = self.client_statement(cached.clone(), called);
-        self.client.names.insert(name, statement);
+        self.client.session.names.insert(name, statement);
         if !known {
             self.ask_behind_parse(called, &cached, parse.name, next);
         }
@@ -109,7 +109,7 @@ impl Link<'_> {
     ) -> Result<usize, Stop> {
         self.pool().counters.client_parses += 1;
         let cached = self.intern_parse(parse.tail)?;
-        let outstanding = &self.server.outstanding;
+        let outstanding = &self.server.session.outstanding;
         // A failed transaction refuses a Parse (E3), so a fake reply would be wrong there.
         let fails = outstanding.status() == Status::Failed || outstanding.may_have_failed();
         let known = !fails && self.unnamed_is(&cached);
@@ -119,9 +119,9 @@ impl Link<'_> {
         } else {
             self.send_parse_unnamed(&cached, ReplyAction::Forward)
         };
-        self.client.unnamed_changed = self.server.outstanding.segment();
+        self.client.session.unnamed_changed = self.server.session.outstanding.segment();
         let statement = self.client_statement(cached.clone(), Called::Unnamed);
-        let old = self.client.unnamed.replace(statement);
+        let old = self.client.session.unnamed.replace(statement);
         self.undoable(seq, ClientUndo::Unnamed(old));
         if !known {
             self.ask_behind_parse(Called::Unnamed, &cached, b"", next);
@@ -134,7 +134,9 @@ impl Link<'_> {
     /// new text under an internal name that is taken (E4).
     fn parse_again(&mut self, message: &Message<'_>, parse: &Parse<'_>) -> Result<usize, Stop> {
         self.wait_until_settled()?;
-        let Some(old) = self.client.names.get(parse.name) else { return Err(Stop::Replies) };
+        let Some(old) = self.client.session.names.get(parse.name) else {
+            return Err(Stop::Replies);
+        };
         let id = old.held.cached().statement.id;
         let name = self.core_state.shared.registry.internal();
         self.take_name(&name);
@@ -151,10 +153,10 @@ impl Link<'_> {
     /// would accept a Parse.
     fn parse_is_known(&mut self, cached: &CachedStatement) -> Result<bool, Stop> {
         let statement = &cached.statement;
-        if self.server.has(statement).is_none() {
+        if self.server.session.has(statement).is_none() {
             return Ok(false);
         }
-        let outstanding = &self.server.outstanding;
+        let outstanding = &self.server.session.outstanding;
         // In a failed transaction PostgreSQL refuses a Parse, except that of a statement which ends
         // the transaction (E3).
         match outstanding.status() {

@@ -22,20 +22,20 @@ impl Link<'_> {
     /// segment may undo a change to it.
     #[inline]
     pub(crate) fn find(&mut self, name: &[u8]) -> Result<Option<Rc<CachedStatement>>, Stop> {
-        let outstanding = &self.server.outstanding;
+        let outstanding = &self.server.session.outstanding;
         let unsettled = match name.is_empty() {
-            true => outstanding.is_unsettled(self.client.unnamed_changed),
+            true => outstanding.is_unsettled(self.client.session.unnamed_changed),
             false => {
-                outstanding.touches(&self.client.changed)
-                    || outstanding.touches(&self.client.parsed)
+                outstanding.touches(&self.client.session.changed)
+                    || outstanding.touches(&self.client.session.parsed)
             }
         };
         if unsettled {
             return Err(Stop::Replies);
         }
         let found = match name.is_empty() {
-            true => self.client.unnamed.as_mut(),
-            false => self.client.names.get(name),
+            true => self.client.session.unnamed.as_mut(),
+            false => self.client.session.names.get(name),
         };
         let cached = found.map(|statement| statement.held.cached().clone());
         if let Some(cached) = &cached {
@@ -48,7 +48,7 @@ impl Link<'_> {
     /// Prepares a statement that the server lacks and that the client calls `name`. Returns the
     /// name it got on the server.
     pub(crate) fn prepare_for(&mut self, name: &[u8], cached: &Rc<CachedStatement>) -> Called {
-        self.server.misses += 1;
+        self.server.session.misses += 1;
         self.pool().counters.prepare_misses += 1;
         let action = ReplyAction::Skip(Purpose::Prepare);
         if self.is_foreign(cached) {
@@ -68,7 +68,7 @@ impl Link<'_> {
     /// Prepares the statement under its internal name, unless the server has it.
     pub(crate) fn ensure_named(&mut self, cached: &Rc<CachedStatement>) {
         let statement = &cached.statement;
-        if self.server.has(statement).is_some() {
+        if self.server.session.has(statement).is_some() {
             return;
         }
         if self.is_foreign(cached) {
@@ -84,7 +84,8 @@ impl Link<'_> {
         cached: Rc<CachedStatement>,
         called: Called,
     ) -> ClientStatement {
-        let (statements, generation) = (&self.server.statements, cached.statement.generation());
+        let (statements, generation) =
+            (&self.server.session.statements, cached.statement.generation());
         let found = match called {
             Called::Unnamed => statements.unnamed.found,
             Called::Named(_) => {
@@ -98,7 +99,7 @@ impl Link<'_> {
     /// Returns what is known of the columns that the next Parse will find: nothing but which Parse
     /// it is, if the statement returns rows.
     pub(crate) fn found(&self, statement: &Statement) -> Found {
-        let (server, parse) = (self.server.serial, self.server.outstanding.next_seq());
+        let (server, parse) = (self.server.serial, self.server.session.outstanding.next_seq());
         let settled = !statement.returns;
         let columns = if settled { Columns::Fixed } else { Columns::Of { server, parse } };
         Found { columns, ..Found::default() }
@@ -108,8 +109,8 @@ impl Link<'_> {
     /// the shared one, unless the text is too large, the registry is full, or the client's settings
     /// are unknown.
     pub(crate) fn intern(&mut self, tail: &[u8]) -> Rc<CachedStatement> {
-        let identity = Identity { pool: self.server.pool, env: self.client.env(), tail };
-        let unsure = matches!(self.client.knowledge, SettingsKnowledge::Unknown(..));
+        let identity = Identity { pool: self.server.pool, env: self.client.session.env(), tail };
+        let unsure = matches!(self.client.session.knowledge, SettingsKnowledge::Unknown(..));
         let shared = self.core_state.shared.clone();
         let pool = self.core_state.pool(self.server.pool);
         let schema_version = pool.shared.schema_version();
@@ -118,7 +119,7 @@ impl Link<'_> {
         if !small || !room || unsure {
             pool.counters.statements_not_kept += 1;
             let statement = Arc::new(shared.registry.make(identity));
-            let cached = Rc::new(CachedStatement::new(statement, self.client.current()));
+            let cached = Rc::new(CachedStatement::new(statement, self.client.session.current()));
             if unsure {
                 // The statement gets a name on this server at once, and so stays there: Refrain
                 // does not know under which settings to parse it again.
@@ -127,8 +128,11 @@ impl Link<'_> {
             cached.statement.start_schema_version(schema_version);
             return cached;
         }
-        let cached =
-            self.core_state.statements.intern(&shared.registry, identity, self.client.current());
+        let cached = self.core_state.statements.intern(
+            &shared.registry,
+            identity,
+            self.client.session.current(),
+        );
         let statement = &cached.statement;
         if statement.schema_version() < schema_version {
             // The schema may have changed since this generation of the statement began. A new
@@ -145,7 +149,7 @@ impl Link<'_> {
 
     /// Whether one more statement of `bytes` exceeds what the client may have.
     pub(crate) fn is_over_quota(&mut self, bytes: usize) -> bool {
-        let (count, used) = (self.client.names.len(), self.client.names.bytes());
+        let (count, used) = (self.client.session.names.len(), self.client.session.names.bytes());
         let options = &self.pool().settings.options;
         count >= options.max_client_statements as usize
             || used + bytes > options.max_client_statement_bytes
@@ -154,14 +158,14 @@ impl Link<'_> {
     /// Passes a Parse on as it is: the client's statements are not managed, or the text is too
     /// large to be kept (E13).
     pub(crate) fn parse_unkept(&mut self, message: &Message<'_>) -> usize {
-        if self.client.managed {
+        if self.client.session.managed {
             // The statement exists on this server alone, so the client keeps the server.
-            self.client.pins.add(Pins::PREPARED);
-            self.client.unnamed = None;
-            self.server.statements.unnamed = Unnamed::NONE;
+            self.client.session.pins.add(Pins::PREPARED);
+            self.client.session.unnamed = None;
+            self.server.session.statements.unnamed = Unnamed::NONE;
             self.pool().counters.statements_not_kept += 1;
         }
-        self.server.dirty = true;
+        self.server.session.dirty = true;
         self.pool().counters.server_parses += 1;
         self.owe(OutstandingRequest::new(RequestKind::Parse, ReplyAction::Forward));
         self.pass(message)
@@ -171,8 +175,9 @@ impl Link<'_> {
     /// (E57), and then goes back to the client's settings. If no segment is open, this gets a
     /// segment of its own: PostgreSQL must not count it among the client's commands.
     pub(crate) fn prepare_foreign(&mut self, cached: &Rc<CachedStatement>) -> Called {
-        let (own, other) = (self.client.current().clone(), cached.settings.clone());
-        let alone = !self.server.outstanding.is_open() && self.server.outstanding.is_empty();
+        let (own, other) = (self.client.session.current().clone(), cached.settings.clone());
+        let alone = !self.server.session.outstanding.is_open()
+            && self.server.session.outstanding.is_empty();
         self.run_internal(&session::reading(&own, &other), Purpose::Environment);
         self.send_parse_named(cached, ReplyAction::Skip(Purpose::Prepare));
         self.run_internal(&session::reading(&other, &own), Purpose::Return);
@@ -219,11 +224,11 @@ impl Link<'_> {
         self.pool().counters.server_parses += 1;
         let found = self.found(statement);
         let seq = self.owe(OutstandingRequest::new(RequestKind::Parse, action).about(id));
-        let segment = self.server.outstanding.segment();
+        let segment = self.server.session.outstanding.segment();
         let served = ServerRef::new(statement.clone());
         let slot =
             ServerStatement { served, generation, segment, doubtful: false, auto: false, found };
-        self.server.statements.insert(slot);
+        self.server.session.statements.insert(slot);
         self.undoable_there(seq, ServerUndo::Prepared(id));
         seq
     }
@@ -242,10 +247,10 @@ impl Link<'_> {
         let unnamed = Unnamed {
             id: statement.id,
             generation: statement.generation(),
-            segment: self.server.outstanding.segment(),
+            segment: self.server.session.outstanding.segment(),
             found,
         };
-        let old = std::mem::replace(&mut self.server.statements.unnamed, unnamed);
+        let old = std::mem::replace(&mut self.server.session.statements.unnamed, unnamed);
         self.undoable_there(seq, ServerUndo::Unnamed(old));
         seq
     }
@@ -254,12 +259,12 @@ impl Link<'_> {
     /// used statements beyond the server's limits. The Close stands right before the Parse, so
     /// messages sent earlier still find their statements, and portals made from them live on (E25).
     pub(crate) fn make_room(&mut self, id: u64, bytes: usize) {
-        if let Some(old) = self.server.statements.remove(id) {
+        if let Some(old) = self.server.session.statements.remove(id) {
             self.send_close(old);
         }
         let options = &self.core_state.pool(self.server.pool).settings.options;
         let (count, most) = (options.max_server_statements, options.max_server_statement_bytes);
-        while let Some(old) = self.server.statements.evict(bytes, count, most) {
+        while let Some(old) = self.server.session.statements.evict(bytes, count, most) {
             self.pool().counters.evictions += 1;
             self.send_close(old);
         }
@@ -268,7 +273,7 @@ impl Link<'_> {
     /// Sends a Close of a server's statement, and records how to undo that.
     pub(crate) fn send_close(&mut self, mut old: ServerStatement) {
         // An error that skips this Close may have skipped the Parse of the statement too (E24).
-        old.doubtful |= self.server.outstanding.is_unsettled(old.segment);
+        old.doubtful |= self.server.session.outstanding.is_unsettled(old.segment);
         let mut name = std::mem::take(&mut self.core_state.scratch);
         name.clear();
         old.served.statement().write_name(&mut name, old.generation);
@@ -281,7 +286,7 @@ impl Link<'_> {
 
     /// Counts a use of a statement that the server had.
     pub(crate) fn count_hit(&mut self) {
-        self.server.hits += 1;
+        self.server.session.hits += 1;
         self.pool().counters.prepare_hits += 1;
     }
 

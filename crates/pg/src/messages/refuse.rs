@@ -41,8 +41,8 @@ impl Link<'_> {
     ) -> Result<bool, Stop> {
         let options = &self.core_state.pool(self.server.pool).settings.options;
         let bounds = (options.max_client_statements as usize, options.max_client_statement_bytes);
-        match self.client.portals.has_room(portal, cached, bounds) {
-            false if !self.server.outstanding.is_empty() => Err(Stop::Replies),
+        match self.client.session.portals.has_room(portal, cached, bounds) {
+            false if !self.server.session.outstanding.is_empty() => Err(Stop::Replies),
             room => Ok(room),
         }
     }

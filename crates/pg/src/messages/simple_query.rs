@@ -39,28 +39,28 @@ impl Link<'_> {
             true => read::query_text(message.body())?,
             false => message.body(),
         };
-        let scan = refrain_sql::scan_with(text, self.client.settings.reads.backslash);
-        if self.client.managed
+        let scan = refrain_sql::scan_with(text, self.client.session.settings.reads.backslash);
+        if self.client.session.managed
             && let Some(used) = self.speaks_of_statements(message, text, &scan)?
         {
             return Ok(used);
         }
-        if !self.client.managed {
+        if !self.client.session.managed {
             self.query_unmanaged(text, &scan);
         }
         if scan.traits.contains(Traits::PREPARE) && self.refuses_prepare() {
             return Ok(self.refuse(message, RequestKind::Query, Refusal::Prepare));
         }
-        let lent = match self.client.managed {
+        let lent = match self.client.session.managed {
             true => self.lend_named(message, text, &scan)?,
             false => Lent::default(),
         };
-        let first_entry = self.server.outstanding.next_seq();
+        let first_entry = self.server.session.outstanding.next_seq();
         let autoprepared = self.autoprepare(message, text, &scan)?;
         let calls = self.suspect(&scan);
         if let Some(used) = autoprepared {
-            let sent = first_entry..self.server.outstanding.next_seq();
-            self.client.suspicion.evidence.send(calls, sent);
+            let sent = first_entry..self.server.session.outstanding.next_seq();
+            self.client.session.suspicion.evidence.send(calls, sent);
             return Ok(used);
         }
         // A text of which just the beginning has arrived may reset more settings than can be seen.
@@ -73,7 +73,7 @@ impl Link<'_> {
         let seq = self.owe(
             OutstandingRequest::new(RequestKind::Query, action).with(scan.traits | lent.traits),
         );
-        self.client.suspicion.evidence.send(calls, seq..seq + 1);
+        self.client.session.suspicion.evidence.send(calls, seq..seq + 1);
         self.bar(seq, scan.traits, scan.statements, first);
         self.bar_drops(seq, lent);
         let used = self.pass(message);
@@ -84,26 +84,26 @@ impl Link<'_> {
     /// a Sync. PostgreSQL 18 answers the Sync after that as if the transaction were over, and the
     /// next command with XX000. That command must not be another client's (E38).
     pub(crate) fn ends_early(&mut self) {
-        self.server.close_needed |= self.server.outstanding.is_open();
+        self.server.close_needed |= self.server.session.outstanding.is_open();
     }
 
     /// Forgets the client's and the server's unnamed statement: PostgreSQL drops it at any query
     /// string, even one that fails (E17). An error before the query may skip that.
     pub(crate) fn forget_unnamed(&mut self) {
-        let seq = self.server.outstanding.next_seq();
-        let skippable = self.server.outstanding.is_open();
-        let segment = self.server.outstanding.segment();
-        self.client.unnamed_changed = segment;
-        let old = self.client.unnamed.take();
+        let seq = self.server.session.outstanding.next_seq();
+        let skippable = self.server.session.outstanding.is_open();
+        let segment = self.server.session.outstanding.segment();
+        self.client.session.unnamed_changed = segment;
+        let old = self.client.session.unnamed.take();
         // An earlier segment that fails would bring back a statement that this query drops too.
         // The undo recorded here marks where that statement ends.
-        if skippable || !self.client.undos.is_empty() {
-            self.client.undos.push(seq, ClientUndo::Unnamed(old));
+        if skippable || !self.client.session.undos.is_empty() {
+            self.client.session.undos.push(seq, ClientUndo::Unnamed(old));
         }
         let none = Unnamed::none_since(segment);
-        let old = std::mem::replace(&mut self.server.statements.unnamed, none);
+        let old = std::mem::replace(&mut self.server.session.statements.unnamed, none);
         if skippable && old.id != 0 {
-            self.server.undos.push(seq, ServerUndo::Unnamed(old));
+            self.server.session.undos.push(seq, ServerUndo::Unnamed(old));
         }
     }
 
@@ -138,17 +138,17 @@ impl Link<'_> {
         };
         self.wait_until_quiet()?;
         let folded = Name::from_slice(&name.fold(text));
-        if !self.client.names.contains(&folded) {
+        if !self.client.session.names.contains(&folded) {
             return Ok(None);
         }
         // A failed transaction refuses the query (25P02), whatever it names.
-        if self.server.outstanding.status() == Status::Failed {
+        if self.server.session.outstanding.status() == Status::Failed {
             return Ok(None);
         }
         if matches!(scan.kind, Kind::Deallocate(_)) {
             return Ok(Some(self.deallocate(message, &folded, scan.traits)));
         }
-        let found = self.client.names.get(&folded).map(|s| s.held.cached().clone());
+        let found = self.client.session.names.get(&folded).map(|s| s.held.cached().clone());
         let Some(cached) = found else { return Ok(None) };
         let span = name.of(text);
         let start = span.as_ptr() as usize - text.as_ptr() as usize;
@@ -165,7 +165,7 @@ impl Link<'_> {
     /// without a Sync, the server runs another query in its place, since a query string has side
     /// effects there ([`Self::ask_instead`]).
     fn deallocate(&mut self, message: &Message<'_>, name: &Name, traits: Traits) -> usize {
-        if self.client.names.get(name).is_some_and(|own| own.lent != ByName::Nothing) {
+        if self.client.session.names.get(name).is_some_and(|own| own.lent != ByName::Nothing) {
             // The server was lent a statement of this very name (E51): DEALLOCATE drops that there.
             self.forget_unnamed();
             self.ends_early();
@@ -175,8 +175,10 @@ impl Link<'_> {
             self.close_name(name, seq);
             return self.pass(message);
         }
-        if self.server.outstanding.status() == Status::Idle && !self.server.outstanding.is_open() {
-            self.client.names.remove(name);
+        if self.server.session.outstanding.status() == Status::Idle
+            && !self.server.session.outstanding.is_open()
+        {
+            self.client.session.names.remove(name);
             return self.answer(message, FakeReply::Deallocate);
         }
         let seq = self.ask_instead(FakeReply::Deallocate, traits);
@@ -193,13 +195,13 @@ impl Link<'_> {
         traits: Traits,
     ) -> Result<Option<usize>, Stop> {
         self.wait_until_quiet()?;
-        let outstanding = &self.server.outstanding;
+        let outstanding = &self.server.session.outstanding;
         let native = outstanding.status() == Status::Failed || outstanding.is_open();
-        if native || self.client.pins.has(Pins::PREPARED) {
+        if native || self.client.session.pins.has(Pins::PREPARED) {
             return Ok(None);
         }
         if outstanding.status() == Status::Idle {
-            drop(self.client.names.take());
+            drop(self.client.session.names.take());
             return Ok(Some(self.answer(message, FakeReply::DeallocateAll)));
         }
         let seq = self.ask_instead(FakeReply::DeallocateAll, traits);
@@ -209,10 +211,10 @@ impl Link<'_> {
 
     /// Answers a query without the server. No transaction block may be open.
     fn answer(&mut self, message: &Message<'_>, made: FakeReply) -> usize {
-        self.client.unnamed = None;
+        self.client.session.unnamed = None;
         let out = self.ports.out(self.client.conn);
         write_fake(out, made);
-        write::ready(out, self.server.outstanding.status());
+        write::ready(out, self.server.session.outstanding.status());
         message.bytes.len()
     }
 
@@ -230,7 +232,7 @@ impl Link<'_> {
     /// Sends the client the fake reply to its query: the server has run the one in its place.
     pub(crate) fn answered_there(&mut self, made: FakeReply) {
         if made == FakeReply::DeallocateAll {
-            drop(self.client.names.take());
+            drop(self.client.session.names.take());
         }
         write_fake(self.ports.out(self.client.conn), made);
     }
@@ -239,12 +241,12 @@ impl Link<'_> {
     /// that Parse failed amid a segment, PostgreSQL would skip the query and everything behind it
     /// up to a Sync, which it does not do for the client's query alone.
     fn prepare_ahead(&mut self, cached: &Rc<CachedStatement>) -> Result<(), Stop> {
-        let lacks = self.server.has(&cached.statement).is_none();
+        let lacks = self.server.session.has(&cached.statement).is_none();
         if lacks {
             self.wait_for_reading(cached)?;
         }
-        if lacks && self.server.outstanding.is_open() {
-            self.client.ahead = Ahead::Prepared;
+        if lacks && self.server.session.outstanding.is_open() {
+            self.client.session.ahead = Ahead::Prepared;
             self.ensure_named(cached);
             return Err(Stop::Replies);
         }
@@ -254,28 +256,28 @@ impl Link<'_> {
     /// Whether the server has refused the Parse that Refrain put in front of this query. Waits
     /// while that is not known.
     fn is_refused_ahead(&mut self) -> Result<bool, Stop> {
-        if self.client.ahead == Ahead::Nothing {
+        if self.client.session.ahead == Ahead::Nothing {
             return Ok(false);
         }
         self.wait_until_quiet()?;
-        Ok(std::mem::replace(&mut self.client.ahead, Ahead::Nothing) == Ahead::Refused)
+        Ok(std::mem::replace(&mut self.client.session.ahead, Ahead::Nothing) == Ahead::Refused)
     }
 
     /// Ends a query whose Parse, in a segment of its own, the server has refused. The client has
     /// got that error; now it gets ReadyForQuery.
     fn end_refused(&mut self, message: &Message<'_>) -> usize {
-        self.client.unnamed = None;
-        write::ready(self.ports.out(self.client.conn), self.server.outstanding.status());
+        self.client.session.unnamed = None;
+        write::ready(self.ports.out(self.client.conn), self.server.session.outstanding.status());
         message.bytes.len()
     }
 
     /// Ends a query whose Parse, amid a segment, has failed. The client has got that error. A Sync
     /// ends the segment in place of the query.
     pub(crate) fn ends_in_vain(&mut self, message: &Message<'_>) -> usize {
-        self.client.ahead = Ahead::Nothing;
-        self.client.skipping = false;
-        self.client.unnamed = None;
-        self.client.unnamed_changed = self.server.outstanding.segment();
+        self.client.session.ahead = Ahead::Nothing;
+        self.client.session.skipping = false;
+        self.client.session.unnamed = None;
+        self.client.session.unnamed_changed = self.server.session.outstanding.segment();
         write::sync(self.out());
         self.owe(OutstandingRequest::new(RequestKind::Sync, ReplyAction::Forward));
         message.bytes.len()
@@ -292,10 +294,10 @@ impl Link<'_> {
         traits: Traits,
         folded: &[u8],
     ) -> usize {
-        let open = self.server.outstanding.is_open();
+        let open = self.server.session.outstanding.is_open();
         let calls = self.suspect(&cached.statement.scan);
         self.ensure_named(cached);
-        if self.server.outstanding.is_open() && !open {
+        if self.server.session.outstanding.is_open() && !open {
             self.end_segment(Purpose::Prepare);
         }
         let mut called = vec![b'"'];
@@ -313,14 +315,14 @@ impl Link<'_> {
                 .about(cached.statement.id)
                 .called(folded),
         );
-        self.client.suspicion.evidence.send(calls, seq..seq + 1);
+        self.client.session.suspicion.evidence.send(calls, seq..seq + 1);
         self.pass_missing(message)
     }
 
     /// Forgets a statement of the client, unless request `seq` fails or is skipped.
     fn close_name(&mut self, name: &Name, seq: Seq) {
-        if let Some(old) = self.client.names.remove(name) {
-            self.server.outstanding.extend(&mut self.client.changed);
+        if let Some(old) = self.client.session.names.remove(name) {
+            self.server.session.outstanding.extend(&mut self.client.session.changed);
             self.undoable(seq, ClientUndo::Closed(name.clone(), old));
         }
     }

@@ -17,6 +17,7 @@ use crate::pipeline::undo::ClientUndo;
 use crate::relay::link::{Link, Stop};
 use crate::relay::message::Message;
 use crate::state::client::Pins;
+use crate::state::pool::tracks;
 use crate::statements::columns::Columns;
 use crate::statements::of_client::{ClientRef, ClientStatement, Name};
 use crate::statements::of_core::CachedStatement;
@@ -33,7 +34,7 @@ impl Link<'_> {
             return Ok(self.parse_unkept(message));
         }
         let parse = Parse::read(message.whole(most)?)?;
-        let seq = self.server.outstanding.next_seq();
+        let seq = self.server.session.outstanding.next_seq();
         let used = self.parse_unkept(message);
         let cached = self.intern(parse.tail);
         match parse.name {
@@ -44,19 +45,19 @@ impl Link<'_> {
     }
 
     fn remember_unnamed(&mut self, seq: u64, cached: Rc<CachedStatement>) {
-        self.client.unnamed_changed = self.server.outstanding.segment();
-        let old = self.client.unnamed.replace(known(cached));
+        self.client.session.unnamed_changed = self.server.session.outstanding.segment();
+        let old = self.client.session.unnamed.replace(known(cached));
         self.undoable(seq, ClientUndo::Unnamed(old));
     }
 
     fn remember(&mut self, seq: u64, name: &[u8], cached: Rc<CachedStatement>) {
-        let again = self.client.names.remove(name).is_some();
+        let again = self.client.session.names.remove(name).is_some();
         if again || self.is_over_quota(cached.statement.tail.len()) {
             return;
         }
-        self.server.outstanding.extend(&mut self.client.parsed);
+        self.server.session.outstanding.extend(&mut self.client.session.parsed);
         let name = Name::from_slice(name);
-        self.client.names.insert(name.clone(), known(cached));
+        self.client.session.names.insert(name.clone(), known(cached));
         self.undoable(seq, ClientUndo::Named(name));
     }
 
@@ -72,34 +73,38 @@ impl Link<'_> {
             let acts = cached.statement.acts();
             let room = !acts || self.has_room_for(bind.portal, &cached)?;
             let calls = self.suspect(&cached.statement.scan);
-            self.client.suspicion.evidence.bind(bind.portal, calls);
+            self.client.session.suspicion.evidence.bind(bind.portal, calls);
             portal = Some(cached).filter(|_| acts && room);
             if !room {
                 self.suspect_anything();
             }
         } else {
-            self.client.suspicion.evidence.bind(bind.portal, None);
+            self.client.session.suspicion.evidence.bind(bind.portal, None);
             self.suspect_anything();
         }
         self.owe(OutstandingRequest::new(RequestKind::Bind, ReplyAction::Forward));
-        self.client.portals.set(bind.portal, portal, self.server.outstanding.segment());
+        self.client.session.portals.set(
+            bind.portal,
+            portal,
+            self.server.session.outstanding.segment(),
+        );
         Ok(self.pass(message))
     }
 
     /// The text that a name stands for, if that is known. What an earlier segment may still undo is
     /// waited for.
     fn find_unmanaged(&mut self, name: &[u8]) -> Result<Option<Rc<CachedStatement>>, Stop> {
-        let outstanding = &self.server.outstanding;
+        let outstanding = &self.server.session.outstanding;
         let unsettled = match name.is_empty() {
-            true => outstanding.is_unsettled(self.client.unnamed_changed),
-            false => outstanding.touches(&self.client.parsed),
+            true => outstanding.is_unsettled(self.client.session.unnamed_changed),
+            false => outstanding.touches(&self.client.session.parsed),
         };
         if unsettled {
             return Err(Stop::Replies);
         }
         let found = match name.is_empty() {
-            true => self.client.unnamed.as_mut(),
-            false => self.client.names.get(name),
+            true => self.client.session.unnamed.as_mut(),
+            false => self.client.session.names.get(name),
         };
         Ok(found.map(|statement| statement.held.cached().clone()))
     }
@@ -108,8 +113,8 @@ impl Link<'_> {
     /// remembers.
     pub(crate) fn close_unmanaged(&mut self, name: &[u8]) {
         match name.is_empty() {
-            true => self.client.unnamed = None,
-            false => drop(self.client.names.remove(name)),
+            true => self.client.session.unnamed = None,
+            false => drop(self.client.session.names.remove(name)),
         }
     }
 
@@ -118,7 +123,9 @@ impl Link<'_> {
         match scan.kind {
             Kind::Deallocate(name) => self.close_unmanaged(&name.fold(text)),
             // Of those that SQL has prepared it is known what they call.
-            _ if scan.traits.contains(Traits::EXECUTE) && !self.client.pins.has(Pins::PREPARED) => {
+            _ if scan.traits.contains(Traits::EXECUTE)
+                && !self.client.session.pins.has(Pins::PREPARED) =>
+            {
                 self.suspect_anything();
             }
             _ => {}
@@ -127,13 +134,13 @@ impl Link<'_> {
 
     /// Forgets what the names stand for.
     pub(crate) fn forget_statements(&mut self) {
-        drop(self.client.names.take());
-        self.client.unnamed = None;
+        drop(self.client.session.names.take());
+        self.client.session.unnamed = None;
     }
 
     /// Something runs of which nobody knows the text.
     fn suspect_anything(&mut self) {
-        self.client.suspicion.looks |= self.pool().tracks() != TrackFunctions::Off;
+        self.client.session.suspicion.looks |= tracks(self.pool()) != TrackFunctions::Off;
     }
 }
 

@@ -9,8 +9,8 @@ impl Link<'_> {
     /// Waits until no earlier segment can undo a change to the client's statements (E1, E2): a name
     /// that was closed may be taken after all, and one that was parsed may be free.
     pub(crate) fn wait_until_settled(&self) -> Result<(), Stop> {
-        let unsettled = |span| self.server.outstanding.touches(span);
-        match unsettled(&self.client.changed) || unsettled(&self.client.parsed) {
+        let unsettled = |span| self.server.session.outstanding.touches(span);
+        match unsettled(&self.client.session.changed) || unsettled(&self.client.session.parsed) {
             true => Err(Stop::Replies),
             false => Ok(()),
         }
@@ -19,7 +19,7 @@ impl Link<'_> {
     /// Waits until nothing is outstanding: a query that Refrain answers itself depends on the state
     /// of the transaction.
     pub(crate) fn wait_until_quiet(&self) -> Result<(), Stop> {
-        if self.server.outstanding.is_empty() { Ok(()) } else { Err(Stop::Replies) }
+        if self.server.session.outstanding.is_empty() { Ok(()) } else { Err(Stop::Replies) }
     }
 
     /// Waits while nobody knows whether the server has a statement that Refrain closed there to
@@ -28,7 +28,9 @@ impl Link<'_> {
     pub(crate) fn wait_in_doubt(&self, cached: &CachedStatement) -> Result<(), Stop> {
         let id = cached.statement.id;
         let closed = |undo: &ServerUndo| matches!(undo, ServerUndo::Evicted(slot) if slot.served.statement().id == id);
-        if self.server.statements.peek(id).is_none() && self.server.undos.iter().any(closed) {
+        if self.server.session.statements.peek(id).is_none()
+            && self.server.session.undos.iter().any(closed)
+        {
             return Err(Stop::Replies);
         }
         Ok(())
@@ -38,9 +40,9 @@ impl Link<'_> {
     /// decide how the server reads its constants (E57).
     pub(crate) fn is_foreign(&self, cached: &CachedStatement) -> bool {
         // A failed transaction refuses a Parse under any settings.
-        !session::read_alike(&cached.settings, self.client.current())
+        !session::read_alike(&cached.settings, self.client.session.current())
             && cached.statement.has_constants()
-            && !self.server.outstanding.has_failed()
+            && !self.server.session.outstanding.has_failed()
     }
 
     /// Waits as [`Self::wait_for_reading`] does, if the server lacks the statement.
@@ -51,7 +53,7 @@ impl Link<'_> {
     ) -> Result<(), Stop> {
         let there = match name.is_empty() {
             true => self.unnamed_is(cached),
-            false => self.server.has(&cached.statement).is_some(),
+            false => self.server.session.has(&cached.statement).is_some(),
         };
         if there { Ok(()) } else { self.wait_for_reading(cached) }
     }
@@ -60,21 +62,20 @@ impl Link<'_> {
     /// (E57). Requests under way may change the settings, or take a change back. Then Refrain knows
     /// whether to prepare it under other settings.
     pub(crate) fn wait_for_reading(&mut self, cached: &CachedStatement) -> Result<(), Stop> {
-        let unsure =
-            matches!(self.client.knowledge, SettingsKnowledge::Unknown(_, since) if since.reads);
+        let unsure = matches!(self.client.session.knowledge, SettingsKnowledge::Unknown(_, since) if since.reads);
         if !cached.statement.has_constants() || !unsure && !self.is_foreign(cached) {
             return Ok(());
         }
         self.know_settings()?;
-        let ready = self.server.outstanding.is_empty() || !self.is_foreign(cached);
+        let ready = self.server.session.outstanding.is_empty() || !self.is_foreign(cached);
         if ready { Ok(()) } else { Err(Stop::Replies) }
     }
 
     /// Whether the server's unnamed statement is this one for certain, in its current generation.
     pub(crate) fn unnamed_is(&self, cached: &CachedStatement) -> bool {
-        let unnamed = self.server.statements.unnamed;
+        let unnamed = self.server.session.statements.unnamed;
         unnamed.id == cached.statement.id
             && unnamed.generation == cached.statement.generation()
-            && !self.server.outstanding.is_unsettled(unnamed.segment)
+            && !self.server.session.outstanding.is_unsettled(unnamed.segment)
     }
 }

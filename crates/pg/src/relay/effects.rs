@@ -11,18 +11,19 @@ use crate::pipeline::evidence::{self, Outcome};
 use crate::pipeline::outstanding::{OutstandingRequest, Seq};
 use crate::relay::link::Link;
 use crate::state::client::Pins;
+use crate::state::pool::tracks;
 
 impl Link<'_> {
     /// Notes the effects of a command that is complete.
     #[inline]
     pub(crate) fn completed(&mut self, entry: &OutstandingRequest, seq: Seq, body: &[u8]) {
         let tag = refrain_sql::tag(read::command_tag(body));
-        let evidence = &mut self.client.suspicion.evidence;
+        let evidence = &mut self.client.session.suspicion.evidence;
         evidence.completed(seq, || evidence::outcome(read::command_tag(body)));
         if tag == Tag::Ddl && refrain_sql::changes_code(read::command_tag(body)) {
             self.pool().shared.change_code();
         }
-        if self.client.barrier.as_ref().is_some_and(|barrier| barrier.seq == seq) {
+        if self.client.session.barrier.as_ref().is_some_and(|barrier| barrier.seq == seq) {
             self.passed_barrier();
         }
         let plain = matches!(tag, Tag::Select | Tag::Insert | Tag::Update | Tag::Delete);
@@ -35,10 +36,10 @@ impl Link<'_> {
     /// statements back (E55).
     #[cold]
     pub(crate) fn passed_barrier(&mut self) {
-        let Some(barrier) = &mut self.client.barrier else { return };
+        let Some(barrier) = &mut self.client.session.barrier else { return };
         if let Some(at) = barrier.drops.iter().position(|(from, _)| *from == barrier.commands) {
             let (_, name) = barrier.drops.swap_remove(at);
-            drop(self.client.names.remove(&name));
+            drop(self.client.session.names.remove(&name));
         }
         barrier.commands = barrier.commands.saturating_sub(1);
     }
@@ -48,15 +49,15 @@ impl Link<'_> {
         // PostgreSQL does not call a strict function for a null, and answers null.
         let null = body.first_chunk() == Some(&[0xff; 4]);
         let outcome = if null { Outcome::Vain } else { Outcome::Ran };
-        self.client.suspicion.evidence.completed(seq, || outcome);
+        self.client.session.suspicion.evidence.completed(seq, || outcome);
     }
 
     /// Notes the effects of a command that may change the session or the schema.
     pub(crate) fn completed_specially(&mut self, tag: Tag, traits: Traits) {
-        let pins = self.client.pins;
+        let pins = self.client.session.pins;
         match tag {
             Tag::Set | Tag::Reset if traits.contains(Traits::SET) => {
-                self.client.read_settings = true
+                self.client.session.read_settings = true
             }
             Tag::Prepare => self.pin(Pins::PREPARED),
             Tag::Listen => self.pin(Pins::LISTEN),
@@ -71,12 +72,12 @@ impl Link<'_> {
                 self.schema_change();
             }
             Tag::Rollback => {
-                self.client.unpins = Pins::default();
-                self.server.outstanding.recovers();
+                self.client.session.unpins = Pins::default();
+                self.server.session.outstanding.recovers();
                 // The rollback took back what the calls left, so Refrain cannot learn from this
                 // transaction what they leave.
-                self.client.suspicion.evidence.undo();
-                self.client.claims.iter_mut().for_each(|claims| claims.undo());
+                self.client.session.suspicion.evidence.undo();
+                self.client.session.claims.iter_mut().for_each(|claims| claims.undo());
             }
             Tag::DeallocateAll => self.deallocated_all(),
             Tag::DiscardAll => {
@@ -84,21 +85,21 @@ impl Link<'_> {
                 self.schema_change();
             }
             Tag::Ddl => {
-                self.server.defines = true;
+                self.server.session.defines = true;
                 self.pool().shared.begin_schema_version();
             }
-            Tag::Commit => self.server.outstanding.recovers(),
+            Tag::Commit => self.server.session.outstanding.recovers(),
             Tag::Do => {
-                self.client.read_settings = true;
+                self.client.session.read_settings = true;
                 self.schema_change();
             }
-            Tag::Call if self.pool().tracks() == TrackFunctions::Off => self.schema_change(),
+            Tag::Call if tracks(self.pool()) == TrackFunctions::Off => self.schema_change(),
             // CREATE TABLE AS and the like complete with the tag of their query.
             _ if traits.contains(Traits::DDL) => self.schema_change(),
             _ => {}
         }
-        self.client.sets_locally |= traits.contains(Traits::LOCAL);
-        self.server.renews |= traits.contains(Traits::DEFAULTS);
+        self.client.session.sets_locally |= traits.contains(Traits::LOCAL);
+        self.server.session.renews |= traits.contains(Traits::DEFAULTS);
         let may = [
             (Traits::TEMP, Pins::TEMP, matches!(tag, Tag::Ddl | Tag::Select | Tag::Other)),
             (Traits::ADVISORY, Pins::ADVISORY, true),
@@ -111,9 +112,9 @@ impl Link<'_> {
             self.unpin(Pins::ADVISORY);
         }
         if traits.contains(Traits::SET) && !matches!(tag, Tag::Set | Tag::Reset) {
-            self.client.read_settings = true;
+            self.client.session.read_settings = true;
         }
-        if pins.is_empty() && !self.client.pins.is_empty() {
+        if pins.is_empty() && !self.client.session.pins.is_empty() {
             self.pool().counters.pins += 1;
         }
     }
@@ -127,38 +128,38 @@ impl Link<'_> {
 
     /// Notes that a command may have changed the schema, though its tag does not say so.
     fn schema_change(&mut self) {
-        self.server.defines = true;
+        self.server.session.defines = true;
         self.pool().shared.schema_change();
     }
 
     pub(crate) fn pin(&mut self, pin: Pins) {
-        self.client.pins.add(pin);
-        self.client.unpins.remove(pin);
-        self.server.dirty = true;
+        self.client.session.pins.add(pin);
+        self.client.session.unpins.remove(pin);
+        self.server.session.dirty = true;
     }
 
     pub(crate) fn unpin(&mut self, pin: Pins) {
-        self.client.pins.remove(pin);
+        self.client.session.pins.remove(pin);
     }
 
     /// Removes a pin when the transaction commits: a rollback would bring back what it stands for.
     fn unpin_at_commit(&mut self, pin: Pins) {
-        self.client.unpins.add(pin);
+        self.client.session.unpins.add(pin);
     }
 
     /// DEALLOCATE ALL ran on the server: all its statements are gone, and the client's.
     fn deallocated_all(&mut self) {
-        self.server.statements.clear_named();
-        drop(self.client.names.take());
+        self.server.session.statements.clear_named();
+        drop(self.client.session.names.take());
         self.unpin(Pins::PREPARED);
     }
 
     /// DISCARD ALL ran on the server: it is as after its login, but for its unnamed statement.
     fn discarded_all(&mut self) {
         self.deallocated_all();
-        self.client.pins = Pins::default();
-        self.client.claims = None;
-        self.client.read_settings = true;
-        self.server.dirty = false;
+        self.client.session.pins = Pins::default();
+        self.client.session.claims = None;
+        self.client.session.read_settings = true;
+        self.server.session.dirty = false;
     }
 }

@@ -37,7 +37,7 @@ impl Link<'_> {
             self.tell(&words.cut());
             return Err(Halt::Fatal);
         }
-        let failed = self.server.outstanding.fail()?;
+        let failed = self.server.session.outstanding.fail()?;
         let goes = self.settle_error(&failed, words)?;
         match failed.syncs {
             Syncs::Sure | Syncs::Bounded => {}
@@ -65,9 +65,9 @@ impl Link<'_> {
     /// messages are ignored up to its next Sync.
     #[cold]
     pub(crate) fn syncs_counted(&mut self) {
-        let counted = self.server.outstanding.counted();
-        let status = self.server.outstanding.status();
-        self.client.skipping |= counted == 0;
+        let counted = self.server.session.outstanding.counted();
+        let status = self.server.session.outstanding.status();
+        self.client.session.skipping |= counted == 0;
         for _ in 0..counted {
             write::ready(self.ports.out(self.client.conn), status);
         }
@@ -80,12 +80,13 @@ impl Link<'_> {
         // The undo below may take the name away.
         let name = self.client_name(&failed.entry);
         self.undo(failed);
-        if let Some(barrier) = self.client.barrier.as_mut().filter(|b| failed.struck(b.seq)) {
+        if let Some(barrier) = self.client.session.barrier.as_mut().filter(|b| failed.struck(b.seq))
+        {
             barrier.restores = None;
         }
-        self.client.skipping |= failed.open;
+        self.client.session.skipping |= failed.open;
         if self.skips_error_in(failed) {
-            self.client.suspicion.evidence.undo();
+            self.client.session.suspicion.evidence.undo();
             return Ok(false);
         }
         let before = failed.entry.action == ReplyAction::Skip(Purpose::SyncSettings);
@@ -93,10 +94,10 @@ impl Link<'_> {
             return Ok(false);
         }
         self.leaves(&failed.entry);
-        self.client.claims.iter_mut().for_each(|claims| claims.undo());
-        if self.client.suspicion.asked.is_none() {
+        self.client.session.claims.iter_mut().for_each(|claims| claims.undo());
+        if self.client.session.suspicion.asked.is_none() {
             // What failed says nothing of what it would have left.
-            self.client.suspicion.evidence.undo();
+            self.client.session.suspicion.evidence.undo();
         }
         self.learn(&failed.entry, fields);
         self.learn_end(failed, fields, name.as_ref());
@@ -119,9 +120,9 @@ impl Link<'_> {
             }
             ReplyAction::Skip(Purpose::ReadSettings) if self.looks_again(fields) => {}
             ReplyAction::Skip(Purpose::ReadSettings) => {
-                self.client.pins.add(Pins::SETTINGS);
-                self.client.read_settings = false;
-                self.server.dirty = true;
+                self.client.session.pins.add(Pins::SETTINGS);
+                self.client.session.read_settings = false;
+                self.server.session.dirty = true;
                 return Ok(self.forward_ours(failed, words));
             }
             // Going back to the client's settings has failed (E57). The statement is prepared, and
@@ -152,15 +153,15 @@ impl Link<'_> {
     /// gets that error, and not the error of the query that uses the statement. A query string that
     /// waits for it is not run.
     fn skips_error_in(&mut self, failed: &Failed) -> bool {
-        if failed.covers(self.server.skip_error_in) {
+        if failed.covers(self.server.session.skip_error_in) {
             return true;
         }
         let entry = &failed.entry;
         let ours = [ReplyAction::Skip(Purpose::Prepare), ReplyAction::Skip(Purpose::Environment)];
         if ours.contains(&entry.action) && self.is_ours_alone() {
-            match self.client.ahead {
-                Ahead::Nothing => self.server.skip_error_in = failed.segments.1 + 1,
-                Ahead::Prepared | Ahead::Refused => self.client.ahead = Ahead::Refused,
+            match self.client.session.ahead {
+                Ahead::Nothing => self.server.session.skip_error_in = failed.segments.1 + 1,
+                Ahead::Prepared | Ahead::Refused => self.client.session.ahead = Ahead::Refused,
             }
         }
         false
@@ -169,7 +170,7 @@ impl Link<'_> {
     /// Whether the error stands in a segment of Refrain's own, in which a statement is prepared.
     fn is_ours_alone(&self) -> bool {
         let ours = ReplyAction::Skip(Purpose::Prepare);
-        let next = self.server.outstanding.front();
+        let next = self.server.session.outstanding.front();
         next.is_some_and(|next| next.kind == RequestKind::Sync && next.action == ours)
     }
 
@@ -178,23 +179,23 @@ impl Link<'_> {
         let undone = &mut self.core_state.pool(self.server.pool).counters.changes_undone;
         let (mut never, mut unlent, mut before) = (Vec::new(), Vec::new(), None);
         let mut kept = Vec::new();
-        for Reverted { undo, failed: own } in self.client.undos.fail(failed) {
+        for Reverted { undo, failed: own } in self.client.session.undos.fail(failed) {
             *undone += 1;
             match undo {
                 ClientUndo::Named(name) => {
-                    drop(self.client.names.remove(&name));
+                    drop(self.client.session.names.remove(&name));
                     never.push(name);
                 }
                 ClientUndo::Closed(name, old) => {
-                    if !self.client.names.contains(&name) {
-                        self.client.names.insert(name.clone(), old);
+                    if !self.client.session.names.contains(&name) {
+                        self.client.session.names.insert(name.clone(), old);
                         kept.push(name);
                     }
                 }
                 // What had the name is closed before the Parse that failed.
                 ClientUndo::Lent(name, before) => {
                     let lent = if own { ByName::Nothing } else { before };
-                    if let Some(own) = self.client.names.get(&name) {
+                    if let Some(own) = self.client.session.names.get(&name) {
                         own.lent = lent;
                     }
                     unlent.push((name, lent));
@@ -209,7 +210,7 @@ impl Link<'_> {
         // What later segments would bring back was not there when they closed it, be it on the
         // server only.
         if !never.is_empty() || !unlent.is_empty() {
-            self.client.undos.retain(|undo| match undo {
+            self.client.session.undos.retain(|undo| match undo {
                 ClientUndo::Closed(name, old) => {
                     let earlier = unlent.iter().rfind(|(unlent, _)| unlent == name);
                     earlier.into_iter().for_each(|(_, lent)| old.lent = *lent);
@@ -219,21 +220,21 @@ impl Link<'_> {
             });
         }
         let there = |own: &mut ClientStatement| own.lent != ByName::Nothing;
-        if kept.iter().any(|name| self.client.names.get(name).is_some_and(there)) {
+        if kept.iter().any(|name| self.client.session.names.get(name).is_some_and(there)) {
             // What was lent to be dropped stays on this server.
             self.pin(Pins::PREPARED);
         }
-        self.server.undo(failed);
+        self.server.session.undo(failed);
     }
 
     /// The unnamed statement is the one that was before: for the first later segment that has
     /// changed it, or now.
     fn undo_unnamed(&mut self, failed: &Failed, before: Option<ClientStatement>) {
         let mut before = Some(before);
-        if failed.covers(self.client.unnamed_changed) {
-            self.client.unnamed = before.take().flatten();
+        if failed.covers(self.client.session.unnamed_changed) {
+            self.client.session.unnamed = before.take().flatten();
         }
-        self.client.undos.retain(|undo| {
+        self.client.session.undos.retain(|undo| {
             if let ClientUndo::Unnamed(old) = undo
                 && let Some(before) = before.take()
             {
@@ -265,11 +266,11 @@ impl Link<'_> {
             }
             // A name of ours is unknown there: something that cannot be seen dropped all (E47).
             self.pool().counters.lost_statements += 1;
-            self.server.statements.clear();
+            self.server.session.statements.clear();
             self.server.close_needed = true;
         } else if is_stale(fields) {
-            let generation = self.server.statements.peek(id).map(|slot| slot.generation);
-            let unnamed = self.server.statements.unnamed;
+            let generation = self.server.session.statements.peek(id).map(|slot| slot.generation);
+            let unnamed = self.server.session.statements.unnamed;
             let seen = generation.or((unnamed.id == id).then_some(unnamed.generation));
             let schema_version = self.pool().shared.schema_version();
             let mut begun = false;
@@ -284,7 +285,7 @@ impl Link<'_> {
     /// Handles the error of an internal query. The client gets it if its own messages failed with
     /// it.
     fn forward_ours(&mut self, failed: &Failed, words: &Words<'_>) -> bool {
-        let next = self.server.outstanding.front();
+        let next = self.server.session.outstanding.front();
         let hears = !next.is_some_and(|next| next.action == failed.entry.action);
         if hears {
             self.forward(&failed.entry, words, None);
@@ -307,19 +308,20 @@ impl Link<'_> {
         if entry.kind != RequestKind::Query || !fields.sqlstate().starts_with(b"23") {
             return;
         }
-        let barrier = self.client.barrier.as_ref().filter(|barrier| barrier.seq == failed.seq);
+        let barrier =
+            self.client.session.barrier.as_ref().filter(|barrier| barrier.seq == failed.seq);
         let last = barrier.is_some_and(|barrier| barrier.commands == 1);
         if last {
             self.passed_barrier();
         }
         let drops = entry.traits.intersects(Traits::DEALLOCATE_ALL | Traits::DISCARD_ALL);
         if drops && last {
-            self.server.statements.doubt_all();
-            drop(self.client.names.take());
+            self.server.session.statements.doubt_all();
+            drop(self.client.session.names.take());
         }
         if let Some(name) = name.filter(|_| entry.traits.contains(Traits::DEALLOCATE)) {
-            self.server.statements.doubt(entry.statement);
-            drop(self.client.names.remove(name));
+            self.server.session.statements.doubt(entry.statement);
+            drop(self.client.session.names.remove(name));
         }
     }
 

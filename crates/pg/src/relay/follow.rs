@@ -25,9 +25,9 @@ impl Link<'_> {
     #[inline]
     pub(crate) fn sync_settings_if_needed(&mut self) {
         let (client, server) = (&*self.client, &*self.server);
-        let alike = Arc::ptr_eq(&server.settings, &client.settings)
-            && server.defaults.are(&client.defaults)
-            && !server.stuck;
+        let alike = Arc::ptr_eq(&server.session.settings, &client.session.settings)
+            && server.session.defaults.are(&client.session.defaults)
+            && !server.session.stuck;
         if !alike {
             self.sync_settings();
         }
@@ -36,52 +36,53 @@ impl Link<'_> {
     /// The client has what nobody has set from the server.
     #[cold]
     fn sync_settings(&mut self) {
-        let (client, server) = (&self.client.defaults, &self.server.defaults);
+        let (client, server) = (&self.client.session.defaults, &self.server.session.defaults);
         if !client.are(server) && client.since <= server.since {
             self.follow();
         }
-        let (has, wants) = (&self.server.defaults, &self.client.defaults);
-        let stuck = std::mem::take(&mut self.server.stuck);
+        let (has, wants) = (&self.server.session.defaults, &self.client.session.defaults);
+        let stuck = std::mem::take(&mut self.server.session.stuck);
         let in_doubt = |name: &[u8]| stuck || has.get(name) != wants.get(name);
-        let (server, client) = (&self.server.settings, &self.client.settings);
-        let made = if matches!(self.client.state, ClientState::Checking(..)) {
+        let (server, client) = (&self.server.session.settings, &self.client.session.settings);
+        let made = if matches!(self.client.session.state, ClientState::Checking(..)) {
             let (made, asked) = defaults::put_first(server, client, wants, in_doubt);
-            self.server.settings_read = Some(asked);
+            self.server.session.settings_read = Some(asked);
             made
         } else {
             defaults::sync_settings(server, client, wants, in_doubt)
         };
-        self.server.defaults = wants.clone();
-        self.server.settings = self.client.settings.clone();
+        self.server.session.defaults = wants.clone();
+        self.server.session.settings = self.client.session.settings.clone();
         let Some((text, resets)) = made else { return };
-        self.server.resets = resets;
+        self.server.session.resets = resets;
         write::query(self.out(), &text);
         self.owe_us(RequestKind::Query, Purpose::SyncSettings, 0);
-        self.server.statements.unnamed = Unnamed::NONE;
+        self.server.session.statements.unnamed = Unnamed::NONE;
         self.pool().counters.settings_synced += 1;
     }
 
     /// The answer to that: what was reset is what the server gives any session.
     pub(crate) fn was_reset(&mut self, row: &[u8]) {
-        let resets = std::mem::take(&mut self.server.resets);
+        let resets = std::mem::take(&mut self.server.session.resets);
         let values: Vec<_> = read::columns(row).collect();
         let value = |column: usize| values.get(column).copied().flatten();
         let known = resets.iter().filter_map(|(column, name)| Some((&**name, value(*column)?)));
-        let news: Vec<_> =
-            known.filter(|(name, value)| self.server.defaults.get(name) != Some(value)).collect();
+        let news: Vec<_> = known
+            .filter(|(name, value)| self.server.session.defaults.get(name) != Some(value))
+            .collect();
         if news.is_empty() {
             return;
         }
-        let mut has = self.server.settings.edit();
+        let mut has = self.server.session.settings.edit();
         news.iter().for_each(|(name, value)| has.set(name, value));
-        self.server.settings = self.core_state.settings(has);
+        self.server.session.settings = self.core_state.settings(has);
         self.learn_defaults(news.into_iter());
     }
 
     /// Learns what a server gives any session; the client follows.
     pub(crate) fn learn_defaults<'a>(&mut self, found: impl Iterator<Item = (&'a [u8], &'a [u8])>) {
         let mut edit = SettingsMut::default();
-        let defaults = &self.server.defaults;
+        let defaults = &self.server.session.defaults;
         let news = |(name, value): &(&[u8], &[u8])| {
             let known = defaults.get(name);
             known.is_some() && known != Some(value)
@@ -93,12 +94,12 @@ impl Link<'_> {
         let mut settings = defaults.settings.edit();
         edit.iter().for_each(|(name, value)| settings.set(name, value));
         let settings = self.core_state.settings(settings);
-        self.server.defaults = Defaults { settings, since: self.now };
+        self.server.session.defaults = Defaults { settings, since: self.now };
         if edit.iter().any(|(name, _)| !session::is_harmless(name)) {
             // They may have been prepared when it was not known yet how their texts are read.
-            self.server.statements.doubt_all();
+            self.server.session.statements.doubt_all();
         }
-        let known = self.server.defaults.settings.clone();
+        let known = self.server.session.defaults.settings.clone();
         let pool = self.pool();
         pool.shared.amend_server_parameters(edit.iter());
         pool.shared.meet(&known);
@@ -109,18 +110,23 @@ impl Link<'_> {
     /// The client has what nobody has set from its server, and hears of it.
     fn follow(&mut self) {
         let (client, server) = (&*self.client, &*self.server);
-        let is_own = |name: &[u8]| client.owns(name);
-        let edit = defaults::follow(&client.settings, &client.defaults, &server.defaults, is_own);
+        let is_own = |name: &[u8]| client.session.owns(name);
+        let edit = defaults::follow(
+            &client.session.settings,
+            &client.session.defaults,
+            &server.session.defaults,
+            is_own,
+        );
         let settings = self.core_state.settings(edit);
-        let before = std::mem::replace(&mut self.client.settings, settings);
-        self.client.defaults = self.server.defaults.clone();
-        if !matches!(self.client.state, ClientState::Ready(_)) {
+        let before = std::mem::replace(&mut self.client.session.settings, settings);
+        self.client.session.defaults = self.server.session.defaults.clone();
+        if !matches!(self.client.session.state, ClientState::Ready(_)) {
             return;
         }
         // Under the names that PostgreSQL reports them by.
         let Some(server_parameters) = self.pool().shared.server_parameters() else { return };
         for (name, _) in server_parameters.iter() {
-            let value = self.client.settings.get(name);
+            let value = self.client.session.settings.get(name);
             if let Some(value) = value.filter(|value| before.get(name) != Some(value)) {
                 write::parameter_status(self.ports.out(self.client.conn), name, value);
             }
@@ -130,7 +136,7 @@ impl Link<'_> {
     /// A server has reported settings. Those that had their default, and that nobody has set, have
     /// another default now: that is asked for when the transaction is over.
     pub(crate) fn suspect_defaults(&mut self, reported: &SettingsMut) {
-        let (has, defaults) = (&self.server.settings, &self.server.defaults);
+        let (has, defaults) = (&self.server.session.settings, &self.server.session.defaults);
         let changed = |(name, value): &(&[u8], &[u8])| {
             let default = defaults.get(name);
             default.is_some_and(|default| default != *value) && has.get(name) == default
@@ -143,15 +149,15 @@ impl Link<'_> {
             let reported = reported.clone();
             return self.learn_defaults(reported.iter());
         }
-        self.client.read_settings = true;
+        self.client.session.read_settings = true;
     }
 
     /// Whether settings may be reported because the client has changed them.
     pub(crate) fn explains_settings(&self) -> bool {
-        let (client, suspicion) = (&*self.client, &self.client.suspicion);
-        client.sets
-            || client.sets_locally
-            || self.server.stuck
+        let (client, suspicion) = (&*self.client, &self.client.session.suspicion);
+        client.session.sets
+            || client.session.sets_locally
+            || self.server.session.stuck
             || suspicion.looks
             || suspicion.asked.is_some()
     }
@@ -160,7 +166,7 @@ impl Link<'_> {
     /// be it what it was before.
     pub(crate) fn claim(&mut self, text: &[u8], traits: Traits) {
         if traits.contains(Traits::RESET) {
-            let Some(claims) = &mut self.client.claims else { return };
+            let Some(claims) = &mut self.client.session.claims else { return };
             for name in refrain_sql::set_names(text) {
                 match *name == *refrain_sql::ANY_PARAMETER {
                     true => **claims = Claims::default(),
@@ -170,8 +176,8 @@ impl Link<'_> {
             return;
         }
         for name in refrain_sql::set_names(text) {
-            if self.client.defaults.get(&name).is_some() {
-                self.client.claims.get_or_insert_default().add(&name);
+            if self.client.session.defaults.get(&name).is_some() {
+                self.client.session.claims.get_or_insert_default().add(&name);
             }
         }
     }

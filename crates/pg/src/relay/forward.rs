@@ -96,7 +96,7 @@ impl Link<'_> {
     /// Sends the fake replies whose turn has come.
     #[inline]
     pub(crate) fn fake_due(&mut self, run: &mut Run<'_>) {
-        while let Some((seq, made)) = self.server.outstanding.made() {
+        while let Some((seq, made)) = self.server.session.outstanding.made() {
             self.flush(run);
             write_fake(self.ports.out(self.client.conn), made);
             self.settle(seq);

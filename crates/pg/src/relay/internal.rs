@@ -43,7 +43,7 @@ impl Link<'_> {
 
     /// Sends an internal query, in a segment of its own unless the client's is open.
     pub(crate) fn run_alone(&mut self, text: &[u8], purpose: Purpose) {
-        let open = self.server.outstanding.is_open();
+        let open = self.server.session.outstanding.is_open();
         self.run_internal(text, purpose);
         if open {
             write::bare(self.out(), front::FLUSH);
@@ -69,10 +69,11 @@ impl Link<'_> {
 
     /// Asks the server which settings the client has made.
     pub(crate) fn read_settings(&mut self) {
-        let names = self.client.names_to_read.iter().map(|name| name.as_slice());
-        let text = session::read_settings(&self.server.defaults.settings, names);
-        (self.server.settings_read, self.server.unset) = (None, SettingsMut::default());
-        self.server.overfull = false;
+        let names = self.client.session.names_to_read.iter().map(|name| name.as_slice());
+        let text = session::read_settings(&self.server.session.defaults.settings, names);
+        (self.server.session.settings_read, self.server.session.unset) =
+            (None, SettingsMut::default());
+        self.server.session.overfull = false;
         self.run_alone(&text, Purpose::ReadSettings);
     }
 
@@ -83,7 +84,7 @@ impl Link<'_> {
         if !scan.traits.contains(Traits::RESET) || scan.traits.contains(Traits::COPY) {
             return None;
         }
-        let mut first = self.client.startup.clone()?;
+        let mut first = self.client.session.startup.clone()?;
         let names: Vec<_> = refrain_sql::set_names(text).collect();
         let all = scan.traits.contains(Traits::DISCARD_ALL)
             || names.iter().any(|name| **name == *refrain_sql::ANY_PARAMETER);
@@ -95,7 +96,7 @@ impl Link<'_> {
     /// client gets ParameterStatus and ReadyForQuery once that is done: see
     /// [`Self::tell_settings`].
     pub(crate) fn restores_behind(&mut self, seq: Seq) -> bool {
-        let barrier = self.client.barrier.as_mut().filter(|barrier| barrier.seq == seq);
+        let barrier = self.client.session.barrier.as_mut().filter(|barrier| barrier.seq == seq);
         let Some(first) = barrier.and_then(|barrier| barrier.restores.take()) else { return false };
         self.restore_then(&first, ReplyAction::Forward);
         true
@@ -104,7 +105,7 @@ impl Link<'_> {
     /// Restores the startup settings in a separate transaction, so that an error in the client's
     /// next message cannot roll them back.
     pub(crate) fn restore_apart(&mut self, first: &SettingsMut) {
-        if self.server.outstanding.is_open() {
+        if self.server.session.outstanding.is_open() {
             self.end_segment(Purpose::Restore);
         }
         self.restore_then(first, ReplyAction::Skip(Purpose::Restore));
@@ -119,25 +120,27 @@ impl Link<'_> {
     /// Sends ParameterStatus for the client's startup settings whose values have changed.
     pub(crate) fn tell_settings(&mut self) {
         let Some(server_parameters) = self.pool().shared.server_parameters() else { return };
-        let Some(startup) = &self.client.startup else { return };
-        let mut edit = self.client.settings.edit();
+        let Some(startup) = &self.client.session.startup else { return };
+        let mut edit = self.client.session.settings.edit();
         // Under the names that PostgreSQL reports them by.
         for (name, _) in server_parameters.iter().filter(|(name, _)| startup.get(name).is_some()) {
-            let value = self.server.settings.get(name);
+            let value = self.server.session.settings.get(name);
             if let Some(value) = value.filter(|value| edit.get(name) != Some(value)) {
                 write::parameter_status(self.ports.out(self.client.conn), name, value);
                 edit.set(name, value);
             }
         }
-        self.client.settings = self.core_state.settings(edit);
+        self.client.session.settings = self.core_state.settings(edit);
     }
 
     /// Waits until Refrain knows how the server reads the constants of the next text (E57, E58).
     /// The server reports changed settings at the end of the segment; before that Refrain asks it.
     pub(crate) fn know_settings(&mut self) -> Result<(), Stop> {
-        let outstanding = &self.server.outstanding;
-        let SettingsKnowledge::Unknown(_, since) = self.client.knowledge else { return Ok(()) };
-        if self.client.pins.has(Pins::SETTINGS) || outstanding.has_failed() {
+        let outstanding = &self.server.session.outstanding;
+        let SettingsKnowledge::Unknown(_, since) = self.client.session.knowledge else {
+            return Ok(());
+        };
+        if self.client.session.pins.has(Pins::SETTINGS) || outstanding.has_failed() {
             return Ok(());
         }
         // Without the settings the statement could not be shared. A reply on its way is worth
@@ -153,14 +156,14 @@ impl Link<'_> {
 
     /// Notes that settings may change without a report by the server.
     pub(crate) fn hide_settings(&mut self) {
-        let before = self.client.knowledge.since();
+        let before = self.client.session.knowledge.since();
         let since = Since {
-            segment: self.server.outstanding.segment(),
+            segment: self.server.session.outstanding.segment(),
             reads: before.is_some_and(|before| before.reads),
             hidden: true,
         };
-        self.client.sets = true;
-        self.client.knowledge = match self.client.knowledge {
+        self.client.session.sets = true;
+        self.client.session.knowledge = match self.client.session.knowledge {
             SettingsKnowledge::Unknown(env, _) => SettingsKnowledge::Unknown(env, since),
             SettingsKnowledge::Reported | SettingsKnowledge::Queried(..) => self.unsure(since),
         };
@@ -168,13 +171,15 @@ impl Link<'_> {
 
     pub(crate) fn note_name(&mut self, name: &[u8]) {
         let name = Name::from_slice(name);
-        if self.client.names_to_read.contains(&name) {
+        if self.client.session.names_to_read.contains(&name) {
             return;
         }
-        if self.client.names_to_read.len() < PROBE_NAMES_MAX && name.len() <= PROBE_NAME_BYTES_MAX {
-            self.client.names_to_read.push(name);
+        if self.client.session.names_to_read.len() < PROBE_NAMES_MAX
+            && name.len() <= PROBE_NAME_BYTES_MAX
+        {
+            self.client.session.names_to_read.push(name);
         } else {
-            self.client.pins.add(Pins::SETTINGS);
+            self.client.session.pins.add(Pins::SETTINGS);
         }
     }
 
@@ -187,13 +192,16 @@ impl Link<'_> {
     /// The client has set more than is kept: it keeps its server, and what its texts mean is its
     /// own.
     pub(crate) fn keeps_settings(&mut self) {
-        if self.client.pins.is_empty() {
+        if self.client.session.pins.is_empty() {
             self.pool().counters.pins += 1;
         }
         self.pin(Pins::SETTINGS);
-        self.client.read_settings = false;
-        let since =
-            Since { segment: self.server.outstanding.segment(), reads: false, hidden: true };
-        self.client.knowledge = self.unsure(since);
+        self.client.session.read_settings = false;
+        let since = Since {
+            segment: self.server.session.outstanding.segment(),
+            reads: false,
+            hidden: true,
+        };
+        self.client.session.knowledge = self.unsure(since);
     }
 }

@@ -16,31 +16,31 @@ impl Link<'_> {
     /// Notes that a text may change settings, or take a change back.
     pub(crate) fn note_settings(&mut self, text: &[u8], scan: &Scan) {
         let sets = scan.traits.intersects(SETS);
-        self.server.stuck |= sets || runs_prepared(text, scan.kind);
+        self.server.session.stuck |= sets || runs_prepared(text, scan.kind);
         if sets {
             self.claim(text, scan.traits);
         }
         let hides = scan.traits.contains(Traits::SET)
             || scan.traits.contains(Traits::PROCEDURAL) && !self.is_harmless(scan);
-        let goes_back = self.client.sets && may_go_back(text, scan.kind);
+        let goes_back = self.client.session.sets && may_go_back(text, scan.kind);
         let reads = scan.traits.contains(Traits::READING) || goes_back;
         if !(hides || reads) {
             return;
         }
-        self.client.sets = true;
+        self.client.session.sets = true;
         self.note_names(text);
         if scan.traits.contains(Traits::PROCEDURAL) {
             refrain_sql::set_names_within(text).for_each(|name| self.note_name(name));
         }
-        let before = self.client.knowledge.since();
+        let before = self.client.session.knowledge.since();
         let since = Since {
-            segment: self.server.outstanding.segment(),
+            segment: self.server.session.outstanding.segment(),
             reads: reads || before.is_some_and(|before| before.reads),
             hidden: hides
-                || self.client.read_settings
+                || self.client.session.read_settings
                 || before.is_some_and(|before| before.hidden),
         };
-        self.client.knowledge = match self.client.knowledge {
+        self.client.session.knowledge = match self.client.session.knowledge {
             SettingsKnowledge::Unknown(env, _) => SettingsKnowledge::Unknown(env, since),
             SettingsKnowledge::Reported | SettingsKnowledge::Queried(..) => self.unsure(since),
         };
@@ -49,45 +49,46 @@ impl Link<'_> {
     /// Ends a reading of settings: the rows, with what PostgreSQL reports, are the session's
     /// settings.
     pub(crate) fn read_settings_ends(&mut self) {
-        let mut edit = self.server.settings_read.take().unwrap_or_default();
-        if std::mem::take(&mut self.server.overfull) {
+        let mut edit = self.server.session.settings_read.take().unwrap_or_default();
+        if std::mem::take(&mut self.server.session.overfull) {
             return self.keeps_settings();
         }
-        let outstanding = &self.server.outstanding;
-        let since = self.client.knowledge.since();
+        let outstanding = &self.server.session.outstanding;
+        let since = self.client.session.knowledge.since();
         // A reading amid the client's segment holds for that transaction. One in a segment of its
         // own says nothing of a segment that the client has begun behind it.
         if outstanding.is_open() && !outstanding.reads_settings_apart() {
-            if let Some(startup) = &self.client.startup {
+            if let Some(startup) = &self.client.session.startup {
                 edit.fill(startup);
             }
             let segment = outstanding.segment();
             let since = since.unwrap_or(Since { segment, reads: true, hidden: true });
-            self.client.knowledge =
+            self.client.session.knowledge =
                 SettingsKnowledge::Queried(self.core_state.settings(edit), since);
             return;
         }
         let settled = since.is_none_or(|since| outstanding.answers(since.segment));
-        let before = self.client.settings.clone();
+        let before = self.client.session.settings.clone();
         // Reported values take precedence over the rows.
         let mut has = edit.clone();
-        for (name, _) in self.server.defaults.settings.iter() {
-            let (server, client) = (self.server.settings.get(name), self.client.settings.get(name));
+        for (name, _) in self.server.session.defaults.settings.iter() {
+            let (server, client) =
+                (self.server.session.settings.get(name), self.client.session.settings.get(name));
             server.into_iter().for_each(|value| has.set(name, value));
             client.into_iter().for_each(|value| edit.set(name, value));
         }
-        self.server.settings = self.core_state.settings(has);
-        if let Some(startup) = &self.client.startup {
+        self.server.session.settings = self.core_state.settings(has);
+        if let Some(startup) = &self.client.session.startup {
             edit.fill(startup);
         }
-        self.client.settings = self.core_state.settings(edit);
-        let unset = std::mem::take(&mut self.server.unset);
+        self.client.session.settings = self.core_state.settings(edit);
+        let unset = std::mem::take(&mut self.server.session.unset);
         self.learn_defaults(unset.iter());
         self.looked(&before);
-        self.client.read_settings = false;
+        self.client.session.read_settings = false;
         // What was said after it was asked may have changed them again.
         if settled {
-            self.client.knowledge = SettingsKnowledge::Reported;
+            self.client.session.knowledge = SettingsKnowledge::Reported;
         }
     }
 
@@ -101,13 +102,13 @@ impl Link<'_> {
 
     /// Notes at the end of a segment that PostgreSQL has reported the settings that it reports.
     pub(crate) fn settings_told(&mut self) {
-        let since = self.client.knowledge.since();
-        if since.is_some_and(|since| !self.server.outstanding.is_over(since.segment)) {
+        let since = self.client.session.knowledge.since();
+        if since.is_some_and(|since| !self.server.session.outstanding.is_over(since.segment)) {
             return;
         }
-        self.client.sets &= self.server.outstanding.status() != Status::Idle;
+        self.client.session.sets &= self.server.session.outstanding.status() != Status::Idle;
         let Some(since) = since.map(|since| Since { reads: false, ..since }) else { return };
-        self.client.knowledge = match self.client.knowledge {
+        self.client.session.knowledge = match self.client.session.knowledge {
             _ if !since.hidden => SettingsKnowledge::Reported,
             SettingsKnowledge::Unknown(env, _) => SettingsKnowledge::Unknown(env, since),
             SettingsKnowledge::Reported | SettingsKnowledge::Queried(..) => self.unsure(since),

@@ -67,22 +67,22 @@ impl Link<'_> {
     /// the request. For replies that the server does not send, see [`Link::fake`].
     #[inline]
     pub(crate) fn owe(&mut self, request: OutstandingRequest) -> Seq {
-        if self.server.outstanding.is_empty() {
+        if self.server.session.outstanding.is_empty() {
             self.server.asked = self.now;
         }
         if request.traits.intersects(DEFINES) {
             self.begins_to_define();
         }
-        self.server.outstanding.push(request).0
+        self.server.session.outstanding.push(request).0
     }
 
     /// Notes that the request just sent may change the schema, from now on until its transaction is
     /// over.
     #[cold]
     fn begins_to_define(&mut self) {
-        if self.server.defining.is_none() {
+        if self.server.session.defining.is_none() {
             let defining = self.pool().shared.begin_defining();
-            self.server.defining = Some(defining);
+            self.server.session.defining = Some(defining);
         }
     }
 
@@ -94,8 +94,11 @@ impl Link<'_> {
     /// Sends the client a fake reply when its turn comes: at once if nothing is outstanding, else
     /// behind the replies before it (E20).
     pub(crate) fn fake(&mut self, kind: RequestKind, reply: FakeReply) -> Seq {
-        let (seq, now) =
-            self.server.outstanding.push(OutstandingRequest::new(kind, ReplyAction::Fake(reply)));
+        let (seq, now) = self
+            .server
+            .session
+            .outstanding
+            .push(OutstandingRequest::new(kind, ReplyAction::Fake(reply)));
         if let Some(reply) = now {
             write_fake(self.ports.out(self.client.conn), reply);
         }
@@ -106,28 +109,28 @@ impl Link<'_> {
     /// be skipped.
     pub(crate) fn undoable(&mut self, seq: Seq, undo: ClientUndo) {
         if self.may_fail(seq) {
-            self.client.undos.push(seq, undo);
+            self.client.session.undos.push(seq, undo);
         }
     }
 
     /// Records how to undo a change to the server's statements, in case request `seq` fails or is
     /// skipped.
     pub(crate) fn undoable_there(&mut self, seq: Seq, undo: ServerUndo) {
-        self.server.undos.push(seq, undo);
+        self.server.session.undos.push(seq, undo);
     }
 
     /// Whether request `seq` may still fail. A fake reply that was sent at once is final: nothing
     /// was outstanding, so no error can come before it (E22).
     fn may_fail(&self, seq: Seq) -> bool {
-        let outstanding = &self.server.outstanding;
+        let outstanding = &self.server.session.outstanding;
         !(outstanding.is_empty() && seq + 1 == outstanding.next_seq())
     }
 
     /// Makes the changes by requests up to and including `seq` final.
     #[inline]
     pub(crate) fn settle(&mut self, seq: Seq) {
-        self.client.undos.settle(seq);
-        self.server.undos.settle(seq);
+        self.client.session.undos.settle(seq);
+        self.server.session.undos.settle(seq);
     }
 
     /// Calls `change` for a statement of the client, named or unnamed, found by its ID.
@@ -136,11 +139,11 @@ impl Link<'_> {
         id: u64,
         change: impl FnOnce(&mut ClientStatement),
     ) {
-        if let Some(unnamed) = &mut self.client.unnamed
+        if let Some(unnamed) = &mut self.client.session.unnamed
             && unnamed.held.cached().statement.id == id
         {
             change(unnamed);
-        } else if let Some((_, statement)) = self.client.names.by_id(id) {
+        } else if let Some((_, statement)) = self.client.session.names.by_id(id) {
             change(statement);
         }
     }
@@ -154,14 +157,14 @@ impl Link<'_> {
             return None;
         }
         let closed = || {
-            self.client.undos.iter().find_map(|undo| match undo {
+            self.client.session.undos.iter().find_map(|undo| match undo {
                 ClientUndo::Closed(name, statement) => {
                     statement.is(id, name, mark).then_some(&**name)
                 }
                 ClientUndo::Named(_) | ClientUndo::Unnamed(_) | ClientUndo::Lent(..) => None,
             })
         };
-        let name = self.client.names.marked(id, mark).or_else(closed);
+        let name = self.client.session.names.marked(id, mark).or_else(closed);
         Some(name.map_or_else(Name::new, Name::from_slice))
     }
 }

@@ -20,6 +20,7 @@ use crate::pipeline::outstanding::Purpose;
 use crate::relay::link::Link;
 use crate::settings::session::{self, Settings, SettingsMut, write_literal};
 use crate::state::client::{Looking, Pins};
+use crate::state::pool::tracks;
 use crate::state::pool_shared::CATALOGS;
 use crate::statements::of_client::Name;
 
@@ -88,7 +89,7 @@ impl Link<'_> {
     /// where there is something to learn.
     #[inline]
     pub(crate) fn suspect(&mut self, scan: &Scan) -> Option<u64> {
-        let tracks = self.pool().tracks();
+        let tracks = tracks(self.pool());
         let runs = scan.calls != 0
             || scan.traits.intersects(Traits::PROCEDURAL | Traits::PREPARE | Traits::EXECUTE);
         match tracks {
@@ -99,7 +100,7 @@ impl Link<'_> {
     }
 
     fn suspect_call(&mut self, scan: &Scan) -> Option<u64> {
-        let suspicion = &mut self.client.suspicion;
+        let suspicion = &mut self.client.session.suspicion;
         let mut calls = scan.calls;
         if scan.traits.contains(Traits::PREPARE) {
             suspicion.prepared = suspicion.prepared.rotate_left(9) ^ calls;
@@ -118,7 +119,7 @@ impl Link<'_> {
             Repute::Harmless | Repute::Unknown => {}
         }
         // Of what it renames, nothing newer tells.
-        self.server.defines |= hidden;
+        self.server.session.defines |= hidden;
         self.look_later(calls)
     }
 
@@ -130,13 +131,13 @@ impl Link<'_> {
         if own {
             return None;
         }
-        self.client.suspicion.looks = true;
+        self.client.session.suspicion.looks = true;
         self.suspect_call(scan)
     }
 
     /// A function is called by its OID, with which `body` begins.
     pub(crate) fn suspect_function(&mut self, body: &[u8]) -> Option<u64> {
-        if self.pool().tracks() == TrackFunctions::Off {
+        if tracks(self.pool()) == TrackFunctions::Off {
             return None;
         }
         let oid = body.first_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes));
@@ -148,7 +149,7 @@ impl Link<'_> {
     }
 
     fn look_later(&mut self, calls: u64) -> Option<u64> {
-        self.client.suspicion.looks = true;
+        self.client.session.suspicion.looks = true;
         let vague = calls == 0 || calls == VAGUE;
         (!vague).then(|| self.here(calls))
     }
@@ -157,27 +158,29 @@ impl Link<'_> {
     fn repute(&mut self, calls: u64) -> Repute {
         let (calls, now) = (self.here(calls), self.now);
         let pool = self.pool();
-        pool.calls.repute(calls, pool.shared.code(), now)
+        pool.protocol.calls.repute(calls, pool.shared.code(), now)
     }
 
     /// What leaves nothing new in a session of which so much is known already may leave something
     /// in another: what is found goes for sessions with the same settings and pins.
     fn here(&self, calls: u64) -> u64 {
-        calls ^ self.client.settings.hidden ^ u64::from(self.client.pins.bits()) << 48
+        calls
+            ^ self.client.session.settings.hidden
+            ^ u64::from(self.client.session.pins.bits()) << 48
     }
 
     /// Whether a text that hides what it does is known to leave nothing.
     pub(crate) fn is_harmless(&mut self, scan: &Scan) -> bool {
         scan.statements == 1
             && scan.calls != 0
-            && self.pool().tracks() == TrackFunctions::On
+            && tracks(self.pool()) == TrackFunctions::On
             && self.repute(scan.calls) == Repute::Harmless
     }
 
     /// Asks the server what is left in its session.
     pub(crate) fn look(&mut self) {
-        let names = self.client.names_to_read.iter().map(|name| name.as_slice());
-        let mut text = session::read_settings(&self.server.defaults.settings, names);
+        let names = self.client.session.names_to_read.iter().map(|name| name.as_slice());
+        let mut text = session::read_settings(&self.server.session.defaults.settings, names);
         for (name, _, there) in LEFT {
             let row = format!(" UNION ALL SELECT '={name}','' WHERE {there}");
             text.extend_from_slice(row.as_bytes());
@@ -188,23 +191,24 @@ impl Link<'_> {
         write_literal(&mut text, user.as_bytes());
         text.extend_from_slice(NEWEST.as_bytes());
         let code = pool.shared.code();
-        let known = pool.calls.parameters(code);
+        let known = pool.protocol.calls.parameters(code);
         match known {
             None => text.extend_from_slice(PARAMETERS.as_bytes()),
             Some(names) => names.iter().for_each(|name| ask_parameter(&mut text, name)),
         }
-        let suspicion = &mut self.client.suspicion;
+        let suspicion = &mut self.client.session.suspicion;
         suspicion.asked = Some(Looking { code, names: known.is_none() });
         suspicion.looks = false;
         pool.counters.session_checks += 1;
         suspicion.found = Pins::default();
-        (self.server.settings_read, self.server.unset) = (None, SettingsMut::default());
+        (self.server.session.settings_read, self.server.session.unset) =
+            (None, SettingsMut::default());
         self.run_alone(&text, Purpose::ReadSettings);
     }
 
     /// A row of the answer that is no setting.
     pub(crate) fn look_row(&mut self, what: &[u8], value: &[u8]) {
-        let suspicion = &mut self.client.suspicion;
+        let suspicion = &mut self.client.session.suspicion;
         if let Some((_, pin, _)) = LEFT.iter().find(|(name, ..)| name.as_bytes() == what) {
             suspicion.found.add(*pin);
         } else if what == b"newest" {
@@ -229,7 +233,7 @@ impl Link<'_> {
         let before = shared.code();
         shared.see(newest);
         let after = shared.code();
-        if let Some(asked) = &mut self.client.suspicion.asked
+        if let Some(asked) = &mut self.client.session.suspicion.asked
             && asked.names
             && asked.code == before
             && after <= before + 1
@@ -241,10 +245,10 @@ impl Link<'_> {
     /// The answer is there. `before` is what the client's settings were taken to be.
     pub(crate) fn looked(&mut self, before: &Arc<Settings>) {
         let now = self.now;
-        let suspicion = &mut self.client.suspicion;
+        let suspicion = &mut self.client.session.suspicion;
         let Some(asked) = suspicion.asked.take() else { return };
         let mut news = suspicion.found;
-        news.remove(self.client.pins);
+        news.remove(self.client.session.pins);
         let parameters = std::mem::take(&mut suspicion.parameters);
         // What these are set to is asked at once, and what was called is judged then. Where
         // functions have changed since this was asked, there may be other names by now.
@@ -259,20 +263,20 @@ impl Link<'_> {
         let code = suspicion.code;
         // What a function has set by a name of its own is asked for from now on, whoever sets
         // anything.
-        let settings = self.client.settings.clone();
+        let settings = self.client.session.settings.clone();
         let own = settings.iter().map(|(name, _)| name).filter(|name| name.contains(&b'.'));
         own.for_each(|name| self.note_name(name));
-        let said = self.client.read_settings;
-        let changed = !said && !Arc::ptr_eq(before, &self.client.settings);
+        let said = self.client.session.read_settings;
+        let changed = !said && !Arc::ptr_eq(before, &self.client.session.settings);
         let pool = self.core_state.pool(self.server.pool);
         if learns {
-            pool.calls.learn_parameters(parameters, asked.code, now);
+            pool.protocol.calls.learn_parameters(parameters, asked.code, now);
         }
         if !said || !news.is_empty() {
-            pool.calls.found(&calls, code, changed || !news.is_empty());
+            pool.protocol.calls.found(&calls, code, changed || !news.is_empty());
         }
         if !news.is_empty() {
-            pool.counters.pins += u64::from(self.client.pins.is_empty());
+            pool.counters.pins += u64::from(self.client.session.pins.is_empty());
             self.pin(news);
         }
     }
@@ -280,13 +284,13 @@ impl Link<'_> {
     /// A look has failed. Says whether that need not be known: it is repeated, once, if it was
     /// merely interrupted.
     pub(crate) fn looks_again(&mut self, fields: &Fields<'_>) -> bool {
-        let suspicion = &mut self.client.suspicion;
+        let suspicion = &mut self.client.session.suspicion;
         if suspicion.asked.is_none() {
             return false;
         }
         let again = !suspicion.failed && fields.sqlstate().starts_with(b"57");
         // One that goes, with what is left in it, may fail for what it goes for (E38).
-        let goes = self.server.close_needed && self.client.pins.is_empty();
+        let goes = self.server.close_needed && self.client.session.pins.is_empty();
         suspicion.asked = None;
         suspicion.looks |= again;
         suspicion.failed = again;

@@ -20,20 +20,20 @@ impl Link<'_> {
         // of that.
         let passes = [ReplyAction::Skip(Purpose::Environment), ReplyAction::Skip(Purpose::Return)];
         let passing = |e: &OutstandingRequest| passes.contains(&e.action);
-        if self.server.outstanding.front().is_some_and(passing) {
+        if self.server.session.outstanding.front().is_some_and(passing) {
             return Ok(Goes::Nowhere);
         }
         if !is_settable(name) {
             return Ok(Goes::On);
         }
-        let has = &self.server.settings;
+        let has = &self.server.session.settings;
         // A new default does not change a setting that the client has made itself, though the
         // server may have had its default in place of the client's value.
-        let by_default = has.get(name) == self.server.defaults.get(name);
-        let follows = by_default && self.client.owns(name) && !self.explains_settings();
+        let by_default = has.get(name) == self.server.session.defaults.get(name);
+        let follows = by_default && self.client.session.owns(name) && !self.explains_settings();
         let held = self.is_held(name) || follows;
-        let heard = &self.client.settings;
-        let told = self.server.told.get_or_insert_default();
+        let heard = &self.client.session.settings;
+        let told = self.server.session.told.get_or_insert_default();
         let news = !held && !told.is_known(heard, name, value);
         if !told.note(has, Some(&**heard).filter(|_| news), name, value) {
             return Err(Halt::Broken);
@@ -45,13 +45,13 @@ impl Link<'_> {
     /// together: a server may send any number of them.
     #[inline]
     pub(crate) fn take_told(&mut self) {
-        let Some(told) = self.server.told.take() else { return };
+        let Some(told) = self.server.session.told.take() else { return };
         self.suspect_defaults(told.by_server());
-        if let Some(edit) = told.of_server(&self.server.settings) {
-            self.server.settings = self.core_state.settings(edit);
+        if let Some(edit) = told.of_server(&self.server.session.settings) {
+            self.server.session.settings = self.core_state.settings(edit);
         }
-        if let Some(edit) = told.of_client(&self.client.settings) {
-            self.client.settings = self.core_state.settings(edit);
+        if let Some(edit) = told.of_client(&self.client.session.settings) {
+            self.client.session.settings = self.core_state.settings(edit);
         }
         if told.has_lost() {
             self.keeps_settings();
@@ -62,9 +62,14 @@ impl Link<'_> {
     /// restores it.
     fn is_held(&self, name: &[u8]) -> bool {
         let held = [ReplyAction::Held, ReplyAction::Skip(Purpose::Restore)];
-        let first = self.server.outstanding.front();
+        let first = self.server.session.outstanding.front();
         first.is_some_and(|entry| held.contains(&entry.action) || restores(entry))
-            && self.client.startup.as_ref().is_some_and(|startup| startup.get(name).is_some())
+            && self
+                .client
+                .session
+                .startup
+                .as_ref()
+                .is_some_and(|startup| startup.get(name).is_some())
     }
 
     /// Reads the row that answers the query which syncs settings. At a login it has the value that
@@ -72,15 +77,15 @@ impl Link<'_> {
     /// that has not changed, and another spelling may mean the same value.
     pub(crate) fn sync_settings_row(&mut self, body: &[u8]) {
         self.was_reset(body);
-        let Some(asked) = self.server.settings_read.take() else { return };
-        let mut edit = self.server.settings.edit();
+        let Some(asked) = self.server.session.settings_read.take() else { return };
+        let mut edit = self.server.session.settings.edit();
         let before = read::columns(body).count().saturating_sub(asked.iter().count());
         for ((name, _), value) in asked.iter().zip(read::columns(body).skip(before)) {
             if let Some(value) = value {
                 edit.set(name, value);
             }
         }
-        self.server.settings = self.core_state.settings(edit);
+        self.server.session.settings = self.core_state.settings(edit);
     }
 
     /// Reads a row that answers the query for settings: a setting that was set in the session, and
@@ -93,17 +98,17 @@ impl Link<'_> {
             }
             let unset = name.strip_suffix(UNSET);
             let name = unset.unwrap_or(name);
-            let default = self.server.defaults.get(name);
+            let default = self.server.session.defaults.get(name);
             // A function may have set it to its default. The server would not report a change of
             // that default then.
-            self.server.stuck |= unset.is_none() && default == Some(value);
+            self.server.session.stuck |= unset.is_none() && default == Some(value);
             if unset.is_some() && default.is_some() {
-                self.server.unset.set(name, value);
+                self.server.session.unset.set(name, value);
             }
-            let settings_read = self.server.settings_read.get_or_insert_default();
+            let settings_read = self.server.session.settings_read.get_or_insert_default();
             match settings_read.has_room(None, name, value) {
                 true => settings_read.set(name, value),
-                false => self.server.overfull = true,
+                false => self.server.session.overfull = true,
             }
         }
     }
@@ -111,10 +116,10 @@ impl Link<'_> {
     /// Notes that the server has run Refrain's reset query: it has its default settings and no
     /// statements.
     pub(crate) fn reset_ends(&mut self) {
-        self.server.statements.clear();
-        self.server.dirty = false;
-        self.server.settings = self.server.defaults.settings.clone();
-        self.server.stuck = true;
+        self.server.session.statements.clear();
+        self.server.session.dirty = false;
+        self.server.session.settings = self.server.session.defaults.settings.clone();
+        self.server.session.stuck = true;
     }
 
     /// Replaces the process ID in a notification that the client's own session has sent. The client

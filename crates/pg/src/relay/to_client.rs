@@ -56,13 +56,17 @@ impl Link<'_> {
         // stream.
         let asked =
             [ReplyAction::Skip(Purpose::ReadSettings), ReplyAction::Skip(Purpose::SyncSettings)];
-        let ours =
-            self.server.outstanding.front().is_some_and(|entry| asked.contains(&entry.action));
+        let ours = self
+            .server
+            .session
+            .outstanding
+            .front()
+            .is_some_and(|entry| asked.contains(&entry.action));
         let long = length > SETTINGS_BYTES_MAX;
         if streams(header.tag) && !(ours && header.tag == back::DATA_ROW && !long) {
             // A row of settings longer than `SETTINGS_BYTES_MAX` is not kept: the settings count as
             // unknown.
-            self.server.overfull |= ours && header.tag == back::DATA_ROW;
+            self.server.session.overfull |= ours && header.tag == back::DATA_ROW;
             self.begin_stream(run, header)
         } else if length <= LOOKED_INTO_MAX {
             Err(Halt::More)
@@ -78,7 +82,7 @@ impl Link<'_> {
         words: &Words<'_>,
         length: usize,
     ) -> Result<(), Halt> {
-        self.client.unpins = Pins::default();
+        self.client.session.unpins = Pins::default();
         self.take_told();
         self.advance(run, length, Goes::Nowhere);
         let result = self.error(words);
@@ -98,7 +102,7 @@ impl Link<'_> {
         }
         let goes = match header.tag {
             tag @ (back::NOTICE_RESPONSE | back::NOTIFICATION_RESPONSE) => self.unasked(tag),
-            tag => action(&self.server.outstanding.settle(tag)?.entry, tag),
+            tag => action(&self.server.session.outstanding.settle(tag)?.entry, tag),
         };
         let missing = header.message_bytes() - (run.input.len() - run.at);
         if header.tag == back::NOTIFICATION_RESPONSE && goes == Goes::On {
@@ -117,7 +121,7 @@ impl Link<'_> {
         match header.tag {
             back::DATA_ROW => {
                 self.release(run);
-                let settled = self.server.outstanding.settle(header.tag)?;
+                let settled = self.server.session.outstanding.settle(header.tag)?;
                 self.advance(run, length, action(&settled.entry, header.tag));
                 match settled.entry.action {
                     ReplyAction::Skip(Purpose::ReadSettings) => self.read_settings_row(body),
@@ -154,7 +158,7 @@ impl Link<'_> {
 
     /// Decides whether the client gets a notice or a notification that comes now.
     fn unasked(&self, tag: u8) -> Goes {
-        self.server.outstanding.front().map_or(Goes::On, |entry| unasked(entry, tag))
+        self.server.session.outstanding.front().map_or(Goes::On, |entry| unasked(entry, tag))
     }
 
     /// Sends the replies of an autoprepared statement that were held back until it was known that
@@ -171,6 +175,7 @@ impl Link<'_> {
     fn is_binding(&self) -> bool {
         let ours = ReplyAction::Skip(Purpose::Autoprepare);
         self.server
+            .session
             .outstanding
             .front()
             .is_some_and(|e| e.kind == RequestKind::Bind && e.action == ours)
@@ -194,7 +199,7 @@ impl Link<'_> {
         length: usize,
         body: &[u8],
     ) -> Result<(), Halt> {
-        let settled = self.server.outstanding.settle(tag)?;
+        let settled = self.server.session.outstanding.settle(tag)?;
         self.look_into(tag, &settled, body);
         if tag == back::BIND_COMPLETE {
             self.release_notices(run);
@@ -235,7 +240,7 @@ impl Link<'_> {
         // at that message, but Refrain answered it itself, so the server never sees it. Refrain
         // ends the session in its place (E43).
         if tag == back::COPY_IN_RESPONSE
-            && let Some(made) = self.server.outstanding.made_amid_copy()
+            && let Some(made) = self.server.session.outstanding.made_amid_copy()
         {
             self.flush(run);
             self.intruded(made.answers());
@@ -284,29 +289,29 @@ impl Link<'_> {
     #[inline]
     fn ready(&mut self, run: &mut Run<'_>, length: usize, body: &[u8]) -> Result<(), Halt> {
         let status = Status::read(body)?;
-        let settled = self.server.outstanding.settle(back::READY_FOR_QUERY)?;
+        let settled = self.server.session.outstanding.settle(back::READY_FOR_QUERY)?;
         self.take_told();
-        self.server.outstanding.ready(status);
+        self.server.session.outstanding.ready(status);
         if status == Status::Idle {
-            let outstanding = &self.server.outstanding;
-            self.client.transaction_ends(|segment| outstanding.is_over(segment));
-            self.client.sets_locally = false;
-            if let Some(claims) = &mut self.client.claims {
+            let outstanding = &self.server.session.outstanding;
+            self.client.session.transaction_ends(|segment| outstanding.is_over(segment));
+            self.client.session.sets_locally = false;
+            if let Some(claims) = &mut self.client.session.claims {
                 claims.settle();
             }
         }
-        if status == Status::Idle && std::mem::take(&mut self.server.defines) {
+        if status == Status::Idle && std::mem::take(&mut self.server.session.defines) {
             // Other sessions see the new schema from this commit on. A statement that they have
             // planned since the command ran was planned for the old one.
             self.pool().shared.schema_change();
         }
-        if self.server.defining.is_some()
+        if self.server.session.defining.is_some()
             && status == Status::Idle
-            && !self.server.outstanding.intersects(DEFINES)
+            && !self.server.session.outstanding.intersects(DEFINES)
         {
-            self.server.defining = None;
+            self.server.session.defining = None;
         }
-        if status == Status::Idle && std::mem::take(&mut self.server.renews) {
+        if status == Status::Idle && std::mem::take(&mut self.server.session.renews) {
             self.renew();
         }
         self.release(run);
@@ -319,7 +324,7 @@ impl Link<'_> {
             self.flush(run);
             self.tell_settings();
         }
-        if self.client.sets {
+        if self.client.session.sets {
             self.settings_told();
         }
         let goes = action(&settled.entry, back::READY_FOR_QUERY);

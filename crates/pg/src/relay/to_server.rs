@@ -46,12 +46,12 @@ impl Link<'_> {
     /// make one (E46).
     #[inline]
     pub(crate) fn is_barred(&mut self) -> bool {
-        let Some(barrier) = &mut self.client.barrier else { return false };
-        if self.server.outstanding.owes(barrier.seq) {
+        let Some(barrier) = &mut self.client.session.barrier else { return false };
+        if self.server.session.outstanding.owes(barrier.seq) {
             return true;
         }
         let restores = barrier.restores.take();
-        self.client.barrier = None;
+        self.client.session.barrier = None;
         if let Some(first) = restores {
             self.restore_apart(&first);
         }
@@ -64,8 +64,8 @@ impl Link<'_> {
     /// the session may have other settings than the client's.
     #[inline]
     pub(crate) fn is_to_wait(&self) -> bool {
-        self.client.suspicion.asked.is_some()
-            || self.server.run.as_ref().is_some_and(|run| run.holds())
+        self.client.session.suspicion.asked.is_some()
+            || self.server.session.run.as_ref().is_some_and(|run| run.holds())
     }
 
     /// Makes the client's next message wait for the reply to request `seq`, if that request may
@@ -84,7 +84,8 @@ impl Link<'_> {
         let all = Traits::DISCARD_ALL | Traits::DEALLOCATE_ALL | Traits::PREPARE;
         if traits.intersects(all) || restores.is_some() {
             let commands = u32::from(commands);
-            self.client.barrier = Some(Barrier { seq, commands, drops: Vec::new(), restores });
+            self.client.session.barrier =
+                Some(Barrier { seq, commands, drops: Vec::new(), restores });
         }
     }
 

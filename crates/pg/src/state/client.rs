@@ -198,7 +198,6 @@ pub(crate) enum Ahead {
 
 /// A client.
 #[derive(Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, not a state")]
 pub(crate) struct Client {
     /// Its number, which the process gives once.
     pub(crate) serial: ClientSerial,
@@ -206,12 +205,8 @@ pub(crate) struct Client {
     pub(crate) conn: Conn,
     /// Where it connects from.
     pub(crate) peer: Peer,
-    /// What it may say now.
-    pub(crate) state: ClientState,
     /// What the lobby counts it as.
     pub(crate) counted: Counted,
-    /// Ways to encrypt its connection that it has asked for.
-    pub(crate) asked: Asked,
     /// Its pool, from [`ClientState::Entering`] on.
     pub(crate) pool: PoolId,
     /// The server lent to it.
@@ -224,6 +219,28 @@ pub(crate) struct Client {
     pub(crate) paused: bool,
     /// When it ended its stream. It gets the replies to its requests, and then its session ends.
     pub(crate) ended: Option<Now>,
+    /// Whether it has sent a cancel request before the server began with the client's request.
+    pub(crate) cancel_wanted: bool,
+    /// What a cancel request must show: 4 bytes in protocol 3.0, 32 in 3.2.
+    pub(crate) key: Box<[u8]>,
+    /// When it connected.
+    pub(crate) connected: Now,
+    /// When it last sent a request, or got the reply.
+    pub(crate) requested: Now,
+    /// When it began to wait for a server.
+    pub(crate) waiting: Now,
+    /// Its session: everything that PostgreSQL's protocol makes of it.
+    pub(crate) session: ClientSession,
+}
+
+/// A client's session, as PostgreSQL's protocol knows it.
+#[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, not a state")]
+pub(crate) struct ClientSession {
+    /// What it may say now.
+    pub(crate) state: ClientState,
+    /// Ways to encrypt its connection that it has asked for.
+    pub(crate) asked: Asked,
     /// Whether the server, and so Refrain, ignores its messages up to the next Sync, after an
     /// error.
     pub(crate) skipping: bool,
@@ -233,10 +250,6 @@ pub(crate) struct Client {
     pub(crate) managed: bool,
     /// The minor protocol version agreed on.
     pub(crate) minor: u16,
-    /// Whether it has sent a cancel request before the server began with the client's request.
-    pub(crate) cancel_wanted: bool,
-    /// What a cancel request must show: 4 bytes in protocol 3.0, 32 in 3.2.
-    pub(crate) key: Box<[u8]>,
     /// The settings it expects.
     pub(crate) settings: Arc<Settings>,
     /// The servers' default settings, as the client was told them.
@@ -277,12 +290,6 @@ pub(crate) struct Client {
     pub(crate) names_to_read: Vec<Name>,
     /// Calls with unknown effects on the session.
     pub(crate) suspicion: Suspicion,
-    /// When it connected.
-    pub(crate) connected: Now,
-    /// When it last sent a request, or got the reply.
-    pub(crate) requested: Now,
-    /// When it began to wait for a server.
-    pub(crate) waiting: Now,
 }
 
 impl Client {
@@ -298,21 +305,38 @@ impl Client {
             serial,
             conn,
             peer,
-            state: ClientState::Opening,
             counted: Counted::Login,
-            asked: Asked::default(),
             pool: PoolId::NONE,
             link: None,
             inbox: Inbox::default(),
             waiting_for: WaitingFor::Nothing,
             paused: false,
             ended: None,
+            cancel_wanted: false,
+            key: Box::default(),
+            connected: now,
+            requested: now,
+            waiting: now,
+            session: ClientSession::new(nothing, now),
+        }
+    }
+
+    /// Whether its server has got the beginning of a message whose rest has not arrived.
+    pub(crate) fn is_half_sent(&self) -> bool {
+        self.inbox.rest > 0 && self.inbox.rest_goes == Rest::On
+    }
+}
+
+impl ClientSession {
+    /// Makes the session of a client that has just connected.
+    fn new(nothing: &Arc<Settings>, now: Now) -> Self {
+        Self {
+            state: ClientState::Opening,
+            asked: Asked::default(),
             skipping: false,
             ahead: Ahead::Nothing,
             managed: true,
             minor: 0,
-            cancel_wanted: false,
-            key: Box::default(),
             settings: nothing.clone(),
             defaults: Defaults { settings: nothing.clone(), since: now },
             claims: None,
@@ -333,9 +357,6 @@ impl Client {
             read_settings: false,
             names_to_read: Vec::new(),
             suspicion: Suspicion::default(),
-            connected: now,
-            requested: now,
-            waiting: now,
         }
     }
 
@@ -347,11 +368,6 @@ impl Client {
         let unnamed = self.unnamed.iter_mut().map(|statement| (&b""[..], statement));
         let unnamed = unnamed.filter(move |(_, unnamed)| unnamed.held.cached().statement.id == id);
         unnamed.chain(self.names.all_of(id))
-    }
-
-    /// Whether its server has got the beginning of a message whose rest has not arrived.
-    pub(crate) fn is_half_sent(&self) -> bool {
-        self.inbox.rest > 0 && self.inbox.rest_goes == Rest::On
     }
 
     /// Whether it has made a setting itself, at its startup or later, whatever the value.

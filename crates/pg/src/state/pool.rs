@@ -56,19 +56,10 @@ pub(crate) struct Pool {
     pub(crate) asking: Vec<(Core, Now)>,
     /// When the next attempt to connect may be made.
     pub(crate) retry: Now,
-    /// The normalized queries of its simple queries, for autoprepare.
-    pub(crate) normalized_queries: NormalizedQueries,
-    /// Clients whose query strings wait for news of their normalized queries.
-    awaiting_analysis: Vec<Conn>,
-    /// Those of them that are to be read again.
-    woken: Vec<Conn>,
-    /// Settings that a server has accepted, and what it made of them.
-    proven: HashMap<Arc<Settings>, Arc<Settings>>,
-    proven_bytes: usize,
-    /// What Refrain has learned of the functions that its clients' texts call.
-    pub(crate) calls: Calls,
     /// What was done.
     pub(crate) counters: Counters,
+    /// The protocol's part.
+    pub(crate) protocol: PoolPart,
 }
 
 impl Pool {
@@ -90,13 +81,8 @@ impl Pool {
             ask_due: false,
             asking: Vec::new(),
             retry: Now(0),
-            normalized_queries: NormalizedQueries::default(),
-            awaiting_analysis: Vec::new(),
-            woken: Vec::new(),
-            proven: HashMap::new(),
-            proven_bytes: 0,
-            calls: Calls::default(),
             counters: Counters::default(),
+            protocol: PoolPart::default(),
         }
     }
 
@@ -184,36 +170,25 @@ impl Pool {
     pub(crate) fn waiting(&self) -> usize {
         self.waiting.len()
     }
+}
 
-    /// Whether simple queries are prepared.
-    #[inline]
-    pub(crate) fn autoprepares(&self) -> bool {
-        self.settings.options.autoprepare == Autoprepare::On && self.settings.is_postgres
-    }
+/// PostgreSQL's part of one core's pool.
+#[derive(Debug, Default)]
+pub(crate) struct PoolPart {
+    /// The normalized queries of its simple queries, for autoprepare.
+    pub(crate) normalized_queries: NormalizedQueries,
+    /// Clients whose query strings wait for news of their normalized queries.
+    awaiting_analysis: Vec<Conn>,
+    /// Those of them that are to be read again.
+    woken: Vec<Conn>,
+    /// Settings that a server has accepted, and what it made of them.
+    proven: HashMap<Arc<Settings>, Arc<Settings>>,
+    proven_bytes: usize,
+    /// What Refrain has learned of the functions that its clients' texts call.
+    pub(crate) calls: Calls,
+}
 
-    /// When servers are asked what functions have left in their sessions.
-    #[inline]
-    pub(crate) fn tracks(&self) -> TrackFunctions {
-        let options = &self.settings.options;
-        let keeps = options.pool_mode == PoolMode::Session && !self.autoprepares();
-        if keeps || !self.settings.is_postgres {
-            TrackFunctions::Off
-        } else {
-            options.track_functions
-        }
-    }
-
-    /// What of normalized queries is kept.
-    pub(crate) fn bounds(&self) -> Bounds {
-        let options = &self.settings.options;
-        Bounds {
-            threshold: options.autoprepare_threshold,
-            statements: options.autoprepare_limit as usize,
-            bytes: options.autoprepare_memory_limit,
-            age_us: u64::try_from(options.autoprepare_max_age.as_micros()).unwrap_or(u64::MAX),
-        }
-    }
-
+impl PoolPart {
     /// Makes a client wait for news of a normalized query.
     pub(crate) fn wait_for_news(&mut self, client: Conn) {
         self.awaiting_analysis.push(client);
@@ -244,5 +219,30 @@ impl Pool {
         if self.proven.insert(wants, made).is_none() {
             self.proven_bytes += bytes;
         }
+    }
+}
+
+/// Whether simple queries are prepared.
+#[inline]
+pub(crate) fn autoprepares(pool: &Pool) -> bool {
+    pool.settings.options.autoprepare == Autoprepare::On && pool.settings.is_postgres
+}
+
+/// When servers are asked what functions have left in their sessions.
+#[inline]
+pub(crate) fn tracks(pool: &Pool) -> TrackFunctions {
+    let options = &pool.settings.options;
+    let keeps = options.pool_mode == PoolMode::Session && !autoprepares(pool);
+    if keeps || !pool.settings.is_postgres { TrackFunctions::Off } else { options.track_functions }
+}
+
+/// What of normalized queries is kept.
+pub(crate) fn bounds(pool: &Pool) -> Bounds {
+    let options = &pool.settings.options;
+    Bounds {
+        threshold: options.autoprepare_threshold,
+        statements: options.autoprepare_limit as usize,
+        bytes: options.autoprepare_memory_limit,
+        age_us: u64::try_from(options.autoprepare_max_age.as_micros()).unwrap_or(u64::MAX),
     }
 }

@@ -61,7 +61,6 @@ impl LoggingIn {
 
 /// A connection to a server.
 #[derive(Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, not a state")]
 pub(crate) struct Server {
     /// Its number, which the process gives once.
     pub(crate) serial: u64,
@@ -71,14 +70,44 @@ pub(crate) struct Server {
     pub(crate) pool: PoolId,
     /// Who holds it.
     pub(crate) state: ServerState,
+    /// Input that has not been handled yet.
+    pub(crate) inbox: Inbox,
+    /// Its process ID there.
+    pub(crate) pid: u32,
+    /// What a cancel request must show.
+    pub(crate) key: Box<[u8]>,
+    /// Cancel requests under way to it.
+    pub(crate) cancels: u32,
+    /// Whether it is to be closed once its client is done.
+    pub(crate) close_needed: bool,
+    /// Whether reading it is paused, because its client reads slowly.
+    pub(crate) paused: bool,
+    /// Whether it has done a job since a client had it.
+    pub(crate) worked: bool,
+    /// Its pool's [`crate::state::shared::PoolShared::reconnects`] when it was connected.
+    pub(crate) reconnects: u32,
+    /// When it was connected.
+    pub(crate) connected: Now,
+    /// When it was lent or given back.
+    pub(crate) since: Now,
+    /// When the request under way began.
+    pub(crate) asked: Now,
+    /// When it is too old.
+    pub(crate) expires: Now,
+    /// Its session: everything that PostgreSQL's protocol makes of it.
+    pub(crate) session: ServerSession,
+}
+
+/// A server's session, as PostgreSQL's protocol knows it.
+#[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, not a state")]
+pub(crate) struct ServerSession {
     /// The replies it owes.
     pub(crate) outstanding: Outstanding,
     /// How to undo changes to its statements if it refuses or skips them.
     pub(crate) undos: Undos<ServerUndo>,
     /// The statements it has.
     pub(crate) statements: ServerStatements,
-    /// Input that has not been handled yet.
-    pub(crate) inbox: Inbox,
     /// Its settings, as they will be when it has read all that was sent.
     pub(crate) settings: Arc<Settings>,
     /// Its defaults, of the settings that it reports.
@@ -90,18 +119,8 @@ pub(crate) struct Server {
     pub(crate) resets: Resets,
     /// The number of the first request behind the last Flush that Refrain sent.
     pub(crate) flushed: Seq,
-    /// Its process ID there.
-    pub(crate) pid: u32,
-    /// What a cancel request must show.
-    pub(crate) key: Box<[u8]>,
-    /// Cancel requests under way to it.
-    pub(crate) cancels: u32,
     /// Whether a client left something behind that a reset has to remove.
     pub(crate) dirty: bool,
-    /// Whether it is to be closed once its client is done.
-    pub(crate) close_needed: bool,
-    /// Whether reading it is paused, because its client reads slowly.
-    pub(crate) paused: bool,
     /// The hash of the parameter types in a reply to Describe, whose columns are to come.
     pub(crate) described: u64,
     /// These parameter types, as they came.
@@ -117,8 +136,6 @@ pub(crate) struct Server {
     pub(crate) text: Vec<u8>,
     /// Statements that query strings of its clients could have used, had the server had them.
     pub(crate) wishes: Vec<Wish>,
-    /// Whether it has done a job since a client had it.
-    pub(crate) worked: bool,
     /// The encoding of its database.
     pub(crate) encoding: Encoding,
     /// Whether its transaction may have changed the schema.
@@ -136,16 +153,6 @@ pub(crate) struct Server {
     pub(crate) told: Option<Box<Told>>,
     /// Whether its transaction may have changed the defaults of new sessions.
     pub(crate) renews: bool,
-    /// Its pool's [`crate::state::shared::PoolShared::reconnects`] when it was connected.
-    pub(crate) reconnects: u32,
-    /// When it was connected.
-    pub(crate) connected: Now,
-    /// When it was lent or given back.
-    pub(crate) since: Now,
-    /// When the request under way began.
-    pub(crate) asked: Now,
-    /// When it is too old.
-    pub(crate) expires: Now,
     /// Uses of a statement that it had.
     pub(crate) hits: u64,
     /// Uses of a statement that it was sent first.
@@ -170,21 +177,54 @@ impl Server {
             conn,
             pool,
             state: ServerState::Connecting,
+            inbox: Inbox::default(),
+            pid: 0,
+            key: Box::default(),
+            cancels: 0,
+            close_needed: false,
+            paused: false,
+            worked: false,
+            reconnects: 0,
+            connected: now,
+            since: now,
+            asked: now,
+            expires: Now(u64::MAX),
+            session: ServerSession::new(nothing, now),
+        }
+    }
+
+    /// Whether it is logged in, and no client holds it or gets it back.
+    pub(crate) fn is_ownerless(&self) -> bool {
+        match &self.state {
+            ServerState::Idle | ServerState::Resetting | ServerState::Cancelling => true,
+            ServerState::Job(job) => job.back.is_none(),
+            ServerState::Connecting | ServerState::Login(_) | ServerState::Lent(_) => false,
+        }
+    }
+
+    /// Returns the client it is lent to, or goes back to when its job is done.
+    pub(crate) fn client(&self) -> Option<Conn> {
+        match &self.state {
+            ServerState::Lent(client) => Some(*client),
+            ServerState::Job(job) => job.back,
+            _ => None,
+        }
+    }
+}
+
+impl ServerSession {
+    /// Makes the session of a server that is being connected.
+    fn new(nothing: &Arc<Settings>, now: Now) -> Self {
+        Self {
             outstanding: Outstanding::default(),
             undos: Undos::default(),
             statements: ServerStatements::default(),
-            inbox: Inbox::default(),
             settings: nothing.clone(),
             defaults: Defaults { settings: nothing.clone(), since: now },
             stuck: false,
             resets: Resets::new(),
             flushed: 0,
-            pid: 0,
-            key: Box::default(),
-            cancels: 0,
             dirty: false,
-            close_needed: false,
-            paused: false,
             described: 0,
             parameters: Vec::new(),
             bound: 0,
@@ -192,7 +232,6 @@ impl Server {
             run: None,
             text: Vec::new(),
             wishes: Vec::new(),
-            worked: false,
             encoding: Encoding::default(),
             defines: false,
             defining: None,
@@ -201,11 +240,6 @@ impl Server {
             overfull: false,
             told: None,
             renews: false,
-            reconnects: 0,
-            connected: now,
-            since: now,
-            asked: now,
-            expires: Now(u64::MAX),
             hits: 0,
             misses: 0,
         }
@@ -259,15 +293,6 @@ impl Server {
         });
     }
 
-    /// Whether it is logged in, and no client holds it or gets it back.
-    pub(crate) fn is_ownerless(&self) -> bool {
-        match &self.state {
-            ServerState::Idle | ServerState::Resetting | ServerState::Cancelling => true,
-            ServerState::Job(job) => job.back.is_none(),
-            ServerState::Connecting | ServerState::Login(_) | ServerState::Lent(_) => false,
-        }
-    }
-
     /// Returns the generation of a statement that it has for certain, if that is the current one.
     /// Counts as a use of it (E26).
     #[inline]
@@ -293,14 +318,5 @@ impl Server {
         }
         let slot = self.statements.peek_mut(id).filter(|slot| slot.found.asked == seq)?;
         Some((slot.generation, &mut slot.found))
-    }
-
-    /// Returns the client it is lent to, or goes back to when its job is done.
-    pub(crate) fn client(&self) -> Option<Conn> {
-        match &self.state {
-            ServerState::Lent(client) => Some(*client),
-            ServerState::Job(job) => job.back,
-            _ => None,
-        }
     }
 }

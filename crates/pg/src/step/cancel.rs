@@ -40,7 +40,7 @@ impl Step<'_> {
         // Compares all bytes, so that the time taken does not tell how many are right.
         let same = client.key.len() == key.len()
             && client.key.iter().zip(key).fold(0, |sum, (a, b)| sum | (a ^ b)) == 0;
-        if !same || !matches!(client.state, ClientState::Ready(_)) {
+        if !same || !matches!(client.session.state, ClientState::Ready(_)) {
             return;
         }
         if let Some(server) = client.link {
@@ -53,7 +53,7 @@ impl Step<'_> {
     /// left, there is nothing to cancel.
     pub(crate) fn cancel_request_of(&mut self, client: Conn, server: Conn) {
         let Some(s) = self.engine.connections.server(server) else { return };
-        match s.outstanding.front().map(|entry| entry.action) {
+        match s.session.outstanding.front().map(|entry| entry.action) {
             None | Some(ReplyAction::Skip(Purpose::ReadSettings)) => {}
             Some(ReplyAction::Skip(Purpose::SyncSettings | Purpose::Verify)) => {
                 if let Some(client) = self.engine.connections.client(client) {
@@ -69,7 +69,7 @@ impl Step<'_> {
         let Some(s) = self.engine.connections.server(server) else { return };
         // The server is idle; or enough requests are under way, and one more would not change
         // anything.
-        if s.outstanding.is_empty() || s.cancels >= CANCELS_MAX {
+        if s.session.outstanding.is_empty() || s.cancels >= CANCELS_MAX {
             return;
         }
         s.cancels += 1;

@@ -96,7 +96,7 @@ impl Engine {
 fn count_client(pool: &mut Recount, client: &Client) {
     pool.clients += 1;
     pool.waiting += usize::from(client.waiting_for == WaitingFor::Server);
-    pool.entering += usize::from(matches!(client.state, ClientState::Entering(..)));
+    pool.entering += usize::from(matches!(client.session.state, ClientState::Entering(..)));
 }
 
 fn count_server(pool: &mut Recount, server: &Server) {
@@ -121,30 +121,30 @@ fn check_client(connections: &Connections, client: &Client) -> Result<(), String
             );
         }
         None => {
-            holds!(client.pins.is_empty(), "{conn:?} is pinned to no server");
+            holds!(client.session.pins.is_empty(), "{conn:?} is pinned to no server");
             holds!(
-                client.undos.iter().next().is_none(),
+                client.session.undos.iter().next().is_none(),
                 "{conn:?} may take back what nobody is asked"
             );
-            let console = matches!(client.state, ClientState::Console(..));
+            let console = matches!(client.session.state, ClientState::Console(..));
             let await_replies = client.waiting_for == WaitingFor::Replies && !console;
             holds!(!await_replies, "{conn:?} waits for a reply, and no server owes any");
         }
     }
     let entered = matches!(
-        client.state,
+        client.session.state,
         ClientState::Ready(_) | ClientState::Entering(..) | ClientState::Checking(..)
     );
     holds!(entered == (client.pool != PoolId::NONE), "{conn:?} has a pool too early or too late");
-    holds!(client.names.adds_up(), "{conn:?}: bytes of its statements");
-    holds!(client.portals.adds_up(), "{conn:?}: bytes of its portals");
+    holds!(client.session.names.adds_up(), "{conn:?}: bytes of its statements");
+    holds!(client.session.portals.adds_up(), "{conn:?}: bytes of its portals");
     Ok(())
 }
 
 fn check_server(connections: &Connections, server: &Server) -> Result<(), String> {
     let conn = server.conn;
-    holds!(server.told.is_none(), "{conn:?}: settings that no profile has");
-    holds!(server.statements.adds_up(), "{conn:?}: bytes of its statements");
+    holds!(server.session.told.is_none(), "{conn:?}: settings that no profile has");
+    holds!(server.session.statements.adds_up(), "{conn:?}: bytes of its statements");
     match &server.state {
         ServerState::Lent(client) => {
             let client = *client;
@@ -154,17 +154,20 @@ fn check_server(connections: &Connections, server: &Server) -> Result<(), String
             holds!(client.link == Some(conn), "{conn:?} is lent to a client that has another");
         }
         ServerState::Idle => {
-            holds!(server.outstanding.quiescent().is_some(), "{conn:?} is idle and not quiescent");
+            holds!(
+                server.session.outstanding.quiescent().is_some(),
+                "{conn:?} is idle and not quiescent"
+            );
             holds!(server.cancels == 0, "{conn:?} is idle, and is being cancelled");
             holds!(
-                server.undos.iter().next().is_none(),
+                server.session.undos.iter().next().is_none(),
                 "{conn:?} is idle, and may take something back"
             );
             holds!(server.inbox.rest == 0, "{conn:?} is idle amid a message");
             holds!(!server.paused, "{conn:?} is idle and not read");
         }
         ServerState::Job(job) => {
-            holds!(!server.outstanding.is_empty(), "{conn:?} does a job, and owes nothing");
+            holds!(!server.session.outstanding.is_empty(), "{conn:?} does a job, and owes nothing");
             let Some(client) = job.back else { return Ok(()) };
             let Connection::Client(client) = connections.get(client) else {
                 return Err(format!("{conn:?} goes back to {client:?}, which is no client"));

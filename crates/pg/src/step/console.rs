@@ -62,7 +62,7 @@ impl Step<'_> {
         said.iter().for_each(|(name, value)| write::parameter_status(out, name, value));
         write::ready(out, Status::Idle);
         if let Some(client) = self.engine.connections.client(conn) {
-            client.state = ClientState::Console(authenticated, name);
+            client.session.state = ClientState::Console(authenticated, name);
         }
     }
 
@@ -83,7 +83,7 @@ impl Step<'_> {
     pub(crate) fn dismiss_from_console(&mut self, conn: Conn) {
         let Some(client) = self.engine.connections.client(conn) else { return };
         let waits = client.waiting_for != WaitingFor::Nothing;
-        let ClientState::Console(authenticated, _) = &client.state else { return };
+        let ClientState::Console(authenticated, _) = &client.session.state else { return };
         let user = authenticated.user().to_owned();
         let admitted = self.engine.core_state.shared.options().admits(&user);
         let may_not_look = !admitted || matches!(self.rights(&user), Rights::Nothing);
@@ -169,7 +169,7 @@ impl Step<'_> {
             return self.end_client(conn, DisconnectReason::ClientProtocol);
         };
         let Some(client) = self.engine.connections.client(conn) else { return };
-        let ClientState::Console(authenticated, _) = &client.state else { return };
+        let ClientState::Console(authenticated, _) = &client.session.state else { return };
         let user = authenticated.user().to_owned();
         let serial = client.serial;
         client.waiting_for = WaitingFor::Replies;

@@ -7,7 +7,7 @@ use crate::ground::disconnect::DisconnectReason;
 use crate::ground::ids::{ClientSerial, Conn, PoolId, whose};
 use crate::state::client::ClientState;
 use crate::state::event::{Action, Command};
-use crate::state::pool::Pool;
+use crate::state::pool::{Pool, autoprepares};
 use crate::state::server::ServerState;
 use crate::state::shared::CoreMessage;
 
@@ -93,12 +93,12 @@ impl Step<'_> {
     fn dismiss(&mut self, conn: Conn) {
         let Some(client) = self.engine.connections.client(conn) else { return };
         let (id, link) = (client.pool, client.link);
-        if matches!(client.state, ClientState::Console(..)) {
+        if matches!(client.session.state, ClientState::Console(..)) {
             return self.dismiss_from_console(conn);
         }
         let removed = self.engine.core_state.find_pool(id).is_some_and(|pool| pool.removed);
         let server = link.and_then(|server| self.engine.connections.server(server));
-        let is_quiet = server.is_none_or(|server| server.outstanding.quiescent().is_some());
+        let is_quiet = server.is_none_or(|server| server.session.outstanding.quiescent().is_some());
         if removed && is_quiet {
             self.end_client(conn, DisconnectReason::Removed);
         }
@@ -107,8 +107,8 @@ impl Step<'_> {
     /// Forgets the normalized queries of all pools, and starts a new schema version, so that
     /// statements are prepared anew.
     fn flush_normalized_queries(&mut self) {
-        for pool in self.engine.core_state.pools_mut().filter(|pool| pool.autoprepares()) {
-            pool.normalized_queries.clear();
+        for pool in self.engine.core_state.pools_mut().filter(|pool| autoprepares(pool)) {
+            pool.protocol.normalized_queries.clear();
             pool.shared.begin_schema_version();
             pool.counters.auto_flushes += 1;
         }

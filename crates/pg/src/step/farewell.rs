@@ -30,7 +30,7 @@ impl Step<'_> {
     pub(crate) fn client_ends(&mut self, conn: Conn) {
         let now = self.now;
         let Some(client) = self.engine.connections.client(conn) else { return };
-        if !matches!(client.state, ClientState::Ready(_) | ClientState::Console(..)) {
+        if !matches!(client.session.state, ClientState::Ready(_) | ClientState::Console(..)) {
             return self.client_gone(conn, END_OF_STREAM);
         }
         client.ended = Some(now);
@@ -46,7 +46,7 @@ impl Step<'_> {
         }
         let (link, half_sent) = (client.link, client.is_half_sent());
         if let Some(server) = link.and_then(|server| self.engine.connections.server(server)) {
-            let (there, outstanding) = (server.conn, &server.outstanding);
+            let (there, outstanding) = (server.conn, &server.session.outstanding);
             if half_sent {
                 // The rest of the last message never comes. The server waits for that rest, so not
                 // even a Flush can follow.
@@ -73,7 +73,7 @@ impl Step<'_> {
     /// Sends PostgreSQL's errors to a client whose stream has ended amid its COPY.
     fn tell_no_data(&mut self, conn: Conn, server: Conn) {
         let Some(server) = self.engine.connections.server(server) else { return };
-        if server.outstanding.awaits_data() && !self.is_cut(conn) {
+        if server.session.outstanding.awaits_data() && !self.is_cut(conn) {
             let reports = [Some(NO_DATA), DisconnectReason::Synchronization.report()];
             let out = self.ports.out(conn);
             reports.iter().flatten().for_each(|report| write::error(out, report));

@@ -75,7 +75,8 @@ impl Step<'_> {
             && cause == DisconnectReason::ServerProtocol
         {
             let left = if client.is_some() { "" } else { "; its client had left" };
-            let words = format!("process {}: {}{left}", server.pid, server.outstanding.story());
+            let words =
+                format!("process {}: {}{left}", server.pid, server.session.outstanding.story());
             let pool = self.engine.core_state.pool(server.pool);
             pool.counters.unexpected_messages += 1;
             note(self.ports, Level::Error, cause.key(), pool, words);

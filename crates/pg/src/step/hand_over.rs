@@ -31,7 +31,7 @@ impl Step<'_> {
         pool.servers = pool.servers.checked_sub(1).expect("no more servers go than came");
         pool.counters.handovers += 1;
         server.state = ServerState::Resetting;
-        server.wishes.clear();
+        server.session.wishes.clear();
         self.ports.act(Action::HandOver { conn, to, transfer: Box::new(Transfer(*server)) });
     }
 
@@ -40,8 +40,9 @@ impl Step<'_> {
         let mut server = transfer.0;
         server.conn = conn;
         let core_state = &mut self.engine.core_state;
-        server.settings = core_state.settings(server.settings.edit());
-        server.defaults.settings = core_state.settings(server.defaults.settings.edit());
+        server.session.settings = core_state.settings(server.session.settings.edit());
+        server.session.defaults.settings =
+            core_state.settings(server.session.defaults.settings.edit());
         let id = server.pool;
         // The pool may have been closed on this core since it asked.
         let shared =

@@ -30,7 +30,7 @@ use crate::settings::defaults;
 use crate::settings::session::{Settings, SettingsKnowledge};
 use crate::state::client::WaitingFor;
 use crate::state::core_state::CoreState;
-use crate::state::pool::Pool;
+use crate::state::pool::{Pool, autoprepares, bounds};
 use crate::state::ports::Ports;
 use crate::state::server::{Server, ServerState};
 use crate::statements::columns::{Columns, Found};
@@ -49,11 +49,12 @@ impl Step<'_> {
     pub(crate) fn begin_job(&mut self, conn: Conn, back: Option<Conn>) -> bool {
         let Engine { core_state, connections, .. } = &mut *self.engine;
         // A server that goes back to its client keeps the client's settings.
-        let keeps = back.and_then(|client| connections.client(client)).map(|client| client.env());
+        let keeps =
+            back.and_then(|client| connections.client(client)).map(|client| client.session.env());
         let Some(server) = connections.server(conn) else { return false };
-        let wishes = std::mem::take(&mut server.wishes);
+        let wishes = std::mem::take(&mut server.session.wishes);
         let pool = core_state.pool(server.pool);
-        if !pool.autoprepares() || pool.normalized_queries.rests(self.now) {
+        if !autoprepares(pool) || pool.protocol.normalized_queries.rests(self.now) {
             return false;
         }
         let mut desk = Desk { now: self.now, server, core_state, ports: self.ports, keeps };
@@ -73,12 +74,12 @@ impl Step<'_> {
         let pool = self.engine.core_state.pool(c.pool);
         if begun {
             c.waiting_for = WaitingFor::Job;
-        } else if pool.normalized_queries.asking {
+        } else if pool.protocol.normalized_queries.asking {
             c.waiting_for = WaitingFor::Replies;
-            pool.wait_for_news(client);
+            pool.protocol.wait_for_news(client);
         } else {
             // No job runs that the client could wait for.
-            pool.normalized_queries.rest(true, now);
+            pool.protocol.normalized_queries.rest(true, now);
             self.unblock(client);
         }
     }
@@ -87,7 +88,8 @@ impl Step<'_> {
     /// sent nothing since.
     pub(crate) fn lend_between(&mut self, client: Conn, server: Conn) {
         let Some(c) = self.engine.connections.client(client) else { return };
-        let known = matches!(c.knowledge, SettingsKnowledge::Reported) && !c.read_settings;
+        let known =
+            matches!(c.session.knowledge, SettingsKnowledge::Reported) && !c.session.read_settings;
         let silent = c.waiting_for == WaitingFor::Nothing && c.inbox.held() == 0;
         let wanted = self.has_job(server);
         if known && silent && wanted && self.begin_job(server, Some(client)) {
@@ -100,7 +102,8 @@ impl Step<'_> {
     #[inline]
     pub(crate) fn has_job(&mut self, server: Conn) -> bool {
         let Some(s) = self.engine.connections.server(server) else { return false };
-        !s.wishes.is_empty() || self.engine.core_state.pool(s.pool).normalized_queries.has_due()
+        !s.session.wishes.is_empty()
+            || self.engine.core_state.pool(s.pool).protocol.normalized_queries.has_due()
     }
 
     /// Ends a job: records its result, and gives the server back.
@@ -114,10 +117,10 @@ impl Step<'_> {
         let pool = core_state.pool(server.pool);
         conclude(pool, &job, now);
         if job.verification.is_some() {
-            server.statements.weigh_anew();
+            server.session.statements.weigh_anew();
         }
-        pool.wake();
-        let woken = pool.take_woken();
+        pool.protocol.wake();
+        let woken = pool.protocol.take_woken();
         match job.back {
             Some(client) => {
                 server.state = ServerState::Lent(client);
@@ -133,28 +136,29 @@ impl Step<'_> {
 
 /// Ends the job of a server that has gone. Its normalized query will be verified another time.
 pub(crate) fn lost(pool: &mut Pool, job: &Job) {
-    let bounds = pool.bounds();
+    let bounds = bounds(pool);
     if let Some(verification) = &job.verification {
-        pool.normalized_queries.asking = false;
-        if let Some(variant) = pool.normalized_queries.at(verification.place) {
+        pool.protocol.normalized_queries.asking = false;
+        if let Some(variant) = pool.protocol.normalized_queries.at(verification.place) {
             variant.recount(&bounds);
         }
     }
-    pool.wake();
+    pool.protocol.wake();
 }
 
 /// Records the result of a job.
 fn conclude(pool: &mut Pool, job: &Job, now: Now) {
     let locked = job.refused.is_some_and(|refusal| refusal.is_of_lock());
-    pool.normalized_queries.rest(locked, now);
+    pool.protocol.normalized_queries.rest(locked, now);
     if let Some(verification) = &job.verification {
-        pool.normalized_queries.asking = false;
+        pool.protocol.normalized_queries.asking = false;
         conclude_verification(pool, verification, job.refused, now);
     }
     let Some(refusal) = job.refused.filter(|refusal| !refusal.passes) else { return };
     let schema_version = pool.shared.schema_changes();
     let given = job.gives.iter().find(|(id, _)| *id == refusal.statement);
-    if let Some(variant) = given.and_then(|(_, place)| pool.normalized_queries.at(*place)) {
+    if let Some(variant) = given.and_then(|(_, place)| pool.protocol.normalized_queries.at(*place))
+    {
         variant.distrust(Refused::Server(refusal.sqlstate), REFUSALS_MAX, schema_version, now);
     }
 }
@@ -166,14 +170,15 @@ fn conclude_verification(
     refusal: Option<JobError>,
     now: Now,
 ) {
-    let bounds = pool.bounds();
+    let bounds = bounds(pool);
     let finding = verification.finding(refusal);
     let schema_version = verification.schema_version;
     let stored = pool
+        .protocol
         .normalized_queries
         .plan(verification.place.key)
         .and_then(|plan| stored::stored(&plan.mentions, &verification.table));
-    if let Some(variant) = pool.normalized_queries.at(verification.place)
+    if let Some(variant) = pool.protocol.normalized_queries.at(verification.place)
         && let Stage::Asked { cached, .. } = &variant.stage
     {
         match finding {
@@ -221,11 +226,11 @@ impl Desk<'_> {
     }
 
     fn owe(&mut self, kind: RequestKind, purpose: Purpose, statement: u64) -> u64 {
-        if self.server.outstanding.is_empty() {
+        if self.server.session.outstanding.is_empty() {
             self.server.asked = self.now;
         }
         let entry = OutstandingRequest::new(kind, ReplyAction::Skip(purpose)).about(statement);
-        self.server.outstanding.push(entry).0
+        self.server.session.outstanding.push(entry).0
     }
 
     /// Prepares those statements that the server lacks. All of one job have the same environment.
@@ -233,7 +238,7 @@ impl Desk<'_> {
         let keeps = self.keeps;
         let lacks = |wish: &Wish, server: &mut Server| {
             let statement = &wish.statement;
-            keeps.is_none_or(|env| statement.env == env) && server.has(statement).is_none()
+            keeps.is_none_or(|env| statement.env == env) && server.session.has(statement).is_none()
         };
         let lacking = wishes.into_iter().filter(|wish| lacks(wish, self.server));
         let mut wishes: Vec<_> = lacking.collect();
@@ -252,7 +257,7 @@ impl Desk<'_> {
     /// Sends the verification of the normalized query that has waited longest.
     fn ask_what_is_due(&mut self) -> Option<Job> {
         let keeps = self.keeps;
-        let due = self.pool().normalized_queries.take_due(keeps)?;
+        let due = self.pool().protocol.normalized_queries.take_due(keeps)?;
         let place = due.place;
         let cached = self.intern(&due);
         let shared = self.pool().shared.clone();
@@ -264,11 +269,12 @@ impl Desk<'_> {
             statement.begin_generation(statement.generation(), shared.schema_version());
         }
         let now = self.now;
-        self.pool().normalized_queries.at(place)?.stage = Stage::Asked { since: now, cached };
-        self.pool().normalized_queries.asking = true;
+        self.pool().protocol.normalized_queries.at(place)?.stage =
+            Stage::Asked { since: now, cached };
+        self.pool().protocol.normalized_queries.asking = true;
         self.begin(&due.settings);
         self.describe_as_sent(&due.text);
-        if self.server.has(&statement).is_none() {
+        if self.server.session.has(&statement).is_none() {
             self.parse(&statement);
         }
         let mut name = Vec::new();
@@ -325,15 +331,15 @@ impl Desk<'_> {
     /// Begins a segment. Syncs the server's settings first if they differ in one that changes what
     /// a text means.
     fn begin(&mut self, settings: &Arc<Settings>) {
-        if self.keeps.is_none() && self.server.settings.env != settings.env {
-            let (has, defaults) = (&self.server.settings, &self.server.defaults);
+        if self.keeps.is_none() && self.server.session.settings.env != settings.env {
+            let (has, defaults) = (&self.server.session.settings, &self.server.session.defaults);
             let text = defaults::sync_settings(has, settings, defaults, |_| false);
             let (text, _) = text.expect("environments differ by a setting");
             write::query(self.out(), &text);
             self.owe(RequestKind::Query, Purpose::SyncSettings, 0);
-            self.server.statements.unnamed = Unnamed::NONE;
-            self.server.settings = settings.clone();
-            self.server.stuck = true;
+            self.server.session.statements.unnamed = Unnamed::NONE;
+            self.server.session.settings = settings.clone();
+            self.server.session.stuck = true;
             self.pool().counters.settings_synced += 1;
         }
         self.internal(LOCK_TIMEOUT, Purpose::SyncSettings);
@@ -382,17 +388,16 @@ impl Desk<'_> {
     /// Sends a Parse of a statement, behind the Closes that make room for it.
     fn parse(&mut self, statement: &Arc<Statement>) {
         let (id, bytes) = (statement.id, statement.tail.len());
-        if let Some(old) = self.server.statements.remove(id) {
+        if let Some(old) = self.server.session.statements.remove(id) {
             self.close(old);
         }
         let options = &self.core_state.pool(self.server.pool).settings.options;
         let (count, most) = (options.max_server_statements, options.max_server_statement_bytes);
         let (autos, memory) = (options.autoprepare_limit, options.autoprepare_memory_limit);
-        while let Some(old) = self
-            .server
-            .statements
-            .evict(bytes, count, most)
-            .or_else(|| self.server.statements.evict_auto(statement.memory(), autos, memory))
+        while let Some(old) =
+            self.server.session.statements.evict(bytes, count, most).or_else(|| {
+                self.server.session.statements.evict_auto(statement.memory(), autos, memory)
+            })
         {
             self.pool().counters.evictions += 1;
             self.close(old);
@@ -402,7 +407,7 @@ impl Desk<'_> {
         statement.write_name(&mut name, generation);
         write::parse(self.out(), &name, &statement.tail);
         let seq = self.owe(RequestKind::Parse, Purpose::Verify, id);
-        let segment = self.server.outstanding.segment();
+        let segment = self.server.session.outstanding.segment();
         let columns = if statement.returns {
             Columns::Of { server: self.server.serial, parse: seq }
         } else {
@@ -410,7 +415,7 @@ impl Desk<'_> {
         };
         let found = Found { columns, ..Found::default() };
         let served = ServerRef::new(statement.clone());
-        self.server.statements.insert(ServerStatement {
+        self.server.session.statements.insert(ServerStatement {
             served,
             generation,
             segment,
@@ -418,16 +423,16 @@ impl Desk<'_> {
             auto: true,
             found,
         });
-        self.server.undos.push(seq, ServerUndo::Prepared(id));
+        self.server.session.undos.push(seq, ServerUndo::Prepared(id));
         self.pool().counters.server_parses += 1;
     }
 
     fn close(&mut self, mut old: ServerStatement) {
-        old.doubtful |= self.server.outstanding.is_unsettled(old.segment);
+        old.doubtful |= self.server.session.outstanding.is_unsettled(old.segment);
         let mut name = Vec::new();
         old.served.statement().write_name(&mut name, old.generation);
         write::close_statement(self.out(), &name);
         let seq = self.owe(RequestKind::Close, Purpose::Verify, 0);
-        self.server.undos.push(seq, ServerUndo::Evicted(old));
+        self.server.session.undos.push(seq, ServerUndo::Evicted(old));
     }
 }

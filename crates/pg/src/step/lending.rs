@@ -62,11 +62,11 @@ impl Step<'_> {
         link.server.worked = false;
         link.client.link = Some(server);
         // Segments are numbered for each server: those of the last one mean nothing at this one.
-        link.client.changed = Span::default();
-        link.client.parsed = Span::default();
-        link.client.unnamed_changed = 0;
-        link.client.barrier = None;
-        if !link.client.managed {
+        link.client.session.changed = Span::default();
+        link.client.session.parsed = Span::default();
+        link.client.session.unnamed_changed = 0;
+        link.client.session.barrier = None;
+        if !link.client.session.managed {
             link.forget_statements();
         }
         link.pool().counters.server_assignments += 1;
@@ -81,17 +81,18 @@ impl Step<'_> {
             self.cancel_request_of(client, server);
         }
         let Some(c) = self.engine.connections.client(client) else { return };
-        let (pinned, partial) = (!c.pins.is_empty(), c.inbox.rest > 0);
-        let read_settings = c.read_settings || c.knowledge.is_hidden();
-        let (looks, asked) = (c.suspicion.looks, c.suspicion.asked.is_some());
-        let checking = matches!(c.state, ClientState::Checking(..));
+        let (pinned, partial) = (!c.session.pins.is_empty(), c.inbox.rest > 0);
+        let read_settings = c.session.read_settings || c.session.knowledge.is_hidden();
+        let (looks, asked) = (c.session.suspicion.looks, c.session.suspicion.asked.is_some());
+        let checking = matches!(c.session.state, ClientState::Checking(..));
         let pool = self.engine.core_state.pool(c.pool);
         let (mode, removed) = (pool.settings.options.pool_mode, pool.removed);
         let Some(s) = self.engine.connections.server(server) else { return };
-        if s.outstanding.quiescent().is_none() {
+        if s.session.outstanding.quiescent().is_none() {
             // A statement pool does not allow transaction blocks.
-            let block = mode == PoolMode::Statement && s.outstanding.status() != Status::Idle;
-            if block && s.outstanding.is_empty() && !checking {
+            let block =
+                mode == PoolMode::Statement && s.session.outstanding.status() != Status::Idle;
+            if block && s.session.outstanding.is_empty() && !checking {
                 self.end_client(client, DisconnectReason::TransactionInStatementMode);
             }
             return;
@@ -155,43 +156,45 @@ impl Step<'_> {
         // The server does a job for Refrain. It just does not go back to the client afterwards.
         if let ServerState::Job(job) = &mut s.state {
             job.back = None;
-            s.dirty |= mode == PoolMode::Session;
+            s.session.dirty |= mode == PoolMode::Session;
             return;
         }
         s.state = ServerState::Resetting;
         s.since = self.now;
         // Requests still outstanding may change the session, and Refrain does not follow their
         // completions any more.
-        let left = client.read_settings
-            || client.suspicion.looks
-            || !client.pins.is_empty()
-            || !s.outstanding.is_empty();
-        s.dirty |= mode == PoolMode::Session || left;
-        s.stuck |= !s.outstanding.is_empty();
+        let left = client.session.read_settings
+            || client.session.suspicion.looks
+            || !client.session.pins.is_empty()
+            || !s.session.outstanding.is_empty();
+        s.session.dirty |= mode == PoolMode::Session || left;
+        s.session.stuck |= !s.session.outstanding.is_empty();
         let removed = self.engine.core_state.pool(client.pool).removed;
         let leaves = removed || self.engine.core_state.is_draining(client.pool, self.now);
         // A server that waits for the rest of a message, or amid a COPY, cannot be brought back to
         // order (E75).
-        if client.is_half_sent() || s.outstanding.copying() != Copying::No || leaves {
+        if client.is_half_sent() || s.session.outstanding.copying() != Copying::No || leaves {
             return self.close_server(server);
         }
         if std::mem::take(&mut s.paused) {
             self.ports.act(Action::Resume { conn: server });
         }
-        if s.outstanding.is_open() {
+        if s.session.outstanding.is_open() {
             // The client left without a Sync: PostgreSQL would have rolled back. A Sync alone would
             // commit, so a Describe of a statement that does not exist fails first.
             let action = ReplyAction::Skip(Purpose::Rollback);
             let out = self.ports.out(server);
-            if !client.skipping {
+            if !client.session.skipping {
                 let name = self.engine.core_state.shared.registry.no_statement();
                 write::describe_statement(out, &name);
-                s.outstanding.push(OutstandingRequest::new(RequestKind::DescribeStatement, action));
+                s.session
+                    .outstanding
+                    .push(OutstandingRequest::new(RequestKind::DescribeStatement, action));
             }
             write::sync(out);
-            s.outstanding.push(OutstandingRequest::new(RequestKind::Sync, action));
+            s.session.outstanding.push(OutstandingRequest::new(RequestKind::Sync, action));
         }
-        if s.outstanding.is_empty() {
+        if s.session.outstanding.is_empty() {
             self.make_fit(server);
         }
     }
@@ -201,19 +204,19 @@ impl Step<'_> {
     /// server.
     pub(crate) fn make_fit(&mut self, server: Conn) {
         let Some(s) = self.engine.connections.server(server) else { return };
-        s.run = None;
-        let unfit = s.outstanding.status() != Status::Idle || s.dirty;
+        s.session.run = None;
+        let unfit = s.session.outstanding.status() != Status::Idle || s.session.dirty;
         if unfit && self.engine.core_state.is_draining(s.pool, self.now) {
             return self.close_server(server);
         }
-        if s.outstanding.status() != Status::Idle {
+        if s.session.outstanding.status() != Status::Idle {
             write::query(self.ports.out(server), b"ROLLBACK");
-            s.outstanding.push(OutstandingRequest::new(
+            s.session.outstanding.push(OutstandingRequest::new(
                 RequestKind::Query,
                 ReplyAction::Skip(Purpose::Rollback),
             ));
-            s.statements.unnamed = Unnamed::NONE;
-        } else if s.dirty && !s.close_needed {
+            s.session.statements.unnamed = Unnamed::NONE;
+        } else if s.session.dirty && !s.close_needed {
             let pool = self.engine.core_state.pool(s.pool);
             let options = &pool.settings.options;
             let own =
@@ -221,7 +224,7 @@ impl Step<'_> {
             let text = if own { options.server_reset_query.as_bytes() } else { b"DISCARD ALL" };
             pool.counters.resets += 1;
             write::query(self.ports.out(server), text);
-            s.outstanding.push(OutstandingRequest::new(
+            s.session.outstanding.push(OutstandingRequest::new(
                 RequestKind::Query,
                 ReplyAction::Skip(Purpose::Reset),
             ));
@@ -242,7 +245,9 @@ impl Step<'_> {
             s.state = ServerState::Cancelling;
             return;
         }
-        let Some(proof) = s.outstanding.quiescent() else { return self.close_server(server) };
+        let Some(proof) = s.session.outstanding.quiescent() else {
+            return self.close_server(server);
+        };
         let leaves =
             self.engine.core_state.draining || self.engine.core_state.is_draining(s.pool, now);
         let pool = self.engine.core_state.pool(s.pool);

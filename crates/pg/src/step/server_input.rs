@@ -65,10 +65,10 @@ impl Step<'_> {
     #[inline]
     fn take_told(&mut self, conn: Conn) {
         let Some(server) = self.engine.connections.server(conn) else { return };
-        let Some(told) = server.told.take() else { return };
+        let Some(told) = server.session.told.take() else { return };
         server.close_needed |= told.has_lost();
-        if let Some(edit) = told.of_server(&server.settings) {
-            server.settings = self.engine.core_state.settings(edit);
+        if let Some(edit) = told.of_server(&server.session.settings) {
+            server.session.settings = self.engine.core_state.settings(edit);
         }
     }
 
@@ -105,18 +105,19 @@ impl Step<'_> {
     #[inline]
     fn client_replies(&mut self, client: Conn, server: Conn, input: &[u8]) -> (usize, bool) {
         let mut link = self.linked(client, server);
-        let oldest = link.server.outstanding.oldest();
+        let oldest = link.server.session.outstanding.oldest();
         let (used, halt) = link.replies(input);
         link.pool().counters.bytes_sent += used as u64;
         // Amid a COPY from the client no reply comes before its data. A client that waits has to be
         // read again: its next message is data, or ends the session.
-        let copies = link.server.outstanding.copying() == Copying::In;
-        let news = link.server.outstanding.oldest() != oldest || halt != Halt::More || copies;
-        let woken = link.pool().take_woken();
+        let copies = link.server.session.outstanding.copying() == Copying::In;
+        let news =
+            link.server.session.outstanding.oldest() != oldest || halt != Halt::More || copies;
+        let woken = link.pool().protocol.take_woken();
         let waits = link.client.waiting_for == WaitingFor::Replies && news;
         // The client's next message waits for this very server. It goes first; the server may be
         // free after that.
-        let goes_on = waits && link.server.outstanding.quiescent().is_some();
+        let goes_on = waits && link.server.session.outstanding.quiescent().is_some();
         if waits {
             link.client.cancel_wanted &= !goes_on;
             self.unblock(client);
@@ -170,9 +171,9 @@ impl Step<'_> {
     /// waited for it.
     pub(crate) fn analysed(&mut self, case: &Case, analysis: Analysis) {
         let Some(pool) = self.engine.core_state.find_pool(case.pool) else { return };
-        pool.normalized_queries.analysed(case.key, &case.text, analysis);
-        pool.wake();
-        let woken = pool.take_woken();
+        pool.protocol.normalized_queries.analysed(case.key, &case.text, analysis);
+        pool.protocol.wake();
+        let woken = pool.protocol.take_woken();
         self.look_again(woken);
     }
 
@@ -272,6 +273,7 @@ impl Step<'_> {
         let Some(server) = self.engine.connections.server(conn) else { return };
         refrain_wire::write::sync(self.ports.out(conn));
         server
+            .session
             .outstanding
             .push(OutstandingRequest::new(RequestKind::Sync, ReplyAction::Skip(Purpose::Rollback)));
     }
@@ -280,9 +282,9 @@ impl Step<'_> {
     /// anything. The client has left, but PostgreSQL would run its query all the same.
     fn run_idle(&mut self, conn: Conn) {
         let Some(server) = self.engine.connections.server(conn) else { return };
-        let Some(run) = server.run.take() else { return };
+        let Some(run) = server.session.run.take() else { return };
         refrain_wire::write::query(self.ports.out(conn), &run.text);
-        server.outstanding.push(OutstandingRequest::new(
+        server.session.outstanding.push(OutstandingRequest::new(
             RequestKind::Query,
             ReplyAction::Skip(Purpose::Autoprepare),
         ));
@@ -301,22 +303,26 @@ impl Step<'_> {
                     return Idle::On;
                 };
                 if crate::settings::session::is_settable(name) {
-                    let told = server.told.get_or_insert_default();
-                    server.close_needed |= !told.note(&server.settings, None, name, Some(value));
+                    let told = server.session.told.get_or_insert_default();
+                    server.close_needed |=
+                        !told.note(&server.session.settings, None, name, Some(value));
                 }
                 Idle::On
             }
             back::ERROR_RESPONSE => idle_error(server, &Fields(body)),
             back::READY_FOR_QUERY => {
                 let idle = idle_ready(server, body);
-                let over = server.outstanding.status() == Status::Idle;
-                if over && !server.outstanding.intersects(DEFINES) && server.defining.is_some() {
+                let over = server.session.outstanding.status() == Status::Idle;
+                if over
+                    && !server.session.outstanding.intersects(DEFINES)
+                    && server.session.defining.is_some()
+                {
                     self.engine.core_state.pool(server.pool).shared.schema_change();
-                    server.defining = None;
+                    server.session.defining = None;
                 }
                 idle
             }
-            tag => match server.outstanding.settle(tag) {
+            tag => match server.session.outstanding.settle(tag) {
                 Ok(settled) => {
                     let command = (tag == back::COMMAND_COMPLETE).then(|| read::command_tag(body));
                     if command.is_some_and(|c| refrain_sql::tag(c) == refrain_sql::Tag::Ddl) {
@@ -328,12 +334,12 @@ impl Step<'_> {
                         let registry = &self.engine.core_state.shared.registry;
                         job.hears(registry, &settled.entry, tag, body);
                     }
-                    if let Some(run) = &mut server.run {
+                    if let Some(run) = &mut server.session.run {
                         run.bound |= tag == back::BIND_COMPLETE;
                     }
-                    server.undos.settle(settled.seq);
-                    while let Some((seq, _)) = server.outstanding.made() {
-                        server.undos.settle(seq);
+                    server.session.undos.settle(settled.seq);
+                    while let Some((seq, _)) = server.session.outstanding.made() {
+                        server.session.undos.settle(seq);
                     }
                     match tag {
                         // The client that had the COPY data has left.
@@ -352,20 +358,20 @@ fn idle_error(server: &mut Server, fields: &Fields<'_>) -> Idle {
     if fields.is_fatal() {
         return Idle::Broken(DisconnectReason::ServerGone);
     }
-    let Ok(failed) = server.outstanding.fail() else {
+    let Ok(failed) = server.session.outstanding.fail() else {
         return Idle::Broken(DisconnectReason::ServerProtocol);
     };
-    server.undo(&failed);
+    server.session.undo(&failed);
     let ours = ReplyAction::Skip(Purpose::Reset);
     server.close_needed |= failed.entry.action == ours;
     if let ServerState::Job(job) = &mut server.state {
         job.fails(&failed.entry, fields);
         // A query of the job that sets or resets settings has failed half-way: nobody knows the
         // settings.
-        server.dirty |= failed.entry.kind == RequestKind::Query;
+        server.session.dirty |= failed.entry.kind == RequestKind::Query;
     }
     let again = failed.entry.action == ReplyAction::Skip(Purpose::Autoprepare)
-        && server.run.as_ref().is_some_and(|run| run.may_be_repeated(fields));
+        && server.session.run.as_ref().is_some_and(|run| run.may_be_repeated(fields));
     match failed.open {
         true => Idle::Open,
         false if again => Idle::Again,
@@ -376,21 +382,21 @@ fn idle_error(server: &mut Server, fields: &Fields<'_>) -> Idle {
 /// Handles ReadyForQuery of a server that no client holds.
 fn idle_ready(server: &mut Server, body: &[u8]) -> Idle {
     let (Ok(status), Ok(settled)) =
-        (Status::read(body), server.outstanding.settle(back::READY_FOR_QUERY))
+        (Status::read(body), server.session.outstanding.settle(back::READY_FOR_QUERY))
     else {
         return Idle::Broken(DisconnectReason::ServerProtocol);
     };
-    server.outstanding.ready(status);
-    server.undos.settle(settled.seq);
-    while let Some((seq, _)) = server.outstanding.made() {
-        server.undos.settle(seq);
+    server.session.outstanding.ready(status);
+    server.session.undos.settle(settled.seq);
+    while let Some((seq, _)) = server.session.outstanding.made() {
+        server.session.undos.settle(seq);
     }
     if settled.entry.action == ReplyAction::Skip(Purpose::Reset) {
-        server.statements.clear();
-        server.dirty = false;
+        server.session.statements.clear();
+        server.session.dirty = false;
         // The defaults may have changed since. Syncing the settings for the next client shows that.
-        server.settings = server.defaults.settings.clone();
-        server.stuck = true;
+        server.session.settings = server.session.defaults.settings.clone();
+        server.session.stuck = true;
     }
-    if server.outstanding.is_empty() { Idle::Quiet } else { Idle::On }
+    if server.session.outstanding.is_empty() { Idle::Quiet } else { Idle::On }
 }

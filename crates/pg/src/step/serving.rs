@@ -38,7 +38,7 @@ impl Step<'_> {
     #[inline]
     pub(crate) fn client_bytes(&mut self, conn: Conn, bytes: &[u8]) {
         let Some(client) = self.engine.connections.client(conn) else { return };
-        match client.state {
+        match client.session.state {
             ClientState::Ready(_) => {
                 let pool = client.pool;
                 self.engine.core_state.pool(pool).counters.bytes_received += bytes.len() as u64;
@@ -53,7 +53,7 @@ impl Step<'_> {
     /// Handles a client's input: the bytes that were held, and `bytes` behind them.
     pub(crate) fn serve(&mut self, conn: Conn, bytes: &[u8]) {
         let Some(client) = self.engine.connections.client(conn) else { return };
-        match client.state {
+        match client.session.state {
             ClientState::Ready(_) => {}
             ClientState::Checking(..) => return self.checked(conn),
             ClientState::Console(..) => return self.console_bytes(conn, bytes),
@@ -93,7 +93,8 @@ impl Step<'_> {
     /// to its server have fallen to the pool's low mark.
     pub(crate) fn regulate(&mut self, conn: Conn) {
         let Some(client) = self.engine.connections.client(conn) else { return };
-        let enters = matches!(client.state, ClientState::Entering(..) | ClientState::Checking(..));
+        let enters =
+            matches!(client.session.state, ClientState::Entering(..) | ClientState::Checking(..));
         let waits = enters || client.waiting_for != WaitingFor::Nothing;
         if waits && client.inbox.held() > HELD_BYTES_MAX {
             return self.stop_reading(conn);
@@ -147,7 +148,7 @@ impl Step<'_> {
             };
             let mut link = self.linked(conn, server);
             let (used, stop) = link.requests(&input[at..]);
-            let answers = link.server.outstanding.will_answer();
+            let answers = link.server.session.outstanding.will_answer();
             at += used;
             if link.core_state.database_drain.has_news() {
                 self.drain_everywhere();
@@ -157,7 +158,7 @@ impl Step<'_> {
                 Stop::More => {
                     // Refrain may have answered all messages itself: then no ReadyForQuery comes
                     // that would free the server.
-                    if link.server.outstanding.quiescent().is_some() {
+                    if link.server.session.outstanding.quiescent().is_some() {
                         self.after_ready(conn, server);
                     }
                     self.push_back_on_client(conn, server);
@@ -211,11 +212,12 @@ impl Step<'_> {
         let Some(client) = self.engine.connections.client(conn) else { return };
         client.waiting_for = WaitingFor::Replies;
         let Some(s) = self.engine.connections.server(server) else { return };
-        let asked = s.outstanding.next_seq();
+        let asked = s.session.outstanding.next_seq();
         // Behind a Sync or Query the server sends all replies by itself, unless a COPY skips that
         // Sync (E42).
-        let kept = s.outstanding.is_open() || s.outstanding.copying() == Copying::In;
-        if kept && std::mem::replace(&mut s.flushed, asked) != asked {
+        let kept =
+            s.session.outstanding.is_open() || s.session.outstanding.copying() == Copying::In;
+        if kept && std::mem::replace(&mut s.session.flushed, asked) != asked {
             write::bare(self.ports.out(server), front::FLUSH);
         }
     }
@@ -247,10 +249,10 @@ impl Step<'_> {
                 client.inbox.expect(length - there, Rest::Nowhere);
                 Wants::Used(there)
             }
-            front::CLOSE if input.len() >= length && client.managed => {
+            front::CLOSE if input.len() >= length && client.session.managed => {
                 match Target::read(&input[refrain_wire::frame::HEADER_BYTES..length]) {
-                    Ok(Target::Statement(b"")) => client.unnamed = None,
-                    Ok(Target::Statement(name)) => drop(client.names.remove(name)),
+                    Ok(Target::Statement(b"")) => client.session.unnamed = None,
+                    Ok(Target::Statement(name)) => drop(client.session.names.remove(name)),
                     Ok(Target::Portal(_)) => {}
                     Ok(Target::Unknown) => return Wants::Server,
                     Err(_) => return Wants::End(DisconnectReason::ClientProtocol),
@@ -260,7 +262,7 @@ impl Step<'_> {
                 write::bare(self.ports.out(conn), back::CLOSE_COMPLETE);
                 Wants::Used(length)
             }
-            front::PARSE if input.len() >= length && client.managed => {
+            front::PARSE if input.len() >= length && client.session.managed => {
                 let body = &input[refrain_wire::frame::HEADER_BYTES..length];
                 match self.parse_alone(conn, body) {
                     true => Wants::Used(length),
@@ -278,17 +280,18 @@ impl Step<'_> {
         let Some(client) = self.engine.connections.client(conn) else { return false };
         let core_state = &mut self.engine.core_state;
         let Ok(parse) = Parse::read(body) else { return false };
-        if parse.name.is_empty() || client.names.contains(parse.name) {
+        if parse.name.is_empty() || client.session.names.contains(parse.name) {
             return false;
         }
-        let identity = Identity { pool: client.pool, env: client.env(), tail: parse.tail };
+        let identity = Identity { pool: client.pool, env: client.session.env(), tail: parse.tail };
         let Some(cached) = core_state.statements.find(&core_state.shared.registry, identity) else {
             return false;
         };
         let pool = core_state.pool(client.pool);
         let options = &pool.settings.options;
-        let room = client.names.len() < options.max_client_statements as usize
-            && client.names.bytes() + parse.tail.len() <= options.max_client_statement_bytes;
+        let room = client.session.names.len() < options.max_client_statements as usize
+            && client.session.names.bytes() + parse.tail.len()
+                <= options.max_client_statement_bytes;
         if !room || !cached.is_accepted(pool.shared.schema_version()) {
             return false;
         }
@@ -298,7 +301,7 @@ impl Step<'_> {
         let generation = cached.statement.generation();
         let held = ClientRef::new(cached);
         let statement = ClientStatement::new(held, generation, columns);
-        client.names.insert(Name::from_slice(parse.name), statement);
+        client.session.names.insert(Name::from_slice(parse.name), statement);
         write::bare(self.ports.out(conn), back::PARSE_COMPLETE);
         true
     }

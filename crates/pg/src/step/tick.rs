@@ -83,7 +83,7 @@ impl Step<'_> {
         let Some(client) = self.engine.connections.client(conn) else { return };
         let due = |since: Now, span: Option<Duration>| span.is_some_and(|s| since.after(s) <= now);
         let general = &self.engine.core_state.shared.options().general;
-        let cause = match client.state {
+        let cause = match client.session.state {
             ClientState::Console(..) => None,
             ClientState::Opening | ClientState::Proving(..) => {
                 due(client.connected, general.client_login_timeout)
@@ -122,10 +122,10 @@ impl Step<'_> {
     /// in full, and no request has arrived in part.
     fn drain_client(&mut self, conn: Conn) {
         let Some(client) = self.engine.connections.client(conn) else { return };
-        let ready = matches!(client.state, ClientState::Ready(_));
+        let ready = matches!(client.session.state, ClientState::Ready(_));
         let speaks = ready && (client.inbox.held() > 0 || client.inbox.rest > 0);
         let (link, waits) = (client.link, client.waiting_for != WaitingFor::Nothing);
-        let is_quiet = |server: &Server| ready && server.outstanding.quiescent().is_some();
+        let is_quiet = |server: &Server| ready && server.session.outstanding.quiescent().is_some();
         let busy = match link {
             Some(server) => !self.engine.connections.server(server).is_some_and(|s| is_quiet(s)),
             None => waits,
@@ -197,8 +197,8 @@ impl Step<'_> {
         self.shrink(id);
         let pool = self.engine.core_state.pool(id);
         // The reply that the waiting clients were to be woken by may have been lost.
-        pool.wake();
-        let woken = pool.take_woken();
+        pool.protocol.wake();
+        let woken = pool.protocol.take_woken();
         self.look_again(woken);
         // A core that did not know the pool yet, or has had a server since, has to be asked again.
         self.engine.core_state.pool(id).ask_due = true;
@@ -241,7 +241,7 @@ fn overdue(
         return Some(DisconnectReason::ClientGone);
     }
     let waits = client.waiting_for == WaitingFor::Server
-        || matches!(client.state, ClientState::Entering(..));
+        || matches!(client.session.state, ClientState::Entering(..));
     if waits {
         let since = client.waiting.max(client.connected);
         return due(since, options.query_wait_timeout)
@@ -251,7 +251,7 @@ fn overdue(
         let idle = due(client.requested, options.client_idle_timeout);
         return idle.then_some(DisconnectReason::ClientIdleTimeout);
     };
-    let outstanding = &server.outstanding;
+    let outstanding = &server.session.outstanding;
     let quiet = outstanding.is_empty() && outstanding.copying() == Copying::No;
     let in_transaction = outstanding.status() != Status::Idle || outstanding.is_open();
     if !quiet && due(server.asked, options.query_timeout) {

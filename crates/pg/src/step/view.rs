@@ -84,11 +84,11 @@ impl Engine {
             pid: server.pid,
             connected: server.connected,
             lent: server.since,
-            statements: u32::try_from(server.statements.len()).unwrap_or(u32::MAX),
-            statement_bytes: server.statements.bytes() as u64,
-            prepare_hits: server.hits,
-            prepare_misses: server.misses,
-            application: application(&server.settings),
+            statements: u32::try_from(server.session.statements.len()).unwrap_or(u32::MAX),
+            statement_bytes: server.session.statements.bytes() as u64,
+            prepare_hits: server.session.hits,
+            prepare_misses: server.session.misses,
+            application: application(&server.session.settings),
             close_needed: server.close_needed,
         })
     }
@@ -99,7 +99,7 @@ fn client_view(
     connections: &Connections,
     client: &Client,
 ) -> Option<ClientView> {
-    let (database, user) = match &client.state {
+    let (database, user) = match &client.session.state {
         ClientState::Ready(_) => {
             let pool = core_state.peek_pool(client.pool)?;
             (pool.shared.database.clone(), pool.shared.user.clone())
@@ -122,18 +122,18 @@ fn client_view(
         database,
         user,
         peer: client.peer.clone(),
-        state: match client.state {
+        state: match client.session.state {
             ClientState::Console(..) => ClientViewState::Admin,
             _ if waits => ClientViewState::Waiting,
             _ => ClientViewState::Active,
         },
         server,
-        pinned: client.pins.words(),
+        pinned: client.session.pins.words(),
         connected: client.connected,
         requested: client.requested,
         waiting: waits.then_some(client.waiting),
-        statements: u32::try_from(client.names.len()).unwrap_or(u32::MAX),
-        application: application(&client.settings),
+        statements: u32::try_from(client.session.names.len()).unwrap_or(u32::MAX),
+        application: application(&client.session.settings),
     })
 }
 
@@ -144,7 +144,7 @@ fn application(settings: &crate::settings::session::Settings) -> String {
 
 /// The normalized queries of a pool.
 fn normalized_queries(pool: &Pool) -> impl Iterator<Item = NormalizedQueryRow> {
-    pool.normalized_queries.iter().map(|normalized| normalized_query_row(pool, normalized))
+    pool.protocol.normalized_queries.iter().map(|normalized| normalized_query_row(pool, normalized))
 }
 
 fn normalized_query_row(pool: &Pool, normalized: &NormalizedQuery) -> NormalizedQueryRow {
