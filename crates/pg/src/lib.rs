@@ -26,12 +26,12 @@ mod engine;
 mod login;
 mod step;
 
-pub use engine::Engine;
-pub use ground::ids::{ClientSerial, Conn, Core};
-pub use ground::time::Now;
-pub use ground::{disconnect, ids, stats, time};
-pub use state::event::{Action, Event};
-pub use state::ports::{Output, Ports};
-pub use state::server::Transfer;
-pub use state::{event, lobby, ports, shared, snapshot};
+pub use ground::{ids, stats};
+pub use refrain_pool::{ClientSerial, Conn, Core, Now};
+pub use state::parts::{
+    Action, ClientView, Counters, Engine, Event, Output, PoolShared, PoolView, Ports, ServerView,
+    Shared, Snapshot, Transfer,
+};
+pub use state::{parts, requests, snapshot};
 pub use statements::{registry, statement};
+pub use step::view::{statement_clients, statements};

@@ -12,9 +12,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use refrain_config::Options;
-use refrain_pg::event::Peer;
-use refrain_pg::shared::Shared;
-use refrain_pg::{Action, Conn, Core, Engine, Event, Now, Output, Ports};
+use refrain_pg::{Action, Engine, Event, Output, Ports, Shared};
+use refrain_pool::ids::Peer;
+use refrain_pool::{Conn, Core, Now};
 use refrain_wire::back::Status;
 use refrain_wire::tag::back;
 use refrain_wire::write::{self, Report};

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
-use refrain_pg::Now;
+use refrain_pool::Now;
 
 /// The engines' time at the start of the process. It is not zero, so that zero may mean "never".
 const BEFORE_START: Duration = Duration::from_secs(1);

@@ -24,8 +24,10 @@ use std::time::Duration;
 
 use refrain_config::Host;
 use refrain_drive::{Driver, Kernel, Listener, Peer};
-use refrain_pg::event::{self, Command};
-use refrain_pg::{Action, Conn, Event, Now, Output};
+use refrain_pg::requests::{Answer, Request};
+use refrain_pg::{Action, Event, Output};
+use refrain_pool::event::Command;
+use refrain_pool::{Conn, Now, ids};
 
 use crate::admin::Question;
 use crate::log;
@@ -149,15 +151,15 @@ impl Worker {
                 worker_state.step(now, Event::Command(command));
             }
             Mail::Console { client, reply } => {
-                worker_state.step(now, Event::Console { client, reply })
+                worker_state.step(now, Event::Answered(Answer::Console { client, reply }))
             }
             Mail::Analysed { case, analysis } => {
-                worker_state.step(now, Event::Analysed { case, analysis })
+                worker_state.step(now, Event::Answered(Answer::Analysed { case, analysis }))
             }
             // The thread that asked may have stopped waiting.
             Mail::Snapshot(answer) => drop(answer.send(worker_state.engine.snapshot(now))),
             Mail::StatementClients(answer) => {
-                drop(answer.send(worker_state.engine.statement_clients()))
+                drop(answer.send(refrain_pg::statement_clients(&worker_state.engine)))
             }
             Mail::Unlisten => (0..*listeners).for_each(|listener| kernel.unlisten(listener)),
         }
@@ -233,12 +235,14 @@ impl Worker {
                 }
             }
             Action::Tell { core, message } => worker_state.links.put(core, Mail::Message(message)),
-            Action::Console { client, user, admin, query } => {
+            Action::Ask(Request::Console { client, user, admin, query }) => {
                 let question = Question { core: worker_state.core, client, user, admin, query };
                 // The desk ends before the cores only if the program ends.
                 let _ = worker_state.links.questions.send(question);
             }
-            Action::Analyse(case) => worker_state.links.parser_queue.put(worker_state.core, case),
+            Action::Ask(Request::Analyse(case)) => {
+                worker_state.links.parser_queue.put(worker_state.core, case)
+            }
             Action::Note(note) => log::note(&note),
         }
     }
@@ -259,9 +263,9 @@ impl Worker {
     }
 }
 
-fn peer_of(peer: Peer) -> event::Peer {
+fn peer_of(peer: Peer) -> ids::Peer {
     match peer {
-        Peer::Tcp(address) => event::Peer::Tcp(address),
-        Peer::Unix { uid, .. } => event::Peer::Unix { uid },
+        Peer::Tcp(address) => ids::Peer::Tcp(address),
+        Peer::Unix { uid, .. } => ids::Peer::Unix { uid },
     }
 }

@@ -4,7 +4,7 @@
 //! limited, so that servers, the console and metrics never lack one.
 
 use refrain_config::{Database, General, Options};
-use refrain_pg::lobby::Limits;
+use refrain_pool::lobby::Limits;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Descriptors for everything but clients and servers: listeners, drivers, the log, name lookups,

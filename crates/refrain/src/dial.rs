@@ -5,15 +5,14 @@
 //! and use the connection's number again while the resolver still looks up the name.
 
 use std::collections::HashMap;
-use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::vec;
+use std::{io, vec};
 
 use refrain_config::Host;
 use refrain_drive::Address;
-use refrain_pg::Conn;
-use refrain_pg::event::Core;
+use refrain_pool::Conn;
+use refrain_pool::ids::Core;
 
 use crate::mail::Addresses;
 use crate::resolve::{Asker, Resolver};

@@ -1,19 +1,17 @@
 //! Listening for clients, and the choice of the core that serves each client.
 
-use std::fs;
-use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fs, io, thread};
 
 use refrain_config::General;
 use refrain_drive::{Address, Listener, Socket};
-use refrain_pg::event::Core;
-use refrain_pg::shared::Shared;
+use refrain_pg::Shared;
+use refrain_pool::ids::Core;
 
 /// Time for which binding is tried again while the address is in use.
 const IN_USE_TIMEOUT: Duration = Duration::from_secs(1);

@@ -9,10 +9,12 @@ use std::sync::mpsc::Sender;
 use std::sync::{Mutex, PoisonError};
 
 use refrain_drive::{Peer, Socket, Waker};
-use refrain_pg::event::{Case, ClientSerial, Command, Core};
-use refrain_pg::shared::CoreMessage;
-use refrain_pg::snapshot::Snapshot;
-use refrain_pg::{Conn, Transfer};
+use refrain_pg::requests::Case;
+use refrain_pg::{Snapshot, Transfer};
+use refrain_pool::Conn;
+use refrain_pool::event::Command;
+use refrain_pool::ids::{ClientSerial, Core};
+use refrain_pool::message::CoreMessage;
 use refrain_sql::normalize::Analysis;
 
 use crate::sqlite_session::SqliteSession;

@@ -13,8 +13,9 @@ use std::fmt::{Display, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
-use refrain_pg::snapshot::{ClientViewState, PoolView, ServerViewState, Snapshot};
-use refrain_pg::stats::{BUCKETS, Counters, Histogram};
+use refrain_pg::{Counters, PoolView, Snapshot};
+use refrain_pool::snapshot::{ClientViewState, ServerViewState};
+use refrain_pool::stats::{BUCKETS, Histogram};
 use refrain_sqlite::CacheStats;
 
 use crate::sqlite_host::CorePool;
@@ -46,7 +47,7 @@ pub(crate) fn text(state: &State) -> String {
 fn program(text: &mut Text, state: &State, snapshots: &[Snapshot]) {
     let uptime = state.clock.now().since(state.started);
     let logging_in: u32 = snapshots.iter().map(|core| core.logging_in).sum();
-    let registry = &state.shared.registry;
+    let registry = &state.shared.protocol.registry;
     let version = [("version", env!("CARGO_PKG_VERSION")), ("driver", state.driver)];
     text.family(
         "refrain_info",

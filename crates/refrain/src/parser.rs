@@ -13,7 +13,8 @@ use std::sync::mpsc::{self, Receiver, SyncSender, TrySendError};
 use std::thread::{self, JoinHandle};
 
 use refrain_grammar::{PgGrammar, STACK};
-use refrain_pg::event::{Case, Core};
+use refrain_pg::requests::Case;
+use refrain_pool::ids::Core;
 use refrain_sql::normalize::{Analysis, Grammar, Reason};
 
 use crate::mail::{Mail, Post};

@@ -11,26 +11,23 @@ use std::thread::{self, JoinHandle};
 
 use refrain_config::{DriverChoice, Host, Options, Workers};
 use refrain_drive::{Address, Driver, Kernel, Kind, Listener, Sizing};
-use refrain_pg::event::Core;
-use refrain_pg::shared::Shared;
-use refrain_pg::{Engine, Ports};
+use refrain_pg::{Engine, Ports, Shared};
+use refrain_pool::ids::Core;
 
-use crate::admin;
 use crate::clock::Clock;
 use crate::core::Worker;
 use crate::descriptors::{self, Shares};
 use crate::dial::Dialer;
-use crate::http;
 use crate::listen::{self, Door, Loads, SocketFile};
 use crate::mail::Post;
 use crate::parser::{self, ParserQueue};
 use crate::resolve::Resolver;
-use crate::signals;
 use crate::source::Source;
 use crate::sqlite_host::{Files, SqliteHost};
 use crate::state::{Flags, State};
 use crate::supervisor::{Supervisor, SupervisorCommand};
 use crate::worker_state::{Links, WorkerState};
+use crate::{admin, http, signals};
 
 /// A running program.
 pub struct Program {

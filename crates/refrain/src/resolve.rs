@@ -14,8 +14,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use refrain_pg::Conn;
-use refrain_pg::event::Core;
+use refrain_pool::Conn;
+use refrain_pool::ids::Core;
 
 use crate::mail::{Addresses, Mail, Post};
 

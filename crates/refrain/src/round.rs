@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use refrain_pg::Conn;
+use refrain_pool::Conn;
 
 /// Bytes of output per turn of the loop. A piece that is under way when the limit is reached is
 /// completed.

@@ -8,8 +8,10 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 use refrain_config::Host;
-use refrain_pg::Conn;
-use refrain_pg::event::{Event, Peer};
+use refrain_pg::Event;
+use refrain_pg::requests::Answer;
+use refrain_pool::Conn;
+use refrain_pool::ids::Peer;
 
 /// The peer of a connection.
 #[derive(Clone, Debug)]
@@ -55,8 +57,8 @@ pub(crate) fn begin(event: &Event<'_>) {
         Event::Arrived { conn, .. } => ("a server of another core", Some(*conn)),
         Event::Message(_) => ("mail of another core", None),
         Event::Command(_) => ("a command", None),
-        Event::Console { .. } => ("a reply of the console", None),
-        Event::Analysed { .. } => ("an analysis of a text", None),
+        Event::Answered(Answer::Console { .. }) => ("a reply of the console", None),
+        Event::Answered(Answer::Analysed { .. }) => ("an analysis of a text", None),
         Event::Tick => ("a timer tick", None),
     }));
 }

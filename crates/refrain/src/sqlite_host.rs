@@ -12,14 +12,13 @@
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
-use std::fmt;
-use std::fs;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{fmt, fs};
 
 use refrain_config::{Sqlite, StatementAdmission, Synchronous};
-use refrain_pg::Conn;
-use refrain_pg::event::Core;
+use refrain_pool::Conn;
+use refrain_pool::ids::Core;
 use refrain_sqlite::{Admit, CacheOptions, Database, OpenOptions, Synchronous as Durability};
 use refrain_sqlite_pg::{Backend, Pool, PoolView};
 

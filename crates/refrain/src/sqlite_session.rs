@@ -8,8 +8,8 @@ use std::fmt;
 use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use refrain_pg::Conn;
-use refrain_pg::event::Core;
+use refrain_pool::Conn;
+use refrain_pool::ids::Core;
 use refrain_sqlite_pg::{Pool, Progress, Session};
 
 /// Initial capacity of a reply, in bytes: most replies are one row and the messages around it.

@@ -8,10 +8,9 @@ use std::time::{Duration, Instant};
 
 use refrain_config::Options;
 use refrain_drive::Address;
-use refrain_pg::Now;
-use refrain_pg::event::Command;
-use refrain_pg::shared::Shared;
-use refrain_pg::snapshot::Snapshot;
+use refrain_pg::{Shared, Snapshot};
+use refrain_pool::Now;
+use refrain_pool::event::Command;
 
 use crate::clock::Clock;
 use crate::mail::{Mail, Post};

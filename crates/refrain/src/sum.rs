@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use refrain_pg::snapshot::{PoolView, Snapshot};
-use refrain_pg::stats::Counters;
+use refrain_pg::{Counters, PoolView, Snapshot};
 
 /// Identifies a pool: database and user.
 pub(crate) type Key = (Arc<str>, Arc<str>);
@@ -29,7 +28,7 @@ pub(crate) const FORGOTTEN: &str = "(forgotten)";
 pub(crate) fn forgotten(snapshots: &[Snapshot]) -> Option<Counters> {
     let mut sum = Counters::default();
     snapshots.iter().for_each(|core| sum.add(&core.forgotten));
-    (sum.pools_forgotten > 0).then_some(sum)
+    (sum.pool.pools_forgotten > 0).then_some(sum)
 }
 
 /// Returns the counters of each pool, and in one row those of all forgotten pools.

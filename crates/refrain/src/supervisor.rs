@@ -13,7 +13,8 @@ use std::time::{Duration, Instant};
 
 use refrain_config::{Change, Options, When};
 use refrain_drive::Address;
-use refrain_pg::event::{Command, Core};
+use refrain_pool::event::Command;
+use refrain_pool::ids::Core;
 
 use crate::listen::Loads;
 use crate::log;

@@ -12,9 +12,10 @@ use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use refrain_drive::{Event as Happened, Socket, Token};
-use refrain_pg::event::Core;
+use refrain_pool::ids::Core;
 
-use refrain_pg::{Conn, Engine, Event, Now, Ports, Transfer};
+use refrain_pg::{Engine, Event, Ports, Transfer};
+use refrain_pool::{Conn, Now};
 
 use crate::admin::Question;
 use crate::clock::Clock;

@@ -5,7 +5,7 @@
 //! - *Nothing leaks*: as many servers as the engines count, no more than the pool may have, each of them
 //!   clean; no statement that a client is counted for; and after a stop nothing at all.
 
-use refrain_pg::event::Command;
+use refrain_pool::event::Command;
 
 use crate::net::Peer;
 use crate::world::World;
@@ -77,7 +77,7 @@ impl World {
                 format!("clients are counted that have left: {counts:?}, {counted}")
             });
         }
-        let statements = self.shared.statements();
+        let statements = refrain_pg::statements(&self.shared);
         if let Some(one) = statements.iter().find(|statement| statement.clients > 0) {
             self.violate("leaks", || {
                 format!("clients are counted for {:?}: {}", one.text, one.clients)
@@ -89,7 +89,7 @@ impl World {
         for user in 0..self.plan.users {
             let user = format!("u{user}");
             let Some(pool) = self.shared.pool("d", &user) else { continue };
-            let counted = self.shared.servers(pool.id);
+            let counted = self.shared.counts.servers(pool.id);
             let live = (0..self.backends.len()).filter(|number| {
                 let backend = &self.backends[*number];
                 backend.is_of(&user) && self.links[backend.link.0].conn.is_some()
@@ -141,7 +141,7 @@ impl World {
     fn check_nothing_left(&mut self) {
         for user in 0..self.plan.users {
             let Some(pool) = self.shared.pool("d", &format!("u{user}")) else { continue };
-            let counted = self.shared.servers(pool.id);
+            let counted = self.shared.counts.servers(pool.id);
             if counted > 0 {
                 self.violate("leaks", || format!("{counted} servers are counted after a stop"));
             }
@@ -151,7 +151,7 @@ impl World {
             let peer = self.links[open].peer;
             self.violate("leaks", || format!("link {open} to {peer:?} is open after a stop"));
         }
-        let statements = self.shared.statements();
+        let statements = refrain_pg::statements(&self.shared);
         if let Some(one) = statements.iter().find(|s| s.clients > 0 || s.servers > 0) {
             let counts = (one.clients, one.servers);
             self.violate("leaks", || format!("{counts:?} are counted for {:?}", one.text));

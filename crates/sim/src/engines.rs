@@ -2,8 +2,11 @@
 //! loop (`refrain::core`), and the place of the planted bugs.
 
 use refrain_grammar::PgGrammar;
-use refrain_pg::event::{Case, Level, Peer as Who};
-use refrain_pg::{Action, Conn, Core, Event, Output, Transfer};
+use refrain_pg::requests::{Answer, Case, Request};
+use refrain_pg::{Action, Event, Output, Transfer};
+use refrain_pool::event::Level;
+use refrain_pool::ids::Peer as Who;
+use refrain_pool::{Conn, Core};
 use refrain_sql::normalize::Grammar;
 
 use crate::net::{Link, LinkId, Peer, Way};
@@ -228,12 +231,12 @@ impl World {
                     self.later(delay, Happening::Tell(usize::from(to.0), message));
                 }
             }
-            Action::Analyse(case) => {
+            Action::Ask(Request::Analyse(case)) => {
                 let (least, most) = self.plan.between;
                 let delay = self.rng.range(least, most);
                 self.later(delay, Happening::Judge(core, case));
             }
-            Action::Console { .. } => {}
+            Action::Ask(Request::Console { .. }) => {}
             Action::Note(note) => {
                 self.trace.line(self.now, "note", note.cause, || {
                     format!("{:?} {}", note.client, note.detail)
@@ -252,7 +255,7 @@ impl World {
         let text = String::from_utf8_lossy(&case.text);
         let analysis = PgGrammar.analyse(&text, &case.spans);
         self.trace.line(self.now, "judge", &text, || format!("{analysis:?}"));
-        self.step(core, Event::Analysed { case, analysis });
+        self.step(core, Event::Answered(Answer::Analysed { case, analysis }));
     }
 
     /// A link for a connection of an engine.

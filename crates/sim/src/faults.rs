@@ -1,7 +1,7 @@
 //! The operator and the weather: commands, restarts of the server, and the calm after it all.
 
 use refrain_pg::Event;
-use refrain_pg::event::Command;
+use refrain_pool::event::Command;
 
 use crate::world::{Happening, World};
 

@@ -6,7 +6,8 @@
 
 use std::collections::VecDeque;
 
-use refrain_pg::{Conn, Core, Transfer};
+use refrain_pg::Transfer;
+use refrain_pool::{Conn, Core};
 
 /// Which link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

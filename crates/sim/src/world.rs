@@ -13,9 +13,11 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::sync::Arc;
 
-use refrain_pg::event::{Case, Command};
-use refrain_pg::shared::{CoreMessage, Shared};
-use refrain_pg::{Conn, Core, Engine, Now, Ports, Transfer};
+use refrain_pg::requests::Case;
+use refrain_pg::{Engine, Ports, Shared, Transfer};
+use refrain_pool::event::Command;
+use refrain_pool::message::CoreMessage;
+use refrain_pool::{Conn, Core, Now};
 
 use crate::backend::Backend;
 use crate::client::Client;

@@ -2,7 +2,7 @@
 //!
 //! Each rule reads the same [`Tree`] and returns its findings, one line each with the place. A rule
 //! that is wrong is changed here. Some rules have a list of places that still break them
-//! (`IN_CIRCLES` in `calls.rs`, `CEILINGS` in `prose.rs`), which must not grow.
+//! (`CIRCLES` in `calls.rs`, `CEILINGS` in `prose.rs`), which must not grow.
 
 mod tree;
 mod words;

@@ -29,8 +29,9 @@ use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction, Req
 use crate::relay::link::{Link, Stop};
 use crate::relay::message::Message;
 use crate::settings::session::SettingsKnowledge;
-use crate::state::event::{Action, Case};
-use crate::state::pool::{autoprepares, bounds};
+use crate::state::options::{autoprepares, bounds};
+use crate::state::parts::Action;
+use crate::state::requests::{Case, Request};
 use crate::statements::of_core::CachedStatement;
 
 /// What a text may do to its session and be prepared all the same.
@@ -64,15 +65,19 @@ impl Link<'_> {
         if !self.stands_alone(message) || !is_plain(scan) || !self.is_read_plainly() {
             return Ok(None);
         }
-        let mut spans = std::mem::take(&mut self.core_state.spans);
+        let mut spans = std::mem::take(&mut self.core_state.protocol.spans);
         let most = self.pool().settings.options.autoprepare_max_literals as usize;
-        let key =
-            normalize::normalize(text, self.core_state.shared.registry.seed(), most, &mut spans);
+        let key = normalize::normalize(
+            text,
+            self.core_state.shared.protocol.registry.seed(),
+            most,
+            &mut spans,
+        );
         let done = match key {
             Ok(key) => self.advised(message, text, &spans, key, scan.traits),
             Err(_) => Ok(None),
         };
-        self.core_state.spans = spans;
+        self.core_state.protocol.spans = spans;
         done
     }
 
@@ -97,7 +102,7 @@ impl Link<'_> {
         }
         let free = self.server.session.outstanding.status() == Status::Idle;
         free || !matches!(self.client.session.knowledge, SettingsKnowledge::Queried(..))
-            && !self.pool().shared.is_being_defined()
+            && !self.pool().shared.protocol.is_being_defined()
     }
 
     /// Handles a text as its normalized query advises.
@@ -117,7 +122,7 @@ impl Link<'_> {
         let pool = self.core_state.pool(self.server.pool);
         let settings = self.client.session.current();
         let bounds = bounds(pool);
-        let schema_version = pool.shared.schema_changes();
+        let schema_version = pool.shared.protocol.schema_changes();
         let sight = Sight { text, spans, key, settings, schema_version, now, free, own };
         match pool.protocol.normalized_queries.look(&sight, &bounds) {
             Advice::Pass => Ok(None),
@@ -129,7 +134,7 @@ impl Link<'_> {
             Advice::Analyse => {
                 let pool = self.server.pool;
                 let case = Case { pool, key, text: text.into(), spans: spans.into() };
-                self.ports.act(Action::Analyse(Box::new(case)));
+                self.ports.act(Action::Ask(Request::Analyse(Box::new(case))));
                 if bounds.is_eager() { Err(self.wait_for_news()) } else { Ok(None) }
             }
             Advice::Due if self.waits_for_job(&bounds) => Err(self.wait_for_job()),
@@ -210,7 +215,7 @@ impl Link<'_> {
         if self.server.session.has(statement).is_none() {
             return self.lacks(run).map(|()| false);
         }
-        let mut values = std::mem::take(&mut self.core_state.scratch);
+        let mut values = std::mem::take(&mut self.core_state.protocol.scratch);
         values.clear();
         let utf8 = self.client.session.current().reads.encoding.is_utf8();
         let bindable = write_values(run.plan, text, spans, utf8, &mut values);
@@ -225,7 +230,7 @@ impl Link<'_> {
             let place = if planned { run.place.on_new_server() } else { run.place };
             self.server.session.run = Some(Run::prepared(place, alone, writes, kept));
         }
-        self.core_state.scratch = values;
+        self.core_state.protocol.scratch = values;
         Ok(bindable)
     }
 
@@ -252,7 +257,7 @@ impl Link<'_> {
             }
         }
         self.server.session.misses += 1;
-        self.pool().counters.prepare_misses += 1;
+        self.pool().counters.protocol.prepare_misses += 1;
         self.watch(run.place.without_choice());
         Ok(())
     }
@@ -301,7 +306,7 @@ impl Link<'_> {
         // `hide_unnamed`.
         self.client.session.unnamed = None;
         self.client.session.unnamed_changed = self.server.session.outstanding.segment();
-        self.pool().counters.auto_hits += 1;
+        self.pool().counters.protocol.auto_hits += 1;
     }
 }
 

@@ -106,9 +106,9 @@ impl Link<'_> {
             if again < CHANGES_MAX {
                 // Whatever else was planned before the change may be refused next: none of it is
                 // run any more.
-                pool.shared.schema_change();
+                pool.shared.protocol.schema_change();
             }
-            pool.counters.auto_failures_in_transaction += u64::from(!alone);
+            pool.counters.protocol.auto_failures_in_transaction += u64::from(!alone);
         }
         let notices = self.held_notices().filter(|_| !repeated).unwrap_or_default();
         self.ports.out(self.client.conn).extend_from_slice(&notices);
@@ -129,7 +129,7 @@ impl Link<'_> {
         self.owe(OutstandingRequest::new(RequestKind::Query, ReplyAction::Forward));
         self.client.session.suspicion.evidence.send_again();
         self.server.session.text = text;
-        self.pool().counters.auto_fallbacks += 1;
+        self.pool().counters.protocol.auto_fallbacks += 1;
         true
     }
 
@@ -149,7 +149,7 @@ impl Link<'_> {
         let Run { place, turn, again, ref text, .. } = *run;
         let now = self.now;
         let pool = self.core_state.pool(self.server.pool);
-        let schema_version = pool.shared.schema_changes();
+        let schema_version = pool.shared.protocol.schema_changes();
         if let Some(Again { sqlstate, changed }) = again {
             // What it failed for as a statement is not the text's fault.
             if let Some(variant) = pool.protocol.normalized_queries.at(place) {
@@ -158,7 +158,7 @@ impl Link<'_> {
             }
         } else if let Some(why) = pool.protocol.normalized_queries.ran(place, turn, text, took) {
             pool.protocol.normalized_queries.refuse(place, why, schema_version, now);
-            pool.counters.auto_too_slow += 1;
+            pool.counters.protocol.auto_too_slow += 1;
         }
     }
 
@@ -186,7 +186,7 @@ impl Link<'_> {
     /// The literals of a text of a normalized query.
     fn spans(&self, text: &[u8]) -> Option<Vec<Span>> {
         let mut spans = Vec::new();
-        let seed = self.core_state.shared.registry.seed();
+        let seed = self.core_state.shared.protocol.registry.seed();
         refrain_sql::normalize::normalize(text, seed, usize::MAX, &mut spans).ok()?;
         Some(spans)
     }

@@ -1,7 +1,5 @@
-//! What everything stands on: numbers of connections, moments, endings, counters, unread input.
+//! Below everything else: numbers, counters, and the errors of endings.
 
 pub mod ids;
-pub mod time;
-pub mod disconnect;
 pub mod stats;
-pub(crate) mod inbox;
+pub(crate) mod reports;

@@ -5,35 +5,36 @@
 //! checked on one first: a value that PostgreSQL refuses ends the login, as it would there.
 
 use refrain_config::{AuthMethod, Database};
+use refrain_pool::counts::LimitReached;
+use refrain_pool::disconnect::DisconnectReason;
+use refrain_pool::event::Level;
+use refrain_pool::ids::{Conn, pid_of};
+use refrain_pool::lobby::Counted;
 use refrain_wire::Header;
 use refrain_wire::back::Status;
 use refrain_wire::tag::front;
 use refrain_wire::write::{self, Report};
 
 use crate::auth::{
-    AuthRequest, Authenticated, Method, NONCE_BYTES, Proving, Refusal, Step as Proof,
+    AuthRequest, Authenticated, Method, NONCE_BYTES, Proving, Refusal, Secret, Step as Proof,
 };
 use crate::engine::Step;
-use crate::ground::disconnect::DisconnectReason;
-use crate::ground::ids::{Conn, PoolId, pid_of};
 use crate::settings::defaults::Defaults;
 use crate::settings::session::{Setting, SettingsMut};
 use crate::state::client::{ClientState, LoginRequest};
-use crate::state::event::Level;
-use crate::state::lobby::Counted;
-use crate::state::shared::{LimitReached, PoolShared};
+use crate::state::parts::{PoolShared, ServerState, intern_settings};
 
 /// The largest message at the login: PostgreSQL's `PG_MAX_AUTH_TOKEN_LENGTH`.
 const AUTH_BYTES_MAX: u32 = 65_535;
 
-impl Step<'_> {
+impl Step<'_, '_> {
     /// Handles bytes of a client that has not logged in.
     pub(crate) fn login_bytes(&mut self, conn: Conn, bytes: &[u8]) {
-        let Some(client) = self.engine.connections.client(conn) else { return };
+        let Some(client) = self.step.engine.connections.client(conn) else { return };
         let all = client.inbox.join(bytes);
         let mut at = 0;
         loop {
-            let Some(client) = self.engine.connections.client(conn) else { return };
+            let Some(client) = self.step.engine.connections.client(conn) else { return };
             let used = match client.session.state {
                 ClientState::Opening => self.open(conn, &all[at..]),
                 ClientState::Proving(..) => self.proving(conn, &all[at..]),
@@ -44,12 +45,12 @@ impl Step<'_> {
                 None => break,
             }
         }
-        if let Some(client) = self.engine.connections.client(conn) {
+        if let Some(client) = self.step.engine.connections.client(conn) {
             client.inbox.put_back(all, at);
             if matches!(client.session.state, ClientState::Ready(_) | ClientState::Console(..)) {
-                self.engine.runnable.push_back(conn);
+                self.step.engine.runnable.push_back(conn);
             }
-            self.regulate(conn);
+            self.step.regulate(conn);
         }
     }
 
@@ -65,16 +66,17 @@ impl Step<'_> {
 
     /// Starts a client's authentication.
     fn challenge(&mut self, conn: Conn, mut login_request: LoginRequest) {
-        let shared = self.engine.core_state.shared.clone();
-        login_request.pool = shared.find_pool(&login_request.database, &login_request.user);
+        let shared = self.step.engine.core_state.shared.clone();
+        let pool = shared.find_pool(&login_request.database, &login_request.user);
+        login_request.pool = pool.map(|pool| pool.id);
         let method = match shared.options().general.auth {
             AuthMethod::Trust => Method::Trust,
             AuthMethod::Password => Method::Password,
             AuthMethod::Md5 => Method::Md5,
             AuthMethod::Scram => Method::Scram,
         };
-        let credential = shared.credential(&login_request.user);
-        let random: [u8; NONCE_BYTES] = self.engine.core_state.random();
+        let credential = shared.protocol.credential(&shared.options(), &login_request.user);
+        let random: [u8; NONCE_BYTES] = self.step.engine.core_state.random();
         let proof = Proving::start(method, &credential, &random);
         self.proof(conn, Box::new(login_request), proof);
     }
@@ -83,7 +85,7 @@ impl Step<'_> {
     fn proving(&mut self, conn: Conn, input: &[u8]) -> Option<usize> {
         let header = match Header::parse(input) {
             Ok(Some(header)) if header.tag == front::TERMINATE => {
-                self.end_client(conn, DisconnectReason::Terminated);
+                self.step.end_client(conn, DisconnectReason::Terminated);
                 return None;
             }
             Ok(Some(h)) if h.tag == front::PASSWORD && h.body <= AUTH_BYTES_MAX => h,
@@ -93,13 +95,13 @@ impl Step<'_> {
                 return None;
             }
             Ok(Some(_)) | Err(_) => {
-                self.end_client(conn, DisconnectReason::ClientProtocol);
+                self.step.end_client(conn, DisconnectReason::ClientProtocol);
                 return None;
             }
         };
         let length = header.message_bytes();
         let body = input.get(refrain_wire::frame::HEADER_BYTES..length)?;
-        let client = self.engine.connections.client(conn)?;
+        let client = self.step.engine.connections.client(conn)?;
         let ClientState::Proving(login_request, proving) =
             std::mem::replace(&mut client.session.state, ClientState::Opening)
         else {
@@ -111,7 +113,7 @@ impl Step<'_> {
 
     /// A message that proves nothing ends the login, in PostgreSQL's words.
     fn refuse_message(&mut self, conn: Conn, tag: u8) {
-        let Some(client) = self.engine.connections.client(conn) else { return };
+        let Some(client) = self.step.engine.connections.client(conn) else { return };
         let ClientState::Proving(_, proving) = &client.session.state else { return };
         let wanted = if proving.is_sasl() { "SASL" } else { "password" };
         let message = format!("expected {wanted} response, got message type {tag}");
@@ -124,7 +126,7 @@ impl Step<'_> {
         match proof {
             Proof::Send(request, proving) => {
                 self.ask(conn, &request);
-                if let Some(client) = self.engine.connections.client(conn) {
+                if let Some(client) = self.step.engine.connections.client(conn) {
                     client.session.state = ClientState::Proving(login_request, Box::new(proving));
                 }
             }
@@ -137,7 +139,7 @@ impl Step<'_> {
     }
 
     fn ask(&mut self, conn: Conn, request: &AuthRequest) {
-        let out = self.ports.out(conn);
+        let out = self.step.ports.out(conn);
         match request {
             AuthRequest::Ok => write::authentication(out, 0, &[]),
             AuthRequest::CleartextPassword => write::authentication(out, 3, &[]),
@@ -155,9 +157,9 @@ impl Step<'_> {
 
     fn refused(&mut self, conn: Conn, login_request: &LoginRequest, refusal: &Refusal) {
         if let Some(pool) =
-            login_request.pool.as_ref().and_then(|p| self.engine.core_state.find_pool(p.id))
+            login_request.pool.and_then(|id| self.step.engine.core_state.find_pool(id))
         {
-            pool.counters.client_login_failures += 1;
+            pool.counters.pool.client_login_failures += 1;
         }
         let message = refusal.to_string();
         let sqlstate = refusal.sqlstate();
@@ -173,49 +175,44 @@ impl Step<'_> {
         authenticated: Authenticated,
     ) {
         // The authentication may have begun before a reload that removed the user.
-        if !self.engine.core_state.shared.options().admits(authenticated.user()) {
-            return self.end_client(conn, DisconnectReason::Login);
+        if !self.step.engine.core_state.shared.options().admits(authenticated.user()) {
+            return self.step.end_client(conn, DisconnectReason::Login);
         }
         if let Some(name) = Database::CONSOLES.iter().find(|name| **name == login_request.database)
         {
             return self.enter_console(conn, authenticated, name);
         }
         let LoginRequest { database, user, .. } = &*login_request;
-        let known = self.engine.core_state.shared.options().database(database).is_some();
-        let Some(shared) = self.engine.core_state.shared.pool(database, user) else {
+        let known = self.step.engine.core_state.shared.options().database(database).is_some();
+        let Some(shared) = self.step.engine.core_state.shared.pool(database, user) else {
             if known {
-                return self.end_client(conn, DisconnectReason::TooManyClients);
+                return self.step.end_client(conn, DisconnectReason::TooManyClients);
             }
             return self.refuse_unknown(conn, &login_request.database);
         };
-        if !self.count_as(conn, Counted::Client) {
-            return self.end_client(conn, DisconnectReason::TooManyClients);
+        if !self.step.count_as(conn, Counted::Client) {
+            return self.step.end_client(conn, DisconnectReason::TooManyClients);
         }
-        if let Err(limit_reached) = self.engine.core_state.shared.admit_client(&shared) {
+        if let Err(limit_reached) = self.step.engine.core_state.shared.counts.admit_client(&shared)
+        {
             return self.refuse_over_limit(conn, limit_reached, &shared);
         }
-        shared.learn_secret(authenticated.secret());
-        let Some(client) = self.engine.connections.client(conn) else { return };
-        let pool = self.engine.core_state.open_pool(&shared, self.now);
-        pool.clients += 1;
-        client.pool = shared.id;
+        let server = &shared.settings().server;
+        let own = server.user.as_deref() == Some(&*shared.user) && server.password.is_none();
+        if own && !matches!(authenticated.secret(), Secret::None) {
+            shared.protocol.learn_secret(authenticated.secret());
+        }
+        let Some(client) = self.step.engine.connections.client(conn) else { return };
         client.session.state = ClientState::Entering(login_request, authenticated);
-        // Without a server that is logged in, the database may have been dropped since the last
-        // login: connect one first. A paused pool connects none.
-        if shared.server_parameters().is_some() && (shared.is_live() || pool.paused) {
+        if self.step.enter(conn, &shared) {
             self.admit(conn);
-        } else {
-            if !pool.entering.contains(&conn) {
-                pool.entering.push(conn);
-            }
-            self.grow(shared.id);
         }
     }
 
     /// Ends a login to a database that does not exist.
     fn refuse_unknown(&mut self, conn: Conn, database: &str) {
         let message = format!("database \"{database}\" does not exist");
-        let options = self.engine.core_state.shared.options();
+        let options = self.step.engine.core_state.shared.options();
         let default = options.general.default_database.as_deref();
         let hint = default.map_or_else(String::new, |default| {
             format!(
@@ -239,25 +236,17 @@ impl Step<'_> {
         self.refuse_client(conn, DisconnectReason::TooManyClients, &report);
     }
 
-    /// Goes on with the logins that waited until a server of the pool was reached.
-    pub(crate) fn let_in(&mut self, id: PoolId) {
-        let Some(pool) = self.engine.core_state.find_pool(id) else { return };
-        for client in std::mem::take(&mut pool.entering) {
-            self.admit(client);
-        }
-    }
-
     /// Determines the settings that a client begins with. Settings that no server has accepted yet
     /// are checked on one.
-    fn admit(&mut self, conn: Conn) {
-        let Some(client) = self.engine.connections.client(conn) else { return };
+    pub(crate) fn admit(&mut self, conn: Conn) {
+        let Some(client) = self.step.engine.connections.client(conn) else { return };
         let ClientState::Entering(login_request, authenticated) =
             std::mem::replace(&mut client.session.state, ClientState::Opening)
         else {
             return;
         };
-        let pool = self.engine.core_state.pool(client.pool);
-        let Some(server_parameters) = pool.shared.server_parameters() else { return };
+        let pool = self.step.engine.core_state.pool(client.pool);
+        let Some(server_parameters) = pool.shared.protocol.server_parameters() else { return };
         client.session.managed = pool.settings.options.prepared_statements;
         let mut edit = SettingsMut::default();
         for (name, value) in
@@ -276,65 +265,69 @@ impl Step<'_> {
         }
         let plain = is_plain(&login_request.settings);
         let id = client.pool;
-        let wants = self.engine.core_state.settings(edit);
-        let defaults = self.engine.core_state.settings(default);
-        let proven = self.engine.core_state.pool(id).protocol.proven(&wants);
-        let now = self.now;
-        let Some(client) = self.engine.connections.client(conn) else { return };
+        let wants = intern_settings(&mut self.step.engine.core_state, edit);
+        let defaults = intern_settings(&mut self.step.engine.core_state, default);
+        let proven = self.step.engine.core_state.pool(id).protocol.proven(&wants);
+        let now = self.step.now;
+        let Some(client) = self.step.engine.connections.client(conn) else { return };
         client.session.defaults = Defaults { settings: defaults, since: now };
         client.session.settings = proven.clone().unwrap_or(wants);
         if plain || proven.is_some() {
             return self.finish_login(conn, &login_request, authenticated);
         }
         client.session.state = ClientState::Checking(login_request, authenticated);
-        if self.lend(conn) {
-            self.engine.runnable.push_back(conn);
+        if self.step.lend(conn) {
+            self.step.engine.runnable.push_back(conn);
         }
     }
 
     /// Ends the check of a client's startup parameters, once the server has answered.
     pub(crate) fn checked(&mut self, conn: Conn) {
-        let Some(client) = self.engine.connections.client(conn) else { return };
+        let Some(client) = self.step.engine.connections.client(conn) else { return };
         let Some(link) = client.link else { return };
-        let (client, server) = self.engine.connections.pair(conn, link);
+        let (client, server) = self.step.engine.connections.pair(conn, link);
         if server.session.outstanding.quiescent().is_none() {
             return;
         }
         let made = server.session.settings.clone();
         let state = std::mem::replace(&mut client.session.state, ClientState::Opening);
         let ClientState::Checking(login_request, authenticated) = state else { return };
-        let mut edit =
-            self.engine.core_state.pool(client.pool).shared.server_parameters().map_or_else(
-                SettingsMut::default,
-                |server_parameters| {
-                    let mut edit = SettingsMut::default();
-                    let settable = server_parameters
-                        .iter()
-                        .filter(|(n, _)| crate::settings::session::is_settable(n));
-                    settable.for_each(|(name, value)| edit.set(name, value));
-                    edit
-                },
-            );
+        let mut edit = self
+            .step
+            .engine
+            .core_state
+            .pool(client.pool)
+            .shared
+            .protocol
+            .server_parameters()
+            .map_or_else(SettingsMut::default, |server_parameters| {
+                let mut edit = SettingsMut::default();
+                let settable = server_parameters
+                    .iter()
+                    .filter(|(n, _)| crate::settings::session::is_settable(n));
+                settable.for_each(|(name, value)| edit.set(name, value));
+                edit
+            });
         login_request.settings.iter().for_each(|(name, value)| edit.set(name, value));
         client.session.settings = made.clone();
         let id = client.pool;
-        let wants = self.engine.core_state.settings(edit);
-        self.engine.core_state.pool(id).protocol.prove(wants, made);
-        self.unlink(conn, link);
+        let wants = intern_settings(&mut self.step.engine.core_state, edit);
+        self.step.engine.core_state.pool(id).protocol.prove(wants, made);
+        self.step.unlink(conn, link);
         self.finish_login(conn, &login_request, authenticated);
     }
 
     /// Ends a login after a server has refused its startup parameters. The client has got the
     /// error; the server is closed.
     pub(crate) fn refuse_login(&mut self, client: Conn, server: Conn) {
-        if let Some(c) = self.engine.connections.client(client) {
+        if let Some(c) = self.step.engine.connections.client(client) {
             c.link = None;
         }
-        self.remove_client(client, false);
-        if let Some(s) = self.engine.connections.server(server) {
-            s.state = crate::state::server::ServerState::Resetting;
+        self.step.remove_client(client, false);
+        if let Some(s) = self.step.engine.connections.server(server) {
+            s.state = ServerState::Resetting;
         }
-        self.close_server(server);
+        self.step.close_server(server);
     }
 
     /// Ends a login: sends ParameterStatus, BackendKeyData and ReadyForQuery.
@@ -344,12 +337,12 @@ impl Step<'_> {
         _login_request: &LoginRequest,
         authenticated: Authenticated,
     ) {
-        let key: [u8; 32] = self.engine.core_state.random();
-        let core = self.engine.core_state.core;
-        let Some(client) = self.engine.connections.client(conn) else { return };
-        let pool = self.engine.core_state.pool(client.pool);
-        let Some(server_parameters) = pool.shared.server_parameters() else { return };
-        let out = self.ports.out(conn);
+        let key: [u8; 32] = self.step.engine.core_state.random();
+        let core = self.step.engine.core_state.core;
+        let Some(client) = self.step.engine.connections.client(conn) else { return };
+        let pool = self.step.engine.core_state.pool(client.pool);
+        let Some(server_parameters) = pool.shared.protocol.server_parameters() else { return };
+        let out = self.step.ports.out(conn);
         for (name, value) in server_parameters.iter() {
             write::parameter_status(out, name, client.session.settings.get(name).unwrap_or(value));
         }
@@ -361,10 +354,15 @@ impl Step<'_> {
         write::backend_key(out, pid_of(core, conn), &client.key);
         write::ready(out, Status::Idle);
         client.session.state = ClientState::Ready(authenticated);
-        client.requested = self.now;
-        pool.counters.client_logins += 1;
-        self.unblock(conn);
-        self.note_client(conn, Level::Debug, DisconnectReason::Terminated, "logged in".to_owned());
+        client.requested = self.step.now;
+        pool.counters.pool.client_logins += 1;
+        self.step.unblock(conn);
+        self.step.note_client(
+            conn,
+            Level::Debug,
+            DisconnectReason::Terminated,
+            "logged in".to_owned(),
+        );
     }
 }
 

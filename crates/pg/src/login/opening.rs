@@ -4,18 +4,15 @@
 //! Errors for malformed packets, and their absence, are as in PostgreSQL's `ProcessStartupPacket`.
 
 use refrain_config::Database;
+use refrain_pool::disconnect::DisconnectReason;
+use refrain_pool::event::Level;
+use refrain_pool::ids::Conn;
 use refrain_wire::startup::{self, MINOR_NEWEST, Opening, STARTUP_BYTES_MAX, Startup};
 use refrain_wire::write::{self, Report};
 
 use crate::engine::Step;
-use crate::ground::disconnect::DisconnectReason;
-use crate::ground::ids::{ClientSerial, Conn};
 use crate::settings::session::Setting;
-use crate::state::client::{Client, ClientState, LoginRequest};
-use crate::state::connections::Connection;
-use crate::state::event::{Action, Level, Peer};
-use crate::state::lobby::{CONSOLES_MAX, Counted, Newcomer};
-use crate::state::shared::{CoreMessage, client_serial};
+use crate::state::client::LoginRequest;
 
 /// What a startup packet is refused with.
 struct OpeningError {
@@ -24,61 +21,7 @@ struct OpeningError {
     message: String,
 }
 
-impl Step<'_> {
-    /// Takes a new connection in. If too many have not logged in, the lobby names one that has to
-    /// go.
-    pub(crate) fn accepted(&mut self, conn: Conn, peer: Peer) {
-        let core_state = &mut self.engine.core_state;
-        let (shared, core) = (core_state.shared.clone(), core_state.core);
-        let serial = client_serial(&shared);
-        let limits = shared.lobby.limits(&shared.options().general);
-        let gone = shared.lobby.come(&peer, Newcomer { core, conn, serial }, limits.logins);
-        let client = Client::new(serial, conn, peer, &core_state.nothing, self.now);
-        self.engine.connections.set(conn, Connection::Client(Box::new(client)));
-        self.engine.clients += 1;
-        let Some(Newcomer { core: there, conn, serial }) = gone else { return };
-        if there == core {
-            self.make_way(conn, serial);
-        } else {
-            let message = CoreMessage::MakeWay { conn, serial };
-            self.ports.act(Action::Tell { core: there, message });
-        }
-    }
-
-    /// A connection has to make way for a later one, unless it has logged in meanwhile.
-    pub(crate) fn make_way(&mut self, conn: Conn, serial: ClientSerial) {
-        let Some(client) = self.engine.connections.client(conn) else { return };
-        if client.serial != serial || client.counted != Counted::Login {
-            return;
-        }
-        let lobby = &self.engine.core_state.shared.lobby;
-        if lobby.is_news(self.now) {
-            let count = lobby.crowded_out();
-            let told = format!(
-                "{count} connections that had not logged in were closed so far to make room"
-            );
-            self.note_client(conn, Level::Warn, DisconnectReason::CrowdedOut, told);
-        }
-        self.end_login(conn, DisconnectReason::CrowdedOut);
-    }
-
-    /// Ends a login that took too long, or had to make way. A peer that has sent no startup packet
-    /// gets no error: it may be no client at all, and such connections may be many.
-    pub(crate) fn end_login(&mut self, conn: Conn, cause: DisconnectReason) {
-        let Some(client) = self.engine.connections.client(conn) else { return };
-        let silent = matches!(client.session.state, ClientState::Opening);
-        self.note_client(
-            conn,
-            if silent { Level::Debug } else { Level::Warn },
-            cause,
-            String::new(),
-        );
-        if let Some(report) = cause.report().filter(|_| !silent) {
-            write::error(self.ports.out(conn), &report);
-        }
-        self.remove_client(conn, false);
-    }
-
+impl Step<'_, '_> {
     /// The first packet: how many bytes it took, and who wants to log in; `None` while it is not
     /// all there.
     pub(crate) fn opening(
@@ -96,8 +39,8 @@ impl Step<'_> {
                 Some((used, Some(self.startup(conn, &startup)?)))
             }
             Ok(Some((Opening::Cancel { pid, key }, _))) => {
-                self.cancel_request(pid, key);
-                self.remove_client(conn, false);
+                self.step.cancel_request(pid, key);
+                self.step.remove_client(conn, false);
                 None
             }
             Ok(Some((opening @ (Opening::Ssl | Opening::Gss), used))) => {
@@ -110,7 +53,7 @@ impl Step<'_> {
     /// A request for TLS or GSSAPI encryption is denied: each once, and in either order. Says
     /// whether the client may go on.
     fn encryption(&mut self, conn: Conn, tls: bool, rest: bool) -> bool {
-        let Some(client) = self.engine.connections.client(conn) else { return false };
+        let Some(client) = self.step.engine.connections.client(conn) else { return false };
         let asked = if tls { &mut client.session.asked.tls } else { &mut client.session.asked.gss };
         if std::mem::replace(asked, true) {
             let minor = if tls { 5679 } else { 5680 };
@@ -118,7 +61,7 @@ impl Step<'_> {
             return false;
         }
         // TLS stands between driver and engine; none is offered yet.
-        self.ports.out(conn).push(b'N');
+        self.step.ports.out(conn).push(b'N');
         if rest {
             // What came with the request was sent in the hope of encryption (CVE-2021-23222).
             let what = if tls { "SSL request" } else { "GSSAPI encryption request" };
@@ -151,8 +94,8 @@ impl Step<'_> {
             return self.refuse(conn, &words);
         }
         let told = "invalid length of startup packet".to_owned();
-        self.note_client(conn, Level::Warn, DisconnectReason::ClientProtocol, told);
-        self.remove_client(conn, false);
+        self.step.note_client(conn, Level::Warn, DisconnectReason::ClientProtocol, told);
+        self.step.remove_client(conn, false);
     }
 
     fn refuse_version(&mut self, conn: Conn, major: u16, minor: u16) {
@@ -179,7 +122,7 @@ impl Step<'_> {
             self.refuse_version(conn, startup.major, startup.minor);
             return None;
         }
-        if self.engine.core_state.draining {
+        if self.step.engine.core_state.draining {
             let message = "the database system is shutting down";
             let report = Report { severity: "FATAL", sqlstate: "57P03", message, hint: "" };
             self.refuse_client(conn, DisconnectReason::Shutdown, &report);
@@ -195,12 +138,12 @@ impl Step<'_> {
         };
         // Refuses before anything is spent on an authentication. The count is of clients that have
         // authenticated themselves.
-        let shared = &self.engine.core_state.shared;
+        let shared = &self.step.engine.core_state.shared;
         let most = shared.lobby.limits(&shared.options().general).clients;
         if shared.lobby.is_full(most)
             && !Database::CONSOLES.contains(&login_request.database.as_str())
         {
-            self.end_client(conn, DisconnectReason::TooManyClients);
+            self.step.end_client(conn, DisconnectReason::TooManyClients);
             return None;
         }
         Some(login_request)
@@ -208,28 +151,12 @@ impl Step<'_> {
 
     /// Has a client that names no database ask for the default.
     fn meant(&self, mut login_request: LoginRequest) -> LoginRequest {
-        let options = self.engine.core_state.shared.options();
+        let options = self.step.engine.core_state.shared.options();
         let meant = options.meant(&login_request.database, &login_request.user);
         if meant != login_request.database {
             login_request.database = meant.to_owned();
         }
         login_request
-    }
-
-    /// Counts a connection that has shown who it is. `false` where there are as many as may be.
-    pub(crate) fn count_as(&mut self, conn: Conn, counted: Counted) -> bool {
-        let shared = &self.engine.core_state.shared;
-        let most = match counted {
-            Counted::Console => CONSOLES_MAX,
-            _ => shared.lobby.limits(&shared.options().general).clients,
-        };
-        let Some(client) = self.engine.connections.client(conn) else { return false };
-        let room = shared.lobby.admit(counted, most);
-        if room {
-            shared.lobby.go(client.counted, &client.peer, client.serial);
-            client.counted = counted;
-        }
-        room
     }
 
     /// Tells a client that asked for more than 3.2 what is spoken here.
@@ -242,9 +169,9 @@ impl Step<'_> {
         // 3.1 is reserved and never was: whoever asks for it gets 3.0.
         let minor = if startup.minor >= MINOR_NEWEST { MINOR_NEWEST } else { 0 };
         if startup.minor > MINOR_NEWEST || !unknown.is_empty() {
-            write::negotiate(self.ports.out(conn), minor, &unknown);
+            write::negotiate(self.step.ports.out(conn), minor, &unknown);
         }
-        if let Some(client) = self.engine.connections.client(conn) {
+        if let Some(client) = self.step.engine.connections.client(conn) {
             client.session.minor = minor;
         }
     }
@@ -256,9 +183,9 @@ impl Step<'_> {
         cause: DisconnectReason,
         report: &Report<'_>,
     ) {
-        self.note_client(conn, Level::Warn, cause, report.message.to_owned());
-        write::error(self.ports.out(conn), report);
-        self.remove_client(conn, false);
+        self.step.note_client(conn, Level::Warn, cause, report.message.to_owned());
+        write::error(self.step.ports.out(conn), report);
+        self.step.remove_client(conn, false);
     }
 }
 

@@ -8,23 +8,21 @@
 //! A server that is not logged in to yet may not send messages longer than [`MESSAGE_BYTES_MAX`],
 //! nor report more settings than are kept.
 
+use refrain_pool::disconnect::DisconnectReason;
+use refrain_pool::ids::Conn;
+use refrain_pool::inbox::Rest;
 use refrain_wire::back::{self as read, Authentication, Fields, field};
 use refrain_wire::tag::back;
 use refrain_wire::{Header, startup, write};
 
 use crate::auth::{Login, NONCE_BYTES, Reply, ServerAsks};
 use crate::engine::Step;
-use crate::ground::disconnect::DisconnectReason;
-use crate::ground::ids::Conn;
-use crate::ground::inbox::Rest;
+use crate::ground::reports::report;
 use crate::settings::defaults::Defaults;
 use crate::settings::encoding::Encoding;
 use crate::settings::session::{SettingsMut, is_settable};
-use crate::state::connections::Connection;
-use crate::state::core_state::note;
-use crate::state::event::Level;
-use crate::state::pool::Pool;
-use crate::state::server::{LoggingIn, ServerState};
+use crate::state::parts::{Pool, ServerState};
+use crate::state::server::LoggingIn;
 
 /// Most bytes of a message during the login. The beginning of a longer error is read, and a longer
 /// notice is skipped.
@@ -40,16 +38,16 @@ enum Next {
     Failed(String, Option<Vec<u8>>),
 }
 
-impl Step<'_> {
+impl Step<'_, '_> {
     /// Sends the startup packet to a server that is connected.
     pub(crate) fn server_connected(&mut self, conn: Conn) {
-        let random: [u8; NONCE_BYTES] = self.engine.core_state.random();
-        let Some(server) = self.engine.connections.server(conn) else { return };
-        let pool = self.engine.core_state.pool(server.pool);
+        let random: [u8; NONCE_BYTES] = self.step.engine.core_state.random();
+        let Some(server) = self.step.engine.connections.server(conn) else { return };
+        let pool = self.step.engine.core_state.pool(server.pool);
         let target = &pool.settings.server;
         let user = target.user.clone().unwrap_or_else(|| pool.shared.user.to_string());
         let database = pool.server_database();
-        let login = Login::new(&user, pool.shared.secret(), &random);
+        let login = Login::new(&user, pool.shared.protocol.secret(), &random);
         let mut parameters: Vec<(&[u8], &[u8])> =
             vec![(b"user", user.as_bytes()), (b"database", database.as_bytes())];
         if let Some(name) = &target.application_name {
@@ -57,7 +55,7 @@ impl Step<'_> {
         }
         let more = target.parameters.iter().map(|(n, v)| (n.as_bytes(), v.as_bytes()));
         parameters.extend(more);
-        startup::write(self.ports.out(conn), 0, parameters.into_iter());
+        startup::write(self.step.ports.out(conn), 0, parameters.into_iter());
         let logging_in = LoggingIn { login: Some(login), server_parameters: Vec::new() };
         server.state = ServerState::Login(Box::new(logging_in));
     }
@@ -65,7 +63,7 @@ impl Step<'_> {
     /// Handles a server's reply during the login. Returns the number of bytes handled, and whether
     /// to go on with the rest.
     pub(crate) fn login_replies(&mut self, conn: Conn, input: &[u8]) -> (usize, bool) {
-        let Some(server) = self.engine.connections.server(conn) else {
+        let Some(server) = self.step.engine.connections.server(conn) else {
             return (input.len(), false);
         };
         let rest = server.inbox.take_rest(input);
@@ -112,7 +110,7 @@ impl Step<'_> {
 
     fn login_message(&mut self, conn: Conn, tag: u8, body: &[u8]) -> Next {
         let bad = |what: &str| Next::Failed(what.to_owned(), None);
-        let Some(server) = self.engine.connections.server(conn) else { return Next::On };
+        let Some(server) = self.step.engine.connections.server(conn) else { return Next::On };
         let ServerState::Login(login) = &mut server.state else { return bad("too early") };
         match tag {
             back::AUTHENTICATION => self.prove(conn, body),
@@ -148,7 +146,7 @@ impl Step<'_> {
 
     /// Answers a server's request for authentication.
     fn prove(&mut self, conn: Conn, body: &[u8]) -> Next {
-        let Some(server) = self.engine.connections.server(conn) else { return Next::On };
+        let Some(server) = self.step.engine.connections.server(conn) else { return Next::On };
         let ServerState::Login(login) = &mut server.state else { return Next::On };
         let Ok(asked) = Authentication::read(body) else {
             return Next::Failed("malformed Authentication".to_owned(), None);
@@ -165,14 +163,14 @@ impl Step<'_> {
         let Some(exchange) = login.login.take() else {
             return Next::Failed("authentication after its end".to_owned(), None);
         };
-        let shared = self.engine.core_state.pool(server.pool).shared.clone();
-        let mut salted = shared.salted();
+        let shared = self.step.engine.core_state.pool(server.pool).shared.clone();
+        let mut salted = shared.protocol.salted();
         let result = exchange.answer(asks, &mut salted);
-        shared.keep_salted(salted);
+        shared.protocol.keep_salted(salted);
         match result {
             Ok(Reply::Send(body, exchange)) => {
                 login.login = Some(exchange);
-                write::password(self.ports.out(conn), &body);
+                write::password(self.step.ports.out(conn), &body);
             }
             Ok(Reply::Wait(exchange)) => login.login = Some(exchange),
             Ok(Reply::LoggedIn) => {}
@@ -181,54 +179,33 @@ impl Step<'_> {
         Next::On
     }
 
-    /// Ends the login to a server: records its settings, and frees it.
+    /// Ends the login to a server: records its settings.
     fn logged_in(&mut self, conn: Conn) {
-        let jitter: [u8; 1] = self.engine.core_state.random();
-        let Some(server) = self.engine.connections.server(conn) else { return };
+        let Some(server) = self.step.engine.connections.server(conn) else { return };
         let state = std::mem::replace(&mut server.state, ServerState::Resetting);
         let ServerState::Login(login) = state else { return };
-        let id = server.pool;
         let mut edit = SettingsMut::default();
         let settable = login.server_parameters.iter().filter(|(name, _)| is_settable(name));
         settable.for_each(|(name, value)| edit.set(name, value));
-        let settings = self.engine.core_state.settings(edit);
+        let core_state = &mut self.step.engine.core_state;
+        let settings = core_state.protocol.settings(&core_state.shared.protocol, edit);
         server.session.settings = settings.clone();
-        server.session.defaults = Defaults { settings: settings.clone(), since: self.now };
+        server.session.defaults = Defaults { settings: settings.clone(), since: self.step.now };
         let encoding =
             login.server_parameters.iter().find(|(name, _)| **name == *b"server_encoding");
         server.session.encoding = Encoding::named(encoding.map_or(b"", |(_, value)| value));
-        let pool = self.engine.core_state.pool(id);
-        let options = &pool.settings.options;
-        if let Some(lifetime) = options.server_lifetime {
-            let shorter = options.server_lifetime_jitter.of(lifetime) * u32::from(jitter[0]) / 256;
-            server.expires = self.now.after(lifetime.saturating_sub(shorter));
-        }
-        server.connected = self.now;
-        pool.connecting = pool.connecting.checked_sub(1).expect("it was being connected");
-        pool.counters.server_logins += 1;
-        let news = pool.shared.learn_server_parameters(login.server_parameters);
-        if pool.shared.meet(&settings) {
+        let shared = &core_state.pool(server.pool).shared;
+        let news = shared.protocol.learn_server_parameters(login.server_parameters);
+        if shared.protocol.meet(&settings) {
             // The defaults of new sessions have changed. Servers that were connected before are
             // connected anew as they come free.
-            pool.shared.begin_reconnect();
-            server.reconnects = pool.shared.reconnects();
+            shared.begin_reconnect();
+            server.reconnects = shared.reconnects();
         }
-        if pool.shared.server_lives() || news {
-            for core in self.engine.core_state.others() {
-                let message = crate::state::shared::CoreMessage::ServerReached { pool: id };
-                self.ports.act(crate::state::event::Action::Tell { core, message });
-            }
-        }
-        self.let_in(id);
-        self.free(conn);
+        self.step.logged_in(conn, news);
     }
 
-    /// Handles a connection to a server that could not be made.
-    pub(crate) fn connect_failed(&mut self, conn: Conn, why: &str) {
-        self.login_failed(conn, DisconnectReason::ServerDown, why, None);
-    }
-
-    /// Removes a server that could not be logged in to. If the pool has no other server, its
+    /// Handles a server that could not be logged in to. If the pool has no other server, its
     /// waiting clients get an error.
     pub(crate) fn login_failed(
         &mut self,
@@ -237,70 +214,25 @@ impl Step<'_> {
         why: &str,
         words: Option<&[u8]>,
     ) {
-        let Connection::Server(server) = self.engine.connections.take(conn) else { return };
-        self.ports.close(conn);
+        let Some(server) = self.step.engine.connections.server(conn) else { return };
         let id = server.pool;
-        let now = self.now;
-        let pool = self.engine.core_state.pool(id);
-        pool.counters.server_login_failures += 1;
-        pool.retry = now.after(pool.settings.options.server_login_retry);
+        let pool = self.step.engine.core_state.pool(id);
         let gone = words.is_some_and(|words| is_of_nobody(&Fields(words)));
         if gone {
-            pool.shared.forget_server_parameters();
+            pool.shared.protocol.forget_server_parameters();
         }
         let words = words.filter(|words| may_be_told(pool, &Fields(words)));
-        let host = pool.settings.host.to_string();
-        // The reason of a failed connect begins with the address: no need to name it twice.
-        let detail = if why.starts_with(&host) { why.to_owned() } else { format!("{host}: {why}") };
-        note(self.ports, Level::Error, cause.key(), pool, detail);
-        let none_left = pool.servers == pool.connecting;
-        self.forget_server(&server);
-        if none_left {
-            self.fail_waiting(id, cause, why, words);
-        }
-        if gone {
-            self.forget_soon(id);
-        }
-    }
-
-    /// Closes a pool whose database or user does not exist: now, or with the first tick at which
-    /// nobody has it.
-    fn forget_soon(&mut self, id: crate::ground::ids::PoolId) {
-        let now = self.now;
-        let Some(pool) = self.engine.core_state.find_pool(id) else { return };
-        if pool.is_unused() {
-            return self.engine.core_state.close_pool(id);
-        }
-        // Another core waits for a message from this one, or a client came meanwhile. With this
-        // `retry` the pool goes at the next tick, and is not kept until the next attempt to
-        // connect.
-        pool.retry = now;
-    }
-
-    /// Ends the sessions of all clients that wait for a server of this pool, with the reason.
-    fn fail_waiting(
-        &mut self,
-        id: crate::ground::ids::PoolId,
-        cause: DisconnectReason,
-        why: &str,
-        words: Option<&[u8]>,
-    ) {
-        let pool = self.engine.core_state.pool(id);
-        let mut clients = std::mem::take(&mut pool.entering);
-        while let Some(client) = pool.next_waiting() {
-            clients.push(client);
-        }
-        for client in clients {
-            self.note_client(client, Level::Warn, cause, why.to_owned());
-            let out = self.ports.out(client);
-            match words {
+        if self.step.drop_failed(conn, cause, why) {
+            self.step.fail_waiting(id, cause, why, |out| match words {
                 Some(words) => {
                     let tag = back::ERROR_RESPONSE;
                     write::message(out, tag, |out| out.extend_from_slice(words));
                 }
-                None => write::error(out, &cause.report().expect("clients are told of both")),
-            }
-            self.remove_client(client, false);
+                None => write::error(out, &report(cause).expect("clients are told of both")),
+            });
+        }
+        if gone {
+            self.step.forget_soon(id);
         }
     }
 }

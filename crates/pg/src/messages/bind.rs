@@ -28,7 +28,7 @@ impl Link<'_> {
         let Some(bind) = Bind::read(message.body(), message.complete)? else {
             return Err(Stop::More);
         };
-        self.pool().counters.binds += 1;
+        self.pool().counters.protocol.binds += 1;
         if !self.client.session.managed {
             return self.bind_unmanaged(message, &bind);
         }
@@ -247,7 +247,7 @@ impl Link<'_> {
         why: Refusal,
     ) -> usize {
         let old = bind.names_bytes();
-        let name = self.core_state.shared.registry.no_statement();
+        let name = self.core_state.shared.protocol.registry.no_statement();
         self.rewritten_header(message, old, bind.portal.len() + name.len() + 2);
         let out = self.ports.out(self.server.conn);
         write::string(out, bind.portal);

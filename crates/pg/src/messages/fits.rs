@@ -165,11 +165,11 @@ impl Link<'_> {
     /// Begins a new generation if two copies of one generation differ: the schema has changed
     /// unseen, and other servers may have the older copy.
     fn differs(&mut self, cached: &CachedStatement, generation: u32) {
-        let schema_version = self.pool().shared.schema_version();
+        let schema_version = self.pool().shared.protocol.schema_version();
         if cached.statement.generation() == generation
             && cached.statement.begin_generation(generation, schema_version)
         {
-            self.pool().counters.statements_renewed += 1;
+            self.pool().counters.protocol.statements_renewed += 1;
         }
     }
 
@@ -214,13 +214,13 @@ impl Link<'_> {
 
     /// Writes a Describe of a copy.
     pub(crate) fn describe_copy(&mut self, called: Called, statement: &Statement) {
-        let mut known = std::mem::take(&mut self.core_state.scratch);
+        let mut known = std::mem::take(&mut self.core_state.protocol.scratch);
         known.clear();
         if let Called::Named(generation) = called {
             statement.write_name(&mut known, generation);
         }
         write::describe_statement(self.ports.out(self.server.conn), &known);
-        self.core_state.scratch = known;
+        self.core_state.protocol.scratch = known;
     }
 
     /// Adds the outstanding request of a Describe that will say what a copy returns.
@@ -290,7 +290,7 @@ impl Link<'_> {
 
     /// The first half of what a Describe says.
     pub(crate) fn parameters_described(&mut self, body: &[u8]) {
-        self.server.session.described = self.core_state.shared.registry.hash_bytes(body);
+        self.server.session.described = self.core_state.shared.protocol.registry.hash_bytes(body);
         self.server.session.parameters.clear();
         self.server.session.parameters.extend_from_slice(body);
     }
@@ -371,11 +371,11 @@ impl Link<'_> {
     }
 
     fn hash_columns(&mut self, body: &[u8], what: RowShape) -> u64 {
-        let mut rows = std::mem::take(&mut self.core_state.scratch);
+        let mut rows = std::mem::take(&mut self.core_state.protocol.scratch);
         rows.clear();
         row_shape(&mut rows, body, what);
-        let hash = self.core_state.shared.registry.hash_bytes(&rows);
-        self.core_state.scratch = rows;
+        let hash = self.core_state.shared.protocol.registry.hash_bytes(&rows);
+        self.core_state.protocol.scratch = rows;
         hash
     }
 }

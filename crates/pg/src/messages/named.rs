@@ -82,7 +82,7 @@ impl Link<'_> {
         }
         self.lend_name(&cached.statement)?;
         let identity = Identity { pool: self.server.pool, env: self.client.session.env(), tail };
-        let statement = Arc::new(self.core_state.shared.registry.make(identity));
+        let statement = Arc::new(self.core_state.shared.protocol.registry.make(identity));
         statement.start_schema_version(cached.statement.schema_version());
         let own = Rc::new(CachedStatement::new(statement, self.client.session.current()));
         // The statement gets a name on this server at once, and so stays there: on another server
@@ -249,7 +249,7 @@ impl Link<'_> {
     ) {
         let safe = self.not_ours(parse.name);
         write::parse(self.out(), &safe, parse.tail);
-        self.pool().counters.server_parses += 1;
+        self.pool().counters.protocol.server_parses += 1;
         self.server.session.outstanding.extend(&mut self.client.session.parsed);
         let seq = self.owe(
             OutstandingRequest::new(RequestKind::Parse, ReplyAction::Forward)
@@ -280,7 +280,7 @@ impl Link<'_> {
         let out = self.ports.out(self.server.conn);
         write::close_statement(out, &safe);
         write::parse(out, &safe, &cached.statement.tail);
-        self.pool().counters.server_parses += 1;
+        self.pool().counters.protocol.server_parses += 1;
         self.owe_us(RequestKind::Close, Purpose::Prepare, 0);
         let seq = self.owe_us(RequestKind::Parse, Purpose::Prepare, cached.statement.id);
         self.lent(seq, name, ByName::Statement);

@@ -63,7 +63,7 @@ impl Link<'_> {
         if self.server.session.outstanding.touches(&self.client.session.changed) {
             return Err(Stop::Replies);
         }
-        self.pool().counters.client_parses += 1;
+        self.pool().counters.protocol.client_parses += 1;
         if self.is_over_quota(parse.tail.len()) {
             return Ok(self.refuse(message, RequestKind::Parse, Refusal::Quota));
         }
@@ -78,7 +78,7 @@ impl Link<'_> {
         let known = self.parse_is_known(&cached)?;
         let seq = if known {
             self.server.session.outstanding.extend(&mut self.client.session.changed);
-            self.pool().counters.parses_answered += 1;
+            self.pool().counters.protocol.parses_answered += 1;
             self.fake(RequestKind::Parse, FakeReply::Parse)
         } else {
             self.server.session.outstanding.extend(&mut self.client.session.parsed);
@@ -107,14 +107,14 @@ impl Link<'_> {
         parse: &Parse<'_>,
         next: &[u8],
     ) -> Result<usize, Stop> {
-        self.pool().counters.client_parses += 1;
+        self.pool().counters.protocol.client_parses += 1;
         let cached = self.intern_parse(parse.tail)?;
         let outstanding = &self.server.session.outstanding;
         // A failed transaction refuses a Parse (E3), so a fake reply would be wrong there.
         let fails = outstanding.status() == Status::Failed || outstanding.may_have_failed();
         let known = !fails && self.unnamed_is(&cached);
         let seq = if known {
-            self.pool().counters.parses_answered += 1;
+            self.pool().counters.protocol.parses_answered += 1;
             self.fake(RequestKind::Parse, FakeReply::Parse)
         } else {
             self.send_parse_unnamed(&cached, ReplyAction::Forward)
@@ -138,7 +138,7 @@ impl Link<'_> {
             return Err(Stop::Replies);
         };
         let id = old.held.cached().statement.id;
-        let name = self.core_state.shared.registry.internal();
+        let name = self.core_state.shared.protocol.registry.internal();
         self.take_name(&name);
         write::parse(self.out(), &name, parse.tail);
         self.owe(

@@ -49,7 +49,7 @@ impl Link<'_> {
     /// name it got on the server.
     pub(crate) fn prepare_for(&mut self, name: &[u8], cached: &Rc<CachedStatement>) -> Called {
         self.server.session.misses += 1;
-        self.pool().counters.prepare_misses += 1;
+        self.pool().counters.protocol.prepare_misses += 1;
         let action = ReplyAction::Skip(Purpose::Prepare);
         if self.is_foreign(cached) {
             return self.prepare_foreign(cached);
@@ -113,12 +113,12 @@ impl Link<'_> {
         let unsure = matches!(self.client.session.knowledge, SettingsKnowledge::Unknown(..));
         let shared = self.core_state.shared.clone();
         let pool = self.core_state.pool(self.server.pool);
-        let schema_version = pool.shared.schema_version();
+        let schema_version = pool.shared.protocol.schema_version();
         let small = tail.len() <= pool.settings.options.max_cached_statement_bytes;
-        let room = shared.registry.bytes() <= shared.options().general.max_statement_bytes;
+        let room = shared.protocol.registry.bytes() <= shared.options().general.max_statement_bytes;
         if !small || !room || unsure {
-            pool.counters.statements_not_kept += 1;
-            let statement = Arc::new(shared.registry.make(identity));
+            pool.counters.protocol.statements_not_kept += 1;
+            let statement = Arc::new(shared.protocol.registry.make(identity));
             let cached = Rc::new(CachedStatement::new(statement, self.client.session.current()));
             if unsure {
                 // The statement gets a name on this server at once, and so stays there: Refrain
@@ -128,8 +128,8 @@ impl Link<'_> {
             cached.statement.start_schema_version(schema_version);
             return cached;
         }
-        let cached = self.core_state.statements.intern(
-            &shared.registry,
+        let cached = self.core_state.protocol.statements.intern(
+            &shared.protocol.registry,
             identity,
             self.client.session.current(),
         );
@@ -141,7 +141,7 @@ impl Link<'_> {
             if statement.is_new() {
                 statement.start_schema_version(schema_version);
             } else if statement.begin_generation(statement.generation(), schema_version) {
-                self.pool().counters.statements_renewed += 1;
+                self.pool().counters.protocol.statements_renewed += 1;
             }
         }
         cached
@@ -163,10 +163,10 @@ impl Link<'_> {
             self.client.session.pins.add(Pins::PREPARED);
             self.client.session.unnamed = None;
             self.server.session.statements.unnamed = Unnamed::NONE;
-            self.pool().counters.statements_not_kept += 1;
+            self.pool().counters.protocol.statements_not_kept += 1;
         }
         self.server.session.dirty = true;
-        self.pool().counters.server_parses += 1;
+        self.pool().counters.protocol.server_parses += 1;
         self.owe(OutstandingRequest::new(RequestKind::Parse, ReplyAction::Forward));
         self.pass(message)
     }
@@ -216,12 +216,12 @@ impl Link<'_> {
     ) -> u64 {
         let statement = &cached.statement;
         let (id, generation) = (statement.id, statement.generation());
-        let mut name = std::mem::take(&mut self.core_state.scratch);
+        let mut name = std::mem::take(&mut self.core_state.protocol.scratch);
         name.clear();
         statement.write_name(&mut name, generation);
         write::parse(self.ports.out(self.server.conn), &name, &statement.tail);
-        self.core_state.scratch = name;
-        self.pool().counters.server_parses += 1;
+        self.core_state.protocol.scratch = name;
+        self.pool().counters.protocol.server_parses += 1;
         let found = self.found(statement);
         let seq = self.owe(OutstandingRequest::new(RequestKind::Parse, action).about(id));
         let segment = self.server.session.outstanding.segment();
@@ -241,7 +241,7 @@ impl Link<'_> {
     ) -> u64 {
         let statement = &cached.statement;
         write::parse(self.ports.out(self.server.conn), b"", &statement.tail);
-        self.pool().counters.server_parses += 1;
+        self.pool().counters.protocol.server_parses += 1;
         let found = self.found(statement);
         let seq = self.owe(OutstandingRequest::new(RequestKind::Parse, action).about(statement.id));
         let unnamed = Unnamed {
@@ -265,7 +265,7 @@ impl Link<'_> {
         let options = &self.core_state.pool(self.server.pool).settings.options;
         let (count, most) = (options.max_server_statements, options.max_server_statement_bytes);
         while let Some(old) = self.server.session.statements.evict(bytes, count, most) {
-            self.pool().counters.evictions += 1;
+            self.pool().counters.protocol.evictions += 1;
             self.send_close(old);
         }
     }
@@ -274,11 +274,11 @@ impl Link<'_> {
     pub(crate) fn send_close(&mut self, mut old: ServerStatement) {
         // An error that skips this Close may have skipped the Parse of the statement too (E24).
         old.doubtful |= self.server.session.outstanding.is_unsettled(old.segment);
-        let mut name = std::mem::take(&mut self.core_state.scratch);
+        let mut name = std::mem::take(&mut self.core_state.protocol.scratch);
         name.clear();
         old.served.statement().write_name(&mut name, old.generation);
         write::close_statement(self.ports.out(self.server.conn), &name);
-        self.core_state.scratch = name;
+        self.core_state.protocol.scratch = name;
         let id = old.served.statement().id;
         let seq = self.owe_us(RequestKind::Close, Purpose::Prepare, id);
         self.undoable_there(seq, ServerUndo::Evicted(old));
@@ -287,14 +287,14 @@ impl Link<'_> {
     /// Counts a use of a statement that the server had.
     pub(crate) fn count_hit(&mut self) {
         self.server.session.hits += 1;
-        self.pool().counters.prepare_hits += 1;
+        self.pool().counters.protocol.prepare_hits += 1;
     }
 
     /// Returns the client's name, changed if it begins as internal names do: a client must not
     /// reach statements that Refrain keeps for others (E9).
     pub(crate) fn not_ours(&self, name: &[u8]) -> Name {
         let mut safe = Name::from_slice(name);
-        if name.starts_with(self.core_state.shared.registry.prefix()) {
+        if name.starts_with(self.core_state.shared.protocol.registry.prefix()) {
             safe[0] = b'-';
         }
         safe

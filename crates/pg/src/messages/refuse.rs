@@ -18,7 +18,7 @@ impl Link<'_> {
         kind: RequestKind,
         why: Refusal,
     ) -> usize {
-        let name = self.core_state.shared.registry.no_statement();
+        let name = self.core_state.shared.protocol.registry.no_statement();
         let out = self.ports.out(self.server.conn);
         if kind == RequestKind::Query {
             let mut text = b"EXECUTE \"".to_vec();

@@ -9,8 +9,7 @@ use std::rc::Rc;
 
 use refrain_sql::{Kind, Scan, Traits};
 use refrain_wire::back::Status;
-use refrain_wire::front as read;
-use refrain_wire::write;
+use refrain_wire::{front as read, write};
 
 use crate::messages::named::Lent;
 use crate::pipeline::outstanding::{

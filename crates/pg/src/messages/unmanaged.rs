@@ -17,7 +17,7 @@ use crate::pipeline::undo::ClientUndo;
 use crate::relay::link::{Link, Stop};
 use crate::relay::message::Message;
 use crate::state::client::Pins;
-use crate::state::pool::tracks;
+use crate::state::options::tracks;
 use crate::statements::columns::Columns;
 use crate::statements::of_client::{ClientRef, ClientStatement, Name};
 use crate::statements::of_core::CachedStatement;

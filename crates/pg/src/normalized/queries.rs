@@ -15,10 +15,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use hashlink::LruCache;
+use refrain_pool::Now;
 use refrain_sql::normalize::{Analysis, Key, Plan, Sample, Span};
 
 use crate::ground::ids::EnvId;
-use crate::ground::time::Now;
 use crate::normalized::compare_times::{Draw, TimeComparison, Turn};
 use crate::normalized::query::{
     Bounds, NormalizedQuery, Place, Refused, Stage, State, Variant, is_kept,

@@ -2,10 +2,10 @@
 
 use std::rc::Rc;
 
+use refrain_pool::Now;
 use refrain_sql::normalize::{Key, Plan, Reason, Sample};
 
 use crate::ground::ids::EnvId;
-use crate::ground::time::Now;
 use crate::normalized::compare_times::{Draw, TimeComparison};
 use crate::normalized::stored::Stored;
 use crate::statements::of_core::CachedStatement;

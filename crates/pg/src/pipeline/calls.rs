@@ -10,7 +10,8 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-use crate::ground::time::Now;
+use refrain_pool::Now;
+
 use crate::pipeline::evidence::Outcome;
 use crate::statements::of_client::Name;
 

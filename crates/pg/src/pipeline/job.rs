@@ -9,7 +9,6 @@ use std::sync::Arc;
 use refrain_wire::back::{self as read, Fields};
 use refrain_wire::tag::back;
 
-use crate::ground::ids::Conn;
 use crate::normalized::catalog;
 use crate::normalized::query::{Place, Refused};
 use crate::normalized::run::is_passing;
@@ -33,9 +32,7 @@ pub(crate) struct Wish {
 
 /// One job of a server.
 #[derive(Debug, Default)]
-pub(crate) struct Job {
-    /// The client that the server belongs to: it waits, and gets the server back.
-    pub(crate) back: Option<Conn>,
+pub struct Job {
     /// The normalized query to verify.
     pub(crate) verification: Option<Verification>,
     /// The statements that the server prepares, by ID.

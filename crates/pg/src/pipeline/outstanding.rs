@@ -71,7 +71,7 @@ pub(crate) struct UnexpectedMessage {
 /// makes one, and putting the server back consumes it.
 #[derive(Debug)]
 #[must_use]
-pub(crate) struct Quiescent(());
+pub struct Quiescent(());
 
 /// Whether a COPY stream is under way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

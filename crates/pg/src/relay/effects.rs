@@ -11,7 +11,7 @@ use crate::pipeline::evidence::{self, Outcome};
 use crate::pipeline::outstanding::{OutstandingRequest, Seq};
 use crate::relay::link::Link;
 use crate::state::client::Pins;
-use crate::state::pool::tracks;
+use crate::state::options::tracks;
 
 impl Link<'_> {
     /// Notes the effects of a command that is complete.
@@ -21,7 +21,7 @@ impl Link<'_> {
         let evidence = &mut self.client.session.suspicion.evidence;
         evidence.completed(seq, || evidence::outcome(read::command_tag(body)));
         if tag == Tag::Ddl && refrain_sql::changes_code(read::command_tag(body)) {
-            self.pool().shared.change_code();
+            self.pool().shared.protocol.change_code();
         }
         if self.client.session.barrier.as_ref().is_some_and(|barrier| barrier.seq == seq) {
             self.passed_barrier();
@@ -86,7 +86,7 @@ impl Link<'_> {
             }
             Tag::Ddl => {
                 self.server.session.defines = true;
-                self.pool().shared.begin_schema_version();
+                self.pool().shared.protocol.begin_schema_version();
             }
             Tag::Commit => self.server.session.outstanding.recovers(),
             Tag::Do => {
@@ -115,7 +115,7 @@ impl Link<'_> {
             self.client.session.read_settings = true;
         }
         if pins.is_empty() && !self.client.session.pins.is_empty() {
-            self.pool().counters.pins += 1;
+            self.pool().counters.protocol.pins += 1;
         }
     }
 
@@ -129,7 +129,7 @@ impl Link<'_> {
     /// Notes that a command may have changed the schema, though its tag does not say so.
     fn schema_change(&mut self) {
         self.server.session.defines = true;
-        self.pool().shared.schema_change();
+        self.pool().shared.protocol.schema_change();
     }
 
     pub(crate) fn pin(&mut self, pin: Pins) {

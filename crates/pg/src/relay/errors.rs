@@ -9,12 +9,13 @@
 //! An error may be as long as a row. Severity and SQLSTATE stand at its beginning; the rest of a
 //! long one streams, see [`crate::relay::words`].
 
+use refrain_pool::disconnect::DisconnectReason;
+use refrain_pool::event::Level;
 use refrain_sql::Traits;
 use refrain_wire::back::{Fields, field};
 use refrain_wire::tag::back;
 use refrain_wire::write;
 
-use crate::ground::disconnect::DisconnectReason;
 use crate::pipeline::outstanding::{
     Failed, OutstandingRequest, Purpose, Refusal, ReplyAction, RequestKind, Syncs,
 };
@@ -23,8 +24,6 @@ use crate::relay::forward::Halt;
 use crate::relay::link::Link;
 use crate::relay::words::Words;
 use crate::state::client::{Ahead, Pins};
-use crate::state::core_state;
-use crate::state::event::Level;
 use crate::statements::of_client::{ByName, ClientStatement, Name};
 use crate::statements::statement::{STALE_FILE, STALE_ROUTINE, is_stale};
 
@@ -32,7 +31,7 @@ impl Link<'_> {
     /// Handles an error. True if the client gets the part of it that has not arrived.
     pub(crate) fn error(&mut self, words: &Words<'_>) -> Result<bool, Halt> {
         let fields = words.fields;
-        self.pool().counters.server_errors += 1;
+        self.pool().counters.pool.server_errors += 1;
         if fields.is_fatal() {
             self.tell(&words.cut());
             return Err(Halt::Fatal);
@@ -52,7 +51,7 @@ impl Link<'_> {
     /// The client waits for the result.
     #[cold]
     fn count_syncs(&mut self) {
-        let name = self.core_state.shared.registry.no_statement();
+        let name = self.core_state.shared.protocol.registry.no_statement();
         let out = self.out();
         write::sync(out);
         write::close_statement(out, &name);
@@ -176,7 +175,7 @@ impl Link<'_> {
 
     /// Undoes the changes by messages that failed or were skipped, newest first (E1, E2, E23).
     fn undo(&mut self, failed: &Failed) {
-        let undone = &mut self.core_state.pool(self.server.pool).counters.changes_undone;
+        let undone = &mut self.core_state.pool(self.server.pool).counters.protocol.changes_undone;
         let (mut never, mut unlent, mut before) = (Vec::new(), Vec::new(), None);
         let mut kept = Vec::new();
         for Reverted { undo, failed: own } in self.client.session.undos.fail(failed) {
@@ -257,7 +256,7 @@ impl Link<'_> {
         if fields.sqlstate() == b"26000" {
             // What EXECUTE names is not what was used.
             let message = fields.get(field::MESSAGE).unwrap_or_default();
-            let prefix = self.core_state.shared.registry.prefix();
+            let prefix = self.core_state.shared.protocol.registry.prefix();
             let ours = message.windows(prefix.len()).any(|part| part == prefix);
             let mut names = false;
             self.for_client_statement(id, |it| names = it.held.cached().statement.names);
@@ -265,20 +264,20 @@ impl Link<'_> {
                 return;
             }
             // A name of ours is unknown there: something that cannot be seen dropped all (E47).
-            self.pool().counters.lost_statements += 1;
+            self.pool().counters.protocol.lost_statements += 1;
             self.server.session.statements.clear();
             self.server.close_needed = true;
         } else if is_stale(fields) {
             let generation = self.server.session.statements.peek(id).map(|slot| slot.generation);
             let unnamed = self.server.session.statements.unnamed;
             let seen = generation.or((unnamed.id == id).then_some(unnamed.generation));
-            let schema_version = self.pool().shared.schema_version();
+            let schema_version = self.pool().shared.protocol.schema_version();
             let mut begun = false;
             self.for_client_statement(id, |statement| {
                 let shared = &statement.held.cached().statement;
                 begun = seen.is_some_and(|seen| shared.begin_generation(seen, schema_version));
             });
-            self.pool().counters.statements_renewed += u64::from(begun);
+            self.pool().counters.protocol.statements_renewed += u64::from(begun);
         }
     }
 
@@ -332,7 +331,7 @@ impl Link<'_> {
         let ours =
             matches!(entry.action, ReplyAction::Skip(purpose) if purpose != Purpose::Autoprepare);
         let fields = self.as_sent(entry, &words.fields);
-        let prefix = self.core_state.shared.registry.prefix();
+        let prefix = self.core_state.shared.protocol.registry.prefix();
         let out = self.ports.out(self.client.conn);
         write::beginning(out, back::ERROR_RESPONSE, words.missing, |out| {
             for (code, value) in &fields {
@@ -363,7 +362,7 @@ impl Link<'_> {
         let why = String::from_utf8_lossy(fields.get(field::MESSAGE).unwrap_or_default());
         let detail = format!("settings refused: {why}");
         let of = (&*self.client, self.core_state.peek_pool(self.client.pool));
-        core_state::note_client(self.ports, Level::Warn, DisconnectReason::Login, of, detail);
+        refrain_pool::note_client(self.ports, Level::Warn, DisconnectReason::Login, of, detail);
         let out = self.ports.out(self.client.conn);
         write::message(out, back::ERROR_RESPONSE, |out| {
             for (code, value) in fields.iter() {

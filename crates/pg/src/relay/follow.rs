@@ -18,6 +18,7 @@ use crate::relay::link::Link;
 use crate::settings::defaults::{self, Claims, Defaults};
 use crate::settings::session::{self, SettingsMut};
 use crate::state::client::ClientState;
+use crate::state::parts::intern_settings;
 use crate::statements::of_server::Unnamed;
 
 impl Link<'_> {
@@ -58,7 +59,7 @@ impl Link<'_> {
         write::query(self.out(), &text);
         self.owe_us(RequestKind::Query, Purpose::SyncSettings, 0);
         self.server.session.statements.unnamed = Unnamed::NONE;
-        self.pool().counters.settings_synced += 1;
+        self.pool().counters.protocol.settings_synced += 1;
     }
 
     /// The answer to that: what was reset is what the server gives any session.
@@ -75,7 +76,7 @@ impl Link<'_> {
         }
         let mut has = self.server.session.settings.edit();
         news.iter().for_each(|(name, value)| has.set(name, value));
-        self.server.session.settings = self.core_state.settings(has);
+        self.server.session.settings = intern_settings(self.core_state, has);
         self.learn_defaults(news.into_iter());
     }
 
@@ -93,7 +94,7 @@ impl Link<'_> {
         }
         let mut settings = defaults.settings.edit();
         edit.iter().for_each(|(name, value)| settings.set(name, value));
-        let settings = self.core_state.settings(settings);
+        let settings = intern_settings(self.core_state, settings);
         self.server.session.defaults = Defaults { settings, since: self.now };
         if edit.iter().any(|(name, _)| !session::is_harmless(name)) {
             // They may have been prepared when it was not known yet how their texts are read.
@@ -101,9 +102,9 @@ impl Link<'_> {
         }
         let known = self.server.session.defaults.settings.clone();
         let pool = self.pool();
-        pool.shared.amend_server_parameters(edit.iter());
-        pool.shared.meet(&known);
-        pool.counters.defaults_learned += 1;
+        pool.shared.protocol.amend_server_parameters(edit.iter());
+        pool.shared.protocol.meet(&known);
+        pool.counters.protocol.defaults_learned += 1;
         self.follow();
     }
 
@@ -117,14 +118,16 @@ impl Link<'_> {
             &server.session.defaults,
             is_own,
         );
-        let settings = self.core_state.settings(edit);
+        let settings = intern_settings(self.core_state, edit);
         let before = std::mem::replace(&mut self.client.session.settings, settings);
         self.client.session.defaults = self.server.session.defaults.clone();
         if !matches!(self.client.session.state, ClientState::Ready(_)) {
             return;
         }
         // Under the names that PostgreSQL reports them by.
-        let Some(server_parameters) = self.pool().shared.server_parameters() else { return };
+        let Some(server_parameters) = self.pool().shared.protocol.server_parameters() else {
+            return;
+        };
         for (name, _) in server_parameters.iter() {
             let value = self.client.session.settings.get(name);
             if let Some(value) = value.filter(|value| before.get(name) != Some(value)) {

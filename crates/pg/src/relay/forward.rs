@@ -1,10 +1,10 @@
 //! Forwarding replies in runs: bytes that the client gets unchanged are copied at once, up to where
 //! a reply is skipped, rewritten or faked.
 
+use refrain_pool::inbox::Rest;
 use refrain_sql::Traits;
 use refrain_wire::Malformed;
 
-use crate::ground::inbox::Rest;
 use crate::pipeline::outstanding::{OutstandingRequest, RequestKind, UnexpectedMessage};
 use crate::relay::link::{Link, write_fake};
 

@@ -14,6 +14,7 @@ use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction, Req
 use crate::relay::link::{Link, Stop};
 use crate::settings::session::{self, SettingsKnowledge, SettingsMut, Since};
 use crate::state::client::Pins;
+use crate::state::parts::intern_settings;
 use crate::statements::of_client::Name;
 
 /// Number of custom settings of a client that Refrain reads by name; a client that makes more keeps
@@ -25,7 +26,7 @@ const PROBE_NAME_BYTES_MAX: usize = 128;
 impl Link<'_> {
     /// Sends an internal query behind the client's messages so far.
     pub(crate) fn run_internal(&mut self, text: &[u8], purpose: Purpose) {
-        let name = self.core_state.shared.registry.internal();
+        let name = self.core_state.shared.protocol.registry.internal();
         let tail = [text, &[0; 3]].concat();
         let out = self.ports.out(self.server.conn);
         // An earlier internal query that failed half-way may have left its statement.
@@ -119,7 +120,9 @@ impl Link<'_> {
 
     /// Sends ParameterStatus for the client's startup settings whose values have changed.
     pub(crate) fn tell_settings(&mut self) {
-        let Some(server_parameters) = self.pool().shared.server_parameters() else { return };
+        let Some(server_parameters) = self.pool().shared.protocol.server_parameters() else {
+            return;
+        };
         let Some(startup) = &self.client.session.startup else { return };
         let mut edit = self.client.session.settings.edit();
         // Under the names that PostgreSQL reports them by.
@@ -130,7 +133,7 @@ impl Link<'_> {
                 edit.set(name, value);
             }
         }
-        self.client.session.settings = self.core_state.settings(edit);
+        self.client.session.settings = intern_settings(self.core_state, edit);
     }
 
     /// Waits until Refrain knows how the server reads the constants of the next text (E57, E58).
@@ -184,7 +187,7 @@ impl Link<'_> {
     }
 
     pub(crate) fn unsure(&self, since: Since) -> SettingsKnowledge {
-        SettingsKnowledge::Unknown(self.core_state.shared.own_environment(), since)
+        SettingsKnowledge::Unknown(self.core_state.shared.protocol.own_environment(), since)
     }
 }
 
@@ -193,7 +196,7 @@ impl Link<'_> {
     /// own.
     pub(crate) fn keeps_settings(&mut self) {
         if self.client.session.pins.is_empty() {
-            self.pool().counters.pins += 1;
+            self.pool().counters.protocol.pins += 1;
         }
         self.pin(Pins::SETTINGS);
         self.client.session.read_settings = false;

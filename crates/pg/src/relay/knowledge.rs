@@ -5,6 +5,7 @@ use refrain_wire::back::Status;
 
 use crate::relay::link::Link;
 use crate::settings::session::{SettingsKnowledge, Since};
+use crate::state::parts::intern_settings;
 
 /// The SQL command that runs a prepared statement.
 const EXECUTE: &[u8] = b"execute";
@@ -64,7 +65,7 @@ impl Link<'_> {
             let segment = outstanding.segment();
             let since = since.unwrap_or(Since { segment, reads: true, hidden: true });
             self.client.session.knowledge =
-                SettingsKnowledge::Queried(self.core_state.settings(edit), since);
+                SettingsKnowledge::Queried(intern_settings(self.core_state, edit), since);
             return;
         }
         let settled = since.is_none_or(|since| outstanding.answers(since.segment));
@@ -77,11 +78,11 @@ impl Link<'_> {
             server.into_iter().for_each(|value| has.set(name, value));
             client.into_iter().for_each(|value| edit.set(name, value));
         }
-        self.server.session.settings = self.core_state.settings(has);
+        self.server.session.settings = intern_settings(self.core_state, has);
         if let Some(startup) = &self.client.session.startup {
             edit.fill(startup);
         }
-        self.client.session.settings = self.core_state.settings(edit);
+        self.client.session.settings = intern_settings(self.core_state, edit);
         let unset = std::mem::take(&mut self.server.session.unset);
         self.learn_defaults(unset.iter());
         self.looked(&before);

@@ -3,21 +3,18 @@
 //! Both directions borrow a [`Link`]: [`crate::relay::to_server`] from the client to the server,
 //! and [`crate::relay::to_client`] back.
 
-use crate::ground::disconnect::DisconnectReason;
-use crate::ground::time::Now;
+use refrain_pool::disconnect::DisconnectReason;
+use refrain_pool::{Linked, Now};
+use refrain_wire::tag::back;
+use refrain_wire::write;
+
 use crate::pipeline::outstanding::{
     FakeReply, OutstandingRequest, Purpose, ReplyAction, RequestKind, Seq,
 };
 use crate::pipeline::schema::DEFINES;
 use crate::pipeline::undo::{ClientUndo, ServerUndo};
-use crate::state::client::Client;
-use crate::state::core_state::CoreState;
-use crate::state::pool::Pool;
-use crate::state::ports::Ports;
-use crate::state::server::Server;
+use crate::state::parts::{Client, CoreState, Pg, Pool, Ports, Server};
 use crate::statements::of_client::{ClientStatement, Name};
-use refrain_wire::tag::back;
-use refrain_wire::write;
 
 /// A client and its server.
 pub(crate) struct Link<'a> {
@@ -48,6 +45,14 @@ pub(crate) enum Called {
     Named(crate::statements::statement::Generation),
     /// None: it is the server's unnamed statement.
     Unnamed,
+}
+
+impl<'a> From<Linked<'a, Pg>> for Link<'a> {
+    #[inline]
+    fn from(linked: Linked<'a, Pg>) -> Self {
+        let Linked { now, client, server, core_state, ports } = linked;
+        Self { now, client, server, core_state, ports }
+    }
 }
 
 impl Link<'_> {
@@ -81,7 +86,7 @@ impl Link<'_> {
     #[cold]
     fn begins_to_define(&mut self) {
         if self.server.session.defining.is_none() {
-            let defining = self.pool().shared.begin_defining();
+            let defining = self.pool().shared.protocol.begin_defining();
             self.server.session.defining = Some(defining);
         }
     }

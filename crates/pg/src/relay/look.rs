@@ -20,7 +20,7 @@ use crate::pipeline::outstanding::Purpose;
 use crate::relay::link::Link;
 use crate::settings::session::{self, Settings, SettingsMut, write_literal};
 use crate::state::client::{Looking, Pins};
-use crate::state::pool::tracks;
+use crate::state::options::tracks;
 use crate::state::pool_shared::CATALOGS;
 use crate::statements::of_client::Name;
 
@@ -158,7 +158,7 @@ impl Link<'_> {
     fn repute(&mut self, calls: u64) -> Repute {
         let (calls, now) = (self.here(calls), self.now);
         let pool = self.pool();
-        pool.protocol.calls.repute(calls, pool.shared.code(), now)
+        pool.protocol.calls.repute(calls, pool.shared.protocol.code(), now)
     }
 
     /// What leaves nothing new in a session of which so much is known already may leave something
@@ -190,7 +190,7 @@ impl Link<'_> {
         let user = pool.settings.server.user.as_deref().unwrap_or(&pool.shared.user);
         write_literal(&mut text, user.as_bytes());
         text.extend_from_slice(NEWEST.as_bytes());
-        let code = pool.shared.code();
+        let code = pool.shared.protocol.code();
         let known = pool.protocol.calls.parameters(code);
         match known {
             None => text.extend_from_slice(PARAMETERS.as_bytes()),
@@ -199,7 +199,7 @@ impl Link<'_> {
         let suspicion = &mut self.client.session.suspicion;
         suspicion.asked = Some(Looking { code, names: known.is_none() });
         suspicion.looks = false;
-        pool.counters.session_checks += 1;
+        pool.counters.protocol.session_checks += 1;
         suspicion.found = Pins::default();
         (self.server.session.settings_read, self.server.session.unset) =
             (None, SettingsMut::default());
@@ -230,9 +230,9 @@ impl Link<'_> {
     /// behind them.
     fn see(&mut self, newest: [u32; CATALOGS]) {
         let shared = &self.core_state.pool(self.server.pool).shared;
-        let before = shared.code();
-        shared.see(newest);
-        let after = shared.code();
+        let before = shared.protocol.code();
+        shared.protocol.see(newest);
+        let after = shared.protocol.code();
         if let Some(asked) = &mut self.client.session.suspicion.asked
             && asked.names
             && asked.code == before
@@ -252,7 +252,8 @@ impl Link<'_> {
         let parameters = std::mem::take(&mut suspicion.parameters);
         // What these are set to is asked at once, and what was called is judged then. Where
         // functions have changed since this was asked, there may be other names by now.
-        let is_current = asked.code == self.core_state.pool(self.server.pool).shared.code();
+        let is_current =
+            asked.code == self.core_state.pool(self.server.pool).shared.protocol.code();
         let learns = is_current && asked.names;
         suspicion.looks |= !is_current || learns && !parameters.is_empty();
         let calls = match suspicion.looks {
@@ -276,7 +277,7 @@ impl Link<'_> {
             pool.protocol.calls.found(&calls, code, changed || !news.is_empty());
         }
         if !news.is_empty() {
-            pool.counters.pins += u64::from(self.client.session.pins.is_empty());
+            pool.counters.protocol.pins += u64::from(self.client.session.pins.is_empty());
             self.pin(news);
         }
     }

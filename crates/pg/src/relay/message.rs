@@ -4,9 +4,9 @@
 //! far as somebody must know what it says. Those that name a statement are waited for whole, up to
 //! a bound of their own; of a query the beginning will do.
 
+use refrain_pool::disconnect::DisconnectReason;
 use refrain_wire::{Header, Malformed};
 
-use crate::ground::disconnect::DisconnectReason;
 use crate::relay::link::Stop;
 
 /// Bytes of a query that are looked at; the rest of a longer one streams through unseen.

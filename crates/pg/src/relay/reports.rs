@@ -2,13 +2,14 @@
 //! Refrain's queries about settings, the process ID in notifications, and messages that are too
 //! long to be held.
 
+use refrain_pool::ids::pid_of;
 use refrain_wire::back as read;
 
-use crate::ground::ids::pid_of;
 use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction};
 use crate::relay::forward::{Goes, Halt, Run, restores};
 use crate::relay::link::Link;
 use crate::settings::session::{UNSET, is_settable};
+use crate::state::parts::intern_settings;
 
 /// Bytes of the beginning of a NotificationResponse: its header, and the process ID of the sender.
 const SENDER_BYTES: usize = refrain_wire::frame::HEADER_BYTES + size_of::<u32>();
@@ -48,10 +49,10 @@ impl Link<'_> {
         let Some(told) = self.server.session.told.take() else { return };
         self.suspect_defaults(told.by_server());
         if let Some(edit) = told.of_server(&self.server.session.settings) {
-            self.server.session.settings = self.core_state.settings(edit);
+            self.server.session.settings = intern_settings(self.core_state, edit);
         }
         if let Some(edit) = told.of_client(&self.client.session.settings) {
-            self.client.session.settings = self.core_state.settings(edit);
+            self.client.session.settings = intern_settings(self.core_state, edit);
         }
         if told.has_lost() {
             self.keeps_settings();
@@ -85,7 +86,7 @@ impl Link<'_> {
                 edit.set(name, value);
             }
         }
-        self.server.session.settings = self.core_state.settings(edit);
+        self.server.session.settings = intern_settings(self.core_state, edit);
     }
 
     /// Reads a row that answers the query for settings: a setting that was set in the session, and

@@ -9,13 +9,13 @@
 //! row. Notices, notifications and ParameterStatus may come at any time and answer no request.
 //! [`crate::relay::reports`] handles the latter, and the messages that are too long to be held.
 
+use refrain_pool::inbox::Rest;
 use refrain_sql::Tag;
 use refrain_wire::Header;
 use refrain_wire::back::{self as read, Status};
 use refrain_wire::frame::split_string;
 use refrain_wire::tag::back;
 
-use crate::ground::inbox::Rest;
 use crate::pipeline::outstanding::{
     OutstandingRequest, Purpose, ReplyAction, RequestKind, Settled,
 };
@@ -303,7 +303,7 @@ impl Link<'_> {
         if status == Status::Idle && std::mem::take(&mut self.server.session.defines) {
             // Other sessions see the new schema from this commit on. A statement that they have
             // planned since the command ran was planned for the old one.
-            self.pool().shared.schema_change();
+            self.pool().shared.protocol.schema_change();
         }
         if self.server.session.defining.is_some()
             && status == Status::Idle
@@ -339,7 +339,7 @@ impl Link<'_> {
                 let took = self.now.since(self.server.asked);
                 self.server.asked = self.now;
                 let counters = &mut self.pool().counters;
-                counters.queries += 1;
+                counters.pool.queries += 1;
                 counters.query_time.count(took);
                 self.run_ends(took);
             }

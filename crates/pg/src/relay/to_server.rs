@@ -5,11 +5,11 @@
 //! bytes that have not arrived yet are streamed later: a message may be a gigabyte, but the buffers
 //! stay small.
 
+use refrain_pool::disconnect::DisconnectReason;
+use refrain_pool::inbox::Rest;
 use refrain_sql::Traits;
 use refrain_wire::write::{self, Report};
 
-use crate::ground::disconnect::DisconnectReason;
-use crate::ground::inbox::Rest;
 use crate::pipeline::outstanding::{FakeReply, RequestKind, Seq};
 use crate::relay::link::{Link, Stop};
 use crate::relay::message::Message;
@@ -107,7 +107,7 @@ impl Link<'_> {
 
     /// Answers a Close without the server. Returns the number of bytes of input that it took.
     pub(crate) fn closed(&mut self, message: &Message<'_>) -> usize {
-        self.pool().counters.closes_answered += 1;
+        self.pool().counters.protocol.closes_answered += 1;
         self.fake(RequestKind::Close, FakeReply::Close);
         message.bytes.len()
     }

@@ -13,7 +13,8 @@
 
 use std::sync::Arc;
 
-use crate::ground::time::Now;
+use refrain_pool::Now;
+
 use crate::settings::session::{self, Settings, SettingsMut};
 
 /// The defaults of a session, and the time as of which they are known.

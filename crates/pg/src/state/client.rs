@@ -5,17 +5,16 @@
 
 use std::sync::Arc;
 
+use refrain_pool::Now;
+use refrain_pool::ids::PoolId;
+
 use crate::auth::{Authenticated, Proving};
-use crate::ground::ids::{ClientSerial, Conn, EnvId, Peer, PoolId, Segment};
-use crate::ground::inbox::{Inbox, Rest};
-use crate::ground::time::Now;
+use crate::ground::ids::{EnvId, Segment};
 use crate::pipeline::evidence::Evidence;
 use crate::pipeline::outstanding::{Seq, Span};
 use crate::pipeline::undo::{ClientUndo, Undos};
 use crate::settings::defaults::{Claims, Defaults};
 use crate::settings::session::{Setting, Settings, SettingsKnowledge, SettingsMut};
-use crate::state::lobby::Counted;
-use crate::state::shared::PoolShared;
 use crate::statements::of_client::{ClientStatement, ClientStatements, Name};
 use crate::statements::portals::Portals;
 
@@ -55,21 +54,7 @@ pub(crate) struct LoginRequest {
     /// Settings to begin with.
     pub(crate) settings: Vec<Setting>,
     /// Its pool; `None` for the admin console.
-    pub(crate) pool: Option<Arc<PoolShared>>,
-}
-
-/// Why a client's input is not read on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum WaitingFor {
-    /// It is read on.
-    #[default]
-    Nothing,
-    /// It waits for a server.
-    Server,
-    /// Its next message depends on replies still to come.
-    Replies,
-    /// Its server does a job for Refrain.
-    Job,
+    pub(crate) pool: Option<PoolId>,
 }
 
 /// State of a client that cannot be moved to another server: why it keeps the one it has.
@@ -196,47 +181,10 @@ pub(crate) enum Ahead {
     Refused,
 }
 
-/// A client.
-#[derive(Debug)]
-pub(crate) struct Client {
-    /// Its number, which the process gives once.
-    pub(crate) serial: ClientSerial,
-    /// Its connection.
-    pub(crate) conn: Conn,
-    /// Where it connects from.
-    pub(crate) peer: Peer,
-    /// What the lobby counts it as.
-    pub(crate) counted: Counted,
-    /// Its pool, from [`ClientState::Entering`] on.
-    pub(crate) pool: PoolId,
-    /// The server lent to it.
-    pub(crate) link: Option<Conn>,
-    /// Input that has not been handled yet.
-    pub(crate) inbox: Inbox,
-    /// Why its input waits.
-    pub(crate) waiting_for: WaitingFor,
-    /// Whether reading its connection is paused.
-    pub(crate) paused: bool,
-    /// When it ended its stream. It gets the replies to its requests, and then its session ends.
-    pub(crate) ended: Option<Now>,
-    /// Whether it has sent a cancel request before the server began with the client's request.
-    pub(crate) cancel_wanted: bool,
-    /// What a cancel request must show: 4 bytes in protocol 3.0, 32 in 3.2.
-    pub(crate) key: Box<[u8]>,
-    /// When it connected.
-    pub(crate) connected: Now,
-    /// When it last sent a request, or got the reply.
-    pub(crate) requested: Now,
-    /// When it began to wait for a server.
-    pub(crate) waiting: Now,
-    /// Its session: everything that PostgreSQL's protocol makes of it.
-    pub(crate) session: ClientSession,
-}
-
 /// A client's session, as PostgreSQL's protocol knows it.
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, not a state")]
-pub(crate) struct ClientSession {
+pub struct ClientSession {
     /// What it may say now.
     pub(crate) state: ClientState,
     /// Ways to encrypt its connection that it has asked for.
@@ -292,44 +240,9 @@ pub(crate) struct ClientSession {
     pub(crate) suspicion: Suspicion,
 }
 
-impl Client {
-    /// Makes a client that has just connected.
-    pub(crate) fn new(
-        serial: ClientSerial,
-        conn: Conn,
-        peer: Peer,
-        nothing: &Arc<Settings>,
-        now: Now,
-    ) -> Self {
-        Self {
-            serial,
-            conn,
-            peer,
-            counted: Counted::Login,
-            pool: PoolId::NONE,
-            link: None,
-            inbox: Inbox::default(),
-            waiting_for: WaitingFor::Nothing,
-            paused: false,
-            ended: None,
-            cancel_wanted: false,
-            key: Box::default(),
-            connected: now,
-            requested: now,
-            waiting: now,
-            session: ClientSession::new(nothing, now),
-        }
-    }
-
-    /// Whether its server has got the beginning of a message whose rest has not arrived.
-    pub(crate) fn is_half_sent(&self) -> bool {
-        self.inbox.rest > 0 && self.inbox.rest_goes == Rest::On
-    }
-}
-
 impl ClientSession {
     /// Makes the session of a client that has just connected.
-    fn new(nothing: &Arc<Settings>, now: Now) -> Self {
+    pub(crate) fn new(nothing: &Arc<Settings>, now: Now) -> Self {
         Self {
             state: ClientState::Opening,
             asked: Asked::default(),

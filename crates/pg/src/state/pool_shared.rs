@@ -1,13 +1,13 @@
-//! What the cores share of one pool: its options, its login to servers, and what those said of
-//! themselves.
+//! PostgreSQL's part of what the cores share of one pool: the schema's version, the login to
+//! servers, and the settings that servers reported.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use refrain_config::{Host, Options, PoolOptions, Server};
+use refrain_config::Server;
+use refrain_pool::settings::PoolSettings;
 
 use crate::auth::{Password, Salted, Secret};
-use crate::ground::ids::PoolId;
 use crate::pipeline::schema::{Defining, Schema};
 use crate::settings::session::{ServerParameters, Settings};
 
@@ -18,15 +18,9 @@ pub(crate) const CATALOGS: usize = 6;
 /// servers that differ, nobody is connected anew for one more.
 const MET_MAX: usize = 16;
 
-/// One user of one database, over all cores.
+/// PostgreSQL's part of what the cores share of one pool.
 #[derive(Debug)]
-pub struct PoolShared {
-    /// Its number.
-    pub id: PoolId,
-    /// The database as clients name it.
-    pub database: Arc<str>,
-    /// The user as clients name themselves.
-    pub user: Arc<str>,
+pub struct PoolSharedPart {
     /// Counts changes of schema that passed through here.
     schema_version: AtomicU64,
     /// All that may have changed the schema, by whichever pool of the same database there, or has
@@ -37,39 +31,11 @@ pub struct PoolShared {
     code: AtomicU64,
     /// The newest objects of the database that were seen, by catalog.
     newest: [AtomicU32; CATALOGS],
-    /// Counts the times that its servers were to be connected anew.
-    reconnects: AtomicU32,
-    /// Whether its user or its database is not configured any more.
-    removed: AtomicBool,
-    /// Its servers that are logged in, over all cores and on the way between them.
-    live: AtomicU32,
-    settings: RwLock<Arc<PoolSettings>>,
     /// What the first server said at its login: ParameterStatus, in order.
     server_parameters: Mutex<Option<Arc<ServerParameters>>>,
     /// What settings servers were seen to give their sessions, by number.
     met: Mutex<Vec<u64>>,
     login: Mutex<ServerLogin>,
-}
-
-/// What is configured for a pool.
-#[derive(Clone, Debug)]
-pub struct PoolSettings {
-    /// Options, those of database and user laid over the defaults.
-    pub options: PoolOptions,
-    /// Where its servers are.
-    pub host: Arc<Host>,
-    /// Whether they are PostgreSQL's.
-    pub is_postgres: bool,
-    /// The server to log in to.
-    pub server: Server,
-    /// Servers of the database at most.
-    pub database_max: Option<u32>,
-    /// Servers of the user at most.
-    pub user_max: Option<u32>,
-    /// Clients of the database at most.
-    pub database_clients_max: Option<u32>,
-    /// Clients of the user at most.
-    pub user_clients_max: Option<u32>,
 }
 
 /// How to log in to the pool's servers.
@@ -79,58 +45,30 @@ struct ServerLogin {
     salted: Option<Salted>,
 }
 
-impl PoolShared {
-    /// A pool that nobody has used yet.
-    pub(crate) fn new(
-        id: PoolId,
-        (database, user): (Arc<str>, Arc<str>),
-        settings: Arc<PoolSettings>,
-        schema: Arc<Schema>,
-    ) -> Self {
-        let login = ServerLogin { secret: configured(&settings.server), salted: None };
+impl PoolSharedPart {
+    /// Makes the part of a pool that nobody has used yet.
+    pub(crate) fn new(settings: &PoolSettings, schema: Arc<Schema>) -> Self {
         Self {
-            id,
-            database,
-            user,
             schema_version: AtomicU64::new(0),
             schema,
             code: AtomicU64::new(0),
             newest: Default::default(),
-            reconnects: AtomicU32::new(0),
-            removed: AtomicBool::new(false),
-            live: AtomicU32::new(0),
-            settings: RwLock::new(settings),
             server_parameters: Mutex::new(None),
             met: Mutex::default(),
-            login: Mutex::new(login),
+            login: Mutex::new(ServerLogin::new(&settings.server)),
         }
     }
 
-    /// Puts other options in force: `None` where its user or its database is not configured any
-    /// more.
-    pub(crate) fn configure(&self, settings: Option<Arc<PoolSettings>>) {
-        self.removed.store(settings.is_none(), Relaxed);
-        let Some(settings) = settings else { return };
+    /// Puts another password for the servers in force, if one is configured.
+    pub(crate) fn configure(&self, settings: &PoolSettings) {
         if settings.server.password.is_some() {
-            *lock(&self.login) = ServerLogin { secret: configured(&settings.server), salted: None };
+            *lock(&self.login) = ServerLogin::new(&settings.server);
         }
-        *self.settings.write().unwrap_or_else(PoisonError::into_inner) = settings;
     }
 
-    /// Has all servers connected anew.
-    pub(crate) fn begin_reconnect(&self) {
-        self.reconnects.fetch_add(1, Relaxed);
-    }
-
-    /// Whether its user or its database is not configured any more: whoever is there leaves, and
-    /// nobody is let in.
-    pub fn is_removed(&self) -> bool {
-        self.removed.load(Relaxed)
-    }
-
-    /// What is configured now, or was at last.
-    pub fn settings(&self) -> Arc<PoolSettings> {
-        self.settings.read().unwrap_or_else(PoisonError::into_inner).clone()
+    /// Takes a client's secret for the servers.
+    pub(crate) fn learn_secret(&self, secret: &Secret) {
+        lock(&self.login).secret = secret.clone();
     }
 
     /// What the first server said at its login.
@@ -179,22 +117,6 @@ impl PoolShared {
     /// What servers said is of the past: the database is not there any more.
     pub(crate) fn forget_server_parameters(&self) {
         *lock(&self.server_parameters) = None;
-    }
-
-    /// A server has let us in; says whether it is the only one that has.
-    pub(crate) fn server_lives(&self) -> bool {
-        self.live.fetch_add(1, Relaxed) == 0
-    }
-
-    /// A server that had let us in is gone.
-    pub(crate) fn server_dies(&self) {
-        let before = self.live.fetch_sub(1, Relaxed);
-        assert!(before > 0, "no more servers go than were logged in to");
-    }
-
-    /// Whether a server is logged in: then its database is there.
-    pub(crate) fn is_live(&self) -> bool {
-        self.live.load(Relaxed) > 0
     }
 
     /// The schema version.
@@ -251,23 +173,9 @@ impl PoolShared {
         self.schema.is_being_defined()
     }
 
-    /// Which servers are of now: those connected since they were last to be connected anew.
-    pub fn reconnects(&self) -> u32 {
-        self.reconnects.load(Relaxed)
-    }
-
     /// What to log in to servers with.
     pub fn secret(&self) -> Secret {
         lock(&self.login).secret.clone()
-    }
-
-    /// Takes a client's secret for the servers, where none is configured.
-    pub fn learn_secret(&self, secret: &Secret) {
-        let settings = self.settings();
-        let own = settings.server.user.as_deref() == Some(&*self.user);
-        if own && settings.server.password.is_none() && !matches!(secret, Secret::None) {
-            lock(&self.login).secret = secret.clone();
-        }
     }
 
     /// What PBKDF2 made of the secret, to do it once a pool.
@@ -281,27 +189,9 @@ impl PoolShared {
     }
 }
 
-impl PoolSettings {
-    /// The database there, for two pools to see whether it is the same.
-    pub(crate) fn place(&self, database: &str) -> String {
-        format!("{}/{}", self.host, self.server.dbname.as_deref().unwrap_or(database))
-    }
-
-    /// What is configured for a user of a database; `None` where there is no such database, or no
-    /// such user.
-    pub(crate) fn of(options: &Options, database: &str, user: &str) -> Option<Arc<Self>> {
-        let resolved = options.pool(database, user).filter(|_| options.admits(user))?;
-        let server = resolved.server;
-        Some(Arc::new(Self {
-            options: resolved.options,
-            host: Arc::new(server.host.clone()),
-            is_postgres: !matches!(server.host, Host::Sqlite(_)),
-            server,
-            database_max: resolved.max_database_connections,
-            user_max: resolved.max_user_connections,
-            database_clients_max: resolved.max_database_client_connections,
-            user_clients_max: resolved.max_user_client_connections,
-        }))
+impl ServerLogin {
+    fn new(server: &Server) -> Self {
+        Self { secret: configured(server), salted: None }
     }
 }
 

@@ -5,14 +5,13 @@
 
 use std::sync::Arc;
 
+use refrain_pool::Now;
 use smallvec::SmallVec;
 
 use crate::auth::Login;
-use crate::ground::ids::{Conn, PoolId, Segment};
-use crate::ground::inbox::Inbox;
-use crate::ground::time::Now;
+use crate::ground::ids::Segment;
 use crate::normalized::run::Run;
-use crate::pipeline::job::{Job, Wish};
+use crate::pipeline::job::Wish;
 use crate::pipeline::outstanding::{Failed, Outstanding, Seq};
 use crate::pipeline::schema::Defining;
 use crate::pipeline::undo::{Reverted, ServerUndo, Undos};
@@ -24,28 +23,9 @@ use crate::statements::columns::Found;
 use crate::statements::of_server::{ServerStatement, ServerStatements, Unnamed};
 use crate::statements::statement::{Generation, Statement};
 
-/// Who holds a server.
-#[derive(Debug)]
-pub(crate) enum ServerState {
-    /// Nobody yet: it is being connected.
-    Connecting,
-    /// Nobody yet: it is being logged in to.
-    Login(Box<LoggingIn>),
-    /// The pool.
-    Idle,
-    /// A client.
-    Lent(Conn),
-    /// A job for Refrain.
-    Job(Box<Job>),
-    /// Nobody: it is being made fit for the next client.
-    Resetting,
-    /// Nobody: a cancel request is under way that must not hit the next client.
-    Cancelling,
-}
-
 /// A login under way.
 #[derive(Debug)]
-pub(crate) struct LoggingIn {
+pub struct LoggingIn {
     /// The exchange of passwords; `None` once the server has let us in.
     pub(crate) login: Option<Login>,
     /// The ParameterStatus messages that the server has sent.
@@ -59,49 +39,10 @@ impl LoggingIn {
     }
 }
 
-/// A connection to a server.
-#[derive(Debug)]
-pub(crate) struct Server {
-    /// Its number, which the process gives once.
-    pub(crate) serial: u64,
-    /// Its connection here.
-    pub(crate) conn: Conn,
-    /// Its pool.
-    pub(crate) pool: PoolId,
-    /// Who holds it.
-    pub(crate) state: ServerState,
-    /// Input that has not been handled yet.
-    pub(crate) inbox: Inbox,
-    /// Its process ID there.
-    pub(crate) pid: u32,
-    /// What a cancel request must show.
-    pub(crate) key: Box<[u8]>,
-    /// Cancel requests under way to it.
-    pub(crate) cancels: u32,
-    /// Whether it is to be closed once its client is done.
-    pub(crate) close_needed: bool,
-    /// Whether reading it is paused, because its client reads slowly.
-    pub(crate) paused: bool,
-    /// Whether it has done a job since a client had it.
-    pub(crate) worked: bool,
-    /// Its pool's [`crate::state::shared::PoolShared::reconnects`] when it was connected.
-    pub(crate) reconnects: u32,
-    /// When it was connected.
-    pub(crate) connected: Now,
-    /// When it was lent or given back.
-    pub(crate) since: Now,
-    /// When the request under way began.
-    pub(crate) asked: Now,
-    /// When it is too old.
-    pub(crate) expires: Now,
-    /// Its session: everything that PostgreSQL's protocol makes of it.
-    pub(crate) session: ServerSession,
-}
-
 /// A server's session, as PostgreSQL's protocol knows it.
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, not a state")]
-pub(crate) struct ServerSession {
+pub struct ServerSession {
     /// The replies it owes.
     pub(crate) outstanding: Outstanding,
     /// How to undo changes to its statements if it refuses or skips them.
@@ -159,62 +100,9 @@ pub(crate) struct ServerSession {
     pub(crate) misses: u64,
 }
 
-/// A server on its way from one core to another: idle, quiescent, nothing queued.
-#[derive(Debug)]
-pub struct Transfer(pub(crate) Server);
-
-impl Server {
-    /// Makes a server that is being connected.
-    pub(crate) fn new(
-        serial: u64,
-        conn: Conn,
-        pool: PoolId,
-        nothing: &Arc<Settings>,
-        now: Now,
-    ) -> Self {
-        Self {
-            serial,
-            conn,
-            pool,
-            state: ServerState::Connecting,
-            inbox: Inbox::default(),
-            pid: 0,
-            key: Box::default(),
-            cancels: 0,
-            close_needed: false,
-            paused: false,
-            worked: false,
-            reconnects: 0,
-            connected: now,
-            since: now,
-            asked: now,
-            expires: Now(u64::MAX),
-            session: ServerSession::new(nothing, now),
-        }
-    }
-
-    /// Whether it is logged in, and no client holds it or gets it back.
-    pub(crate) fn is_ownerless(&self) -> bool {
-        match &self.state {
-            ServerState::Idle | ServerState::Resetting | ServerState::Cancelling => true,
-            ServerState::Job(job) => job.back.is_none(),
-            ServerState::Connecting | ServerState::Login(_) | ServerState::Lent(_) => false,
-        }
-    }
-
-    /// Returns the client it is lent to, or goes back to when its job is done.
-    pub(crate) fn client(&self) -> Option<Conn> {
-        match &self.state {
-            ServerState::Lent(client) => Some(*client),
-            ServerState::Job(job) => job.back,
-            _ => None,
-        }
-    }
-}
-
 impl ServerSession {
     /// Makes the session of a server that is being connected.
-    fn new(nothing: &Arc<Settings>, now: Now) -> Self {
+    pub(crate) fn new(nothing: &Arc<Settings>, now: Now) -> Self {
         Self {
             outstanding: Outstanding::default(),
             undos: Undos::default(),

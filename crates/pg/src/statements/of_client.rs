@@ -193,10 +193,11 @@ impl ClientStatements {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ground::ids::{EnvId, PoolId};
+    use crate::ground::ids::EnvId;
     use crate::statements::of_core::CoreStatements;
     use crate::statements::registry::Registry;
     use crate::statements::statement::Identity;
+    use refrain_pool::ids::PoolId;
 
     fn statement(tail: &[u8]) -> ClientStatement {
         let identity = Identity { pool: PoolId(0), env: EnvId(0), tail };

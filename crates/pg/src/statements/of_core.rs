@@ -236,8 +236,9 @@ impl CoreStatements {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ground::ids::{EnvId, PoolId};
+    use crate::ground::ids::EnvId;
     use crate::statements::registry::Seed;
+    use refrain_pool::ids::PoolId;
 
     #[test]
     fn the_shared_count_hears_of_the_first_and_the_last_client_only() {

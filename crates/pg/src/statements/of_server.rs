@@ -289,8 +289,9 @@ impl ServerStatements {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ground::ids::{EnvId, PoolId};
+    use crate::ground::ids::EnvId;
     use crate::statements::statement::Identity;
+    use refrain_pool::ids::PoolId;
 
     fn slot(id: u64) -> ServerStatement {
         let identity = Identity { pool: PoolId(0), env: EnvId(0), tail: b"0123456789" };

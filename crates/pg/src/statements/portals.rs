@@ -104,10 +104,11 @@ impl Portals {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ground::ids::{EnvId, PoolId};
+    use crate::ground::ids::EnvId;
     use crate::statements::of_core::CoreStatements;
     use crate::statements::registry::{Registry, Seed};
     use crate::statements::statement::Identity;
+    use refrain_pool::ids::PoolId;
 
     fn cached() -> Rc<CachedStatement> {
         let identity = Identity { pool: PoolId(0), env: EnvId(0), tail: b"begin" };

@@ -17,8 +17,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hashbrown::HashTable;
+use refrain_pool::Now;
 
-use crate::ground::time::Now;
 use crate::statements::statement::{Identity, Statement, base36};
 
 /// Parts of the registry, each with its own lock.
@@ -188,7 +188,8 @@ impl Registry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ground::ids::{EnvId, PoolId};
+    use crate::ground::ids::EnvId;
+    use refrain_pool::ids::PoolId;
 
     fn identity(tail: &[u8]) -> Identity<'_> {
         Identity { pool: PoolId(0), env: EnvId(0), tail }

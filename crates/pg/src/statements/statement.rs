@@ -16,11 +16,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
+use refrain_pool::ids::PoolId;
 use refrain_sql::lex::Lexer;
 use refrain_sql::{Kind, Scan, Traits};
 use refrain_wire::back::{Fields, field};
 
-use crate::ground::ids::{EnvId, PoolId};
+use crate::ground::ids::EnvId;
 use crate::statements::columns;
 
 /// Counts how often a change of schema has begun a statement anew.

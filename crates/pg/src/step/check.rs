@@ -1,28 +1,6 @@
-//! Invariants between an engine's tables, which hold after every step.
-//!
-//! The simulator and tests check them: a broken one does no harm yet, but will. Every link is
-//! checked from both ends, every list against the states that it stands for, and every count
-//! against the things that it counts.
+//! Invariants of sessions, which hold after every step. The simulator and tests check them.
 
-use std::collections::HashMap;
-
-use crate::engine::Engine;
-use crate::ground::ids::{Conn, PoolId};
-use crate::state::client::{Client, ClientState, WaitingFor};
-use crate::state::connections::{Connection, Connections};
-use crate::state::pool::Pool;
-use crate::state::server::{Server, ServerState};
-
-/// The counts of one pool, made anew from all connections.
-#[derive(Default)]
-struct Recount {
-    clients: u32,
-    waiting: usize,
-    entering: usize,
-    servers: u32,
-    connecting: u32,
-    idle: usize,
-}
+use crate::state::parts::{Client, Server, ServerState};
 
 macro_rules! holds {
     ($holds:expr, $($words:tt)*) => {
@@ -32,201 +10,33 @@ macro_rules! holds {
     };
 }
 
-impl Engine {
-    /// Checks all invariants.
-    ///
-    /// # Errors
-    /// A description of the first one that is broken.
-    pub fn check(&self) -> Result<(), String> {
-        let mut pools: HashMap<PoolId, Recount> = HashMap::new();
-        let mut cancels: HashMap<(Conn, u64), u32> = HashMap::new();
-        let mut clients = 0;
-        holds!(self.runnable.is_empty(), "clients are left that can be read on");
-        for conn in self.connections.conns() {
-            match self.connections.get(conn) {
-                Connection::Client(client) => {
-                    clients += 1;
-                    holds!(client.conn == conn, "{conn:?} is a client with another number");
-                    check_client(&self.connections, client)?;
-                    count_client(pools.entry(client.pool).or_default(), client);
-                }
-                Connection::Server(server) => {
-                    holds!(server.conn == conn, "{conn:?} is a server with another number");
-                    check_server(&self.connections, server)?;
-                    count_server(pools.entry(server.pool).or_default(), server);
-                }
-                Connection::Cancel(run) => {
-                    *cancels.entry((run.server, run.serial)).or_default() += 1
-                }
-                Connection::Free => {}
-            }
-        }
-        holds!(self.clients == clients, "{clients} clients, {} are counted", self.clients);
-        for server in self.connections.servers() {
-            let under_way = cancels.remove(&(server.conn, server.serial)).unwrap_or(0);
-            holds!(
-                server.cancels == under_way,
-                "{} cancel requests to {:?} are counted, {under_way} are under way",
-                server.cancels,
-                server.conn
-            );
-        }
-        for pool in self.core_state.pools() {
-            check_pool(
-                &self.connections,
-                pool,
-                &pools.remove(&pool.shared.id).unwrap_or_default(),
-            )?;
-        }
-        pools.remove(&PoolId::NONE);
-        let lost = pools.keys().next();
-        holds!(lost.is_none(), "{lost:?} is in use and not open");
-        Ok(())
+/// Checks a client's session.
+///
+/// # Errors
+/// A description of the first invariant that is broken.
+pub(crate) fn check_client(client: &Client) -> Result<(), String> {
+    let (conn, session) = (client.conn, &client.session);
+    if client.link.is_none() {
+        holds!(session.pins.is_empty(), "{conn:?} is pinned to no server");
+        let undo = session.undos.iter().next();
+        holds!(undo.is_none(), "{conn:?} may take back what nobody is asked");
     }
-
-    /// Counts one server too many: a planted bug of the simulator, which [`Self::check`] has to
-    /// find. True if there was a server.
-    #[doc(hidden)]
-    pub fn miscount(&mut self) -> bool {
-        let pool = self.core_state.pools_mut().find(|pool| pool.servers > 0);
-        pool.map(|pool| pool.servers += 1).is_some()
-    }
-}
-
-fn count_client(pool: &mut Recount, client: &Client) {
-    pool.clients += 1;
-    pool.waiting += usize::from(client.waiting_for == WaitingFor::Server);
-    pool.entering += usize::from(matches!(client.session.state, ClientState::Entering(..)));
-}
-
-fn count_server(pool: &mut Recount, server: &Server) {
-    pool.servers += 1;
-    pool.connecting +=
-        u32::from(matches!(server.state, ServerState::Connecting | ServerState::Login(_)));
-    pool.idle += usize::from(matches!(server.state, ServerState::Idle));
-}
-
-fn check_client(connections: &Connections, client: &Client) -> Result<(), String> {
-    let conn = client.conn;
-    match client.link {
-        Some(link) => {
-            let Connection::Server(server) = connections.get(link) else {
-                return Err(format!("{conn:?} has the server {link:?}, which is none"));
-            };
-            holds!(server.client() == Some(conn), "{conn:?} has {link:?}, which is another's");
-            holds!(server.pool == client.pool, "{conn:?} has a server of another pool");
-            holds!(
-                client.waiting_for != WaitingFor::Server,
-                "{conn:?} has a server and waits for one"
-            );
-        }
-        None => {
-            holds!(client.session.pins.is_empty(), "{conn:?} is pinned to no server");
-            holds!(
-                client.session.undos.iter().next().is_none(),
-                "{conn:?} may take back what nobody is asked"
-            );
-            let console = matches!(client.session.state, ClientState::Console(..));
-            let await_replies = client.waiting_for == WaitingFor::Replies && !console;
-            holds!(!await_replies, "{conn:?} waits for a reply, and no server owes any");
-        }
-    }
-    let entered = matches!(
-        client.session.state,
-        ClientState::Ready(_) | ClientState::Entering(..) | ClientState::Checking(..)
-    );
-    holds!(entered == (client.pool != PoolId::NONE), "{conn:?} has a pool too early or too late");
-    holds!(client.session.names.adds_up(), "{conn:?}: bytes of its statements");
-    holds!(client.session.portals.adds_up(), "{conn:?}: bytes of its portals");
+    holds!(session.names.adds_up(), "{conn:?}: bytes of its statements");
+    holds!(session.portals.adds_up(), "{conn:?}: bytes of its portals");
     Ok(())
 }
 
-fn check_server(connections: &Connections, server: &Server) -> Result<(), String> {
-    let conn = server.conn;
-    holds!(server.session.told.is_none(), "{conn:?}: settings that no profile has");
-    holds!(server.session.statements.adds_up(), "{conn:?}: bytes of its statements");
-    match &server.state {
-        ServerState::Lent(client) => {
-            let client = *client;
-            let Connection::Client(client) = connections.get(client) else {
-                return Err(format!("{conn:?} is lent to {client:?}, which is no client"));
-            };
-            holds!(client.link == Some(conn), "{conn:?} is lent to a client that has another");
-        }
-        ServerState::Idle => {
-            holds!(
-                server.session.outstanding.quiescent().is_some(),
-                "{conn:?} is idle and not quiescent"
-            );
-            holds!(server.cancels == 0, "{conn:?} is idle, and is being cancelled");
-            holds!(
-                server.session.undos.iter().next().is_none(),
-                "{conn:?} is idle, and may take something back"
-            );
-            holds!(server.inbox.rest == 0, "{conn:?} is idle amid a message");
-            holds!(!server.paused, "{conn:?} is idle and not read");
-        }
-        ServerState::Job(job) => {
-            holds!(!server.session.outstanding.is_empty(), "{conn:?} does a job, and owes nothing");
-            let Some(client) = job.back else { return Ok(()) };
-            let Connection::Client(client) = connections.get(client) else {
-                return Err(format!("{conn:?} goes back to {client:?}, which is no client"));
-            };
-            holds!(client.link == Some(conn), "{conn:?} goes back to a client that has another");
-            holds!(
-                client.waiting_for == WaitingFor::Job,
-                "{:?} does not wait for its job",
-                client.conn
-            );
-        }
-        ServerState::Cancelling => {
-            holds!(server.cancels > 0, "{conn:?} is held back, and no cancel is under way");
-        }
-        ServerState::Connecting | ServerState::Login(_) | ServerState::Resetting => {}
+/// Checks a server's session.
+///
+/// # Errors
+/// A description of the first invariant that is broken.
+pub(crate) fn check_server(server: &Server) -> Result<(), String> {
+    let (conn, session) = (server.conn, &server.session);
+    holds!(session.told.is_none(), "{conn:?}: settings that it reported are not interned");
+    holds!(session.statements.adds_up(), "{conn:?}: bytes of its statements");
+    if matches!(server.state, ServerState::Idle) {
+        let undo = session.undos.iter().next();
+        holds!(undo.is_none(), "{conn:?} is idle, and may take something back");
     }
     Ok(())
-}
-
-fn check_pool(connections: &Connections, pool: &Pool, there: &Recount) -> Result<(), String> {
-    let name = (&pool.shared.database, &pool.shared.user);
-    let counts = [
-        ("clients", pool.clients as usize, there.clients as usize),
-        ("servers", pool.servers as usize, there.servers as usize),
-        ("servers being connected", pool.connecting as usize, there.connecting as usize),
-        ("idle servers", pool.idle().len(), there.idle),
-        ("waiting clients", pool.waiting(), there.waiting),
-        ("entering clients", pool.entering.len(), there.entering),
-    ];
-    for (what, counted, there) in counts {
-        holds!(counted == there, "{name:?}: {what}: {counted} are counted, {there} are there");
-    }
-    let is_idle = |conn: &Conn| match connections.get(*conn) {
-        Connection::Server(server) => {
-            matches!(server.state, ServerState::Idle) && server.pool == pool.shared.id
-        }
-        Connection::Client(_) | Connection::Cancel(_) | Connection::Free => false,
-    };
-    holds!(pool.idle().iter().all(is_idle), "{name:?}: what is listed as idle is not");
-    holds!(is_unique(pool.idle()), "{name:?}: a server is idle twice");
-    let waits: Vec<Conn> = pool.all_waiting().collect();
-    let is_waiting = |conn: &Conn| match connections.get(*conn) {
-        Connection::Client(client) => {
-            client.waiting_for == WaitingFor::Server && client.pool == pool.shared.id
-        }
-        Connection::Server(_) | Connection::Cancel(_) | Connection::Free => false,
-    };
-    holds!(waits.iter().all(is_waiting), "{name:?}: who is listed as waiting does not wait");
-    holds!(is_unique(&waits), "{name:?}: a client waits twice");
-    holds!(is_unique(&pool.entering), "{name:?}: a client enters twice");
-    let idle = pool.idle().len();
-    let lacks_room = !waits.is_empty() && idle > 0 && !pool.paused;
-    holds!(!lacks_room, "{name:?}: {} clients wait and {idle} servers are idle", waits.len());
-    holds!(pool.asking.len() <= usize::from(u16::MAX), "{name:?}: cores ask twice");
-    Ok(())
-}
-
-fn is_unique(conns: &[Conn]) -> bool {
-    let mut sorted = conns.to_vec();
-    sorted.sort_unstable();
-    sorted.windows(2).all(|pair| pair[0] != pair[1])
 }

@@ -2,6 +2,11 @@
 //! makes the replies.
 
 use refrain_config::AuthMethod;
+use refrain_pool::client::WaitingFor;
+use refrain_pool::disconnect::DisconnectReason;
+use refrain_pool::ids::{ClientSerial, Conn};
+use refrain_pool::inbox::Rest;
+use refrain_pool::lobby::Counted;
 use refrain_wire::back::Status;
 use refrain_wire::tag::front;
 use refrain_wire::write::{self, Report};
@@ -9,12 +14,9 @@ use refrain_wire::{Header, front as read};
 
 use crate::auth::Authenticated;
 use crate::engine::Step;
-use crate::ground::disconnect::DisconnectReason;
-use crate::ground::ids::{ClientSerial, Conn};
-use crate::ground::inbox::Rest;
-use crate::state::client::{ClientState, WaitingFor};
-use crate::state::event::Action;
-use crate::state::lobby::Counted;
+use crate::state::client::ClientState;
+use crate::state::parts::Action;
+use crate::state::requests::Request;
 
 /// The console's server version, in PgBouncer's form: collectors of metrics tell by it what the
 /// console understands.
@@ -31,7 +33,7 @@ enum Rights {
     Nothing,
 }
 
-impl Step<'_> {
+impl Step<'_, '_> {
     /// Lets a client into the console.
     pub(crate) fn enter_console(
         &mut self,
@@ -48,10 +50,10 @@ impl Step<'_> {
             };
             return self.refuse_client(conn, DisconnectReason::Login, &report);
         }
-        if !self.count_as(conn, Counted::Console) {
-            return self.end_client(conn, DisconnectReason::TooManyClients);
+        if !self.step.count_as(conn, Counted::Console) {
+            return self.step.end_client(conn, DisconnectReason::TooManyClients);
         }
-        let out = self.ports.out(conn);
+        let out = self.step.ports.out(conn);
         let said: [(&[u8], &[u8]); 5] = [
             (b"server_version", SERVER_VERSION),
             (b"client_encoding", b"UTF8"),
@@ -61,13 +63,13 @@ impl Step<'_> {
         ];
         said.iter().for_each(|(name, value)| write::parameter_status(out, name, value));
         write::ready(out, Status::Idle);
-        if let Some(client) = self.engine.connections.client(conn) {
+        if let Some(client) = self.step.engine.connections.client(conn) {
             client.session.state = ClientState::Console(authenticated, name);
         }
     }
 
     fn rights(&self, user: &str) -> Rights {
-        let general = &self.engine.core_state.shared.options().general;
+        let general = &self.step.engine.core_state.shared.options().general;
         let open = general.admin_users.is_empty() && general.auth == AuthMethod::Trust;
         if open || general.admin_users.iter().any(|admin| admin == user) {
             Rights::Change
@@ -81,40 +83,42 @@ impl Step<'_> {
     /// Ends the session of a client that may not use the console any more. A client that waits for
     /// a reply gets the reply first.
     pub(crate) fn dismiss_from_console(&mut self, conn: Conn) {
-        let Some(client) = self.engine.connections.client(conn) else { return };
+        let Some(client) = self.step.engine.connections.client(conn) else { return };
         let waits = client.waiting_for != WaitingFor::Nothing;
         let ClientState::Console(authenticated, _) = &client.session.state else { return };
         let user = authenticated.user().to_owned();
-        let admitted = self.engine.core_state.shared.options().admits(&user);
+        let admitted = self.step.engine.core_state.shared.options().admits(&user);
         let may_not_look = !admitted || matches!(self.rights(&user), Rights::Nothing);
         if may_not_look && !waits {
-            self.end_client(conn, DisconnectReason::Removed);
+            self.step.end_client(conn, DisconnectReason::Removed);
         }
     }
 
     /// Handles bytes from a console client. One command at a time: the next is read once the last
     /// has its reply.
     pub(crate) fn console_bytes(&mut self, conn: Conn, bytes: &[u8]) {
-        let Some(client) = self.engine.connections.client(conn) else { return };
+        let Some(client) = self.step.engine.connections.client(conn) else { return };
         let skipped = client.inbox.take_rest(bytes);
         let all = client.inbox.join(&bytes[skipped..]);
         let mut at = 0;
         while let Some(used) = self.console_message(conn, &all[at..]) {
             at += used;
         }
-        if let Some(client) = self.engine.connections.client(conn) {
+        if let Some(client) = self.step.engine.connections.client(conn) {
             client.inbox.put_back(all, at);
             self.leave_if_ended(conn);
-            match self.ports.queued(conn) > UNREAD_BYTES_MAX {
-                true => self.stop_reading(conn),
-                false => self.regulate(conn),
+            match self.step.ports.queued(conn) > UNREAD_BYTES_MAX {
+                true => self.step.stop_reading(conn),
+                false => self.step.regulate(conn),
             }
         }
     }
 
     fn console_message(&mut self, conn: Conn, input: &[u8]) -> Option<usize> {
-        let client = self.engine.connections.client(conn)?;
-        if client.waiting_for != WaitingFor::Nothing || self.ports.queued(conn) > UNREAD_BYTES_MAX {
+        let client = self.step.engine.connections.client(conn)?;
+        if client.waiting_for != WaitingFor::Nothing
+            || self.step.ports.queued(conn) > UNREAD_BYTES_MAX
+        {
             return None;
         }
         let header = match Header::parse(input) {
@@ -122,18 +126,18 @@ impl Step<'_> {
             Ok(Some(header)) if header.body <= QUESTION_BYTES_MAX => header,
             Ok(Some(header)) => return self.too_long(conn, &header, input.len()),
             Err(_) => {
-                self.end_client(conn, DisconnectReason::ClientProtocol);
+                self.step.end_client(conn, DisconnectReason::ClientProtocol);
                 return None;
             }
         };
         let body = input.get(refrain_wire::frame::HEADER_BYTES..header.message_bytes())?;
         match header.tag {
             front::TERMINATE => {
-                self.end_client(conn, DisconnectReason::Terminated);
+                self.step.end_client(conn, DisconnectReason::Terminated);
                 return None;
             }
             front::QUERY => self.question(conn, body),
-            front::SYNC => write::ready(self.ports.out(conn), Status::Idle),
+            front::SYNC => write::ready(self.step.ports.out(conn), Status::Idle),
             front::PARSE | front::BIND | front::DESCRIBE | front::EXECUTE => {
                 let report = Report {
                     severity: "ERROR",
@@ -141,7 +145,7 @@ impl Step<'_> {
                     message: "the admin console takes simple queries only",
                     hint: "",
                 };
-                write::error(self.ports.out(conn), &report);
+                write::error(self.step.ports.out(conn), &report);
             }
             _ => {}
         }
@@ -152,11 +156,11 @@ impl Step<'_> {
     /// of bytes of it that are here.
     fn too_long(&mut self, conn: Conn, header: &Header, here: usize) -> Option<usize> {
         let length = header.message_bytes();
-        let client = self.engine.connections.client(conn)?;
+        let client = self.step.engine.connections.client(conn)?;
         client.inbox.expect(length.saturating_sub(here), Rest::Nowhere);
         let message = format!("a command of the console has at most {QUESTION_BYTES_MAX} bytes");
         let report = Report { severity: "ERROR", sqlstate: "54000", message: &message, hint: "" };
-        let out = self.ports.out(conn);
+        let out = self.step.ports.out(conn);
         write::error(out, &report);
         if header.tag == front::QUERY {
             write::ready(out, Status::Idle);
@@ -166,30 +170,30 @@ impl Step<'_> {
 
     fn question(&mut self, conn: Conn, body: &[u8]) {
         let Ok(text) = read::query_text(body) else {
-            return self.end_client(conn, DisconnectReason::ClientProtocol);
+            return self.step.end_client(conn, DisconnectReason::ClientProtocol);
         };
-        let Some(client) = self.engine.connections.client(conn) else { return };
+        let Some(client) = self.step.engine.connections.client(conn) else { return };
         let ClientState::Console(authenticated, _) = &client.session.state else { return };
         let user = authenticated.user().to_owned();
         let serial = client.serial;
         client.waiting_for = WaitingFor::Replies;
         let admin = matches!(self.rights(&user), Rights::Change);
-        self.ports.act(Action::Console {
+        self.step.ports.act(Action::Ask(Request::Console {
             client: serial,
             user: user.into(),
             admin,
             query: String::from_utf8_lossy(text).into_owned(),
-        });
+        }));
     }
 
     /// Sends the program's reply to the client that gave the command.
     pub(crate) fn console_reply(&mut self, serial: ClientSerial, reply: &[u8]) {
-        let found = self.engine.connections.clients().find(|client| client.serial == serial);
+        let found = self.step.engine.connections.clients().find(|client| client.serial == serial);
         let Some(conn) = found.map(|client| client.conn) else { return };
-        let out = self.ports.out(conn);
+        let out = self.step.ports.out(conn);
         out.extend_from_slice(reply);
         write::ready(out, Status::Idle);
-        self.unblock(conn);
+        self.step.unblock(conn);
         self.dismiss_from_console(conn);
     }
 }

@@ -13,26 +13,25 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
+use refrain_config::PoolMode;
+use refrain_pool::Now;
+use refrain_pool::client::WaitingFor;
+use refrain_pool::ids::{Conn, PoolId};
 use refrain_sql::Kind;
 use refrain_wire::write;
 
-use crate::engine::{Engine, Step};
-use crate::ground::ids::{Conn, EnvId};
-use crate::ground::time::Now;
-use crate::normalized::catalog;
+use crate::engine::Step;
+use crate::ground::ids::EnvId;
 use crate::normalized::queries::Due;
 use crate::normalized::query::{Refused, Stage};
-use crate::normalized::stored;
+use crate::normalized::{catalog, stored};
 use crate::pipeline::job::{Finding, Job, JobError, Verification, Wish};
 use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction, RequestKind};
 use crate::pipeline::undo::ServerUndo;
 use crate::settings::defaults;
 use crate::settings::session::{Settings, SettingsKnowledge};
-use crate::state::client::WaitingFor;
-use crate::state::core_state::CoreState;
-use crate::state::pool::{Pool, autoprepares, bounds};
-use crate::state::ports::Ports;
-use crate::state::server::{Server, ServerState};
+use crate::state::options::{autoprepares, bounds};
+use crate::state::parts::{CoreState, Engine, Holder, Pool, Ports, Server, ServerState};
 use crate::statements::columns::{Columns, Found};
 use crate::statements::of_core::CachedStatement;
 use crate::statements::of_server::{ServerRef, ServerStatement, Unnamed};
@@ -43,35 +42,36 @@ const LOCK_TIMEOUT: &[u8] = b"SELECT pg_catalog.set_config('lock_timeout','10ms'
 /// Number of errors of a verified statement after which its variant is refused.
 const REFUSALS_MAX: u32 = 3;
 
-impl Step<'_> {
+impl Step<'_, '_> {
     /// Starts a job on a server on which nothing is outstanding; true if there is one. `back` is
     /// the client that gets the server back.
     pub(crate) fn begin_job(&mut self, conn: Conn, back: Option<Conn>) -> bool {
-        let Engine { core_state, connections, .. } = &mut *self.engine;
+        let Engine { core_state, connections, .. } = &mut *self.step.engine;
         // A server that goes back to its client keeps the client's settings.
         let keeps =
             back.and_then(|client| connections.client(client)).map(|client| client.session.env());
         let Some(server) = connections.server(conn) else { return false };
         let wishes = std::mem::take(&mut server.session.wishes);
         let pool = core_state.pool(server.pool);
-        if !autoprepares(pool) || pool.protocol.normalized_queries.rests(self.now) {
+        if !autoprepares(pool) || pool.protocol.normalized_queries.rests(self.step.now) {
             return false;
         }
-        let mut desk = Desk { now: self.now, server, core_state, ports: self.ports, keeps };
+        let mut desk =
+            Desk { now: self.step.now, server, core_state, ports: self.step.ports, keeps };
         let Some(job) = desk.give(wishes).or_else(|| desk.ask_what_is_due()) else {
             return false;
         };
-        server.state = ServerState::Job(Box::new(Job { back, ..job }));
-        server.since = self.now;
+        server.state = ServerState::Held(Holder::Job(Box::new(job), back));
+        server.since = self.step.now;
         true
     }
 
     /// Starts the job that a client waits for, on the client's own server.
     pub(crate) fn lend_to_job(&mut self, client: Conn, server: Conn) {
         let begun = self.begin_job(server, Some(client));
-        let now = self.now;
-        let Some(c) = self.engine.connections.client(client) else { return };
-        let pool = self.engine.core_state.pool(c.pool);
+        let now = self.step.now;
+        let Some(c) = self.step.engine.connections.client(client) else { return };
+        let pool = self.step.engine.core_state.pool(c.pool);
         if begun {
             c.waiting_for = WaitingFor::Job;
         } else if pool.protocol.normalized_queries.asking {
@@ -80,20 +80,20 @@ impl Step<'_> {
         } else {
             // No job runs that the client could wait for.
             pool.protocol.normalized_queries.rest(true, now);
-            self.unblock(client);
+            self.step.unblock(client);
         }
     }
 
     /// Starts a job on the server of a session pool's client, which has ended a transaction and
     /// sent nothing since.
     pub(crate) fn lend_between(&mut self, client: Conn, server: Conn) {
-        let Some(c) = self.engine.connections.client(client) else { return };
+        let Some(c) = self.step.engine.connections.client(client) else { return };
         let known =
             matches!(c.session.knowledge, SettingsKnowledge::Reported) && !c.session.read_settings;
         let silent = c.waiting_for == WaitingFor::Nothing && c.inbox.held() == 0;
         let wanted = self.has_job(server);
         if known && silent && wanted && self.begin_job(server, Some(client)) {
-            let Some(c) = self.engine.connections.client(client) else { return };
+            let Some(c) = self.step.engine.connections.client(client) else { return };
             c.waiting_for = WaitingFor::Job;
         }
     }
@@ -101,18 +101,26 @@ impl Step<'_> {
     /// Whether there is a job for a server.
     #[inline]
     pub(crate) fn has_job(&mut self, server: Conn) -> bool {
-        let Some(s) = self.engine.connections.server(server) else { return false };
+        let Some(s) = self.step.engine.connections.server(server) else { return false };
         !s.session.wishes.is_empty()
-            || self.engine.core_state.pool(s.pool).protocol.normalized_queries.has_due()
+            || self.step.engine.core_state.pool(s.pool).protocol.normalized_queries.has_due()
+    }
+
+    /// Notes that a client has left whose server does a job: what the client left in the session
+    /// has to be reset behind it.
+    pub(crate) fn abandon_job(&mut self, conn: Conn) {
+        let Some(server) = self.step.engine.connections.server(conn) else { return };
+        let pool = self.step.engine.core_state.pool(server.pool);
+        server.session.dirty |= pool.settings.options.pool_mode == PoolMode::Session;
     }
 
     /// Ends a job: records its result, and gives the server back.
     pub(crate) fn job_ends(&mut self, conn: Conn) {
-        let now = self.now;
-        let Engine { core_state, connections, .. } = &mut *self.engine;
+        let now = self.step.now;
+        let Engine { core_state, connections, .. } = &mut *self.step.engine;
         let Some(server) = connections.server(conn) else { return };
         let state = std::mem::replace(&mut server.state, ServerState::Resetting);
-        let ServerState::Job(job) = state else { return };
+        let ServerState::Held(Holder::Job(job, back)) = state else { return };
         (server.since, server.worked) = (now, true);
         let pool = core_state.pool(server.pool);
         conclude(pool, &job, now);
@@ -121,16 +129,50 @@ impl Step<'_> {
         }
         pool.protocol.wake();
         let woken = pool.protocol.take_woken();
-        match job.back {
+        match back {
             Some(client) => {
-                server.state = ServerState::Lent(client);
+                server.state = ServerState::Held(Holder::Client(client));
                 // The client has not got what the server reported during the job.
                 self.linked(client, conn).sync_settings_if_needed();
-                self.unblock(client);
+                self.step.unblock(client);
             }
-            None => self.make_fit(conn),
+            None => self.step.make_fit(conn),
         }
         self.look_again(woken);
+    }
+
+    /// Reads clients again whose query strings waited for the analysis of their normalized queries.
+    pub(crate) fn look_again(&mut self, clients: Vec<Conn>) {
+        for conn in clients {
+            let await_replies = self
+                .step
+                .engine
+                .connections
+                .client(conn)
+                .is_some_and(|c| c.waiting_for == WaitingFor::Replies);
+            if await_replies {
+                self.step.unblock(conn);
+            }
+        }
+    }
+
+    /// Reads the clients of a pool again that wait for news of their normalized queries: what was
+    /// to wake them may have been lost.
+    pub(crate) fn wake_clients(&mut self, pool: PoolId) {
+        let pool = self.step.engine.core_state.pool(pool);
+        pool.protocol.wake();
+        let woken = pool.protocol.take_woken();
+        self.look_again(woken);
+    }
+}
+
+/// Forgets the normalized queries of a pool, and starts a new schema version, so that statements
+/// are prepared anew.
+pub(crate) fn flush(pool: &mut Pool) {
+    if autoprepares(pool) {
+        pool.protocol.normalized_queries.clear();
+        pool.shared.protocol.begin_schema_version();
+        pool.counters.protocol.auto_flushes += 1;
     }
 }
 
@@ -155,7 +197,7 @@ fn conclude(pool: &mut Pool, job: &Job, now: Now) {
         conclude_verification(pool, verification, job.refused, now);
     }
     let Some(refusal) = job.refused.filter(|refusal| !refusal.passes) else { return };
-    let schema_version = pool.shared.schema_changes();
+    let schema_version = pool.shared.protocol.schema_changes();
     let given = job.gives.iter().find(|(id, _)| *id == refusal.statement);
     if let Some(variant) = given.and_then(|(_, place)| pool.protocol.normalized_queries.at(*place))
     {
@@ -187,7 +229,7 @@ fn conclude_verification(
                 if cached.statement.memory() > bounds.bytes {
                     let why = Refused::Memory;
                     variant.stage = Stage::Never { why, schema_version, since: now };
-                    pool.counters.auto_refusals += 1;
+                    pool.counters.protocol.auto_refusals += 1;
                     return;
                 }
                 variant.stage = match stored {
@@ -205,8 +247,8 @@ fn conclude_verification(
         }
     }
     match finding {
-        Finding::Fit => pool.counters.auto_verified += 1,
-        Finding::Unknown | Finding::Refused(_) => pool.counters.auto_refusals += 1,
+        Finding::Fit => pool.counters.protocol.auto_verified += 1,
+        Finding::Unknown | Finding::Refused(_) => pool.counters.protocol.auto_refusals += 1,
     }
 }
 
@@ -261,12 +303,12 @@ impl Desk<'_> {
         let place = due.place;
         let cached = self.intern(&due);
         let shared = self.pool().shared.clone();
-        let schema_version = shared.schema_changes();
+        let schema_version = shared.protocol.schema_changes();
         let statement = cached.statement.clone();
         // Servers may have copies of the statement from before a schema change. The new generation
         // replaces them.
         if statement.follow(schema_version) || due.anew {
-            statement.begin_generation(statement.generation(), shared.schema_version());
+            statement.begin_generation(statement.generation(), shared.protocol.schema_version());
         }
         let now = self.now;
         self.pool().protocol.normalized_queries.at(place)?.stage =
@@ -305,16 +347,20 @@ impl Desk<'_> {
         let identity = Identity { pool: self.server.pool, env, tail: &tail };
         let shared = self.core_state.shared.clone();
         let pool = self.core_state.pool(self.server.pool);
-        let schema_version = pool.shared.schema_version();
+        let schema_version = pool.shared.protocol.schema_version();
         let small = tail.len() <= pool.settings.options.max_cached_statement_bytes;
-        let room = shared.registry.bytes() <= shared.options().general.max_statement_bytes;
+        let room = shared.protocol.registry.bytes() <= shared.options().general.max_statement_bytes;
         if !small || !room {
-            pool.counters.statements_not_kept += 1;
-            let statement = Arc::new(shared.registry.make(identity));
+            pool.counters.protocol.statements_not_kept += 1;
+            let statement = Arc::new(shared.protocol.registry.make(identity));
             statement.start_schema_version(schema_version);
             return Rc::new(CachedStatement::new(statement, settings));
         }
-        let cached = self.core_state.statements.intern(&shared.registry, identity, settings);
+        let cached = self.core_state.protocol.statements.intern(
+            &shared.protocol.registry,
+            identity,
+            settings,
+        );
         let statement = &cached.statement;
         if statement.is_new() {
             statement.start_schema_version(schema_version);
@@ -340,7 +386,7 @@ impl Desk<'_> {
             self.server.session.statements.unnamed = Unnamed::NONE;
             self.server.session.settings = settings.clone();
             self.server.session.stuck = true;
-            self.pool().counters.settings_synced += 1;
+            self.pool().counters.protocol.settings_synced += 1;
         }
         self.internal(LOCK_TIMEOUT, Purpose::SyncSettings);
     }
@@ -352,7 +398,7 @@ impl Desk<'_> {
 
     /// Sends a query under an internal name, and closes the name behind it.
     fn internal(&mut self, text: &[u8], purpose: Purpose) {
-        let name = self.core_state.shared.registry.internal();
+        let name = self.core_state.shared.protocol.registry.internal();
         let out = self.ports.out(self.server.conn);
         write::close_statement(out, &name);
         write::parse(out, &name, &[text, &[0; 3]].concat());
@@ -369,7 +415,7 @@ impl Desk<'_> {
     /// Sends a Describe of a text as the client sent it, under an internal name, and closes the
     /// name behind it.
     fn describe_as_sent(&mut self, text: &[u8]) {
-        let name = self.core_state.shared.registry.internal();
+        let name = self.core_state.shared.protocol.registry.internal();
         let out = self.ports.out(self.server.conn);
         write::close_statement(out, &name);
         write::parse(out, &name, &[text, &[0; 3]].concat());
@@ -399,7 +445,7 @@ impl Desk<'_> {
                 self.server.session.statements.evict_auto(statement.memory(), autos, memory)
             })
         {
-            self.pool().counters.evictions += 1;
+            self.pool().counters.protocol.evictions += 1;
             self.close(old);
         }
         let generation = statement.generation();
@@ -424,7 +470,7 @@ impl Desk<'_> {
             found,
         });
         self.server.session.undos.push(seq, ServerUndo::Prepared(id));
-        self.pool().counters.server_parses += 1;
+        self.pool().counters.protocol.server_parses += 1;
     }
 
     fn close(&mut self, mut old: ServerStatement) {

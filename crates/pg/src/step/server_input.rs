@@ -1,23 +1,24 @@
 //! Input from servers, by who holds them: a client, a login, a job, or nobody.
 
+use refrain_pool::client::WaitingFor;
+use refrain_pool::disconnect::DisconnectReason;
+use refrain_pool::event::Level;
+use refrain_pool::ids::Conn;
+use refrain_pool::inbox::Rest;
 use refrain_sql::normalize::Analysis;
 use refrain_wire::Header;
 use refrain_wire::back::{self as read, Fields, Status};
 use refrain_wire::tag::back;
 
 use crate::engine::Step;
-use crate::ground::disconnect::DisconnectReason;
-use crate::ground::ids::Conn;
-use crate::ground::inbox::Rest;
 use crate::pipeline::outstanding::{
     Copying, OutstandingRequest, Purpose, ReplyAction, RequestKind,
 };
 use crate::pipeline::schema::DEFINES;
 use crate::relay::forward::{Halt, LOOKED_INTO_MAX};
 use crate::settings::session::SETTINGS_BYTES_MAX;
-use crate::state::client::WaitingFor;
-use crate::state::event::{Action, Case};
-use crate::state::server::{Server, ServerState};
+use crate::state::parts::{Holder, Server, ServerState, intern_settings};
+use crate::state::requests::Case;
 
 /// What has to happen after a message of a server that no client holds.
 enum Idle {
@@ -33,29 +34,9 @@ enum Idle {
     Broken(DisconnectReason),
 }
 
-impl Step<'_> {
-    /// Handles bytes from a server.
-    #[inline]
-    pub(crate) fn server_bytes(&mut self, conn: Conn, bytes: &[u8]) {
-        let Some(server) = self.engine.connections.server(conn) else { return };
-        if server.inbox.held() == 0 {
-            let used = self.server_input(conn, bytes);
-            if used < bytes.len()
-                && let Some(server) = self.engine.connections.server(conn)
-            {
-                server.inbox.hold(&bytes[used..]);
-            }
-        } else {
-            let all = server.inbox.join(bytes);
-            let used = self.server_input(conn, &all);
-            if let Some(server) = self.engine.connections.server(conn) {
-                server.inbox.put_back(all, used);
-            }
-        }
-    }
-
+impl Step<'_, '_> {
     /// Handles as much of a server's output as possible. Returns the number of bytes handled.
-    fn server_input(&mut self, conn: Conn, input: &[u8]) -> usize {
+    pub(crate) fn server_input(&mut self, conn: Conn, input: &[u8]) -> usize {
         let used = self.server_messages(conn, input);
         self.take_told(conn);
         used
@@ -64,11 +45,11 @@ impl Step<'_> {
     /// Records the settings that a server without a client has reported.
     #[inline]
     fn take_told(&mut self, conn: Conn) {
-        let Some(server) = self.engine.connections.server(conn) else { return };
+        let Some(server) = self.step.engine.connections.server(conn) else { return };
         let Some(told) = server.session.told.take() else { return };
         server.close_needed |= told.has_lost();
         if let Some(edit) = told.of_server(&server.session.settings) {
-            server.session.settings = self.engine.core_state.settings(edit);
+            server.session.settings = intern_settings(&mut self.step.engine.core_state, edit);
         }
     }
 
@@ -77,19 +58,21 @@ impl Step<'_> {
     fn server_messages(&mut self, conn: Conn, input: &[u8]) -> usize {
         let mut at = 0;
         loop {
-            let Some(server) = self.engine.connections.server(conn) else {
+            let Some(server) = self.step.engine.connections.server(conn) else {
                 // The server goes to another core, and the rest of its output with it.
-                if let Some(transfer) = self.ports.leaving(conn) {
-                    transfer.0.inbox.hold(&input[at..]);
+                if let Some(transfer) = self.step.ports.leaving(conn) {
+                    transfer.hold(&input[at..]);
                 }
                 return input.len();
             };
             let rest = &input[at..];
             let (used, more) = match server.state {
-                ServerState::Lent(client) => self.client_replies(client, conn, rest),
+                ServerState::Held(Holder::Client(client)) => {
+                    self.client_replies(client, conn, rest)
+                }
                 ServerState::Connecting | ServerState::Login(_) => self.login_replies(conn, rest),
                 ServerState::Idle
-                | ServerState::Job(_)
+                | ServerState::Held(Holder::Job(..))
                 | ServerState::Resetting
                 | ServerState::Cancelling => self.idle_reply(conn, rest),
             };
@@ -107,7 +90,7 @@ impl Step<'_> {
         let mut link = self.linked(client, server);
         let oldest = link.server.session.outstanding.oldest();
         let (used, halt) = link.replies(input);
-        link.pool().counters.bytes_sent += used as u64;
+        link.pool().counters.pool.bytes_sent += used as u64;
         // Amid a COPY from the client no reply comes before its data. A client that waits has to be
         // read again: its next message is data, or ends the session.
         let copies = link.server.session.outstanding.copying() == Copying::In;
@@ -120,12 +103,12 @@ impl Step<'_> {
         let goes_on = waits && link.server.session.outstanding.quiescent().is_some();
         if waits {
             link.client.cancel_wanted &= !goes_on;
-            self.unblock(client);
+            self.step.unblock(client);
         }
         self.look_again(woken);
         match halt {
             Halt::More => {
-                self.push_back_on_server(client, server);
+                self.step.push_back_on_server(client, server);
                 (used, false)
             }
             Halt::Ready => {
@@ -143,7 +126,7 @@ impl Step<'_> {
                 (used, true)
             }
             Halt::Intruded => {
-                self.end_client(client, DisconnectReason::Synchronization);
+                self.step.end_client(client, DisconnectReason::Synchronization);
                 (used, true)
             }
             Halt::Broken => {
@@ -153,61 +136,46 @@ impl Step<'_> {
         }
     }
 
-    /// Reads clients again whose query strings waited for the analysis of their normalized queries.
-    pub(crate) fn look_again(&mut self, clients: Vec<Conn>) {
-        for conn in clients {
-            let await_replies = self
-                .engine
-                .connections
-                .client(conn)
-                .is_some_and(|c| c.waiting_for == WaitingFor::Replies);
-            if await_replies {
-                self.unblock(conn);
-            }
-        }
-    }
-
     /// Records the parser thread's analysis of a query string, and reads the clients again that
     /// waited for it.
     pub(crate) fn analysed(&mut self, case: &Case, analysis: Analysis) {
-        let Some(pool) = self.engine.core_state.find_pool(case.pool) else { return };
+        let Some(pool) = self.step.engine.core_state.find_pool(case.pool) else { return };
         pool.protocol.normalized_queries.analysed(case.key, &case.text, analysis);
         pool.protocol.wake();
         let woken = pool.protocol.take_woken();
         self.look_again(woken);
     }
 
-    /// Ends both sessions after a FATAL error of the server, which the client has got.
-    fn server_told_client(&mut self, client: Conn, server: Conn) {
-        if let Some(c) = self.engine.connections.client(client) {
-            c.link = None;
+    /// Drops a server that has broken the protocol or ends its session, and ends its client's
+    /// session. A broken protocol leaves a line in the log.
+    fn server_broken(&mut self, conn: Conn, cause: DisconnectReason) {
+        let Some(server) = self.step.engine.connections.server(conn) else { return };
+        if cause == DisconnectReason::ServerProtocol {
+            let left = if server.client().is_some() { "" } else { "; its client had left" };
+            let story = server.session.outstanding.story();
+            let words = format!("process {}: {story}{left}", server.pid);
+            let id = server.pool;
+            self.step.engine.core_state.pool(id).counters.pool.unexpected_messages += 1;
+            self.step.note_pool(id, Level::Error, cause, words);
         }
-        self.note_client(
-            client,
-            crate::state::event::Level::Warn,
-            DisconnectReason::ServerGone,
-            String::new(),
-        );
-        self.remove_client(client, false);
-        self.server_broken(server, DisconnectReason::ServerGone);
+        self.step.end_server(conn, cause);
     }
 
-    /// Stops reading a server while too much is queued to its client.
-    #[inline]
-    fn push_back_on_server(&mut self, client: Conn, server: Conn) {
-        let Some(s) = self.engine.connections.server(server) else { return };
-        let high = self.engine.core_state.pool(s.pool).settings.options.buffer_high;
-        if !s.paused && self.ports.queued(client) > high {
-            s.paused = true;
-            self.ports.act(Action::Pause { conn: server });
+    /// Ends both sessions after a FATAL error of the server, which the client has got.
+    fn server_told_client(&mut self, client: Conn, server: Conn) {
+        if let Some(c) = self.step.engine.connections.client(client) {
+            c.link = None;
         }
+        self.step.note_client(client, Level::Warn, DisconnectReason::ServerGone, String::new());
+        self.step.remove_client(client, false);
+        self.server_broken(server, DisconnectReason::ServerGone);
     }
 
     /// Handles a message of a server that no client holds. Replies answer outstanding requests, and
     /// go to no client.
     fn idle_reply(&mut self, conn: Conn, input: &[u8]) -> (usize, bool) {
-        let now = self.now;
-        let Some(server) = self.engine.connections.server(conn) else {
+        let now = self.step.now;
+        let Some(server) = self.step.engine.connections.server(conn) else {
             return (input.len(), false);
         };
         let rest = server.inbox.take_rest(input);
@@ -224,8 +192,7 @@ impl Step<'_> {
         };
         let length = header.message_bytes();
         if input.len() < length {
-            let asked =
-                matches!(server.state, ServerState::Job(_)) && header.tag != back::NOTICE_RESPONSE;
+            let asked = server.is_at_work() && header.tag != back::NOTICE_RESPONSE;
             let awaited = match header.tag {
                 // The beginning of an error says what matters: severity and SQLSTATE.
                 back::ERROR_RESPONSE => input.len() < LOOKED_INTO_MAX,
@@ -245,7 +212,7 @@ impl Step<'_> {
         let body = &input[refrain_wire::frame::HEADER_BYTES..there];
         server.since = now;
         let result = self.idle_message(conn, header.tag, body);
-        if let Some(server) = self.engine.connections.server(conn) {
+        if let Some(server) = self.step.engine.connections.server(conn) {
             server.inbox.expect(length - there, Rest::Nowhere);
         }
         if !matches!(result, Idle::On) {
@@ -256,7 +223,7 @@ impl Step<'_> {
             Idle::Open => self.sync_idle(conn),
             Idle::Again => self.run_idle(conn),
             Idle::Quiet if self.is_at_work(conn) => self.job_ends(conn),
-            Idle::Quiet => self.make_fit(conn),
+            Idle::Quiet => self.step.make_fit(conn),
             Idle::Broken(cause) => self.server_broken(conn, cause),
         }
         (there, true)
@@ -264,14 +231,14 @@ impl Step<'_> {
 
     /// Whether the server does a job for Refrain.
     fn is_at_work(&mut self, conn: Conn) -> bool {
-        self.engine.connections.server(conn).is_some_and(|s| matches!(s.state, ServerState::Job(_)))
+        self.step.engine.connections.server(conn).is_some_and(|s| s.is_at_work())
     }
 
     /// Sends a Sync after an error in a message of a client that has left: the server ignores
     /// everything up to one, and the client never sent it.
     fn sync_idle(&mut self, conn: Conn) {
-        let Some(server) = self.engine.connections.server(conn) else { return };
-        refrain_wire::write::sync(self.ports.out(conn));
+        let Some(server) = self.step.engine.connections.server(conn) else { return };
+        refrain_wire::write::sync(self.step.ports.out(conn));
         server
             .session
             .outstanding
@@ -281,9 +248,9 @@ impl Step<'_> {
     /// Runs a query string as the client sent it. It was autoprepared, and failed before it did
     /// anything. The client has left, but PostgreSQL would run its query all the same.
     fn run_idle(&mut self, conn: Conn) {
-        let Some(server) = self.engine.connections.server(conn) else { return };
+        let Some(server) = self.step.engine.connections.server(conn) else { return };
         let Some(run) = server.session.run.take() else { return };
-        refrain_wire::write::query(self.ports.out(conn), &run.text);
+        refrain_wire::write::query(self.step.ports.out(conn), &run.text);
         server.session.outstanding.push(OutstandingRequest::new(
             RequestKind::Query,
             ReplyAction::Skip(Purpose::Autoprepare),
@@ -292,7 +259,7 @@ impl Step<'_> {
 
     /// Handles the contents of a message of a server that no client holds.
     fn idle_message(&mut self, conn: Conn, tag: u8, body: &[u8]) -> Idle {
-        let Some(server) = self.engine.connections.server(conn) else { return Idle::On };
+        let Some(server) = self.step.engine.connections.server(conn) else { return Idle::On };
         match tag {
             back::NOTICE_RESPONSE | back::NOTIFICATION_RESPONSE => Idle::On,
             back::PARAMETER_STATUS => {
@@ -317,7 +284,7 @@ impl Step<'_> {
                     && !server.session.outstanding.intersects(DEFINES)
                     && server.session.defining.is_some()
                 {
-                    self.engine.core_state.pool(server.pool).shared.schema_change();
+                    self.step.engine.core_state.pool(server.pool).shared.protocol.schema_change();
                     server.session.defining = None;
                 }
                 idle
@@ -327,11 +294,11 @@ impl Step<'_> {
                     let command = (tag == back::COMMAND_COMPLETE).then(|| read::command_tag(body));
                     if command.is_some_and(|c| refrain_sql::tag(c) == refrain_sql::Tag::Ddl) {
                         // The client has left, but its change to the schema stays.
-                        let pool = self.engine.core_state.pool(server.pool);
-                        pool.shared.begin_schema_version();
+                        let pool = self.step.engine.core_state.pool(server.pool);
+                        pool.shared.protocol.begin_schema_version();
                     }
-                    if let ServerState::Job(job) = &mut server.state {
-                        let registry = &self.engine.core_state.shared.registry;
+                    if let ServerState::Held(Holder::Job(job, _)) = &mut server.state {
+                        let registry = &self.step.engine.core_state.shared.protocol.registry;
                         job.hears(registry, &settled.entry, tag, body);
                     }
                     if let Some(run) = &mut server.session.run {
@@ -364,7 +331,7 @@ fn idle_error(server: &mut Server, fields: &Fields<'_>) -> Idle {
     server.session.undo(&failed);
     let ours = ReplyAction::Skip(Purpose::Reset);
     server.close_needed |= failed.entry.action == ours;
-    if let ServerState::Job(job) = &mut server.state {
+    if let ServerState::Held(Holder::Job(job, _)) = &mut server.state {
         job.fails(&failed.entry, fields);
         // A query of the job that sets or resets settings has failed half-way: nobody knows the
         // settings.

@@ -1,149 +1,65 @@
-//! Makes a [`Snapshot`] of a core, for the console and the metrics.
+//! PostgreSQL's part of a snapshot: sessions, statements, normalized queries.
 
-use crate::engine::Engine;
-use crate::ground::time::Now;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use refrain_pool::ids::PoolId;
+
 use crate::normalized::compare_times::TimeComparison;
 use crate::normalized::query::{NormalizedQuery, Refused, Stage, State, Variant};
-use crate::state::client::{Client, ClientState, WaitingFor};
-use crate::state::connections::{Connection, Connections};
-use crate::state::core_state::CoreState;
-use crate::state::pool::Pool;
-use crate::state::server::{Server, ServerState};
+use crate::settings::session::Settings;
+use crate::state::client::ClientSession;
+use crate::state::parts::{Engine, Pool, PoolShared, Shared};
+use crate::state::server::ServerSession;
 use crate::state::snapshot::{
-    ClientView, ClientViewState, NormalizedQueryRow, PoolView, ServerView, ServerViewState,
-    Snapshot,
+    ClientSessionView, NormalizedQueryRow, ServerSessionView, StatementView,
 };
 
-impl Engine {
-    /// Returns a snapshot of this core.
-    pub fn snapshot(&self, now: Now) -> Snapshot {
-        let clients: Vec<_> = self
-            .connections
-            .clients()
-            .filter_map(|c| client_view(&self.core_state, &self.connections, c))
-            .collect();
-        let known = u32::try_from(clients.len()).unwrap_or(u32::MAX);
-        Snapshot {
-            core: self.core_state.core,
-            now,
-            pools: self.core_state.pools().map(|pool| self.pool_view(pool, now)).collect(),
-            forgotten: self.core_state.forgotten.clone(),
-            clients,
-            servers: self.connections.servers().filter_map(|s| self.server_view(s)).collect(),
-            normalized_queries: self.core_state.pools().flat_map(normalized_queries).collect(),
-            logging_in: u32::try_from(self.clients).unwrap_or(u32::MAX).saturating_sub(known),
-        }
-    }
-
-    /// Returns the IDs of the statements that clients of this core hold, each with its number of
-    /// clients.
-    pub fn statement_clients(&self) -> Vec<(u64, u32)> {
-        self.core_state.statements.clients()
-    }
-
-    fn pool_view(&self, pool: &Pool, now: Now) -> PoolView {
-        let first = pool.first_waiting().map(|conn| self.connections.get(conn));
-        let max_wait_us = match first {
-            Some(Connection::Client(client)) => now.since(client.waiting),
-            _ => 0,
-        };
-        PoolView {
-            database: pool.shared.database.clone(),
-            user: pool.shared.user.clone(),
-            mode: pool.settings.options.pool_mode,
-            size: pool.settings.options.pool_size,
-            host: pool.settings.host.clone(),
-            server_database: pool.server_database().into(),
-            paused: pool.paused,
-            waiting: u32::try_from(pool.waiting() + pool.entering.len()).unwrap_or(u32::MAX),
-            asking: u32::try_from(pool.asking.len()).unwrap_or(u32::MAX),
-            max_wait_us,
-            counters: pool.counters.clone(),
-        }
-    }
-
-    fn server_view(&self, server: &Server) -> Option<ServerView> {
-        let pool = self.core_state.peek_pool(server.pool)?;
-        let client = server.client().and_then(|conn| match self.connections.get(conn) {
-            Connection::Client(client) => Some(client.serial),
-            Connection::Server(_) | Connection::Cancel(_) | Connection::Free => None,
-        });
-        Some(ServerView {
-            serial: server.serial,
-            database: pool.shared.database.clone(),
-            user: pool.shared.user.clone(),
-            host: pool.settings.host.clone(),
-            state: match server.state {
-                ServerState::Connecting | ServerState::Login(_) => ServerViewState::Login,
-                ServerState::Idle => ServerViewState::Idle,
-                ServerState::Lent(_) => ServerViewState::Active,
-                ServerState::Resetting | ServerState::Job(_) => ServerViewState::Resetting,
-                ServerState::Cancelling => ServerViewState::Cancelling,
-            },
-            client,
-            pid: server.pid,
-            connected: server.connected,
-            lent: server.since,
-            statements: u32::try_from(server.session.statements.len()).unwrap_or(u32::MAX),
-            statement_bytes: server.session.statements.bytes() as u64,
-            prepare_hits: server.session.hits,
-            prepare_misses: server.session.misses,
-            application: application(&server.session.settings),
-            close_needed: server.close_needed,
-        })
-    }
+/// Returns the IDs of the statements that clients of a core hold, each with its number of clients.
+pub fn statement_clients(engine: &Engine) -> Vec<(u64, u32)> {
+    engine.core_state.protocol.statements.clients()
 }
 
-fn client_view(
-    core_state: &CoreState,
-    connections: &Connections,
-    client: &Client,
-) -> Option<ClientView> {
-    let (database, user) = match &client.session.state {
-        ClientState::Ready(_) => {
-            let pool = core_state.peek_pool(client.pool)?;
-            (pool.shared.database.clone(), pool.shared.user.clone())
-        }
-        ClientState::Console(authenticated, name) => ((*name).into(), authenticated.user().into()),
-        ClientState::Opening
-        | ClientState::Proving(..)
-        | ClientState::Entering(..)
-        | ClientState::Checking(..) => {
-            return None;
-        }
-    };
-    let server = client.link.and_then(|conn| match connections.get(conn) {
-        Connection::Server(server) => Some(server.serial),
-        Connection::Client(_) | Connection::Cancel(_) | Connection::Free => None,
+/// Returns every statement, for the admin console.
+pub fn statements(shared: &Shared) -> Vec<StatementView> {
+    let pools: HashMap<PoolId, Arc<PoolShared>> =
+        shared.pools().into_iter().map(|pool| (pool.id, pool)).collect();
+    let mut views = Vec::new();
+    shared.protocol.registry.for_each(|statement| {
+        let Some(pool) = pools.get(&statement.pool) else { return };
+        views.push(StatementView::of(statement, pool.database.clone(), pool.user.clone()));
     });
-    let waits = client.waiting_for == WaitingFor::Server;
-    Some(ClientView {
-        serial: client.serial,
-        database,
-        user,
-        peer: client.peer.clone(),
-        state: match client.session.state {
-            ClientState::Console(..) => ClientViewState::Admin,
-            _ if waits => ClientViewState::Waiting,
-            _ => ClientViewState::Active,
-        },
-        server,
-        pinned: client.session.pins.words(),
-        connected: client.connected,
-        requested: client.requested,
-        waiting: waits.then_some(client.waiting),
-        statements: u32::try_from(client.session.names.len()).unwrap_or(u32::MAX),
-        application: application(&client.session.settings),
-    })
+    views.sort_by_key(|view| view.id);
+    views
 }
 
-fn application(settings: &crate::settings::session::Settings) -> String {
+/// Returns a view of a client's session.
+pub(crate) fn client_view(session: &ClientSession) -> ClientSessionView {
+    ClientSessionView {
+        pinned: session.pins.words(),
+        statements: u32::try_from(session.names.len()).unwrap_or(u32::MAX),
+        application: application(&session.settings),
+    }
+}
+
+/// Returns a view of a server's session.
+pub(crate) fn server_view(session: &ServerSession) -> ServerSessionView {
+    ServerSessionView {
+        statements: u32::try_from(session.statements.len()).unwrap_or(u32::MAX),
+        statement_bytes: session.statements.bytes() as u64,
+        prepare_hits: session.hits,
+        prepare_misses: session.misses,
+        application: application(&session.settings),
+    }
+}
+
+fn application(settings: &Settings) -> String {
     let name = settings.get(b"application_name").unwrap_or(b"");
     String::from_utf8_lossy(name).into_owned()
 }
 
 /// The normalized queries of a pool.
-fn normalized_queries(pool: &Pool) -> impl Iterator<Item = NormalizedQueryRow> {
+pub(crate) fn normalized_queries(pool: &Pool) -> impl Iterator<Item = NormalizedQueryRow> {
     pool.protocol.normalized_queries.iter().map(|normalized| normalized_query_row(pool, normalized))
 }
 

@@ -16,12 +16,12 @@ pub(crate) use self::scripts::{Script, scripts};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use refrain_config::Options;
-use refrain_pg::event::{Level, Peer};
-use refrain_pg::shared::Shared;
-use refrain_pg::{Action, Conn, Core, Engine, Event, Now, Output, Ports};
-
 use self::fake::Fake;
+use refrain_config::Options;
+use refrain_pg::{Action, Engine, Event, Output, Ports, Shared};
+use refrain_pool::event::Level;
+use refrain_pool::ids::Peer;
+use refrain_pool::{Conn, Core, Now};
 
 /// Microseconds that a message takes.
 const MESSAGE_US: u64 = 10;

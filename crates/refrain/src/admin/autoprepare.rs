@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use refrain_grammar::{Effect, Explained};
-use refrain_pg::snapshot::{NormalizedQueryRow, Snapshot};
+use refrain_pg::Snapshot;
+use refrain_pg::snapshot::NormalizedQueryRow;
 use refrain_sql::normalize::Reason;
 
 use super::table::{Column, Listing, bigint, int, nullable, put, signed, text};
@@ -79,7 +80,7 @@ pub(super) fn explain(sql: &str, literals_max: usize, out: &mut Vec<u8>) {
 
 fn merged(snapshots: &[Snapshot]) -> Vec<NormalizedQueryRow> {
     let mut rows: BTreeMap<_, NormalizedQueryRow> = BTreeMap::new();
-    for part in snapshots.iter().flat_map(|core| &core.normalized_queries) {
+    for part in snapshots.iter().flat_map(|core| &core.protocol.normalized_queries) {
         let key = (Arc::clone(&part.database), Arc::clone(&part.user), part.query.clone());
         match rows.get_mut(&key) {
             Some(sum) => add(sum, part),
@@ -106,7 +107,7 @@ fn add(sum: &mut NormalizedQueryRow, part: &NormalizedQueryRow) {
 
 #[cfg(test)]
 mod tests {
-    use refrain_pg::{Core, Now};
+    use refrain_pool::{Core, Now};
 
     use super::*;
 
@@ -130,11 +131,11 @@ mod tests {
         Snapshot {
             core: Core(number),
             now: Now(0),
-            forgotten: refrain_pg::stats::Counters::default(),
+            forgotten: refrain_pg::Counters::default(),
             pools: Vec::new(),
             clients: Vec::new(),
             servers: Vec::new(),
-            normalized_queries,
+            protocol: refrain_pg::snapshot::CoreView { normalized_queries },
             logging_in: 0,
         }
     }

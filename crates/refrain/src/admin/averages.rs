@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use refrain_pg::Now;
-use refrain_pg::stats::Counters;
+use refrain_pg::Counters;
+use refrain_pool::Now;
 
 /// PgBouncer's default `stats_period`.
 const PERIOD: Duration = Duration::from_secs(60);
@@ -37,17 +37,17 @@ pub(super) type Totals = BTreeMap<Arc<str>, Figures>;
 
 pub(super) fn figures(counters: &Counters) -> Figures {
     [
-        counters.server_assignments,
-        counters.xacts,
-        counters.queries,
-        counters.bytes_received,
-        counters.bytes_sent,
+        counters.pool.server_assignments,
+        counters.pool.xacts,
+        counters.pool.queries,
+        counters.pool.bytes_received,
+        counters.pool.bytes_sent,
         counters.xact_time.sum_us,
         counters.query_time.sum_us,
         counters.wait_time.sum_us,
-        counters.client_parses,
-        counters.server_parses,
-        counters.binds,
+        counters.protocol.client_parses,
+        counters.protocol.server_parses,
+        counters.protocol.binds,
     ]
 }
 
@@ -106,7 +106,8 @@ mod tests {
     fn averages_are_of_the_period_before_and_this_one() {
         let mut averages = Averages::new(Now(0));
         let counters = |xacts, us| {
-            let mut counters = Counters { xacts, ..Counters::default() };
+            let mut counters = Counters::default();
+            counters.pool.xacts = xacts;
             counters.xact_time.sum_us = us;
             figures(&counters)
         };

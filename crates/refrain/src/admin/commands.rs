@@ -1,16 +1,15 @@
 //! The commands of the console.
 
-use std::sync::Arc;
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 
-use refrain_pg::event::{ClientSerial, Command};
+use refrain_pool::event::Command;
+use refrain_pool::ids::ClientSerial;
 use refrain_wire::write;
 
-use super::autoprepare;
 use super::show::{ALL, LISTINGS, SETTINGS};
 use super::table::Show;
 use super::text::{self, Refusal, Word};
-use super::{Desk, PAUSE, Question, SNAPSHOT_TIMEOUT, Waiting};
+use super::{Desk, PAUSE, Question, SNAPSHOT_TIMEOUT, Waiting, autoprepare};
 use crate::supervisor::SupervisorCommand;
 
 /// A command, by its first word.
@@ -202,7 +201,7 @@ fn explain(desk: &mut Desk, question: &Question, _: &[Word]) -> Answer {
 fn flush(desk: &mut Desk, question: &Question, arguments: &[Word]) -> Answer {
     match arguments {
         [what] if what.is("autoprepare") => {
-            desk.state.post.command(&Command::FlushAutoprepare);
+            desk.state.post.command(&Command::Flush);
             Ok(Some(text::done("FLUSH")))
         }
         _ => Err(Refusal::syntax(&question.query)),

@@ -23,22 +23,20 @@ mod autoprepare;
 mod show;
 mod commands;
 
-use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
-use std::thread;
 use std::time::Duration;
+use std::{io, thread};
 
-use refrain_pg::event::{ClientSerial, Core};
-use refrain_pg::snapshot::{ServerView, Snapshot};
+use averages::Averages;
+use refrain_pg::{ServerView, Snapshot};
+use refrain_pool::ids::{ClientSerial, Core};
+use text::Refusal;
+use view::View;
 
 use crate::mail::Mail;
 use crate::state::State;
 use crate::supervisor::SupervisorCommand;
-
-use averages::Averages;
-use text::Refusal;
-use view::View;
 
 /// Time that the desk waits for the snapshots of the cores.
 const SNAPSHOT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -77,7 +75,7 @@ impl Waiting {
     /// way from core to core.
     fn is_over(&self, state: &State, snapshots: &[Snapshot]) -> bool {
         if self.is_pause() {
-            return state.shared.database_servers(self.database.as_deref()) == 0;
+            return state.shared.counts.database_servers(self.database.as_deref()) == 0;
         }
         let named = |server: &&ServerView| match &self.database {
             Some(database) => server.database == *database,

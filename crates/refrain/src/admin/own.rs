@@ -4,8 +4,8 @@
 use std::process;
 
 use refrain_config::ConfigRow;
+use refrain_pg::Counters;
 use refrain_pg::snapshot::StatementView;
-use refrain_pg::stats::Counters;
 
 use super::SNAPSHOT_TIMEOUT;
 use super::pgbouncer::COMPATIBLE_WITH;
@@ -30,7 +30,7 @@ pub(super) const STATEMENTS: Listing<StatementView> = Listing {
         bigint("bytes", |row| row.bytes),
     ],
     rows: |view| {
-        let mut statements = view.state.shared.statements();
+        let mut statements = refrain_pg::statements(&view.state.shared);
         let clients = view.state.statement_clients(SNAPSHOT_TIMEOUT);
         for statement in &mut statements {
             statement.clients = clients.get(&statement.id).copied().unwrap_or(0);
@@ -45,21 +45,24 @@ pub(super) const PREPARED: Listing<Pool> = Listing {
     columns: &[
         text("database", |pool| pool.sum.database.to_string()),
         text("user", |pool| pool.sum.user.to_string()),
-        bigint("prepare_cache_hit", |pool| pool.sum.counters.prepare_hits),
-        bigint("prepare_cache_miss", |pool| pool.sum.counters.prepare_misses),
+        bigint("prepare_cache_hit", |pool| pool.sum.counters.protocol.prepare_hits),
+        bigint("prepare_cache_miss", |pool| pool.sum.counters.protocol.prepare_misses),
         text("hit_ratio", |pool| {
-            ratio(pool.sum.counters.prepare_hits, pool.sum.counters.prepare_misses)
+            ratio(
+                pool.sum.counters.protocol.prepare_hits,
+                pool.sum.counters.protocol.prepare_misses,
+            )
         }),
-        bigint("client_parses", |pool| pool.sum.counters.client_parses),
-        bigint("server_parses", |pool| pool.sum.counters.server_parses),
-        bigint("parses_answered", |pool| pool.sum.counters.parses_answered),
-        bigint("closes_answered", |pool| pool.sum.counters.closes_answered),
-        bigint("binds", |pool| pool.sum.counters.binds),
-        bigint("evictions", |pool| pool.sum.counters.evictions),
-        bigint("statements_renewed", |pool| pool.sum.counters.statements_renewed),
-        bigint("statements_not_kept", |pool| pool.sum.counters.statements_not_kept),
-        bigint("changes_undone", |pool| pool.sum.counters.changes_undone),
-        bigint("lost_statements", |pool| pool.sum.counters.lost_statements),
+        bigint("client_parses", |pool| pool.sum.counters.protocol.client_parses),
+        bigint("server_parses", |pool| pool.sum.counters.protocol.server_parses),
+        bigint("parses_answered", |pool| pool.sum.counters.protocol.parses_answered),
+        bigint("closes_answered", |pool| pool.sum.counters.protocol.closes_answered),
+        bigint("binds", |pool| pool.sum.counters.protocol.binds),
+        bigint("evictions", |pool| pool.sum.counters.protocol.evictions),
+        bigint("statements_renewed", |pool| pool.sum.counters.protocol.statements_renewed),
+        bigint("statements_not_kept", |pool| pool.sum.counters.protocol.statements_not_kept),
+        bigint("changes_undone", |pool| pool.sum.counters.protocol.changes_undone),
+        bigint("lost_statements", |pool| pool.sum.counters.protocol.lost_statements),
     ],
     rows: |view| view.pools(),
 };

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use refrain_config::{ConfigRow, Database, Host, PoolMode, PoolOptions, Server, User};
-use refrain_pg::snapshot::ServerViewState;
+use refrain_pool::snapshot::ServerViewState;
 
 use super::averages::{self, FIGURES, Figures};
 use super::table::{Column, Listing, Pair, bigint, int, nullable, numeric, text};
@@ -394,7 +394,7 @@ pub(super) const MEM: Listing<MemoryRow> = Listing {
         int("memtotal", |row| row.bytes),
     ],
     rows: |view| {
-        let statements = view.state.shared.statements();
+        let statements = refrain_pg::statements(&view.state.shared);
         let used = statements.len() as u64;
         let bytes = statements.iter().map(|statement| statement.bytes).sum();
         vec![MemoryRow { name: "statement", size: bytes / used.max(1), used, bytes }]

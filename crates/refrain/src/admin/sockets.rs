@@ -7,8 +7,9 @@ use std::fmt::Display;
 
 use refrain_config::Host;
 use refrain_drive::Address;
-use refrain_pg::event::{Core, Peer};
-use refrain_pg::snapshot::{ClientView, ClientViewState, ServerView, ServerViewState};
+use refrain_pg::{ClientView, ServerView};
+use refrain_pool::ids::{Core, Peer};
+use refrain_pool::snapshot::{ClientViewState, ServerViewState};
 
 use super::table::{Column, Listing, int, text};
 use super::view::View;
@@ -125,8 +126,8 @@ fn of_client(view: &View<'_>, client: &ClientView) -> Socket {
         serial: client.serial.0,
         link: client.server,
         pid: 0,
-        application: client.application.clone(),
-        statements: client.statements,
+        application: client.session.application.clone(),
+        statements: client.session.statements,
     }
 }
 
@@ -153,8 +154,8 @@ fn of_server(view: &View<'_>, server: &ServerView) -> Socket {
         serial: server.serial,
         link: server.client.map(|client| client.0),
         pid: server.pid,
-        application: server.application.clone(),
-        statements: server.statements,
+        application: server.session.application.clone(),
+        statements: server.session.statements,
     }
 }
 
@@ -204,10 +205,10 @@ pub(super) const SERVERS_EXTENDED: Listing<Extended> = Listing {
         int("client", |row| row.server.client.map_or(0, |client| client.0)),
         int("remote_pid", |row| row.server.pid.into()),
         text("connect_time", |row| row.connected.clone()),
-        int("statements", |row| row.server.statements.into()),
-        super::table::bigint("statement_bytes", |row| row.server.statement_bytes),
-        super::table::bigint("prepare_cache_hit", |row| row.server.prepare_hits),
-        super::table::bigint("prepare_cache_miss", |row| row.server.prepare_misses),
+        int("statements", |row| row.server.session.statements.into()),
+        super::table::bigint("statement_bytes", |row| row.server.session.statement_bytes),
+        super::table::bigint("prepare_cache_hit", |row| row.server.session.prepare_hits),
+        super::table::bigint("prepare_cache_miss", |row| row.server.session.prepare_misses),
     ],
     rows: |view| {
         let extended = |(core, server): (Core, &ServerView)| Extended {
@@ -233,13 +234,13 @@ pub(super) const PINS: Listing<Pin> = Listing {
         text("user", |row| row.client.user.to_string()),
         text("addr", |row| place_of_peer(&row.client.peer).address),
         int("port", |row| place_of_peer(&row.client.peer).port.into()),
-        text("application_name", |row| row.client.application.clone()),
-        text("reason", |row| row.client.pinned.clone()),
+        text("application_name", |row| row.client.session.application.clone()),
+        text("reason", |row| row.client.session.pinned.clone()),
         int("server", |row| row.client.server.unwrap_or(0)),
         text("connect_time", |row| row.since.clone()),
     ],
     rows: |view| {
-        let pinned = view.clients().filter(|(_, client)| !client.pinned.is_empty());
+        let pinned = view.clients().filter(|(_, client)| !client.session.pinned.is_empty());
         let pin = |(_, client): (Core, &ClientView)| Pin {
             client: client.clone(),
             since: view.state.clock.date(client.connected),

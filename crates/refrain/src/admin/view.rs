@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use refrain_config::Options;
-use refrain_pg::Now;
-use refrain_pg::event::Core;
-use refrain_pg::snapshot::{
-    ClientView, ClientViewState, PoolView, ServerView, ServerViewState, Snapshot,
-};
+use refrain_pg::{ClientView, PoolView, ServerView, Snapshot};
+use refrain_pool::Now;
+use refrain_pool::ids::Core;
+use refrain_pool::snapshot::{ClientViewState, ServerViewState};
 
 use super::averages::{self, Averages, Figures, Totals};
 use crate::state::State;

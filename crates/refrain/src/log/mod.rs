@@ -17,8 +17,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use refrain_config::{LogFormat, LogLevel};
-use refrain_pg::disconnect::DisconnectReason;
-use refrain_pg::event::{Level, Note};
+use refrain_pool::disconnect::DisconnectReason;
+use refrain_pool::event::{Level, Note};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tracing::level_filters::LevelFilter;
 use tracing::{Event, Subscriber};

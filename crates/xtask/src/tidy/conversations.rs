@@ -29,7 +29,10 @@ const EXCEPTIONS: &[Exception] = &[
     exception("relay/link", "the type that all other files of the folder work on"),
     exception("relay/message", "the reader of a message: its callers decide"),
     exception("step/check", "the invariants, which every conversation checks after each step"),
-    exception("step/dispatch", "the match over all events: every conversation goes through it"),
+    exception(
+        "step/protocol",
+        "the answers to the pool, one line each: every conversation uses it",
+    ),
 ];
 
 /// Finds files without conversations, conversations without a file, and needless exceptions.

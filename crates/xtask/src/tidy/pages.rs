@@ -22,7 +22,7 @@ const PAGES: &[&str] = &[
     "docs/sqlite.md",
 ];
 /// The table of modules of the crate `pg`.
-const MAP: Map = Map { of: "pg", page: "docs/ARCHITECTURE.md", chapter: "## Inside the engine" };
+const MAP: Map = Map { of: "pg", page: "docs/ARCHITECTURE.md", chapter: "## Inside `pg`" };
 /// Endings of words that can only be a file's name.
 const FILE_ENDINGS: &[&str] = &[".rs", ".md", ".toml"];
 
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn a_table_tells_folders_and_their_modules() {
-        let page = "# A\n| `x` | `y` |\n## Inside the engine\n\n| a | modules |\n|---|---|\n\
+        let page = "# A\n| `x` | `y` |\n## Inside `pg`\n\n| a | modules |\n|---|---|\n\
                     | `b` | `c`, `d` |\n\n| `e` | `f` |\n";
         let rows: Vec<_> = rows(page).collect();
         assert_eq!(rows.len(), 1);

@@ -12,7 +12,7 @@ fn a_query_string_runs_as_a_statement_with_its_literal_as_the_value() {
     alice.sends([query(OTHER_TEXT)]);
     server.gets(run_with("12")).answers(run_answer());
     alice.gets(one_row());
-    assert_eq!(talk.counters().auto_hits, 2);
+    assert_eq!(talk.counters().protocol.auto_hits, 2);
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn a_text_that_the_grammar_refuses_is_never_prepared() {
     server.gets([query(TEXT)]).answers(one_row());
     alice.gets(one_row());
     alice.asks(&server, OTHER_TEXT, one_row());
-    assert_eq!((talk.cases(), talk.snapshot().normalized_queries[0].state), (0, "never"));
+    assert_eq!((talk.cases(), talk.snapshot().protocol.normalized_queries[0].state), (0, "never"));
 }
 
 #[test]
@@ -81,5 +81,5 @@ fn several_commands_or_a_command_that_sets_something_are_not_looked_at() {
     let (alice, server) = (talk.client(), talk.server(1));
     alice.asks(&server, "select 1; select 2", one_row());
     alice.asks(&server, "listen news", [complete("LISTEN"), ready()]);
-    assert!(talk.snapshot().normalized_queries.is_empty());
+    assert!(talk.snapshot().protocol.normalized_queries.is_empty());
 }

@@ -28,7 +28,7 @@ fn a_statement_refused_before_its_values_are_bound_has_the_text_run_as_it_was_se
     server.answers([error("22P02", "invalid input syntax for type integer")]);
     server.gets([query(TEXT)]).answers([ready()]).answers(one_row());
     alice.gets(one_row());
-    assert_eq!(talk.counters().auto_fallbacks, 1);
+    assert_eq!(talk.counters().protocol.auto_fallbacks, 1);
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn a_query_that_keeps_failing_as_a_statement_is_given_up() {
         alice.gets(one_row());
     }
     alice.asks(&server, TEXT, one_row());
-    assert_eq!(talk.snapshot().normalized_queries[0].state, "refused");
+    assert_eq!(talk.snapshot().protocol.normalized_queries[0].state, "refused");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use refrain_pg::event::Peer;
+use refrain_pool::ids::Peer;
 
 use crate::talk::*;
 

@@ -20,7 +20,7 @@ fn the_least_recently_used_statement_is_closed_right_before_a_new_one() {
     server.answers([close_complete(), parse_complete()]);
     server.answers([bind_complete(), complete("UPDATE 1"), ready()]);
     alice.gets([bind_complete(), complete("UPDATE 1"), ready()]);
-    assert_eq!(talk.counters().evictions, 1);
+    assert_eq!(talk.counters().protocol.evictions, 1);
 }
 
 #[test]
@@ -43,7 +43,7 @@ fn a_statement_that_was_closed_for_another_is_parsed_again_and_no_client_sees_26
         server.answers([bind_complete(), complete("UPDATE 1"), ready()]);
         alice.gets([bind_complete(), complete("UPDATE 1"), ready()]);
     }
-    assert_eq!(talk.counters().lost_statements, 0);
+    assert_eq!(talk.counters().protocol.lost_statements, 0);
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn a_text_beyond_the_cache_is_a_statement_of_its_own_for_each_client() {
     let long = format!("update t set a = '{}'", "x".repeat(2000));
     alice.prepares(&server, "s", &long);
     bob.prepares(&server, "s", &long);
-    assert_eq!(talk.counters().statements_not_kept, 2);
+    assert_eq!(talk.counters().protocol.statements_not_kept, 2);
 }
 
 #[test]

@@ -33,7 +33,7 @@ fn a_close_that_an_error_skips_has_closed_nothing() {
     server.gets([execute("nope"), sync()]).answers([error("34000", "no portal"), ready()]);
     alice.gets([error("34000", "no portal"), ready()]);
     alice.runs(&server, "s", [bind("", "~1")]);
-    assert_eq!(talk.counters().changes_undone, 1);
+    assert_eq!(talk.counters().protocol.changes_undone, 1);
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn a_stale_plan_begins_a_new_generation_of_the_statement() {
     alice.sends([bind("", "s"), sync()]);
     server.gets([bind("", "~1"), sync()]).answers([stale(), ready()]);
     alice.gets([stale(), ready()]);
-    assert_eq!(talk.counters().statements_renewed, 1);
+    assert_eq!(talk.counters().protocol.statements_renewed, 1);
     alice.sends([bind("", "s"), sync()]);
     server.gets([close_statement("~1"), parse("~1.1", WRITE), describe_statement("~1.1"), flush()]);
     server.answers([close_complete(), parse_complete(), parameters(&[25]), no_data()]);
@@ -76,7 +76,7 @@ fn a_server_that_lost_its_statements_unseen_is_closed_once_its_client_is_done() 
     server.gets([bind("", "~1"), sync()]).answers([unknown("~1"), ready()]);
     alice.gets([unknown("s"), ready()]);
     assert!(server.is_closed());
-    assert_eq!(talk.counters().lost_statements, 1);
+    assert_eq!(talk.counters().protocol.lost_statements, 1);
 }
 
 #[test]

@@ -16,7 +16,7 @@ fn a_default_that_a_server_reports_anew_is_asked_for_and_followed() {
     bob.sends([query("select 1")]);
     server.gets([query("select 1")]).answers(one_row());
     bob.gets([vec![parameter("TimeZone", "Europe/Berlin")], one_row()].concat());
-    assert_eq!(talk.counters().defaults_learned, 1);
+    assert_eq!(talk.counters().protocol.defaults_learned, 1);
 }
 
 #[test]
@@ -56,5 +56,5 @@ fn a_server_that_has_the_clients_settings_gets_no_query_for_them() {
     for client in [&alice, &bob, &alice] {
         client.asks(&server, "select 1", one_row());
     }
-    assert_eq!(talk.counters().settings_synced, 0);
+    assert_eq!(talk.counters().protocol.settings_synced, 0);
 }

@@ -38,7 +38,7 @@ fn calls_that_left_nothing_three_times_are_not_asked_about_again() {
     }
     alice.asks(&server, "select f(1)", one_row());
     server.gets_nothing();
-    assert_eq!(talk.counters().session_checks, 3);
+    assert_eq!(talk.counters().protocol.session_checks, 3);
 }
 
 #[test]

@@ -24,7 +24,7 @@ fn a_reply_that_answers_no_request_costs_the_server_and_its_client() {
     alice.gets([fatal("08P01", "the server broke the protocol")]);
     assert!(alice.is_closed() && server.is_closed());
     assert!(talk.log().iter().any(|(cause, _)| *cause == "server_protocol"));
-    assert_eq!(talk.counters().unexpected_messages, 1);
+    assert_eq!(talk.counters().pool.unexpected_messages, 1);
 }
 
 #[test]

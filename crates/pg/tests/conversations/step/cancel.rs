@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use refrain_pg::snapshot::ServerViewState;
+use refrain_pool::snapshot::ServerViewState;
 
 use crate::talk::*;
 
@@ -31,7 +31,7 @@ fn a_cancel_goes_to_the_server_with_the_servers_own_key() {
     cancel.gets_bytes(&cancel_request(1, b"key!").bytes).ends_stream();
     server.answers(canceled());
     alice.gets(canceled());
-    assert_eq!(talk.counters().cancels, 1);
+    assert_eq!(talk.counters().pool.cancels, 1);
 }
 
 #[test]

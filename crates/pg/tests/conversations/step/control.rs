@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use refrain_pg::event::Command;
+use refrain_pool::event::Command;
 
 use crate::talk::*;
 

@@ -50,5 +50,5 @@ fn a_server_that_breaks_the_protocol_while_it_is_idle_goes_and_no_client_with_it
     let (alice, server) = (talk.client(), talk.server(1));
     server.sends([row(&["1"])]);
     assert!(server.is_closed() && !alice.is_closed());
-    assert_eq!(talk.counters().unexpected_messages, 1);
+    assert_eq!(talk.counters().pool.unexpected_messages, 1);
 }

@@ -19,7 +19,7 @@ fn a_normalized_query_is_verified_once_the_server_is_free() {
     alice.sends([query(TEXT)]);
     server.gets(run_with("7")).answers(run_answer());
     alice.gets(one_row());
-    assert_eq!(talk.counters().auto_verified, 1);
+    assert_eq!(talk.counters().protocol.auto_verified, 1);
 }
 
 #[test]
@@ -49,7 +49,7 @@ fn other_columns_or_an_objection_of_the_catalogue_refuse_a_query() {
         server.answers(verified(found, objections));
         server.gets([query(TEXT)]).answers(one_row());
         alice.gets(one_row());
-        assert_eq!(talk.snapshot().normalized_queries[0].state, "refused");
+        assert_eq!(talk.snapshot().protocol.normalized_queries[0].state, "refused");
     }
 }
 
@@ -64,7 +64,7 @@ fn a_job_that_waits_for_a_lock_gives_up_and_the_text_runs_as_it_was_sent() {
     server.answers([error("55P03", "canceling statement due to lock timeout"), ready()]);
     server.gets([query(TEXT)]).answers(one_row());
     alice.gets(one_row());
-    assert_eq!(talk.snapshot().normalized_queries[0].state, "planned");
+    assert_eq!(talk.snapshot().protocol.normalized_queries[0].state, "planned");
 }
 
 #[test]

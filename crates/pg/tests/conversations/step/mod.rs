@@ -8,7 +8,7 @@ mod gone;
 mod grow;
 mod hand_over;
 mod jobs;
-mod lending;
+mod release;
 mod server_input;
 mod serving;
 mod tick;

@@ -1,6 +1,6 @@
 //! Snapshots of a core, for the console and the metrics.
 
-use refrain_pg::snapshot::{ClientViewState, ServerViewState};
+use refrain_pool::snapshot::{ClientViewState, ServerViewState};
 
 use crate::talk::*;
 
@@ -41,10 +41,13 @@ fn statements_and_hits_are_counted_for_client_and_server() {
     alice.prepares_by_name(&server, "s", "update t set a = 1", "~1");
     alice.runs(&server, "s", [bind("", "~1")]);
     let view = talk.snapshot();
-    assert_eq!(view.clients[0].statements, 1);
+    assert_eq!(view.clients[0].session.statements, 1);
     let server = &view.servers[0];
-    assert_eq!((server.statements, server.prepare_hits, server.prepare_misses), (1, 2, 1));
-    assert_eq!(view.pools[0].counters.server_parses, 2);
+    assert_eq!(
+        (server.session.statements, server.session.prepare_hits, server.session.prepare_misses),
+        (1, 2, 1)
+    );
+    assert_eq!(view.pools[0].counters.protocol.server_parses, 2);
 }
 
 #[test]

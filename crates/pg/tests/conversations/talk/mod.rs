@@ -23,16 +23,15 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use self::world::{Question, Role, SharedWorld, World};
 use refrain_config::Options;
-use refrain_pg::event::{Case, Command, Peer};
-use refrain_pg::shared::Shared;
-use refrain_pg::snapshot::Snapshot;
-use refrain_pg::stats::Counters;
-use refrain_pg::{Event, Now};
+use refrain_pg::requests::{Answer, Case};
+use refrain_pg::{Counters, Event, Shared, Snapshot};
+use refrain_pool::Now;
+use refrain_pool::event::Command;
+use refrain_pool::ids::Peer;
 use refrain_sql::normalize::Analysis;
 use refrain_wire::tag::back;
-
-use self::world::{Question, Role, SharedWorld, World};
 
 /// Time between two ticks, as in the program.
 const TICK: Duration = Duration::from_millis(100);
@@ -167,13 +166,13 @@ impl Conversation {
 
     /// Returns the beginning of the names that Refrain gives statements.
     pub(crate) fn prefix(&self) -> String {
-        let prefix = self.0.borrow().shared.registry.prefix().to_vec();
+        let prefix = self.0.borrow().shared.protocol.registry.prefix().to_vec();
         String::from_utf8(prefix).expect("it is a word")
     }
 
     /// Returns the reasons why the first client keeps its server, in words.
     pub(crate) fn pinned(&self) -> String {
-        self.snapshot().clients[0].pinned.clone()
+        self.snapshot().clients[0].session.pinned.clone()
     }
 
     /// Returns the number of connections that Refrain has asked for.
@@ -243,7 +242,7 @@ impl Conversation {
     pub(crate) fn answers(&self, question: &Question, reply: &[Line]) {
         let reply = reply.iter().flat_map(|line| line.bytes.clone()).collect();
         let mut world = self.0.borrow_mut();
-        world.step(0, Event::Console { client: question.client, reply });
+        world.step(0, Event::Answered(Answer::Console { client: question.client, reply }));
         world.settle();
     }
 
@@ -260,7 +259,7 @@ impl Conversation {
     /// Ends the analysis of a text, as the parser thread does.
     pub(crate) fn analysed(&self, case: Box<Case>, analysis: Analysis) {
         let mut world = self.0.borrow_mut();
-        world.step(0, Event::Analysed { case, analysis });
+        world.step(0, Event::Answered(Answer::Analysed { case, analysis }));
         world.settle();
     }
 

@@ -5,9 +5,12 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use refrain_pg::event::{Case, Note, Peer};
-use refrain_pg::shared::{CoreMessage, Shared};
-use refrain_pg::{Action, Conn, Core, Engine, Event, Now, Output, Ports, Transfer};
+use refrain_pg::requests::{Case, Request};
+use refrain_pg::{Action, Engine, Event, Output, Ports, Shared, Transfer};
+use refrain_pool::event::Note;
+use refrain_pool::ids::Peer;
+use refrain_pool::message::CoreMessage;
+use refrain_pool::{Conn, Core, Now};
 use refrain_wire::Header;
 use refrain_wire::startup::{self, Opening};
 
@@ -220,11 +223,11 @@ impl World {
             Action::Tell { core: to, message } => {
                 self.mail.push_back(Mail::Message { to, message });
             }
-            Action::Console { client, user, admin, query } => {
+            Action::Ask(Request::Console { client, user, admin, query }) => {
                 let user = user.to_string();
                 self.questions.push_back(Question { client, user, admin, query });
             }
-            Action::Analyse(case) => self.cases.push_back(case),
+            Action::Ask(Request::Analyse(case)) => self.cases.push_back(case),
             Action::Note(note) => self.notes.push(*note),
         }
     }
@@ -376,7 +379,7 @@ impl World {
     }
 
     fn prefix(&self) -> &[u8] {
-        self.shared.registry.prefix()
+        self.shared.protocol.registry.prefix()
     }
 
     /// Returns the kind of sender of the messages that a far end gets.

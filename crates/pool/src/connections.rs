@@ -1,69 +1,77 @@
 //! All connections of this core, each with its role: client, server, or cancel request.
 
-use crate::ground::ids::Conn;
-use crate::ground::time::Now;
-use crate::state::client::Client;
-use crate::state::server::Server;
+use crate::client::Client;
+use crate::ids::Conn;
+use crate::parts::Parts;
+use crate::server::Server;
+use crate::time::Now;
 
 /// What a connection is.
-#[derive(Debug, Default)]
-pub(crate) enum Connection {
+#[derive(Debug)]
+pub enum Connection<P: Parts> {
     /// Nothing: the number is free.
-    #[default]
     Free,
     /// A client.
-    Client(Box<Client>),
+    Client(Box<Client<P>>),
     /// A server.
-    Server(Box<Server>),
+    Server(Box<Server<P>>),
     /// A request to cancel, on its way to a server.
     Cancel(Box<CancelRun>),
 }
 
 /// A request to cancel, on its way to a server.
 #[derive(Debug)]
-pub(crate) struct CancelRun {
+pub struct CancelRun {
     /// The server whose statement is to be cancelled, which is not lent out meanwhile.
-    pub(crate) server: Conn,
+    pub server: Conn,
     /// Its number: the connection's may be another server's by now, and process IDs are the
     /// servers' to choose.
-    pub(crate) serial: u64,
+    pub serial: u64,
     /// What BackendKeyData said.
-    pub(crate) pid: u32,
+    pub pid: u32,
     /// What BackendKeyData said.
-    pub(crate) key: Box<[u8]>,
+    pub key: Box<[u8]>,
     /// When somebody asked for it.
-    pub(crate) since: Now,
+    pub since: Now,
 }
 
 /// All connections, by number.
-#[derive(Debug, Default)]
-pub(crate) struct Connections(Vec<Connection>);
+#[derive(Debug)]
+pub struct Connections<P: Parts>(Vec<Connection<P>>);
 
-impl Connections {
+impl<P: Parts> Default for Connections<P> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<P: Parts> Connections<P> {
     /// Gives a connection its role.
-    pub(crate) fn set(&mut self, conn: Conn, connection: Connection) {
+    pub fn set(&mut self, conn: Conn, connection: Connection<P>) {
         let index = conn.0 as usize;
         if self.0.len() <= index {
-            self.0.resize_with(index + 1, Connection::default);
+            self.0.resize_with(index + 1, || Connection::Free);
         }
         assert!(matches!(self.0[index], Connection::Free), "a connection has one role");
         self.0[index] = connection;
     }
 
     /// Takes a connection's role away.
-    pub(crate) fn take(&mut self, conn: Conn) -> Connection {
-        self.0.get_mut(conn.0 as usize).map(std::mem::take).unwrap_or_default()
+    pub fn take(&mut self, conn: Conn) -> Connection<P> {
+        self.0
+            .get_mut(conn.0 as usize)
+            .map_or(Connection::Free, |place| std::mem::replace(place, Connection::Free))
     }
 
     /// What a connection is.
     #[inline]
-    pub(crate) fn get(&self, conn: Conn) -> &Connection {
+    pub fn get(&self, conn: Conn) -> &Connection<P> {
         self.0.get(conn.0 as usize).unwrap_or(&Connection::Free)
     }
 
     /// The client at a connection.
     #[inline]
-    pub(crate) fn client(&mut self, conn: Conn) -> Option<&mut Client> {
+    pub fn client(&mut self, conn: Conn) -> Option<&mut Client<P>> {
         match self.0.get_mut(conn.0 as usize) {
             Some(Connection::Client(client)) => Some(client),
             _ => None,
@@ -72,7 +80,7 @@ impl Connections {
 
     /// The server at a connection.
     #[inline]
-    pub(crate) fn server(&mut self, conn: Conn) -> Option<&mut Server> {
+    pub fn server(&mut self, conn: Conn) -> Option<&mut Server<P>> {
         match self.0.get_mut(conn.0 as usize) {
             Some(Connection::Server(server)) => Some(server),
             _ => None,
@@ -84,7 +92,7 @@ impl Connections {
     /// # Panics
     /// Where they are not what they are taken for: a link joins a client and a server that exist.
     #[inline]
-    pub(crate) fn pair(&mut self, client: Conn, server: Conn) -> (&mut Client, &mut Server) {
+    pub fn pair(&mut self, client: Conn, server: Conn) -> (&mut Client<P>, &mut Server<P>) {
         let both = self.0.get_disjoint_mut([client.0 as usize, server.0 as usize]);
         match both {
             Ok([Connection::Client(client), Connection::Server(server)]) => (client, server),
@@ -93,7 +101,7 @@ impl Connections {
     }
 
     /// All clients.
-    pub(crate) fn clients(&self) -> impl Iterator<Item = &Client> {
+    pub fn clients(&self) -> impl Iterator<Item = &Client<P>> {
         self.0.iter().filter_map(|connection| match connection {
             Connection::Client(client) => Some(&**client),
             _ => None,
@@ -101,7 +109,7 @@ impl Connections {
     }
 
     /// All servers.
-    pub(crate) fn servers(&self) -> impl Iterator<Item = &Server> {
+    pub fn servers(&self) -> impl Iterator<Item = &Server<P>> {
         self.0.iter().filter_map(|connection| match connection {
             Connection::Server(server) => Some(&**server),
             _ => None,
@@ -109,7 +117,7 @@ impl Connections {
     }
 
     /// The numbers of all that are in use.
-    pub(crate) fn conns(&self) -> impl Iterator<Item = Conn> + use<> {
+    pub fn conns(&self) -> impl Iterator<Item = Conn> + use<P> {
         let used: Vec<_> = (0u32..)
             .zip(&self.0)
             .filter(|(_, connection)| !matches!(connection, Connection::Free))

@@ -13,9 +13,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::ground::ids::Conn;
-use crate::ground::time::Now;
-use crate::state::pool::Pool;
+use crate::ids::Conn;
+use crate::parts::Parts;
+use crate::pool::Pool;
+use crate::time::Now;
 
 /// Time after which a drain ends: PostgreSQL's five seconds, and some for a lock before that.
 const WAIT_MAX: Duration = Duration::from_secs(7);
@@ -23,11 +24,11 @@ const WAIT_MAX: Duration = Duration::from_secs(7);
 const DATABASES_MAX: usize = 64;
 
 /// A database's name at the server.
-pub(crate) type Name = Arc<[u8]>;
+pub type Name = Arc<[u8]>;
 
 /// The databases that are drained.
 #[derive(Debug, Default)]
-pub(crate) struct DatabaseDrain {
+pub struct DatabaseDrain {
     databases: Vec<Leaving>,
     /// Those that a client of this core has just named, and the other cores do not know of.
     news: Vec<Name>,
@@ -43,14 +44,14 @@ struct Leaving {
 
 impl DatabaseDrain {
     /// Starts to drain a database for a client of this core.
-    pub(crate) fn ask(&mut self, name: &[u8], client: Conn, now: Now) {
+    pub fn ask(&mut self, name: &[u8], client: Conn, now: Now) {
         let name = Name::from(name);
         self.news.push(name.clone());
         self.begin(name, Some(client), now);
     }
 
     /// Starts to drain a database, or starts its time anew.
-    pub(crate) fn begin(&mut self, name: Name, client: Option<Conn>, now: Now) {
+    pub fn begin(&mut self, name: Name, client: Option<Conn>, now: Now) {
         self.end(&name);
         self.databases.retain(|leaving| leaving.until > now);
         if self.databases.len() >= DATABASES_MAX {
@@ -60,32 +61,32 @@ impl DatabaseDrain {
     }
 
     /// Ends the drain of a database.
-    pub(crate) fn end(&mut self, name: &[u8]) {
+    pub fn end(&mut self, name: &[u8]) {
         self.databases.retain(|leaving| *leaving.name != *name);
     }
 
     /// Whether there are databases that other cores have not heard of.
     #[inline]
-    pub(crate) fn has_news(&self) -> bool {
+    pub fn has_news(&self) -> bool {
         !self.news.is_empty()
     }
 
     /// The databases that other cores have not heard of.
     #[inline]
-    pub(crate) fn take_news(&mut self) -> Vec<Name> {
+    pub fn take_news(&mut self) -> Vec<Name> {
         std::mem::take(&mut self.news)
     }
 
     /// Returns the databases that are drained for this client.
     #[inline]
-    pub(crate) fn wanted_by(&self, client: Conn) -> Vec<Name> {
+    pub fn wanted_by(&self, client: Conn) -> Vec<Name> {
         let wanted = self.databases.iter().filter(|leaving| leaving.client == Some(client));
         wanted.map(|leaving| leaving.name.clone()).collect()
     }
 
     /// Whether this pool's servers are to go.
     #[inline]
-    pub(crate) fn concerns(&self, pool: &Pool, now: Now) -> bool {
+    pub fn concerns<P: Parts>(&self, pool: &Pool<P>, now: Now) -> bool {
         let name = || pool.server_database().as_bytes();
         self.databases.iter().any(|leaving| leaving.until > now && *leaving.name == *name())
     }

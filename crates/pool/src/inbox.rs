@@ -6,18 +6,18 @@
 
 /// The unfinished part of a connection's input.
 #[derive(Debug, Default)]
-pub(crate) struct Inbox {
+pub struct Inbox {
     /// Bytes not dealt with; owns no memory while empty.
     held: Vec<u8>,
     /// Bytes still to come of a message whose beginning has been dealt with.
-    pub(crate) rest: u32,
+    pub rest: u32,
     /// What becomes of those.
-    pub(crate) rest_goes: Rest,
+    pub rest_goes: Rest,
 }
 
 /// What becomes of the rest of a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Rest {
+pub enum Rest {
     /// It is passed on, as its beginning was.
     #[default]
     On,
@@ -27,24 +27,24 @@ pub(crate) enum Rest {
 
 impl Inbox {
     /// Bytes not dealt with.
-    pub(crate) fn held(&self) -> usize {
+    pub fn held(&self) -> usize {
         self.held.len()
     }
 
     /// Takes out what is held, with `bytes` behind it.
-    pub(crate) fn join(&mut self, bytes: &[u8]) -> Vec<u8> {
+    pub fn join(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut all = std::mem::take(&mut self.held);
         all.extend_from_slice(bytes);
         all
     }
 
     /// Keeps what was not dealt with.
-    pub(crate) fn hold(&mut self, bytes: &[u8]) {
+    pub fn hold(&mut self, bytes: &[u8]) {
         self.held.extend_from_slice(bytes);
     }
 
     /// Puts back what [`Self::join`] took, less its first `used` bytes.
-    pub(crate) fn put_back(&mut self, mut all: Vec<u8>, used: usize) {
+    pub fn put_back(&mut self, mut all: Vec<u8>, used: usize) {
         if used < all.len() {
             all.drain(..used);
             self.held = all;
@@ -52,13 +52,13 @@ impl Inbox {
     }
 
     /// Notes that `count` bytes of a message are still to come.
-    pub(crate) fn expect(&mut self, count: usize, goes: Rest) {
+    pub fn expect(&mut self, count: usize, goes: Rest) {
         self.rest = u32::try_from(count).unwrap_or(u32::MAX);
         self.rest_goes = goes;
     }
 
     /// Takes as much of the rest as `bytes` holds; says how much.
-    pub(crate) fn take_rest(&mut self, bytes: &[u8]) -> usize {
+    pub fn take_rest(&mut self, bytes: &[u8]) -> usize {
         let count = bytes.len().min(self.rest as usize);
         self.rest -= u32::try_from(count).unwrap_or(0);
         count

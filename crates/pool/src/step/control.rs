@@ -2,18 +2,19 @@
 
 use std::sync::Arc;
 
+use crate::client::Phase;
+use crate::disconnect::DisconnectReason;
 use crate::engine::{Engine, Step};
-use crate::ground::disconnect::DisconnectReason;
-use crate::ground::ids::{ClientSerial, Conn, PoolId, whose};
-use crate::state::client::ClientState;
-use crate::state::event::{Action, Command};
-use crate::state::pool::{Pool, autoprepares};
-use crate::state::server::ServerState;
-use crate::state::shared::CoreMessage;
+use crate::event::{Action, Command};
+use crate::ids::{ClientSerial, Conn, PoolId, whose};
+use crate::message::CoreMessage;
+use crate::pool::Pool;
+use crate::protocol::Protocol;
+use crate::server::ServerState;
 
-impl Step<'_> {
+impl<P: Protocol> Step<'_, P> {
     /// Handles a message from another core.
-    pub(crate) fn message(&mut self, message: CoreMessage) {
+    pub fn message(&mut self, message: CoreMessage) {
         match message {
             CoreMessage::WantsServer { pool, core, since } => self.core_asks(pool, core, since),
             CoreMessage::GotServer { pool, core } => {
@@ -37,7 +38,7 @@ impl Step<'_> {
     }
 
     /// Handles a command of the operator.
-    pub(crate) fn command(&mut self, command: Command) {
+    pub fn command(&mut self, command: Command) {
         match command {
             Command::Pause(database) => self.pause(database.as_ref()),
             Command::Resume(database) => self.resume(database.as_ref()),
@@ -47,7 +48,7 @@ impl Step<'_> {
                 self.kill(|pool| concerns(database.as_ref(), pool), DisconnectReason::Killed);
             }
             Command::KillClient(serial) => self.kill_client(serial),
-            Command::FlushAutoprepare => self.flush_normalized_queries(),
+            Command::Flush => self.engine.core_state.pools_mut().for_each(P::flush),
             Command::Reload(_) => self.reload(),
             Command::Drain => {
                 self.engine.core_state.draining = true;
@@ -93,28 +94,18 @@ impl Step<'_> {
     fn dismiss(&mut self, conn: Conn) {
         let Some(client) = self.engine.connections.client(conn) else { return };
         let (id, link) = (client.pool, client.link);
-        if matches!(client.session.state, ClientState::Console(..)) {
-            return self.dismiss_from_console(conn);
+        if P::phase(&client.session) == Phase::Console {
+            return P::dismiss_from_console(self, conn);
         }
         let removed = self.engine.core_state.find_pool(id).is_some_and(|pool| pool.removed);
         let server = link.and_then(|server| self.engine.connections.server(server));
-        let is_quiet = server.is_none_or(|server| server.session.outstanding.quiescent().is_some());
+        let is_quiet = server.is_none_or(|server| P::idle(&server.session).is_some());
         if removed && is_quiet {
             self.end_client(conn, DisconnectReason::Removed);
         }
     }
 
-    /// Forgets the normalized queries of all pools, and starts a new schema version, so that
-    /// statements are prepared anew.
-    fn flush_normalized_queries(&mut self) {
-        for pool in self.engine.core_state.pools_mut().filter(|pool| autoprepares(pool)) {
-            pool.protocol.normalized_queries.clear();
-            pool.shared.begin_schema_version();
-            pool.counters.auto_flushes += 1;
-        }
-    }
-
-    fn pools(&self, which: impl Fn(&Pool) -> bool) -> Vec<PoolId> {
+    fn pools(&self, which: impl Fn(&Pool<P>) -> bool) -> Vec<PoolId> {
         self.engine
             .core_state
             .pools()
@@ -158,7 +149,7 @@ impl Step<'_> {
     }
 
     /// Drains the databases that clients of this core ask for, here and at the other cores.
-    pub(crate) fn drain_everywhere(&mut self) {
+    pub fn drain_everywhere(&mut self) {
         for database in self.engine.core_state.database_drain.take_news() {
             self.close_drained();
             self.tell_all(&CoreMessage::DrainDatabase { database });
@@ -173,7 +164,7 @@ impl Step<'_> {
 
     /// Ends the draining of databases that a client asked for: its command has been answered.
     #[inline]
-    pub(crate) fn drained_database(&mut self, client: Conn) {
+    pub fn drained_database(&mut self, client: Conn) {
         for database in self.engine.core_state.database_drain.wanted_by(client) {
             self.engine.core_state.database_drain.end(&database);
             self.tell_all(&CoreMessage::DatabaseDrained { database });
@@ -201,7 +192,7 @@ impl Step<'_> {
         }
     }
 
-    fn close_idle(&mut self, which: impl Fn(&Pool) -> bool) {
+    fn close_idle(&mut self, which: impl Fn(&Pool<P>) -> bool) {
         let pools = self.pools(which);
         for conn in self.servers(&pools) {
             let server = self.engine.connections.server(conn);
@@ -211,7 +202,7 @@ impl Step<'_> {
         }
     }
 
-    fn kill(&mut self, which: impl Fn(&Pool) -> bool, cause: DisconnectReason) {
+    fn kill(&mut self, which: impl Fn(&Pool<P>) -> bool, cause: DisconnectReason) {
         let pools = self.pools(which);
         for client in self.clients(|pool| pools.contains(&pool)) {
             self.end_client(client, cause);
@@ -229,6 +220,6 @@ impl Step<'_> {
     }
 }
 
-fn concerns(database: Option<&Arc<str>>, pool: &Pool) -> bool {
+fn concerns<P: Protocol>(database: Option<&Arc<str>>, pool: &Pool<P>) -> bool {
     database.is_none_or(|database| *database == pool.shared.database)
 }

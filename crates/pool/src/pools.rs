@@ -2,14 +2,15 @@
 //!
 //! A pool is made by its first client and forgotten when no core has it open and it has no server:
 //! names are the clients' to choose, where `*` stands for a database or everybody is trusted. Cores
-//! open and close their parts by themselves ([`crate::state::core_state::CoreState`]); that nobody
+//! open and close their parts by themselves ([`crate::core_state::CoreState`]); that nobody
 //! has a pool shows in the count of its [`Arc`].
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::ground::ids::PoolId;
-use crate::state::pool_shared::PoolShared;
+use crate::ids::PoolId;
+use crate::parts::Parts;
+use crate::pool_shared::PoolShared;
 
 /// What names a pool.
 pub(crate) type DatabaseAndUser = (Arc<str>, Arc<str>);
@@ -18,29 +19,35 @@ pub(crate) type DatabaseAndUser = (Arc<str>, Arc<str>);
 const POOLS_MAX: usize = 100_000;
 
 /// All pools.
-#[derive(Debug, Default)]
-pub(crate) struct Pools {
-    places: Vec<PoolEntry>,
+#[derive(Debug)]
+pub(crate) struct Pools<P: Parts> {
+    places: Vec<PoolEntry<P>>,
     free: Vec<u32>,
     by_name: HashMap<DatabaseAndUser, PoolId>,
 }
 
 /// A place in the table.
-#[derive(Debug, Default)]
-struct PoolEntry {
+#[derive(Debug)]
+struct PoolEntry<P: Parts> {
     /// How many pools have had it before.
     time: u32,
-    pool: Option<Arc<PoolShared>>,
+    pool: Option<Arc<PoolShared<P>>>,
 }
 
-impl Pools {
+impl<P: Parts> Default for Pools<P> {
+    fn default() -> Self {
+        Self { places: Vec::new(), free: Vec::new(), by_name: HashMap::new() }
+    }
+}
+
+impl<P: Parts> Pools<P> {
     /// The pool with these names.
-    pub(crate) fn find(&self, names: &DatabaseAndUser) -> Option<&Arc<PoolShared>> {
+    pub(crate) fn find(&self, names: &DatabaseAndUser) -> Option<&Arc<PoolShared<P>>> {
         self.get(*self.by_name.get(names)?)
     }
 
     /// The pool with this number.
-    pub(crate) fn get(&self, id: PoolId) -> Option<&Arc<PoolShared>> {
+    pub(crate) fn get(&self, id: PoolId) -> Option<&Arc<PoolShared<P>>> {
         self.places.get(id.place())?.pool.as_ref().filter(|pool| pool.id == id)
     }
 
@@ -48,13 +55,13 @@ impl Pools {
     pub(crate) fn add(
         &mut self,
         names: DatabaseAndUser,
-        make: impl FnOnce(PoolId) -> PoolShared,
-    ) -> Option<Arc<PoolShared>> {
+        make: impl FnOnce(PoolId) -> PoolShared<P>,
+    ) -> Option<Arc<PoolShared<P>>> {
         if self.by_name.len() >= POOLS_MAX {
             return None;
         }
         let place = self.free.pop().unwrap_or_else(|| {
-            self.places.push(PoolEntry::default());
+            self.places.push(PoolEntry { time: 0, pool: None });
             u32::try_from(self.places.len() - 1).expect("fewer than 2^32 pools")
         });
         let id = PoolId::new(place, self.places[place as usize].time);
@@ -80,7 +87,7 @@ impl Pools {
     }
 
     /// All.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<PoolShared>> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<PoolShared<P>>> {
         self.places.iter().filter_map(|place| place.pool.as_ref())
     }
 }

@@ -1,13 +1,18 @@
 //! Handing servers over: a core whose client waits gets an idle server of another core.
 
+use crate::connections::Connection;
 use crate::engine::Step;
-use crate::ground::ids::{Conn, Core, PoolId};
-use crate::ground::time::Now;
-use crate::state::connections::Connection;
-use crate::state::event::Action;
-use crate::state::server::{ServerState, Transfer};
+use crate::event::Action;
+use crate::ids::{Conn, Core, PoolId};
+use crate::protocol::Protocol;
+use crate::server::{ServerState, Transfer};
+use crate::time::Now;
 
-impl Step<'_> {
+/// Microseconds that another core's client must have waited longer than the first client here to
+/// get a free server before it. Handing a server over costs more than a transaction.
+const PATIENCE_US: u64 = 5_000;
+
+impl<P: Protocol> Step<'_, P> {
     /// Hands an idle server over once its output has been sent, if another core has asked for one
     /// meanwhile.
     pub(crate) fn offer(&mut self, server: Conn) {
@@ -29,33 +34,10 @@ impl Step<'_> {
         pool.remove_idle(conn);
         pool.asking.retain(|(core, _)| *core != to);
         pool.servers = pool.servers.checked_sub(1).expect("no more servers go than came");
-        pool.counters.handovers += 1;
+        pool.counters.pool.handovers += 1;
         server.state = ServerState::Resetting;
-        server.session.wishes.clear();
+        P::depart(&mut server.session);
         self.ports.act(Action::HandOver { conn, to, transfer: Box::new(Transfer(*server)) });
-    }
-
-    /// Takes a server in from another core.
-    pub(crate) fn arrived(&mut self, conn: Conn, transfer: Transfer) {
-        let mut server = transfer.0;
-        server.conn = conn;
-        let core_state = &mut self.engine.core_state;
-        server.session.settings = core_state.settings(server.session.settings.edit());
-        server.session.defaults.settings =
-            core_state.settings(server.session.defaults.settings.edit());
-        let id = server.pool;
-        // The pool may have been closed on this core since it asked.
-        let shared =
-            core_state.shared.pool_of(id).expect("a pool that has a server is not forgotten");
-        let pool = core_state.open_pool(&shared, self.now);
-        pool.servers += 1;
-        pool.ask_due = true;
-        server.close_needed |= server.reconnects != pool.shared.reconnects();
-        self.engine.connections.set(conn, Connection::Server(Box::new(server)));
-        // Bytes that came from the server on the way.
-        self.server_bytes(conn, &[]);
-        self.free(conn);
-        self.grow(id);
     }
 
     /// Gives an idle server to another core whose client waits, or remembers that the core waits.
@@ -68,5 +50,15 @@ impl Step<'_> {
                 pool.asking.push((core, since));
             }
         }
+    }
+
+    /// Returns the core that gets a free server before the first client here, if any.
+    #[inline]
+    pub(crate) fn next_core(&mut self, pool: PoolId, first: Option<Conn>) -> Option<Core> {
+        let asking = &self.engine.core_state.pool(pool).asking;
+        let (core, since) = *asking.iter().min_by_key(|(_, since)| *since)?;
+        let ours = first.and_then(|client| Some(self.engine.connections.client(client)?.waiting));
+        let theirs_first = ours.is_none_or(|ours| since.0 + PATIENCE_US < ours.0);
+        theirs_first.then_some(core)
     }
 }

@@ -1,11 +1,8 @@
-//! What ended, and what follows from it.
+//! Reasons for which sessions end.
 //!
-//! An ending answers four questions: its cause (a closed set: metric label and log key), what the
-//! client is told, what becomes of the server, and whether it may be tried again. The words and
-//! SQLSTATEs are PostgreSQL's own where PostgreSQL has such an ending, and 08xxx where it is the
-//! proxy between that gave up. Which part of a login was wrong is never said.
-
-use refrain_wire::write::Report;
+//! A reason has a key, which is the label of a metric and stands in the log, and the words that the
+//! client is told. Where PostgreSQL has such an ending, the words are PostgreSQL's own. The
+//! protocol adds the code of the error. No words say which part of a login was wrong.
 
 /// Why a session, or a request for one, ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -64,114 +61,70 @@ pub enum DisconnectReason {
 struct Row {
     cause: DisconnectReason,
     key: &'static str,
-    /// SQLSTATE and words; empty where the client is told nothing.
-    sqlstate: &'static str,
+    /// What the client is told; empty where it is told nothing.
     message: &'static str,
 }
 
-const fn row(
-    cause: DisconnectReason,
-    key: &'static str,
-    sqlstate: &'static str,
-    message: &'static str,
-) -> Row {
-    Row { cause, key, sqlstate, message }
+const fn row(cause: DisconnectReason, key: &'static str, message: &'static str) -> Row {
+    Row { cause, key, message }
 }
 
-/// The table of endings. SQLSTATEs: appendix "PostgreSQL Error Codes".
+/// The table of endings.
 const TABLE: &[Row] = &[
-    row(DisconnectReason::Terminated, "terminated", "", ""),
-    row(DisconnectReason::ClientGone, "client_gone", "", ""),
-    row(DisconnectReason::ClientProtocol, "client_protocol", "08P01", "invalid message"),
+    row(DisconnectReason::Terminated, "terminated", ""),
+    row(DisconnectReason::ClientGone, "client_gone", ""),
+    row(DisconnectReason::ClientProtocol, "client_protocol", "invalid message"),
     row(
         DisconnectReason::Synchronization,
         "synchronization",
-        "08P01",
         "terminating connection because protocol synchronization was lost",
     ),
-    row(
-        DisconnectReason::ClientVersion,
-        "client_version",
-        "0A000",
-        "unsupported frontend protocol",
-    ),
-    row(DisconnectReason::Login, "login", "28P01", "password authentication failed"),
-    row(DisconnectReason::UnknownDatabase, "unknown_database", "3D000", "database does not exist"),
-    row(
-        DisconnectReason::TooManyClients,
-        "too_many_clients",
-        "53300",
-        "sorry, too many clients already",
-    ),
-    row(
-        DisconnectReason::TooManyWaiting,
-        "too_many_waiting",
-        "53300",
-        "too many clients wait for a server",
-    ),
-    row(
-        DisconnectReason::LoginTimeout,
-        "login_timeout",
-        "57014",
-        "canceling authentication due to timeout",
-    ),
+    row(DisconnectReason::ClientVersion, "client_version", "unsupported frontend protocol"),
+    row(DisconnectReason::Login, "login", "password authentication failed"),
+    row(DisconnectReason::UnknownDatabase, "unknown_database", "database does not exist"),
+    row(DisconnectReason::TooManyClients, "too_many_clients", "sorry, too many clients already"),
+    row(DisconnectReason::TooManyWaiting, "too_many_waiting", "too many clients wait for a server"),
+    row(DisconnectReason::LoginTimeout, "login_timeout", "canceling authentication due to timeout"),
     row(
         DisconnectReason::CrowdedOut,
         "crowded_out",
-        "53300",
         "too many connections that have not logged in",
     ),
-    row(DisconnectReason::QueryTimeout, "query_timeout", "57014", "query timeout"),
-    row(DisconnectReason::QueryWaitTimeout, "query_wait_timeout", "08P01", "query_wait_timeout"),
-    row(DisconnectReason::ClientIdleTimeout, "client_idle_timeout", "57P05", "client idle timeout"),
+    row(DisconnectReason::QueryTimeout, "query_timeout", "query timeout"),
+    row(DisconnectReason::QueryWaitTimeout, "query_wait_timeout", "query_wait_timeout"),
+    row(DisconnectReason::ClientIdleTimeout, "client_idle_timeout", "client idle timeout"),
     row(
         DisconnectReason::IdleTransactionTimeout,
         "idle_transaction_timeout",
-        "25P03",
         "terminating connection due to idle-in-transaction timeout",
     ),
     row(
         DisconnectReason::TransactionTimeout,
         "transaction_timeout",
-        "25P04",
         "terminating connection due to transaction timeout",
     ),
-    row(DisconnectReason::ServerDown, "server_down", "08006", "could not connect to server"),
-    row(DisconnectReason::ServerLogin, "server_login", "08006", "server login failed"),
+    row(DisconnectReason::ServerDown, "server_down", "could not connect to server"),
+    row(DisconnectReason::ServerLogin, "server_login", "server login failed"),
     row(
         DisconnectReason::ServerGone,
         "server_gone",
-        "08006",
         "the server closed the connection unexpectedly",
     ),
-    row(
-        DisconnectReason::ServerProtocol,
-        "server_protocol",
-        "08P01",
-        "the server broke the protocol",
-    ),
+    row(DisconnectReason::ServerProtocol, "server_protocol", "the server broke the protocol"),
     row(
         DisconnectReason::TransactionInStatementMode,
         "transaction_in_statement_mode",
-        "08P01",
         "transaction blocks are not allowed in statement pooling mode",
     ),
-    row(
-        DisconnectReason::Killed,
-        "killed",
-        "57P01",
-        "terminating connection due to administrator command",
-    ),
+    row(DisconnectReason::Killed, "killed", "terminating connection due to administrator command"),
     row(
         DisconnectReason::Removed,
         "removed",
-        "57P01",
         "terminating connection due to administrator command",
     ),
     row(
         DisconnectReason::Shutdown,
         "shutdown",
-        "57P01",
         "terminating connection due to administrator command",
     ),
 ];
@@ -199,11 +152,10 @@ impl DisconnectReason {
         })
     }
 
-    /// What the client is told, or `None` where it is told nothing.
-    pub fn report(self) -> Option<Report<'static>> {
-        let Row { sqlstate, message, .. } = *self.row();
-        let report = Report { severity: "FATAL", sqlstate, message, hint: "" };
-        (!sqlstate.is_empty()).then_some(report)
+    /// Returns what the client is told, in words, or `None` where it is told nothing. The protocol
+    /// adds its code.
+    pub fn message(self) -> Option<&'static str> {
+        Some(self.row().message).filter(|message| !message.is_empty())
     }
 }
 
@@ -212,11 +164,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_cause_has_one_row_and_a_sound_sqlstate() {
+    fn every_cause_has_one_row() {
         for (index, row) in TABLE.iter().enumerate() {
             assert!(TABLE[..index].iter().all(|r| r.cause != row.cause && r.key != row.key));
-            assert!(matches!(row.sqlstate.len(), 0 | 5), "{}", row.key);
-            assert_eq!(row.sqlstate.is_empty(), row.message.is_empty());
         }
         assert_eq!(DisconnectReason::Shutdown.row().cause, DisconnectReason::Shutdown);
         assert_eq!(TABLE.len(), DisconnectReason::Shutdown as usize + 1);

@@ -6,19 +6,20 @@
 //! A step never calls itself. A client whose input can be read on is put into `runnable`, and the
 //! step ends once `runnable` is empty.
 
+use crate::connections::Connection;
 use crate::engine::{Engine, Step};
-use crate::ground::ids::Conn;
-use crate::ground::time::Now;
-use crate::state::connections::Connection;
-use crate::state::event::{Action, Event};
-use crate::state::ports::Ports;
-use crate::step::farewell::END_OF_STREAM;
+use crate::event::Event;
+use crate::ids::Conn;
+use crate::ports::Ports;
+use crate::protocol::Protocol;
+use crate::step::input::END_OF_STREAM;
+use crate::time::Now;
 
-impl Engine {
+impl<P: Protocol> Engine<P> {
     /// Handles one event, and appends output and actions to `ports`. Never blocks and never fails:
     /// an error of a connection ends that connection.
     #[inline]
-    pub fn step(&mut self, now: Now, event: Event<'_>, ports: &mut Ports) {
+    pub fn step(&mut self, now: Now, event: Event<'_, P>, ports: &mut Ports<P>) {
         let mut step = Step { engine: self, now, ports };
         match event {
             Event::Bytes { conn, bytes } => step.bytes(conn, bytes),
@@ -31,16 +32,15 @@ impl Engine {
             Event::Tick => step.tick(),
             Event::Message(message) => step.message(message),
             Event::Command(command) => step.command(command),
-            Event::Console { client, reply } => step.console_reply(client, &reply),
-            Event::Analysed { case, analysis } => step.analysed(&case, analysis),
+            Event::Answered(answer) => P::answered(&mut step, answer),
         }
         while let Some(client) = step.engine.runnable.pop_front() {
-            step.serve(client, &[]);
+            step.read_on(client);
         }
     }
 }
 
-impl Step<'_> {
+impl<P: Protocol> Step<'_, P> {
     #[inline]
     fn bytes(&mut self, conn: Conn, bytes: &[u8]) {
         match self.engine.connections.get(conn) {
@@ -49,7 +49,7 @@ impl Step<'_> {
             Connection::Cancel(_) => {}
             Connection::Free => {
                 if let Some(transfer) = self.ports.leaving(conn) {
-                    transfer.0.inbox.hold(bytes);
+                    transfer.hold(bytes);
                 }
             }
         }
@@ -57,7 +57,7 @@ impl Step<'_> {
 
     fn connected(&mut self, conn: Conn) {
         match self.engine.connections.get(conn) {
-            Connection::Server(_) => self.server_connected(conn),
+            Connection::Server(_) => P::connected(self, conn),
             Connection::Cancel(_) => self.cancel_connected(conn),
             Connection::Client(_) | Connection::Free => {}
         }
@@ -65,7 +65,7 @@ impl Step<'_> {
 
     fn failed(&mut self, conn: Conn, why: &str) {
         match self.engine.connections.get(conn) {
-            Connection::Server(_) => self.connect_failed(conn, why),
+            Connection::Server(_) => P::connect_failed(self, conn, why),
             Connection::Cancel(_) => self.cancel_over(conn),
             Connection::Client(_) | Connection::Free => {}
         }
@@ -88,32 +88,15 @@ impl Step<'_> {
     /// Handles the end of a write. If little enough is queued to a connection now, reads the
     /// connection that feeds it again.
     fn drained(&mut self, conn: Conn) {
-        let Engine { connections, core_state, runnable, .. } = &mut *self.engine;
-        let pool = match connections.get(conn) {
+        let pool = match self.engine.connections.get(conn) {
             Connection::Client(client) => client.pool,
             Connection::Server(server) => server.pool,
             Connection::Cancel(_) | Connection::Free => return,
         };
-        if self.ports.queued(conn) > core_state.low_mark(pool) {
-            return;
-        }
-        if let Some(client) = connections.client(conn) {
-            if client.paused {
-                runnable.push_back(conn);
-            }
-            let Some(server) = client.link.and_then(|server| connections.server(server)) else {
-                return;
-            };
-            if std::mem::take(&mut server.paused) {
-                self.ports.act(Action::Resume { conn: server.conn });
-            }
-        } else if let Some(server) = connections.server(conn) {
-            let Some(client) = server.client().and_then(|client| connections.client(client)) else {
-                return self.offer(conn);
-            };
-            if client.paused {
-                runnable.push_back(client.conn);
-            }
+        if self.ports.queued(conn) <= self.engine.core_state.low_mark(pool)
+            && !self.resume_feeder(conn)
+        {
+            self.offer(conn);
         }
     }
 }

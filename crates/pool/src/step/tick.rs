@@ -5,20 +5,21 @@
 
 use std::time::Duration;
 
-use crate::engine::{Engine, Step};
-use crate::ground::disconnect::DisconnectReason;
-use crate::ground::ids::{Conn, Core, PoolId};
-use crate::ground::time::Now;
-use crate::pipeline::outstanding::Copying;
-use crate::state::client::{Client, ClientState, WaitingFor};
-use crate::state::connections::Connection;
-use crate::state::event::Action;
-use crate::state::pool::Pool;
-use crate::state::ports::Ports;
-use crate::state::server::{Server, ServerState};
-use crate::state::shared::{ConnectPermit, CoreMessage};
 use refrain_config::PoolOptions;
-use refrain_wire::back::Status;
+
+use crate::client::{Client, Phase, WaitingFor};
+use crate::connections::Connection;
+use crate::counts::ConnectPermit;
+use crate::disconnect::DisconnectReason;
+use crate::engine::{Engine, Step};
+use crate::event::Action;
+use crate::ids::{Conn, Core, PoolId};
+use crate::message::CoreMessage;
+use crate::pool::Pool;
+use crate::ports::Ports;
+use crate::protocol::{Activity, Protocol};
+use crate::server::{Server, ServerState};
+use crate::time::Now;
 
 /// Time between two ticks.
 const TICK: Duration = Duration::from_millis(100);
@@ -27,14 +28,14 @@ const DRAIN_MAX: Duration = Duration::from_secs(5);
 /// Time between two sweeps of the statements a core knows.
 const SWEEP_US: u64 = 10_000_000;
 
-impl Engine {
+impl<P: Protocol> Engine<P> {
     /// Returns the latest time for the next [`crate::Event::Tick`]; `None` while nothing can be
     /// due.
-    pub fn next_tick(&self, ports: &Ports) -> Option<Now> {
+    pub fn next_tick(&self, ports: &Ports<P>) -> Option<Now> {
         // A pool whose last client left while it waited still has to tell the other cores that it
         // wants no server.
         let has_work =
-            |p: &Pool| p.servers > 0 || p.wants_server || p.settings.options.min_pool_size > 0;
+            |p: &Pool<P>| p.servers > 0 || p.wants_server || p.settings.options.min_pool_size > 0;
         let next = self.ticked.after(TICK);
         if self.clients > 0 || ports.are_closing() || self.core_state.pools().any(has_work) {
             return Some(next);
@@ -45,9 +46,9 @@ impl Engine {
     }
 }
 
-impl Step<'_> {
+impl<P: Protocol> Step<'_, P> {
     /// Handles everything that is due.
-    pub(crate) fn tick(&mut self) {
+    pub fn tick(&mut self) {
         let swept = self.now.0 / SWEEP_US != self.engine.ticked.0 / SWEEP_US;
         self.engine.ticked = self.now;
         self.ports.tick(self.now);
@@ -70,12 +71,9 @@ impl Step<'_> {
             self.tick_pool(pool);
         }
         if swept {
-            self.engine.core_state.sweep();
+            self.engine.core_state.shared.sweep();
         }
-        let shared = &self.engine.core_state.shared;
-        if shared.registry.due(self.now, shared.options().general.max_statement_bytes / 2) {
-            shared.registry.purge(self.now);
-        }
+        P::tick(self, swept);
     }
 
     fn tick_client(&mut self, conn: Conn) {
@@ -83,13 +81,11 @@ impl Step<'_> {
         let Some(client) = self.engine.connections.client(conn) else { return };
         let due = |since: Now, span: Option<Duration>| span.is_some_and(|s| since.after(s) <= now);
         let general = &self.engine.core_state.shared.options().general;
-        let cause = match client.session.state {
-            ClientState::Console(..) => None,
-            ClientState::Opening | ClientState::Proving(..) => {
-                due(client.connected, general.client_login_timeout)
-                    .then_some(DisconnectReason::LoginTimeout)
-            }
-            ClientState::Entering(..) | ClientState::Checking(..) | ClientState::Ready(_) => {
+        let cause = match P::phase(&client.session) {
+            Phase::Console => None,
+            Phase::Login => due(client.connected, general.client_login_timeout)
+                .then_some(DisconnectReason::LoginTimeout),
+            Phase::Entering | Phase::Checking | Phase::Ready => {
                 let options = &self.engine.core_state.pool(client.pool).settings.options;
                 let link = client.link;
                 let (client, server) = match link {
@@ -122,10 +118,10 @@ impl Step<'_> {
     /// in full, and no request has arrived in part.
     fn drain_client(&mut self, conn: Conn) {
         let Some(client) = self.engine.connections.client(conn) else { return };
-        let ready = matches!(client.session.state, ClientState::Ready(_));
+        let ready = P::phase(&client.session) == Phase::Ready;
         let speaks = ready && (client.inbox.held() > 0 || client.inbox.rest > 0);
         let (link, waits) = (client.link, client.waiting_for != WaitingFor::Nothing);
-        let is_quiet = |server: &Server| ready && server.session.outstanding.quiescent().is_some();
+        let is_quiet = |server: &Server<P>| ready && P::idle(&server.session).is_some();
         let busy = match link {
             Some(server) => !self.engine.connections.server(server).is_some_and(|s| is_quiet(s)),
             None => waits,
@@ -145,7 +141,7 @@ impl Step<'_> {
         match server.state {
             ServerState::Connecting | ServerState::Login(_) => {
                 if server.connected.after(options.server_connect_timeout) <= now {
-                    self.connect_failed(conn, "server_connect_timeout");
+                    P::connect_failed(self, conn, "server_connect_timeout");
                 }
             }
             ServerState::Idle => {
@@ -153,22 +149,19 @@ impl Step<'_> {
                 let old = server.expires <= now || server.close_needed || renewed;
                 let unused =
                     options.server_idle_timeout.is_some_and(|s| server.since.after(s) <= now);
-                let spare = || shared.servers(server.pool) > options.min_pool_size;
+                let spare = || shared.counts.servers(server.pool) > options.min_pool_size;
                 let leaves = is_draining && !pool.is_wanted();
                 if old || unused && spare() || leaves {
                     self.close_server(conn);
                 }
             }
-            ServerState::Resetting | ServerState::Job(_) if server.is_ownerless() => {
+            ServerState::Resetting | ServerState::Held(_) if server.is_ownerless() => {
                 if server.since.after(DRAIN_MAX) <= now {
                     self.cancel_server(conn);
                     self.close_server(conn);
                 }
             }
-            ServerState::Lent(_)
-            | ServerState::Job(_)
-            | ServerState::Resetting
-            | ServerState::Cancelling => {}
+            ServerState::Held(_) | ServerState::Resetting | ServerState::Cancelling => {}
         }
     }
 
@@ -176,7 +169,7 @@ impl Step<'_> {
     fn shrink(&mut self, id: PoolId) {
         let shared = self.engine.core_state.shared.clone();
         let pool = self.engine.core_state.pool(id);
-        for _ in 0..shared.surplus(&pool.shared) {
+        for _ in 0..shared.counts.surplus(&pool.shared) {
             let Some(server) = self.engine.core_state.pool(id).take_coldest(|_| true) else {
                 return;
             };
@@ -195,11 +188,7 @@ impl Step<'_> {
             return;
         }
         self.shrink(id);
-        let pool = self.engine.core_state.pool(id);
-        // The reply that the waiting clients were to be woken by may have been lost.
-        pool.protocol.wake();
-        let woken = pool.protocol.take_woken();
-        self.look_again(woken);
+        P::tick_pool(self, id);
         // A core that did not know the pool yet, or has had a server since, has to be asked again.
         self.engine.core_state.pool(id).ask_due = true;
         self.grow(id);
@@ -220,9 +209,9 @@ impl Step<'_> {
         let pool = self.engine.core_state.pool(id);
         let serves = !pool.paused && !pool.removed;
         let calm = pool.connecting == 0 && serves && self.now >= pool.retry;
-        if core == Core(0) && calm && !leaves && shared.servers(id) < min {
+        if core == Core(0) && calm && !leaves && shared.counts.servers(id) < min {
             let pool = self.engine.core_state.pool(id).shared.clone();
-            if shared.admit_server(&pool, core, false) == ConnectPermit::Granted {
+            if shared.counts.admit_server(&pool, core, false) == ConnectPermit::Granted {
                 self.connect(id);
             }
         }
@@ -230,9 +219,9 @@ impl Step<'_> {
 }
 
 /// Returns the timeout that a client has exceeded, if any.
-fn overdue(
-    client: &Client,
-    server: Option<&Server>,
+fn overdue<P: Protocol>(
+    client: &Client<P>,
+    server: Option<&Server<P>>,
     options: &PoolOptions,
     now: Now,
 ) -> Option<DisconnectReason> {
@@ -240,8 +229,8 @@ fn overdue(
     if due(client.ended.unwrap_or(now), client.ended.map(|_| DRAIN_MAX)) {
         return Some(DisconnectReason::ClientGone);
     }
-    let waits = client.waiting_for == WaitingFor::Server
-        || matches!(client.session.state, ClientState::Entering(..));
+    let waits =
+        client.waiting_for == WaitingFor::Server || P::phase(&client.session) == Phase::Entering;
     if waits {
         let since = client.waiting.max(client.connected);
         return due(since, options.query_wait_timeout)
@@ -251,16 +240,14 @@ fn overdue(
         let idle = due(client.requested, options.client_idle_timeout);
         return idle.then_some(DisconnectReason::ClientIdleTimeout);
     };
-    let outstanding = &server.session.outstanding;
-    let quiet = outstanding.is_empty() && outstanding.copying() == Copying::No;
-    let in_transaction = outstanding.status() != Status::Idle || outstanding.is_open();
-    if !quiet && due(server.asked, options.query_timeout) {
+    let Activity { owes, in_transaction } = P::activity(&server.session);
+    if owes && due(server.asked, options.query_timeout) {
         Some(DisconnectReason::QueryTimeout)
     } else if in_transaction && due(server.since, options.transaction_timeout) {
         Some(DisconnectReason::TransactionTimeout)
-    } else if quiet && in_transaction && due(server.asked, options.idle_transaction_timeout) {
+    } else if !owes && in_transaction && due(server.asked, options.idle_transaction_timeout) {
         Some(DisconnectReason::IdleTransactionTimeout)
-    } else if quiet && !in_transaction && due(client.requested, options.client_idle_timeout) {
+    } else if !owes && !in_transaction && due(client.requested, options.client_idle_timeout) {
         Some(DisconnectReason::ClientIdleTimeout)
     } else {
         None

@@ -6,25 +6,23 @@
 //! connection, and ignores a signal that arrives while the server waits for a query. So the cancel
 //! cannot hit the next client (E81).
 
-use refrain_wire::startup;
-
+use crate::client::Phase;
+use crate::connections::{CancelRun, Connection};
 use crate::engine::Step;
-use crate::ground::ids::{Conn, whose};
-use crate::pipeline::outstanding::{Purpose, ReplyAction};
-use crate::state::client::ClientState;
-use crate::state::connections::{CancelRun, Connection};
-use crate::state::event::Action;
-use crate::state::server::ServerState;
-use crate::state::shared::CoreMessage;
+use crate::event::Action;
+use crate::ids::{Conn, whose};
+use crate::message::CoreMessage;
+use crate::protocol::Protocol;
+use crate::server::ServerState;
 
 /// Number of cancel requests under way to one server. A peer that knows a client's key can send any
 /// number.
 const CANCELS_MAX: u32 = 8;
 
-impl Step<'_> {
+impl<P: Protocol> Step<'_, P> {
     /// Handles a CancelRequest for the client with this process ID, or passes it to the client's
     /// core.
-    pub(crate) fn cancel_request(&mut self, pid: u32, key: &[u8]) {
+    pub fn cancel_request(&mut self, pid: u32, key: &[u8]) {
         let Some((core, conn)) = whose(pid) else { return };
         if core == self.engine.core_state.core {
             self.cancel_client(conn, key);
@@ -35,47 +33,31 @@ impl Step<'_> {
     }
 
     /// Cancels the running request of a client, if the key is the client's.
-    pub(crate) fn cancel_client(&mut self, conn: Conn, key: &[u8]) {
+    pub fn cancel_client(&mut self, conn: Conn, key: &[u8]) {
         let Some(client) = self.engine.connections.client(conn) else { return };
         // Compares all bytes, so that the time taken does not tell how many are right.
         let same = client.key.len() == key.len()
             && client.key.iter().zip(key).fold(0, |sum, (a, b)| sum | (a ^ b)) == 0;
-        if !same || !matches!(client.session.state, ClientState::Ready(_)) {
+        if !same || P::phase(&client.session) != Phase::Ready {
             return;
         }
         if let Some(server) = client.link {
-            self.cancel_request_of(conn, server);
-        }
-    }
-
-    /// Cancels what a server does for its client. If the server first does something for Refrain,
-    /// the cancel waits for the client's own request. If just Refrain's reading of settings is
-    /// left, there is nothing to cancel.
-    pub(crate) fn cancel_request_of(&mut self, client: Conn, server: Conn) {
-        let Some(s) = self.engine.connections.server(server) else { return };
-        match s.session.outstanding.front().map(|entry| entry.action) {
-            None | Some(ReplyAction::Skip(Purpose::ReadSettings)) => {}
-            Some(ReplyAction::Skip(Purpose::SyncSettings | Purpose::Verify)) => {
-                if let Some(client) = self.engine.connections.client(client) {
-                    client.cancel_wanted = true;
-                }
-            }
-            Some(_) => self.cancel_server(server),
+            P::cancel(self, conn, server);
         }
     }
 
     /// Connects to a server's host, to send a CancelRequest for the server.
-    pub(crate) fn cancel_server(&mut self, server: Conn) {
+    pub fn cancel_server(&mut self, server: Conn) {
         let Some(s) = self.engine.connections.server(server) else { return };
         // The server is idle; or enough requests are under way, and one more would not change
         // anything.
-        if s.session.outstanding.is_empty() || s.cancels >= CANCELS_MAX {
+        if !P::activity(&s.session).owes || s.cancels >= CANCELS_MAX {
             return;
         }
         s.cancels += 1;
         let (serial, pid, key) = (s.serial, s.pid, s.key.clone());
         let pool = self.engine.core_state.pool(s.pool);
-        pool.counters.cancels += 1;
+        pool.counters.pool.cancels += 1;
         let host = pool.settings.host.clone();
         let conn = self.ports.open();
         let run = CancelRun { server, serial, pid, key, since: self.now };
@@ -84,15 +66,15 @@ impl Step<'_> {
     }
 
     /// Sends the CancelRequest on its connection.
-    pub(crate) fn cancel_connected(&mut self, conn: Conn) {
+    pub fn cancel_connected(&mut self, conn: Conn) {
         if let Connection::Cancel(run) = self.engine.connections.get(conn) {
-            startup::write_cancel(self.ports.out(conn), run.pid, &run.key);
+            P::write_cancel(self.ports.out(conn), run.pid, &run.key);
         }
     }
 
     /// Gives up a cancel request that has been under way for `cancel_timeout`. The signal may still
     /// come at any time, so the server is to be closed.
-    pub(crate) fn cancel_late(&mut self, conn: Conn) {
+    pub fn cancel_late(&mut self, conn: Conn) {
         let Connection::Cancel(run) = self.engine.connections.get(conn) else { return };
         let (server, serial) = (run.server, run.serial);
         if let Some(s) = self.engine.connections.server(server).filter(|s| s.serial == serial) {
@@ -102,7 +84,7 @@ impl Step<'_> {
     }
 
     /// Ends a cancel request: PostgreSQL has closed its connection, or could not be reached.
-    pub(crate) fn cancel_over(&mut self, conn: Conn) {
+    pub fn cancel_over(&mut self, conn: Conn) {
         if !matches!(self.engine.connections.get(conn), Connection::Cancel(_)) {
             return;
         }

@@ -4,17 +4,15 @@
 use std::sync::Arc;
 
 use refrain_config::{Host, Options};
-use refrain_sql::normalize::{Analysis, Key, Span};
 
-pub use crate::ground::ids::{ClientSerial, Core, Peer};
-
-use crate::ground::ids::{Conn, PoolId};
-use crate::state::server::Transfer;
-use crate::state::shared::CoreMessage;
+use crate::ids::{ClientSerial, Conn, Core, Peer};
+use crate::message::CoreMessage;
+use crate::parts::Parts;
+use crate::server::Transfer;
 
 /// Something happened outside.
 #[derive(Debug)]
-pub enum Event<'a> {
+pub enum Event<'a, P: Parts> {
     /// A client connected; the loop got `conn` from [`crate::Ports::open`].
     Accepted {
         /// Its number.
@@ -59,7 +57,7 @@ pub enum Event<'a> {
         /// Its number here.
         conn: Conn,
         /// What the other core's engine knew of it.
-        transfer: Box<Transfer>,
+        transfer: Box<Transfer<P>>,
     },
     /// Time passed; see [`crate::Engine::next_tick`].
     Tick,
@@ -67,33 +65,8 @@ pub enum Event<'a> {
     Message(CoreMessage),
     /// The operator wants something.
     Command(Command),
-    /// The answer to an [`Action::Console`].
-    Console {
-        /// Who asked.
-        client: ClientSerial,
-        /// Messages to be sent as they are, up to but without ReadyForQuery.
-        reply: Vec<u8>,
-    },
-    /// The answer to an [`Action::Analyse`].
-    Analysed {
-        /// What was to be analysed.
-        case: Box<Case>,
-        /// What is to become of the literals.
-        analysis: Analysis,
-    },
-}
-
-/// A text that the parser thread analyses: the first of its normalized query that was worth it.
-#[derive(Clone, Debug)]
-pub struct Case {
-    /// Whose normalized query.
-    pub pool: PoolId,
-    /// Where the normalized query is kept.
-    pub key: Key,
-    /// The text.
-    pub text: Box<[u8]>,
-    /// Its literals.
-    pub spans: Box<[Span]>,
+    /// The answer to an [`Action::Ask`].
+    Answered(P::Answer),
 }
 
 /// What an operator wants; the same for every core.
@@ -110,8 +83,8 @@ pub enum Command {
     Kill(Option<Arc<str>>),
     /// Close this client.
     KillClient(ClientSerial),
-    /// Forget all normalized queries of simple queries, and close the statements prepared for them.
-    FlushAutoprepare,
+    /// Forget what was learned of queries.
+    Flush,
     /// Use these options from now on.
     Reload(Arc<Options>),
     /// Take no new clients; close each client when its transaction is over.
@@ -122,7 +95,7 @@ pub enum Command {
 
 /// Something the loop is to do for the engine, other than sending and closing.
 #[derive(Debug)]
-pub enum Action {
+pub enum Action<P: Parts> {
     /// Open a connection. `conn` comes from the engine; the answer is [`Event::Connected`] or
     /// [`Event::Failed`]. The loop resolves names.
     Connect {
@@ -150,7 +123,7 @@ pub enum Action {
         /// Where to.
         to: Core,
         /// What is known of it.
-        transfer: Box<Transfer>,
+        transfer: Box<Transfer<P>>,
     },
     /// Have another core step [`Event::Message`].
     Tell {
@@ -159,20 +132,8 @@ pub enum Action {
         /// What.
         message: CoreMessage,
     },
-    /// A client of the admin console asked something. The answer is [`Event::Console`].
-    Console {
-        /// Who asked.
-        client: ClientSerial,
-        /// The user's name, and whether it may do more than look.
-        user: Arc<str>,
-        /// Whether it may change anything.
-        admin: bool,
-        /// The text of its query.
-        query: String,
-    },
-    /// Parse a text by the real grammar, which takes its time: not on this thread. The answer is
-    /// [`Event::Analysed`].
-    Analyse(Box<Case>),
+    /// Do this for the protocol. The answer is [`Event::Answered`].
+    Ask(P::Request),
     /// Something worth a line in the log.
     Note(Box<Note>),
 }
@@ -196,7 +157,7 @@ pub struct Note {
     /// How much it matters.
     pub level: Level,
     /// What ended or happened, as a short key (see
-    /// [`crate::ground::disconnect::DisconnectReason`]).
+    /// [`crate::disconnect::DisconnectReason`]).
     pub cause: &'static str,
     /// The client concerned, and where it connects from.
     pub client: Option<ClientSerial>,

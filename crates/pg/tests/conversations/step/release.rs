@@ -67,7 +67,7 @@ fn a_server_that_a_pinned_client_left_is_reset_and_closed_if_that_fails() {
         let reset = if works { complete("DISCARD ALL") } else { error("25001", "no") };
         server.answers([reset, ready()]);
         assert_eq!(server.is_closed(), !works);
-        assert_eq!(talk.counters().resets, 1);
+        assert_eq!(talk.counters().pool.resets, 1);
     }
 }
 

@@ -13,14 +13,15 @@
 
 use std::time::Duration;
 
-use crate::ground::ids::Conn;
-use crate::ground::time::Now;
-use crate::state::event::Action;
-use crate::state::server::Transfer;
+use crate::event::Action;
+use crate::ids::Conn;
+use crate::parts::Parts;
+use crate::server::Transfer;
+use crate::time::Now;
 
 /// What the loop is to do next; see [`Ports::next`].
 #[derive(Debug)]
-pub enum Output {
+pub enum Output<P: Parts> {
     /// Hand these bytes to the kernel, and give the buffer back with [`Ports::sent`] when all have
     /// gone.
     Send {
@@ -35,7 +36,7 @@ pub enum Output {
         conn: Conn,
     },
     /// Anything else.
-    Act(Action),
+    Act(Action<P>),
 }
 
 /// Time in which a connection that is to be closed may be rid of what is queued on it.
@@ -67,18 +68,31 @@ enum PortState {
 }
 
 /// All connections of a core.
-#[derive(Debug, Default)]
-pub struct Ports {
+#[derive(Debug)]
+pub struct Ports<P: Parts> {
     ports: Vec<Port>,
     free: Vec<Conn>,
     dirty: Vec<Conn>,
     /// How many are to be closed.
     closing: usize,
-    actions: std::collections::VecDeque<Action>,
+    actions: std::collections::VecDeque<Action<P>>,
     spare: Vec<Vec<u8>>,
 }
 
-impl Ports {
+impl<P: Parts> Default for Ports<P> {
+    fn default() -> Self {
+        Self {
+            ports: Vec::new(),
+            free: Vec::new(),
+            dirty: Vec::new(),
+            closing: 0,
+            actions: std::collections::VecDeque::new(),
+            spare: Vec::new(),
+        }
+    }
+}
+
+impl<P: Parts> Ports<P> {
     /// Gives a number to a new connection.
     pub fn open(&mut self) -> Conn {
         let conn = self.free.pop().unwrap_or_else(|| {
@@ -144,12 +158,12 @@ impl Ports {
     }
 
     /// Whether any connection is to be closed once everything has gone.
-    pub(crate) fn are_closing(&self) -> bool {
+    pub fn are_closing(&self) -> bool {
         self.closing > 0
     }
 
     /// Gives up connections that have been closing for too long: their peers do not read.
-    pub(crate) fn tick(&mut self, now: Now) {
+    pub fn tick(&mut self, now: Now) {
         if !self.are_closing() {
             return;
         }
@@ -174,13 +188,13 @@ impl Ports {
     }
 
     /// Has `action` done at the end of this turn, in order with the others.
-    pub fn act(&mut self, action: Action) {
+    pub fn act(&mut self, action: Action<P>) {
         self.actions.push_back(action);
     }
 
     /// The server that is to move to another core, until the loop has taken that action: what still
     /// comes from it goes along.
-    pub(crate) fn leaving(&mut self, conn: Conn) -> Option<&mut Transfer> {
+    pub fn leaving(&mut self, conn: Conn) -> Option<&mut Transfer<P>> {
         self.actions.iter_mut().find_map(|action| match action {
             Action::HandOver { conn: leaving, transfer, .. } if *leaving == conn => {
                 Some(&mut **transfer)
@@ -193,7 +207,7 @@ impl Ports {
     ///
     /// Actions come first: a connection is opened before anything is sent on it.
     #[expect(clippy::should_implement_trait, reason = "what comes depends on what is done between")]
-    pub fn next(&mut self) -> Option<Output> {
+    pub fn next(&mut self) -> Option<Output<P>> {
         if let Some(action) = self.actions.pop_front() {
             return Some(Output::Act(action));
         }
@@ -254,75 +268,5 @@ impl Ports {
             buffer.clear();
             self.spare.push(buffer);
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn send(ports: &mut Ports) -> (Conn, Vec<u8>) {
-        match ports.next() {
-            Some(Output::Send { conn, bytes }) => (conn, bytes),
-            other => panic!("{other:?}"),
-        }
-    }
-
-    #[test]
-    fn one_send_a_turn_and_one_at_a_time() {
-        let mut ports = Ports::default();
-        let conn = ports.open();
-        ports.out(conn).extend_from_slice(b"ab");
-        ports.out(conn).extend_from_slice(b"c");
-        let (_, bytes) = send(&mut ports);
-        assert_eq!(bytes, b"abc");
-        ports.out(conn).extend_from_slice(b"d");
-        assert!(ports.next().is_none(), "the first send is still under way");
-        assert_eq!(ports.queued(conn), 4);
-        assert!(ports.sent(conn, bytes), "the engine hears of it");
-        assert_eq!(ports.queued(conn), 1);
-        let (_, bytes) = send(&mut ports);
-        assert_eq!(bytes, b"d");
-        assert!(ports.sent(conn, bytes));
-        assert_eq!(ports.queued(conn), 0, "all has gone");
-    }
-
-    #[test]
-    fn a_close_waits_for_what_is_queued() {
-        let mut ports = Ports::default();
-        let conn = ports.open();
-        ports.out(conn).extend_from_slice(b"bye");
-        ports.close(conn);
-        let (_, bytes) = send(&mut ports);
-        assert!(ports.next().is_none());
-        ports.sent(conn, bytes);
-        assert!(matches!(ports.next(), Some(Output::Close { .. })));
-        assert_eq!(ports.open(), conn, "its number is free again");
-    }
-
-    #[test]
-    fn a_peer_that_does_not_read_is_given_up() {
-        let mut ports = Ports::default();
-        let conn = ports.open();
-        ports.out(conn).extend_from_slice(b"rows");
-        let _ = send(&mut ports);
-        ports.out(conn).extend_from_slice(b"bye");
-        ports.close(conn);
-        ports.tick(Now(1));
-        ports.tick(Now(0).after(CLOSING_MAX));
-        assert!(ports.next().is_none(), "its time is not over");
-        ports.tick(Now(1).after(CLOSING_MAX));
-        assert!(matches!(ports.next(), Some(Output::Close { .. })));
-        assert!(!ports.are_closing());
-    }
-
-    #[test]
-    fn an_abandoned_connection_closes_at_once() {
-        let mut ports = Ports::default();
-        let conn = ports.open();
-        ports.out(conn).extend_from_slice(b"lost");
-        let _ = send(&mut ports);
-        ports.abandon(conn);
-        assert!(matches!(ports.next(), Some(Output::Close { .. })));
     }
 }

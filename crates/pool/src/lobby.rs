@@ -16,8 +16,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use refrain_config::General;
 
-use crate::ground::ids::{ClientSerial, Conn, Core, Peer};
-use crate::ground::time::Now;
+use crate::ids::{ClientSerial, Conn, Core, Peer};
+use crate::time::Now;
 
 /// Clients of the admin console. They come on top of `max_client_conn`, so that somebody can look
 /// when that is reached.

@@ -1,19 +1,21 @@
 //! New servers: a pool connects one more if a client waits and the limits allow it.
 
+use crate::connections::Connection;
+use crate::counts::ConnectPermit;
 use crate::engine::Step;
-use crate::ground::ids::PoolId;
-use crate::state::connections::Connection;
-use crate::state::event::Action;
-use crate::state::server::Server;
-use crate::state::shared::{ConnectPermit, CoreMessage};
+use crate::event::Action;
+use crate::ids::PoolId;
+use crate::message::CoreMessage;
+use crate::protocol::Protocol;
+use crate::server::Server;
 
 /// Number of servers that one core connects for one pool at the same time.
 const CONNECTING_MAX: u32 = 8;
 
-impl Step<'_> {
+impl<P: Protocol> Step<'_, P> {
     /// Looks for servers for waiting clients: asks the other cores, and connects new ones as far as
     /// the limits allow.
-    pub(crate) fn grow(&mut self, id: PoolId) {
+    pub fn grow(&mut self, id: PoolId) {
         let (now, core) = (self.now, self.engine.core_state.core);
         let shared = self.engine.core_state.shared.clone();
         let Some(pool) = self.engine.core_state.find_pool(id) else { return };
@@ -21,7 +23,7 @@ impl Step<'_> {
         if wanted == 0 || pool.paused || pool.removed {
             return;
         }
-        let elsewhere = shared.servers(id) > pool.servers;
+        let elsewhere = shared.counts.servers(id) > pool.servers;
         if elsewhere && (pool.ask_due || !pool.wants_server) {
             pool.ask_due = false;
             pool.wants_server = true;
@@ -38,7 +40,7 @@ impl Step<'_> {
             }
             let reserve = self.may_use_reserve(id);
             let pool = self.engine.core_state.pool(id).shared.clone();
-            if shared.admit_server(&pool, core, reserve) == ConnectPermit::Refused {
+            if shared.counts.admit_server(&pool, core, reserve) == ConnectPermit::Refused {
                 return;
             }
             self.connect(id);
@@ -60,12 +62,12 @@ impl Step<'_> {
     pub(crate) fn connect(&mut self, id: PoolId) {
         let conn = self.ports.open();
         let serial = self.engine.core_state.shared.serial();
-        let nothing = self.engine.core_state.nothing.clone();
+        let session = P::server(&self.engine.core_state.protocol, self.now);
         let pool = self.engine.core_state.pool(id);
         pool.servers += 1;
         pool.connecting += 1;
         let host = pool.settings.host.clone();
-        let mut server = Server::new(serial, conn, id, &nothing, self.now);
+        let mut server = Server::new(serial, conn, id, self.now, session);
         server.reconnects = pool.shared.reconnects();
         self.engine.connections.set(conn, Connection::Server(Box::new(server)));
         self.ports.act(Action::Connect { conn, host });

@@ -1,0 +1,37 @@
+//! The errors that clients are told when their sessions end.
+//!
+//! The SQLSTATEs are PostgreSQL's own where PostgreSQL has such an ending (appendix "PostgreSQL
+//! Error Codes"), and of class 08 where the proxy gave up.
+
+use refrain_pool::disconnect::DisconnectReason;
+use refrain_wire::write::Report;
+
+/// Returns the error for a reason, or `None` where the client is told nothing.
+pub(crate) fn report(cause: DisconnectReason) -> Option<Report<'static>> {
+    let sqlstate = match cause {
+        DisconnectReason::Terminated | DisconnectReason::ClientGone => return None,
+        DisconnectReason::ClientProtocol
+        | DisconnectReason::Synchronization
+        | DisconnectReason::QueryWaitTimeout
+        | DisconnectReason::ServerProtocol
+        | DisconnectReason::TransactionInStatementMode => "08P01",
+        DisconnectReason::ClientVersion => "0A000",
+        DisconnectReason::Login => "28P01",
+        DisconnectReason::UnknownDatabase => "3D000",
+        DisconnectReason::TooManyClients
+        | DisconnectReason::TooManyWaiting
+        | DisconnectReason::CrowdedOut => "53300",
+        DisconnectReason::LoginTimeout | DisconnectReason::QueryTimeout => "57014",
+        DisconnectReason::ClientIdleTimeout => "57P05",
+        DisconnectReason::IdleTransactionTimeout => "25P03",
+        DisconnectReason::TransactionTimeout => "25P04",
+        DisconnectReason::ServerDown
+        | DisconnectReason::ServerLogin
+        | DisconnectReason::ServerGone => "08006",
+        DisconnectReason::Killed | DisconnectReason::Removed | DisconnectReason::Shutdown => {
+            "57P01"
+        }
+    };
+    let message = cause.message()?;
+    Some(Report { severity: "FATAL", sqlstate, message, hint: "" })
+}

@@ -1,0 +1,52 @@
+//! PostgreSQL's part of a core's state: the statements and settings that it knows.
+
+use std::sync::Arc;
+
+use refrain_sql::normalize::Span;
+
+use crate::ground::ids::EnvId;
+use crate::settings::interned::InternedSettings;
+use crate::settings::session::{Settings, SettingsMut};
+use crate::state::shared::SharedPart;
+use crate::statements::of_core::CoreStatements;
+
+/// PostgreSQL's part of a core's state.
+#[derive(Debug)]
+pub struct CorePart {
+    /// The statements this core knows.
+    pub(crate) statements: CoreStatements,
+    /// The settings this core knows.
+    interned_settings: InternedSettings,
+    /// No settings at all.
+    pub(crate) nothing: Arc<Settings>,
+    /// For names on their way into a message.
+    pub(crate) scratch: Vec<u8>,
+    /// For the literals of a text.
+    pub(crate) spans: Vec<Span>,
+}
+
+impl CorePart {
+    /// Makes the part of a core that has seen nothing yet.
+    pub(crate) fn new() -> Self {
+        let mut interned_settings = InternedSettings::default();
+        let nothing = interned_settings.intern(SettingsMut::default(), |_| Arc::new(EnvId(0)));
+        Self {
+            statements: CoreStatements::default(),
+            interned_settings,
+            nothing,
+            scratch: Vec::new(),
+            spans: Vec::new(),
+        }
+    }
+
+    /// Interns settings.
+    pub(crate) fn settings(&mut self, shared: &SharedPart, edit: SettingsMut) -> Arc<Settings> {
+        self.interned_settings.intern(edit, |bytes| shared.environment(bytes))
+    }
+
+    /// Forgets statements and settings that are not used any more.
+    pub(crate) fn sweep(&mut self) {
+        self.statements.sweep();
+        self.interned_settings.sweep();
+    }
+}

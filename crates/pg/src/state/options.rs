@@ -1,0 +1,31 @@
+//! What a pool's options say of the features that only PostgreSQL's protocol has.
+
+use refrain_config::{Autoprepare, PoolMode, TrackFunctions};
+
+use crate::normalized::query::Bounds;
+use crate::state::parts::Pool;
+
+/// Whether simple queries are prepared.
+#[inline]
+pub(crate) fn autoprepares(pool: &Pool) -> bool {
+    pool.settings.options.autoprepare == Autoprepare::On && pool.settings.is_postgres
+}
+
+/// When servers are asked what functions have left in their sessions.
+#[inline]
+pub(crate) fn tracks(pool: &Pool) -> TrackFunctions {
+    let options = &pool.settings.options;
+    let keeps = options.pool_mode == PoolMode::Session && !autoprepares(pool);
+    if keeps || !pool.settings.is_postgres { TrackFunctions::Off } else { options.track_functions }
+}
+
+/// What of normalized queries is kept.
+pub(crate) fn bounds(pool: &Pool) -> Bounds {
+    let options = &pool.settings.options;
+    Bounds {
+        threshold: options.autoprepare_threshold,
+        statements: options.autoprepare_limit as usize,
+        bytes: options.autoprepare_memory_limit,
+        age_us: u64::try_from(options.autoprepare_max_age.as_micros()).unwrap_or(u64::MAX),
+    }
+}

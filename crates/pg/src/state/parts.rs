@@ -1,0 +1,122 @@
+//! PostgreSQL's parts of what the pool keeps, and the pool's types with these parts.
+
+use std::sync::Arc;
+
+use refrain_pool::Parts;
+use refrain_pool::settings::PoolSettings;
+use refrain_pool::time::Now;
+
+use crate::ground::stats::StatementCounters;
+use crate::pipeline::job::Job;
+use crate::pipeline::outstanding::Quiescent;
+use crate::settings::session::{Settings, SettingsMut};
+use crate::state::client::ClientSession;
+use crate::state::core::CorePart;
+use crate::state::pool::PoolPart;
+use crate::state::pool_shared::PoolSharedPart;
+use crate::state::requests::{Answer, Request};
+use crate::state::server::{LoggingIn, ServerSession};
+use crate::state::shared::SharedPart;
+use crate::state::snapshot::{ClientSessionView, CoreView, ServerSessionView};
+
+/// PostgreSQL's protocol, with clients and with servers.
+#[derive(Clone, Copy, Debug)]
+pub enum Pg {}
+
+/// The engine of one core.
+pub type Engine = refrain_pool::Engine<Pg>;
+/// Something happened outside.
+pub type Event<'a> = refrain_pool::Event<'a, Pg>;
+/// Something the loop is to do for the engine, other than sending and closing.
+pub type Action = refrain_pool::Action<Pg>;
+/// All connections of a core.
+pub type Ports = refrain_pool::Ports<Pg>;
+/// The next thing for the loop to do.
+pub type Output = refrain_pool::Output<Pg>;
+/// A server on its way from one core to another.
+pub type Transfer = refrain_pool::Transfer<Pg>;
+/// Everything that cores share.
+pub type Shared = refrain_pool::shared::Shared<Pg>;
+/// One user of one database, over all cores.
+pub type PoolShared = refrain_pool::pool_shared::PoolShared<Pg>;
+/// One core at one moment.
+pub type Snapshot = refrain_pool::snapshot::Snapshot<Pg>;
+/// A pool, as one core has it.
+pub type PoolView = refrain_pool::snapshot::PoolView<Pg>;
+/// A client that is logged in.
+pub type ClientView = refrain_pool::snapshot::ClientView<Pg>;
+/// A connection to a server.
+pub type ServerView = refrain_pool::snapshot::ServerView<Pg>;
+/// Counts of one pool on one core.
+pub type Counters = refrain_pool::stats::Counters<StatementCounters>;
+/// A client.
+pub(crate) type Client = refrain_pool::client::Client<Pg>;
+/// A connection to a server.
+pub(crate) type Server = refrain_pool::server::Server<Pg>;
+/// What a server does.
+pub(crate) type ServerState = refrain_pool::server::ServerState<Pg>;
+/// Who holds a server.
+pub(crate) type Holder = refrain_pool::server::Holder<Pg>;
+/// One core's part of a pool.
+pub(crate) type Pool = refrain_pool::pool::Pool<Pg>;
+/// The state of one core's engine beside its connections.
+pub(crate) type CoreState = refrain_pool::core_state::CoreState<Pg>;
+
+impl Parts for Pg {
+    type Client = ClientSession;
+    type Server = ServerSession;
+    type Login = LoggingIn;
+    type Job = Job;
+    type Idle = Quiescent;
+    type Pool = PoolPart;
+    type Core = CorePart;
+    type PoolShared = PoolSharedPart;
+    type Shared = SharedPart;
+    type Counters = StatementCounters;
+    type ClientView = ClientSessionView;
+    type ServerView = ServerSessionView;
+    type View = CoreView;
+    type Request = Request;
+    type Answer = Answer;
+
+    fn client(core: &CorePart, now: Now) -> ClientSession {
+        ClientSession::new(&core.nothing, now)
+    }
+
+    fn server(core: &CorePart, now: Now) -> ServerSession {
+        ServerSession::new(&core.nothing, now)
+    }
+
+    fn core() -> CorePart {
+        CorePart::new()
+    }
+
+    fn shared(entropy: &mut dyn FnMut(&mut [u8])) -> SharedPart {
+        SharedPart::new(entropy)
+    }
+
+    fn pool_shared(shared: &SharedPart, settings: &PoolSettings, database: &str) -> PoolSharedPart {
+        shared.pool_shared(settings, database)
+    }
+
+    fn configure(pool: &PoolSharedPart, settings: &PoolSettings) {
+        pool.configure(settings);
+    }
+
+    fn is_known(pool: &PoolSharedPart) -> bool {
+        pool.server_parameters().is_some()
+    }
+
+    fn options_changed(shared: &SharedPart) {
+        shared.options_changed();
+    }
+
+    fn sweep(shared: &SharedPart) {
+        shared.sweep();
+    }
+}
+
+/// Interns settings on a core.
+pub(crate) fn intern_settings(core_state: &mut CoreState, edit: SettingsMut) -> Arc<Settings> {
+    core_state.protocol.settings(&core_state.shared.protocol, edit)
+}

@@ -1,0 +1,208 @@
+//! What the pool asks of PostgreSQL's protocol, each answered by the file of its subject.
+
+use refrain_pool::client::{Client, Phase};
+use refrain_pool::disconnect::DisconnectReason;
+use refrain_pool::ids::{Conn, PoolId};
+use refrain_pool::pool::Pool;
+use refrain_pool::protocol::{Activity, Fitness};
+use refrain_pool::server::Server;
+use refrain_pool::{Linked, Protocol, Step as PoolStep};
+use refrain_wire::back::Status;
+use refrain_wire::{startup, write};
+
+use crate::engine::Step;
+use crate::ground::reports::report;
+use crate::pipeline::job::Job;
+use crate::pipeline::outstanding::{Copying, Quiescent};
+use crate::relay::link::Link;
+use crate::state::client::{ClientSession, ClientState};
+use crate::state::parts::{Engine, Pg};
+use crate::state::requests::Answer;
+use crate::state::server::ServerSession;
+use crate::state::snapshot::{ClientSessionView, CoreView, ServerSessionView};
+use crate::step::{check, jobs, view};
+
+impl Protocol for Pg {
+    #[inline]
+    fn phase(session: &ClientSession) -> Phase {
+        match session.state {
+            ClientState::Opening | ClientState::Proving(..) => Phase::Login,
+            ClientState::Entering(..) => Phase::Entering,
+            ClientState::Checking(..) => Phase::Checking,
+            ClientState::Ready(_) => Phase::Ready,
+            ClientState::Console(..) => Phase::Console,
+        }
+    }
+
+    fn is_silent(session: &ClientSession) -> bool {
+        matches!(session.state, ClientState::Opening)
+    }
+
+    fn login_input(step: &mut PoolStep<'_, Self>, client: Conn, bytes: &[u8]) {
+        Step { step }.login_bytes(client, bytes);
+    }
+
+    fn admit(step: &mut PoolStep<'_, Self>, client: Conn) {
+        Step { step }.admit(client);
+    }
+
+    fn checked(step: &mut PoolStep<'_, Self>, client: Conn) {
+        Step { step }.checked(client);
+    }
+
+    #[inline]
+    fn input(step: &mut PoolStep<'_, Self>, client: Conn, input: &[u8]) -> usize {
+        Step { step }.serve_input(client, input)
+    }
+
+    fn console_input(step: &mut PoolStep<'_, Self>, client: Conn, bytes: &[u8]) {
+        Step { step }.console_bytes(client, bytes);
+    }
+
+    fn dismiss_from_console(step: &mut PoolStep<'_, Self>, client: Conn) {
+        Step { step }.dismiss_from_console(client);
+    }
+
+    fn tell(out: &mut Vec<u8>, cause: DisconnectReason) {
+        if let Some(report) = report(cause) {
+            write::error(out, &report);
+        }
+    }
+
+    fn cancel(step: &mut PoolStep<'_, Self>, client: Conn, server: Conn) {
+        Step { step }.cancel_request_of(client, server);
+    }
+
+    fn connected(step: &mut PoolStep<'_, Self>, server: Conn) {
+        Step { step }.server_connected(server);
+    }
+
+    fn connect_failed(step: &mut PoolStep<'_, Self>, server: Conn, why: &str) {
+        Step { step }.login_failed(server, DisconnectReason::ServerDown, why, None);
+    }
+
+    #[inline]
+    fn output(step: &mut PoolStep<'_, Self>, server: Conn, output: &[u8]) -> usize {
+        Step { step }.server_input(server, output)
+    }
+
+    #[inline]
+    fn lent(linked: Linked<'_, Self>) {
+        Link::from(linked).begin_use();
+    }
+
+    #[inline]
+    fn idle(session: &ServerSession) -> Option<Quiescent> {
+        session.outstanding.quiescent()
+    }
+
+    #[inline]
+    fn activity(session: &ServerSession) -> Activity {
+        let outstanding = &session.outstanding;
+        Activity {
+            owes: !outstanding.is_empty() || outstanding.copying() != Copying::No,
+            in_transaction: outstanding.status() != Status::Idle || outstanding.is_open(),
+        }
+    }
+
+    fn take_back(step: &mut PoolStep<'_, Self>, server: Conn, left: &Client<Self>) -> Fitness {
+        Step { step }.take_back(server, left)
+    }
+
+    fn make_fit(step: &mut PoolStep<'_, Self>, server: Conn) -> Fitness {
+        Step { step }.make_fit(server)
+    }
+
+    fn goodbye(out: &mut Vec<u8>) {
+        write::terminate(out);
+    }
+
+    fn write_cancel(out: &mut Vec<u8>, pid: u32, key: &[u8]) {
+        startup::write_cancel(out, pid, key);
+    }
+
+    fn depart(session: &mut ServerSession) {
+        session.wishes.clear();
+    }
+
+    fn arrive(step: &mut PoolStep<'_, Self>, session: &mut ServerSession) {
+        let core_state = &mut step.engine.core_state;
+        let shared = &core_state.shared.protocol;
+        for settings in [&mut session.settings, &mut session.defaults.settings] {
+            *settings = core_state.protocol.settings(shared, settings.edit());
+        }
+    }
+
+    #[inline]
+    fn begin_job(step: &mut PoolStep<'_, Self>, server: Conn) -> bool {
+        let mut step = Step { step };
+        step.has_job(server) && step.begin_job(server, None)
+    }
+
+    fn lose_job(pool: &mut Pool<Self>, job: &Job) {
+        jobs::lost(pool, job);
+    }
+
+    fn abandon_job(step: &mut PoolStep<'_, Self>, server: Conn) {
+        Step { step }.abandon_job(server);
+    }
+
+    fn answered(step: &mut PoolStep<'_, Self>, answer: Answer) {
+        match answer {
+            Answer::Console { client, reply } => Step { step }.console_reply(client, &reply),
+            Answer::Analysed { case, analysis } => Step { step }.analysed(&case, analysis),
+        }
+    }
+
+    fn tick_pool(step: &mut PoolStep<'_, Self>, pool: PoolId) {
+        Step { step }.wake_clients(pool);
+    }
+
+    fn tick(step: &mut PoolStep<'_, Self>, sweep: bool) {
+        let core_state = &mut step.engine.core_state;
+        if sweep {
+            core_state.protocol.sweep();
+        }
+        let shared = &core_state.shared;
+        let registry = &shared.protocol.registry;
+        if registry.due(step.now, shared.options().general.max_statement_bytes / 2) {
+            registry.purge(step.now);
+        }
+    }
+
+    fn flush(pool: &mut Pool<Self>) {
+        jobs::flush(pool);
+    }
+
+    fn console_names(session: &ClientSession) -> Option<(&str, &str)> {
+        match &session.state {
+            ClientState::Console(authenticated, name) => Some((name, authenticated.user())),
+            _ => None,
+        }
+    }
+
+    fn client_view(session: &ClientSession) -> ClientSessionView {
+        view::client_view(session)
+    }
+
+    fn server_view(session: &ServerSession) -> ServerSessionView {
+        view::server_view(session)
+    }
+
+    fn view(engine: &Engine) -> CoreView {
+        let rows = engine.core_state.pools().flat_map(view::normalized_queries);
+        CoreView { normalized_queries: rows.collect() }
+    }
+
+    fn check_client(client: &Client<Self>) -> Result<(), String> {
+        check::check_client(client)
+    }
+
+    fn check_server(server: &Server<Self>) -> Result<(), String> {
+        check::check_server(server)
+    }
+
+    fn leave_if_ended(step: &mut PoolStep<'_, Self>, client: Conn) {
+        Step { step }.leave_if_ended(client);
+    }
+}

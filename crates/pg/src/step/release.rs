@@ -1,0 +1,183 @@
+//! What PostgreSQL's protocol has to do when a server is lent, and before it goes back.
+//!
+//! A server goes back to its pool with a [`crate::pipeline::outstanding::Quiescent`] proof or not
+//! at all. Before that, Refrain may have to ask it which settings the client left, or reset it.
+
+use refrain_config::PoolMode;
+use refrain_pool::Conn;
+use refrain_pool::client::WaitingFor;
+use refrain_pool::disconnect::DisconnectReason;
+use refrain_pool::protocol::Fitness;
+use refrain_wire::back::Status;
+use refrain_wire::tag::front;
+use refrain_wire::write;
+
+use crate::engine::Step;
+use crate::pipeline::outstanding::{
+    Copying, OutstandingRequest, Purpose, ReplyAction, RequestKind, Span,
+};
+use crate::relay::link::Link;
+use crate::state::client::ClientState;
+use crate::state::parts::Client;
+use crate::statements::of_server::Unnamed;
+
+impl Link<'_> {
+    /// Begins to use a server for a client, and syncs the server's settings in front of the
+    /// client's first message.
+    #[inline]
+    pub(crate) fn begin_use(&mut self) {
+        // Segments are numbered for each server: those of the last one mean nothing at this one.
+        self.client.session.changed = Span::default();
+        self.client.session.parsed = Span::default();
+        self.client.session.unnamed_changed = 0;
+        self.client.session.barrier = None;
+        if !self.client.session.managed {
+            self.forget_statements();
+        }
+        self.sync_settings_if_needed();
+    }
+}
+
+impl Step<'_, '_> {
+    /// Decides whether a server is free after its ReadyForQuery, and what has to happen before.
+    #[inline]
+    pub(crate) fn after_ready(&mut self, client: Conn, server: Conn) {
+        let Some(c) = self.step.engine.connections.client(client) else { return };
+        if std::mem::take(&mut c.cancel_wanted) {
+            self.cancel_request_of(client, server);
+        }
+        let Some(c) = self.step.engine.connections.client(client) else { return };
+        let (pinned, partial) = (!c.session.pins.is_empty(), c.inbox.rest > 0);
+        let read_settings = c.session.read_settings || c.session.knowledge.is_hidden();
+        let (looks, asked) = (c.session.suspicion.looks, c.session.suspicion.asked.is_some());
+        let checking = matches!(c.session.state, ClientState::Checking(..));
+        let pool = self.step.engine.core_state.pool(c.pool);
+        let (mode, removed) = (pool.settings.options.pool_mode, pool.removed);
+        let Some(s) = self.step.engine.connections.server(server) else { return };
+        if s.session.outstanding.quiescent().is_none() {
+            // A statement pool does not allow transaction blocks.
+            let block =
+                mode == PoolMode::Statement && s.session.outstanding.status() != Status::Idle;
+            if block && s.session.outstanding.is_empty() && !checking {
+                self.step.end_client(client, DisconnectReason::TransactionInStatementMode);
+            }
+            return;
+        }
+        self.step.drained_database(client);
+        if removed {
+            self.step.end_client(client, DisconnectReason::Removed);
+        } else if checking {
+            self.step.engine.runnable.push_back(client);
+        } else if looks && !partial && !asked {
+            // The client has called code that may have changed the session: ask before another
+            // client gets the server.
+            self.linked(client, server).look();
+        } else if read_settings && !partial && !pinned && mode != PoolMode::Session {
+            // The client has changed settings that PostgreSQL does not report: ask, so as to sync
+            // them at its next server.
+            self.linked(client, server).read_settings();
+        } else if self.step.transaction_over(client, server, partial || pinned)
+            && !partial
+            && !pinned
+        {
+            self.lend_between(client, server);
+        }
+    }
+
+    /// Cancels what a server does for its client. If the server first does something for Refrain,
+    /// the cancel waits for the client's own request. If just Refrain's reading of settings is
+    /// left, there is nothing to cancel.
+    pub(crate) fn cancel_request_of(&mut self, client: Conn, server: Conn) {
+        let Some(s) = self.step.engine.connections.server(server) else { return };
+        match s.session.outstanding.front().map(|entry| entry.action) {
+            None | Some(ReplyAction::Skip(Purpose::ReadSettings)) => {}
+            Some(ReplyAction::Skip(Purpose::SyncSettings | Purpose::Verify)) => {
+                if let Some(client) = self.step.engine.connections.client(client) {
+                    client.cancel_wanted = true;
+                }
+            }
+            Some(_) => self.step.cancel_server(server),
+        }
+    }
+
+    /// Takes a server from a client that has left. If requests are still outstanding, or the last
+    /// segment has no Sync, the server has to finish first.
+    pub(crate) fn take_back(&mut self, server: Conn, client: &Client) -> Fitness {
+        let core_state = &mut self.step.engine.core_state;
+        let mode = core_state.pool(client.pool).settings.options.pool_mode;
+        let Some(s) = self.step.engine.connections.server(server) else { return Fitness::Busy };
+        let s = &mut s.session;
+        // Requests still outstanding may change the session, and Refrain does not follow their
+        // completions any more.
+        let left = client.session.read_settings
+            || client.session.suspicion.looks
+            || !client.session.pins.is_empty()
+            || !s.outstanding.is_empty();
+        s.dirty |= mode == PoolMode::Session || left;
+        s.stuck |= !s.outstanding.is_empty();
+        // Amid a COPY a server cannot be brought back to order (E75).
+        if s.outstanding.copying() != Copying::No {
+            return Fitness::Unfit;
+        }
+        if s.outstanding.is_open() {
+            // The client left without a Sync: PostgreSQL would have rolled back. A Sync alone would
+            // commit, so a Describe of a statement that does not exist fails first.
+            let action = ReplyAction::Skip(Purpose::Rollback);
+            let out = self.step.ports.out(server);
+            if !client.session.skipping {
+                let name = core_state.shared.protocol.registry.no_statement();
+                write::describe_statement(out, &name);
+                s.outstanding.push(OutstandingRequest::new(RequestKind::DescribeStatement, action));
+            }
+            write::sync(out);
+            s.outstanding.push(OutstandingRequest::new(RequestKind::Sync, action));
+        }
+        if s.outstanding.is_empty() { Fitness::Fit } else { Fitness::Busy }
+    }
+
+    /// Makes a server without a client fit for the next one, if nothing is outstanding: rolls an
+    /// open transaction back, or resets the session if a client left anything in it.
+    pub(crate) fn make_fit(&mut self, server: Conn) -> Fitness {
+        let core_state = &mut self.step.engine.core_state;
+        let Some(s) = self.step.engine.connections.server(server) else { return Fitness::Busy };
+        s.session.run = None;
+        let unfit = s.session.outstanding.status() != Status::Idle || s.session.dirty;
+        if unfit && core_state.is_draining(s.pool, self.step.now) {
+            return Fitness::Unfit;
+        }
+        let (text, purpose) = if s.session.outstanding.status() != Status::Idle {
+            s.session.statements.unnamed = Unnamed::NONE;
+            (&b"ROLLBACK"[..], Purpose::Rollback)
+        } else if s.session.dirty && !s.close_needed {
+            let pool = core_state.pool(s.pool);
+            let options = &pool.settings.options;
+            let own =
+                options.pool_mode == PoolMode::Session && !options.server_reset_query.is_empty();
+            pool.counters.pool.resets += 1;
+            let text = if own { options.server_reset_query.as_bytes() } else { b"DISCARD ALL" };
+            (text, Purpose::Reset)
+        } else {
+            return Fitness::Fit;
+        };
+        write::query(self.step.ports.out(server), text);
+        let action = ReplyAction::Skip(purpose);
+        s.session.outstanding.push(OutstandingRequest::new(RequestKind::Query, action));
+        Fitness::Busy
+    }
+
+    /// Makes a client wait for replies, and sends a Flush if the server may be holding them back
+    /// (E28).
+    pub(crate) fn await_replies(&mut self, conn: Conn, server: Conn) {
+        let Some(client) = self.step.engine.connections.client(conn) else { return };
+        client.waiting_for = WaitingFor::Replies;
+        let Some(s) = self.step.engine.connections.server(server) else { return };
+        let asked = s.session.outstanding.next_seq();
+        // Behind a Sync or Query the server sends all replies by itself, unless a COPY skips that
+        // Sync (E42).
+        let kept =
+            s.session.outstanding.is_open() || s.session.outstanding.copying() == Copying::In;
+        if kept && std::mem::replace(&mut s.session.flushed, asked) != asked {
+            write::bare(self.step.ports.out(server), front::FLUSH);
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! The state of one core's engine beside its connections: its pools.
+
+use std::sync::Arc;
+
+use crate::database_drain::DatabaseDrain;
+use crate::ids::{Core, PoolId};
+use crate::parts::Parts;
+use crate::pool::Pool;
+use crate::pool_shared::PoolShared;
+use crate::shared::Shared;
+use crate::stats::Counters;
+use crate::time::Now;
+
+/// Bytes queued to a client of the console at which it is read on.
+const CONSOLE_LOW: usize = 64 * 1024;
+
+/// Fills a slice with random bytes.
+pub(crate) type Entropy = Box<dyn FnMut(&mut [u8]) + Send>;
+
+/// The state of one core's engine beside its connections.
+pub struct CoreState<P: Parts> {
+    /// Which core this is.
+    pub core: Core,
+    /// What the cores share.
+    pub shared: Arc<Shared<P>>,
+    /// The protocol's part.
+    pub protocol: P::Core,
+    /// Whether no new clients are taken, and those there are leave when they can.
+    pub draining: bool,
+    /// Databases that are drained.
+    pub database_drain: DatabaseDrain,
+    /// Counts of pools that are forgotten.
+    pub forgotten: Counters<P::Counters>,
+    pools: Vec<Option<Box<Pool<P>>>>,
+    entropy: Entropy,
+}
+
+impl<P: Parts> CoreState<P> {
+    /// Makes the state of a core that has seen nothing yet.
+    pub(crate) fn new(core: Core, shared: Arc<Shared<P>>, entropy: Entropy) -> Self {
+        Self {
+            core,
+            shared,
+            protocol: P::core(),
+            draining: false,
+            database_drain: DatabaseDrain::default(),
+            forgotten: Counters::default(),
+            pools: Vec::new(),
+            entropy,
+        }
+    }
+
+    /// This core's part of a pool, made on first use.
+    pub fn open_pool(&mut self, shared: &Arc<PoolShared<P>>, now: Now) -> &mut Pool<P> {
+        let place = shared.id.place();
+        if self.pools.len() <= place {
+            self.pools.resize_with(place + 1, || None);
+        }
+        let paused = || self.shared.is_paused(&shared.database);
+        let make = || Box::new(Pool::new(shared.clone(), paused(), now));
+        let pool = self.pools[place].get_or_insert_with(make);
+        assert_eq!(pool.shared.id, shared.id, "a place is used again when all have left it");
+        pool
+    }
+
+    /// Closes this core's part of a pool that nobody here has. If no other core has it open, it is
+    /// forgotten.
+    pub fn close_pool(&mut self, id: PoolId) {
+        let pool = self.pools[id.place()].take().expect("it is open");
+        assert!(pool.shared.id == id && pool.is_unused(), "nobody has it");
+        self.forgotten.add(&pool.counters);
+        self.forgotten.pool.pools_forgotten += 1;
+        drop(pool);
+        self.shared.forget_pool(id);
+    }
+
+    /// This core's part of a pool that a client or server of this core belongs to.
+    ///
+    /// # Panics
+    /// Where no such pool was opened here.
+    #[inline]
+    pub fn pool(&mut self, id: PoolId) -> &mut Pool<P> {
+        self.find_pool(id).expect("a pool in use is open")
+    }
+
+    /// The same, where the pool may not be open here.
+    #[inline]
+    pub fn find_pool(&mut self, id: PoolId) -> Option<&mut Pool<P>> {
+        let pool = self.pools.get_mut(id.place())?.as_deref_mut();
+        pool.filter(|pool| pool.shared.id == id)
+    }
+
+    /// The same, to look at.
+    #[inline]
+    pub fn peek_pool(&self, id: PoolId) -> Option<&Pool<P>> {
+        self.pools.get(id.place())?.as_deref().filter(|pool| pool.shared.id == id)
+    }
+
+    /// Whether a pool's database is drained, so that its servers have to go.
+    #[inline]
+    pub fn is_draining(&self, id: PoolId, now: Now) -> bool {
+        self.peek_pool(id).is_some_and(|pool| self.database_drain.concerns(pool, now))
+    }
+
+    /// Bytes queued to a connection at which reading for it starts again; the console has no pool.
+    pub fn low_mark(&self, id: PoolId) -> usize {
+        self.peek_pool(id).map_or(CONSOLE_LOW, |pool| pool.settings.options.buffer_low)
+    }
+
+    /// All pools of this core.
+    pub fn pools(&self) -> impl Iterator<Item = &Pool<P>> {
+        self.pools.iter().flatten().map(|pool| &**pool)
+    }
+
+    /// All pools of this core.
+    pub fn pools_mut(&mut self) -> impl Iterator<Item = &mut Pool<P>> {
+        self.pools.iter_mut().flatten().map(|pool| &mut **pool)
+    }
+
+    /// Random bytes.
+    pub fn random<const N: usize>(&mut self) -> [u8; N] {
+        let mut bytes = [0; N];
+        (self.entropy)(&mut bytes);
+        bytes
+    }
+
+    /// All other cores.
+    pub fn others(&self) -> impl Iterator<Item = Core> + use<P> {
+        let own = self.core;
+        (0..self.shared.cores).map(Core).filter(move |core| *core != own)
+    }
+}
+
+impl<P: Parts> std::fmt::Debug for CoreState<P> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CoreState").field("core", &self.core).finish_non_exhaustive()
+    }
+}

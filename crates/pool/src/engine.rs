@@ -1,0 +1,91 @@
+//! The engine of one core, and a step of it under way.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crate::client::Client;
+use crate::connections::Connections;
+use crate::core_state::{CoreState, Entropy};
+use crate::ids::{Conn, Core};
+use crate::parts::Parts;
+use crate::ports::Ports;
+use crate::server::Server;
+use crate::shared::Shared;
+use crate::time::Now;
+
+/// The engine of one core: all its connections and pools.
+#[derive(Debug)]
+pub struct Engine<P: Parts> {
+    /// Its state beside its connections.
+    pub core_state: CoreState<P>,
+    /// Its connections.
+    pub connections: Connections<P>,
+    /// Clients whose input can be read on, in this step.
+    pub runnable: VecDeque<Conn>,
+    /// When the last tick looked through the tables.
+    pub(crate) ticked: Now,
+    /// Number of clients, those at their login included.
+    pub(crate) clients: usize,
+}
+
+/// A step under way: the engine, the time, and where output goes.
+#[derive(Debug)]
+pub struct Step<'a, P: Parts> {
+    /// The engine.
+    pub engine: &'a mut Engine<P>,
+    /// The time.
+    pub now: Now,
+    /// Where output goes.
+    pub ports: &'a mut Ports<P>,
+}
+
+impl<P: Parts> Engine<P> {
+    /// Makes an engine without connections.
+    pub fn new(core: Core, shared: Arc<Shared<P>>, entropy: Entropy) -> Self {
+        Self {
+            core_state: CoreState::new(core, shared, entropy),
+            connections: Connections::default(),
+            runnable: VecDeque::new(),
+            ticked: Now(0),
+            clients: 0,
+        }
+    }
+
+    /// Returns the number of clients, those at their login included.
+    pub fn client_count(&self) -> usize {
+        self.clients
+    }
+
+    /// Whether a shutdown has begun and no client is left.
+    pub fn is_drained(&self) -> bool {
+        self.core_state.draining && self.clients == 0
+    }
+}
+
+/// A client and the server lent to it, with everything that a message between them may touch.
+#[derive(Debug)]
+pub struct Linked<'a, P: Parts> {
+    /// The time.
+    pub now: Now,
+    /// The client.
+    pub client: &'a mut Client<P>,
+    /// Its server.
+    pub server: &'a mut Server<P>,
+    /// The state of the core.
+    pub core_state: &'a mut CoreState<P>,
+    /// Where output goes.
+    pub ports: &'a mut Ports<P>,
+}
+
+impl<P: Parts> Step<'_, P> {
+    /// Borrows a client, its server, and everything that a message between them may touch.
+    ///
+    /// # Panics
+    /// Where they are not a client and a server.
+    #[inline]
+    pub fn linked(&mut self, client: Conn, server: Conn) -> Linked<'_, P> {
+        let Engine { core_state, connections, .. } = &mut *self.engine;
+        let (client, server) = connections.pair(client, server);
+        Linked { now: self.now, client, server, core_state, ports: self.ports }
+    }
+}

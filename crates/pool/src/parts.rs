@@ -1,0 +1,69 @@
+//! The protocol's parts: what it keeps of each thing that the pool has, and how each part is made.
+//!
+//! The pool stores the parts, moves them and drops them. It never looks into one.
+
+use std::fmt::Debug;
+
+use crate::settings::PoolSettings;
+use crate::stats::CounterSet;
+use crate::time::Now;
+
+/// The protocol's part of each thing that the pool keeps.
+pub trait Parts: Sized + Debug + 'static {
+    /// A client's session.
+    type Client: Debug;
+    /// A server's session. It may move to another core.
+    type Server: Debug + Send;
+    /// A login to a server that is under way.
+    type Login: Debug + Send;
+    /// A job that a server does for Refrain.
+    type Job: Debug + Send;
+    /// The proof that a server owes nothing and is outside of any transaction. To put a server back
+    /// consumes one, so a protocol keeps its constructor private.
+    type Idle;
+    /// One core's part of a pool.
+    type Pool: Debug + Default;
+    /// A core's state beside its pools.
+    type Core;
+    /// What the cores share of one pool.
+    type PoolShared: Debug + Send + Sync;
+    /// What the cores share.
+    type Shared: Debug + Send + Sync;
+    /// Counters beside the pool's own.
+    type Counters: CounterSet;
+    /// A client's session, to look at.
+    type ClientView: Clone + Debug + Send;
+    /// A server's session, to look at.
+    type ServerView: Clone + Debug + Send;
+    /// A core's part, to look at.
+    type View: Clone + Debug + Send;
+    /// Work that the program does for the protocol, outside of the engine.
+    type Request: Debug;
+    /// The result of such work.
+    type Answer: Debug;
+
+    /// Makes the session of a client that has just connected.
+    fn client(core: &Self::Core, now: Now) -> Self::Client;
+    /// Makes the session of a server that is being connected.
+    fn server(core: &Self::Core, now: Now) -> Self::Server;
+    /// Makes the part of a core that has seen nothing yet.
+    fn core() -> Self::Core;
+    /// Makes the part that the cores share, with random bytes from `entropy`.
+    fn shared(entropy: &mut dyn FnMut(&mut [u8])) -> Self::Shared;
+    /// Makes the shared part of a pool of this database.
+    fn pool_shared(
+        shared: &Self::Shared,
+        settings: &PoolSettings,
+        database: &str,
+    ) -> Self::PoolShared;
+
+    /// Puts other options of a pool in force.
+    fn configure(pool: &Self::PoolShared, settings: &PoolSettings);
+    /// Whether a server of the pool has been logged in to, so that it is known what clients are to
+    /// be told at their login.
+    fn is_known(pool: &Self::PoolShared) -> bool;
+    /// Forgets what depends on the options, which have changed.
+    fn options_changed(shared: &Self::Shared);
+    /// Forgets what no core uses any more.
+    fn sweep(shared: &Self::Shared);
+}

@@ -1,0 +1,179 @@
+//! What a protocol has to provide.
+//!
+//! The pool calls a protocol once an event, or once for each time that a server changes hands. It
+//! never calls it for a single message: a protocol reads and writes the bytes of its messages by
+//! itself. The calls are resolved at compile time.
+//!
+//! A protocol calls the pool in turn, by the methods of [`Step`]: [`Step::lend`] when a message
+//! needs a server, [`Step::transaction_over`] when a server may go back, [`Step::end_client`] when
+//! a session has to end. `tests/echo` has the smallest protocol that works.
+
+use crate::client::{Client, Phase};
+use crate::disconnect::DisconnectReason;
+use crate::engine::{Engine, Linked, Step};
+use crate::ids::{Conn, PoolId};
+use crate::parts::Parts;
+use crate::pool::Pool;
+use crate::server::Server;
+
+/// What becomes of a server that nobody holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fitness {
+    /// It is as it was when it was new, and owes nothing.
+    Fit,
+    /// It has been asked something that makes it fit, or has not answered yet. The protocol calls
+    /// [`Step::make_fit`] once it has.
+    Busy,
+    /// It cannot be used again.
+    Unfit,
+}
+
+/// What a server that a client holds is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Activity {
+    /// Whether it owes replies.
+    pub owes: bool,
+    /// Whether a transaction is open.
+    pub in_transaction: bool,
+}
+
+/// A protocol that is spoken with clients and with servers.
+pub trait Protocol: Parts {
+    // Clients.
+
+    /// Returns how far a client is.
+    fn phase(session: &Self::Client) -> Phase;
+    /// Whether a client has not sent anything that shows that it speaks the protocol.
+    fn is_silent(session: &Self::Client) -> bool {
+        let _ = session;
+        false
+    }
+    /// Reads a client's input before it has logged in.
+    fn login_input(step: &mut Step<'_, Self>, client: Conn, bytes: &[u8]);
+    /// Lets a client in, because a server of its pool has been reached.
+    fn admit(step: &mut Step<'_, Self>, client: Conn);
+    /// Goes on with a client in [`Phase::Checking`], which has a server now.
+    fn checked(step: &mut Step<'_, Self>, client: Conn) {
+        let _ = (step, client);
+    }
+    /// Reads the input of a client that is logged in, as far as it can. Returns the number of bytes
+    /// that it has handled.
+    fn input(step: &mut Step<'_, Self>, client: Conn, input: &[u8]) -> usize;
+    /// Reads the input of a client of the console.
+    fn console_input(step: &mut Step<'_, Self>, client: Conn, bytes: &[u8]) {
+        let _ = (step, client, bytes);
+    }
+    /// Ends the session of a client of the console that the options do not allow any more.
+    fn dismiss_from_console(step: &mut Step<'_, Self>, client: Conn) {
+        let _ = (step, client);
+    }
+    /// Ends the session of a client that has ended its stream, once all that it sent is answered.
+    fn leave_if_ended(step: &mut Step<'_, Self>, client: Conn);
+    /// Writes the error that tells a client why its session ends, if it is told.
+    fn tell(out: &mut Vec<u8>, cause: DisconnectReason);
+    /// Cancels what a server does for its client, if it does anything for the client.
+    fn cancel(step: &mut Step<'_, Self>, client: Conn, server: Conn) {
+        let _ = client;
+        step.cancel_server(server);
+    }
+
+    // Servers.
+
+    /// Begins the login to a server that is connected.
+    fn connected(step: &mut Step<'_, Self>, server: Conn);
+    /// Handles a server that could not be connected or logged in to.
+    fn connect_failed(step: &mut Step<'_, Self>, server: Conn, why: &str);
+    /// Reads a server's output, as far as it can. Returns the number of bytes that it has handled.
+    fn output(step: &mut Step<'_, Self>, server: Conn, output: &[u8]) -> usize;
+    /// Begins to use a server for a client that it is lent to from now on.
+    fn lent(linked: Linked<'_, Self>) {
+        let _ = linked;
+    }
+    /// Proves that a server owes nothing and is outside of any transaction.
+    fn idle(session: &Self::Server) -> Option<Self::Idle>;
+    /// Returns what a server is doing.
+    fn activity(session: &Self::Server) -> Activity;
+    /// Takes a server from a client that has left, and begins to make it fit.
+    fn take_back(step: &mut Step<'_, Self>, server: Conn, left: &Client<Self>) -> Fitness;
+    /// Goes on to make a server fit that owes nothing.
+    fn make_fit(step: &mut Step<'_, Self>, server: Conn) -> Fitness;
+    /// Writes the message that ends a server's session.
+    fn goodbye(out: &mut Vec<u8>);
+    /// Writes the request to cancel what the server with this process ID does.
+    fn write_cancel(out: &mut Vec<u8>, pid: u32, key: &[u8]) {
+        let _ = (out, pid, key);
+    }
+    /// Prepares an idle server for another core.
+    fn depart(session: &mut Self::Server) {
+        let _ = session;
+    }
+    /// Takes a server in from another core.
+    fn arrive(step: &mut Step<'_, Self>, session: &mut Self::Server) {
+        let _ = (step, session);
+    }
+
+    // Jobs of Refrain's own.
+
+    /// Begins a job on a server that owes nothing, if there is one for it.
+    fn begin_job(step: &mut Step<'_, Self>, server: Conn) -> bool {
+        let _ = (step, server);
+        false
+    }
+    /// Forgets a job whose server has gone.
+    fn lose_job(pool: &mut Pool<Self>, job: &Self::Job) {
+        let _ = (pool, job);
+    }
+    /// Notes that a client has left whose server does a job.
+    fn abandon_job(step: &mut Step<'_, Self>, server: Conn) {
+        let _ = (step, server);
+    }
+    /// Handles the answer of the program.
+    fn answered(step: &mut Step<'_, Self>, answer: Self::Answer) {
+        let _ = (step, answer);
+    }
+
+    // Time and the operator.
+
+    /// Handles what is due in a pool.
+    fn tick_pool(step: &mut Step<'_, Self>, pool: PoolId) {
+        let _ = (step, pool);
+    }
+    /// Handles what is due on this core. `sweep` is true every ten seconds.
+    fn tick(step: &mut Step<'_, Self>, sweep: bool) {
+        let _ = (step, sweep);
+    }
+    /// Forgets what was learned of a pool's queries.
+    fn flush(pool: &mut Pool<Self>) {
+        let _ = pool;
+    }
+
+    // Views and checks.
+
+    /// Returns the database and the user that a client of the console asked for.
+    fn console_names(session: &Self::Client) -> Option<(&str, &str)> {
+        let _ = session;
+        None
+    }
+    /// Returns a client's session, to look at.
+    fn client_view(session: &Self::Client) -> Self::ClientView;
+    /// Returns a server's session, to look at.
+    fn server_view(session: &Self::Server) -> Self::ServerView;
+    /// Returns a core's part, to look at.
+    fn view(engine: &Engine<Self>) -> Self::View;
+    /// Checks a client's session.
+    ///
+    /// # Errors
+    /// A description of the first invariant that is broken.
+    fn check_client(client: &Client<Self>) -> Result<(), String> {
+        let _ = client;
+        Ok(())
+    }
+    /// Checks a server's session.
+    ///
+    /// # Errors
+    /// A description of the first invariant that is broken.
+    fn check_server(server: &Server<Self>) -> Result<(), String> {
+        let _ = server;
+        Ok(())
+    }
+}

@@ -1,0 +1,157 @@
+//! State that the cores share: options, pools, and the counts of what the pools may have.
+//!
+//! It stands behind locks, here and in the files that it is made of. No message of a client that
+//! has its server takes one.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use refrain_config::Options;
+
+use crate::counts::Counts;
+use crate::ids::{ClientSerial, PoolId};
+use crate::lobby::Lobby;
+use crate::parts::Parts;
+use crate::pauses::Pauses;
+use crate::pool_shared::PoolShared;
+use crate::pools::Pools;
+use crate::settings::PoolSettings;
+
+/// Everything that cores share.
+#[derive(Debug)]
+pub struct Shared<P: Parts> {
+    /// How many engines there are.
+    pub cores: u16,
+    /// Connections of clients, over all cores.
+    pub lobby: Lobby,
+    /// Servers and clients, over all cores.
+    pub counts: Counts,
+    /// The protocol's part.
+    pub protocol: P::Shared,
+    options: RwLock<Arc<Options>>,
+    pools: Mutex<Pools<P>>,
+    pauses: Mutex<Pauses>,
+    serials: AtomicU64,
+}
+
+impl<P: Parts> Shared<P> {
+    /// Makes what `cores` engines share at the start.
+    pub fn new(options: Arc<Options>, cores: u16, entropy: &mut dyn FnMut(&mut [u8])) -> Arc<Self> {
+        Arc::new(Self {
+            cores,
+            lobby: Lobby::default(),
+            counts: Counts::default(),
+            protocol: P::shared(entropy),
+            options: RwLock::new(options),
+            pools: Mutex::default(),
+            pauses: Mutex::default(),
+            serials: AtomicU64::new(1),
+        })
+    }
+
+    /// Returns the options in force.
+    pub fn options(&self) -> Arc<Options> {
+        self.options.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Puts other options in force, here and for every pool.
+    pub fn reload(&self, options: Arc<Options>) {
+        *self.options.write().unwrap_or_else(PoisonError::into_inner) = options.clone();
+        P::options_changed(&self.protocol);
+        for pool in lock(&self.pools).iter() {
+            pool.configure(PoolSettings::of(&options, &pool.database, &pool.user));
+        }
+    }
+
+    /// Pauses or resumes a database, or all: for pools that a core opens later. Those that are open
+    /// are told by [`crate::event::Command`].
+    pub fn set_paused(&self, database: Option<&Arc<str>>, paused: bool) {
+        lock(&self.pauses).set(database, paused);
+    }
+
+    /// Whether a database is paused.
+    pub fn is_paused(&self, database: &str) -> bool {
+        lock(&self.pauses).has(database)
+    }
+
+    /// Whether all databases were paused at once.
+    pub fn are_all_paused(&self) -> bool {
+        lock(&self.pauses).all()
+    }
+
+    /// Makes servers of a database, or all, be connected anew: also those on their way from core to
+    /// core.
+    pub fn reconnect(&self, database: Option<&Arc<str>>) {
+        for pool in lock(&self.pools).iter() {
+            if database.is_none_or(|database| *database == pool.database) {
+                pool.begin_reconnect();
+            }
+        }
+    }
+
+    /// Makes servers at a host be connected anew, as they come free.
+    pub fn renew(&self, host: &str) {
+        for pool in lock(&self.pools).iter() {
+            if pool.settings().host.to_string() == host {
+                pool.begin_reconnect();
+            }
+        }
+    }
+
+    /// Returns a number for a client, which the process gives once.
+    pub fn client_serial(&self) -> ClientSerial {
+        ClientSerial(self.serial())
+    }
+
+    /// Returns a number that was never given before.
+    pub fn serial(&self) -> u64 {
+        self.serials.fetch_add(1, Relaxed)
+    }
+
+    /// Returns the pool of a user of a database, if anybody has used it.
+    pub fn find_pool(&self, database: &str, user: &str) -> Option<Arc<PoolShared<P>>> {
+        let key = (Arc::from(database), Arc::from(user));
+        lock(&self.pools).find(&key).cloned()
+    }
+
+    /// Returns the pool of a user of a database, made on first use; `None` where there is no such
+    /// database or user, or there are too many pools.
+    pub fn pool(&self, database: &str, user: &str) -> Option<Arc<PoolShared<P>>> {
+        let mut pools = lock(&self.pools);
+        let key = (Arc::from(database), Arc::from(user));
+        if let Some(pool) = pools.find(&key) {
+            return Some(pool.clone()).filter(|pool| !pool.is_removed());
+        }
+        let settings = PoolSettings::of(&self.options(), database, user)?;
+        let part = P::pool_shared(&self.protocol, &settings, database);
+        pools.add(key.clone(), |id| PoolShared::new(id, key, settings, part))
+    }
+
+    /// Returns all pools.
+    pub fn pools(&self) -> Vec<Arc<PoolShared<P>>> {
+        lock(&self.pools).iter().cloned().collect()
+    }
+
+    /// Returns the pool with this number. It is there as long as it has a server.
+    pub(crate) fn pool_of(&self, id: PoolId) -> Option<Arc<PoolShared<P>>> {
+        lock(&self.pools).get(id).cloned()
+    }
+
+    /// Forgets a pool, unless a core has it open or it has a server.
+    pub(crate) fn forget_pool(&self, id: PoolId) {
+        let mut pools = lock(&self.pools);
+        self.counts.forget(id, || pools.forget(id));
+    }
+
+    /// Forgets what nobody uses any more.
+    pub(crate) fn sweep(&self) {
+        let unused = |pool: &&Arc<PoolShared<P>>| Arc::strong_count(pool) == 1;
+        let pools: Vec<_> = lock(&self.pools).iter().filter(unused).map(|pool| pool.id).collect();
+        pools.into_iter().for_each(|id| self.forget_pool(id));
+        P::sweep(&self.protocol);
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,167 @@
+//! Counters of one pool on one core, and the histogram of times.
+//!
+//! They are plain integers: the core alone writes them, and a reader gets a copy that the core
+//! makes between two steps ([`crate::snapshot::Snapshot`]).
+
+/// Number of buckets of a histogram. Their bounds are powers of two microseconds: bucket `i` counts
+/// times below `2^i` µs and not below half of that; the last bucket counts all longer times.
+pub const BUCKETS: usize = 28;
+
+/// Histogram of how long things took.
+#[derive(Clone, Debug)]
+pub struct Histogram {
+    /// Count per bucket.
+    pub buckets: [u64; BUCKETS],
+    /// Sum of all, in microseconds.
+    pub sum_us: u64,
+}
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Self { buckets: [0; BUCKETS], sum_us: 0 }
+    }
+}
+
+impl Histogram {
+    /// Counts something that took `us` microseconds.
+    #[inline]
+    pub fn count(&mut self, us: u64) {
+        let bucket = (64 - us.leading_zeros()) as usize;
+        self.buckets[bucket.min(BUCKETS - 1)] += 1;
+        self.sum_us += us;
+    }
+
+    /// Returns how many times were counted.
+    pub fn total(&self) -> u64 {
+        self.buckets.iter().sum()
+    }
+
+    /// Adds the counts of `other`.
+    pub fn add(&mut self, other: &Self) {
+        self.buckets.iter_mut().zip(other.buckets).for_each(|(mine, theirs)| *mine += theirs);
+        self.sum_us += other.sum_us;
+    }
+}
+
+/// Plain counters that can be listed and added up; [`crate::counters`] makes such a type.
+pub trait CounterSet: Clone + std::fmt::Debug + Default + Send + 'static {
+    /// Iterates over the name and value of each counter.
+    fn rows(&self) -> impl Iterator<Item = (&'static str, u64)>;
+    /// Iterates over the help text of each counter, in the order of [`Self::rows`].
+    fn meanings() -> impl Iterator<Item = &'static str>;
+    /// Adds the counts of `other`.
+    fn add(&mut self, other: &Self);
+}
+
+/// Makes a struct of counters, with their doc comments as help texts.
+#[macro_export]
+macro_rules! counters {
+    ($(#[doc = $about:literal])+ $type:ident: $($(#[doc = $doc:literal])+ $name:ident,)*) => {
+        $(#[doc = $about])+
+        #[derive(Clone, Debug, Default)]
+        pub struct $type {
+            $($(#[doc = $doc])+ pub $name: u64,)*
+        }
+
+        impl $crate::stats::CounterSet for $type {
+            fn rows(&self) -> impl Iterator<Item = (&'static str, u64)> {
+                [$((stringify!($name), self.$name),)*].into_iter()
+            }
+
+            fn meanings() -> impl Iterator<Item = &'static str> {
+                [$(concat!($($doc),+).trim_ascii(),)*].into_iter()
+            }
+
+            fn add(&mut self, other: &Self) {
+                $(self.$name += other.$name;)*
+            }
+        }
+    };
+}
+
+counters! {
+    /// Counts of one pool on one core that any protocol has, since the start.
+    PoolCounters:
+    /// Times that a server was lent to a client.
+    server_assignments,
+    /// Transactions that ended.
+    xacts,
+    /// Queries that ended: each ReadyForQuery that a client was sent.
+    queries,
+    /// Bytes received from clients.
+    bytes_received,
+    /// Bytes sent to clients.
+    bytes_sent,
+    /// Servers reset because a client left session state behind.
+    resets,
+    /// Logins of clients that succeeded.
+    client_logins,
+    /// Logins of clients that failed.
+    client_login_failures,
+    /// Logins to servers that succeeded.
+    server_logins,
+    /// Connections or logins to servers that failed.
+    server_login_failures,
+    /// Cancel requests sent to servers.
+    cancels,
+    /// Servers closed because they broke the protocol, for example by an unexpected message.
+    unexpected_messages,
+    /// Servers handed over to another worker thread.
+    handovers,
+    /// Errors (ErrorResponse) sent by servers.
+    server_errors,
+    /// Pools that a worker thread removed because they were no longer used.
+    pools_forgotten,
+}
+
+/// Counts of one pool on one core, since the start.
+#[derive(Clone, Debug, Default)]
+pub struct Counters<C> {
+    /// Those that any protocol has.
+    pub pool: PoolCounters,
+    /// Those of the protocol.
+    pub protocol: C,
+    /// How long transactions took, from lending the server to its return.
+    pub xact_time: Histogram,
+    /// How long queries took, from the request to the end of its replies.
+    pub query_time: Histogram,
+    /// How long clients waited for a server.
+    pub wait_time: Histogram,
+}
+
+impl<C: CounterSet> Counters<C> {
+    /// Iterates over the name and value of each plain counter.
+    pub fn rows(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        self.pool.rows().chain(self.protocol.rows())
+    }
+
+    /// Iterates over the help text of each plain counter, in the order of [`Self::rows`].
+    pub fn meanings() -> impl Iterator<Item = &'static str> {
+        PoolCounters::meanings().chain(C::meanings())
+    }
+
+    /// Adds the counts of `other`.
+    pub fn add(&mut self, other: &Self) {
+        self.pool.add(&other.pool);
+        self.protocol.add(&other.protocol);
+        self.xact_time.add(&other.xact_time);
+        self.query_time.add(&other.query_time);
+        self.wait_time.add(&other.wait_time);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_histogram_counts_by_powers_of_two() {
+        let mut histogram = Histogram::default();
+        for us in [0, 1, 2, 3, 4, u64::MAX / 4] {
+            histogram.count(us);
+        }
+        assert_eq!(histogram.buckets[..4], [1, 1, 2, 1]);
+        assert_eq!(histogram.buckets[BUCKETS - 1], 1);
+        assert_eq!(histogram.total(), 6);
+    }
+}

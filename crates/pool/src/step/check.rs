@@ -1,0 +1,226 @@
+//! Invariants between an engine's tables, which hold after every step.
+//!
+//! The simulator and tests check them: a broken one does no harm yet, but will. Every link is
+//! checked from both ends, every list against the states that it stands for, and every count
+//! against the things that it counts.
+
+use std::collections::HashMap;
+
+use crate::client::{Client, Phase, WaitingFor};
+use crate::connections::{Connection, Connections};
+use crate::engine::Engine;
+use crate::ids::{Conn, PoolId};
+use crate::pool::Pool;
+use crate::protocol::Protocol;
+use crate::server::{Holder, Server, ServerState};
+
+/// The counts of one pool, made anew from all connections.
+#[derive(Default)]
+struct Recount {
+    clients: u32,
+    waiting: usize,
+    entering: usize,
+    servers: u32,
+    connecting: u32,
+    idle: usize,
+}
+
+macro_rules! holds {
+    ($holds:expr, $($words:tt)*) => {
+        if !$holds {
+            return Err(format!($($words)*));
+        }
+    };
+}
+
+impl<P: Protocol> Engine<P> {
+    /// Checks all invariants.
+    ///
+    /// # Errors
+    /// A description of the first one that is broken.
+    pub fn check(&self) -> Result<(), String> {
+        let mut pools: HashMap<PoolId, Recount> = HashMap::new();
+        let mut cancels: HashMap<(Conn, u64), u32> = HashMap::new();
+        let mut clients = 0;
+        holds!(self.runnable.is_empty(), "clients are left that can be read on");
+        for conn in self.connections.conns() {
+            match self.connections.get(conn) {
+                Connection::Client(client) => {
+                    clients += 1;
+                    holds!(client.conn == conn, "{conn:?} is a client with another number");
+                    check_client(&self.connections, client)?;
+                    count_client(pools.entry(client.pool).or_default(), client);
+                }
+                Connection::Server(server) => {
+                    holds!(server.conn == conn, "{conn:?} is a server with another number");
+                    check_server(&self.connections, server)?;
+                    count_server(pools.entry(server.pool).or_default(), server);
+                }
+                Connection::Cancel(run) => {
+                    *cancels.entry((run.server, run.serial)).or_default() += 1
+                }
+                Connection::Free => {}
+            }
+        }
+        holds!(self.clients == clients, "{clients} clients, {} are counted", self.clients);
+        for server in self.connections.servers() {
+            let under_way = cancels.remove(&(server.conn, server.serial)).unwrap_or(0);
+            holds!(
+                server.cancels == under_way,
+                "{} cancel requests to {:?} are counted, {under_way} are under way",
+                server.cancels,
+                server.conn
+            );
+        }
+        for pool in self.core_state.pools() {
+            check_pool(
+                &self.connections,
+                pool,
+                &pools.remove(&pool.shared.id).unwrap_or_default(),
+            )?;
+        }
+        pools.remove(&PoolId::NONE);
+        let lost = pools.keys().next();
+        holds!(lost.is_none(), "{lost:?} is in use and not open");
+        Ok(())
+    }
+
+    /// Counts one server too many: a planted bug of the simulator, which [`Self::check`] has to
+    /// find. True if there was a server.
+    #[doc(hidden)]
+    pub fn miscount(&mut self) -> bool {
+        let pool = self.core_state.pools_mut().find(|pool| pool.servers > 0);
+        pool.map(|pool| pool.servers += 1).is_some()
+    }
+}
+
+fn count_client<P: Protocol>(pool: &mut Recount, client: &Client<P>) {
+    pool.clients += 1;
+    pool.waiting += usize::from(client.waiting_for == WaitingFor::Server);
+    pool.entering += usize::from(P::phase(&client.session) == Phase::Entering);
+}
+
+fn count_server<P: Protocol>(pool: &mut Recount, server: &Server<P>) {
+    pool.servers += 1;
+    pool.connecting += u32::from(server.is_new());
+    pool.idle += usize::from(matches!(server.state, ServerState::Idle));
+}
+
+fn check_client<P: Protocol>(
+    connections: &Connections<P>,
+    client: &Client<P>,
+) -> Result<(), String> {
+    let conn = client.conn;
+    match client.link {
+        Some(link) => {
+            let Connection::Server(server) = connections.get(link) else {
+                return Err(format!("{conn:?} has the server {link:?}, which is none"));
+            };
+            holds!(server.client() == Some(conn), "{conn:?} has {link:?}, which is another's");
+            holds!(server.pool == client.pool, "{conn:?} has a server of another pool");
+            holds!(
+                client.waiting_for != WaitingFor::Server,
+                "{conn:?} has a server and waits for one"
+            );
+        }
+        None => {
+            let console = P::phase(&client.session) == Phase::Console;
+            let await_replies = client.waiting_for == WaitingFor::Replies && !console;
+            holds!(!await_replies, "{conn:?} waits for a reply, and no server owes any");
+        }
+    }
+    let phase = P::phase(&client.session);
+    let entered = matches!(phase, Phase::Ready | Phase::Entering | Phase::Checking);
+    holds!(entered == (client.pool != PoolId::NONE), "{conn:?} has a pool too early or too late");
+    P::check_client(client)
+}
+
+fn check_server<P: Protocol>(
+    connections: &Connections<P>,
+    server: &Server<P>,
+) -> Result<(), String> {
+    let conn = server.conn;
+    P::check_server(server)?;
+    match &server.state {
+        ServerState::Held(Holder::Client(client)) => {
+            let client = *client;
+            let Connection::Client(client) = connections.get(client) else {
+                return Err(format!("{conn:?} is lent to {client:?}, which is no client"));
+            };
+            holds!(client.link == Some(conn), "{conn:?} is lent to a client that has another");
+        }
+        ServerState::Idle => {
+            holds!(P::idle(&server.session).is_some(), "{conn:?} is idle and not quiescent");
+            holds!(server.cancels == 0, "{conn:?} is idle, and is being cancelled");
+            holds!(server.inbox.rest == 0, "{conn:?} is idle amid a message");
+            holds!(!server.paused, "{conn:?} is idle and not read");
+        }
+        ServerState::Held(Holder::Job(_, back)) => {
+            let owes = P::activity(&server.session).owes;
+            holds!(owes, "{conn:?} does a job, and owes nothing");
+            let Some(client) = *back else { return Ok(()) };
+            let Connection::Client(client) = connections.get(client) else {
+                return Err(format!("{conn:?} goes back to {client:?}, which is no client"));
+            };
+            holds!(client.link == Some(conn), "{conn:?} goes back to a client that has another");
+            holds!(
+                client.waiting_for == WaitingFor::Job,
+                "{:?} does not wait for its job",
+                client.conn
+            );
+        }
+        ServerState::Cancelling => {
+            holds!(server.cancels > 0, "{conn:?} is held back, and no cancel is under way");
+        }
+        ServerState::Connecting | ServerState::Login(_) | ServerState::Resetting => {}
+    }
+    Ok(())
+}
+
+fn check_pool<P: Protocol>(
+    connections: &Connections<P>,
+    pool: &Pool<P>,
+    there: &Recount,
+) -> Result<(), String> {
+    let name = (&pool.shared.database, &pool.shared.user);
+    let counts = [
+        ("clients", pool.clients as usize, there.clients as usize),
+        ("servers", pool.servers as usize, there.servers as usize),
+        ("servers being connected", pool.connecting as usize, there.connecting as usize),
+        ("idle servers", pool.idle().len(), there.idle),
+        ("waiting clients", pool.waiting(), there.waiting),
+        ("entering clients", pool.entering.len(), there.entering),
+    ];
+    for (what, counted, there) in counts {
+        holds!(counted == there, "{name:?}: {what}: {counted} are counted, {there} are there");
+    }
+    let is_idle = |conn: &Conn| match connections.get(*conn) {
+        Connection::Server(server) => {
+            matches!(server.state, ServerState::Idle) && server.pool == pool.shared.id
+        }
+        Connection::Client(_) | Connection::Cancel(_) | Connection::Free => false,
+    };
+    holds!(pool.idle().iter().all(is_idle), "{name:?}: what is listed as idle is not");
+    holds!(is_unique(pool.idle()), "{name:?}: a server is idle twice");
+    let waits: Vec<Conn> = pool.all_waiting().collect();
+    let is_waiting = |conn: &Conn| match connections.get(*conn) {
+        Connection::Client(client) => {
+            client.waiting_for == WaitingFor::Server && client.pool == pool.shared.id
+        }
+        Connection::Server(_) | Connection::Cancel(_) | Connection::Free => false,
+    };
+    holds!(waits.iter().all(is_waiting), "{name:?}: who is listed as waiting does not wait");
+    holds!(is_unique(&waits), "{name:?}: a client waits twice");
+    holds!(is_unique(&pool.entering), "{name:?}: a client enters twice");
+    let idle = pool.idle().len();
+    let lacks_room = !waits.is_empty() && idle > 0 && !pool.paused;
+    holds!(!lacks_room, "{name:?}: {} clients wait and {idle} servers are idle", waits.len());
+    holds!(pool.asking.len() <= usize::from(u16::MAX), "{name:?}: cores ask twice");
+    Ok(())
+}
+
+fn is_unique(conns: &[Conn]) -> bool {
+    let mut sorted = conns.to_vec();
+    sorted.sort_unstable();
+    sorted.windows(2).all(|pair| pair[0] != pair[1])
+}

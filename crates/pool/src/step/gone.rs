@@ -1,0 +1,46 @@
+//! Servers that have gone, or have broken the protocol. Their clients' sessions end with them.
+
+use crate::disconnect::DisconnectReason;
+use crate::engine::Step;
+use crate::event::Level;
+use crate::ids::Conn;
+use crate::protocol::Protocol;
+
+impl<P: Protocol> Step<'_, P> {
+    /// Handles the loss of a server's connection.
+    pub(crate) fn server_gone(&mut self, conn: Conn, why: &str) {
+        let Some(server) = self.engine.connections.server(conn) else { return };
+        let (id, pid, new, client) = (server.pool, server.pid, server.is_new(), server.client());
+        let host = self.engine.core_state.pool(id).settings.host.clone();
+        let detail = format!("{host}, process {pid}: {why}");
+        self.note_pool(id, Level::Info, DisconnectReason::ServerGone, detail);
+        if new {
+            return P::connect_failed(self, conn, why);
+        }
+        let cut = client.is_some_and(|client| self.is_cut(client));
+        self.drop_server(conn, true);
+        if let Some(client) = client {
+            self.server_failed_client(client, DisconnectReason::ServerGone, cut);
+        }
+    }
+
+    /// Drops a server that ends its session or has broken the protocol, and ends its client's
+    /// session.
+    pub fn end_server(&mut self, conn: Conn, cause: DisconnectReason) {
+        let client = self.engine.connections.server(conn).and_then(|server| server.client());
+        let cut = client.is_some_and(|client| self.is_cut(client));
+        self.drop_server(conn, false);
+        if let Some(client) = client {
+            self.server_failed_client(client, cause, cut);
+        }
+    }
+
+    /// Ends the session of a client whose server is gone. If `cut`, the client has got half a
+    /// message and gets no error.
+    fn server_failed_client(&mut self, client: Conn, cause: DisconnectReason, cut: bool) {
+        if let Some(c) = self.engine.connections.client(client) {
+            c.link = None;
+            self.end_client_saying(client, cause, !cut);
+        }
+    }
+}

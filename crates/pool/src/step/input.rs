@@ -1,0 +1,117 @@
+//! Input from clients and servers: what was held before goes first, and what the protocol has not
+//! handled is held.
+
+use crate::client::{Phase, WaitingFor};
+use crate::connections::Connection;
+use crate::engine::Step;
+use crate::ids::Conn;
+use crate::protocol::Protocol;
+use crate::server::Transfer;
+
+/// Log text for a peer that has ended its stream.
+pub const END_OF_STREAM: &str = "end of stream";
+
+impl<P: Protocol> Step<'_, P> {
+    /// Handles bytes from a client.
+    #[inline]
+    pub(crate) fn client_bytes(&mut self, conn: Conn, bytes: &[u8]) {
+        let Some(client) = self.engine.connections.client(conn) else { return };
+        match P::phase(&client.session) {
+            Phase::Ready => {
+                let pool = client.pool;
+                let counters = &mut self.engine.core_state.pool(pool).counters;
+                counters.pool.bytes_received += bytes.len() as u64;
+                self.serve_ready(conn, bytes);
+            }
+            Phase::Login => P::login_input(self, conn, bytes),
+            Phase::Entering | Phase::Checking => self.hold(conn, bytes),
+            Phase::Console => P::console_input(self, conn, bytes),
+        }
+    }
+
+    /// Reads a client again, whose input was held.
+    pub(crate) fn read_on(&mut self, conn: Conn) {
+        let Some(client) = self.engine.connections.client(conn) else { return };
+        match P::phase(&client.session) {
+            Phase::Ready => self.serve_ready(conn, &[]),
+            Phase::Checking => P::checked(self, conn),
+            Phase::Console => P::console_input(self, conn, &[]),
+            Phase::Login | Phase::Entering => {}
+        }
+    }
+
+    /// Handles the input of a client that is logged in: the bytes that were held, and `bytes`
+    /// behind them.
+    fn serve_ready(&mut self, conn: Conn, bytes: &[u8]) {
+        let Some(client) = self.engine.connections.client(conn) else { return };
+        if client.waiting_for != WaitingFor::Nothing {
+            return self.hold(conn, bytes);
+        }
+        if client.inbox.held() == 0 && bytes.is_empty() && client.ended.is_none() {
+            return self.regulate(conn);
+        }
+        if client.inbox.held() == 0 {
+            let used = P::input(self, conn, bytes);
+            self.hold(conn, &bytes[used..]);
+        } else {
+            let all = client.inbox.join(bytes);
+            let used = P::input(self, conn, &all);
+            if let Some(client) = self.engine.connections.client(conn) {
+                client.inbox.put_back(all, used);
+                self.regulate(conn);
+            }
+        }
+    }
+
+    /// Handles the end of a client's stream.
+    pub fn client_ends(&mut self, conn: Conn) {
+        let now = self.now;
+        let Some(client) = self.engine.connections.client(conn) else { return };
+        if !matches!(P::phase(&client.session), Phase::Ready | Phase::Console) {
+            return self.client_gone(conn, END_OF_STREAM);
+        }
+        client.ended = Some(now);
+        self.engine.runnable.push_back(conn);
+    }
+
+    /// Handles bytes from a server.
+    #[inline]
+    pub fn server_bytes(&mut self, conn: Conn, bytes: &[u8]) {
+        let Some(server) = self.engine.connections.server(conn) else { return };
+        if server.inbox.held() == 0 {
+            let used = P::output(self, conn, bytes);
+            if used < bytes.len()
+                && let Some(server) = self.engine.connections.server(conn)
+            {
+                server.inbox.hold(&bytes[used..]);
+            }
+        } else {
+            let all = server.inbox.join(bytes);
+            let used = P::output(self, conn, &all);
+            if let Some(server) = self.engine.connections.server(conn) {
+                server.inbox.put_back(all, used);
+            }
+        }
+    }
+
+    /// Takes a server in from another core.
+    pub fn arrived(&mut self, conn: Conn, transfer: Transfer<P>) {
+        let mut server = transfer.0;
+        server.conn = conn;
+        P::arrive(self, &mut server.session);
+        let core_state = &mut self.engine.core_state;
+        let id = server.pool;
+        // The pool may have been closed on this core since it asked.
+        let shared =
+            core_state.shared.pool_of(id).expect("a pool that has a server is not forgotten");
+        let pool = core_state.open_pool(&shared, self.now);
+        pool.servers += 1;
+        pool.ask_due = true;
+        server.close_needed |= server.reconnects != pool.shared.reconnects();
+        self.engine.connections.set(conn, Connection::Server(Box::new(server)));
+        // Bytes that came from the server on the way.
+        self.server_bytes(conn, &[]);
+        self.free(conn);
+        self.grow(id);
+    }
+}

@@ -1,0 +1,51 @@
+//! A client's requests for a server, and the ends of its transactions.
+
+use refrain_config::PoolMode;
+
+use crate::client::WaitingFor;
+use crate::disconnect::DisconnectReason;
+use crate::engine::Step;
+use crate::ids::Conn;
+use crate::protocol::Protocol;
+use crate::step::lending::count_transaction;
+
+impl<P: Protocol> Step<'_, P> {
+    /// Gives a client a server, or queues the client until there is one. True if the client has a
+    /// server now.
+    #[inline]
+    pub fn lend(&mut self, conn: Conn) -> bool {
+        let Some(client) = self.engine.connections.client(conn) else { return false };
+        let id = client.pool;
+        let pool = self.engine.core_state.pool(id);
+        if pool.waiting() == 0
+            && let Some(server) = pool.take()
+        {
+            self.link(conn, server);
+            return true;
+        }
+        let full = pool.settings.options.max_waiting.is_some_and(|m| pool.waiting() >= m as usize);
+        if full {
+            self.end_client(conn, DisconnectReason::TooManyWaiting);
+            return false;
+        }
+        pool.wait(conn);
+        client.waiting_for = WaitingFor::Server;
+        client.waiting = self.now;
+        self.grow(id);
+        false
+    }
+
+    /// Takes a server back from a client whose transaction is over. The client keeps the server if
+    /// it `keeps` state there, or if the pool's mode says so. Returns whether it keeps the server.
+    #[inline]
+    pub fn transaction_over(&mut self, client: Conn, server: Conn, keeps: bool) -> bool {
+        let Some(s) = self.engine.connections.server(server) else { return false };
+        let pool = self.engine.core_state.pool(s.pool);
+        if keeps || pool.settings.options.pool_mode == PoolMode::Session {
+            count_transaction(s, pool, self.now);
+            return true;
+        }
+        self.unlink(client, server);
+        false
+    }
+}

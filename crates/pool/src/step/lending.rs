@@ -1,0 +1,159 @@
+//! Lending servers: which client gets one, when the server comes back, and in what state.
+//!
+//! A server goes back to its pool with the protocol's proof that it owes nothing
+//! ([`crate::Parts::Idle`]) or not at all. Before that, the protocol may have to ask the server
+//! something, or to reset it. A cancel request under way holds the server back: the request must
+//! not hit the next client (E81).
+//!
+//! One limit counts for all cores. A core whose client waits asks the other cores for an idle
+//! server, and connects one itself if the limit allows.
+
+use crate::client::Client;
+use crate::engine::Step;
+use crate::event::Action;
+use crate::ids::Conn;
+use crate::pool::Pool;
+use crate::protocol::{Fitness, Protocol};
+use crate::server::{Holder, Server, ServerState};
+use crate::time::Now;
+
+/// Counts a transaction that is over, and the time that it took.
+pub(crate) fn count_transaction<P: Protocol>(server: &mut Server<P>, pool: &mut Pool<P>, now: Now) {
+    let took = now.since(server.since);
+    server.since = now;
+    pool.counters.pool.xacts += 1;
+    pool.counters.xact_time.count(took);
+}
+
+impl<P: Protocol> Step<'_, P> {
+    /// Lends an idle server to a client.
+    #[inline]
+    pub(crate) fn link(&mut self, conn: Conn, server: Conn) {
+        let linked = self.linked(conn, server);
+        linked.server.state = ServerState::Held(Holder::Client(conn));
+        linked.server.since = linked.now;
+        linked.server.worked = false;
+        linked.client.link = Some(server);
+        let pool = linked.core_state.pool(linked.server.pool);
+        pool.counters.pool.server_assignments += 1;
+        P::lent(linked);
+    }
+
+    /// Takes a quiescent server from its client, and frees it.
+    #[inline]
+    pub fn unlink(&mut self, client: Conn, server: Conn) {
+        let (c, s) = self.engine.connections.pair(client, server);
+        count_transaction(s, self.engine.core_state.pool(s.pool), self.now);
+        c.link = None;
+        c.cancel_wanted = false;
+        s.state = ServerState::Resetting;
+        // Either may have been paused because the other reads slowly. They have nothing to do with
+        // each other any more.
+        if c.paused {
+            self.engine.runnable.push_back(client);
+        }
+        if std::mem::take(&mut s.paused) {
+            self.ports.act(Action::Resume { conn: server });
+        }
+        self.free(server);
+    }
+
+    /// Takes a server from a client that has left.
+    pub(crate) fn take_back(&mut self, server: Conn, client: &Client<P>) {
+        let Some(s) = self.engine.connections.server(server) else { return };
+        // The server does a job for Refrain. It just does not go back to the client afterwards.
+        if let ServerState::Held(Holder::Job(_, back)) = &mut s.state {
+            *back = None;
+            return P::abandon_job(self, server);
+        }
+        s.state = ServerState::Resetting;
+        s.since = self.now;
+        let removed = self.engine.core_state.pool(client.pool).removed;
+        let leaves = removed || self.engine.core_state.is_draining(client.pool, self.now);
+        // A server that waits for the rest of a message cannot be brought back to order (E75).
+        if client.is_half_sent() || leaves {
+            return self.close_server(server);
+        }
+        let fitness = P::take_back(self, server, client);
+        if fitness == Fitness::Unfit {
+            return self.close_server(server);
+        }
+        let Some(s) = self.engine.connections.server(server) else { return };
+        if std::mem::take(&mut s.paused) {
+            self.ports.act(Action::Resume { conn: server });
+        }
+        if fitness == Fitness::Fit {
+            self.make_fit(server);
+        }
+    }
+
+    /// Makes a server without a client fit for the next one, and frees it once it is.
+    pub fn make_fit(&mut self, server: Conn) {
+        match P::make_fit(self, server) {
+            Fitness::Fit => self.free(server),
+            Fitness::Busy => {}
+            Fitness::Unfit => self.close_server(server),
+        }
+    }
+
+    /// Gives a server that nobody holds to the next in line: a client here, another core, a job, or
+    /// the pool. Closes it if it is not to be used again.
+    #[inline]
+    pub fn free(&mut self, server: Conn) {
+        let now = self.now;
+        let Some(s) = self.engine.connections.server(server) else { return };
+        // PostgreSQL does not say which query a cancel request hits. One under way could hit the
+        // next client (E81).
+        if s.cancels > 0 {
+            s.state = ServerState::Cancelling;
+            return;
+        }
+        let Some(proof) = P::idle(&s.session) else {
+            return self.close_server(server);
+        };
+        let leaves =
+            self.engine.core_state.draining || self.engine.core_state.is_draining(s.pool, now);
+        let pool = self.engine.core_state.pool(s.pool);
+        let unwanted = pool.paused || pool.removed || leaves && !pool.is_wanted();
+        if s.close_needed || s.reconnects != pool.shared.reconnects() || s.expires < now || unwanted
+        {
+            return self.close_server(server);
+        }
+        // A client that waits gets the server before it does a second job.
+        let busy = leaves || s.worked && pool.is_wanted();
+        if !busy && P::begin_job(self, server) {
+            return;
+        }
+        self.hand_out(server, proof);
+    }
+
+    /// Gives a free server to another core, to the first client that waits here, or to the pool.
+    fn hand_out(&mut self, server: Conn, proof: P::Idle) {
+        let Some(s) = self.engine.connections.server(server) else { return };
+        s.state = ServerState::Idle;
+        s.since = self.now;
+        let id = s.pool;
+        let first = self.engine.core_state.pool(id).first_waiting();
+        if let Some(core) = self.next_core(id, first)
+            && self.ports.queued(server) == 0
+        {
+            return self.hand_over(server, core);
+        }
+        let pool = self.engine.core_state.pool(id);
+        match pool.next_waiting() {
+            Some(client) => self.serve_waiting(client, server),
+            None => pool.put_back(server, proof),
+        }
+    }
+
+    /// Lends a server to a client that has waited, and reads the client on.
+    fn serve_waiting(&mut self, client: Conn, server: Conn) {
+        let now = self.now;
+        if let Some(c) = self.engine.connections.client(client) {
+            let waited = now.since(c.waiting);
+            self.engine.core_state.pool(c.pool).counters.wait_time.count(waited);
+        }
+        self.link(client, server);
+        self.unblock(client);
+    }
+}

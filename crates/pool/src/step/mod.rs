@@ -1,0 +1,20 @@
+//! One step of the engine, by subject. A step handles one event and queues the actions that follow
+//! from it.
+
+pub(crate) mod notes;
+pub(crate) mod flow;
+pub(crate) mod grow;
+pub(crate) mod close;
+pub(crate) mod hand_over;
+pub(crate) mod lending;
+pub(crate) mod sessions;
+pub(crate) mod lend;
+pub(crate) mod cancel;
+pub(crate) mod input;
+pub(crate) mod logins;
+pub(crate) mod gone;
+pub(crate) mod control;
+pub(crate) mod tick;
+pub(crate) mod view;
+pub(crate) mod check;
+pub(crate) mod dispatch;

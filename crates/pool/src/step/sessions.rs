@@ -1,0 +1,174 @@
+//! The beginning and the end of clients' sessions.
+
+use std::sync::Arc;
+
+use crate::client::Client;
+use crate::connections::Connection;
+use crate::disconnect::DisconnectReason;
+use crate::engine::Step;
+use crate::event::{Action, Level};
+use crate::ids::{ClientSerial, Conn, Peer, PoolId};
+use crate::inbox::Rest;
+use crate::lobby::{CONSOLES_MAX, Counted, Newcomer};
+use crate::message::CoreMessage;
+use crate::pool_shared::PoolShared;
+use crate::protocol::Protocol;
+
+impl<P: Protocol> Step<'_, P> {
+    /// Takes a new connection in. If too many have not logged in, the lobby names one that has to
+    /// go.
+    pub fn accepted(&mut self, conn: Conn, peer: Peer) {
+        let core_state = &mut self.engine.core_state;
+        let (shared, core) = (core_state.shared.clone(), core_state.core);
+        let serial = shared.client_serial();
+        let limits = shared.lobby.limits(&shared.options().general);
+        let gone = shared.lobby.come(&peer, Newcomer { core, conn, serial }, limits.logins);
+        let session = P::client(&core_state.protocol, self.now);
+        let client = Client::new(serial, conn, peer, self.now, session);
+        self.engine.connections.set(conn, Connection::Client(Box::new(client)));
+        self.engine.clients += 1;
+        let Some(Newcomer { core: there, conn, serial }) = gone else { return };
+        if there == core {
+            self.make_way(conn, serial);
+        } else {
+            let message = CoreMessage::MakeWay { conn, serial };
+            self.ports.act(Action::Tell { core: there, message });
+        }
+    }
+
+    /// A connection has to make way for a later one, unless it has logged in meanwhile.
+    pub fn make_way(&mut self, conn: Conn, serial: ClientSerial) {
+        let Some(client) = self.engine.connections.client(conn) else { return };
+        if client.serial != serial || client.counted != Counted::Login {
+            return;
+        }
+        let lobby = &self.engine.core_state.shared.lobby;
+        if lobby.is_news(self.now) {
+            let count = lobby.crowded_out();
+            let told = format!(
+                "{count} connections that had not logged in were closed so far to make room"
+            );
+            self.note_client(conn, Level::Warn, DisconnectReason::CrowdedOut, told);
+        }
+        self.end_login(conn, DisconnectReason::CrowdedOut);
+    }
+
+    /// Ends a login that took too long, or had to make way. A peer that has sent no startup packet
+    /// gets no error: it may be no client at all, and such connections may be many.
+    pub fn end_login(&mut self, conn: Conn, cause: DisconnectReason) {
+        let Some(client) = self.engine.connections.client(conn) else { return };
+        let silent = P::is_silent(&client.session);
+        self.note_client(
+            conn,
+            if silent { Level::Debug } else { Level::Warn },
+            cause,
+            String::new(),
+        );
+        if !silent {
+            P::tell(self.ports.out(conn), cause);
+        }
+        self.remove_client(conn, false);
+    }
+
+    /// Counts a connection that has shown who it is. `false` where there are as many as may be.
+    pub fn count_as(&mut self, conn: Conn, counted: Counted) -> bool {
+        let shared = &self.engine.core_state.shared;
+        let most = match counted {
+            Counted::Console => CONSOLES_MAX,
+            _ => shared.lobby.limits(&shared.options().general).clients,
+        };
+        let Some(client) = self.engine.connections.client(conn) else { return false };
+        let room = shared.lobby.admit(counted, most);
+        if room {
+            shared.lobby.go(client.counted, &client.peer, client.serial);
+            client.counted = counted;
+        }
+        room
+    }
+
+    /// Gives a client that has shown who it is to its pool. Returns whether it is let in at once:
+    /// otherwise [`Protocol::admit`] is called when a server of the pool has been reached.
+    pub fn enter(&mut self, conn: Conn, shared: &Arc<PoolShared<P>>) -> bool {
+        let Some(client) = self.engine.connections.client(conn) else { return false };
+        let pool = self.engine.core_state.open_pool(shared, self.now);
+        pool.clients += 1;
+        client.pool = shared.id;
+        // Without a server that is logged in, the database may have been dropped since the last
+        // login: connect one first. A paused pool connects none.
+        if P::is_known(&shared.protocol) && (shared.is_live() || pool.paused) {
+            return true;
+        }
+        if !pool.entering.contains(&conn) {
+            pool.entering.push(conn);
+        }
+        self.grow(shared.id);
+        false
+    }
+
+    /// Goes on with the logins that waited until a server of the pool was reached.
+    pub fn let_in(&mut self, id: PoolId) {
+        let Some(pool) = self.engine.core_state.find_pool(id) else { return };
+        for client in std::mem::take(&mut pool.entering) {
+            P::admit(self, client);
+        }
+    }
+
+    /// Whether a client has got the beginning of a message whose rest is still to come. The client
+    /// would take an error for that rest.
+    pub fn is_cut(&mut self, conn: Conn) -> bool {
+        let link = self.engine.connections.client(conn).and_then(|client| client.link);
+        let server = link.and_then(|server| self.engine.connections.server(server));
+        server.is_some_and(|s| s.inbox.rest > 0 && s.inbox.rest_goes == Rest::On)
+    }
+
+    /// Ends a client's session with the error for `cause`, and frees what the client had.
+    pub fn end_client(&mut self, conn: Conn, cause: DisconnectReason) {
+        let says = !self.is_cut(conn);
+        self.end_client_saying(conn, cause, says);
+    }
+
+    /// Ends a client's session, with the error for `cause` if `says`.
+    pub fn end_client_saying(&mut self, conn: Conn, cause: DisconnectReason, says: bool) {
+        let level = match cause {
+            DisconnectReason::Terminated
+            | DisconnectReason::ClientGone
+            | DisconnectReason::Shutdown => Level::Debug,
+            _ => Level::Warn,
+        };
+        self.note_client(conn, level, cause, String::new());
+        if says {
+            P::tell(self.ports.out(conn), cause);
+        }
+        self.remove_client(conn, false);
+    }
+
+    /// Ends the session of a client whose connection broke.
+    pub fn client_gone(&mut self, conn: Conn, why: &str) {
+        self.note_client(conn, Level::Debug, DisconnectReason::ClientGone, why.to_owned());
+        self.remove_client(conn, true);
+    }
+
+    /// Forgets a client, and closes its connection: at once if the peer has gone, else once its
+    /// output is sent.
+    pub fn remove_client(&mut self, conn: Conn, gone: bool) {
+        let Connection::Client(client) = self.engine.connections.take(conn) else { return };
+        let clients = self.engine.clients.checked_sub(1);
+        self.engine.clients = clients.expect("no more clients leave than came");
+        self.engine.core_state.shared.lobby.go(client.counted, &client.peer, client.serial);
+        if let Some(pool) = self.engine.core_state.find_pool(client.pool) {
+            let shared = pool.shared.clone();
+            pool.remove_waiting(conn);
+            pool.entering.retain(|&entering| entering != conn);
+            pool.clients = pool.clients.checked_sub(1).expect("no more clients leave than came");
+            self.engine.core_state.shared.counts.client_gone(&shared);
+        }
+        if gone {
+            self.ports.abandon(conn)
+        } else {
+            self.ports.close(conn)
+        }
+        if let Some(server) = client.link {
+            self.take_back(server, &client);
+        }
+    }
+}

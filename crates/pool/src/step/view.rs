@@ -1,0 +1,125 @@
+//! Makes a [`Snapshot`] of a core, for the console and the metrics.
+
+use crate::client::{Client, Phase, WaitingFor};
+use crate::connections::{Connection, Connections};
+use crate::core_state::CoreState;
+use crate::engine::Engine;
+use crate::pool::Pool;
+use crate::protocol::Protocol;
+use crate::server::{Holder, Server, ServerState};
+use crate::snapshot::{
+    ClientView, ClientViewState, PoolView, ServerView, ServerViewState, Snapshot,
+};
+use crate::time::Now;
+
+impl<P: Protocol> Engine<P> {
+    /// Returns a snapshot of this core.
+    pub fn snapshot(&self, now: Now) -> Snapshot<P> {
+        let clients: Vec<_> = self
+            .connections
+            .clients()
+            .filter_map(|c| client_view(&self.core_state, &self.connections, c))
+            .collect();
+        let known = u32::try_from(clients.len()).unwrap_or(u32::MAX);
+        Snapshot {
+            core: self.core_state.core,
+            now,
+            pools: self.core_state.pools().map(|pool| self.pool_view(pool, now)).collect(),
+            forgotten: self.core_state.forgotten.clone(),
+            clients,
+            servers: self.connections.servers().filter_map(|s| self.server_view(s)).collect(),
+            protocol: P::view(self),
+            logging_in: u32::try_from(self.clients).unwrap_or(u32::MAX).saturating_sub(known),
+        }
+    }
+
+    fn pool_view(&self, pool: &Pool<P>, now: Now) -> PoolView<P> {
+        let first = pool.first_waiting().map(|conn| self.connections.get(conn));
+        let max_wait_us = match first {
+            Some(Connection::Client(client)) => now.since(client.waiting),
+            _ => 0,
+        };
+        PoolView {
+            database: pool.shared.database.clone(),
+            user: pool.shared.user.clone(),
+            mode: pool.settings.options.pool_mode,
+            size: pool.settings.options.pool_size,
+            host: pool.settings.host.clone(),
+            server_database: pool.server_database().into(),
+            paused: pool.paused,
+            waiting: u32::try_from(pool.waiting() + pool.entering.len()).unwrap_or(u32::MAX),
+            asking: u32::try_from(pool.asking.len()).unwrap_or(u32::MAX),
+            max_wait_us,
+            counters: pool.counters.clone(),
+        }
+    }
+
+    fn server_view(&self, server: &Server<P>) -> Option<ServerView<P>> {
+        let pool = self.core_state.peek_pool(server.pool)?;
+        let client = server.client().and_then(|conn| match self.connections.get(conn) {
+            Connection::Client(client) => Some(client.serial),
+            Connection::Server(_) | Connection::Cancel(_) | Connection::Free => None,
+        });
+        Some(ServerView {
+            serial: server.serial,
+            database: pool.shared.database.clone(),
+            user: pool.shared.user.clone(),
+            host: pool.settings.host.clone(),
+            state: match server.state {
+                ServerState::Connecting | ServerState::Login(_) => ServerViewState::Login,
+                ServerState::Idle => ServerViewState::Idle,
+                ServerState::Held(Holder::Client(_)) => ServerViewState::Active,
+                ServerState::Resetting | ServerState::Held(Holder::Job(..)) => {
+                    ServerViewState::Resetting
+                }
+                ServerState::Cancelling => ServerViewState::Cancelling,
+            },
+            client,
+            pid: server.pid,
+            connected: server.connected,
+            lent: server.since,
+            close_needed: server.close_needed,
+            session: P::server_view(&server.session),
+        })
+    }
+}
+
+fn client_view<P: Protocol>(
+    core_state: &CoreState<P>,
+    connections: &Connections<P>,
+    client: &Client<P>,
+) -> Option<ClientView<P>> {
+    let phase = P::phase(&client.session);
+    let (database, user) = match phase {
+        Phase::Ready => {
+            let pool = core_state.peek_pool(client.pool)?;
+            (pool.shared.database.clone(), pool.shared.user.clone())
+        }
+        Phase::Console => {
+            let (database, user) = P::console_names(&client.session)?;
+            (database.into(), user.into())
+        }
+        Phase::Login | Phase::Entering | Phase::Checking => return None,
+    };
+    let server = client.link.and_then(|conn| match connections.get(conn) {
+        Connection::Server(server) => Some(server.serial),
+        Connection::Client(_) | Connection::Cancel(_) | Connection::Free => None,
+    });
+    let waits = client.waiting_for == WaitingFor::Server;
+    Some(ClientView {
+        serial: client.serial,
+        database,
+        user,
+        peer: client.peer.clone(),
+        state: match phase {
+            Phase::Console => ClientViewState::Admin,
+            _ if waits => ClientViewState::Waiting,
+            _ => ClientViewState::Active,
+        },
+        server,
+        connected: client.connected,
+        requested: client.requested,
+        waiting: waits.then_some(client.waiting),
+        session: P::client_view(&client.session),
+    })
+}
