@@ -1,10 +1,10 @@
-//! A session of the model server and its connection, with what is known of the clients that it served.
+//! A session of the model server: its connection, its work, and the clients that it has served.
 
 use crate::frames::Frames;
 use crate::net::LinkId;
 use crate::session::Session;
 
-/// What a session of the model server is doing.
+/// The stage of a session of the model server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
     Opening,
@@ -12,7 +12,7 @@ pub(crate) enum Stage {
     Over,
 }
 
-/// A session of the model server, and the connection it has.
+/// A session of the model server, with its connection.
 #[derive(Debug)]
 pub(crate) struct Backend {
     pub(crate) link: LinkId,
@@ -22,37 +22,38 @@ pub(crate) struct Backend {
     pub(crate) pid: u32,
     pub(crate) key: Vec<u8>,
     pub(crate) user: String,
-    /// The message that is being worked on, and whether a cancel request has hit it.
+    /// The message in work: tag, body, and whether a cancel request has hit it.
     pub(crate) current: Option<(u8, Vec<u8>, bool)>,
-    /// Whether a cancel request has ever come for it.
+    /// Whether a cancel request has ever hit the session.
     pub(crate) cancelled: bool,
-    /// Numbers the appointments to go on; only the last counts.
+    /// Number of the last appointment. Earlier appointments have no effect.
     pub(crate) number: u32,
     pub(crate) waits: bool,
-    /// The client whose messages came last, and the one of the segment under way.
+    /// The client that sent the last message with a client's tag.
     pub(crate) owner: Option<usize>,
+    /// The client of the current segment, if a message of the segment has a client's tag.
     pub(crate) segment: Option<usize>,
-    /// What was left when the segment began.
+    /// State of a client that was left in the session after the last segment, in words.
     pub(crate) left: String,
 }
 
 impl Backend {
-    /// Whether a cancel request would hit something.
+    /// Whether a cancel request would hit a message.
     pub(crate) fn is_busy(&self) -> bool {
         self.current.is_some()
     }
 
-    /// Whether it serves anybody.
+    /// Whether the login is over and the session has not ended.
     pub(crate) fn is_serving(&self) -> bool {
         self.stage == Stage::Serving
     }
 
-    /// Whether it is, or may become, a user's.
+    /// Whether this is a session of the user that has not ended.
     pub(crate) fn is_of(&self, user: &str) -> bool {
         self.stage != Stage::Over && self.user == user
     }
 
-    /// Whether it has not been told yet what it is for.
+    /// Whether the startup packet has not come yet.
     pub(crate) fn is_new(&self) -> bool {
         self.stage == Stage::Opening && self.user.is_empty()
     }

@@ -1,12 +1,13 @@
-//! The model server's end of connections: one [`Session`] each, and what it must never be sent.
+//! The model server's end of connections: one [`Session`] each, and checks of its messages.
 //!
-//! Checks here, at the moment a session reads a message:
+//! The checks happen when a session reads a message:
 //!
-//! - *lent to one client at a time, and returned only quiescent* (pgdog #876, #887): when a message of another client
-//!   than the last comes, the session is outside of transactions and COPY and has nothing of the last one's
-//!   left;
-//! - *no Bind reaches a server without its statement*: a 26000 that names an internal statement;
-//! - every byte is a message of the protocol.
+//! - *The engine lends a server to one client at a time, and takes it back only when it is
+//!   quiescent* (pgdog #876, #887): when a message of another client comes, the session is outside
+//!   of transactions and COPY, and has no state of the client before.
+//! - *No Bind reaches a server without its statement*: no reply is a 26000 that names an internal
+//!   statement.
+//! - *All bytes are messages of the protocol.*
 
 use refrain_pg::Event;
 use refrain_wire::startup::{self, Opening};
@@ -23,7 +24,7 @@ use crate::trace::brief;
 use crate::world::{Happening, World};
 
 impl World {
-    /// A connection to the server is made, or not.
+    /// Accepts a connection to the server, refuses it, or does not answer.
     pub(crate) fn connect(&mut self, id: LinkId) {
         let link = &self.links[id.0];
         let core = link.core;
@@ -63,7 +64,7 @@ impl World {
         self.pump(id, Way::Down);
     }
 
-    /// Bytes arrive at a session.
+    /// Gives bytes to a session.
     pub(crate) fn backend_reads(&mut self, number: usize, bytes: &[u8]) {
         let backend = &mut self.backends[number];
         backend.input.push(bytes);
@@ -137,7 +138,7 @@ impl World {
         self.appoint(number, delay);
     }
 
-    /// A session says something, and its connection closes behind that.
+    /// Sends the last bytes of a session and closes its connection.
     fn say_and_close(&mut self, number: usize, bytes: &[u8]) {
         let backend = &mut self.backends[number];
         backend.stage = Stage::Over;
@@ -147,7 +148,7 @@ impl World {
         self.pump(link, Way::Up);
     }
 
-    /// A session ends itself with FATAL.
+    /// Ends a session with a FATAL error.
     pub(crate) fn shut_down(&mut self, number: usize) {
         if self.backends[number].stage != Stage::Serving {
             return;
@@ -160,7 +161,7 @@ impl World {
         self.say_and_close(number, &out);
     }
 
-    /// The engine's end of a session's connection is closed, or it broke.
+    /// Ends a session after the engine has closed the connection or the connection has broken.
     pub(crate) fn backend_ends(&mut self, number: usize) {
         self.backends[number].stage = Stage::Over;
         let link = self.backends[number].link;
@@ -172,11 +173,11 @@ impl World {
         let out = backend.session.take_output();
         let link = backend.link;
         if !out.is_empty() {
-            // What a cancel request has kept from being prepared is missed, and the client has heard why.
-            if lacks_ours(&out) && !backend.cancelled {
+            // A cancel request may prevent a Parse, and the Bind after it then fails.
+            if lacks_internal(&out) && !backend.cancelled {
                 let text = brief(&out);
                 self.violate("statements", || {
-                    format!("a server lacks a statement of ours: {text}")
+                    format!("a server lacks an internal statement: {text}")
                 });
             }
             self.links[link.0].up.send(&out);
@@ -188,7 +189,7 @@ impl World {
         self.pump(link, Way::Up);
     }
 
-    /// A session goes on with what it was sent.
+    /// Lets a session work on its messages.
     pub(crate) fn backend_works(&mut self, number: usize, appointment: u32) {
         let backend = &mut self.backends[number];
         if backend.stage != Stage::Serving || backend.number != appointment {
@@ -218,7 +219,7 @@ impl World {
         self.backend_answers(number);
     }
 
-    /// How long a message takes.
+    /// Returns the time that a message takes, in microseconds.
     fn delay_of(&mut self, number: usize, tag: u8, body: &[u8]) -> u64 {
         let sleeps = match tag {
             front::QUERY | front::PARSE if find(body, b"pg_sleep") => {
@@ -244,14 +245,15 @@ impl World {
         let ends = matches!(tag, front::QUERY | front::SYNC | front::FUNCTION_CALL);
         if ends || backend.session.is_quiet() {
             let left = backend.session.leftovers();
-            // Where nothing in the segment says whose it is, what it leaves may be the next client's own.
+            // If no message of the segment names its client, the state may be the next client's
+            // own.
             if backend.segment.take().is_some() || left.is_empty() {
                 backend.left = left;
             }
         }
     }
 
-    /// A message of this client reaches a server.
+    /// Checks that a server may get a message of this client.
     fn check_owner(&mut self, number: usize, client: usize) {
         let backend = &mut self.backends[number];
         let within = backend.segment.replace(client).filter(|before| *before != client);
@@ -268,12 +270,12 @@ impl World {
         }
     }
 
-    /// A cancel request takes effect; then its connection closes.
+    /// Lets a cancel request take effect, and closes its connection.
     pub(crate) fn signal(&mut self, pid: u32, key: &[u8], link: LinkId) {
         self.trace.line(self.now, "signal", &format!("pid {pid}"), String::new);
         let late = self.plant == Some(Plant::LateCancel);
         if late && !self.links[link.0].up.closing {
-            // The connection closes long before.
+            // The bug: the connection closes long before the request takes effect.
             self.links[link.0].up.closing = true;
             self.pump(link, Way::Up);
             return self.later(3_000, Happening::Signal(pid, key.to_vec(), link));
@@ -296,7 +298,7 @@ impl World {
     }
 }
 
-/// The client whose tag a message carries.
+/// Returns the client whose tag a message carries.
 fn client_in(tag: u8, body: &[u8]) -> Option<usize> {
     if !matches!(
         tag,
@@ -317,8 +319,9 @@ fn client_in(tag: u8, body: &[u8]) -> Option<usize> {
     None
 }
 
-/// Whether an error says that a server has not a statement of the engine's. One is never there, on purpose.
-fn lacks_ours(out: &[u8]) -> bool {
+/// Whether an error says that a server lacks an internal statement. The engine never prepares the
+/// statement whose name ends with `_none`.
+fn lacks_internal(out: &[u8]) -> bool {
     let mut replies = Frames::default();
     replies.push(out);
     std::iter::from_fn(|| replies.take()).any(|(tag, body)| {

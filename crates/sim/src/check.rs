@@ -1,9 +1,10 @@
-//! What must hold when all is over.
+//! The checks at the end of a run.
 //!
-//! - *After faults stop, all clients finish in time*: rules out lost wake-ups, starvation, and connections that are
-//!   never closed.
-//! - *Nothing leaks*: as many servers as the engines count, no more than the pool may have, each of them
-//!   clean; no statement that a client is counted for; and after a stop nothing at all.
+//! - *After faults stop, all clients finish in time*: this rules out lost wake-ups, starvation, and
+//!   connections that are never closed.
+//! - *No leaks*: the engines count as many servers as there are, no more than the pool may have,
+//!   and each of them is clean; no statement has a client; and after a stop no server, client or
+//!   connection is left.
 
 use refrain_pool::event::Command;
 
@@ -11,7 +12,8 @@ use crate::net::Peer;
 use crate::world::World;
 
 impl World {
-    /// The clients did not finish.
+    /// Reports that the clients did not finish, with a trace of all links, pools, clients and
+    /// servers.
     pub(crate) fn stuck(&mut self) {
         for (number, link) in self.links.iter().enumerate().filter(|(_, link)| link.conn.is_some())
         {
@@ -45,7 +47,7 @@ impl World {
         self.violate("liveness", || format!("after {events} events: {}", states.join("; ")));
     }
 
-    /// Looks at what is left.
+    /// Runs the world on, and checks servers, clients and statements that are left.
     pub(crate) fn end(&mut self) {
         if !self.is_calm {
             self.run_for(self.plan.calm);
@@ -53,7 +55,7 @@ impl World {
         self.run_for(1_000_000);
         self.check_clients();
         self.check_servers();
-        // What a client left behind may take a while to be read and thrown away.
+        // The engine may need a while to read and drop the replies to a client that has left.
         self.run_for(30_000_000);
         self.check_servers();
         self.check_clean();
@@ -124,7 +126,8 @@ impl World {
         }
     }
 
-    /// A core that waits for nothing any more has told the others so: a pool is not forgotten while one asks for it.
+    /// Checks that no core believes that another one still waits for servers. A core keeps a pool
+    /// as long as another core asks for its servers.
     fn check_asking(&mut self) {
         let now = self.clock();
         for core in 0..self.workers.len() {

@@ -1,4 +1,4 @@
-//! A model client: its script, its oracle, and where it is in its life.
+//! A model client: its script, its oracle and its stage.
 
 use refrain_config::PoolMode;
 use refrain_wire::startup;
@@ -10,24 +10,24 @@ use crate::plan::Plan;
 use crate::rng::Rng;
 use crate::script::{Habits, Script};
 
-/// Where a client is in its life.
+/// The stage of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// Not there.
+    /// Not connected yet.
     Away,
-    /// Waits for the answer to SSLRequest.
+    /// Waits for the reply to SSLRequest.
     AsksForTls,
-    /// Waits to be let in.
+    /// Waits for the end of its login.
     LogsIn,
-    /// At work.
+    /// Runs its script.
     Works,
-    /// Has said goodbye.
+    /// Has sent Terminate, or its login was refused.
     Leaves,
-    /// Gone for good.
+    /// Disconnected.
     Done,
 }
 
-/// A client: one after the other in its slot.
+/// A client. Clients of one slot come one after the other.
 #[derive(Debug)]
 pub(crate) struct Client {
     pub(crate) id: usize,
@@ -38,30 +38,31 @@ pub(crate) struct Client {
     pub(crate) script: Script,
     pub(crate) rng: Rng,
     pub(crate) input: Frames,
-    /// What is still to be said of the unit under way.
+    /// Bytes of the current unit that are not sent yet.
     pub(crate) outbox: Vec<u8>,
     pub(crate) units: u64,
     pub(crate) waits: bool,
-    /// Whether an appointment to act stands; its number.
+    /// Whether there is an appointment to act.
     pub(crate) armed: bool,
+    /// Number of the last appointment. Earlier appointments have no effect.
     pub(crate) number: u32,
-    /// What a cancel request must show.
+    /// The process ID and key for cancel requests.
     pub(crate) key: Option<(u32, Vec<u8>)>,
     pub(crate) minor: u16,
     pub(crate) user: String,
     pub(crate) settings: Vec<(String, String)>,
-    /// Whether it has been told why its session ends.
-    pub(crate) told: bool,
-    /// Whether it has said goodbye, and goes on reading.
+    /// Whether the client has got a FATAL error.
+    pub(crate) got_fatal: bool,
+    /// Whether the client has sent Terminate. It goes on reading.
     pub(crate) goodbye: bool,
     pub(crate) sessions: usize,
 }
 
 impl Client {
-    /// A client that has not come yet.
+    /// Creates a client that is not connected yet.
     pub(crate) fn new(id: usize, slot: usize, plan: &Plan, rng: &mut Rng) -> Self {
         let habits = Habits {
-            // Who may cancel waits for replies first.
+            // A client that may cancel waits for replies.
             patient: plan.rates.cancel > 0 && rng.chance(700),
             blocks: plan.mode != PoolMode::Statement || rng.chance(50),
             resets: !plan.startup_settings,
@@ -98,19 +99,19 @@ impl Client {
             minor: *rng.pick(&[0, 0, 2]),
             user: format!("u{}", rng.index(plan.users)),
             settings,
-            told: false,
+            got_fatal: false,
             goodbye: false,
             sessions: rng.index(plan.sessions),
             rng: rng.fork(7),
         }
     }
 
-    /// Whether it will not be seen again.
+    /// Whether the client has left for good.
     pub(crate) fn is_done(&self) -> bool {
         self.stage == Stage::Done
     }
 
-    /// What it is at, in words.
+    /// Returns the client's stage and expectation in words.
     pub(crate) fn status(&self) -> String {
         format!("client {} {:?}: {}", self.id, self.stage, self.oracle.awaits())
     }

@@ -1,7 +1,7 @@
-//! Model clients: each runs its script, compares every message it gets with what its oracle expects, and leaves.
+//! Model clients: each runs its script, compares every message with its oracle, and leaves.
 //!
-//! Checks here: the oracle's (see [`crate::oracle`]), that a client is never let go without a word or with an
-//! ending that nothing in the world excuses, and that what one sees is its own.
+//! The checks: every reply is the one that the client's oracle expects (see [`crate::oracle`]), and
+//! no client is disconnected without an error, or with an error that no fault excuses.
 
 use refrain_config::PoolMode;
 use refrain_wire::back::{Fields, field};
@@ -16,7 +16,7 @@ use crate::trace::brief;
 use crate::world::{Happening, World};
 
 impl World {
-    /// A client connects.
+    /// Connects a client.
     pub(crate) fn client_arrives(&mut self, slot: usize) {
         let number = self.client_in_slot(slot);
         let id = self.accept(Peer::Client(number));
@@ -44,7 +44,7 @@ impl World {
         self.pump(link, Way::Up);
     }
 
-    /// A client gets bytes.
+    /// Gives bytes to a client.
     pub(crate) fn client_reads(&mut self, number: usize, link: LinkId, bytes: &[u8]) {
         let client = &mut self.clients[number];
         if client.link != Some(link) {
@@ -87,13 +87,13 @@ impl World {
     }
 
     fn client_gets(&mut self, number: usize, tag: u8, body: &[u8]) {
-        if self.clients[number].told {
+        if self.clients[number].got_fatal {
             let what = show(tag, body);
             return self.violate("endings", || format!("client {number} got {what} after FATAL"));
         }
         let fatal = tag == back::ERROR_RESPONSE && Fields(body).is_fatal();
         if fatal {
-            return self.client_is_told(number, tag, body);
+            return self.client_gets_fatal(number, tag, body);
         }
         let client = &mut self.clients[number];
         if client.stage == Stage::LogsIn {
@@ -116,20 +116,20 @@ impl World {
         }
     }
 
-    /// A client hears that its session is over.
-    fn client_is_told(&mut self, number: usize, tag: u8, body: &[u8]) {
+    /// Checks that a FATAL error to a client has an excuse or is expected.
+    fn client_gets_fatal(&mut self, number: usize, tag: u8, body: &[u8]) {
         let fields = Fields(body);
         let words = String::from_utf8_lossy(fields.get(field::MESSAGE).unwrap_or(b"")).into_owned();
         let sqlstate = String::from_utf8_lossy(fields.sqlstate()).into_owned();
         let excused = self.excuses(number, &sqlstate, &words);
         let client = &mut self.clients[number];
-        client.told = true;
+        client.got_fatal = true;
         if !excused && let Err(what) = client.oracle.check(tag, body) {
             self.violate("endings", || format!("client {number} {what}"));
         }
     }
 
-    /// Whether anything that went wrong on purpose explains an ending.
+    /// Whether a fault or an option explains an ending.
     fn excuses(&self, number: usize, sqlstate: &str, words: &str) -> bool {
         let faults = &self.faults;
         match sqlstate {
@@ -145,42 +145,42 @@ impl World {
         }
     }
 
-    /// The engine has closed a client's connection.
+    /// Checks that the engine may close a client's connection, and ends the client.
     pub(crate) fn client_ends(&mut self, number: usize, link: LinkId) {
         let client = &self.clients[number];
         if client.link != Some(link) {
             return;
         }
         let leaves = client.stage == Stage::Leaves;
-        // In the middle of a message nothing can be said.
+        // In the middle of a message the engine cannot send an error.
         let faults = &self.faults;
         let failed = faults.servers > 0 || faults.kills > 0 || faults.drained || faults.logins > 0;
         let cut = !client.input.is_empty() && failed;
-        if client.goodbye && !failed && !client.told && !client.oracle.is_settled() {
+        if client.goodbye && !failed && !client.got_fatal && !client.oracle.is_settled() {
             let awaits = client.oracle.awaits();
             return self.violate("endings", || {
                 format!(
-                    "client {number} has said goodbye, and was not answered before: it {awaits}"
+                    "client {number} has sent Terminate and lacks replies from before: it {awaits}"
                 )
             });
         }
-        if !leaves && !cut && !client.told && !client.oracle.has_ended() {
+        if !leaves && !cut && !client.got_fatal && !client.oracle.has_ended() {
             let awaits = client.oracle.awaits();
             return self.violate("endings", || {
-                format!("client {number} was disconnected without a word; it {awaits}")
+                format!("client {number} was disconnected without an error; it {awaits}")
             });
         }
         self.client_goes(number);
     }
 
-    /// A client's connection broke.
+    /// Ends a client whose connection has broken.
     pub(crate) fn client_loses(&mut self, number: usize, link: LinkId) {
         if self.clients[number].link == Some(link) {
             self.client_goes(number);
         }
     }
 
-    /// A client's session is over; perhaps another client comes in its place.
+    /// Ends a client's session. Another client may come in its slot.
     fn client_goes(&mut self, number: usize) {
         let client = &mut self.clients[number];
         let link = client.link.take();
@@ -201,7 +201,7 @@ impl World {
         }
     }
 
-    /// A client's moment to do something.
+    /// Lets a client act: send, cancel or leave.
     pub(crate) fn client_acts(&mut self, number: usize, appointment: u32) {
         let rates = &self.plan.rates;
         let (abrupt, cancel, halves) = (rates.abrupt, rates.cancel, rates.halves);
@@ -240,17 +240,18 @@ impl World {
         }
     }
 
-    /// While a client waits, it looks now and then whether to cancel.
+    /// Makes an appointment at which a waiting client may cancel.
     fn watch_for_cancel(&mut self, number: usize) {
         let client = &mut self.clients[number];
         if client.script.habits.patient && !self.is_calm {
             let delay = client.rng.range(50, 5_000);
             self.appoint_client(number, delay);
-            self.clients[number].armed = false; // a reply may come first
+            // A reply may make another appointment before.
+            self.clients[number].armed = false;
         }
     }
 
-    /// The next unit of a client's script; `false` where the client leaves.
+    /// Takes the next unit of a client's script. Returns false if the client leaves.
     fn next_unit(&mut self, number: usize) -> bool {
         let client = &mut self.clients[number];
         if client.oracle.has_ended() {
@@ -295,7 +296,7 @@ impl World {
         self.client_goes(number);
     }
 
-    /// A client asks to cancel its statement, or somebody else tries to.
+    /// Sends a cancel request for a client's statement, sometimes with a wrong key.
     fn client_cancels(&mut self, number: usize) {
         let wrong = self.rng.chance(self.plan.rates.wrong_key);
         let client = &mut self.clients[number];

@@ -1,4 +1,4 @@
-//! COPY FROM STDIN: data, its end, and what does not belong there.
+//! COPY FROM STDIN: its data, its end, and messages that do not belong to it.
 
 use refrain_wire::front::query_text;
 use refrain_wire::tag::{back, front};

@@ -1,4 +1,4 @@
-//! Pieces that arrive at either end of a connection, and connections that break before.
+//! The delivery of pieces to either end of a connection, and connections that break before.
 
 use refrain_pg::Event;
 
@@ -7,9 +7,9 @@ use crate::trace::brief;
 use crate::world::{Happening, World};
 
 impl World {
-    /// A piece arrives.
+    /// Delivers a piece.
     pub(crate) fn deliver(&mut self, id: LinkId, way: Way) {
-        if self.weather(id) {
+        if self.maybe_reset(id) {
             return;
         }
         let pipe = self.links[id.0].pipe(way);
@@ -29,8 +29,9 @@ impl World {
         self.maybe_stall(id, way);
     }
 
-    /// Whether the connection breaks before the piece arrives.
-    fn weather(&mut self, id: LinkId) -> bool {
+    /// Breaks the connection before a piece arrives, if chance decides so. Returns true if it
+    /// broke.
+    fn maybe_reset(&mut self, id: LinkId) -> bool {
         if self.is_calm {
             return false;
         }
@@ -46,7 +47,7 @@ impl World {
         true
     }
 
-    /// A connection breaks: what is on the way is lost.
+    /// Breaks a connection. The bytes in flight are lost.
     fn reset(&mut self, id: LinkId) {
         self.trace.fold([self.now, id.0 as u64, 7], &[]);
         let peer = self.links[id.0].peer;
@@ -67,7 +68,7 @@ impl World {
         self.later(delay, Happening::Broken(id));
     }
 
-    /// An engine notices that a connection broke.
+    /// Tells an engine that a connection has broken.
     pub(crate) fn broken(&mut self, id: LinkId) {
         let link = &self.links[id.0];
         if link.leaving.is_some() {
@@ -108,7 +109,7 @@ impl World {
         }
     }
 
-    /// A reader stops reading for a while.
+    /// Stops a reader for a while, if chance decides so.
     fn maybe_stall(&mut self, id: LinkId, way: Way) {
         if way == Way::Up || self.is_calm || !self.rng.chance(self.plan.rates.stall) {
             return;

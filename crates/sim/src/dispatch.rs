@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use crate::world::{Happening, World};
 
 impl World {
-    /// Runs on for a while.
+    /// Runs the world for a while.
     pub(crate) fn run_for(&mut self, span: u64) {
         let until = self.now + span;
         while self.violation.is_none() && self.queue.peek().is_some_and(|next| next.0.at <= until) {
@@ -14,7 +14,7 @@ impl World {
         self.now = self.now.max(until);
     }
 
-    /// The next event; `false` where there is none.
+    /// Lets the next event happen. Returns false if there is none.
     pub(crate) fn advance(&mut self) -> bool {
         let Some(Reverse(next)) = self.queue.pop() else { return false };
         self.now = self.now.max(next.at);

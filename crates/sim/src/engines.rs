@@ -1,5 +1,5 @@
-//! Stepping the engines, and carrying out what they want. This is the simulator's counterpart of the program's
-//! loop (`refrain::core`), and the place of the planted bugs.
+//! The engines' surroundings: steps the engines and carries out their actions. This is the
+//! simulator's counterpart of the program's loop (`refrain::core`), and the place of planted bugs.
 
 use refrain_grammar::PgGrammar;
 use refrain_pg::requests::{Answer, Case, Request};
@@ -14,17 +14,17 @@ use crate::plant::Plant;
 use crate::trace::brief;
 use crate::world::{Happening, World};
 
-/// Bytes beyond the mark that may be queued: what was in flight when reading stopped, and what was held for a
-/// client that waited.
+/// The most bytes that may be queued beyond `buffer_high`: bytes that were in flight when reading
+/// stopped, and bytes held for a client that waited.
 const SLACK: usize = 192 * 1024;
 
-/// Events of a world after each of which the engine's tables are looked at.
+/// The number of events of a world after each of which the engine's tables are checked.
 const CHECKED_EVENTS: u64 = 1_000;
-/// Beyond, every so many.
+/// The number of later events between two checks.
 const CHECKED_EVERY: u64 = 8;
 
 impl World {
-    /// An engine takes an event in. Its output is collected now, or at a later turn.
+    /// Gives an event to an engine, and collects its output now or at a later turn.
     pub(crate) fn step(&mut self, core: usize, event: Event<'_>) {
         let now = self.clock();
         let worker = &mut self.workers[core];
@@ -45,7 +45,8 @@ impl World {
         }
     }
 
-    /// Rules out: tables of an engine that contradict each other. In a long world not every step is looked at.
+    /// Checks that the engine's tables do not contradict each other. In a long world the check runs
+    /// only at some events.
     fn check_tables(&mut self, core: usize) {
         if self.events > CHECKED_EVENTS && !self.events.is_multiple_of(CHECKED_EVERY) {
             return;
@@ -55,7 +56,7 @@ impl World {
         }
     }
 
-    /// Does what an engine wants done.
+    /// Carries out an engine's output.
     pub(crate) fn collect(&mut self, core: usize) {
         while let Some(output) = self.workers[core].ports.next() {
             match output {
@@ -75,7 +76,7 @@ impl World {
         }
     }
 
-    /// Rules out: memory that grows because somebody reads slowly.
+    /// Checks that no connection has more bytes queued than its bound.
     fn watch_buffers(&mut self, core: usize) {
         let worker = &self.workers[core];
         let most = self.plan.buffer_high + SLACK;
@@ -89,7 +90,7 @@ impl World {
         }
     }
 
-    /// Time passes. A tick that an earlier one has taken the place of is nothing.
+    /// Gives an engine its tick. Does nothing if an earlier tick has replaced this one.
     pub(crate) fn tick(&mut self, core: usize) {
         if self.workers[core].tick.is_none_or(|planned| planned > self.now) {
             return;
@@ -114,7 +115,8 @@ impl World {
         let (id, bytes) = self.planted(id, bytes);
         let pipe = &mut self.links[id.0].down;
         if !pipe.is_clear() {
-            pipe.backlog.extend_from_slice(&bytes); // only a planted bug sends on another's link
+            // Only a planted bug sends while the link still has bytes to send.
+            pipe.backlog.extend_from_slice(&bytes);
         } else {
             pipe.backlog = bytes;
             pipe.taken = 0;
@@ -123,7 +125,7 @@ impl World {
         self.pump(id, Way::Down);
     }
 
-    /// Puts the planted bug in, where its place is.
+    /// Applies the planted bug to bytes of the engine, if this is its place.
     fn planted(&mut self, id: LinkId, bytes: Vec<u8>) -> (LinkId, Vec<u8>) {
         let Some(plant) = self.plant else { return (id, bytes) };
         match self.links[id.0].peer {
@@ -152,7 +154,7 @@ impl World {
         }
     }
 
-    /// A cancel request shows another server's key.
+    /// Replaces the key of a cancel request by that of another busy server.
     fn planted_cancel(&mut self, bytes: Vec<u8>) -> Vec<u8> {
         let is_cancel = bytes.get(4..8) == Some(&80_877_102u32.to_be_bytes()[..]);
         if self.plant != Some(Plant::CancelNeighbour) || !is_cancel {
@@ -243,22 +245,24 @@ impl World {
                 });
                 let broke = note.cause == "server_protocol" && note.level == Level::Error;
                 if broke {
-                    self.violate("ledger", || format!("a reply was not expected: {}", note.detail));
+                    self.violate("outstanding", || {
+                        format!("a reply was not expected: {}", note.detail)
+                    });
                 }
             }
         }
     }
 
-    /// A core hears what becomes of the literals of a text.
+    /// Analyses a text for autoprepare, and gives the engine the result.
     pub(crate) fn judge(&mut self, core: usize, case: Box<Case>) {
-        // What the model's clients write is ASCII.
+        // The model clients' texts are ASCII.
         let text = String::from_utf8_lossy(&case.text);
         let analysis = PgGrammar.analyse(&text, &case.spans);
         self.trace.line(self.now, "judge", &text, || format!("{analysis:?}"));
         self.step(core, Event::Answered(Answer::Analysed { case, analysis }));
     }
 
-    /// A link for a connection of an engine.
+    /// Creates a link for a connection of an engine.
     pub(crate) fn open(&mut self, core: usize, conn: Conn, peer: Peer) -> LinkId {
         let id = LinkId(self.links.len());
         let room = self.plan.room;
@@ -279,7 +283,7 @@ impl World {
         }
     }
 
-    /// The kernel gives a buffer back.
+    /// Gives a buffer back to the engine after its bytes are sent.
     pub(crate) fn sent(&mut self, id: LinkId) {
         let link = &mut self.links[id.0];
         let Some(conn) = link.conn.filter(|_| link.lent && link.down.is_clear()) else { return };
@@ -294,7 +298,7 @@ impl World {
         self.depart(id);
     }
 
-    /// A server leaves for another core once nothing of it is left here.
+    /// Hands a server over to another core, once the engine has no buffer of it lent.
     fn depart(&mut self, id: LinkId) {
         let link = &mut self.links[id.0];
         if link.lent {
@@ -311,7 +315,7 @@ impl World {
         self.later(delay, Happening::HandOver(id, to, transfer));
     }
 
-    /// A server arrives from another core.
+    /// Gives a core the server that another core has handed over.
     pub(crate) fn arrive(&mut self, id: LinkId, core: Core, transfer: Box<Transfer>) {
         let core = usize::from(core.0);
         let worker = &mut self.workers[core];
@@ -320,14 +324,15 @@ impl World {
         self.links[id.0].core = core;
         self.links[id.0].conn = Some(conn);
         if self.links[id.0].up.dead {
-            self.later(0, Happening::Broken(id)); // this core's kernel sees the end as well
+            // The kernel reports the end to this core too.
+            self.later(0, Happening::Broken(id));
         }
-        // It may leave again at once.
+        // The step below may hand the server over again at once, so it comes last.
         self.unpause(id, Way::Up);
         self.step(core, Event::Arrived { conn, transfer });
     }
 
-    /// A connection from outside reaches a core.
+    /// Gives a core a new connection from outside.
     pub(crate) fn accept(&mut self, peer: Peer) -> LinkId {
         let core = self.rng.index(self.workers.len());
         let conn = self.workers[core].ports.open();

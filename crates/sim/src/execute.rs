@@ -1,4 +1,4 @@
-//! Running the statements of the tiny language.
+//! The execution of statements of the tiny language.
 
 use std::rc::Rc;
 
@@ -13,24 +13,24 @@ use crate::state::State;
 
 type Row = Vec<String>;
 
-/// What a statement brings.
+/// The outcome of a statement.
 enum Outcome {
     Rows(Vec<Row>),
     Tag(String),
-    /// COPY data to come from the client.
+    /// COPY data from the client follows.
     CopyIn,
-    /// COPY data for the client.
+    /// COPY data goes to the client.
     CopyOut(String),
 }
 
-/// What a statement runs with.
+/// The values with which a statement runs.
 struct Given<'a> {
     arguments: &'a [String],
     frozen: &'a str,
 }
 
 impl Session {
-    /// What a Parse and a Bind look at: tables exist.
+    /// Checks what Parse and Bind check: that the statement's table exists.
     pub(crate) fn analyse(&self, statement: &Statement) -> Result<(), Fault> {
         let Statement::Select(_, Some(table)) = statement else { return Ok(()) };
         if self.state.temps.contains(table) {
@@ -39,7 +39,7 @@ impl Session {
         Err(Fault::new("42P01", format!("relation \"{table}\" does not exist")))
     }
 
-    /// Columns, or none.
+    /// Writes the columns of a statement, or NoData.
     pub(crate) fn describe_rows(&mut self, prepared: &Prepared) {
         match prepared.statement.as_ref().map(|statement| self.columns(statement)) {
             Some(columns) if columns > 0 => write_columns(&mut self.out, columns),
@@ -69,7 +69,7 @@ impl Session {
         self.analyse(statement)?;
         let frozen = self.frozen();
         let columns = self.columns(statement);
-        // Before it runs; of EXECUTE and FETCH it is not known before what they return.
+        // The columns of a SELECT are known before it runs, those of EXECUTE and FETCH are not.
         let early = matches!(statement, Statement::Select(..));
         if early {
             write_columns(&mut self.out, columns);
@@ -84,7 +84,7 @@ impl Session {
         Ok(())
     }
 
-    /// Execute.
+    /// Runs a portal for an Execute message.
     pub(crate) fn run_portal(&mut self, name: &[u8], limit: usize) -> Result<(), Fault> {
         let portal = self.portal(name)?;
         let prepared = portal.prepared.clone();
@@ -196,7 +196,7 @@ impl Session {
         self.run(&statement.with(arguments), &Given { arguments, frozen: &prepared.frozen })
     }
 
-    /// What returns no rows: its tag.
+    /// Runs a command without rows and returns its tag.
     fn command(&mut self, statement: &Statement) -> Result<&'static str, Fault> {
         let state = Rc::make_mut(&mut self.state);
         Ok(match statement {
@@ -358,7 +358,7 @@ impl Session {
         rows
     }
 
-    /// Whether the session has what the engine calls so.
+    /// Whether the session has the state that the engine's question names.
     fn has_left(&self, name: &str) -> bool {
         match name {
             "=temp" => !self.state.temps.is_empty(),
@@ -428,7 +428,7 @@ impl Session {
         })
     }
 
-    /// Answers a planted text as if it had run.
+    /// Answers a planted text as if the session had run it.
     pub(crate) fn pretend(&mut self, text: &str) {
         let tag = if text.contains("DISCARD") { "DISCARD ALL" } else { "ROLLBACK" };
         if text.contains("set_config") {

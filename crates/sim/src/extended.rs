@@ -117,7 +117,7 @@ impl Session {
         self.run_portal(name, limit as usize)
     }
 
-    /// How long an Execute sleeps by the values of its parameters, in microseconds.
+    /// Returns the time that an Execute sleeps because of its parameters' values, in microseconds.
     pub(crate) fn sleeps_late(&self, body: &[u8]) -> u64 {
         let name = execute_portal(body).unwrap_or_default();
         let portal = self.portals.get(&*String::from_utf8_lossy(name));
@@ -139,7 +139,7 @@ impl Session {
         Ok(())
     }
 
-    /// A function call: function zero does not exist, any other echoes its argument.
+    /// Calls a function. Function zero does not exist; every other function returns its argument.
     pub(crate) fn function_call(&mut self, body: &[u8]) -> Result<(), Fault> {
         if matches!(self.transaction, Transaction::Failed) {
             return Err(Fault::aborted());
@@ -156,7 +156,7 @@ impl Session {
     }
 }
 
-/// The parameters of a Bind, all as text.
+/// Returns the parameters of a Bind, all as text.
 fn arguments(rest: &[u8]) -> Option<Vec<String>> {
     let (formats, rest) = rest.split_first_chunk::<2>()?;
     let rest = rest.get(2 * usize::from(u16::from_be_bytes(*formats))..)?;

@@ -1,23 +1,23 @@
 //! An error of a session of the model server.
 
-/// An error.
+/// An error with its SQLSTATE.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// The SQLSTATE.
     pub sqlstate: &'static str,
-    /// In words.
+    /// The message.
     pub message: String,
     /// Whether the session ends.
     pub fatal: bool,
 }
 
 impl Fault {
-    /// An error that the session survives.
+    /// Creates an error that the session survives.
     pub fn new(sqlstate: &'static str, message: impl Into<String>) -> Self {
         Self { sqlstate, message: message.into(), fatal: false }
     }
 
-    /// What a cancel request brings about.
+    /// Creates the error of a statement that a cancel request hits.
     pub fn cancelled() -> Self {
         Self::new("57014", "canceling statement due to user request")
     }

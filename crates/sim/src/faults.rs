@@ -1,4 +1,4 @@
-//! The operator and the weather: commands, restarts of the server, and the calm after it all.
+//! The operator's commands, restarts of the server, and the calm at the end.
 
 use refrain_pg::Event;
 use refrain_pool::event::Command;
@@ -6,7 +6,7 @@ use refrain_pool::event::Command;
 use crate::world::{Happening, World};
 
 impl World {
-    /// One of the operator's moments.
+    /// Lets the operator act: restart the server, give a command, or neither.
     pub(crate) fn operator(&mut self) {
         if self.is_calm {
             return;
@@ -36,7 +36,7 @@ impl World {
         }
     }
 
-    /// Gives every core a command, one after the other.
+    /// Gives a command to every core, one after the other.
     pub(crate) fn order(&mut self, command: &Command) {
         self.trace.fold([self.now, 0, 8], &[]);
         self.trace.line(self.now, "order", "", || format!("{command:?}"));
@@ -57,7 +57,7 @@ impl World {
         }
     }
 
-    /// The server ends all sessions and takes no connections for a while.
+    /// Restarts the server: ends all its sessions and refuses connections for a while.
     fn restart(&mut self) {
         self.trace.line(self.now, "restart", "", String::new);
         self.down_until = self.now + self.rng.range(100, 500_000);
@@ -67,7 +67,7 @@ impl World {
         }
     }
 
-    /// Nothing goes wrong any more.
+    /// Stops all faults.
     pub(crate) fn calm(&mut self) {
         self.trace.line(self.now, "calm", "", String::new);
         self.is_calm = true;

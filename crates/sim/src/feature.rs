@@ -1,6 +1,6 @@
-//! What clients do, by subject.
+//! The features of the protocol and of SQL that clients use.
 
-/// What a unit is about. The seed gives each a weight.
+/// The subject of a unit. The seed gives each a weight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Feature {
     /// Simple queries.
@@ -9,9 +9,9 @@ pub enum Feature {
     Errors,
     /// Transaction blocks.
     Blocks,
-    /// Settings that are reported.
+    /// Settings that the server reports.
     Reported,
-    /// Settings that are not.
+    /// Settings that the server does not report.
     Unreported,
     /// Unnamed statements.
     Unnamed,
@@ -33,15 +33,15 @@ pub enum Feature {
     Listens,
     /// Temporary tables, held cursors, advisory locks.
     Objects,
-    /// Function calls.
+    /// FunctionCall messages.
     Calls,
-    /// Functions that leave something in the session.
+    /// Functions that leave state in the session.
     Leaves,
     /// Statements that take long.
     Sleeps,
-    /// Long rows and many of them, long texts.
+    /// Long rows, many rows and long texts.
     Bulk,
-    /// Definitions.
+    /// DDL.
     Definitions,
 }
 
@@ -69,7 +69,7 @@ pub const FEATURES: [Feature; 20] = [
     Feature::Definitions,
 ];
 
-/// The place of a feature among the weights.
+/// Returns the index of a feature among the weights.
 pub fn index(feature: Feature) -> usize {
     FEATURES.iter().position(|f| *f == feature).unwrap_or(0)
 }

@@ -1,4 +1,4 @@
-//! Messages out of a stream of bytes, for the model clients and servers.
+//! The messages of a stream of bytes, for the model clients and servers.
 
 use refrain_wire::Header;
 use refrain_wire::frame::HEADER_BYTES;
@@ -11,7 +11,7 @@ pub struct Frames {
 }
 
 impl Frames {
-    /// Bytes arrive.
+    /// Appends bytes.
     pub fn push(&mut self, bytes: &[u8]) {
         if self.at > 0 && self.at == self.bytes.len() {
             self.bytes.clear();
@@ -20,34 +20,34 @@ impl Frames {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// What is not read yet.
+    /// Returns the bytes that are not read yet.
     pub fn rest(&self) -> &[u8] {
         &self.bytes[self.at..]
     }
 
-    /// Steps over bytes.
+    /// Skips bytes.
     pub fn skip(&mut self, count: usize) {
         self.at += count;
     }
 
-    /// Whether nothing is left.
+    /// Whether all bytes are read.
     pub fn is_empty(&self) -> bool {
         self.at == self.bytes.len()
     }
 
-    /// The next message's tag, if its header is there.
+    /// Returns the next message's tag, if its header has arrived.
     pub fn tag(&self) -> Option<u8> {
         Some(Header::parse(self.rest()).ok().flatten()?.tag)
     }
 
-    /// The next message's tag and length, if all of it is there.
+    /// Returns the next message's tag and length, if the whole message has arrived.
     pub fn peek(&self) -> Option<(u8, usize)> {
         let header = Header::parse(self.rest()).ok().flatten()?;
         let length = header.message_bytes();
         (self.rest().len() >= length).then_some((header.tag, length))
     }
 
-    /// Takes the next message: tag, and body.
+    /// Takes the next message: tag and body.
     pub fn take(&mut self) -> Option<(u8, Vec<u8>)> {
         let (tag, length) = self.peek()?;
         let body = self.rest()[HEADER_BYTES..length].to_vec();
@@ -55,7 +55,7 @@ impl Frames {
         Some((tag, body))
     }
 
-    /// Whether what comes next can be no message.
+    /// Whether the next bytes cannot be a message.
     pub fn is_malformed(&self) -> bool {
         Header::parse(self.rest()).is_err()
     }

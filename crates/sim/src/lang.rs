@@ -1,8 +1,8 @@
 //! The tiny language of the model server.
 //!
-//! It is spelled as PostgreSQL spells it, so that `refrain-sql` classifies its texts as it would real ones; to the
-//! engine they are opaque. What is here is only what leaves a trace that a checker can see: rows that
-//! carry a tag, settings, transactions, prepared statements, COPY, and the state of a session.
+//! The language has PostgreSQL's syntax, so that `refrain-sql` classifies its texts like real ones.
+//! It has only commands whose effects a checker can see: rows with a tag, settings, transactions,
+//! prepared statements, COPY, and the state of a session.
 
 use crate::lex::{Token, tokens};
 
@@ -13,15 +13,15 @@ pub enum Item {
     Text(String),
     /// `$1`, from one.
     Param(usize),
-    /// `$1::date`: what it means is settled by the settings at the Bind.
+    /// `$1::date`: the settings at the Bind decide its meaning.
     Dated(usize),
     /// `pg_sleep(500)`, in microseconds here.
     Sleep(u64),
     /// `current_setting('name')`
     Setting(String),
-    /// `'x'::date`: what it means is settled by the settings at the Parse.
+    /// `'x'::date`: the settings at the Parse decide its meaning.
     Frozen(String),
-    /// `generate_series(1,n)`: so many rows.
+    /// `generate_series(1,n)`: n rows.
     Series(u64),
     /// `repeat('x',n)`
     Repeat(String, usize),
@@ -33,13 +33,13 @@ pub enum Item {
     Lock,
     /// `pg_advisory_unlock_all()`
     Unlock,
-    /// `leave_lock()` and the like: a function that leaves something in the session.
+    /// `leave_lock()` and the like: a function that leaves state in the session.
     Leave(Left),
-    /// A function that is given parameters: what it is comes with their values.
+    /// A function with parameters. Their values decide which item it is.
     Late(String, Vec<Argument>),
 }
 
-/// What a function leaves in the session.
+/// The state that a function leaves in the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Left {
     /// Nothing.
@@ -48,13 +48,13 @@ pub enum Left {
     Lock,
     /// A temporary table.
     Temp,
-    /// A channel that it listens to.
+    /// A LISTEN.
     Listen,
-    /// A setting that is not reported.
+    /// A setting that the server does not report.
     Setting,
 }
 
-/// What a function is given.
+/// An argument of a function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Argument {
     /// A value.
@@ -73,7 +73,7 @@ impl Argument {
 }
 
 impl Item {
-    /// The highest parameter in it; zero if there is none.
+    /// Returns the item's highest parameter; zero if there is none.
     fn params(&self) -> usize {
         match self {
             Self::Param(number) | Self::Dated(number) => *number,
@@ -85,25 +85,25 @@ impl Item {
         }
     }
 
-    /// What it is with these values.
+    /// Returns the item with these values for its parameters.
     fn with(&self, values: &[String]) -> Self {
         let Self::Late(name, arguments) = self else { return self.clone() };
         let known: Option<Vec<_>> = arguments.iter().map(|it| it.value(values)).collect();
-        let made = known.and_then(|known| function(name, &known));
-        made.unwrap_or_else(|| Self::Fail(format!("{name} of {values:?}")))
+        let item = known.and_then(|known| function(name, &known));
+        item.unwrap_or_else(|| Self::Fail(format!("{name} of {values:?}")))
     }
 }
 
 /// A statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Statement {
-    /// Rows, perhaps of a table.
+    /// SELECT, with or without a table.
     Select(Vec<Item>, Option<String>),
     /// INSERT of a value.
     Insert(Item),
-    /// What is no statement.
+    /// A text with a syntax error.
     Wrong(String),
-    /// What the catalogue has against a text.
+    /// The engine's question why a text cannot be prepared. The answer has no rows.
     Objections,
     /// BEGIN.
     Begin,
@@ -137,7 +137,7 @@ pub enum Statement {
     CreateTemp(String),
     /// DROP TABLE.
     Drop(String),
-    /// Any other definition, by its tag.
+    /// Other DDL, by its tag.
     Ddl(&'static str),
     /// COPY FROM STDIN.
     CopyIn,
@@ -149,17 +149,17 @@ pub enum Statement {
     Fetch(String),
     /// CLOSE of one cursor or all.
     CloseCursor(Option<String>),
-    /// The engine's question for settings of the session; the names are those it adds.
+    /// The engine's question for settings of the session, with the additional names.
     Probe(Vec<String>),
 }
 
 impl Statement {
-    /// Whether a failed transaction takes it.
+    /// Whether a failed transaction accepts the statement.
     pub fn ends_transaction(&self) -> bool {
         matches!(self, Self::Commit | Self::Rollback)
     }
 
-    /// Whether it returns rows.
+    /// Whether the statement returns rows.
     pub fn has_rows(&self) -> bool {
         matches!(
             self,
@@ -167,7 +167,7 @@ impl Statement {
         )
     }
 
-    /// How many parameters it has.
+    /// Returns the number of parameters.
     pub fn params(&self) -> usize {
         match self {
             Self::Select(items, _) => items.iter().map(Item::params).max().unwrap_or(0),
@@ -176,7 +176,7 @@ impl Statement {
         }
     }
 
-    /// What it is once its parameters have these values.
+    /// Returns the statement with these values for its parameters.
     #[must_use]
     pub fn with(&self, values: &[String]) -> Self {
         match self {
@@ -187,7 +187,7 @@ impl Statement {
         }
     }
 
-    /// How long it sleeps, in microseconds.
+    /// Returns the time that the statement sleeps, in microseconds.
     pub fn sleeps(&self) -> u64 {
         let Self::Select(items, _) = self else { return 0 };
         items.iter().map(|item| if let Item::Sleep(us) = item { *us } else { 0 }).sum()
@@ -326,7 +326,7 @@ impl Reader<'_> {
         arguments
     }
 
-    /// Arguments of which none is a parameter.
+    /// Reads arguments and leaves out parameters.
     fn values(&mut self) -> Vec<String> {
         self.arguments().iter().filter_map(|it| it.value(&[])).collect()
     }
@@ -352,7 +352,7 @@ impl Reader<'_> {
         if self.rest.first() == Some(&Token::Word("name".to_owned())) {
             return Some(self.probe());
         }
-        // What the catalogue has against a text: nothing.
+        // The engine asks the catalogue why a text cannot be prepared.
         if self.rest.first() == Some(&Token::Word("why".to_owned())) {
             self.rest = &[];
             return Some(Statement::Objections);
@@ -365,7 +365,7 @@ impl Reader<'_> {
         Some(Statement::Select(items, from))
     }
 
-    /// The names behind each `UNION ALL SELECT`. One that begins with `=` is no setting.
+    /// Reads the names after each `UNION ALL SELECT`. A name that begins with `=` is not a setting.
     fn probe(&mut self) -> Statement {
         let mut names = Vec::new();
         while let Some((token, rest)) = self.rest.split_first() {
@@ -411,7 +411,7 @@ impl Reader<'_> {
     }
 }
 
-/// What a function of these values is.
+/// Returns the item of a function with these values.
 fn function(name: &str, arguments: &[String]) -> Option<Item> {
     let text = |index: usize| arguments.get(index).cloned();
     let number = |index: usize| text(index)?.parse::<u64>().ok();

@@ -11,11 +11,11 @@ pub(crate) enum Token {
     Quoted(String),
     /// `$1`
     Param(usize),
-    /// Anything else.
+    /// Any other character.
     Sign(char),
 }
 
-/// Splits a text.
+/// Splits a text into tokens, without blanks and comments.
 pub(crate) fn tokens(text: &str) -> Vec<Token> {
     let mut found = Vec::new();
     let mut rest = text.chars().peekable();

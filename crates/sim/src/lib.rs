@@ -1,27 +1,28 @@
-//! A seeded simulation of whole worlds around the engine: clients, servers, the network between, and what goes
-//! wrong there.
+//! A seeded simulation of the engine's whole world: clients, servers, the network between them, and
+//! faults.
 //!
-//! One seed makes one world: one to three engines that share their pools, model clients with random scripts,
-//! model servers that are strict about the protocol, a network that cuts, delays and breaks, an operator. It runs in
-//! one thread on virtual time, thousands of seeds a minute; a violation is replayed from its seed.
+//! One seed makes one world: one to three engines that share their pools, model clients with random
+//! scripts, model servers that are strict about the protocol, an operator, and a network that cuts,
+//! delays and breaks. The world runs in one thread on virtual time. A violation can be replayed
+//! from its seed.
 //!
-//! What is checked, and where:
+//! The checkers:
 //!
 //! | checker | rules out | in |
 //! |---|---|---|
-//! | oracle | replies lost, crossed, reordered, made up; foreign settings, statements and cancels | [`oracle`] |
-//! | lending | a server lent twice, or with something of another client's | `backends` |
+//! | oracle | lost, crossed, invented replies; foreign settings, statements, cancels | [`oracle`] |
+//! | lending | a server lent to two clients, or with state of another client | `backends` |
 //! | statements | a Bind that reaches a server without its statement | `backends` |
 //! | protocol | bytes to a server that are no message | `backends` |
-//! | list of outstanding requests | a reply that the engine did not expect | `engines` |
+//! | outstanding | a reply that the engine did not expect | `engines` |
 //! | tables | links, lists and counts of an engine that contradict each other | `engines` |
 //! | buffers | memory that grows with slow readers | `engines` |
-//! | endings | a client let go without a word, or for no reason | `clients` |
+//! | endings | a client disconnected without an error, or for no reason | `clients` |
 //! | liveness | lost wake-ups, starvation, hangs | `check` |
 //! | leaks | servers, clients and statements that stay counted | `check` |
-//! | determinism | anything that is not a function of the seed | [`run`] |
+//! | determinism | behaviour that is not a function of the seed | [`run`] |
 //!
-//! Each is shown to work by planted bugs ([`plant`]).
+//! Planted bugs ([`plant`]) show that the checkers work.
 //!
 //! Not here: TLS, passwords, the admin console, the kernel.
 

@@ -1,11 +1,11 @@
-//! Bytes on their way: cutting them into pieces, and readers that read again.
+//! Bytes in flight: cuts them into pieces, and lets paused readers read again.
 
 use crate::net::{LinkId, Way};
 use crate::plant::{Plant, hidden_chance};
 use crate::world::{Happening, World};
 
 impl World {
-    /// Moves what the sender has onto the way, as far as it fits.
+    /// Moves the sender's bytes into the pipe, as far as they fit.
     pub(crate) fn pump(&mut self, id: LinkId, way: Way) {
         loop {
             let most = if self.rng.chance(100) { 7 } else { self.plan.piece };
@@ -38,7 +38,7 @@ impl World {
         }
     }
 
-    /// A reader reads again.
+    /// Lets a reader read again.
     pub(crate) fn unpause(&mut self, id: LinkId, way: Way) {
         let pipe = self.links[id.0].pipe(way);
         pipe.paused = false;

@@ -12,7 +12,7 @@ use std::time::Instant;
 use refrain_sim::plant::{PLANTS, Plant};
 use refrain_sim::run::{Report, quiet_panics, run, run_twice};
 
-/// What was asked for.
+/// The arguments of the command line.
 #[derive(Debug, Default)]
 struct Asked {
     seeds: u64,
@@ -116,6 +116,6 @@ fn many(asked: &Asked) -> ExitCode {
 }
 
 fn say(line: &str) {
-    // Nobody is there to be told that nobody listens.
+    // If standard output is closed, there is no place to report that.
     let _ = writeln!(std::io::stdout(), "{line}");
 }

@@ -9,7 +9,7 @@ use crate::lang::{self, Statement};
 use crate::session::Session;
 
 impl Session {
-    /// Deals with a message; `interrupted` if a cancel request hits it.
+    /// Handles a message. `interrupted` says whether a cancel request hits it.
     pub fn handle(&mut self, tag: u8, body: &[u8], interrupted: bool) {
         if self.ended {
             return;
@@ -28,7 +28,7 @@ impl Session {
         }
     }
 
-    /// A cancel request hits a session that waits for COPY data.
+    /// Cancels a COPY that waits for data.
     pub fn interrupt_copy(&mut self) {
         if let Some(copy) = self.copying.take() {
             self.copy_ends(copy, Err(Fault::cancelled()));
@@ -58,7 +58,7 @@ impl Session {
             }
             front::COPY_DATA | front::COPY_DONE | front::COPY_FAIL => return,
             front::PARSE => {
-                // It looks for cancel requests when it has dropped what it replaces.
+                // PostgreSQL drops the old unnamed statement before it checks for cancel requests.
                 let unnamed = body.first() == Some(&0);
                 unnamed.then(|| self.statements.remove(""));
                 hit.and_then(|()| self.parse(body))

@@ -1,19 +1,19 @@
 //! The simulated network: links between model peers and engines, one pipe in each direction.
 //!
-//! A pipe takes what its sender has, cuts it anywhere, and delivers the pieces in order, each after a latency.
-//! It holds so many bytes and no more; what does not fit stays with the sender, who learns late that all has
-//! gone. A reader that pauses leaves the pieces in the pipe.
+//! A pipe takes its sender's bytes, cuts them anywhere, and delivers the pieces in order, each
+//! after a latency. It holds a limited number of bytes; other bytes stay with the sender, which
+//! learns late that all bytes are sent. If a reader pauses, the pieces stay in the pipe.
 
 use std::collections::VecDeque;
 
 use refrain_pg::Transfer;
 use refrain_pool::{Conn, Core};
 
-/// Which link.
+/// The number of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LinkId(pub usize);
 
-/// Which way.
+/// A direction of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     /// From the peer to the engine.
@@ -22,46 +22,47 @@ pub enum Way {
     Down,
 }
 
-/// What travels.
+/// A piece of a stream.
 #[derive(Debug)]
 pub enum Piece {
     /// Bytes.
     Bytes(Vec<u8>),
-    /// The end.
+    /// The end of the stream.
     End,
 }
 
-/// One direction of a link.
+/// A pipe: one direction of a link.
 #[derive(Debug, Default)]
 pub struct Pipe {
-    /// What the sender wants sent, and how much of it has been taken.
+    /// The sender's bytes.
     pub backlog: Vec<u8>,
+    /// The number of those bytes that the pipe has taken.
     pub(crate) taken: usize,
-    /// Whether the sender closes once the backlog has gone.
+    /// Whether the sender closes after its backlog.
     pub(crate) closing: bool,
-    /// On the way, in order, each with its arrival.
+    /// Pieces in flight, in order.
     pub(crate) flight: VecDeque<Piece>,
-    /// When the last of those arrives.
+    /// The time at which the last piece arrives.
     pub(crate) last: u64,
-    /// Bytes in flight.
+    /// Number of bytes in flight.
     pub(crate) load: usize,
-    /// Bytes that fit.
+    /// The most bytes in flight.
     pub(crate) room: usize,
-    /// Whether the receiver does not read.
+    /// Whether the receiver has paused.
     pub(crate) paused: bool,
-    /// Pieces that have arrived and are not read.
+    /// Number of pieces that have arrived during the pause.
     pub(crate) due: usize,
-    /// Whether nothing more is delivered.
+    /// Whether the pipe delivers no more pieces.
     pub(crate) dead: bool,
 }
 
 impl Pipe {
-    /// Whether all that the sender wanted sent has been taken.
+    /// Whether the pipe has taken all bytes of the sender.
     pub fn is_clear(&self) -> bool {
         self.taken == self.backlog.len()
     }
 
-    /// Adds to what the sender wants sent.
+    /// Appends bytes to the sender's backlog.
     pub fn send(&mut self, bytes: &[u8]) {
         if self.is_clear() {
             self.backlog.clear();
@@ -72,8 +73,8 @@ impl Pipe {
         }
     }
 
-    /// Takes up to `most` bytes of the backlog onto the way, or the end behind them; says whether anything was
-    /// taken.
+    /// Moves up to `most` bytes of the backlog, or the end after them, into flight. Returns true if
+    /// it moved a piece.
     pub fn load(&mut self, most: usize) -> bool {
         let count =
             most.min(self.backlog.len() - self.taken).min(self.room.saturating_sub(self.load));
@@ -93,7 +94,7 @@ impl Pipe {
         false
     }
 
-    /// The next piece arrives.
+    /// Takes the next piece out of the pipe.
     pub fn arrive(&mut self) -> Option<Piece> {
         let piece = self.flight.pop_front()?;
         match &piece {
@@ -103,7 +104,7 @@ impl Pipe {
         Some(piece)
     }
 
-    /// Its state in short.
+    /// Returns the pipe's state in words.
     pub fn summary(&self) -> String {
         let Self { backlog, taken, flight, load, room, paused, due, dead, closing, .. } = self;
         let (backlog, flight) = (backlog.len() - taken, flight.len());
@@ -113,7 +114,7 @@ impl Pipe {
         )
     }
 
-    /// Nothing more is delivered.
+    /// Drops all pieces, and delivers no more.
     pub fn kill(&mut self) {
         self.dead = true;
         self.flight.clear();
@@ -122,14 +123,14 @@ impl Pipe {
     }
 }
 
-/// Who is at the other end of an engine's connection.
+/// The peer at the other end of an engine's connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Peer {
     /// A model client, by number.
     Client(usize),
-    /// Somebody with a cancel request.
+    /// A sender of a cancel request.
     Canceller,
-    /// A model server's session, by number; none before the connection stands.
+    /// A model server's session, by number; `None` before the connection is established.
     Backend(Option<usize>),
 }
 
@@ -138,24 +139,24 @@ pub enum Peer {
 pub struct Link {
     /// The core at the engine's end.
     pub core: usize,
-    /// Its number there, while the engine has it open.
+    /// The engine's number of the connection, while it is open.
     pub conn: Option<Conn>,
     /// The other end.
     pub peer: Peer,
-    /// To the engine.
+    /// The pipe to the engine.
     pub up: Pipe,
-    /// From the engine.
+    /// The pipe from the engine.
     pub down: Pipe,
-    /// The buffer that the engine is to get back.
+    /// Whether the engine waits to get a buffer back.
     pub(crate) lent: bool,
-    /// Where it is about to be handed over to.
+    /// The core to which the engine hands the connection over.
     pub(crate) leaving: Option<(Core, Box<Transfer>)>,
-    /// Whether the connection stands.
+    /// Whether the connection is established.
     pub(crate) connected: bool,
 }
 
 impl Link {
-    /// A link with pipes of these sizes.
+    /// Creates a link with pipes of these sizes.
     pub fn new(core: usize, conn: Option<Conn>, peer: Peer, room: (usize, usize)) -> Self {
         let pipe = |room| Pipe { room, ..Pipe::default() };
         let (up, down) = (pipe(room.0), pipe(room.1));
@@ -163,7 +164,7 @@ impl Link {
         Self { core, conn, peer, up, down, lent: false, leaving: None, connected }
     }
 
-    /// One direction.
+    /// Returns the pipe of one direction.
     pub fn pipe(&mut self, way: Way) -> &mut Pipe {
         match way {
             Way::Up => &mut self.up,

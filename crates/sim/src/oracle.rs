@@ -1,13 +1,15 @@
-//! What a client must see: what a private session of the model server says to the same bytes.
+//! The oracle of a client: a private session of the model server that gets the same bytes. Its
+//! replies are the replies that the client must get.
 //!
-//! The private session reads the client's messages one at a time, and only as far as replies have come in
-//! through the proxy. So a cancel request, whose moment nobody can foretell, needs no guess: where the
-//! client sees that its statement was cancelled, and it has asked for that, the private session's is
-//! cancelled at the same message.
+//! The private session reads the client's messages one at a time, and only as far as replies have
+//! come through the proxy. The moment at which a cancel request takes effect cannot be foretold,
+//! and the oracle need not guess it: when the client sees that its statement was cancelled, and has
+//! asked for that, the private session's statement is cancelled at the same message.
 //!
-//! Rules out: replies of other clients (pgdog #759), replies out of order, lost or made up, one ReadyForQuery too
-//! many or few (pgcat #137, pgbouncer #52), settings and statements that are not the client's own, and cancels
-//! that hit a bystander (pgdog #1505, pgbouncer #141).
+//! The oracle rules out replies of other clients (pgdog #759); lost, reordered and invented
+//! replies; one ReadyForQuery too many or few (pgcat #137, pgbouncer #52); settings and statements
+//! that are not the client's own; and cancels that hit another client (pgdog #1505, pgbouncer
+//! #141).
 
 use std::collections::VecDeque;
 
@@ -17,7 +19,7 @@ use refrain_wire::tag::{back, front};
 use crate::frames::Frames;
 use crate::session::Session;
 
-/// A message as it is compared.
+/// A message in the form in which messages are compared: tag and body.
 type Message = (u8, Vec<u8>);
 
 /// A client's private session.
@@ -26,19 +28,19 @@ pub struct Oracle {
     session: Session,
     asked: Frames,
     expected: VecDeque<Message>,
-    /// The message that was answered last.
+    /// The last message that the private session handled.
     last: Message,
-    /// Cancel requests that were sent and have hit nothing yet.
+    /// Number of cancel requests that were sent and have not taken effect yet.
     pub cancels: u32,
 }
 
 impl Oracle {
-    /// A session that begins with these settings; the expected greeting.
+    /// Creates an oracle for a session with these settings, which expects the replies to the login.
     pub fn begin(settings: &[(String, String)]) -> Self {
         let mut oracle = Self::default();
         if let Err(mut fault) = oracle.session.begin(settings, 0, &[0; 4]) {
             fault.fatal = true;
-            // Through the proxy a client is let in first, and then hears that its settings are refused.
+            // The proxy accepts the login first, and then reports that the settings are refused.
             refrain_wire::write::authentication(&mut oracle.session.out, 0, &[]);
             oracle.session.fail(&fault);
         }
@@ -46,7 +48,7 @@ impl Oracle {
         oracle
     }
 
-    /// The client has sent this.
+    /// Takes bytes that the client has sent.
     pub fn hear(&mut self, bytes: &[u8]) {
         self.asked.push(bytes);
         self.settle();
@@ -67,10 +69,10 @@ impl Oracle {
         self.session.has_ended() && self.expected.is_empty()
     }
 
-    /// The client has got this message.
+    /// Checks a message that the client has got.
     ///
     /// # Errors
-    /// What it should have got.
+    /// If another message was expected.
     pub fn check(&mut self, tag: u8, body: &[u8]) -> Result<(), String> {
         let actual = normal(tag, body);
         if self.expected.is_empty() {
@@ -90,8 +92,10 @@ impl Oracle {
         Err(format!("got {}, expected {expected}", show(tag, &actual.1)))
     }
 
-    /// In a failed transaction the engine may differ from a server alone in which message is refused, as long as
-    /// one is (after an error all up to Sync is refused or ignored, manual, "Extended Query"): a Parse that it answers itself is not, and one that it adds is.
+    /// True if a difference in a failed transaction is allowed. The engine may refuse another
+    /// message than a server alone, as long as it refuses one: it answers some Parse messages
+    /// itself, which succeed, and adds others, which fail. After an error a server refuses or
+    /// ignores all messages up to Sync (manual, "Extended Query").
     fn forgives(&mut self, expected: Option<&Message>, actual: &Message) -> bool {
         let Some(expected) = expected.filter(|_| self.session.has_failed()) else { return false };
         let asked = self.last.0;
@@ -107,7 +111,7 @@ impl Oracle {
         false
     }
 
-    /// A cancel request may hit a query string that has told its columns already.
+    /// True if a cancel request has hit a query string after its columns were sent.
     fn is_hit_late(&mut self, expected: Option<&Message>, actual: &Message) -> bool {
         let runs = expected.is_some_and(|(tag, _)| *tag == back::DATA_ROW);
         let fails = expected.is_some_and(|(tag, _)| *tag == back::ERROR_RESPONSE);
@@ -117,7 +121,7 @@ impl Oracle {
         }
         self.cancels -= 1;
         if fails {
-            // It is one error in the place of another: what follows is the same.
+            // One error comes in the place of another. The replies after it are the same.
             return true;
         }
         self.expected.clear();
@@ -126,7 +130,8 @@ impl Oracle {
         self.expected.pop_front().as_ref() == Some(actual)
     }
 
-    /// A Bind that a failed transaction refuses need not have come whole: the Parse that is put in front of it is.
+    /// True if a failed transaction refuses a Bind that has not arrived as a whole: the engine puts
+    /// a Parse in front of it, which the server refuses.
     fn is_refused_early(&mut self, expected: Option<&Message>, actual: &Message) -> bool {
         let binds = expected.is_none() && self.asked.tag() == Some(front::BIND);
         let refused = binds && self.session.has_failed() && is_aborted(actual);
@@ -136,7 +141,7 @@ impl Oracle {
         refused
     }
 
-    /// What is expected next, in words.
+    /// Returns the next expected message in words.
     pub fn awaits(&self) -> String {
         let next = self.expected.front();
         let asked = self.asked.peek().map(|(tag, _)| tag as char);
@@ -144,8 +149,8 @@ impl Oracle {
         format!("expects {next:?}, asked {asked:?}")
     }
 
-    /// Has the session answer messages until there is something to expect; the first that can be hit by a
-    /// cancel request is, if one has.
+    /// Lets the session handle messages until it sends a reply. If `hit`, a cancel request hits the
+    /// first message that one can hit.
     fn advance(&mut self, mut hit: bool) {
         if hit && self.session.is_copying() {
             self.session.interrupt_copy();
@@ -157,7 +162,7 @@ impl Oracle {
             let asked = self.asked.take();
             let Some((tag, body)) = asked.or_else(|| self.intruder()) else { return };
             let hits =
-                hit && (self.session.is_interruptible(tag) || self.session.ends_in_vain(tag));
+                hit && (self.session.is_interruptible(tag) || self.session.may_report_cancel(tag));
             if hits {
                 hit = false;
                 self.cancels -= 1;
@@ -168,7 +173,8 @@ impl Oracle {
         }
     }
 
-    /// What does not belong into a COPY is refused by its first byte: the engine need not wait for the rest.
+    /// Returns a message that does not belong into a COPY, with an empty body. The engine refuses
+    /// it by its tag and need not wait for its body.
     fn intruder(&self) -> Option<Message> {
         let tag = self.asked.tag().filter(|_| self.session.is_copying())?;
         let copies = [front::COPY_DATA, front::COPY_DONE, front::COPY_FAIL];
@@ -176,7 +182,7 @@ impl Oracle {
         (!belongs).then(|| (tag, Vec::new()))
     }
 
-    /// Has the session read on over messages that bring no reply.
+    /// Lets the session handle messages that bring no reply.
     fn settle(&mut self) {
         while self.expected.is_empty()
             && let Some((tag, _)) = self.asked.peek()
@@ -196,19 +202,19 @@ impl Oracle {
     }
 }
 
-/// Whether this says that the transaction has failed before.
+/// Whether a message is the error of an aborted transaction.
 fn is_aborted((tag, body): &Message) -> bool {
     *tag == back::ERROR_RESPONSE && Fields(body).sqlstate() == b"25P02"
 }
 
-/// Whether this says that a statement was cancelled on request.
+/// Whether a message says that a statement was cancelled on request.
 pub fn is_cancelled(tag: u8, body: &[u8]) -> bool {
     let fields = Fields(body);
     let words = fields.get(refrain_wire::back::field::MESSAGE).unwrap_or(b"");
     tag == back::ERROR_RESPONSE && fields.sqlstate() == b"57014" && words.starts_with(b"cancel")
 }
 
-/// A message without what may differ: keys and process IDs, and the position of errors.
+/// Returns a message without keys, process IDs and the position of errors, which may differ.
 fn normal(tag: u8, body: &[u8]) -> Message {
     let body = match tag {
         back::BACKEND_KEY_DATA => Vec::new(),
@@ -225,7 +231,7 @@ fn normal(tag: u8, body: &[u8]) -> Message {
     (tag, body)
 }
 
-/// A message in words.
+/// Returns a message in words.
 pub fn show(tag: u8, body: &[u8]) -> String {
     let shown = &body[..body.len().min(120)];
     format!("{} {:?}", tag as char, String::from_utf8_lossy(shown))

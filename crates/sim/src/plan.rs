@@ -1,7 +1,7 @@
-//! What a seed decides before anything happens: how many of what, how fast, and how often what goes wrong.
+//! The plan of a world: the numbers, options, times and rates of faults that a seed decides.
 //!
-//! The *rates* of faults are drawn from the seed as well, and most are zero in most seeds: a run in which
-//! everything goes wrong at once never gets far enough to find what one fault alone would ("swarm testing").
+//! Most rates are zero in most seeds: with all faults at once a run never gets far enough to find a
+//! bug that one fault alone would show ("swarm testing").
 
 use std::sync::Arc;
 
@@ -10,94 +10,95 @@ use refrain_config::{Options, PoolMode};
 use crate::feature::{FEATURES, Feature, index};
 use crate::rng::Rng;
 
-/// How often what goes wrong, in a thousand chances.
+/// The rates of faults, per thousand chances.
 #[derive(Clone, Debug, Default)]
 pub struct Rates {
-    /// A piece arrives, and its connection to a client breaks.
+    /// A connection to a client breaks when a piece arrives.
     pub client_reset: u64,
-    /// A piece arrives, and its connection to a server breaks.
+    /// A connection to a server breaks when a piece arrives.
     pub server_reset: u64,
-    /// A client acts, and leaves without a word.
+    /// A client that acts leaves without Terminate.
     pub abrupt: u64,
-    /// A client acts while it waits, and asks to cancel instead.
+    /// A client that waits sends a cancel request.
     pub cancel: u64,
-    /// Such a request shows the wrong key.
+    /// A cancel request has a wrong key.
     pub wrong_key: u64,
-    /// A piece arrives, and its reader stops reading for a while.
+    /// A reader pauses after a piece has arrived.
     pub stall: u64,
     /// A connection to a server is refused.
     pub refuse: u64,
     /// A server refuses a login.
     pub login_failure: u64,
-    /// A session of a server ends with FATAL when it would begin a statement.
+    /// A session of a server ends with FATAL when a query string comes.
     pub shutdown: u64,
-    /// A message takes a server long.
+    /// A server works on a message for long.
     pub slow: u64,
-    /// A unit goes out in two parts with a pause between.
+    /// A client sends a unit in two parts with a pause between.
     pub halves: u64,
     /// A core's output waits for a later turn.
     pub lazy: u64,
-    /// The whole server restarts: chance at each of the operator's moments.
+    /// The server restarts, at a moment of the operator.
     pub restart: u64,
-    /// The operator gives a command: chance at each of his moments.
+    /// The operator gives a command, at a moment of the operator.
     pub command: u64,
 }
 
 /// Everything that a seed decides.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// Engines.
+    /// Number of engines.
     pub cores: u16,
-    /// Clients at a time.
+    /// Number of clients at a time.
     pub slots: usize,
-    /// Sessions one after the other in each slot.
+    /// Number of sessions in each slot, one after the other.
     pub sessions: usize,
-    /// Units of a session, at most.
+    /// The most units of a session.
     pub units: u64,
-    /// Users, each with a pool.
+    /// Number of users, each with a pool.
     pub users: usize,
     /// The options of the engines.
     pub options: Arc<Options>,
-    /// Servers of a pool at most.
+    /// The most servers of a pool.
     pub servers_max: u32,
-    /// Bytes queued at which the engine stops reading.
+    /// Number of queued bytes at which the engine stops reading.
     pub buffer_high: usize,
-    /// Whether the pool's mode takes transaction blocks.
+    /// The pools' mode.
     pub mode: PoolMode,
     /// Weights of features.
     pub weights: [u64; FEATURES.len()],
     /// Latency of a link, in microseconds: least and most.
     pub latency: (u64, u64),
-    /// Latency between cores.
+    /// Latency between cores, in microseconds: least and most.
     pub between: (u64, u64),
-    /// The largest piece that arrives at once.
+    /// The largest piece, in bytes.
     pub piece: u64,
-    /// Bytes that a pipe holds.
+    /// The most bytes in a pipe.
     pub room: usize,
-    /// Time a client thinks, at most.
+    /// The longest time that a client thinks, in microseconds.
     pub think: u64,
-    /// When faults stop.
+    /// The time at which faults stop, in microseconds.
     pub calm: u64,
-    /// How often what goes wrong.
+    /// The rates of faults.
     pub rates: Rates,
-    /// Whether clients begin with settings of their own.
+    /// Whether clients have settings in their startup packets.
     pub startup_settings: bool,
     /// Whether the engines are drained near the end.
     pub drains: bool,
-    /// Clients that may wait, if not all.
+    /// Whether the option `max_waiting` is set.
     pub max_waiting: bool,
-    /// Different process IDs that servers name: what is behind the proxy may be a pooler that gives them as it likes.
+    /// Number of different process IDs of servers. Behind the proxy may be another pooler, whose
+    /// process IDs need not be unique.
     pub pids: u32,
 }
 
-/// Time from when faults stop in which all clients must have finished, in microseconds.
+/// Time after the end of faults in which all clients must finish, in microseconds.
 pub const PATIENCE: u64 = 60_000_000;
 
 impl Plan {
-    /// What a seed decides.
+    /// Draws a plan from a seed's stream.
     ///
     /// # Panics
-    /// Where the options it writes are not options.
+    /// If the configuration that it writes is invalid.
     pub fn new(rng: &mut Rng) -> Self {
         let mode = *rng.pick(&[
             PoolMode::Transaction,
@@ -119,7 +120,7 @@ impl Plan {
         }
         let startup_settings = rng.chance(300);
         if startup_settings {
-            // What a startup packet set, RESET and DISCARD ALL do not bring back through the proxy.
+            // Through the proxy RESET and DISCARD ALL do not restore settings of a startup packet.
             weights[index(Feature::Discards)] = 0;
         }
         let slow_links = rng.chance(150);

@@ -1,6 +1,7 @@
-//! Planted bugs: what a buggy engine would do, done to its output on the way into the world.
+//! Planted bugs: changes of an engine's output that have the effect of a bug in the engine.
 //!
-//! Each must be caught by some checker within a few seeds; one that is not shows a checker that checks nothing.
+//! A checker must find each of them within a few seeds. A planted bug that no checker finds shows
+//! that a checker does not work.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -9,7 +10,7 @@ use refrain_wire::front::query_text;
 use refrain_wire::tag::{back, front};
 use refrain_wire::write;
 
-/// What a text to the server begins with that is only to seem to run.
+/// The beginning of a text that the server only pretends to run.
 pub const MARK: &str = "--planted\n";
 
 /// A bug.
@@ -17,47 +18,47 @@ pub const MARK: &str = "--planted\n";
 pub enum Plant {
     /// A reply goes to another client.
     Misroute,
-    /// A ParseComplete that was to be skipped goes on.
+    /// A client gets a ParseComplete that it should not get.
     ExtraParseComplete,
     /// A ReadyForQuery is lost.
     DropReady,
-    /// A ReadyForQuery goes out twice.
+    /// A client gets a ReadyForQuery twice.
     DoubleReady,
-    /// A change of settings is not passed on.
+    /// A client does not get a ParameterStatus.
     HideSetting,
     /// A server is not reset for the next client.
     SkipReset,
-    /// A server's settings are not put right.
+    /// A server does not get the next client's settings.
     SkipPutRight,
-    /// A server is lent with a transaction open.
+    /// A server is lent with an open transaction.
     SkipRollback,
-    /// What functions have left in a session is not asked.
+    /// The engine does not ask what functions have left in a session.
     SkipLook,
-    /// A statement is taken for prepared that is not.
+    /// The engine takes a statement for prepared that is not prepared.
     SkipParse,
     /// A cancel request goes to another server.
     CancelNeighbour,
     /// A server is lent while a cancel request to it is under way.
     LateCancel,
-    /// A connection that was paused is never read again.
+    /// The engine never reads a paused connection again.
     LoseResume,
-    /// A connection that has sent everything is taken for one that has not.
+    /// The engine does not learn that a connection has sent all bytes.
     LoseSent,
-    /// A connection is read on however much is queued.
+    /// The engine reads a connection however many bytes are queued.
     IgnorePause,
     /// A server's connection is never closed.
     LeakServer,
     /// A client's connection is never closed.
     LeakClient,
-    /// What one core tells another is lost.
+    /// A message from one core to another is lost.
     LoseMessage,
     /// An engine counts one server more than it has.
     Miscount,
-    /// Something is not a function of the seed.
+    /// A latency is not a function of the seed.
     HiddenChance,
 }
 
-/// All of them, by name.
+/// All planted bugs, by name.
 pub const PLANTS: [(&str, Plant); 20] = [
     ("misroute", Plant::Misroute),
     ("extra-parse-complete", Plant::ExtraParseComplete),
@@ -82,12 +83,12 @@ pub const PLANTS: [(&str, Plant); 20] = [
 ];
 
 impl Plant {
-    /// The bug with this name.
+    /// Returns the bug with this name.
     pub fn named(name: &str) -> Option<Self> {
         PLANTS.iter().find(|(known, _)| *known == name).map(|(_, plant)| *plant)
     }
 
-    /// Changes what the engine sends to a server.
+    /// Changes the bytes that the engine sends to a server.
     pub fn to_server(self, bytes: Vec<u8>) -> Vec<u8> {
         match self {
             Self::SkipReset
@@ -129,7 +130,8 @@ impl Plant {
         true
     }
 
-    /// Changes, once, what the engine sends to a client; `None` where this is not the place.
+    /// Changes the bytes that the engine sends to a client. Returns `None` if this is not the place
+    /// of the bug.
     pub fn to_client(self, bytes: &[u8]) -> Option<Vec<u8>> {
         let mut done = false;
         let changed = rewrite(bytes, |out, tag, _| {
@@ -160,14 +162,14 @@ impl Plant {
     }
 }
 
-/// Where the part of a question begins that is not about settings.
+/// Returns the begin of the part of the engine's question that is not about settings.
 fn look(body: &[u8]) -> Option<usize> {
     const FIRST: &[u8] = b" UNION ALL SELECT '=";
     body.windows(FIRST.len()).position(|window| window == FIRST)
 }
 
-/// Goes through whole messages; `change` appends another in the place of one and says so. `None` where the bytes
-/// are not whole messages.
+/// Copies messages. `change` returns true if it has appended others in the place of a message.
+/// Returns `None` if the bytes are not whole messages.
 fn rewrite(
     bytes: &[u8],
     mut change: impl FnMut(&mut Vec<u8>, u8, &[u8]) -> bool,
@@ -187,7 +189,7 @@ fn rewrite(
 
 static HIDDEN: AtomicU64 = AtomicU64::new(0);
 
-/// A number that differs from call to call and from run to run: [`Plant::HiddenChance`].
+/// Returns a number that differs from call to call and from run to run: [`Plant::HiddenChance`].
 pub(crate) fn hidden_chance() -> u64 {
     HIDDEN.fetch_add(1, Relaxed) % 17
 }

@@ -1,26 +1,26 @@
-//! Chance, from a seed: the only source of it in the simulator.
+//! The only source of random choices in the simulator, from a seed.
 //!
-//! The generator is SplitMix64: tiny, the same on every machine, and good enough to choose faults with.
+//! The generator is SplitMix64: small, the same on every machine, and good enough for faults.
 
 /// A stream of choices.
 #[derive(Clone, Debug)]
 pub struct Rng(u64);
 
 impl Rng {
-    /// The stream of a seed.
+    /// Creates the stream of a seed.
     pub fn new(seed: u64) -> Self {
         let mut rng = Self(seed ^ 0x5ee1_5eed_5eed_0001);
         rng.bits();
         rng
     }
 
-    /// A stream of its own, so that what one part of the world draws does not move the others.
+    /// Creates a separate stream, so that the draws of one part of the world do not change others.
     #[must_use]
     pub fn fork(&mut self, salt: u64) -> Self {
         Self::new(self.bits() ^ salt.wrapping_mul(0x9e37_79b9_7f4a_7c15))
     }
 
-    /// 64 random bits.
+    /// Returns 64 random bits.
     pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -29,27 +29,27 @@ impl Rng {
         z ^ (z >> 31)
     }
 
-    /// A number below `bound`; zero where the bound is zero.
+    /// Returns a number below `bound`, or zero if `bound` is zero.
     pub fn below(&mut self, bound: u64) -> u64 {
         if bound == 0 { 0 } else { self.bits() % bound }
     }
 
-    /// A number from `least` to `most`, both included.
+    /// Returns a number from `least` to `most`, both included.
     pub fn range(&mut self, least: u64, most: u64) -> u64 {
         least + self.below(most.saturating_sub(least) + 1)
     }
 
-    /// The same as an index.
+    /// Returns an index below `length`.
     pub fn index(&mut self, length: usize) -> usize {
         usize::try_from(self.below(length as u64)).unwrap_or(0)
     }
 
-    /// True so many times in a thousand.
+    /// True in `per_mille` of a thousand calls on average.
     pub fn chance(&mut self, per_mille: u64) -> bool {
         self.below(1000) < per_mille
     }
 
-    /// One of these.
+    /// Returns one of the items.
     pub fn pick<'a, T>(&mut self, of: &'a [T]) -> &'a T {
         &of[self.index(of.len())]
     }

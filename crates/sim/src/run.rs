@@ -1,4 +1,4 @@
-//! Running seeds: once to see what is violated, twice to see that nothing but the seed decides.
+//! Runs of seeds: once for the checkers, twice to check that a run is a function of its seed.
 
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -8,31 +8,31 @@ use crate::plan::PATIENCE;
 use crate::plant::Plant;
 use crate::world::World;
 
-/// Events of a run, at most: one that makes more goes round in circles.
+/// The most events of a run. A run with more events makes no progress.
 const EVENTS_MAX: u64 = 3_000_000;
 
-/// What came of a seed.
+/// The result of a seed.
 #[derive(Clone, Debug)]
 pub struct Report {
     /// The seed.
     pub seed: u64,
-    /// What was violated, if anything.
+    /// The violation, if there was one.
     pub violation: Option<String>,
-    /// Folds all that happened.
+    /// A hash of all events.
     pub hash: u64,
-    /// How many events there were.
+    /// Number of events.
     pub events: u64,
-    /// The last of them, where asked for.
+    /// The last lines of the trace, if the caller asked for any.
     pub lines: Vec<String>,
 }
 
 thread_local! {
     static LAST_PANIC: RefCell<String> = const { RefCell::new(String::new()) };
-    /// The seed that runs, if one does.
+    /// The running seed, if there is one.
     static CURRENT: RefCell<Option<u64>> = const { RefCell::new(None) };
 }
 
-/// Has panics of the engine (its assertions) remembered as violations instead of printed.
+/// Turns panics of the engine, which are its assertions, into violations, and does not print them.
 pub fn quiet_panics(say: fn(u64, &str)) {
     let others = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
@@ -44,7 +44,7 @@ pub fn quiet_panics(say: fn(u64, &str)) {
 }
 
 impl World {
-    /// Runs to the end; what was violated, if anything.
+    /// Runs the world to its end. Returns the violation, if there is one.
     pub fn run(&mut self) -> Option<String> {
         let deadline = self.now + self.plan.calm + PATIENCE;
         while self.violation.is_none() && !self.clients.iter().all(Client::is_done) {
@@ -57,7 +57,7 @@ impl World {
     }
 }
 
-/// Runs a seed; keeps so many of the last events.
+/// Runs a seed, and keeps the last `lines` lines of its trace.
 pub fn run(seed: u64, plant: Option<Plant>, lines: usize) -> Report {
     CURRENT.with_borrow_mut(|current| *current = Some(seed));
     let mut world = World::new(seed, plant, lines > 0);
@@ -75,7 +75,7 @@ pub fn run(seed: u64, plant: Option<Plant>, lines: usize) -> Report {
     }
 }
 
-/// Runs a seed twice, and compares.
+/// Runs a seed twice and compares the runs.
 pub fn run_twice(seed: u64, plant: Option<Plant>) -> Report {
     let first = run(seed, plant, 0);
     let second = run(seed, plant, 0);

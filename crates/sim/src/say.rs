@@ -1,30 +1,31 @@
-//! Messages of a client, written one after the other.
+//! A writer of a client's messages.
 
 use refrain_wire::tag::{self, front};
 use refrain_wire::write;
 
-/// What a client is about to say. A text that clients do not share ends in a comment that says whose it is.
+/// Messages of a client: their bytes and the client's number. A text that clients do not share ends
+/// in a comment with that number.
 #[derive(Clone, Debug, Default)]
 pub struct Say(pub Vec<u8>, pub usize);
 
 impl Say {
-    /// Query.
+    /// Writes a Query.
     pub fn query(&mut self, text: &str) -> &mut Self {
         let text = format!("{text} /*c{}-0*/", self.1);
         write::query(&mut self.0, text.as_bytes());
         self
     }
 
-    /// Parse without parameter types.
+    /// Writes a Parse without parameter types.
     pub fn parse(&mut self, name: &str, text: &str) -> &mut Self {
         let shared = text.contains('$');
-        let whose = if shared { String::new() } else { format!(" /*c{}-0*/", self.1) };
-        let tail = [text.as_bytes(), whose.as_bytes(), &[0, 0, 0]].concat();
+        let comment = if shared { String::new() } else { format!(" /*c{}-0*/", self.1) };
+        let tail = [text.as_bytes(), comment.as_bytes(), &[0, 0, 0]].concat();
         write::parse(&mut self.0, name.as_bytes(), &tail);
         self
     }
 
-    /// Bind with parameters as text.
+    /// Writes a Bind with text parameters.
     pub fn bind(&mut self, portal: &str, statement: &str, parameters: &[&str]) -> &mut Self {
         write::message(&mut self.0, front::BIND, |out| {
             write::string(out, portal.as_bytes());
@@ -40,7 +41,7 @@ impl Say {
         self
     }
 
-    /// Execute of up to so many rows; zero for all.
+    /// Writes an Execute of at most `rows` rows; zero means all.
     pub fn execute(&mut self, portal: &str, rows: u32) -> &mut Self {
         write::message(&mut self.0, front::EXECUTE, |out| {
             write::string(out, portal.as_bytes());
@@ -49,7 +50,7 @@ impl Say {
         self
     }
 
-    /// Describe or Close of a statement or portal.
+    /// Writes a Describe or Close of a statement or portal.
     pub fn about(&mut self, message: u8, target: u8, name: &str) -> &mut Self {
         write::message(&mut self.0, message, |out| {
             out.push(target);
@@ -58,36 +59,36 @@ impl Say {
         self
     }
 
-    /// Describe of a statement.
+    /// Writes a Describe of a statement.
     pub fn describe(&mut self, name: &str) -> &mut Self {
         self.about(front::DESCRIBE, tag::STATEMENT, name)
     }
 
-    /// Close of a statement.
+    /// Writes a Close of a statement.
     pub fn close(&mut self, name: &str) -> &mut Self {
         self.about(front::CLOSE, tag::STATEMENT, name)
     }
 
-    /// Sync.
+    /// Writes a Sync.
     pub fn sync(&mut self) -> &mut Self {
         write::sync(&mut self.0);
         self
     }
 
-    /// Flush.
+    /// Writes a Flush.
     pub fn flush(&mut self) -> &mut Self {
         write::bare(&mut self.0, front::FLUSH);
         self
     }
 
-    /// A line of COPY data.
+    /// Writes a CopyData with one line.
     pub fn copy_data(&mut self, line: &str) -> &mut Self {
         let data = line.as_bytes();
         write::message(&mut self.0, front::COPY_DATA, |out| out.extend_from_slice(data));
         self
     }
 
-    /// The end of COPY data, or its failure.
+    /// Writes a CopyDone, or a CopyFail with a reason.
     pub fn copy_end(&mut self, failure: Option<&str>) -> &mut Self {
         match failure {
             None => write::bare(&mut self.0, front::COPY_DONE),
@@ -98,7 +99,7 @@ impl Say {
         self
     }
 
-    /// A call of a function with one argument.
+    /// Writes a FunctionCall with one argument.
     pub fn call(&mut self, function: u32, argument: &str) -> &mut Self {
         write::message(&mut self.0, front::FUNCTION_CALL, |out| {
             out.extend_from_slice(&function.to_be_bytes());
@@ -110,7 +111,7 @@ impl Say {
         self
     }
 
-    /// Terminate.
+    /// Writes a Terminate.
     pub fn terminate(&mut self) -> &mut Self {
         write::terminate(&mut self.0);
         self

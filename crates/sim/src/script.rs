@@ -1,31 +1,32 @@
-//! What a client does: an endless random script of small units of the protocol.
+//! A client's script: an endless random sequence of small units of the protocol.
 //!
-//! A unit ends in a place where a client can wait for its replies. The script does not look at replies: whatever the
-//! server makes of a unit in the state it is in, the oracle makes the same. What it keeps away from is what no
-//! proxy can get right, said where it does so.
+//! A unit ends in a place where a client can wait for its replies. The script does not read
+//! replies: the oracle handles each unit in the same state as the server. The script avoids
+//! requests that no proxy can get right; a comment says so at each of them.
 
 use crate::feature::{FEATURES, Feature, index};
 use crate::say::Say;
 
-/// What a client says before it waits, or does not.
+/// A unit of a script: messages that belong together.
 #[derive(Clone, Debug)]
 pub struct Unit {
     /// The messages.
     pub bytes: Vec<u8>,
-    /// Whether it waits for all replies before it goes on.
+    /// Whether the client waits for all replies before the next unit.
     pub waits: bool,
 }
 
-/// What a script does and does not do, whatever it is about.
+/// Restrictions of a script that do not depend on its features.
 #[derive(Clone, Copy, Debug)]
 pub struct Habits {
-    /// Whether it opens transaction blocks.
+    /// Whether the client opens transaction blocks.
     pub blocks: bool,
-    /// Whether it waits after each unit: in a COPY that a cancel may hit, the Sync behind it is ambiguous.
+    /// Whether the client waits after each unit. The client may then cancel: in a COPY that a
+    /// cancel may hit, a Sync sent ahead is ambiguous.
     pub patient: bool,
-    /// Whether it resets settings.
+    /// Whether the client resets settings.
     pub resets: bool,
-    /// Whether its results may be longer than all buffers on the way together.
+    /// Whether results may be longer than all buffers between server and client together.
     pub floods: bool,
 }
 
@@ -36,20 +37,21 @@ pub struct Script {
     request: u32,
     pub(crate) weights: [u64; FEATURES.len()],
     pub(crate) say: Say,
-    /// Whether a block was begun and not ended, as far as the script knows.
+    /// Whether a transaction block is open, as far as the script knows.
     pub in_block: bool,
-    /// Whether one ever was.
+    /// Whether the client has ever begun a transaction block.
     pub opened_block: bool,
     pub(crate) habits: Habits,
-    /// The messages of a COPY that waits for the server to be ready.
+    /// The messages of the next unit: COPY data, or the Sync of an open segment.
     pub(crate) later: Option<Vec<u8>>,
-    /// Whether constants may be of types whose meaning settings change: not where the client changes those, since
-    /// a server that lacks the statement is told of it under the client's later settings.
+    /// Whether constants may have types whose meaning depends on settings. If the client changes
+    /// such settings, they may not: a server that lacks the statement gets its Parse under the
+    /// client's later settings.
     pub(crate) freezes: bool,
 }
 
 impl Script {
-    /// A script of a client.
+    /// Creates a client's script.
     pub fn new(client: usize, weights: [u64; FEATURES.len()], habits: Habits) -> Self {
         let freezes =
             [Feature::Reported, Feature::Discards].iter().all(|f| weights[index(*f)] == 0);

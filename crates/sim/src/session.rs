@@ -1,10 +1,10 @@
-//! A session of the model server: the protocol, strictly.
+//! A session of the model server, which is strict about the protocol.
 //!
-//! Messages go in one at a time, replies come out as bytes. The same code is every server of the simulated
-//! world and, behind each client, the private server whose replies are the oracle: what it says alone is what
-//! the client must see. Nothing here knows of the engine, time or chance.
+//! A session takes messages one at a time and returns replies as bytes. Every server of the
+//! simulated world is such a session, and so is the oracle of each client, whose replies the client
+//! must get. This module does not know the engine, time or chance.
 //!
-//! Facts of the protocol: the manual, "Message Flow", and what PostgreSQL 15 and 18 answer (`tests/model.rs`).
+//! Sources: the manual, "Message Flow", and replies of PostgreSQL 15 and 18 (`tests/model.rs`).
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -21,13 +21,13 @@ use crate::state::{REPORTED, State};
 /// A prepared statement.
 #[derive(Debug)]
 pub struct Prepared {
-    /// What it does; `None` for an empty text.
+    /// The statement; `None` for an empty text.
     pub statement: Option<Statement>,
-    /// How many parameters it has.
+    /// Number of parameters.
     pub params: usize,
-    /// What the settings made of its constants.
+    /// The meaning of its constants under the settings of its Parse.
     pub frozen: String,
-    /// Whether PREPARE made it.
+    /// Whether SQL PREPARE created it.
     pub by_sql: bool,
 }
 
@@ -36,33 +36,33 @@ pub struct Prepared {
 pub(crate) struct Portal {
     pub(crate) prepared: Rc<Prepared>,
     pub(crate) arguments: Vec<String>,
-    /// Rows that are still to come, once it has begun.
+    /// The remaining rows, once the portal has begun to run.
     pub(crate) rows: Option<Vec<Vec<String>>>,
 }
 
 /// A cursor WITH HOLD.
 #[derive(Debug)]
 pub(crate) struct Held {
-    /// The rows left of it.
+    /// The remaining rows.
     pub(crate) rows: Vec<Vec<String>>,
-    /// Whether the transaction that made it has committed.
+    /// Whether the transaction that declared the cursor has committed.
     pub(crate) kept: bool,
 }
 
-/// Where a transaction stands.
+/// The state of a session's transaction, with the state to which a rollback returns.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum Transaction {
     #[default]
     None,
-    /// One for the messages up to Sync, or for one query string.
+    /// An implicit transaction, for the messages up to Sync or for one query string.
     Implicit(Rc<State>),
-    /// A block.
+    /// A transaction block.
     Block(Rc<State>),
-    /// A block that takes nothing but its end.
+    /// A failed transaction block, which accepts only its end.
     Failed,
 }
 
-/// COPY FROM STDIN under way.
+/// A running COPY FROM STDIN.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CopyIn {
     pub(crate) rows: usize,
@@ -73,21 +73,22 @@ pub(crate) struct CopyIn {
 #[derive(Debug, Default)]
 pub struct Session {
     pub(crate) out: Vec<u8>,
-    /// How much of `out` a real server would have sent by now.
+    /// The number of bytes of `out` that a real server would have sent by now.
     pub(crate) ready: usize,
     pub(crate) base: BTreeMap<String, String>,
     pub(crate) state: Rc<State>,
     pub(crate) transaction: Transaction,
     pub(crate) statements: BTreeMap<String, Rc<Prepared>>,
     pub(crate) portals: BTreeMap<String, Portal>,
-    told: BTreeMap<&'static str, String>,
+    /// The last reported value of each reported setting.
+    reported: BTreeMap<&'static str, String>,
     pub(crate) holds: BTreeMap<String, Held>,
     pub(crate) delivered: Vec<(String, String)>,
     pub(crate) locks: u32,
     pub(crate) copying: Option<CopyIn>,
     pub(crate) skipping: bool,
     pub(crate) ended: bool,
-    /// Whether texts marked as planted only seem to run; see [`crate::plant`].
+    /// Whether the session only pretends to run texts marked as planted; see [`crate::plant`].
     pub pretends: bool,
 }
 
@@ -95,7 +96,7 @@ impl Session {
     /// Answers a startup packet whose login succeeds.
     ///
     /// # Errors
-    /// A setting that cannot be.
+    /// If a setting is invalid.
     pub fn begin(
         &mut self,
         settings: &[(String, String)],
@@ -111,7 +112,7 @@ impl Session {
         for (name, _) in REPORTED {
             let value = self.setting(name);
             write::parameter_status(&mut self.out, name.as_bytes(), value.as_bytes());
-            self.told.insert(name, value);
+            self.reported.insert(name, value);
         }
         write::backend_key(&mut self.out, pid, key);
         write::ready(&mut self.out, Status::Idle);
@@ -119,40 +120,40 @@ impl Session {
         Ok(())
     }
 
-    /// What would have been sent by now.
+    /// Returns the replies that a real server would have sent by now.
     pub fn take_output(&mut self) -> Vec<u8> {
         let ready = std::mem::take(&mut self.ready);
         let rest = self.out.split_off(ready);
         std::mem::replace(&mut self.out, rest)
     }
 
-    /// All replies so far, sent or not.
+    /// Returns all replies so far, sent or not.
     pub fn take_all(&mut self) -> Vec<u8> {
         self.ready = 0;
         std::mem::take(&mut self.out)
     }
 
-    /// Lets out what is kept back.
+    /// Marks all replies so far as sent.
     pub(crate) fn flush(&mut self) {
         self.ready = self.out.len();
     }
 
-    /// Whether it has ended itself.
+    /// Whether the session has ended itself.
     pub fn has_ended(&self) -> bool {
         self.ended
     }
 
-    /// Whether its transaction has failed.
+    /// Whether the session's transaction has failed.
     pub(crate) fn has_failed(&self) -> bool {
         matches!(self.transaction, Transaction::Failed)
     }
 
-    /// Has it ignore what comes up to Sync, or not.
+    /// Sets whether the session ignores all messages up to Sync.
     pub(crate) fn skip(&mut self, skips: bool) {
         self.skipping = skips;
     }
 
-    /// A Parse without regard to a transaction that has failed.
+    /// Handles a Parse although the transaction has failed.
     pub(crate) fn parse_anyway(&mut self, body: &[u8]) -> bool {
         let Ok(parse) = Parse::read(body) else { return false };
         let name = String::from_utf8_lossy(parse.name).into_owned();
@@ -162,17 +163,17 @@ impl Session {
         true
     }
 
-    /// Whether it waits for COPY data.
+    /// Whether the session waits for COPY data.
     pub fn is_copying(&self) -> bool {
         self.copying.is_some()
     }
 
-    /// Whether it is outside of every transaction, portal stream and COPY.
+    /// Whether the session is outside of transactions and COPY, and does not skip to Sync.
     pub fn is_quiet(&self) -> bool {
         matches!(self.transaction, Transaction::None) && self.copying.is_none() && !self.skipping
     }
 
-    /// What it keeps that belongs to one client alone, in words; empty for nothing.
+    /// Returns the session's state that belongs to one client, in words; empty if there is none.
     pub fn leftovers(&self) -> String {
         let mut left = Vec::new();
         let state = &*self.state;
@@ -187,7 +188,7 @@ impl Session {
         left.join(", ")
     }
 
-    /// Whether this message brings no reply where the session stands now.
+    /// Whether this message brings no reply in the session's present state.
     pub fn is_silent(&self, tag: u8) -> bool {
         let copy = matches!(tag, front::COPY_DATA | front::COPY_DONE | front::COPY_FAIL);
         match tag {
@@ -202,25 +203,26 @@ impl Session {
         }
     }
 
-    /// Whether a cancel request can hit while this message is dealt with.
+    /// Whether a cancel request can hit the session while it handles this message.
     pub fn is_interruptible(&self, tag: u8) -> bool {
         let works = [front::QUERY, front::PARSE, front::BIND, front::EXECUTE, front::DESCRIBE]
             .contains(&tag);
         works && !self.skipping && self.copying.is_none()
     }
 
-    /// Whether a cancel request may show first in the answer to this message: one that hit what the proxy had asked
-    /// before it has failed the transaction that ends here.
-    pub fn ends_in_vain(&self, tag: u8) -> bool {
+    /// Whether the reply to this message may be the first to report a cancel: the request may have
+    /// hit a message of the proxy before, and failed the transaction that ends here.
+    pub fn may_report_cancel(&self, tag: u8) -> bool {
         tag == front::SYNC && !self.skipping && self.copying.is_none()
     }
 
-    /// A cancel request hits the SELECT of a query string that has begun to return rows.
+    /// Cancels the SELECT of a query string that has begun to return rows.
     pub fn interrupt_query(&mut self) {
         self.finish(Err(Fault::cancelled()));
     }
 
-    /// The end of a query string, function call or segment: commits what is implicit, and is ready.
+    /// Ends a query string, function call or segment: commits an implicit transaction and sends
+    /// ReadyForQuery.
     pub(crate) fn finish(&mut self, result: Result<(), Fault>) {
         match result {
             Ok(()) if matches!(self.transaction, Transaction::Implicit(_)) => self.commit(),
@@ -242,9 +244,9 @@ impl Session {
         }
         for (name, _) in REPORTED {
             let value = self.setting(name);
-            if self.told.get(name) != Some(&value) {
+            if self.reported.get(name) != Some(&value) {
                 write::parameter_status(&mut self.out, name.as_bytes(), value.as_bytes());
-                self.told.insert(name, value);
+                self.reported.insert(name, value);
             }
         }
         let status = match self.transaction {
@@ -256,7 +258,7 @@ impl Session {
         self.ready = self.out.len();
     }
 
-    /// Says an error, and takes back what the transaction did.
+    /// Sends an error and rolls the transaction back.
     pub(crate) fn fail(&mut self, fault: &Fault) {
         let severity = if fault.fatal { "FATAL" } else { "ERROR" };
         let report =
@@ -267,7 +269,7 @@ impl Session {
         self.abort();
     }
 
-    /// Refuses all but its end to a failed transaction.
+    /// Checks that the transaction has not failed, unless the statement ends it.
     pub(crate) fn admit(&self, statement: &Statement) -> Result<(), Fault> {
         let failed = matches!(self.transaction, Transaction::Failed);
         if failed && !statement.ends_transaction() { Err(Fault::aborted()) } else { Ok(()) }
@@ -279,7 +281,7 @@ impl Session {
         }
     }
 
-    /// Makes what the transaction did last.
+    /// Commits the transaction.
     pub(crate) fn commit(&mut self) {
         self.transaction = Transaction::None;
         self.portals.clear();
@@ -294,7 +296,8 @@ impl Session {
         }
     }
 
-    /// Takes back what the transaction did; a block has failed, anything else is over.
+    /// Rolls back the transaction's changes. A block has then failed, an implicit transaction is
+    /// over.
     fn abort(&mut self) {
         let (saved, then) = match std::mem::take(&mut self.transaction) {
             Transaction::None => (None, Transaction::None),
@@ -310,7 +313,7 @@ impl Session {
         }
     }
 
-    /// ROLLBACK.
+    /// Rolls the transaction back and ends it.
     pub(crate) fn rollback(&mut self) {
         self.abort();
         self.transaction = Transaction::None;
@@ -321,12 +324,12 @@ impl Session {
         Prepared { statement, params, frozen: self.frozen(), by_sql }
     }
 
-    /// A setting as it is shown.
+    /// Returns the shown value of a setting.
     pub(crate) fn setting(&self, name: &str) -> String {
         self.state.value(&self.base, name).unwrap_or_default()
     }
 
-    /// What a constant means that is settled at the Parse.
+    /// Returns the meaning that the present settings give to a constant at its Parse.
     pub(crate) fn frozen(&self) -> String {
         format!("{}/{}", self.setting("datestyle"), self.setting("timezone"))
     }

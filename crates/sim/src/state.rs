@@ -1,10 +1,10 @@
-//! What a session of the model server keeps: settings and objects, and how transactions take them back.
+//! The state of a session of the model server that a rollback restores: settings and objects.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::fault::Fault;
 
-/// Settings that are reported, with their defaults.
+/// Settings that the server reports, with their defaults.
 pub const REPORTED: [(&str, &str); 9] = [
     ("DateStyle", "ISO, MDY"),
     ("IntervalStyle", "postgres"),
@@ -16,7 +16,7 @@ pub const REPORTED: [(&str, &str); 9] = [
     ("server_version", "18.0"),
     ("standard_conforming_strings", "on"),
 ];
-/// Settings that are not, with their defaults.
+/// Settings that the server does not report, with their defaults.
 const UNREPORTED: [(&str, &str); 5] = [
     ("extra_float_digits", "1"),
     ("lock_timeout", "0"),
@@ -25,7 +25,7 @@ const UNREPORTED: [(&str, &str); 5] = [
     ("work_mem", "4MB"),
 ];
 
-/// What a transaction can take back.
+/// The state that a rollback restores.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct State {
     /// Settings of the session.
@@ -36,25 +36,25 @@ pub struct State {
     pub temps: BTreeSet<String>,
     /// Channels.
     pub listens: BTreeSet<String>,
-    /// What COMMIT will notify.
+    /// Notifications that COMMIT will send.
     pub notes: Vec<(String, String)>,
 }
 
 impl State {
-    /// The value of a setting, `None` for one that nobody has heard of.
+    /// Returns the value of a setting, or `None` if there is no such setting.
     pub fn value(&self, base: &BTreeMap<String, String>, name: &str) -> Option<String> {
         let name = name.to_ascii_lowercase();
         let own = self.local.get(&name).or_else(|| self.set.get(&name)).or_else(|| base.get(&name));
         own.cloned().or_else(|| default_of(&name).map(str::to_owned))
     }
 
-    /// Whether a setting was set, be it for the transaction.
+    /// Whether a setting was set, for the session or for the transaction.
     pub fn is_set(&self, name: &str) -> bool {
         let name = name.to_ascii_lowercase();
         self.set.contains_key(&name) || self.local.contains_key(&name)
     }
 
-    /// SET or `set_config`.
+    /// Changes a setting, for SET and `set_config`.
     pub fn assign(&mut self, name: &str, value: Option<&str>, local: bool) -> Result<(), Fault> {
         let name = name.to_ascii_lowercase();
         let known = default_of(&name).is_some() || name.contains('.');
@@ -87,7 +87,7 @@ impl State {
         Ok(())
     }
 
-    /// What DISCARD ALL removes.
+    /// Removes the state that DISCARD ALL removes.
     pub fn discard(&mut self) {
         *self = Self::default();
     }
@@ -98,7 +98,7 @@ fn default_of(name: &str) -> Option<&'static str> {
     all.clone().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| *value)
 }
 
-/// A value as it is shown.
+/// Returns a value in the form in which it is shown.
 fn canonical(name: &str, value: &str) -> String {
     match (name, value) {
         ("datestyle", "german") => "German, DMY".to_owned(),

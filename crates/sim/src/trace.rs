@@ -1,14 +1,14 @@
-//! What happened, one line each in fixed columns, and one number for all of it.
+//! The trace of a run: one line for each event, and a hash of all events.
 //!
-//! The number folds every event and every byte an engine sent: two runs of a seed that differ anywhere differ in
-//! it. Lines are written only when somebody wants to read them.
+//! The hash folds the engines' actions and every byte that an engine sends: two runs of a seed that
+//! differ there differ in the hash. Lines are written only if the caller asks for them.
 
 use std::collections::VecDeque;
 
-/// Lines kept at most.
+/// The most lines that are kept.
 const LINES: usize = 1_000_000;
 
-/// What happened.
+/// The trace of a run.
 #[derive(Debug, Default)]
 pub struct Trace {
     /// Whether lines are kept.
@@ -18,12 +18,12 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// Nothing yet; whether lines are kept.
+    /// Creates an empty trace, which keeps lines if `on`.
     pub fn new(on: bool) -> Self {
         Self { on, ..Self::default() }
     }
 
-    /// Folds numbers and bytes.
+    /// Folds numbers and bytes into the hash.
     pub fn fold(&mut self, numbers: [u64; 3], bytes: &[u8]) {
         for number in numbers {
             self.mix(number);
@@ -39,12 +39,12 @@ impl Trace {
         self.hash = (self.hash.rotate_left(5) ^ word).wrapping_mul(0x517c_c1b7_2722_0a95);
     }
 
-    /// The number.
+    /// Returns the hash.
     pub fn hash(&self) -> u64 {
         self.hash
     }
 
-    /// Keeps a line: when, what, where, and more.
+    /// Keeps a line: time, event, place and details.
     pub fn line(&mut self, now: u64, what: &str, place: &str, more: impl FnOnce() -> String) {
         if !self.on {
             return;
@@ -55,14 +55,14 @@ impl Trace {
         self.lines.push_back(format!("{now:>9} {what:<10} {place:<16} {}", more()));
     }
 
-    /// The last lines.
+    /// Returns the last lines.
     pub fn lines(&self, count: usize) -> impl Iterator<Item = &str> {
         let skipped = self.lines.len().saturating_sub(count);
         self.lines.iter().skip(skipped).map(String::as_str)
     }
 }
 
-/// Bytes in short.
+/// Returns the length of bytes and their first part as text.
 pub fn brief(bytes: &[u8]) -> String {
     let shown = &bytes[..bytes.len().min(400)];
     let text: String = shown

@@ -1,4 +1,4 @@
-//! The units of scripts, one function a subject, and the choice of the next one.
+//! The units of scripts: one function for each feature, and the choice of the next unit.
 
 use refrain_wire::tag::{self, front};
 
@@ -22,7 +22,7 @@ const NAMES: [&str; 5] = ["s1", "s2", "s3", "S_4", "a_name_that_does_not_fit_in_
 const ZONES: [&str; 4] = ["Asia/Tokyo", "Europe/Berlin", "UTC", "US/Pacific"];
 
 impl Script {
-    /// The next unit.
+    /// Returns the next unit.
     pub fn unit(&mut self, rng: &mut Rng) -> Unit {
         if let Some(bytes) = self.later.take() {
             return Unit { bytes, waits: true };
@@ -42,7 +42,7 @@ impl Script {
         Unit { bytes: std::mem::take(&mut self.say.0), waits }
     }
 
-    /// What ends a block that is open.
+    /// Returns a unit that ends an open transaction block.
     pub fn end_block(&mut self, rng: &mut Rng) -> Unit {
         self.in_block = false;
         self.say.query(if rng.chance(500) { "commit" } else { "rollback" });
@@ -74,7 +74,7 @@ impl Script {
         }
     }
 
-    /// A text that clients share.
+    /// Returns a text that clients share.
     fn shared(&self, rng: &mut Rng) -> &'static str {
         let text = *rng.pick(&SHARED);
         if text.contains("::date") && !self.freezes { SHARED[0] } else { text }
@@ -168,7 +168,7 @@ impl Script {
         }
     }
 
-    /// Says a text one way or the other.
+    /// Writes a text as a Query or as extended messages.
     fn ask(&mut self, text: &str, rng: &mut Rng) {
         if rng.chance(700) {
             self.say.query(text);
@@ -177,7 +177,7 @@ impl Script {
         }
     }
 
-    /// The parameters that a shared text takes.
+    /// Returns parameters for a shared text.
     fn parameters(&mut self, text: &str) -> Vec<String> {
         let count = if text.contains("$2") { 2 } else { 1 };
         (0..count).map(|_| self.tag()).collect()
@@ -211,7 +211,7 @@ impl Script {
             3 => drop(self.say.close(name).sync()),
             4 => drop(self.say.describe(name).sync()),
             _ => {
-                // Whether the number fits, the server says.
+                // The number of parameters may not fit the statement: the server then refuses it.
                 let parameters = self.parameters(text);
                 let parameters: Vec<&str> = parameters.iter().map(String::as_str).collect();
                 self.say.bind("", name, &parameters).execute("", 0).sync();
@@ -278,7 +278,7 @@ impl Script {
             self.say.flush();
         }
         self.say.execute("", 0).flush();
-        // Half of the time the segment stays open for a while.
+        // In half of the units the segment stays open for a while.
         let rest = Say::default().sync().0.clone();
         if rng.chance(500) {
             self.later = Some(rest);
@@ -329,7 +329,8 @@ impl Script {
 
     pub(crate) fn sql_prepare(&mut self, rng: &mut Rng) {
         let tag = self.tag();
-        // Names that are never prepared by protocol: which of the two is meant, no proxy can know.
+        // Parse never uses these names: no proxy could know whether a name means the statement of
+        // Parse or that of PREPARE.
         let name = *rng.pick(&["q1", "q2"]);
         let text = match rng.below(7) {
             0 | 1 => format!("prepare {name} as select $1, 'q'"),
@@ -342,7 +343,7 @@ impl Script {
     }
 
     pub(crate) fn discards(&mut self, rng: &mut Rng) {
-        // Not in a block, where DISCARD fails, nor behind other messages: PostgreSQL refuses it in a pipeline.
+        // DISCARD ALL is a simple query of its own: PostgreSQL refuses it in a pipeline.
         match rng.below(4) {
             0 => self.say.query("deallocate all"),
             1 => self.say.parse("", "deallocate all").bind("", "", &[]).execute("", 0).sync(),
@@ -389,8 +390,9 @@ impl Script {
         }
     }
 
-    /// Functions that no text says anything of. Each leaves the same whenever it is called: of one that does so but rarely
-    /// the engine need not know.
+    /// Writes calls of functions that leave state in the session although the text does not say so.
+    /// Each function leaves the same state at every call: the engine need not handle a function
+    /// that leaves state only now and then.
     pub(crate) fn leaves(&mut self, rng: &mut Rng) {
         let tag = self.tag();
         let what = *rng.pick(&["nothing", "lock", "temp", "listen", "setting"]);
@@ -412,7 +414,7 @@ impl Script {
         let tag = self.tag();
         match rng.below(6) {
             0 if self.habits.floods => {
-                // More than all buffers on the way together.
+                // The result is longer than all buffers between server and client together.
                 let rows = rng.range(300, 800);
                 let text = format!("select generate_series(1,{rows}), '{tag}', repeat('x',1000)");
                 self.say.query(&text);

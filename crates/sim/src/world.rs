@@ -1,13 +1,14 @@
-//! The world: engines, the network, model clients and servers, and one queue of what happens when.
+//! The world: engines, the network, model clients and servers, and one queue of events.
 //!
-//! Single-threaded. Time is virtual and jumps from one event to the next; events of the same time happen in the
-//! order in which they were made. Every choice comes from the seed's streams, so a run is a function of its seed.
+//! The world runs in one thread. Time is virtual and jumps from one event to the next; events of
+//! the same time happen in the order of their creation. All choices come from the seed's streams,
+//! so a run is a function of its seed.
 //!
-//! Modules behind this one add their parts: [`crate::links`] sends bytes, [`crate::engines`] steps
-//! the engines and does what they ask for, [`crate::clients`] and [`crate::backends`] are the two
-//! ends, [`crate::delivery`] hands bytes to either, [`crate::faults`] is the operator and the
-//! weather, [`crate::dispatch`] picks the function for the next event, and [`crate::check`] has
-//! the checks of a world that is over.
+//! Later modules add methods: [`crate::links`] sends bytes, [`crate::engines`] steps the engines
+//! and carries out their actions, [`crate::clients`] and [`crate::backends`] are the two ends,
+//! [`crate::delivery`] hands bytes to either, [`crate::faults`] has the operator and restarts,
+//! [`crate::dispatch`] picks the function for the next event, and [`crate::check`] has the checks
+//! at the end.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -27,40 +28,40 @@ use crate::plant::Plant;
 use crate::rng::Rng;
 use crate::trace::Trace;
 
-/// What happens at some moment.
+/// An event of the world.
 #[derive(Debug)]
 pub(crate) enum Happening {
     /// A piece arrives.
     Deliver(LinkId, Way),
     /// The kernel gives a buffer back.
     Sent(LinkId),
-    /// A connection to a server is made, or not.
+    /// A connection to a server is accepted or refused.
     Connect(LinkId),
-    /// A reader that stopped reads again.
+    /// A paused reader reads again.
     Unstall(LinkId, Way),
-    /// A client comes.
+    /// A client connects.
     Arrive(usize),
-    /// A client does something; stale unless its number is this.
+    /// A client acts, by the number of its appointment.
     Act(usize, u32),
-    /// A session of the model server goes on; stale unless its number is this.
+    /// A session of the model server works, by the number of its appointment.
     Work(usize, u32),
     /// A cancel request takes effect.
     Signal(u32, Vec<u8>, LinkId),
-    /// An engine looks for what is due.
+    /// An engine gets a tick.
     Tick(usize),
     /// An engine's output is collected.
     Turn(usize),
-    /// A core hears from another.
+    /// A core gets a message of another core.
     Tell(usize, CoreMessage),
-    /// A text is judged.
+    /// A text is analysed for autoprepare.
     Judge(usize, Box<Case>),
     /// A server arrives at another core.
     HandOver(LinkId, Core, Box<Transfer>),
-    /// A connection that broke is noticed by the engine.
+    /// An engine notices a broken connection.
     Broken(LinkId),
-    /// The operator.
+    /// The operator acts.
     Supervisor,
-    /// The operator undoes what he did.
+    /// The operator gives this command, which undoes an earlier one.
     Order(Command),
     /// Faults stop.
     Calm,
@@ -94,25 +95,25 @@ impl Ord for Queued {
     }
 }
 
-/// A core: its engine and what belongs to it.
+/// A core: an engine with its ports and links.
 #[derive(Debug)]
 pub(crate) struct SimWorker {
     pub(crate) engine: Engine,
     pub(crate) ports: Ports,
     pub(crate) links: HashMap<Conn, LinkId>,
     pub(crate) tick: Option<u64>,
-    /// Whether its output is to be collected at a later turn.
+    /// Whether a later turn will collect the engine's output.
     pub(crate) turning: bool,
 }
 
-/// What has gone wrong on purpose, and so excuses an ending.
+/// Counts of faults so far, which excuse endings of clients.
 #[derive(Debug, Default)]
 pub(crate) struct Faults {
-    /// Servers' connections that broke, were refused or shut down.
+    /// Connections to servers that broke, were refused or were shut down.
     pub(crate) servers: u32,
     /// Logins that a server refused.
     pub(crate) logins: u32,
-    /// Clients that the operator closed, or servers that said goodbye.
+    /// Kills by the operator, and sessions that servers ended.
     pub(crate) kills: u32,
     /// Whether the engines are drained.
     pub(crate) drained: bool,
@@ -123,13 +124,13 @@ pub(crate) struct Faults {
 pub struct World {
     pub(crate) plan: Plan,
     pub(crate) plant: Option<Plant>,
-    /// Places for a plant that strikes once still to pass by.
+    /// Number of places that a bug which strikes once still lets pass.
     pub(crate) plant_waits: u64,
     pub(crate) planted: bool,
     pub(crate) now: u64,
     pub(crate) queue: BinaryHeap<Reverse<Queued>>,
     numbers: u64,
-    /// For the network and the servers.
+    /// The stream of choices for the network and the servers.
     pub(crate) rng: Rng,
     pub(crate) shared: Arc<Shared>,
     pub(crate) workers: Vec<SimWorker>,
@@ -137,19 +138,19 @@ pub struct World {
     pub(crate) clients: Vec<Client>,
     pub(crate) backends: Vec<Backend>,
     pub(crate) faults: Faults,
-    /// Until when connections to servers are refused.
+    /// The time until which connections to servers are refused.
     pub(crate) down_until: u64,
     /// Whether faults have stopped.
     pub(crate) is_calm: bool,
     pub(crate) violation: Option<String>,
-    /// What happened.
+    /// The trace of all events.
     pub trace: Trace,
-    /// Events so far.
+    /// Number of events so far.
     pub events: u64,
 }
 
 impl World {
-    /// The world of a seed.
+    /// Creates the world of a seed.
     pub fn new(seed: u64, plant: Option<Plant>, traced: bool) -> Self {
         let mut rng = Rng::new(seed);
         let plan = Plan::new(&mut rng.fork(1));
@@ -206,19 +207,19 @@ impl World {
         world
     }
 
-    /// Has something happen after so many microseconds.
+    /// Adds an event that happens after `delay` microseconds.
     pub(crate) fn later(&mut self, delay: u64, what: Happening) {
         self.numbers += 1;
         let queued = Queued { at: self.now + delay, number: self.numbers, what };
         self.queue.push(Reverse(queued));
     }
 
-    /// The time, as engines count it.
+    /// Returns the time in the engines' type.
     pub(crate) fn clock(&self) -> Now {
         Now(self.now)
     }
 
-    /// Something is not as it must be: the first such thing ends the run.
+    /// Notes a violation. The first one ends the run.
     pub(crate) fn violate(&mut self, checker: &str, what: impl FnOnce() -> String) {
         if self.violation.is_none() {
             let what = format!("{checker}: {}", what());

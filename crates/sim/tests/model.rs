@@ -1,11 +1,12 @@
-//! The model server against facts that were measured on PostgreSQL 15 and 18: what
-//! it answers, message by message, as tags.
+//! The model server's replies, message by message as tags, against the replies of PostgreSQL 15 and
+//! 18.
 
 use refrain_sim::frames::Frames;
 use refrain_sim::say::Say;
 use refrain_sim::session::Session;
 
-/// The tags of all replies to what `say` says; errors with their SQLSTATE, ReadyForQuery with its status.
+/// Returns the tags of all replies to the messages of `say`: errors as their SQLSTATE,
+/// ReadyForQuery with its status.
 fn replies(say: &Say) -> String {
     let mut session = Session::default();
     session.begin(&[], 1, &[0; 4]).expect("a session begins");
@@ -83,7 +84,7 @@ fn copy_takes_a_sync_before_its_end_as_noise() {
     say.parse("", "copy t from stdin").bind("", "", &[]).execute("", 0);
     say.sync().copy_data("x\n").copy_end(None).sync();
     assert_eq!(replies(&say), "1 2 G C ZI");
-    // Not where it fails before it begins.
+    // A COPY that fails before it begins skips no Sync.
     let mut say = Say::default();
     say.parse("", "copy t from stdin").bind("", "none", &[]).execute("", 0);
     say.sync().copy_data("x\n").copy_end(None).sync();

@@ -1,11 +1,11 @@
-//! A short run of seeds must find nothing, and every planted bug must be found.
+//! A short run of seeds must find no violation, and the checkers must find every planted bug.
 
 use refrain_sim::plant::{PLANTS, Plant};
 use refrain_sim::run::{quiet_panics, run, run_twice};
 
-/// Seeds of the short run; thousands more with `cargo run --release -p refrain-sim --bin sim`.
+/// Number of seeds of the short run. `cargo xtask sim` runs more.
 const SEEDS: u64 = 300;
-/// Seeds within which a planted bug must be found.
+/// Number of seeds within which the checkers must find a planted bug.
 const PLANTED_SEEDS: u64 = 400;
 
 #[test]
@@ -17,8 +17,8 @@ fn seeds_find_nothing() {
     }
 }
 
-/// The first seed that finds a planted bug, and by which checker. A seed that finds something without it
-/// shows nothing.
+/// Returns the first seed that finds a planted bug, with the violation. A seed that has the same
+/// violation without the bug does not count.
 fn found(plant: Plant) -> Option<(u64, String)> {
     (0..PLANTED_SEEDS).find_map(|seed| {
         let twice = plant == Plant::HiddenChance;
