@@ -47,6 +47,22 @@ fn a_copy_with_other_columns_is_refused_as_a_stale_plan() {
 }
 
 #[test]
+fn columns_that_the_client_did_not_ask_for_are_those_of_its_parse_all_the_same() {
+    let talk = two_servers();
+    let (alice, bob, first) = (talk.client(), talk.client(), talk.server(1));
+    alice.sends([parse("s", READ), sync()]);
+    first.gets([parse("", READ), describe_statement(""), sync()]);
+    first.answers([parse_complete(), parameters(&[23]), columns(&["a"]), ready()]);
+    alice.gets([parse_complete(), ready()]);
+    bob.opens_block(&first);
+    alice.sends([bind_value("", "s", "1"), execute(""), sync()]);
+    let second = talk.server(2);
+    second.gets([parse("", READ), describe_statement(""), flush()]);
+    second.answers([parse_complete(), parameters(&[23]), columns(&["a", "b"])]);
+    second.gets([parse("~1.1", READ), describe_statement("~1.1"), flush()]);
+}
+
+#[test]
 fn a_describe_waits_for_the_columns_as_a_bind_does() {
     let talk = two_servers();
     let (alice, _bob) = prepared_elsewhere(&talk, &["a"]);

@@ -34,17 +34,18 @@ fn names_and_texts_are_passed_on_as_they_are() {
 }
 
 #[test]
-fn a_statement_that_sets_something_is_known_by_its_name_on_this_server() {
+fn a_statement_that_leaves_something_is_known_by_its_name_on_this_server() {
     let talk = unmanaged();
     let (alice, server) = (talk.client(), talk.server(1));
+    let said = || [parse("s", "create temp table t (a int)"), bind("", "s"), execute(""), sync()];
     alice.opens_block(&server);
-    alice.sends([parse("s", "listen news"), bind("", "s"), execute(""), sync()]);
-    server.gets([parse("s", "listen news"), bind("", "s"), execute(""), sync()]);
-    let reply = [parse_complete(), bind_complete(), complete("LISTEN"), ready_in_block()];
+    alice.sends(said());
+    server.gets(said());
+    let reply = [parse_complete(), bind_complete(), complete("CREATE TABLE"), ready_in_block()];
     server.answers(reply.clone());
     alice.gets(reply);
     alice.commits(&server);
-    assert_eq!(talk.pinned(), "listen");
+    assert_eq!(talk.pinned(), "temporary tables");
 }
 
 #[test]

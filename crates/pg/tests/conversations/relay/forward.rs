@@ -45,3 +45,33 @@ fn a_message_that_is_not_for_the_client_may_arrive_in_pieces() {
     server.sends_byte_by_byte([parse_complete(), parameters(&[]), columns(&["a"]), ready()]);
     alice.gets([parse_complete(), ready()]);
 }
+
+#[test]
+fn a_skipped_reply_in_the_middle_of_a_packet_leaves_its_neighbours_as_they_came() {
+    let talk = one_server();
+    let (alice, server) = (talk.client(), talk.server(1));
+    alice.sends([parse("s", "select 1"), bind("", "s"), execute(""), sync()]);
+    server.gets([parse("", "select 1"), describe_statement(""), bind("", ""), execute(""), sync()]);
+    server.answers([
+        parse_complete(),
+        parameters(&[]),
+        columns(&["a"]),
+        bind_complete(),
+        row(&["1"]),
+        complete("SELECT 1"),
+        ready(),
+    ]);
+    let rest = [row(&["1"]), complete("SELECT 1"), ready()];
+    alice.gets([parse_complete(), bind_complete()].into_iter().chain(rest));
+}
+
+#[test]
+fn a_fake_reply_stands_between_replies_of_one_packet() {
+    let talk = one_server();
+    let (alice, server) = (talk.client(), talk.server(1));
+    alice.prepares(&server, "a", "update t set a = 1");
+    alice.sends([bind("", "a"), close_statement("a"), execute(""), sync()]);
+    server.gets([bind("", ""), execute(""), sync()]);
+    server.answers([bind_complete(), complete("UPDATE 1"), ready()]);
+    alice.gets([bind_complete(), close_complete(), complete("UPDATE 1"), ready()]);
+}
