@@ -98,7 +98,6 @@ impl World {
             }
             Ok(Some((Opening::Startup(startup), used))) => {
                 let backend = &mut self.backends[number];
-                backend.cancelled = true;
                 backend.input.skip(used);
                 let mut settings = Vec::new();
                 for (name, value) in startup.parameters() {
@@ -283,6 +282,7 @@ impl World {
         let found = self.backends.iter().position(|b| b.pid == pid && b.key == key);
         if let Some(number) = found.filter(|n| self.backends[*n].stage == Stage::Serving) {
             let backend = &mut self.backends[number];
+            backend.cancelled = true;
             if let Some((tag, _, hit)) = &mut backend.current {
                 *hit = backend.session.is_interruptible(*tag);
                 self.appoint(number, 0);

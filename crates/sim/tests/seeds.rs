@@ -36,3 +36,10 @@ fn every_planted_bug_is_found() {
         assert!(found(plant).is_some(), "{name} is not found within {PLANTED_SEEDS} seeds");
     }
 }
+
+#[test]
+fn the_checker_of_statements_finds_a_parse_that_is_missing() {
+    quiet_panics(|_, _| ());
+    let first = found(Plant::SkipParse).map(|(_, violation)| violation);
+    assert!(first.as_ref().is_some_and(|it| it.starts_with("statements: ")), "{first:?}");
+}
