@@ -32,11 +32,11 @@ pub trait Parts: Sized + Debug + 'static {
     /// Counters beside the pool's own.
     type Counters: CounterSet;
     /// A client's session, to look at.
-    type ClientView: Clone + Debug + Send;
+    type ClientView: Clone + Debug + Default + Send;
     /// A server's session, to look at.
-    type ServerView: Clone + Debug + Send;
+    type ServerView: Clone + Debug + Default + Send;
     /// A core's part, to look at.
-    type View: Clone + Debug + Send;
+    type View: Clone + Debug + Default + Send;
     /// Work that the program does for the protocol, outside of the engine.
     type Request: Debug;
     /// The result of such work.
@@ -58,12 +58,21 @@ pub trait Parts: Sized + Debug + 'static {
     ) -> Self::PoolShared;
 
     /// Puts other options of a pool in force.
-    fn configure(pool: &Self::PoolShared, settings: &PoolSettings);
+    fn configure(pool: &Self::PoolShared, settings: &PoolSettings) {
+        let _ = (pool, settings);
+    }
     /// Whether a server of the pool has been logged in to, so that it is known what clients are to
     /// be told at their login.
-    fn is_known(pool: &Self::PoolShared) -> bool;
+    fn is_known(pool: &Self::PoolShared) -> bool {
+        let _ = pool;
+        true
+    }
     /// Forgets what depends on the options, which have changed.
-    fn options_changed(shared: &Self::Shared);
+    fn options_changed(shared: &Self::Shared) {
+        let _ = shared;
+    }
     /// Forgets what no core uses any more.
-    fn sweep(shared: &Self::Shared);
+    fn sweep(shared: &Self::Shared) {
+        let _ = shared;
+    }
 }

@@ -67,10 +67,10 @@ pub trait Protocol: Parts {
     fn dismiss_from_console(step: &mut Step<'_, Self>, client: Conn) {
         let _ = (step, client);
     }
-    /// Ends the session of a client that has ended its stream, once all that it sent is answered.
-    fn leave_if_ended(step: &mut Step<'_, Self>, client: Conn);
     /// Writes the error that tells a client why its session ends, if it is told.
-    fn tell(out: &mut Vec<u8>, cause: DisconnectReason);
+    fn tell(out: &mut Vec<u8>, cause: DisconnectReason) {
+        let _ = (out, cause);
+    }
     /// Cancels what a server does for its client, if it does anything for the client.
     fn cancel(step: &mut Step<'_, Self>, client: Conn, server: Conn) {
         let _ = client;
@@ -81,8 +81,17 @@ pub trait Protocol: Parts {
 
     /// Begins the login to a server that is connected.
     fn connected(step: &mut Step<'_, Self>, server: Conn);
-    /// Handles a server that could not be connected or logged in to.
-    fn connect_failed(step: &mut Step<'_, Self>, server: Conn, why: &str);
+    /// Handles a server that could not be connected or logged in to. If the pool has no other
+    /// server, the clients that wait for one get an error.
+    fn connect_failed(step: &mut Step<'_, Self>, server: Conn, why: &str) {
+        let Some(pool) = step.engine.connections.server(server).map(|server| server.pool) else {
+            return;
+        };
+        let cause = DisconnectReason::ServerDown;
+        if step.drop_failed(server, cause, why) {
+            step.fail_waiting(pool, cause, why, |out| Self::tell(out, cause));
+        }
+    }
     /// Reads a server's output, as far as it can. Returns the number of bytes that it has handled.
     fn output(step: &mut Step<'_, Self>, server: Conn, output: &[u8]) -> usize;
     /// Begins to use a server for a client that it is lent to from now on.
@@ -93,12 +102,25 @@ pub trait Protocol: Parts {
     fn idle(session: &Self::Server) -> Option<Self::Idle>;
     /// Returns what a server is doing.
     fn activity(session: &Self::Server) -> Activity;
-    /// Takes a server from a client that has left, and begins to make it fit.
-    fn take_back(step: &mut Step<'_, Self>, server: Conn, left: &Client<Self>) -> Fitness;
-    /// Goes on to make a server fit that owes nothing.
-    fn make_fit(step: &mut Step<'_, Self>, server: Conn) -> Fitness;
+    /// Takes a server from a client that has left, and begins to make it fit. A server that owes
+    /// replies finishes first.
+    fn take_back(step: &mut Step<'_, Self>, server: Conn, left: &Client<Self>) -> Fitness {
+        let _ = left;
+        let server = step.engine.connections.server(server);
+        let owes = server.is_some_and(|server| Self::activity(&server.session).owes);
+        if owes { Fitness::Busy } else { Fitness::Fit }
+    }
+    /// Goes on to make a server fit that owes nothing. A protocol that cannot undo what a client
+    /// left behind has it closed.
+    fn make_fit(step: &mut Step<'_, Self>, server: Conn) -> Fitness {
+        let server = step.engine.connections.server(server);
+        let idle = server.is_some_and(|server| Self::idle(&server.session).is_some());
+        if idle { Fitness::Fit } else { Fitness::Unfit }
+    }
     /// Writes the message that ends a server's session.
-    fn goodbye(out: &mut Vec<u8>);
+    fn goodbye(out: &mut Vec<u8>) {
+        let _ = out;
+    }
     /// Writes the request to cancel what the server with this process ID does.
     fn write_cancel(out: &mut Vec<u8>, pid: u32, key: &[u8]) {
         let _ = (out, pid, key);
@@ -155,11 +177,20 @@ pub trait Protocol: Parts {
         None
     }
     /// Returns a client's session, to look at.
-    fn client_view(session: &Self::Client) -> Self::ClientView;
+    fn client_view(session: &Self::Client) -> Self::ClientView {
+        let _ = session;
+        Self::ClientView::default()
+    }
     /// Returns a server's session, to look at.
-    fn server_view(session: &Self::Server) -> Self::ServerView;
+    fn server_view(session: &Self::Server) -> Self::ServerView {
+        let _ = session;
+        Self::ServerView::default()
+    }
     /// Returns a core's part, to look at.
-    fn view(engine: &Engine<Self>) -> Self::View;
+    fn view(engine: &Engine<Self>) -> Self::View {
+        let _ = engine;
+        Self::View::default()
+    }
     /// Checks a client's session.
     ///
     /// # Errors

@@ -53,6 +53,19 @@ pub trait CounterSet: Clone + std::fmt::Debug + Default + Send + 'static {
     fn add(&mut self, other: &Self);
 }
 
+/// The counters of a protocol that counts nothing by itself.
+impl CounterSet for () {
+    fn rows(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        std::iter::empty()
+    }
+
+    fn meanings() -> impl Iterator<Item = &'static str> {
+        std::iter::empty()
+    }
+
+    fn add(&mut self, _other: &Self) {}
+}
+
 /// Makes a struct of counters, with their doc comments as help texts.
 #[macro_export]
 macro_rules! counters {

@@ -8,7 +8,7 @@ use crate::statements::statement::Statement;
 pub use refrain_pool::snapshot::{ClientViewState, ServerViewState};
 
 /// A client's session.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct ClientSessionView {
     /// Why the server cannot be taken from it, in words; empty when it can.
     pub pinned: String,
@@ -19,7 +19,7 @@ pub struct ClientSessionView {
 }
 
 /// A server's session.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct ServerSessionView {
     /// Number of its statements.
     pub statements: u32,

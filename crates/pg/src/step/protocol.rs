@@ -201,8 +201,4 @@ impl Protocol for Pg {
     fn check_server(server: &Server<Self>) -> Result<(), String> {
         check::check_server(server)
     }
-
-    fn leave_if_ended(step: &mut PoolStep<'_, Self>, client: Conn) {
-        Step { step }.leave_if_ended(client);
-    }
 }

@@ -35,6 +35,32 @@ impl<P: Protocol> Step<'_, P> {
         false
     }
 
+    /// Returns the server that is lent to a client.
+    #[inline]
+    pub fn server_of(&mut self, client: Conn) -> Option<Conn> {
+        self.engine.connections.client(client)?.link
+    }
+
+    /// Notes that a client's server gets a request, before the server owes the reply. The time of
+    /// the request counts from now if the server owes nothing else.
+    pub fn request_begins(&mut self, server: Conn) {
+        let Some(server) = self.engine.connections.server(server) else { return };
+        if !P::activity(&server.session).owes {
+            server.asked = self.now;
+        }
+    }
+
+    /// Notes that a client has got the whole reply to a request, and counts the request. The times
+    /// of the next request, and of doing nothing, count from now.
+    pub fn request_over(&mut self, client: Conn, server: Conn) {
+        let (client, server) = self.engine.connections.pair(client, server);
+        client.requested = self.now;
+        let took = self.now.since(std::mem::replace(&mut server.asked, self.now));
+        let counters = &mut self.engine.core_state.pool(server.pool).counters;
+        counters.pool.queries += 1;
+        counters.query_time.count(took);
+    }
+
     /// Takes a server back from a client whose transaction is over. The client keeps the server if
     /// it `keeps` state there, or if the pool's mode says so. Returns whether it keeps the server.
     #[inline]

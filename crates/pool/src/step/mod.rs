@@ -7,6 +7,7 @@ pub(crate) mod grow;
 pub(crate) mod close;
 pub(crate) mod hand_over;
 pub(crate) mod lending;
+pub(crate) mod jobs;
 pub(crate) mod sessions;
 pub(crate) mod lend;
 pub(crate) mod cancel;

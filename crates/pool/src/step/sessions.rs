@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::client::Client;
+use crate::client::{Client, WaitingFor};
 use crate::connections::Connection;
 use crate::disconnect::DisconnectReason;
 use crate::engine::Step;
@@ -13,6 +13,7 @@ use crate::lobby::{CONSOLES_MAX, Counted, Newcomer};
 use crate::message::CoreMessage;
 use crate::pool_shared::PoolShared;
 use crate::protocol::Protocol;
+use crate::step::input::END_OF_STREAM;
 
 impl<P: Protocol> Step<'_, P> {
     /// Takes a new connection in. If too many have not logged in, the lobby names one that has to
@@ -146,6 +147,22 @@ impl<P: Protocol> Step<'_, P> {
     pub fn client_gone(&mut self, conn: Conn, why: &str) {
         self.note_client(conn, Level::Debug, DisconnectReason::ClientGone, why.to_owned());
         self.remove_client(conn, true);
+    }
+
+    /// Ends the session of a client that has ended its stream, once it waits for nothing and its
+    /// server owes it nothing.
+    pub fn leave_if_ended(&mut self, conn: Conn) {
+        let Some(client) = self.engine.connections.client(conn) else { return };
+        if client.ended.is_none() || client.waiting_for != WaitingFor::Nothing {
+            return;
+        }
+        let server = client.link.and_then(|server| self.engine.connections.server(server));
+        if server.is_some_and(|server| P::activity(&server.session).owes) {
+            return;
+        }
+        let why = END_OF_STREAM.to_owned();
+        self.note_client(conn, Level::Debug, DisconnectReason::ClientGone, why);
+        self.remove_client(conn, false);
     }
 
     /// Forgets a client, and closes its connection: at once if the peer has gone, else once its
