@@ -1,0 +1,181 @@
+//! Failures: servers that are lost, cannot be reached or break the protocol.
+
+use std::time::Duration;
+
+use refrain_pool::inbox::Rest;
+
+use crate::harness::{Connects, World};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+#[test]
+fn a_lost_server_ends_its_clients_session() {
+    let mut world = World::new("pool_size = 1");
+    let (anna, bob) = (world.client(), world.client());
+    world.says(anna, "begin");
+    world.says(bob, "mine");
+    world.server_leaves(world.last_server());
+    assert_eq!(world.heard(anna), "begin\nerror server_gone\n");
+    assert!(!world.is_there(anna));
+    // There is room for a new server.
+    assert_eq!(world.heard(bob), "mine\n");
+    assert_eq!(world.connects(), 2);
+    assert!(world.logged().contains(&"server_gone"));
+}
+
+#[test]
+fn a_lost_idle_server_is_nobodys_loss() {
+    let mut world = World::new("");
+    let anna = world.client();
+    world.server_leaves(world.last_server());
+    assert_eq!(world.asks(anna, "one"), "one\n");
+    assert_eq!(world.connects(), 2);
+}
+
+#[test]
+fn a_server_that_says_what_nobody_asked_is_dropped() {
+    let mut world = World::new("");
+    let anna = world.client();
+    world.says(anna, "begin");
+    let server = world.last_server();
+    world.server_says(server, "what?\n");
+    assert_eq!(world.heard(anna), "begin\nerror server_protocol\n");
+    assert!(!world.is_up(server) && !world.is_there(anna));
+}
+
+#[test]
+fn a_client_amid_a_message_gets_no_error() {
+    let mut world = World::new("");
+    let anna = world.client();
+    world.says(anna, "begin");
+    let server = world.last_server();
+    world.server_part(server).inbox.expect(5, Rest::On);
+    world.server_leaves(server);
+    assert_eq!(world.heard(anna), "begin\n");
+    assert!(!world.is_there(anna));
+}
+
+#[test]
+fn a_server_amid_a_message_of_a_client_that_has_left_is_closed() {
+    let mut world = World::new("");
+    let anna = world.client();
+    world.says(anna, "begin");
+    let server = world.last_server();
+    world.client_part(anna).inbox.expect(5, Rest::On);
+    world.breaks(anna);
+    assert!(!world.is_up(server));
+}
+
+#[test]
+fn a_client_is_told_that_no_server_can_be_reached() {
+    let mut world = World::new("");
+    world.connects = Connects::Never;
+    let anna = world.client();
+    assert_eq!(world.heard(anna), "error server_down\n");
+    assert_eq!(world.counters(0).server_login_failures, 1);
+    assert!(world.notes.iter().any(|note| note.detail.ends_with(": refused")));
+}
+
+#[test]
+fn a_failed_connect_is_tried_again_after_a_while() {
+    let mut world = World::new("server_login_retry = \"1s\"");
+    world.connects = Connects::Never;
+    let _ = world.client();
+    let bob = world.client();
+    assert_eq!(world.connects(), 1);
+    world.connects = Connects::AtOnce;
+    world.pass(SECOND - Duration::from_millis(100));
+    assert_eq!(world.connects(), 1);
+    world.pass(Duration::from_millis(100));
+    assert!(world.heard(bob).starts_with("welcome"));
+}
+
+#[test]
+fn a_failed_connect_does_no_harm_while_another_server_is_there() {
+    let mut world = World::new("pool_size = 2");
+    let (anna, bob) = (world.client(), world.client());
+    world.says(anna, "begin");
+    world.connects = Connects::Never;
+    world.says(bob, "mine");
+    assert!(world.is_there(bob));
+    world.says(anna, "commit");
+    assert_eq!(world.heard(bob), "mine\n");
+}
+
+#[test]
+fn a_login_that_the_server_refuses_fails() {
+    let mut world = World::new("");
+    world.servers_answer = false;
+    let anna = world.client();
+    world.server_says(world.last_server(), "go away\n");
+    assert_eq!(world.heard(anna), "error server_down\n");
+    assert!(world.servers().is_empty());
+}
+
+#[test]
+fn a_server_that_leaves_during_its_login_has_failed() {
+    let mut world = World::new("");
+    world.servers_answer = false;
+    let anna = world.client();
+    world.server_leaves(world.last_server());
+    assert_eq!(world.heard(anna), "error server_down\n");
+    assert_eq!(world.pool(0).connecting, 0);
+}
+
+#[test]
+fn a_server_is_connected_though_its_client_has_left_meanwhile() {
+    let mut world = World::new("");
+    world.connects = Connects::Later;
+    let anna = world.client();
+    world.breaks(anna);
+    world.connects_now(world.last_server());
+    assert_eq!(world.pool(0).idle().len(), 1);
+}
+
+#[test]
+fn no_more_servers_are_connected_at_a_time_than_wait() {
+    let mut world = World::new("pool_size = 20");
+    let clients: Vec<_> = (0..12).map(|_| world.client()).collect();
+    world.connects = Connects::Later;
+    world.says(clients[0], "begin");
+    world.says(clients[1], "begin");
+    world.says(clients[2], "begin");
+    assert_eq!(world.connects(), 1 + 2);
+    clients[3..].iter().for_each(|client| world.says(*client, "begin"));
+    assert_eq!(world.connects(), 1 + 8);
+}
+
+#[test]
+fn a_client_that_has_ended_its_stream_gets_its_replies() {
+    let mut world = World::new("pool_size = 1");
+    let (anna, bob) = (world.client(), world.client());
+    world.says(anna, "begin");
+    world.sends(bob, "one\ntwo\n");
+    world.ends_stream(bob);
+    assert!(world.is_there(bob));
+    world.says(anna, "commit");
+    assert_eq!(world.heard(bob), "one\ntwo\n");
+    assert!(!world.is_there(bob));
+}
+
+#[test]
+fn a_client_that_leaves_while_it_waits_is_forgotten() {
+    let mut world = World::new("pool_size = 1");
+    let [anna, bob, carl] = [world.client(), world.client(), world.client()];
+    world.says(anna, "begin");
+    world.says(bob, "mine");
+    world.says(carl, "mine");
+    world.breaks(bob);
+    world.says(anna, "commit");
+    assert_eq!(world.heard(carl), "mine\n");
+}
+
+#[test]
+fn a_client_that_leaves_during_its_login_is_forgotten() {
+    let mut world = World::new("");
+    let anna = world.silent_client(0);
+    world.sends(anna, "sho");
+    world.ends_stream(anna);
+    assert!(!world.is_there(anna));
+    assert_eq!(world.shared.lobby.total(), 0);
+}

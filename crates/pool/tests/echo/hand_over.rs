@@ -1,0 +1,147 @@
+//! Hand-overs: a core whose client waits gets an idle server of another core.
+
+use std::time::Duration;
+
+use crate::harness::World;
+
+#[test]
+fn an_idle_server_goes_to_the_core_whose_client_waits() {
+    let mut world = World::of_cores(2, "pool_size = 1");
+    let (_anna, bob) = (world.client_at(0), world.client_at(1));
+    let server = world.last_server();
+    assert_eq!(world.core_of(server), 0);
+    assert_eq!(world.asks(bob, "mine"), "mine\n");
+    assert_eq!((world.core_of(server), world.connects()), (1, 1));
+    assert_eq!(world.counters(0).handovers, 1);
+    assert_eq!((world.pool(0).servers, world.pool(1).servers), (0, 1));
+}
+
+#[test]
+fn a_core_that_asked_gets_the_server_once_it_is_free() {
+    let mut world = World::of_cores(2, "pool_size = 1");
+    let (anna, bob) = (world.client_at(0), world.client_at(1));
+    world.says(anna, "begin");
+    assert_eq!(world.asks(bob, "mine"), "");
+    assert_eq!(world.pool(0).asking.len(), 1);
+    world.says(anna, "commit");
+    assert_eq!(world.heard(bob), "mine\n");
+    assert!(world.pool(0).asking.is_empty());
+}
+
+#[test]
+fn a_client_here_comes_first_unless_the_other_has_waited_longer() {
+    let mut world = World::of_cores(2, "pool_size = 1");
+    let [anna, bob, carl] = [0, 0, 1].map(|core| world.client_at(core));
+    world.says(anna, "begin");
+    world.says(carl, "theirs");
+    world.now = world.now.after(Duration::from_micros(4_000));
+    world.says(bob, "ours");
+    world.server_heard(world.last_server());
+    world.says(anna, "commit");
+    assert_eq!((world.heard(bob).as_str(), world.heard(carl).as_str()), ("ours\n", "theirs\n"));
+    assert_eq!(world.server_heard(world.last_server()), "commit\nours\ntheirs\n");
+    assert_eq!(world.core_of(world.last_server()), 1);
+}
+
+#[test]
+fn a_client_of_another_core_that_has_waited_longer_comes_first() {
+    let mut world = World::of_cores(2, "pool_size = 1");
+    let [anna, bob, carl] = [0, 0, 1].map(|core| world.client_at(core));
+    world.says(anna, "begin");
+    world.says(carl, "begin");
+    world.now = world.now.after(Duration::from_micros(6_000));
+    world.says(bob, "ours");
+    world.says(anna, "commit");
+    assert_eq!((world.heard(bob).as_str(), world.heard(carl).as_str()), ("", "begin\n"));
+    // The core of the other asks for the server in turn.
+    world.pass(Duration::from_millis(100));
+    world.says(carl, "commit");
+    assert_eq!(world.heard(bob), "ours\n");
+}
+
+#[test]
+fn a_core_that_waits_no_more_says_so() {
+    let mut world = World::of_cores(2, "pool_size = 1");
+    let (anna, bob) = (world.client_at(0), world.client_at(1));
+    world.says(anna, "begin");
+    world.says(bob, "mine");
+    world.breaks(bob);
+    world.pass(Duration::from_millis(200));
+    assert!(world.pool(0).asking.is_empty());
+    world.says(anna, "commit");
+    assert_eq!(world.core_of(world.last_server()), 0);
+}
+
+#[test]
+fn a_server_that_arrives_serves_all_who_wait_there() {
+    let mut world = World::of_cores(2, "pool_size = 1");
+    let [anna, bob, carl] = [0, 1, 1].map(|core| world.client_at(core));
+    world.says(anna, "begin");
+    world.says(bob, "begin");
+    world.says(carl, "begin");
+    world.says(anna, "commit");
+    world.says(bob, "commit");
+    assert_eq!(world.heard(carl), "begin\n");
+    world.says(carl, "commit");
+    assert_eq!(world.counters(0).handovers + world.counters(1).handovers, 1);
+}
+
+#[test]
+fn a_core_asks_again_with_each_tick() {
+    let mut world = World::of_cores(2, "pool_size = 1");
+    let [anna, bob, carl] = [0, 0, 1].map(|core| world.client_at(core));
+    world.says(carl, "begin");
+    // The first core asks for the server, which comes, and asks again for the next client.
+    world.says(anna, "begin");
+    world.says(bob, "mine");
+    world.says(carl, "commit");
+    world.says(carl, "begin");
+    world.pass(Duration::from_millis(100));
+    world.says(anna, "commit");
+    world.pass(Duration::from_millis(100));
+    world.says(carl, "commit");
+    assert!(world.heard(bob).ends_with("mine\n"));
+}
+
+#[test]
+fn a_server_is_handed_over_once_its_output_is_sent() {
+    let mut world = World::of_cores(2, "pool_size = 1");
+    let (anna, bob) = (world.client_at(0), world.client_at(1));
+    let server = world.last_server();
+    world.says(anna, "begin");
+    world.server_stops_reading(server);
+    world.says(anna, "commit");
+    world.says(bob, "mine");
+    // It answers what it has not read to the end, as far as the engine can tell.
+    world.server_says(server, "commit\n");
+    assert_eq!(world.core_of(server), 0);
+    world.servers_answer = false;
+    world.server_reads_on(server);
+    assert_eq!(world.core_of(server), 1);
+}
+
+#[test]
+fn a_server_that_arrives_after_a_reconnect_is_closed() {
+    let mut world = World::of_cores(2, "pool_size = 1");
+    let (anna, bob) = (world.client_at(0), world.client_at(1));
+    let server = world.last_server();
+    world.says(anna, "begin");
+    world.says(bob, "mine");
+    world.shared.reconnect(None);
+    world.says(anna, "commit");
+    assert!(!world.is_up(server));
+    assert_eq!(world.heard(bob), "mine\n");
+    assert_eq!(world.connects(), 2);
+}
+
+#[test]
+fn a_client_is_let_in_when_another_core_reaches_a_server() {
+    let mut world = World::of_cores(2, "pool_size = 1");
+    world.servers_answer = false;
+    let (anna, bob) = (world.client_at(0), world.client_at(1));
+    assert_eq!((world.heard(anna).as_str(), world.heard(bob).as_str()), ("", ""));
+    world.all_answer();
+    assert!(world.heard(anna).starts_with("welcome"));
+    assert!(world.heard(bob).starts_with("welcome"));
+    assert_eq!(world.connects(), 1);
+}

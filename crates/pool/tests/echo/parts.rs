@@ -1,0 +1,84 @@
+//! What the protocol of lines keeps of each thing that the pool has.
+
+use refrain_pool::client::Phase;
+use refrain_pool::settings::PoolSettings;
+use refrain_pool::{Now, Parts};
+
+/// Echo with transactions. Each line goes to a server, which sends it back. From `begin` to `commit`
+/// the client keeps its server.
+#[derive(Debug)]
+pub(crate) enum Echo {}
+
+/// A client's session.
+#[derive(Debug)]
+pub(crate) struct ClientSession {
+    /// How far it is.
+    pub(crate) phase: Phase,
+}
+
+/// A server's session.
+#[derive(Debug, Default)]
+pub(crate) struct ServerSession {
+    /// Lines that it has not sent back yet.
+    pub(crate) owed: u32,
+    /// Whether a transaction is open.
+    pub(crate) in_transaction: bool,
+}
+
+impl ServerSession {
+    /// Follows a line that the server has sent back. Returns false for a line that nobody sent.
+    pub(crate) fn follow(&mut self, line: &[u8]) -> bool {
+        match line {
+            b"begin\n" => self.in_transaction = true,
+            b"commit\n" | b"rollback\n" => self.in_transaction = false,
+            _ => {}
+        }
+        self.owed.checked_sub(1).map(|owed| self.owed = owed).is_some()
+    }
+}
+
+/// A job of the proxy's own: a line that shows whether a server is still there.
+#[derive(Debug)]
+pub(crate) struct Check;
+
+/// The proof that a server owes nothing.
+pub(crate) struct Idle(pub(crate) ());
+
+/// One core's part of a pool.
+#[derive(Debug, Default)]
+pub(crate) struct Checks {
+    /// Checks to make with the next servers that are free.
+    pub(crate) due: u32,
+    /// Checks made.
+    pub(crate) made: u32,
+    /// Checks whose server was lost.
+    pub(crate) lost: u32,
+}
+
+impl Parts for Echo {
+    type Client = ClientSession;
+    type Server = ServerSession;
+    type Login = ();
+    type Job = Check;
+    type Idle = Idle;
+    type Pool = Checks;
+    type Core = ();
+    type PoolShared = ();
+    type Shared = ();
+    type Counters = ();
+    type ClientView = ();
+    type ServerView = ();
+    type View = ();
+    type Request = ();
+    type Answer = ();
+
+    fn client((): &(), _now: Now) -> ClientSession {
+        ClientSession { phase: Phase::Login }
+    }
+    fn server((): &(), _now: Now) -> ServerSession {
+        ServerSession::default()
+    }
+    fn core() {}
+    fn shared(_entropy: &mut dyn FnMut(&mut [u8])) {}
+    fn pool_shared((): &(), _settings: &PoolSettings, _database: &str) {}
+}

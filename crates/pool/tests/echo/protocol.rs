@@ -1,0 +1,221 @@
+//! The protocol of lines: the least that a protocol has to provide.
+//!
+//! A client's first line names its database and user, and gets `welcome` with the process ID and
+//! key that cancel its requests. A server is greeted with `hello` and answers `welcome`, too.
+
+use refrain_pool::client::Phase;
+use refrain_pool::disconnect::DisconnectReason;
+use refrain_pool::ids::pid_of;
+use refrain_pool::lobby::Counted;
+use refrain_pool::protocol::{Activity, Fitness};
+use refrain_pool::{Conn, Protocol, Step};
+
+use crate::parts::{Check, ClientSession, Echo, Idle, ServerSession};
+
+impl Protocol for Echo {
+    // The pool asks for the phase when input arrives, to know which method reads it.
+    fn phase(session: &ClientSession) -> Phase {
+        session.phase
+    }
+
+    // The first line is kept until it is whole. What stands behind it is read after `admit`.
+    fn login_input(step: &mut Step<'_, Self>, client: Conn, bytes: &[u8]) {
+        let Some(c) = step.engine.connections.client(client) else { return };
+        let input = c.inbox.join(bytes);
+        let line = first_line(&input).unwrap_or_default();
+        c.inbox.hold(&input[line.len()..]);
+        let line = String::from_utf8_lossy(line);
+        match line.split_whitespace().collect::<Vec<_>>()[..] {
+            [] => {}
+            ["cancel", pid, key] => {
+                step.cancel_request(pid.parse().unwrap_or(0), key.as_bytes());
+                step.remove_client(client, false);
+            }
+            [database, user] => log_in(step, client, database, user),
+            _ => step.end_client(client, DisconnectReason::ClientProtocol),
+        }
+    }
+
+    // Whoever is let in gets a key, and what it sent meanwhile is read.
+    fn admit(step: &mut Step<'_, Self>, client: Conn) {
+        let pid = pid_of(step.engine.core_state.core, client);
+        let key = format!("{:08x}", u32::from_be_bytes(step.engine.core_state.random()));
+        let Some(c) = step.engine.connections.client(client) else { return };
+        c.session.phase = Phase::Ready;
+        c.key = key.as_bytes().into();
+        step.ports.out(client).extend(format!("welcome {pid} {key}\n").bytes());
+        step.unblock(client);
+    }
+
+    // A line needs a server. Where none is free, the pool keeps the input and calls again.
+    fn input(step: &mut Step<'_, Self>, client: Conn, input: &[u8]) -> usize {
+        let mut used = 0;
+        while let Some(line) = first_line(&input[used..]) {
+            if step.server_of(client).is_none() && !step.lend(client) {
+                return used;
+            }
+            let Some(server) = step.server_of(client) else { return used };
+            send(step, server, line);
+            step.push_back_on_client(client, server);
+            used += line.len();
+        }
+        step.leave_if_ended(client);
+        used
+    }
+
+    // A client is told in a line why its session ends.
+    fn tell(out: &mut Vec<u8>, cause: DisconnectReason) {
+        out.extend(format!("error {}\n", cause.key()).bytes());
+    }
+
+    // A server has to know whom it works for.
+    fn connected(step: &mut Step<'_, Self>, server: Conn) {
+        let Some(s) = step.engine.connections.server(server) else { return };
+        let pool = &step.engine.core_state.pool(s.pool).shared;
+        let hello = format!("hello {} {}\n", pool.database, pool.user);
+        step.ports.out(server).extend(hello.bytes());
+    }
+
+    // The first line ends the login; each further one is the reply to a line.
+    fn output(step: &mut Step<'_, Self>, server: Conn, output: &[u8]) -> usize {
+        let mut used = 0;
+        while let Some(line) = first_line(&output[used..]) {
+            let Some(s) = step.engine.connections.server(server) else { break };
+            match s.is_new() {
+                true => logged_in(step, server, line),
+                false if s.session.follow(line) => replied(step, server, line),
+                false => step.end_server(server, DisconnectReason::ServerProtocol),
+            }
+            used += line.len();
+        }
+        used
+    }
+
+    // To lend a server again takes this proof.
+    fn idle(session: &ServerSession) -> Option<Idle> {
+        (session.owed == 0 && !session.in_transaction).then_some(Idle(()))
+    }
+
+    // The timeouts depend on what a server does.
+    fn activity(session: &ServerSession) -> Activity {
+        Activity { owes: session.owed > 0, in_transaction: session.in_transaction }
+    }
+
+    // A transaction that a client left open must not reach the next client.
+    fn make_fit(step: &mut Step<'_, Self>, server: Conn) -> Fitness {
+        let Some(s) = step.engine.connections.server(server) else { return Fitness::Unfit };
+        if !s.session.in_transaction {
+            return Fitness::Fit;
+        }
+        send(step, server, b"rollback\n");
+        Fitness::Busy
+    }
+
+    // A server may clean up when it is told that its client goes.
+    fn goodbye(out: &mut Vec<u8>) {
+        out.extend(b"quit\n");
+    }
+
+    // A cancel request has a connection of its own.
+    fn write_cancel(out: &mut Vec<u8>, pid: u32, key: &[u8]) {
+        out.extend(format!("cancel {pid} {}\n", String::from_utf8_lossy(key)).bytes());
+    }
+
+    // The pool offers each free server for a job before it lends it.
+    fn begin_job(step: &mut Step<'_, Self>, server: Conn) -> bool {
+        check(step, server, None)
+    }
+
+    // What a job was to find out is found out by the next one.
+    fn lose_job(pool: &mut refrain_pool::pool::Pool<Self>, _job: &Check) {
+        pool.protocol.lost += 1;
+    }
+}
+
+/// Returns the first line of some input, with its end.
+fn first_line(input: &[u8]) -> Option<&[u8]> {
+    let end = input.iter().position(|&byte| byte == b'\n')?;
+    Some(&input[..=end])
+}
+
+/// Gives a client to its pool, which lets it in or tells it why not.
+fn log_in(step: &mut Step<'_, Echo>, client: Conn, database: &str, user: &str) {
+    let shared = step.engine.core_state.shared.clone();
+    let Some(pool) = shared.pool(database, user) else {
+        return step.end_client(client, DisconnectReason::UnknownDatabase);
+    };
+    if !step.count_as(client, Counted::Client) || shared.counts.admit_client(&pool).is_err() {
+        return step.end_client(client, DisconnectReason::TooManyClients);
+    }
+    if let Some(c) = step.engine.connections.client(client) {
+        c.session.phase = Phase::Entering;
+    }
+    if step.enter(client, &pool) {
+        Echo::admit(step, client);
+    }
+}
+
+/// Ends the login to a server: it says `welcome` and how to cancel its work, or why not.
+fn logged_in(step: &mut Step<'_, Echo>, server: Conn, line: &[u8]) {
+    let line = String::from_utf8_lossy(line);
+    let ["welcome", pid, key] = line.split_whitespace().collect::<Vec<_>>()[..] else {
+        return Echo::connect_failed(step, server, line.trim_end());
+    };
+    if let Some(s) = step.engine.connections.server(server) {
+        (s.pid, s.key) = (pid.parse().unwrap_or(0), key.as_bytes().into());
+    }
+    step.logged_in(server, false);
+}
+
+/// Sends a line to a server, which owes it back from now on.
+fn send(step: &mut Step<'_, Echo>, server: Conn, line: &[u8]) {
+    step.request_begins(server);
+    step.ports.out(server).extend(line);
+    if let Some(s) = step.engine.connections.server(server) {
+        s.session.owed += 1;
+    }
+}
+
+/// Passes a reply on, if a client waits for it, and gives the server back if that was the last.
+fn replied(step: &mut Step<'_, Echo>, server: Conn, line: &[u8]) {
+    let Some(s) = step.engine.connections.server(server) else { return };
+    let (quiet, idle) = (s.session.owed == 0, Echo::idle(&s.session).is_some());
+    if s.is_at_work() {
+        return if quiet {
+            checked(step, server)
+        };
+    }
+    let Some(client) = s.client() else {
+        return if quiet {
+            step.make_fit(server)
+        };
+    };
+    step.ports.out(client).extend(line);
+    step.request_over(client, server);
+    step.push_back_on_server(client, server);
+    if idle && !step.end_if_removed(client) && step.transaction_over(client, server, false) {
+        check(step, server, Some(client));
+    }
+    step.leave_if_ended(client);
+}
+
+/// Begins a check, if one is due. A client that has the server gets it back afterwards.
+fn check(step: &mut Step<'_, Echo>, server: Conn, back: Option<Conn>) -> bool {
+    let Some(s) = step.engine.connections.server(server) else { return false };
+    let checks = &mut step.engine.core_state.pool(s.pool).protocol;
+    let Some(due) = checks.due.checked_sub(1) else { return false };
+    checks.due = due;
+    send(step, server, b"check\n");
+    step.start_job(server, Check, back);
+    true
+}
+
+/// Ends a check, and gives the server to its client or back to the pool.
+fn checked(step: &mut Step<'_, Echo>, server: Conn) {
+    let Some(s) = step.engine.connections.server(server) else { return };
+    step.engine.core_state.pool(s.pool).protocol.made += 1;
+    match step.finish_job(server) {
+        Some((_, Some(client))) => step.unblock(client),
+        _ => step.make_fit(server),
+    }
+}
