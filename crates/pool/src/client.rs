@@ -39,42 +39,48 @@ pub enum WaitingFor {
 #[derive(Debug)]
 pub struct Client<P: Parts> {
     /// Its number, which the process gives once.
-    pub serial: ClientSerial,
+    pub(crate) serial: ClientSerial,
     /// Its connection.
-    pub conn: Conn,
+    pub(crate) conn: Conn,
     /// Where it connects from.
-    pub peer: Peer,
+    pub(crate) peer: Peer,
     /// What the lobby counts it as.
-    pub counted: Counted,
+    pub(crate) counted: Counted,
     /// Its pool, from [`Phase::Entering`] on.
-    pub pool: PoolId,
+    pub(crate) pool: PoolId,
     /// The server lent to it.
-    pub link: Option<Conn>,
+    pub(crate) link: Option<Conn>,
     /// Input that has not been handled yet.
     pub inbox: Inbox,
     /// Why its input waits.
-    pub waiting_for: WaitingFor,
+    pub(crate) waiting_for: WaitingFor,
     /// Whether reading its connection is paused.
-    pub paused: bool,
+    pub(crate) paused: bool,
     /// When it ended its stream. It gets the replies to its requests, and then its session ends.
-    pub ended: Option<Now>,
+    pub(crate) ended: Option<Now>,
     /// Whether it has sent a cancel request before the server began with the client's request.
     pub cancel_wanted: bool,
     /// What a cancel request must show: 4 bytes in protocol 3.0, 32 in 3.2.
-    pub key: Box<[u8]>,
+    pub(crate) key: Box<[u8]>,
     /// When it connected.
-    pub connected: Now,
-    /// When it last sent a request, or got the reply.
-    pub requested: Now,
+    pub(crate) connected: Now,
+    /// When it last got the whole reply to a request, or was let in.
+    pub(crate) requested: Now,
     /// When it began to wait for a server.
-    pub waiting: Now,
+    pub(crate) waiting: Now,
     /// Its session, as the protocol knows it.
     pub session: P::Client,
 }
 
 impl<P: Parts> Client<P> {
     /// Makes a client that has just connected.
-    pub fn new(serial: ClientSerial, conn: Conn, peer: Peer, now: Now, session: P::Client) -> Self {
+    pub(crate) fn new(
+        serial: ClientSerial,
+        conn: Conn,
+        peer: Peer,
+        now: Now,
+        session: P::Client,
+    ) -> Self {
         Self {
             serial,
             conn,
@@ -93,6 +99,64 @@ impl<P: Parts> Client<P> {
             waiting: now,
             session,
         }
+    }
+
+    /// Returns its number, which the process gives once.
+    #[inline]
+    pub fn serial(&self) -> ClientSerial {
+        self.serial
+    }
+
+    /// Returns its connection.
+    #[inline]
+    pub fn conn(&self) -> Conn {
+        self.conn
+    }
+
+    /// Returns where it connects from.
+    pub fn peer(&self) -> &Peer {
+        &self.peer
+    }
+
+    /// Returns its pool.
+    #[inline]
+    pub fn pool(&self) -> PoolId {
+        self.pool
+    }
+
+    /// Returns the server lent to it.
+    #[inline]
+    pub fn link(&self) -> Option<Conn> {
+        self.link
+    }
+
+    /// Returns why its input waits.
+    #[inline]
+    pub fn waiting_for(&self) -> WaitingFor {
+        self.waiting_for
+    }
+
+    /// Keeps its input unread until replies have come ([`crate::Step::unblock`]).
+    pub fn await_replies(&mut self) {
+        self.waiting_for = WaitingFor::Replies;
+    }
+
+    /// Whether it has ended its stream.
+    #[inline]
+    pub fn has_ended(&self) -> bool {
+        self.ended.is_some()
+    }
+
+    /// Sets what a cancel request for it must show.
+    pub fn set_cancel_key(&mut self, key: &[u8]) {
+        self.key = key.into();
+    }
+
+    /// Notes that it has got the whole reply to a request. The time in which it does nothing counts
+    /// from now.
+    #[inline]
+    pub fn note_reply(&mut self, now: Now) {
+        self.requested = now;
     }
 
     /// Whether its server has got the beginning of a message whose rest has not arrived.

@@ -20,17 +20,17 @@ pub(crate) type Entropy = Box<dyn FnMut(&mut [u8]) + Send>;
 /// The state of one core's engine beside its connections.
 pub struct CoreState<P: Parts> {
     /// Which core this is.
-    pub core: Core,
+    pub(crate) core: Core,
     /// What the cores share.
     pub shared: Arc<Shared<P>>,
     /// The protocol's part.
     pub protocol: P::Core,
     /// Whether no new clients are taken, and those there are leave when they can.
-    pub draining: bool,
+    pub(crate) draining: bool,
     /// Databases that are drained.
     pub database_drain: DatabaseDrain,
     /// Counts of pools that are forgotten.
-    pub forgotten: Counters<P::Counters>,
+    pub(crate) forgotten: Counters<P::Counters>,
     pools: Vec<Option<Box<Pool<P>>>>,
     entropy: Entropy,
 }
@@ -48,6 +48,22 @@ impl<P: Parts> CoreState<P> {
             pools: Vec::new(),
             entropy,
         }
+    }
+
+    /// Returns which core this is.
+    #[inline]
+    pub fn core(&self) -> Core {
+        self.core
+    }
+
+    /// Whether a shutdown has begun: no new clients are taken, and those there leave when they can.
+    pub fn is_shutting_down(&self) -> bool {
+        self.draining
+    }
+
+    /// Returns the counts of pools that are forgotten.
+    pub fn forgotten(&self) -> &Counters<P::Counters> {
+        &self.forgotten
     }
 
     /// This core's part of a pool, made on first use.

@@ -21,7 +21,7 @@ pub struct Engine<P: Parts> {
     /// Its connections.
     pub connections: Connections<P>,
     /// Clients whose input can be read on, in this step.
-    pub runnable: VecDeque<Conn>,
+    pub(crate) runnable: VecDeque<Conn>,
     /// When the last tick looked through the tables.
     pub(crate) ticked: Now,
     /// Number of clients, those at their login included.

@@ -27,27 +27,27 @@ pub struct Pool<P: Parts> {
     idle: Vec<Conn>,
     waiting: VecDeque<Conn>,
     /// Clients that have shown who they are, and cannot be let in before a server was reached.
-    pub entering: Vec<Conn>,
+    pub(crate) entering: Vec<Conn>,
     /// Clients of this core, from when they have shown who they are.
-    pub clients: u32,
+    pub(crate) clients: u32,
     /// When somebody had it last, as of the last look.
-    pub used: Now,
+    pub(crate) used: Now,
     /// Servers of this core, idle and lent and being connected.
-    pub servers: u32,
+    pub(crate) servers: u32,
     /// Those being connected or logged in to.
-    pub connecting: u32,
+    pub(crate) connecting: u32,
     /// Whether no servers are lent.
-    pub paused: bool,
+    pub(crate) paused: bool,
     /// Whether its user or its database is not configured any more, as of the last reload.
-    pub removed: bool,
+    pub(crate) removed: bool,
     /// Whether other cores may know that clients wait here: until they are told that none does.
-    pub wants_server: bool,
+    pub(crate) wants_server: bool,
     /// Whether they are told again, where clients wait still.
-    pub ask_due: bool,
+    pub(crate) ask_due: bool,
     /// Cores that asked for a server, and since when their first client waits.
-    pub asking: Vec<(Core, Now)>,
+    pub(crate) asking: Vec<(Core, Now)>,
     /// When the next attempt to connect may be made.
-    pub retry: Now,
+    pub(crate) retry: Now,
     /// What was done.
     pub counters: Counters<P::Counters>,
     /// The protocol's part.
@@ -55,8 +55,13 @@ pub struct Pool<P: Parts> {
 }
 
 impl<P: Parts> Pool<P> {
+    /// Whether its user or its database is not configured any more, as of the last reload.
+    pub fn is_removed(&self) -> bool {
+        self.removed
+    }
+
     /// A pool without servers and clients.
-    pub fn new(shared: Arc<PoolShared<P>>, paused: bool, now: Now) -> Self {
+    pub(crate) fn new(shared: Arc<PoolShared<P>>, paused: bool, now: Now) -> Self {
         Self {
             settings: shared.settings(),
             removed: shared.is_removed(),
@@ -78,14 +83,35 @@ impl<P: Parts> Pool<P> {
         }
     }
 
+    /// Returns how many servers of this core it has, idle and lent and being connected.
+    #[inline]
+    pub fn servers(&self) -> u32 {
+        self.servers
+    }
+
+    /// Returns how many servers are being connected or logged in to.
+    pub fn connecting(&self) -> u32 {
+        self.connecting
+    }
+
+    /// Whether no servers are lent.
+    pub fn is_paused(&self) -> bool {
+        self.paused
+    }
+
+    /// Returns how many cores have asked for a server.
+    pub fn asking(&self) -> usize {
+        self.asking.len()
+    }
+
     /// Whether nobody here has anything of it, and no core waits for a word of ours.
-    pub fn is_unused(&self) -> bool {
+    pub(crate) fn is_unused(&self) -> bool {
         self.clients == 0 && self.servers == 0 && self.asking.is_empty() && !self.wants_server
     }
 
     /// When it is to be forgotten, if nobody has it until then; `None` where it is kept. One that
     /// no server was ever reached for is kept until the next may be tried.
-    pub fn forgotten_at(&self) -> Option<Now> {
+    pub(crate) fn forgotten_at(&self) -> Option<Now> {
         let options = &self.settings.options;
         if !self.is_unused() || options.min_pool_size > 0 && !self.removed {
             return None;
@@ -102,29 +128,29 @@ impl<P: Parts> Pool<P> {
     }
 
     /// Puts a server back, with the proof that it owes nothing.
-    pub fn put_back(&mut self, server: Conn, _proof: P::Idle) {
+    pub(crate) fn put_back(&mut self, server: Conn, _proof: P::Idle) {
         self.idle.push(server);
     }
 
     /// Takes out the idle server that was used last, unless the pool is paused.
     #[inline]
-    pub fn take(&mut self) -> Option<Conn> {
+    pub(crate) fn take(&mut self) -> Option<Conn> {
         if self.paused { None } else { self.idle.pop() }
     }
 
     /// Takes out the least recently used of the idle servers that may go.
-    pub fn take_coldest(&mut self, may_go: impl Fn(Conn) -> bool) -> Option<Conn> {
+    pub(crate) fn take_coldest(&mut self, may_go: impl Fn(Conn) -> bool) -> Option<Conn> {
         let index = self.idle.iter().position(|&server| may_go(server))?;
         Some(self.idle.remove(index))
     }
 
     /// Takes this server out, if it is idle.
-    pub fn remove_idle(&mut self, server: Conn) {
+    pub(crate) fn remove_idle(&mut self, server: Conn) {
         self.idle.retain(|&idle| idle != server);
     }
 
     /// Queues a client, behind all others.
-    pub fn wait(&mut self, client: Conn) {
+    pub(crate) fn wait(&mut self, client: Conn) {
         self.waiting.push_back(client);
     }
 
@@ -134,27 +160,27 @@ impl<P: Parts> Pool<P> {
     }
 
     /// All clients that wait, the first first.
-    pub fn all_waiting(&self) -> impl Iterator<Item = Conn> {
+    pub(crate) fn all_waiting(&self) -> impl Iterator<Item = Conn> {
         self.waiting.iter().copied()
     }
 
     /// Takes out the client that has waited longest.
-    pub fn next_waiting(&mut self) -> Option<Conn> {
+    pub(crate) fn next_waiting(&mut self) -> Option<Conn> {
         self.waiting.pop_front()
     }
 
     /// Returns the client that has waited longest. It stays in the queue.
-    pub fn first_waiting(&self) -> Option<Conn> {
+    pub(crate) fn first_waiting(&self) -> Option<Conn> {
         self.waiting.front().copied()
     }
 
     /// Takes this client out, if it waits.
-    pub fn remove_waiting(&mut self, client: Conn) {
+    pub(crate) fn remove_waiting(&mut self, client: Conn) {
         self.waiting.retain(|&waiting| waiting != client);
     }
 
     /// Whether a client here or at another core wants a server.
-    pub fn is_wanted(&self) -> bool {
+    pub(crate) fn is_wanted(&self) -> bool {
         !self.waiting.is_empty() || !self.asking.is_empty()
     }
 

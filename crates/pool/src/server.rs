@@ -38,37 +38,37 @@ pub enum ServerState<P: Parts> {
 #[derive(Debug)]
 pub struct Server<P: Parts> {
     /// Its number, which the process gives once.
-    pub serial: u64,
+    pub(crate) serial: u64,
     /// Its connection here.
-    pub conn: Conn,
+    pub(crate) conn: Conn,
     /// Its pool.
-    pub pool: PoolId,
+    pub(crate) pool: PoolId,
     /// Who holds it.
-    pub state: ServerState<P>,
+    pub(crate) state: ServerState<P>,
     /// Input that has not been handled yet.
     pub inbox: Inbox,
     /// Its process ID there.
-    pub pid: u32,
+    pub(crate) pid: u32,
     /// What a cancel request must show.
-    pub key: Box<[u8]>,
+    pub(crate) key: Box<[u8]>,
     /// Cancel requests under way to it.
-    pub cancels: u32,
+    pub(crate) cancels: u32,
     /// Whether it is to be closed once its client is done.
-    pub close_needed: bool,
+    pub(crate) close_needed: bool,
     /// Whether reading it is paused, because its client reads slowly.
-    pub paused: bool,
+    pub(crate) paused: bool,
     /// Whether it has done a job since a client had it.
-    pub worked: bool,
+    pub(crate) worked: bool,
     /// Its pool's [`crate::pool_shared::PoolShared::reconnects`] when it was connected.
-    pub reconnects: u32,
+    pub(crate) reconnects: u32,
     /// When it was connected.
-    pub connected: Now,
+    pub(crate) connected: Now,
     /// When it was lent or given back.
-    pub since: Now,
+    pub(crate) since: Now,
     /// When the request under way began.
-    pub asked: Now,
+    pub(crate) asked: Now,
     /// When it is too old.
-    pub expires: Now,
+    pub(crate) expires: Now,
     /// Its session, as the protocol knows it.
     pub session: P::Server,
 }
@@ -106,6 +106,96 @@ impl<P: Parts> Server<P> {
             expires: Now(u64::MAX),
             session,
         }
+    }
+
+    /// Returns its number, which the process gives once.
+    #[inline]
+    pub fn serial(&self) -> u64 {
+        self.serial
+    }
+
+    /// Returns its connection here.
+    #[inline]
+    pub fn conn(&self) -> Conn {
+        self.conn
+    }
+
+    /// Returns its pool.
+    #[inline]
+    pub fn pool(&self) -> PoolId {
+        self.pool
+    }
+
+    /// Returns its process ID there.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Sets what a cancel request to it must show.
+    pub fn set_cancel_key(&mut self, pid: u32, key: &[u8]) {
+        (self.pid, self.key) = (pid, key.into());
+    }
+
+    /// Returns who holds it.
+    #[inline]
+    pub fn state(&self) -> &ServerState<P> {
+        &self.state
+    }
+
+    /// Begins the login to it.
+    pub fn begin_login(&mut self, login: P::Login) {
+        self.state = ServerState::Login(Box::new(login));
+    }
+
+    /// Returns the login that is under way.
+    pub fn login_mut(&mut self) -> Option<&mut P::Login> {
+        match &mut self.state {
+            ServerState::Login(login) => Some(login),
+            _ => None,
+        }
+    }
+
+    /// Returns the job that it does.
+    pub fn job_mut(&mut self) -> Option<&mut P::Job> {
+        match &mut self.state {
+            ServerState::Held(Holder::Job(job, _)) => Some(job),
+            _ => None,
+        }
+    }
+
+    /// Whether it is to be closed once its client is done.
+    pub fn is_close_needed(&self) -> bool {
+        self.close_needed
+    }
+
+    /// Has it closed once its client is done.
+    #[inline]
+    pub fn close_later(&mut self) {
+        self.close_needed = true;
+    }
+
+    /// Notes that it begins with a request while it owes nothing else. The time of the request
+    /// counts from now.
+    #[inline]
+    pub fn request_begins(&mut self, now: Now) {
+        self.asked = now;
+    }
+
+    /// Notes that it has answered a request. Returns the time that took. The time of the next
+    /// request, or of doing nothing in a transaction, counts from now.
+    #[inline]
+    pub fn request_ends(&mut self, now: Now) -> u64 {
+        now.since(std::mem::replace(&mut self.asked, now))
+    }
+
+    /// Notes that it makes progress for a client that has left, which gives it more time.
+    pub fn note_progress(&mut self, now: Now) {
+        self.since = now;
+    }
+
+    /// Notes that a reconnect of the pool's servers does not concern this one: it has seen why.
+    pub fn note_reconnects(&mut self, reconnects: u32) {
+        self.reconnects = reconnects;
     }
 
     /// Whether it is not logged in yet.

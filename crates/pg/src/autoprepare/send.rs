@@ -119,7 +119,7 @@ impl Link<'_> {
         }
         let free = self.server.session.outstanding.status() == Status::Idle;
         let (own, now) = (self.is_like_any(), self.now);
-        let pool = self.core_state.pool(self.server.pool);
+        let pool = self.core_state.pool(self.server.pool());
         let settings = self.client.session.current();
         let bounds = bounds(pool);
         let schema_version = pool.shared.protocol.schema_changes();
@@ -132,7 +132,7 @@ impl Link<'_> {
                 Ok(None)
             }
             Advice::Analyse => {
-                let pool = self.server.pool;
+                let pool = self.server.pool();
                 let case = Case { pool, key, text: text.into(), spans: spans.into() };
                 self.ports.act(Action::Ask(Request::Analyse(Box::new(case))));
                 if bounds.is_eager() { Err(self.wait_for_news()) } else { Ok(None) }
@@ -173,7 +173,7 @@ impl Link<'_> {
 
     /// Makes the client wait for news of a normalized query.
     fn wait_for_news(&mut self) -> Stop {
-        let conn = self.client.conn;
+        let conn = self.client.conn();
         self.pool().protocol.wait_for_news(conn);
         Stop::Replies
     }
@@ -273,7 +273,7 @@ impl Link<'_> {
         cached.count_use();
         let statement = &cached.statement;
         let generation = statement.generation();
-        let out = self.ports.out(self.server.conn);
+        let out = self.ports.out(self.server.conn());
         write::message(out, front::BIND, |out| {
             out.push(0);
             statement.write_name(out, generation);

@@ -111,7 +111,7 @@ impl Link<'_> {
             pool.counters.protocol.auto_failures_in_transaction += u64::from(!alone);
         }
         let notices = self.held_notices().filter(|_| !repeated).unwrap_or_default();
-        self.ports.out(self.client.conn).extend_from_slice(&notices);
+        self.ports.out(self.client.conn()).extend_from_slice(&notices);
         let Some(run) = &mut self.server.session.run else { return false };
         if !repeated {
             run.failed = true;
@@ -148,7 +148,7 @@ impl Link<'_> {
     fn ran(&mut self, run: &Run, took: u64) {
         let Run { place, turn, again, ref text, .. } = *run;
         let now = self.now;
-        let pool = self.core_state.pool(self.server.pool);
+        let pool = self.core_state.pool(self.server.pool());
         let schema_version = pool.shared.protocol.schema_changes();
         if let Some(Again { sqlstate, changed }) = again {
             // What it failed for as a statement is not the text's fault.
@@ -177,7 +177,7 @@ impl Link<'_> {
         let (text, utf8) = (&run.text, self.client.session.current().reads.encoding.is_utf8());
         let plan = self
             .core_state
-            .peek_pool(self.server.pool)
+            .peek_pool(self.server.pool())
             .and_then(|pool| pool.protocol.normalized_queries.plan(run.place.key));
         let Some((plan, spans)) = plan.zip(self.spans(text)) else { return fields };
         as_sent(fields, entry.kind == RequestKind::Bind, &plan, text, &spans, utf8)

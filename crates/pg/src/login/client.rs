@@ -22,7 +22,7 @@ use crate::engine::Step;
 use crate::settings::defaults::Defaults;
 use crate::settings::session::{Setting, SettingsMut};
 use crate::state::client::{ClientState, LoginRequest};
-use crate::state::parts::{PoolShared, ServerState, intern_settings};
+use crate::state::parts::{PoolShared, intern_settings};
 
 /// The largest message at the login: PostgreSQL's `PG_MAX_AUTH_TOKEN_LENGTH`.
 const AUTH_BYTES_MAX: u32 = 65_535;
@@ -48,7 +48,7 @@ impl Step<'_, '_> {
         if let Some(client) = self.step.engine.connections.client(conn) {
             client.inbox.put_back(all, at);
             if matches!(client.session.state, ClientState::Ready(_) | ClientState::Console(..)) {
-                self.step.engine.runnable.push_back(conn);
+                self.step.read_on(conn);
             }
             self.step.regulate(conn);
         }
@@ -245,7 +245,7 @@ impl Step<'_, '_> {
         else {
             return;
         };
-        let pool = self.step.engine.core_state.pool(client.pool);
+        let pool = self.step.engine.core_state.pool(client.pool());
         let Some(server_parameters) = pool.shared.protocol.server_parameters() else { return };
         client.session.managed = pool.settings.options.prepared_statements;
         let mut edit = SettingsMut::default();
@@ -264,7 +264,7 @@ impl Step<'_, '_> {
             client.session.startup = Some(Box::new(startup));
         }
         let plain = is_plain(&login_request.settings);
-        let id = client.pool;
+        let id = client.pool();
         let wants = intern_settings(&mut self.step.engine.core_state, edit);
         let defaults = intern_settings(&mut self.step.engine.core_state, default);
         let proven = self.step.engine.core_state.pool(id).protocol.proven(&wants);
@@ -277,14 +277,14 @@ impl Step<'_, '_> {
         }
         client.session.state = ClientState::Checking(login_request, authenticated);
         if self.step.lend(conn) {
-            self.step.engine.runnable.push_back(conn);
+            self.step.read_on(conn);
         }
     }
 
     /// Ends the check of a client's startup parameters, once the server has answered.
     pub(crate) fn checked(&mut self, conn: Conn) {
         let Some(client) = self.step.engine.connections.client(conn) else { return };
-        let Some(link) = client.link else { return };
+        let Some(link) = client.link() else { return };
         let (client, server) = self.step.engine.connections.pair(conn, link);
         if server.session.outstanding.quiescent().is_none() {
             return;
@@ -296,7 +296,7 @@ impl Step<'_, '_> {
             .step
             .engine
             .core_state
-            .pool(client.pool)
+            .pool(client.pool())
             .shared
             .protocol
             .server_parameters()
@@ -310,7 +310,7 @@ impl Step<'_, '_> {
             });
         login_request.settings.iter().for_each(|(name, value)| edit.set(name, value));
         client.session.settings = made.clone();
-        let id = client.pool;
+        let id = client.pool();
         let wants = intern_settings(&mut self.step.engine.core_state, edit);
         self.step.engine.core_state.pool(id).protocol.prove(wants, made);
         self.step.unlink(conn, link);
@@ -320,13 +320,8 @@ impl Step<'_, '_> {
     /// Ends a login after a server has refused its startup parameters. The client has got the
     /// error; the server is closed.
     pub(crate) fn refuse_login(&mut self, client: Conn, server: Conn) {
-        if let Some(c) = self.step.engine.connections.client(client) {
-            c.link = None;
-        }
+        self.step.part(client, server);
         self.step.remove_client(client, false);
-        if let Some(s) = self.step.engine.connections.server(server) {
-            s.state = ServerState::Resetting;
-        }
         self.step.close_server(server);
     }
 
@@ -338,9 +333,9 @@ impl Step<'_, '_> {
         authenticated: Authenticated,
     ) {
         let key: [u8; 32] = self.step.engine.core_state.random();
-        let core = self.step.engine.core_state.core;
+        let core = self.step.engine.core_state.core();
         let Some(client) = self.step.engine.connections.client(conn) else { return };
-        let pool = self.step.engine.core_state.pool(client.pool);
+        let pool = self.step.engine.core_state.pool(client.pool());
         let Some(server_parameters) = pool.shared.protocol.server_parameters() else { return };
         let out = self.step.ports.out(conn);
         for (name, value) in server_parameters.iter() {
@@ -350,11 +345,11 @@ impl Step<'_, '_> {
             startup.take_values(&client.session.settings);
         }
         let bytes = if client.session.minor >= 2 { 32 } else { 4 };
-        client.key = key[..bytes].into();
-        write::backend_key(out, pid_of(core, conn), &client.key);
+        client.set_cancel_key(&key[..bytes]);
+        write::backend_key(out, pid_of(core, conn), &key[..bytes]);
         write::ready(out, Status::Idle);
         client.session.state = ClientState::Ready(authenticated);
-        client.requested = self.step.now;
+        client.note_reply(self.step.now);
         pool.counters.pool.client_logins += 1;
         self.step.unblock(conn);
         self.step.note_client(

@@ -122,7 +122,7 @@ impl Step<'_, '_> {
             self.refuse_version(conn, startup.major, startup.minor);
             return None;
         }
-        if self.step.engine.core_state.draining {
+        if self.step.engine.core_state.is_shutting_down() {
             let message = "the database system is shutting down";
             let report = Report { severity: "FATAL", sqlstate: "57P03", message, hint: "" };
             self.refuse_client(conn, DisconnectReason::Shutdown, &report);

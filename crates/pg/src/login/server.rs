@@ -21,7 +21,7 @@ use crate::ground::reports::report;
 use crate::settings::defaults::Defaults;
 use crate::settings::encoding::Encoding;
 use crate::settings::session::{SettingsMut, is_settable};
-use crate::state::parts::{Pool, ServerState};
+use crate::state::parts::Pool;
 use crate::state::server::LoggingIn;
 
 /// Most bytes of a message during the login. The beginning of a longer error is read, and a longer
@@ -43,7 +43,7 @@ impl Step<'_, '_> {
     pub(crate) fn server_connected(&mut self, conn: Conn) {
         let random: [u8; NONCE_BYTES] = self.step.engine.core_state.random();
         let Some(server) = self.step.engine.connections.server(conn) else { return };
-        let pool = self.step.engine.core_state.pool(server.pool);
+        let pool = self.step.engine.core_state.pool(server.pool());
         let target = &pool.settings.server;
         let user = target.user.clone().unwrap_or_else(|| pool.shared.user.to_string());
         let database = pool.server_database();
@@ -57,7 +57,7 @@ impl Step<'_, '_> {
         parameters.extend(more);
         startup::write(self.step.ports.out(conn), 0, parameters.into_iter());
         let logging_in = LoggingIn { login: Some(login), server_parameters: Vec::new() };
-        server.state = ServerState::Login(Box::new(logging_in));
+        server.begin_login(logging_in);
     }
 
     /// Handles a server's reply during the login. Returns the number of bytes handled, and whether
@@ -111,7 +111,7 @@ impl Step<'_, '_> {
     fn login_message(&mut self, conn: Conn, tag: u8, body: &[u8]) -> Next {
         let bad = |what: &str| Next::Failed(what.to_owned(), None);
         let Some(server) = self.step.engine.connections.server(conn) else { return Next::On };
-        let ServerState::Login(login) = &mut server.state else { return bad("too early") };
+        let Some(login) = server.login_mut() else { return bad("too early") };
         match tag {
             back::AUTHENTICATION => self.prove(conn, body),
             back::PARAMETER_STATUS => match read::parameter_status(body) {
@@ -126,8 +126,7 @@ impl Step<'_, '_> {
             },
             back::BACKEND_KEY_DATA => match read::backend_key(body) {
                 Ok((pid, key)) => {
-                    server.pid = pid;
-                    server.key = key.into();
+                    server.set_cancel_key(pid, key);
                     Next::On
                 }
                 Err(_) => bad("malformed BackendKeyData"),
@@ -147,7 +146,8 @@ impl Step<'_, '_> {
     /// Answers a server's request for authentication.
     fn prove(&mut self, conn: Conn, body: &[u8]) -> Next {
         let Some(server) = self.step.engine.connections.server(conn) else { return Next::On };
-        let ServerState::Login(login) = &mut server.state else { return Next::On };
+        let id = server.pool();
+        let Some(login) = server.login_mut() else { return Next::On };
         let Ok(asked) = Authentication::read(body) else {
             return Next::Failed("malformed Authentication".to_owned(), None);
         };
@@ -163,7 +163,7 @@ impl Step<'_, '_> {
         let Some(exchange) = login.login.take() else {
             return Next::Failed("authentication after its end".to_owned(), None);
         };
-        let shared = self.step.engine.core_state.pool(server.pool).shared.clone();
+        let shared = self.step.engine.core_state.pool(id).shared.clone();
         let mut salted = shared.protocol.salted();
         let result = exchange.answer(asks, &mut salted);
         shared.protocol.keep_salted(salted);
@@ -182,25 +182,24 @@ impl Step<'_, '_> {
     /// Ends the login to a server: records its settings.
     fn logged_in(&mut self, conn: Conn) {
         let Some(server) = self.step.engine.connections.server(conn) else { return };
-        let state = std::mem::replace(&mut server.state, ServerState::Resetting);
-        let ServerState::Login(login) = state else { return };
+        let Some(login) = server.login_mut() else { return };
+        let server_parameters = std::mem::take(&mut login.server_parameters);
         let mut edit = SettingsMut::default();
-        let settable = login.server_parameters.iter().filter(|(name, _)| is_settable(name));
+        let settable = server_parameters.iter().filter(|(name, _)| is_settable(name));
         settable.for_each(|(name, value)| edit.set(name, value));
         let core_state = &mut self.step.engine.core_state;
         let settings = core_state.protocol.settings(&core_state.shared.protocol, edit);
         server.session.settings = settings.clone();
         server.session.defaults = Defaults { settings: settings.clone(), since: self.step.now };
-        let encoding =
-            login.server_parameters.iter().find(|(name, _)| **name == *b"server_encoding");
+        let encoding = server_parameters.iter().find(|(name, _)| **name == *b"server_encoding");
         server.session.encoding = Encoding::named(encoding.map_or(b"", |(_, value)| value));
-        let shared = &core_state.pool(server.pool).shared;
-        let news = shared.protocol.learn_server_parameters(login.server_parameters);
+        let shared = &core_state.pool(server.pool()).shared;
+        let news = shared.protocol.learn_server_parameters(server_parameters);
         if shared.protocol.meet(&settings) {
             // The defaults of new sessions have changed. Servers that were connected before are
             // connected anew as they come free.
             shared.begin_reconnect();
-            server.reconnects = shared.reconnects();
+            server.note_reconnects(shared.reconnects());
         }
         self.step.logged_in(conn, news);
     }
@@ -215,7 +214,7 @@ impl Step<'_, '_> {
         words: Option<&[u8]>,
     ) {
         let Some(server) = self.step.engine.connections.server(conn) else { return };
-        let id = server.pool;
+        let id = server.pool();
         let pool = self.step.engine.core_state.pool(id);
         let gone = words.is_some_and(|words| is_of_nobody(&Fields(words)));
         if gone {

@@ -94,7 +94,7 @@ impl Link<'_> {
             Called::Unnamed => 0,
         };
         self.rewritten_header(message, old, bind.portal.len() + name_bytes + 2);
-        let out = self.ports.out(self.server.conn);
+        let out = self.ports.out(self.server.conn());
         write::string(out, bind.portal);
         if let Called::Named(generation) = called {
             cached.statement.write_name(out, generation);
@@ -110,7 +110,7 @@ impl Link<'_> {
         let old = bind.names_bytes();
         self.rewritten_header(message, old, old);
         let safe = self.not_ours(bind.statement);
-        let out = self.ports.out(self.server.conn);
+        let out = self.ports.out(self.server.conn());
         write::string(out, bind.portal);
         write::string(out, &safe);
         out.extend_from_slice(&message.body()[old..]);
@@ -249,7 +249,7 @@ impl Link<'_> {
         let old = bind.names_bytes();
         let name = self.core_state.shared.protocol.registry.no_statement();
         self.rewritten_header(message, old, bind.portal.len() + name.len() + 2);
-        let out = self.ports.out(self.server.conn);
+        let out = self.ports.out(self.server.conn());
         write::string(out, bind.portal);
         write::string(out, &name);
         out.extend_from_slice(&message.body()[old..]);

@@ -219,7 +219,7 @@ impl Link<'_> {
         if let Called::Named(generation) = called {
             statement.write_name(&mut known, generation);
         }
-        write::describe_statement(self.ports.out(self.server.conn), &known);
+        write::describe_statement(self.ports.out(self.server.conn()), &known);
         self.core_state.protocol.scratch = known;
     }
 
@@ -265,7 +265,7 @@ impl Link<'_> {
             return if outstanding.is_in_doubt() { Err(Stop::Replies) } else { Ok(false) };
         }
         // Nothing is owed: its turn is now.
-        let out = self.ports.out(self.client.conn);
+        let out = self.ports.out(self.client.conn());
         write::message(out, back::PARAMETER_DESCRIPTION, |out| out.extend_from_slice(&parameters));
         self.fake(RequestKind::DescribeStatement, FakeReply::NoRows);
         cached.count_use();
@@ -311,7 +311,7 @@ impl Link<'_> {
         let columns = Columns::Known(Shape { types, whole: modified });
         let parameters = if whole { self.server.session.described | 1 } else { 0 };
         if entry.behind > 0 {
-            let (server, parse) = (self.server.serial, seq - u64::from(entry.behind));
+            let (server, parse) = (self.server.serial(), seq - u64::from(entry.behind));
             self.found_columns(id, Columns::Of { server, parse }, columns);
         }
         let Some((generation, found)) = self.server.session.asked_by(id, seq).filter(|_| whole)

@@ -81,7 +81,7 @@ impl Link<'_> {
             return Ok(cached);
         }
         self.lend_name(&cached.statement)?;
-        let identity = Identity { pool: self.server.pool, env: self.client.session.env(), tail };
+        let identity = Identity { pool: self.server.pool(), env: self.client.session.env(), tail };
         let statement = Arc::new(self.core_state.shared.protocol.registry.make(identity));
         statement.start_schema_version(cached.statement.schema_version());
         let own = Rc::new(CachedStatement::new(statement, self.client.session.current()));
@@ -277,7 +277,7 @@ impl Link<'_> {
             self.run_internal(&session::reading(&own, &other), Purpose::Environment);
         }
         let safe = self.not_ours(name);
-        let out = self.ports.out(self.server.conn);
+        let out = self.ports.out(self.server.conn());
         write::close_statement(out, &safe);
         write::parse(out, &safe, &cached.statement.tail);
         self.pool().counters.protocol.server_parses += 1;

@@ -99,7 +99,7 @@ impl Link<'_> {
     /// Returns what is known of the columns that the next Parse will find: nothing but which Parse
     /// it is, if the statement returns rows.
     pub(crate) fn found(&self, statement: &Statement) -> Found {
-        let (server, parse) = (self.server.serial, self.server.session.outstanding.next_seq());
+        let (server, parse) = (self.server.serial(), self.server.session.outstanding.next_seq());
         let settled = !statement.returns;
         let columns = if settled { Columns::Fixed } else { Columns::Of { server, parse } };
         Found { columns, ..Found::default() }
@@ -109,10 +109,10 @@ impl Link<'_> {
     /// the shared one, unless the text is too large, the registry is full, or the client's settings
     /// are unknown.
     pub(crate) fn intern(&mut self, tail: &[u8]) -> Rc<CachedStatement> {
-        let identity = Identity { pool: self.server.pool, env: self.client.session.env(), tail };
+        let identity = Identity { pool: self.server.pool(), env: self.client.session.env(), tail };
         let unsure = matches!(self.client.session.knowledge, SettingsKnowledge::Unknown(..));
         let shared = self.core_state.shared.clone();
-        let pool = self.core_state.pool(self.server.pool);
+        let pool = self.core_state.pool(self.server.pool());
         let schema_version = pool.shared.protocol.schema_version();
         let small = tail.len() <= pool.settings.options.max_cached_statement_bytes;
         let room = shared.protocol.registry.bytes() <= shared.options().general.max_statement_bytes;
@@ -219,7 +219,7 @@ impl Link<'_> {
         let mut name = std::mem::take(&mut self.core_state.protocol.scratch);
         name.clear();
         statement.write_name(&mut name, generation);
-        write::parse(self.ports.out(self.server.conn), &name, &statement.tail);
+        write::parse(self.ports.out(self.server.conn()), &name, &statement.tail);
         self.core_state.protocol.scratch = name;
         self.pool().counters.protocol.server_parses += 1;
         let found = self.found(statement);
@@ -240,7 +240,7 @@ impl Link<'_> {
         action: ReplyAction,
     ) -> u64 {
         let statement = &cached.statement;
-        write::parse(self.ports.out(self.server.conn), b"", &statement.tail);
+        write::parse(self.ports.out(self.server.conn()), b"", &statement.tail);
         self.pool().counters.protocol.server_parses += 1;
         let found = self.found(statement);
         let seq = self.owe(OutstandingRequest::new(RequestKind::Parse, action).about(statement.id));
@@ -262,7 +262,7 @@ impl Link<'_> {
         if let Some(old) = self.server.session.statements.remove(id) {
             self.send_close(old);
         }
-        let options = &self.core_state.pool(self.server.pool).settings.options;
+        let options = &self.core_state.pool(self.server.pool()).settings.options;
         let (count, most) = (options.max_server_statements, options.max_server_statement_bytes);
         while let Some(old) = self.server.session.statements.evict(bytes, count, most) {
             self.pool().counters.protocol.evictions += 1;
@@ -277,7 +277,7 @@ impl Link<'_> {
         let mut name = std::mem::take(&mut self.core_state.protocol.scratch);
         name.clear();
         old.served.statement().write_name(&mut name, old.generation);
-        write::close_statement(self.ports.out(self.server.conn), &name);
+        write::close_statement(self.ports.out(self.server.conn()), &name);
         self.core_state.protocol.scratch = name;
         let id = old.served.statement().id;
         let seq = self.owe_us(RequestKind::Close, Purpose::Prepare, id);

@@ -19,7 +19,7 @@ impl Link<'_> {
         why: Refusal,
     ) -> usize {
         let name = self.core_state.shared.protocol.registry.no_statement();
-        let out = self.ports.out(self.server.conn);
+        let out = self.ports.out(self.server.conn());
         if kind == RequestKind::Query {
             let mut text = b"EXECUTE \"".to_vec();
             text.extend_from_slice(&name);
@@ -39,7 +39,7 @@ impl Link<'_> {
         portal: &[u8],
         cached: &CachedStatement,
     ) -> Result<bool, Stop> {
-        let options = &self.core_state.pool(self.server.pool).settings.options;
+        let options = &self.core_state.pool(self.server.pool()).settings.options;
         let bounds = (options.max_client_statements as usize, options.max_client_statement_bytes);
         match self.client.session.portals.has_room(portal, cached, bounds) {
             false if !self.server.session.outstanding.is_empty() => Err(Stop::Replies),

@@ -83,7 +83,9 @@ impl Link<'_> {
     /// a Sync. PostgreSQL 18 answers the Sync after that as if the transaction were over, and the
     /// next command with XX000. That command must not be another client's (E38).
     pub(crate) fn ends_early(&mut self) {
-        self.server.close_needed |= self.server.session.outstanding.is_open();
+        if self.server.session.outstanding.is_open() {
+            self.server.close_later();
+        }
     }
 
     /// Forgets the client's and the server's unnamed statement: PostgreSQL drops it at any query
@@ -111,7 +113,7 @@ impl Link<'_> {
     pub(crate) fn note_drained(&mut self, text: &[u8], scan: &Scan) {
         if scan.traits.contains(Traits::DRAINS) {
             for database in refrain_sql::databases_to_drain(text) {
-                self.core_state.database_drain.ask(&database, self.client.conn, self.now);
+                self.core_state.database_drain.ask(&database, self.client.conn(), self.now);
             }
         }
     }
@@ -211,7 +213,7 @@ impl Link<'_> {
     /// Answers a query without the server. No transaction block may be open.
     fn answer(&mut self, message: &Message<'_>, made: FakeReply) -> usize {
         self.client.session.unnamed = None;
-        let out = self.ports.out(self.client.conn);
+        let out = self.ports.out(self.client.conn());
         write_fake(out, made);
         write::ready(out, self.server.session.outstanding.status());
         message.bytes.len()
@@ -233,7 +235,7 @@ impl Link<'_> {
         if made == FakeReply::DeallocateAll {
             drop(self.client.session.names.take());
         }
-        write_fake(self.ports.out(self.client.conn), made);
+        write_fake(self.ports.out(self.client.conn()), made);
     }
 
     /// Prepares a statement that the query names, and waits for the reply if a segment is open. If
@@ -266,7 +268,7 @@ impl Link<'_> {
     /// got that error; now it gets ReadyForQuery.
     fn end_refused(&mut self, message: &Message<'_>) -> usize {
         self.client.session.unnamed = None;
-        write::ready(self.ports.out(self.client.conn), self.server.session.outstanding.status());
+        write::ready(self.ports.out(self.client.conn()), self.server.session.outstanding.status());
         message.bytes.len()
     }
 

@@ -68,7 +68,7 @@ impl Link<'_> {
         let status = self.server.session.outstanding.status();
         self.client.session.skipping |= counted == 0;
         for _ in 0..counted {
-            write::ready(self.ports.out(self.client.conn), status);
+            write::ready(self.ports.out(self.client.conn()), status);
         }
     }
 
@@ -129,9 +129,7 @@ impl Link<'_> {
             ReplyAction::Skip(Purpose::Return) if self.is_ours_alone() => {}
             // The transaction has failed, and its rollback restores the settings.
             ReplyAction::Skip(Purpose::Restore) => {}
-            ReplyAction::Skip(Purpose::Reset | Purpose::Rollback) => {
-                self.server.close_needed = true
-            }
+            ReplyAction::Skip(Purpose::Reset | Purpose::Rollback) => self.server.close_later(),
             ReplyAction::Skip(Purpose::Shape) if failed.until == failed.seq => {}
             ReplyAction::Refuse(why) => return Ok(self.tell_refusal(why, words)),
             ReplyAction::Forward
@@ -175,7 +173,7 @@ impl Link<'_> {
 
     /// Undoes the changes by messages that failed or were skipped, newest first (E1, E2, E23).
     fn undo(&mut self, failed: &Failed) {
-        let undone = &mut self.core_state.pool(self.server.pool).counters.protocol.changes_undone;
+        let undone = &mut self.core_state.pool(self.server.pool()).counters.protocol.changes_undone;
         let (mut never, mut unlent, mut before) = (Vec::new(), Vec::new(), None);
         let mut kept = Vec::new();
         for Reverted { undo, failed: own } in self.client.session.undos.fail(failed) {
@@ -266,7 +264,7 @@ impl Link<'_> {
             // A name of ours is unknown there: something that cannot be seen dropped all (E47).
             self.pool().counters.protocol.lost_statements += 1;
             self.server.session.statements.clear();
-            self.server.close_needed = true;
+            self.server.close_later();
         } else if is_stale(fields) {
             let generation = self.server.session.statements.peek(id).map(|slot| slot.generation);
             let unnamed = self.server.session.statements.unnamed;
@@ -332,7 +330,7 @@ impl Link<'_> {
             matches!(entry.action, ReplyAction::Skip(purpose) if purpose != Purpose::Autoprepare);
         let fields = self.as_sent(entry, &words.fields);
         let prefix = self.core_state.shared.protocol.registry.prefix();
-        let out = self.ports.out(self.client.conn);
+        let out = self.ports.out(self.client.conn());
         write::beginning(out, back::ERROR_RESPONSE, words.missing, |out| {
             for (code, value) in &fields {
                 if *code == field::POSITION && ours {
@@ -350,7 +348,7 @@ impl Link<'_> {
     }
 
     fn tell(&mut self, words: &Words<'_>) {
-        let out = self.ports.out(self.client.conn);
+        let out = self.ports.out(self.client.conn());
         write::beginning(out, back::ERROR_RESPONSE, words.missing, |out| {
             out.extend_from_slice(words.fields.0);
             words.end(out);
@@ -361,9 +359,9 @@ impl Link<'_> {
     fn refuse_settings(&mut self, fields: &Fields<'_>) {
         let why = String::from_utf8_lossy(fields.get(field::MESSAGE).unwrap_or_default());
         let detail = format!("settings refused: {why}");
-        let of = (&*self.client, self.core_state.peek_pool(self.client.pool));
+        let of = (&*self.client, self.core_state.peek_pool(self.client.pool()));
         refrain_pool::note_client(self.ports, Level::Warn, DisconnectReason::Login, of, detail);
-        let out = self.ports.out(self.client.conn);
+        let out = self.ports.out(self.client.conn());
         write::message(out, back::ERROR_RESPONSE, |out| {
             for (code, value) in fields.iter() {
                 out.push(code);
@@ -388,7 +386,7 @@ impl Link<'_> {
             Refusal::Portals => (b"53200", b"too many portals", b""),
             Refusal::Prepare => (b"0A000", b"PREPARE is switched off (sql_prepare)", b""),
         };
-        let out = self.ports.out(self.client.conn);
+        let out = self.ports.out(self.client.conn());
         write::message(out, back::ERROR_RESPONSE, |out| {
             for (code, value) in fields.iter() {
                 let value = match code {

@@ -131,7 +131,7 @@ impl Link<'_> {
         for (name, _) in server_parameters.iter() {
             let value = self.client.session.settings.get(name);
             if let Some(value) = value.filter(|value| before.get(name) != Some(value)) {
-                write::parameter_status(self.ports.out(self.client.conn), name, value);
+                write::parameter_status(self.ports.out(self.client.conn()), name, value);
             }
         }
     }

@@ -63,7 +63,7 @@ impl Link<'_> {
     /// Copies the stretch that goes to the client as it came.
     pub(crate) fn flush(&mut self, run: &mut Run<'_>) {
         if run.from < run.at {
-            self.ports.out(self.client.conn).extend_from_slice(&run.input[run.from..run.at]);
+            self.ports.out(self.client.conn()).extend_from_slice(&run.input[run.from..run.at]);
         }
         run.from = run.at;
     }
@@ -98,7 +98,7 @@ impl Link<'_> {
     pub(crate) fn fake_due(&mut self, run: &mut Run<'_>) {
         while let Some((seq, made)) = self.server.session.outstanding.made() {
             self.flush(run);
-            write_fake(self.ports.out(self.client.conn), made);
+            write_fake(self.ports.out(self.client.conn()), made);
             self.settle(seq);
         }
     }

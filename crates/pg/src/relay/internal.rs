@@ -28,7 +28,7 @@ impl Link<'_> {
     pub(crate) fn run_internal(&mut self, text: &[u8], purpose: Purpose) {
         let name = self.core_state.shared.protocol.registry.internal();
         let tail = [text, &[0; 3]].concat();
-        let out = self.ports.out(self.server.conn);
+        let out = self.ports.out(self.server.conn());
         // An earlier internal query that failed half-way may have left its statement.
         write::close_statement(out, &name);
         write::parse(out, &name, &tail);
@@ -61,7 +61,7 @@ impl Link<'_> {
 
     /// Gives the server an empty statement of this name, in place of any statement that had it.
     pub(crate) fn take_name(&mut self, name: &[u8]) -> Seq {
-        let out = self.ports.out(self.server.conn);
+        let out = self.ports.out(self.server.conn());
         write::close_statement(out, name);
         write::parse(out, name, &[0; 3]);
         self.owe_us(RequestKind::Close, Purpose::Prepare, 0);
@@ -129,7 +129,7 @@ impl Link<'_> {
         for (name, _) in server_parameters.iter().filter(|(name, _)| startup.get(name).is_some()) {
             let value = self.server.session.settings.get(name);
             if let Some(value) = value.filter(|value| edit.get(name) != Some(value)) {
-                write::parameter_status(self.ports.out(self.client.conn), name, value);
+                write::parameter_status(self.ports.out(self.client.conn()), name, value);
                 edit.set(name, value);
             }
         }

@@ -59,13 +59,13 @@ impl Link<'_> {
     /// Returns the buffer of bytes for the server.
     #[inline]
     pub(crate) fn out(&mut self) -> &mut Vec<u8> {
-        self.ports.out(self.server.conn)
+        self.ports.out(self.server.conn())
     }
 
     /// Returns the pool of the client and the server.
     #[inline]
     pub(crate) fn pool(&mut self) -> &mut Pool {
-        self.core_state.pool(self.server.pool)
+        self.core_state.pool(self.server.pool())
     }
 
     /// Records the reply that the server owes for a message just sent, and returns the number of
@@ -73,7 +73,7 @@ impl Link<'_> {
     #[inline]
     pub(crate) fn owe(&mut self, request: OutstandingRequest) -> Seq {
         if self.server.session.outstanding.is_empty() {
-            self.server.asked = self.now;
+            self.server.request_begins(self.now);
         }
         if request.traits.intersects(DEFINES) {
             self.begins_to_define();
@@ -105,7 +105,7 @@ impl Link<'_> {
             .outstanding
             .push(OutstandingRequest::new(kind, ReplyAction::Fake(reply)));
         if let Some(reply) = now {
-            write_fake(self.ports.out(self.client.conn), reply);
+            write_fake(self.ports.out(self.client.conn()), reply);
         }
         seq
     }

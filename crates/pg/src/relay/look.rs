@@ -185,7 +185,7 @@ impl Link<'_> {
             let row = format!(" UNION ALL SELECT '={name}','' WHERE {there}");
             text.extend_from_slice(row.as_bytes());
         }
-        let pool = self.core_state.pool(self.server.pool);
+        let pool = self.core_state.pool(self.server.pool());
         text.extend_from_slice(b" UNION ALL SELECT '=role','' WHERE SESSION_USER<>");
         let user = pool.settings.server.user.as_deref().unwrap_or(&pool.shared.user);
         write_literal(&mut text, user.as_bytes());
@@ -229,7 +229,7 @@ impl Link<'_> {
     /// The newest objects are seen. If they are news, a search for names in the same answer was
     /// behind them.
     fn see(&mut self, newest: [u32; CATALOGS]) {
-        let shared = &self.core_state.pool(self.server.pool).shared;
+        let shared = &self.core_state.pool(self.server.pool()).shared;
         let before = shared.protocol.code();
         shared.protocol.see(newest);
         let after = shared.protocol.code();
@@ -253,7 +253,7 @@ impl Link<'_> {
         // What these are set to is asked at once, and what was called is judged then. Where
         // functions have changed since this was asked, there may be other names by now.
         let is_current =
-            asked.code == self.core_state.pool(self.server.pool).shared.protocol.code();
+            asked.code == self.core_state.pool(self.server.pool()).shared.protocol.code();
         let learns = is_current && asked.names;
         suspicion.looks |= !is_current || learns && !parameters.is_empty();
         let calls = match suspicion.looks {
@@ -269,7 +269,7 @@ impl Link<'_> {
         own.for_each(|name| self.note_name(name));
         let said = self.client.session.read_settings;
         let changed = !said && !Arc::ptr_eq(before, &self.client.session.settings);
-        let pool = self.core_state.pool(self.server.pool);
+        let pool = self.core_state.pool(self.server.pool());
         if learns {
             pool.protocol.calls.learn_parameters(parameters, asked.code, now);
         }
@@ -291,7 +291,7 @@ impl Link<'_> {
         }
         let again = !suspicion.failed && fields.sqlstate().starts_with(b"57");
         // One that goes, with what is left in it, may fail for what it goes for (E38).
-        let goes = self.server.close_needed && self.client.session.pins.is_empty();
+        let goes = self.server.is_close_needed() && self.client.session.pins.is_empty();
         suspicion.asked = None;
         suspicion.looks |= again;
         suspicion.failed = again;

@@ -131,12 +131,12 @@ impl Link<'_> {
             return Err(Halt::More);
         };
         let (head, pid) = begun.split_at(refrain_wire::frame::HEADER_BYTES);
-        if *pid != self.server.pid.to_be_bytes() {
+        if *pid != self.server.pid().to_be_bytes() {
             return Ok(());
         }
         self.flush(run);
-        let own = pid_of(self.core_state.core, self.client.conn).to_be_bytes();
-        let out = self.ports.out(self.client.conn);
+        let own = pid_of(self.core_state.core(), self.client.conn()).to_be_bytes();
+        let out = self.ports.out(self.client.conn());
         out.extend_from_slice(head);
         out.extend_from_slice(&own);
         self.advance(run, SENDER_BYTES, Goes::Nowhere);

@@ -167,7 +167,7 @@ impl Link<'_> {
     fn release(&mut self, run: &mut Run<'_>) {
         if let Some(held) = self.held_back() {
             self.flush(run);
-            self.ports.out(self.client.conn).extend_from_slice(&held);
+            self.ports.out(self.client.conn()).extend_from_slice(&held);
         }
     }
 
@@ -187,7 +187,7 @@ impl Link<'_> {
     fn release_notices(&mut self, run: &mut Run<'_>) {
         if let Some(notices) = self.held_notices() {
             self.flush(run);
-            self.ports.out(self.client.conn).extend_from_slice(&notices);
+            self.ports.out(self.client.conn()).extend_from_slice(&notices);
         }
     }
 
@@ -335,9 +335,8 @@ impl Link<'_> {
             ReplyAction::Skip(_) => {}
             _ if held => {}
             _ => {
-                self.client.requested = self.now;
-                let took = self.now.since(self.server.asked);
-                self.server.asked = self.now;
+                self.client.note_reply(self.now);
+                let took = self.server.request_ends(self.now);
                 let counters = &mut self.pool().counters;
                 counters.pool.queries += 1;
                 counters.query_time.count(took);

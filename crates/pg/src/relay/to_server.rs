@@ -38,7 +38,7 @@ impl Link<'_> {
     pub(crate) fn intruded(&mut self, tag: u8) -> Stop {
         let message = format!("unexpected message type 0x{tag:02X} during COPY from stdin");
         let report = Report { severity: "ERROR", sqlstate: "08P01", message: &message, hint: "" };
-        write::error(self.ports.out(self.client.conn), &report);
+        write::error(self.ports.out(self.client.conn()), &report);
         Stop::End(DisconnectReason::Synchronization)
     }
 

@@ -34,7 +34,7 @@ pub struct ServerSessionView {
 }
 
 /// A core's statements.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct CoreView {
     /// The normalized queries that it has seen.
     pub normalized_queries: Vec<NormalizedQueryRow>,

@@ -15,8 +15,8 @@ macro_rules! holds {
 /// # Errors
 /// A description of the first invariant that is broken.
 pub(crate) fn check_client(client: &Client) -> Result<(), String> {
-    let (conn, session) = (client.conn, &client.session);
-    if client.link.is_none() {
+    let (conn, session) = (client.conn(), &client.session);
+    if client.link().is_none() {
         holds!(session.pins.is_empty(), "{conn:?} is pinned to no server");
         let undo = session.undos.iter().next();
         holds!(undo.is_none(), "{conn:?} may take back what nobody is asked");
@@ -31,10 +31,10 @@ pub(crate) fn check_client(client: &Client) -> Result<(), String> {
 /// # Errors
 /// A description of the first invariant that is broken.
 pub(crate) fn check_server(server: &Server) -> Result<(), String> {
-    let (conn, session) = (server.conn, &server.session);
+    let (conn, session) = (server.conn(), &server.session);
     holds!(session.told.is_none(), "{conn:?}: settings that it reported are not interned");
     holds!(session.statements.adds_up(), "{conn:?}: bytes of its statements");
-    if matches!(server.state, ServerState::Idle) {
+    if matches!(server.state(), ServerState::Idle) {
         let undo = session.undos.iter().next();
         holds!(undo.is_none(), "{conn:?} is idle, and may take something back");
     }

@@ -84,7 +84,7 @@ impl Step<'_, '_> {
     /// a reply gets the reply first.
     pub(crate) fn dismiss_from_console(&mut self, conn: Conn) {
         let Some(client) = self.step.engine.connections.client(conn) else { return };
-        let waits = client.waiting_for != WaitingFor::Nothing;
+        let waits = client.waiting_for() != WaitingFor::Nothing;
         let ClientState::Console(authenticated, _) = &client.session.state else { return };
         let user = authenticated.user().to_owned();
         let admitted = self.step.engine.core_state.shared.options().admits(&user);
@@ -116,7 +116,7 @@ impl Step<'_, '_> {
 
     fn console_message(&mut self, conn: Conn, input: &[u8]) -> Option<usize> {
         let client = self.step.engine.connections.client(conn)?;
-        if client.waiting_for != WaitingFor::Nothing
+        if client.waiting_for() != WaitingFor::Nothing
             || self.step.ports.queued(conn) > UNREAD_BYTES_MAX
         {
             return None;
@@ -175,8 +175,8 @@ impl Step<'_, '_> {
         let Some(client) = self.step.engine.connections.client(conn) else { return };
         let ClientState::Console(authenticated, _) = &client.session.state else { return };
         let user = authenticated.user().to_owned();
-        let serial = client.serial;
-        client.waiting_for = WaitingFor::Replies;
+        let serial = client.serial();
+        client.await_replies();
         let admin = matches!(self.rights(&user), Rights::Change);
         self.step.ports.act(Action::Ask(Request::Console {
             client: serial,
@@ -188,8 +188,8 @@ impl Step<'_, '_> {
 
     /// Sends the program's reply to the client that gave the command.
     pub(crate) fn console_reply(&mut self, serial: ClientSerial, reply: &[u8]) {
-        let found = self.step.engine.connections.clients().find(|client| client.serial == serial);
-        let Some(conn) = found.map(|client| client.conn) else { return };
+        let found = self.step.engine.connections.clients().find(|client| client.serial() == serial);
+        let Some(conn) = found.map(|client| client.conn()) else { return };
         let out = self.step.ports.out(conn);
         out.extend_from_slice(reply);
         write::ready(out, Status::Idle);

@@ -28,19 +28,19 @@ impl Step<'_, '_> {
     /// answered.
     pub(crate) fn leave_if_ended(&mut self, conn: Conn) {
         let Some(client) = self.step.engine.connections.client(conn) else { return };
-        if client.ended.is_none() || client.waiting_for != WaitingFor::Nothing {
+        if !client.has_ended() || client.waiting_for() != WaitingFor::Nothing {
             return;
         }
-        let (link, half_sent) = (client.link, client.is_half_sent());
+        let (link, half_sent) = (client.link(), client.is_half_sent());
         if let Some(server) = link.and_then(|server| self.step.engine.connections.server(server)) {
-            let (there, outstanding) = (server.conn, &server.session.outstanding);
+            let (there, outstanding) = (server.conn(), &server.session.outstanding);
             if half_sent {
                 // The rest of the last message never comes. The server waits for that rest, so not
                 // even a Flush can follow.
                 if outstanding.will_answer_before_last()
                     && let Some(client) = self.step.engine.connections.client(conn)
                 {
-                    client.waiting_for = WaitingFor::Replies;
+                    client.await_replies();
                     return;
                 }
             } else if outstanding.will_answer() {

@@ -31,7 +31,7 @@ use crate::pipeline::undo::ServerUndo;
 use crate::settings::defaults;
 use crate::settings::session::{Settings, SettingsKnowledge};
 use crate::state::options::{autoprepares, bounds};
-use crate::state::parts::{CoreState, Engine, Holder, Pool, Ports, Server, ServerState};
+use crate::state::parts::{CoreState, Engine, Pool, Ports, Server};
 use crate::statements::columns::{Columns, Found};
 use crate::statements::of_core::CachedStatement;
 use crate::statements::of_server::{ServerRef, ServerStatement, Unnamed};
@@ -52,7 +52,7 @@ impl Step<'_, '_> {
             back.and_then(|client| connections.client(client)).map(|client| client.session.env());
         let Some(server) = connections.server(conn) else { return false };
         let wishes = std::mem::take(&mut server.session.wishes);
-        let pool = core_state.pool(server.pool);
+        let pool = core_state.pool(server.pool());
         if !autoprepares(pool) || pool.protocol.normalized_queries.rests(self.step.now) {
             return false;
         }
@@ -61,21 +61,20 @@ impl Step<'_, '_> {
         let Some(job) = desk.give(wishes).or_else(|| desk.ask_what_is_due()) else {
             return false;
         };
-        server.state = ServerState::Held(Holder::Job(Box::new(job), back));
-        server.since = self.step.now;
+        self.step.start_job(conn, job, back);
         true
     }
 
     /// Starts the job that a client waits for, on the client's own server.
     pub(crate) fn lend_to_job(&mut self, client: Conn, server: Conn) {
-        let begun = self.begin_job(server, Some(client));
+        if self.begin_job(server, Some(client)) {
+            return;
+        }
         let now = self.step.now;
         let Some(c) = self.step.engine.connections.client(client) else { return };
-        let pool = self.step.engine.core_state.pool(c.pool);
-        if begun {
-            c.waiting_for = WaitingFor::Job;
-        } else if pool.protocol.normalized_queries.asking {
-            c.waiting_for = WaitingFor::Replies;
+        let pool = self.step.engine.core_state.pool(c.pool());
+        if pool.protocol.normalized_queries.asking {
+            c.await_replies();
             pool.protocol.wait_for_news(client);
         } else {
             // No job runs that the client could wait for.
@@ -90,11 +89,10 @@ impl Step<'_, '_> {
         let Some(c) = self.step.engine.connections.client(client) else { return };
         let known =
             matches!(c.session.knowledge, SettingsKnowledge::Reported) && !c.session.read_settings;
-        let silent = c.waiting_for == WaitingFor::Nothing && c.inbox.held() == 0;
+        let silent = c.waiting_for() == WaitingFor::Nothing && c.inbox.held() == 0;
         let wanted = self.has_job(server);
-        if known && silent && wanted && self.begin_job(server, Some(client)) {
-            let Some(c) = self.step.engine.connections.client(client) else { return };
-            c.waiting_for = WaitingFor::Job;
+        if known && silent && wanted {
+            self.begin_job(server, Some(client));
         }
     }
 
@@ -103,26 +101,24 @@ impl Step<'_, '_> {
     pub(crate) fn has_job(&mut self, server: Conn) -> bool {
         let Some(s) = self.step.engine.connections.server(server) else { return false };
         !s.session.wishes.is_empty()
-            || self.step.engine.core_state.pool(s.pool).protocol.normalized_queries.has_due()
+            || self.step.engine.core_state.pool(s.pool()).protocol.normalized_queries.has_due()
     }
 
     /// Notes that a client has left whose server does a job: what the client left in the session
     /// has to be reset behind it.
     pub(crate) fn abandon_job(&mut self, conn: Conn) {
         let Some(server) = self.step.engine.connections.server(conn) else { return };
-        let pool = self.step.engine.core_state.pool(server.pool);
+        let pool = self.step.engine.core_state.pool(server.pool());
         server.session.dirty |= pool.settings.options.pool_mode == PoolMode::Session;
     }
 
     /// Ends a job: records its result, and gives the server back.
     pub(crate) fn job_ends(&mut self, conn: Conn) {
         let now = self.step.now;
+        let Some((job, back)) = self.step.finish_job(conn) else { return };
         let Engine { core_state, connections, .. } = &mut *self.step.engine;
         let Some(server) = connections.server(conn) else { return };
-        let state = std::mem::replace(&mut server.state, ServerState::Resetting);
-        let ServerState::Held(Holder::Job(job, back)) = state else { return };
-        (server.since, server.worked) = (now, true);
-        let pool = core_state.pool(server.pool);
+        let pool = core_state.pool(server.pool());
         conclude(pool, &job, now);
         if job.verification.is_some() {
             server.session.statements.weigh_anew();
@@ -131,7 +127,6 @@ impl Step<'_, '_> {
         let woken = pool.protocol.take_woken();
         match back {
             Some(client) => {
-                server.state = ServerState::Held(Holder::Client(client));
                 // The client has not got what the server reported during the job.
                 self.linked(client, conn).sync_settings_if_needed();
                 self.step.unblock(client);
@@ -149,7 +144,7 @@ impl Step<'_, '_> {
                 .engine
                 .connections
                 .client(conn)
-                .is_some_and(|c| c.waiting_for == WaitingFor::Replies);
+                .is_some_and(|c| c.waiting_for() == WaitingFor::Replies);
             if await_replies {
                 self.step.unblock(conn);
             }
@@ -264,12 +259,12 @@ struct Desk<'a> {
 
 impl Desk<'_> {
     fn out(&mut self) -> &mut Vec<u8> {
-        self.ports.out(self.server.conn)
+        self.ports.out(self.server.conn())
     }
 
     fn owe(&mut self, kind: RequestKind, purpose: Purpose, statement: u64) -> u64 {
         if self.server.session.outstanding.is_empty() {
-            self.server.asked = self.now;
+            self.server.request_begins(self.now);
         }
         let entry = OutstandingRequest::new(kind, ReplyAction::Skip(purpose)).about(statement);
         self.server.session.outstanding.push(entry).0
@@ -344,9 +339,9 @@ impl Desk<'_> {
     fn intern(&mut self, due: &Due) -> Rc<CachedStatement> {
         let tail = due.tail();
         let (env, settings) = (due.settings.env, &due.settings);
-        let identity = Identity { pool: self.server.pool, env, tail: &tail };
+        let identity = Identity { pool: self.server.pool(), env, tail: &tail };
         let shared = self.core_state.shared.clone();
-        let pool = self.core_state.pool(self.server.pool);
+        let pool = self.core_state.pool(self.server.pool());
         let schema_version = pool.shared.protocol.schema_version();
         let small = tail.len() <= pool.settings.options.max_cached_statement_bytes;
         let room = shared.protocol.registry.bytes() <= shared.options().general.max_statement_bytes;
@@ -371,7 +366,7 @@ impl Desk<'_> {
     }
 
     fn pool(&mut self) -> &mut Pool {
-        self.core_state.pool(self.server.pool)
+        self.core_state.pool(self.server.pool())
     }
 
     /// Begins a segment. Syncs the server's settings first if they differ in one that changes what
@@ -399,7 +394,7 @@ impl Desk<'_> {
     /// Sends a query under an internal name, and closes the name behind it.
     fn internal(&mut self, text: &[u8], purpose: Purpose) {
         let name = self.core_state.shared.protocol.registry.internal();
-        let out = self.ports.out(self.server.conn);
+        let out = self.ports.out(self.server.conn());
         write::close_statement(out, &name);
         write::parse(out, &name, &[text, &[0; 3]].concat());
         write::bind(out, &name, &name);
@@ -416,7 +411,7 @@ impl Desk<'_> {
     /// name behind it.
     fn describe_as_sent(&mut self, text: &[u8]) {
         let name = self.core_state.shared.protocol.registry.internal();
-        let out = self.ports.out(self.server.conn);
+        let out = self.ports.out(self.server.conn());
         write::close_statement(out, &name);
         write::parse(out, &name, &[text, &[0; 3]].concat());
         write::describe_statement(out, &name);
@@ -437,7 +432,7 @@ impl Desk<'_> {
         if let Some(old) = self.server.session.statements.remove(id) {
             self.close(old);
         }
-        let options = &self.core_state.pool(self.server.pool).settings.options;
+        let options = &self.core_state.pool(self.server.pool()).settings.options;
         let (count, most) = (options.max_server_statements, options.max_server_statement_bytes);
         let (autos, memory) = (options.autoprepare_limit, options.autoprepare_memory_limit);
         while let Some(old) =
@@ -455,7 +450,7 @@ impl Desk<'_> {
         let seq = self.owe(RequestKind::Parse, Purpose::Verify, id);
         let segment = self.server.session.outstanding.segment();
         let columns = if statement.returns {
-            Columns::Of { server: self.server.serial, parse: seq }
+            Columns::Of { server: self.server.serial(), parse: seq }
         } else {
             Columns::Fixed
         };

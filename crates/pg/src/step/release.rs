@@ -5,7 +5,6 @@
 
 use refrain_config::PoolMode;
 use refrain_pool::Conn;
-use refrain_pool::client::WaitingFor;
 use refrain_pool::disconnect::DisconnectReason;
 use refrain_pool::protocol::Fitness;
 use refrain_wire::back::Status;
@@ -51,8 +50,8 @@ impl Step<'_, '_> {
         let read_settings = c.session.read_settings || c.session.knowledge.is_hidden();
         let (looks, asked) = (c.session.suspicion.looks, c.session.suspicion.asked.is_some());
         let checking = matches!(c.session.state, ClientState::Checking(..));
-        let pool = self.step.engine.core_state.pool(c.pool);
-        let (mode, removed) = (pool.settings.options.pool_mode, pool.removed);
+        let pool = self.step.engine.core_state.pool(c.pool());
+        let (mode, removed) = (pool.settings.options.pool_mode, pool.is_removed());
         let Some(s) = self.step.engine.connections.server(server) else { return };
         if s.session.outstanding.quiescent().is_none() {
             // A statement pool does not allow transaction blocks.
@@ -65,9 +64,10 @@ impl Step<'_, '_> {
         }
         self.step.drained_database(client);
         if removed {
-            self.step.end_client(client, DisconnectReason::Removed);
+            // Nothing is worth asking any more: the session ends.
+            self.step.transaction_over(client, server, false);
         } else if checking {
-            self.step.engine.runnable.push_back(client);
+            self.step.read_on(client);
         } else if looks && !partial && !asked {
             // The client has called code that may have changed the session: ask before another
             // client gets the server.
@@ -104,7 +104,7 @@ impl Step<'_, '_> {
     /// segment has no Sync, the server has to finish first.
     pub(crate) fn take_back(&mut self, server: Conn, client: &Client) -> Fitness {
         let core_state = &mut self.step.engine.core_state;
-        let mode = core_state.pool(client.pool).settings.options.pool_mode;
+        let mode = core_state.pool(client.pool()).settings.options.pool_mode;
         let Some(s) = self.step.engine.connections.server(server) else { return Fitness::Busy };
         let s = &mut s.session;
         // Requests still outstanding may change the session, and Refrain does not follow their
@@ -142,14 +142,14 @@ impl Step<'_, '_> {
         let Some(s) = self.step.engine.connections.server(server) else { return Fitness::Busy };
         s.session.run = None;
         let unfit = s.session.outstanding.status() != Status::Idle || s.session.dirty;
-        if unfit && core_state.is_draining(s.pool, self.step.now) {
+        if unfit && core_state.is_draining(s.pool(), self.step.now) {
             return Fitness::Unfit;
         }
         let (text, purpose) = if s.session.outstanding.status() != Status::Idle {
             s.session.statements.unnamed = Unnamed::NONE;
             (&b"ROLLBACK"[..], Purpose::Rollback)
-        } else if s.session.dirty && !s.close_needed {
-            let pool = core_state.pool(s.pool);
+        } else if s.session.dirty && !s.is_close_needed() {
+            let pool = core_state.pool(s.pool());
             let options = &pool.settings.options;
             let own =
                 options.pool_mode == PoolMode::Session && !options.server_reset_query.is_empty();
@@ -169,7 +169,7 @@ impl Step<'_, '_> {
     /// (E28).
     pub(crate) fn await_replies(&mut self, conn: Conn, server: Conn) {
         let Some(client) = self.step.engine.connections.client(conn) else { return };
-        client.waiting_for = WaitingFor::Replies;
+        client.await_replies();
         let Some(s) = self.step.engine.connections.server(server) else { return };
         let asked = s.session.outstanding.next_seq();
         // Behind a Sync or Query the server sends all replies by itself, unless a COPY skips that

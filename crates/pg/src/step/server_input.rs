@@ -47,7 +47,9 @@ impl Step<'_, '_> {
     fn take_told(&mut self, conn: Conn) {
         let Some(server) = self.step.engine.connections.server(conn) else { return };
         let Some(told) = server.session.told.take() else { return };
-        server.close_needed |= told.has_lost();
+        if told.has_lost() {
+            server.close_later();
+        }
         if let Some(edit) = told.of_server(&server.session.settings) {
             server.session.settings = intern_settings(&mut self.step.engine.core_state, edit);
         }
@@ -66,8 +68,9 @@ impl Step<'_, '_> {
                 return input.len();
             };
             let rest = &input[at..];
-            let (used, more) = match server.state {
+            let (used, more) = match server.state() {
                 ServerState::Held(Holder::Client(client)) => {
+                    let client = *client;
                     self.client_replies(client, conn, rest)
                 }
                 ServerState::Connecting | ServerState::Login(_) => self.login_replies(conn, rest),
@@ -97,7 +100,7 @@ impl Step<'_, '_> {
         let news =
             link.server.session.outstanding.oldest() != oldest || halt != Halt::More || copies;
         let woken = link.pool().protocol.take_woken();
-        let waits = link.client.waiting_for == WaitingFor::Replies && news;
+        let waits = link.client.waiting_for() == WaitingFor::Replies && news;
         // The client's next message waits for this very server. It goes first; the server may be
         // free after that.
         let goes_on = waits && link.server.session.outstanding.quiescent().is_some();
@@ -153,8 +156,8 @@ impl Step<'_, '_> {
         if cause == DisconnectReason::ServerProtocol {
             let left = if server.client().is_some() { "" } else { "; its client had left" };
             let story = server.session.outstanding.story();
-            let words = format!("process {}: {story}{left}", server.pid);
-            let id = server.pool;
+            let words = format!("process {}: {story}{left}", server.pid());
+            let id = server.pool();
             self.step.engine.core_state.pool(id).counters.pool.unexpected_messages += 1;
             self.step.note_pool(id, Level::Error, cause, words);
         }
@@ -163,9 +166,7 @@ impl Step<'_, '_> {
 
     /// Ends both sessions after a FATAL error of the server, which the client has got.
     fn server_told_client(&mut self, client: Conn, server: Conn) {
-        if let Some(c) = self.step.engine.connections.client(client) {
-            c.link = None;
-        }
+        self.step.part(client, server);
         self.step.note_client(client, Level::Warn, DisconnectReason::ServerGone, String::new());
         self.step.remove_client(client, false);
         self.server_broken(server, DisconnectReason::ServerGone);
@@ -210,7 +211,7 @@ impl Step<'_, '_> {
         }
         let there = length.min(input.len());
         let body = &input[refrain_wire::frame::HEADER_BYTES..there];
-        server.since = now;
+        server.note_progress(now);
         let result = self.idle_message(conn, header.tag, body);
         if let Some(server) = self.step.engine.connections.server(conn) {
             server.inbox.expect(length - there, Rest::Nowhere);
@@ -266,13 +267,14 @@ impl Step<'_, '_> {
                 // A report too long to be kept has not arrived in full: the server's settings are
                 // not known any more.
                 let Ok((name, value)) = read::parameter_status(body) else {
-                    server.close_needed = true;
+                    server.close_later();
                     return Idle::On;
                 };
                 if crate::settings::session::is_settable(name) {
                     let told = server.session.told.get_or_insert_default();
-                    server.close_needed |=
-                        !told.note(&server.session.settings, None, name, Some(value));
+                    if !told.note(&server.session.settings, None, name, Some(value)) {
+                        server.close_later();
+                    }
                 }
                 Idle::On
             }
@@ -284,7 +286,7 @@ impl Step<'_, '_> {
                     && !server.session.outstanding.intersects(DEFINES)
                     && server.session.defining.is_some()
                 {
-                    self.step.engine.core_state.pool(server.pool).shared.protocol.schema_change();
+                    self.step.engine.core_state.pool(server.pool()).shared.protocol.schema_change();
                     server.session.defining = None;
                 }
                 idle
@@ -294,10 +296,10 @@ impl Step<'_, '_> {
                     let command = (tag == back::COMMAND_COMPLETE).then(|| read::command_tag(body));
                     if command.is_some_and(|c| refrain_sql::tag(c) == refrain_sql::Tag::Ddl) {
                         // The client has left, but its change to the schema stays.
-                        let pool = self.step.engine.core_state.pool(server.pool);
+                        let pool = self.step.engine.core_state.pool(server.pool());
                         pool.shared.protocol.begin_schema_version();
                     }
-                    if let ServerState::Held(Holder::Job(job, _)) = &mut server.state {
+                    if let Some(job) = server.job_mut() {
                         let registry = &self.step.engine.core_state.shared.protocol.registry;
                         job.hears(registry, &settled.entry, tag, body);
                     }
@@ -330,8 +332,10 @@ fn idle_error(server: &mut Server, fields: &Fields<'_>) -> Idle {
     };
     server.session.undo(&failed);
     let ours = ReplyAction::Skip(Purpose::Reset);
-    server.close_needed |= failed.entry.action == ours;
-    if let ServerState::Held(Holder::Job(job, _)) = &mut server.state {
+    if failed.entry.action == ours {
+        server.close_later();
+    }
+    if let Some(job) = server.job_mut() {
         job.fails(&failed.entry, fields);
         // A query of the job that sets or resets settings has failed half-way: nobody knows the
         // settings.

@@ -35,7 +35,7 @@ impl Step<'_, '_> {
             let Some(client) = self.step.engine.connections.client(conn) else {
                 return input.len();
             };
-            let Some(server) = client.link else {
+            let Some(server) = client.link() else {
                 if self.step.reads_slowly(conn) {
                     return at;
                 }
@@ -124,7 +124,7 @@ impl Step<'_, '_> {
                     Ok(Target::Unknown) => return Wants::Server,
                     Err(_) => return Wants::End(DisconnectReason::ClientProtocol),
                 }
-                let pool = client.pool;
+                let pool = client.pool();
                 self.step.engine.core_state.pool(pool).counters.protocol.closes_answered += 1;
                 write::bare(self.step.ports.out(conn), back::CLOSE_COMPLETE);
                 Wants::Used(length)
@@ -150,13 +150,14 @@ impl Step<'_, '_> {
         if parse.name.is_empty() || client.session.names.contains(parse.name) {
             return false;
         }
-        let identity = Identity { pool: client.pool, env: client.session.env(), tail: parse.tail };
+        let identity =
+            Identity { pool: client.pool(), env: client.session.env(), tail: parse.tail };
         let Some(cached) =
             core_state.protocol.statements.find(&core_state.shared.protocol.registry, identity)
         else {
             return false;
         };
-        let pool = core_state.pool(client.pool);
+        let pool = core_state.pool(client.pool());
         let options = &pool.settings.options;
         let room = client.session.names.len() < options.max_client_statements as usize
             && client.session.names.bytes() + parse.tail.len()

@@ -35,7 +35,7 @@ impl<P: Protocol> Engine<P> {
             Event::Answered(answer) => P::answered(&mut step, answer),
         }
         while let Some(client) = step.engine.runnable.pop_front() {
-            step.read_on(client);
+            step.run(client);
         }
     }
 }

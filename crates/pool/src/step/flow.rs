@@ -85,6 +85,11 @@ impl<P: Protocol> Step<'_, P> {
     pub fn unblock(&mut self, conn: Conn) {
         let Some(client) = self.engine.connections.client(conn) else { return };
         client.waiting_for = WaitingFor::Nothing;
+        self.read_on(conn);
+    }
+
+    /// Schedules a client's input to be handled before the step ends.
+    pub fn read_on(&mut self, conn: Conn) {
         self.engine.runnable.push_back(conn);
     }
 

@@ -30,7 +30,7 @@ impl<P: Protocol> Step<'_, P> {
     }
 
     /// Reads a client again, whose input was held.
-    pub(crate) fn read_on(&mut self, conn: Conn) {
+    pub(crate) fn run(&mut self, conn: Conn) {
         let Some(client) = self.engine.connections.client(conn) else { return };
         match P::phase(&client.session) {
             Phase::Ready => self.serve_ready(conn, &[]),

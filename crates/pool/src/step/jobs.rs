@@ -1,4 +1,5 @@
-//! Jobs that servers do for Refrain: between two clients, or for a client that gets its server back.
+//! Jobs that servers do for Refrain: between two clients, or for a client that gets its server
+//! back.
 
 use crate::client::WaitingFor;
 use crate::engine::Step;

@@ -46,7 +46,7 @@ impl<P: Protocol> Step<'_, P> {
     pub fn request_begins(&mut self, server: Conn) {
         let Some(server) = self.engine.connections.server(server) else { return };
         if !P::activity(&server.session).owes {
-            server.asked = self.now;
+            server.request_begins(self.now);
         }
     }
 
@@ -54,19 +54,24 @@ impl<P: Protocol> Step<'_, P> {
     /// of the next request, and of doing nothing, count from now.
     pub fn request_over(&mut self, client: Conn, server: Conn) {
         let (client, server) = self.engine.connections.pair(client, server);
-        client.requested = self.now;
-        let took = self.now.since(std::mem::replace(&mut server.asked, self.now));
+        client.note_reply(self.now);
+        let took = server.request_ends(self.now);
         let counters = &mut self.engine.core_state.pool(server.pool).counters;
         counters.pool.queries += 1;
         counters.query_time.count(took);
     }
 
     /// Takes a server back from a client whose transaction is over. The client keeps the server if
-    /// it `keeps` state there, or if the pool's mode says so. Returns whether it keeps the server.
+    /// it `keeps` state there, or if the pool's mode says so. Returns whether it keeps the server. If
+    /// its user or its database is not configured any more, its session ends.
     #[inline]
     pub fn transaction_over(&mut self, client: Conn, server: Conn, keeps: bool) -> bool {
         let Some(s) = self.engine.connections.server(server) else { return false };
         let pool = self.engine.core_state.pool(s.pool);
+        if pool.removed {
+            self.end_client(client, DisconnectReason::Removed);
+            return false;
+        }
         if keeps || pool.settings.options.pool_mode == PoolMode::Session {
             count_transaction(s, pool, self.now);
             return true;

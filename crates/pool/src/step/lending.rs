@@ -58,6 +58,13 @@ impl<P: Protocol> Step<'_, P> {
         self.free(server);
     }
 
+    /// Parts a client from its server. Neither can go on: the caller closes both.
+    pub fn part(&mut self, client: Conn, server: Conn) {
+        let (client, server) = self.engine.connections.pair(client, server);
+        client.link = None;
+        server.state = ServerState::Resetting;
+    }
+
     /// Takes a server from a client that has left.
     pub(crate) fn take_back(&mut self, server: Conn, client: &Client<P>) {
         let Some(s) = self.engine.connections.server(server) else { return };

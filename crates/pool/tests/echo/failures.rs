@@ -119,7 +119,7 @@ fn a_server_that_leaves_during_its_login_has_failed() {
     let anna = world.client();
     world.server_leaves(world.last_server());
     assert_eq!(world.heard(anna), "error server_down\n");
-    assert_eq!(world.pool(0).connecting, 0);
+    assert_eq!(world.pool(0).connecting(), 0);
 }
 
 #[test]

@@ -13,7 +13,7 @@ fn an_idle_server_goes_to_the_core_whose_client_waits() {
     assert_eq!(world.asks(bob, "mine"), "mine\n");
     assert_eq!((world.core_of(server), world.connects()), (1, 1));
     assert_eq!(world.counters(0).handovers, 1);
-    assert_eq!((world.pool(0).servers, world.pool(1).servers), (0, 1));
+    assert_eq!((world.pool(0).servers(), world.pool(1).servers()), (0, 1));
 }
 
 #[test]
@@ -22,10 +22,10 @@ fn a_core_that_asked_gets_the_server_once_it_is_free() {
     let (anna, bob) = (world.client_at(0), world.client_at(1));
     world.says(anna, "begin");
     assert_eq!(world.asks(bob, "mine"), "");
-    assert_eq!(world.pool(0).asking.len(), 1);
+    assert_eq!(world.pool(0).asking(), 1);
     world.says(anna, "commit");
     assert_eq!(world.heard(bob), "mine\n");
-    assert!(world.pool(0).asking.is_empty());
+    assert_eq!(world.pool(0).asking(), 0);
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn a_core_that_waits_no_more_says_so() {
     world.says(bob, "mine");
     world.breaks(bob);
     world.pass(Duration::from_millis(200));
-    assert!(world.pool(0).asking.is_empty());
+    assert_eq!(world.pool(0).asking(), 0);
     world.says(anna, "commit");
     assert_eq!(world.core_of(world.last_server()), 0);
 }
@@ -144,4 +144,17 @@ fn a_client_is_let_in_when_another_core_reaches_a_server() {
     assert!(world.heard(anna).starts_with("welcome"));
     assert!(world.heard(bob).starts_with("welcome"));
     assert_eq!(world.connects(), 1);
+}
+
+#[test]
+fn an_idle_server_stays_until_its_output_is_sent() {
+    let mut world = World::of_cores(2, "pool_size = 1");
+    let (anna, bob) = (world.client_at(0), world.client_at(1));
+    let server = world.last_server();
+    world.server_stops_reading(server);
+    world.says(anna, "one");
+    world.server_says(server, "one\n");
+    assert_eq!(world.pool(0).idle().len(), 1);
+    world.says(bob, "mine");
+    assert_eq!(world.core_of(server), 0);
 }

@@ -1,7 +1,7 @@
 //! Cores without I/O: engines, the clients and servers at their connections, and one clock.
 //!
-//! After each step, all invariants of the engine have to hold. Servers answer at once, unless a test
-//! keeps them from it.
+//! After each step, all invariants of the engine have to hold. Servers answer at once, unless a
+//! test keeps them from it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -230,7 +230,7 @@ impl World {
         let Connection::Client(client) = self.workers[core].engine.connections.get(conn) else {
             return None;
         };
-        Some(ServerId(self.ends[&(core, client.link?)].1))
+        Some(ServerId(self.ends[&(core, client.link()?)].1))
     }
 
     // Servers.

@@ -91,14 +91,14 @@ fn a_kill_ends_the_sessions_and_servers_of_a_database() {
     world.command(&Command::Kill(shop()));
     assert_eq!(world.heard(anna), "begin\nerror killed\n");
     assert!(!world.is_there(anna) && world.is_there(bob) && !world.is_up(server));
-    assert!(world.pool(0).paused, "it is paused as well");
+    assert!(world.pool(0).is_paused(), "it is paused as well");
 }
 
 #[test]
 fn one_client_can_be_killed() {
     let mut world = World::new("");
     let (anna, bob) = (world.client(), world.client());
-    let serial = world.client_part(bob).serial;
+    let serial = world.client_part(bob).serial();
     world.command(&Command::KillClient(serial));
     assert!(world.is_there(anna) && !world.is_there(bob));
 }
@@ -183,7 +183,7 @@ fn a_database_that_is_drained_loses_its_idle_servers_at_all_cores() {
     world.says(bob, "begin");
     world.says(bob, "commit");
     let (held, idle) = (world.server_of(anna).expect("it is lent"), world.last_server());
-    let (conn, now) = (world.client_part(anna).conn, world.now);
+    let (conn, now) = (world.client_part(anna).conn(), world.now);
     world.engine(0).core_state.database_drain.ask(b"shop", conn, now);
     world.in_step(0, |step| step.drain_everywhere());
     assert!(world.is_up(held) && !world.is_up(idle));
@@ -214,4 +214,27 @@ fn a_snapshot_says_who_has_which_server() {
     let [pool] = &snapshot.pools[..] else { panic!("there is one pool") };
     assert_eq!((&*pool.database, pool.waiting, pool.max_wait_us), ("shop", 1, 100_000));
     assert_eq!(snapshot.logging_in, 1);
+}
+
+#[test]
+fn a_reconnect_at_the_host_closes_a_held_server_as_it_comes_free() {
+    let mut world = World::new("");
+    let anna = world.client();
+    world.says(anna, "begin");
+    let server = world.last_server();
+    world.shared.renew("127.0.0.1:1");
+    world.pass(TICK);
+    assert!(world.is_up(server));
+    world.says(anna, "commit");
+    assert!(!world.is_up(server));
+}
+
+#[test]
+fn a_server_that_is_not_logged_in_gets_no_goodbye() {
+    let mut world = World::new("");
+    world.servers_answer = false;
+    let _ = world.client();
+    world.command(&Command::Kill(None));
+    assert_eq!(world.server_heard(world.last_server()), "hello shop app\n");
+    assert!(world.servers().is_empty());
 }

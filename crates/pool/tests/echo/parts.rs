@@ -4,8 +4,8 @@ use refrain_pool::client::Phase;
 use refrain_pool::settings::PoolSettings;
 use refrain_pool::{Now, Parts};
 
-/// Echo with transactions. Each line goes to a server, which sends it back. From `begin` to `commit`
-/// the client keeps its server.
+/// Echo with transactions. Each line goes to a server, which sends it back. From `begin` to
+/// `commit` the client keeps its server.
 #[derive(Debug)]
 pub(crate) enum Echo {}
 

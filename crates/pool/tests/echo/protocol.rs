@@ -38,11 +38,11 @@ impl Protocol for Echo {
 
     // Whoever is let in gets a key, and what it sent meanwhile is read.
     fn admit(step: &mut Step<'_, Self>, client: Conn) {
-        let pid = pid_of(step.engine.core_state.core, client);
+        let pid = pid_of(step.engine.core_state.core(), client);
         let key = format!("{:08x}", u32::from_be_bytes(step.engine.core_state.random()));
         let Some(c) = step.engine.connections.client(client) else { return };
         c.session.phase = Phase::Ready;
-        c.key = key.as_bytes().into();
+        c.set_cancel_key(key.as_bytes());
         step.ports.out(client).extend(format!("welcome {pid} {key}\n").bytes());
         step.unblock(client);
     }
@@ -71,7 +71,7 @@ impl Protocol for Echo {
     // A server has to know whom it works for.
     fn connected(step: &mut Step<'_, Self>, server: Conn) {
         let Some(s) = step.engine.connections.server(server) else { return };
-        let pool = &step.engine.core_state.pool(s.pool).shared;
+        let pool = &step.engine.core_state.pool(s.pool()).shared;
         let hello = format!("hello {} {}\n", pool.database, pool.user);
         step.ports.out(server).extend(hello.bytes());
     }
@@ -162,7 +162,7 @@ fn logged_in(step: &mut Step<'_, Echo>, server: Conn, line: &[u8]) {
         return Echo::connect_failed(step, server, line.trim_end());
     };
     if let Some(s) = step.engine.connections.server(server) {
-        (s.pid, s.key) = (pid.parse().unwrap_or(0), key.as_bytes().into());
+        s.set_cancel_key(pid.parse().unwrap_or(0), key.as_bytes());
     }
     step.logged_in(server, false);
 }
@@ -193,7 +193,7 @@ fn replied(step: &mut Step<'_, Echo>, server: Conn, line: &[u8]) {
     step.ports.out(client).extend(line);
     step.request_over(client, server);
     step.push_back_on_server(client, server);
-    if idle && !step.end_if_removed(client) && step.transaction_over(client, server, false) {
+    if idle && step.transaction_over(client, server, false) {
         check(step, server, Some(client));
     }
     step.leave_if_ended(client);
@@ -202,7 +202,7 @@ fn replied(step: &mut Step<'_, Echo>, server: Conn, line: &[u8]) {
 /// Begins a check, if one is due. A client that has the server gets it back afterwards.
 fn check(step: &mut Step<'_, Echo>, server: Conn, back: Option<Conn>) -> bool {
     let Some(s) = step.engine.connections.server(server) else { return false };
-    let checks = &mut step.engine.core_state.pool(s.pool).protocol;
+    let checks = &mut step.engine.core_state.pool(s.pool()).protocol;
     let Some(due) = checks.due.checked_sub(1) else { return false };
     checks.due = due;
     send(step, server, b"check\n");
@@ -213,7 +213,7 @@ fn check(step: &mut Step<'_, Echo>, server: Conn, back: Option<Conn>) -> bool {
 /// Ends a check, and gives the server to its client or back to the pool.
 fn checked(step: &mut Step<'_, Echo>, server: Conn) {
     let Some(s) = step.engine.connections.server(server) else { return };
-    step.engine.core_state.pool(s.pool).protocol.made += 1;
+    step.engine.core_state.pool(s.pool()).protocol.made += 1;
     match step.finish_job(server) {
         Some((_, Some(client))) => step.unblock(client),
         _ => step.make_fit(server),

@@ -49,6 +49,18 @@ fn each_query_has_its_own_time() {
 }
 
 #[test]
+fn a_query_is_not_given_more_time_by_the_next() {
+    let mut world = World::new("query_timeout = \"1s\"");
+    let anna = world.client();
+    world.servers_answer = false;
+    world.says(anna, "one");
+    world.pass(SECOND - TICK);
+    world.says(anna, "two");
+    world.pass(TICK);
+    assert_eq!(world.heard(anna), "error query_timeout\n");
+}
+
+#[test]
 fn a_client_may_wait_so_long_for_a_server() {
     let mut world = World::new("pool_size = 1\nquery_wait_timeout = \"1s\"");
     let (anna, bob) = (world.client(), world.client());
@@ -217,7 +229,7 @@ fn a_pool_that_nobody_uses_is_forgotten() {
     assert!(world.shared.find_pool("shop", "app").is_some());
     world.pass(2 * SECOND);
     assert!(world.shared.find_pool("shop", "app").is_none());
-    assert_eq!(world.engine(0).core_state.forgotten.pool.pools_forgotten, 1);
+    assert_eq!(world.engine(0).core_state.forgotten().pool.pools_forgotten, 1);
     let ports = refrain_pool::Ports::default();
     assert_eq!(world.engine(0).next_tick(&ports), None, "nothing can be due");
 }
