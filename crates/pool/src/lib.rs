@@ -47,6 +47,6 @@ pub use parts::Parts;
 pub use ports::{Output, Ports};
 pub use protocol::Protocol;
 pub use server::Transfer;
-pub use step::input::END_OF_STREAM;
 pub use step::notes::note_client;
+pub use step::sessions::END_OF_STREAM;
 pub use time::Now;

@@ -12,7 +12,7 @@ use crate::event::Event;
 use crate::ids::Conn;
 use crate::ports::Ports;
 use crate::protocol::Protocol;
-use crate::step::input::END_OF_STREAM;
+use crate::step::sessions::END_OF_STREAM;
 use crate::time::Now;
 
 impl<P: Protocol> Engine<P> {

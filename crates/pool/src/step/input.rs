@@ -7,9 +7,7 @@ use crate::engine::Step;
 use crate::ids::Conn;
 use crate::protocol::Protocol;
 use crate::server::Transfer;
-
-/// Log text for a peer that has ended its stream.
-pub const END_OF_STREAM: &str = "end of stream";
+use crate::step::sessions::END_OF_STREAM;
 
 impl<P: Protocol> Step<'_, P> {
     /// Handles bytes from a client.

@@ -62,8 +62,8 @@ impl<P: Protocol> Step<'_, P> {
     }
 
     /// Takes a server back from a client whose transaction is over. The client keeps the server if
-    /// it `keeps` state there, or if the pool's mode says so. Returns whether it keeps the server. If
-    /// its user or its database is not configured any more, its session ends.
+    /// it `keeps` state there, or if the pool's mode says so. Returns whether it keeps the server.
+    /// If its user or its database is not configured any more, its session ends.
     #[inline]
     pub fn transaction_over(&mut self, client: Conn, server: Conn, keeps: bool) -> bool {
         let Some(s) = self.engine.connections.server(server) else { return false };

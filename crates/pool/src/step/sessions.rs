@@ -13,7 +13,9 @@ use crate::lobby::{CONSOLES_MAX, Counted, Newcomer};
 use crate::message::CoreMessage;
 use crate::pool_shared::PoolShared;
 use crate::protocol::Protocol;
-use crate::step::input::END_OF_STREAM;
+
+/// Log text for a peer that has ended its stream.
+pub const END_OF_STREAM: &str = "end of stream";
 
 impl<P: Protocol> Step<'_, P> {
     /// Takes a new connection in. If too many have not logged in, the lobby names one that has to
