@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, ensure};
 
+use super::machine::{self, MachineWaits};
 use super::session;
+use super::waits::Waits;
 use crate::bench::session::Session;
 
 /// Time between two lookups of a client.
@@ -17,15 +19,13 @@ const REST: Duration = Duration::from_millis(1);
 pub(super) struct Lookups {
     over: Arc<AtomicBool>,
     clients: Vec<JoinHandle<Result<Waits>>>,
+    machine: JoinHandle<Result<MachineWaits>>,
 }
 
-/// The times of a client's lookups, sorted.
-#[derive(Debug)]
-pub(super) struct Waits(Vec<Duration>);
-
 impl Lookups {
-    /// Starts a client for each of these ports and databases.
-    pub(super) fn start(ways: &[(u16, &'static str)]) -> Result<Lookups> {
+    /// Starts a client for each of these ports and databases, and a thread that measures the
+    /// machine beside the loop of `proxy` and the pooled server.
+    pub(super) fn start(proxy: u32, server: u32, ways: &[(u16, &'static str)]) -> Result<Lookups> {
         let over = Arc::new(AtomicBool::new(false));
         let mut clients = Vec::new();
         for (port, database) in ways {
@@ -33,50 +33,33 @@ impl Lookups {
             let over = over.clone();
             clients.push(thread::spawn(move || look_up(session, &over)));
         }
-        Ok(Lookups { over, clients })
+        let measured_until = over.clone();
+        let machine = thread::spawn(move || machine::watch(proxy, server, &measured_until));
+        Ok(Lookups { over, clients, machine })
     }
 
-    /// Ends the clients and returns the times of each.
-    pub(super) fn stop(self) -> Result<Vec<Waits>> {
+    /// Ends the threads. Returns the times of each client's lookups, and the machine's delays.
+    pub(super) fn stop(self) -> Result<(Vec<Waits>, MachineWaits)> {
         self.over.store(true, Relaxed);
-        let waited =
-            |client: JoinHandle<_>| client.join().map_err(|_| anyhow!("a client panicked"))?;
-        self.clients.into_iter().map(waited).collect()
+        let waits = self.clients.into_iter().map(join).collect::<Result<_>>()?;
+        Ok((waits, join(self.machine)?))
     }
 }
 
+fn join<T>(thread: JoinHandle<Result<T>>) -> Result<T> {
+    thread.join().map_err(|_| anyhow!("a thread panicked"))?
+}
+
 fn look_up(mut session: Session, over: &AtomicBool) -> Result<Waits> {
-    let mut all = Vec::new();
+    let mut waits = Waits::default();
     while !over.load(Relaxed) {
         let asked = Instant::now();
         let answer = session.query("SELECT v FROM lookups WHERE id = 1")?;
-        all.push(asked.elapsed());
+        waits.add(asked, asked.elapsed());
         ensure!(answer.errors.is_empty(), "{:?}", answer.errors);
         let found = answer.rows.first().and_then(|row| row.first()).context("no row")?;
         ensure!(found == b"one", "another row");
         thread::sleep(REST);
     }
-    all.sort_unstable();
-    Ok(Waits(all))
-}
-
-impl Waits {
-    pub(super) fn longest_ms(&self) -> f64 {
-        self.0.last().map_or(0.0, |wait| wait.as_secs_f64() * 1e3)
-    }
-
-    pub(super) fn p99_ms(&self) -> f64 {
-        self.0.get(self.0.len() * 99 / 100).map_or(0.0, |wait| wait.as_secs_f64() * 1e3)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_longest_wait_is_the_last_of_those_in_order() {
-        let waits = Waits((1..=200).map(Duration::from_millis).collect());
-        assert_eq!((waits.longest_ms(), waits.p99_ms()), (200.0, 199.0));
-    }
+    Ok(waits)
 }
