@@ -12,11 +12,15 @@ use crate::reply::Reply;
 
 /// Maximum time of a wait. Only a hang takes so long.
 pub(crate) const LIMIT: Duration = Duration::from_secs(20);
+/// If this variable of the environment is set, sessions with a name print what they send and get.
+const BYTES: &str = "REFRAIN_BYTES";
 
 /// A connection of a client.
 #[derive(Debug)]
 pub(crate) struct Session {
     stream: TcpStream,
+    /// The name before each printed message; `None` if messages are not printed.
+    printed_as: Option<String>,
     buffer: Vec<u8>,
     start: usize,
     /// The settings that the server has reported.
@@ -28,12 +32,21 @@ pub(crate) struct Session {
 impl Session {
     /// Connects and sends these bytes. Reads nothing.
     pub(crate) fn raw(addr: SocketAddr, first: &[u8]) -> Self {
+        Self::connect(None, addr, first)
+    }
+
+    /// Connects and sends these bytes. With `REFRAIN_BYTES` each message is printed, behind `name`.
+    pub(crate) fn named(name: String, addr: SocketAddr, first: &[u8]) -> Self {
+        Self::connect(Some(name).filter(|_| std::env::var_os(BYTES).is_some()), addr, first)
+    }
+
+    fn connect(printed_as: Option<String>, addr: SocketAddr, first: &[u8]) -> Self {
         let stream = TcpStream::connect(addr).unwrap();
         stream.set_nodelay(true).unwrap();
         stream.set_read_timeout(Some(LIMIT)).unwrap();
         stream.set_write_timeout(Some(LIMIT)).unwrap();
         let (buffer, params, key) = (Vec::new(), BTreeMap::new(), Vec::new());
-        let mut session = Self { stream, buffer, start: 0, params, key };
+        let mut session = Self { stream, printed_as, buffer, start: 0, params, key };
         session.write(first);
         session
     }
@@ -59,6 +72,7 @@ impl Session {
 
     /// Sends bytes. A peer that has gone is noticed at the next read.
     pub(crate) fn write(&mut self, bytes: &[u8]) {
+        self.print('>', bytes);
         match self.stream.write_all(bytes) {
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
                 panic!("the peer takes no bytes")
@@ -77,6 +91,7 @@ impl Session {
         loop {
             let bytes = &self.buffer[self.start..];
             if let Some(end) = frame_end(bytes).unwrap() {
+                self.print('<', &bytes[..end]);
                 let frame = Frame::new(bytes[0], &bytes[5..end]);
                 self.start += end;
                 self.note(&frame);
@@ -86,6 +101,12 @@ impl Session {
                 assert!(self.buffer.len() == self.start, "half a message before the end");
                 return None;
             }
+        }
+    }
+
+    fn print(&self, arrow: char, bytes: &[u8]) {
+        if let Some(name) = &self.printed_as {
+            println!("{name:>14} {arrow} {}", bytes.escape_ascii());
         }
     }
 

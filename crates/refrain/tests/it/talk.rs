@@ -184,14 +184,15 @@ impl Conversation {
     }
 
     fn connect(&mut self, client: &str, params: &[(String, String)]) -> Result<(), String> {
-        let open = |addr, database: &str| {
+        let open = |side: &str, addr, database: &str| {
             let mut all = vec![("user", "postgres"), ("database", database)];
             all.extend(params.iter().map(|(name, value)| (name.as_str(), value.as_str())));
             let version_3_0 = 0x0003_0000;
-            Session::raw(addr, &crate::session::startup(version_3_0, &all))
+            let name = format!("{client} {side}");
+            Session::named(name, addr, &crate::session::startup(version_3_0, &all))
         };
-        let direct = open(addr(cluster(self.version)), DIRECT);
-        let proxied = open(self.proxy.addr(), PROXIED);
+        let direct = open("directly", addr(cluster(self.version)), DIRECT);
+        let proxied = open("by Refrain", self.proxy.addr(), PROXIED);
         let mut ledger = Ledger::default();
         ledger.sent(&Msg::Sync, 0);
         let mut pair = Pair { direct, proxied, ledger, got: Vec::new() };

@@ -26,7 +26,9 @@ pub(crate) fn all() -> Vec<(String, String)> {
 fn hold_all(version: Version) {
     talk::prepare(version);
     let chosen = std::env::var("REFRAIN_TALK").unwrap_or_default();
-    let talks = all().into_iter().filter(|(name, _)| name.contains(&chosen));
+    let mut talks = all();
+    talks.retain(|(name, _)| name.contains(&chosen));
+    assert!(!talks.is_empty(), "no file in tests/it/talks has a name that contains {chosen:?}");
     let mut failed = Vec::new();
     for (name, text) in talks {
         let outcome = catch_unwind(|| talk::hold(version, &text));
