@@ -8,9 +8,8 @@
 //! ```
 //!
 //! The body of each `p` message goes into [`Proving::receive`], which consumes the exchange and
-//! gives back what follows. What is wrong in *form* is refused at once with `08P01`; it depends on
-//! the message alone. What is wrong in *substance* is refused at the end, always with the same
-//! words.
+//! returns the next [`Step`]. A malformed message is refused at once with `08P01`, since that
+//! depends on the message alone. A wrong proof is refused at the end, always with the same words.
 //!
 //! As in PostgreSQL, a user who has a SCRAM verifier is asked for SCRAM where MD5 is configured;
 //! the user name inside SCRAM is not read, as the startup message has it; `n` and `y` are both
@@ -32,7 +31,7 @@ use super::verifier::signature;
 const MAX_PASSWORD: usize = 65_535;
 const MAX_SCRAM: usize = 1024;
 
-/// How a client is to prove who it is.
+/// The method by which a client proves who it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
     /// Not at all.
@@ -68,7 +67,7 @@ pub enum AuthRequest {
     SaslFinal(Vec<u8>),
 }
 
-/// What comes of a message.
+/// The next step of an exchange, after its start or after a message of the client.
 #[must_use]
 #[derive(Debug)]
 pub enum Step {
@@ -76,7 +75,7 @@ pub enum Step {
     Send(AuthRequest, Proving),
     /// The client has proved who it is. Send these, in this order; the last is [`AuthRequest::Ok`].
     Done(Authenticated, Vec<AuthRequest>),
-    /// The client has not. Tell it, and close.
+    /// The client has not proved who it is. Send the refusal, and close the connection.
     Failed(Refusal),
 }
 
@@ -93,9 +92,9 @@ impl Authenticated {
         &self.user
     }
 
-    /// What the exchange has put into our hands to log in at servers as this user: the password if
-    /// it was sent or is stored, the MD5 hash if that is stored, else the SCRAM keys. Nothing under
-    /// [`Method::Trust`].
+    /// Returns the secret with which Refrain can log in at servers as this user: the password if it
+    /// was sent or is stored, the MD5 hash if that is stored, else the SCRAM keys. [`Secret::None`]
+    /// under [`Method::Trust`].
     pub fn secret(&self) -> &Secret {
         &self.secret
     }
@@ -106,7 +105,7 @@ impl Authenticated {
 pub enum Refusal {
     /// There is no such user, or the password is wrong, or none is stored that fits the method.
     Password {
-        /// Whoever the client said it was.
+        /// The name that the client gave.
         user: String,
     },
     /// The client broke the protocol.
@@ -153,11 +152,11 @@ enum Awaits {
     ClientFinal(Challenged),
 }
 
-/// What the client's proof must agree with.
+/// The values that the client's proof must agree with.
 #[derive(Debug)]
 struct Challenged {
     gs2_header: String,
-    /// The client's and ours.
+    /// The client's nonce and Refrain's.
     nonce: Vec<u8>,
     /// Client-first (less header), server-first and commas after both: the head of what is signed.
     said: Vec<u8>,
@@ -218,7 +217,7 @@ impl Step {
 
 fn check_password(credential: &Credential, body: &[u8]) -> Result<Step, Malformed> {
     let text = text_body(at_most(MAX_PASSWORD, body)?)?;
-    // An empty password is nobody's, which the client may know: PostgreSQL says so outright.
+    // No user has an empty password. The client may learn this early: PostgreSQL says so too.
     let found = Password::new(text).and_then(|password| credential.check_password(password));
     Ok(Step::end(credential, found, Vec::new()))
 }

@@ -1,13 +1,13 @@
-//! What a client is checked against, made ready so that a login costs little.
+//! The stored secret of a user, prepared so that a login costs little.
 //!
-//! One [`Credential`] per user, kept by the caller for as long as the user's secret stays the same.
-//! The user nobody knows has one too: it holds a secret that cannot be guessed, passes through the
-//! same code as any other, and is refused at the very end. Hence the exchange tells a stranger
-//! neither by its messages nor by its duration which names exist.
+//! The caller keeps one [`Credential`] per user for as long as the user's secret stays the same.
+//! An unknown user has one too: it holds a secret that cannot be guessed, passes through the same
+//! code as any other, and is refused at the very end. So neither the messages of an exchange nor
+//! its duration show which names exist.
 //!
-//! To look like a user it must look the same each time: a salt that changed between two attempts
-//! would give it away. So salts come from a [`Seed`], and so do those of users whose password we
-//! hold in plain, for a user must not change its salt by becoming known.
+//! An unknown user must look the same at each attempt: a salt that changed between two attempts
+//! would give it away. So its salt comes from a [`Seed`]. The salt of a user whose plain password
+//! is stored comes from the same seed, so that a user who becomes known keeps its salt.
 
 use std::fmt;
 
@@ -18,10 +18,10 @@ use super::password::{Key, Md5Hash, Password};
 use super::secret::{ScramKeys, Secret, Stored};
 use super::verifier::{ScramVerifier, hmac};
 
-/// Iterations of verifiers that we make ourselves: PostgreSQL's default.
+/// Iterations of verifiers that Refrain makes: PostgreSQL's default.
 const ITERATIONS: u32 = 4096;
 
-/// Makes the salts and secrets that are ours to invent. Random, and kept to ourselves.
+/// The random key from which Refrain derives the salts and secrets that it has to invent.
 ///
 /// The same seed must serve all cores and processes that answer under one address, or salts would
 /// differ from one attempt to the next.
@@ -48,7 +48,7 @@ impl Seed {
         self.key("salt\0", user)[..16].to_vec()
     }
 
-    /// A verifier that no password has.
+    /// Returns a verifier that belongs to no password.
     fn verifier(&self, user: &str, iterations: u32) -> ScramVerifier {
         ScramVerifier {
             iterations,
@@ -59,9 +59,9 @@ impl Seed {
     }
 }
 
-/// The kind of secret that an unknown user is made to look as having.
+/// The kind of secret that an unknown user seems to have.
 ///
-/// It shows: with [`Method::Md5`](super::Method::Md5), a user who has a verifier is asked for
+/// The kind shows: with [`Method::Md5`](super::Method::Md5), a user who has a verifier is asked for
 /// SCRAM. Take the kind that most users have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Like {
@@ -81,9 +81,9 @@ pub enum Like {
 pub struct Credential {
     user: String,
     kind: Kind,
-    /// The user's own where there is one; otherwise one that no proof satisfies.
+    /// The user's own verifier if there is one; otherwise one that no proof satisfies.
     verifier: ScramVerifier,
-    /// Whether there is such a user. Asked last of all.
+    /// Whether there is such a user. Checked last of all.
     known: bool,
 }
 
@@ -95,8 +95,8 @@ enum Kind {
 }
 
 impl Credential {
-    /// Prepares a user's stored secret. Costs a PBKDF2 if that is a plain password, so that
-    /// no login has to.
+    /// Prepares a user's stored secret. A plain password costs a PBKDF2 here, so that no login
+    /// has to pay it.
     pub fn prepare(user: &str, stored: Stored, seed: &Seed) -> Self {
         let (kind, verifier) = match stored {
             Stored::Password(password) => {
@@ -109,7 +109,7 @@ impl Credential {
         Self { user: user.to_owned(), kind, verifier, known: true }
     }
 
-    /// Stands in for a user nobody knows. Cheap: need not be kept.
+    /// Makes the credential of an unknown user. This is cheap: the caller need not keep it.
     pub fn unknown(user: &str, like: Like, seed: &Seed) -> Self {
         let secret = seed.key("secret\0", user);
         let (kind, iterations) = match like {
@@ -126,7 +126,7 @@ impl Credential {
         &self.user
     }
 
-    /// What the stored secret is good for at servers, without any proof from a client.
+    /// Returns the secret that logs in at servers without any proof from a client.
     pub fn secret(&self) -> Secret {
         match &self.kind {
             _ if !self.known => Secret::None,
@@ -140,7 +140,7 @@ impl Credential {
         &self.verifier
     }
 
-    /// Whether MD5 is beyond what is stored.
+    /// Whether a SCRAM verifier is stored, by which MD5 cannot be checked.
     pub(super) fn is_scram(&self) -> bool {
         matches!(self.kind, Kind::Scram)
     }

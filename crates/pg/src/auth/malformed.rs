@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What is wrong with something that came from outside, in words fit to be shown.
+/// The fault of malformed input, in words that may be shown to its sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed(pub &'static str);
 

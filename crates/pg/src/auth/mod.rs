@@ -1,5 +1,4 @@
-//! Who a client is, and who we are to a server: PostgreSQL's password exchanges without the
-//! sockets.
+//! Password authentication of clients, and at servers: PostgreSQL's exchanges without the sockets.
 //!
 //! A proxy stands in both places. To its clients it is the server that asks for a password
 //! ([`Proving`]); to servers it is the client that has to give one ([`Login`]). Both are state

@@ -65,7 +65,7 @@ impl fmt::Debug for Password {
 
 /// PostgreSQL's MD5 hash of a password: `md5` and the digest of password and user name in hex.
 ///
-/// Who has the hash can log in with it where MD5 is asked for: it is as good as the password.
+/// The hash is enough to log in where MD5 is asked for: there it is as good as the password.
 #[derive(Clone)]
 pub struct Md5Hash(Zeroizing<[u8; 35]>);
 
@@ -83,7 +83,8 @@ impl Md5Hash {
         well_formed.then(|| Self(Zeroizing::new(*hash)))
     }
 
-    /// What goes over the wire: the hash, less its `md5`, hashed again with the server's salt.
+    /// Returns the answer to an MD5 challenge: the hash, without its `md5`, hashed again with the
+    /// server's salt.
     pub(super) fn salted(&self, salt: [u8; 4]) -> Self {
         Self::digest(&[&self.0[3..], &salt])
     }

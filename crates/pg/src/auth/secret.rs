@@ -1,4 +1,4 @@
-//! What is known of a user, in each of its forms: a password, an MD5 hash, a pair of SCRAM keys.
+//! The secret of a user in each of its forms: a password, an MD5 hash, a pair of SCRAM keys.
 //!
 //! [`Stored`] is what a configuration or a row of `pg_authid` holds, and serves to check a client.
 //! [`Secret`] is what one can log in with. They differ: a SCRAM verifier checks but does not log
@@ -9,7 +9,7 @@ use std::fmt;
 use super::password::{Key, Md5Hash, Password};
 use super::verifier::ScramVerifier;
 
-/// What is kept of a user's password, to check the user by.
+/// A user's password in the form in which it is stored, to check clients.
 #[derive(Clone, Debug)]
 pub enum Stored {
     /// The password itself.
@@ -37,10 +37,10 @@ impl Stored {
     }
 }
 
-/// What we have to log in at a server with.
+/// The secret with which Refrain logs in at a server.
 #[derive(Clone, Debug)]
 pub enum Secret {
-    /// Nothing: only servers that trust us let us in.
+    /// Nothing: only a server that trusts Refrain accepts the login.
     None,
     /// The password. Serves wherever one is asked for.
     Password(Password),

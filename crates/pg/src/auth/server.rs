@@ -6,8 +6,8 @@
 //!
 //! A server that asks for SCRAM has to prove itself as well. Its `AuthenticationOk` is an error
 //! until its signature has been checked, or seen at least where there is no key to check it with.
-//! A server that asks for less (nothing, the cleartext password) is obliged: whether it may is for
-//! the caller to decide, by the transport it stands behind.
+//! A server that asks for less (nothing, the cleartext password) gets that: the caller decides
+//! whether it may ask, by the transport of the connection.
 //!
 //! With a password, SCRAM costs a PBKDF2 of the server's choosing: bounded to a million, and
 //! spared where the caller brings back the [`Salted`] of an earlier login. A server keeps a
@@ -35,7 +35,7 @@ const GS2_HEADER_BASE64: &str = "biws";
 /// An authentication message of the server, as `wire` has read it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerAsks<'a> {
-    /// We are in.
+    /// Nothing: the login is complete.
     Ok,
     /// The password.
     CleartextPassword,
@@ -57,14 +57,14 @@ pub enum ServerAsks<'a> {
     Other(u32),
 }
 
-/// What comes of a server's message.
+/// The reply to a server's message.
 #[must_use]
 pub enum Reply {
     /// Send a `p` message with this body, and go on.
     Send(Zeroizing<Vec<u8>>, Login),
     /// Nothing to send; go on.
     Wait(Login),
-    /// We are in.
+    /// The login is complete.
     LoggedIn,
 }
 
@@ -79,7 +79,7 @@ impl fmt::Debug for Reply {
     }
 }
 
-/// Why a login came to nothing. For the operator: clients are not to see it.
+/// The reason why a login failed. It is for the operator: clients do not see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoginError {
     /// The server wants a password and we have none.
@@ -123,8 +123,8 @@ impl From<Malformed> for LoginError {
     }
 }
 
-/// What PBKDF2 made of a password and a salt, kept to do it once. Good for any login with that
-/// password; made anew by itself when password, salt or iterations differ.
+/// The result of PBKDF2 for a password and a salt, kept so that PBKDF2 runs once. It serves any
+/// login with that password; a login with another password, salt or iterations replaces it.
 #[derive(Clone)]
 pub struct Salted {
     password: Password,
@@ -180,11 +180,11 @@ impl Login {
         Self { user: user.to_owned(), secret, nonce, stage: LoginStage::Start }
     }
 
-    /// Answers a message of the server. `salted` is the caller's to keep between logins.
+    /// Answers a message of the server. The caller keeps `salted` between logins.
     ///
     /// # Errors
     ///
-    /// The login is over, and the connection with it.
+    /// The login has failed, and the connection must be closed.
     pub fn answer(
         self,
         asks: ServerAsks<'_>,

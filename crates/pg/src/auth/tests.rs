@@ -12,7 +12,7 @@ use super::*;
 pub(super) const CLIENTS_RANDOM: [u8; NONCE_BYTES] = [7; NONCE_BYTES];
 pub(super) const SERVERS_RANDOM: [u8; NONCE_BYTES] = [9; NONCE_BYTES];
 
-/// What PostgreSQL 15 made of alice's password `pencil`.
+/// The verifier that PostgreSQL 15 made of alice's password `pencil`.
 pub(super) const ALICE: &str = "SCRAM-SHA-256$4096:TgBFWONF8iwXk4FS6v6NPA==$\
     L1EXVtSAvGz1dsVIEgzt7ZhnKitxXQSoV5DZxfmzB5c=:X88FFqgzxTJcZbfcqaTdaiT+F1qfGTq7Tr4PWs+QNfs=";
 
@@ -132,7 +132,7 @@ fn listen_out(
     panic!("the server's last word is not Ok: {last:?}");
 }
 
-/// What `wire` does between the two: names of mechanisms become bytes.
+/// Passes a request on as `wire` would: names of mechanisms become bytes.
 pub(super) fn answer(
     login: Login,
     request: &AuthRequest,

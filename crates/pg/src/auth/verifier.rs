@@ -22,7 +22,7 @@ use zeroize::Zeroizing;
 use super::malformed::Malformed;
 use super::password::{Key, Password};
 
-/// What a server keeps of a password to check SCRAM proofs by.
+/// The data that a server keeps of a password to check SCRAM proofs.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ScramVerifier {
     /// Rounds of PBKDF2; one or more.
@@ -31,7 +31,7 @@ pub struct ScramVerifier {
     pub salt: Vec<u8>,
     /// Digest of the client key.
     pub stored_key: [u8; 32],
-    /// Signs for the server. Who knows it can pass for the server, not for the user.
+    /// The key that signs for the server. It lets its owner pass for the server, not for the user.
     pub server_key: [u8; 32],
 }
 

@@ -112,7 +112,7 @@ fn a_stranger_is_refused_even_with_the_secret_that_stands_in() {
     assert!(!met(Method::Md5, Like::Md5, guessed).is_in());
 }
 
-/// What comes out of each exchange, to log in at servers with.
+/// Each exchange yields a secret for logins at servers: the password wherever it is known.
 #[test]
 fn an_exchange_yields_the_best_secret_there_is() {
     let yields = |method, form| {

@@ -84,8 +84,8 @@ fn passwords_are_prepared_as_postgresql_does() {
     }
 }
 
-/// What is no text is hashed as it is. (No verifier of PostgreSQL's to compare with: a database in
-/// UTF-8 does not take such a password.)
+/// A password that is not UTF-8 is hashed as it is. (PostgreSQL has no verifier to compare with: a
+/// database in UTF-8 does not take such a password.)
 #[test]
 fn a_password_need_not_be_text() {
     assert_eq!(password(b"\xff\xfe").prepared().as_slice(), b"\xff\xfe");

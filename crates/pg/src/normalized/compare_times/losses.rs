@@ -1,47 +1,49 @@
-//! What prepared executions lose by those of them that take very long.
+//! The time that prepared executions lose because some of them take very long.
 //!
-//! A pair in hundreds of executions finds too late a value whose plan takes a thousand times the
-//! average. So of all prepared executions the time counts that is beyond what is long, and is held
-//! against the same of texts that go as they were sent: a busy machine delays both. Time is counted
-//! in times of what is long when it is spent, since load comes and goes.
+//! One pair in hundreds of executions finds a value whose plan takes a thousand times the average
+//! too late. So each execution, prepared or simple, is compared with a limit, `long`: a multiple
+//! of the average of simple executions. The time beyond the limit is added up for either way, and
+//! the two sums are compared, since a busy machine delays both. The unit of time is `long` at the
+//! moment of the execution, since load comes and goes.
 //!
-//! As few texts go as they were sent, they may not have seen yet what happens to all, be it rare or
-//! the machine's. So a loss is evidence only if it is beyond what either kind spreads by (what a
-//! machine may delay at once counts as one, see [`TOGETHER`]). And evidence has to happen again, in
-//! a trial of executions that are all drawn: it decides, or the loss is forgotten.
+//! Few executions are simple, so they may not have met a rare delay yet that can hit both ways. A
+//! loss is therefore evidence only if it exceeds the spread of both sums (executions that the
+//! machine may have delayed together count as one, see [`TOGETHER`]). Evidence starts a trial, in
+//! which the way of each execution is drawn: the loss happens again there, or it is forgotten.
 //!
-//! What a prepared execution typically saves is taken off: a rare loss that it makes up for is
-//! none.
+//! The time that a prepared execution typically saves is subtracted: a rare loss that the savings
+//! make up for is no loss.
 
 use super::Against;
 
-/// What may be lost: as many times what is long, and one part in so many of the time spent.
+/// The loss that is tolerated: `LOSS_LONG`, in units of `long`, and a `LOSS_SHARE`th part of the
+/// time spent.
 const LOSS_LONG: f64 = 8.0;
 const LOSS_SHARE: f64 = 64.0;
-/// Roots of the sum of squares beyond which it is hardly chance that prepared executions take
-/// longer, below which it may be chance again, and beyond which a trial decides.
+/// Limits of the excess, in roots of the sum of squares: above `EVIDENCE` it is hardly chance,
+/// below `CHANCE` it may be chance again, and above `PROOF` a trial is decided.
 const EVIDENCE: f64 = 3.0;
 const CHANCE: f64 = 2.0;
 const PROOF: f64 = 3.5;
-/// A loss of a larger part of the time spent than one in so many is worth to be known of.
+/// A loss above this part of the time spent (one in so many) justifies more simple executions.
 const MUCH: f64 = 8.0;
 /// Executions that a machine may delay together.
 const TOGETHER: u32 = 32;
-/// So many losses have to be due in a trial before it is over; then one part in so many has to have
-/// come.
+/// A trial may end without a loss once this number of losses of average size was due, and less
+/// than one in so many of what was due has come.
 const AGAIN: f64 = 4.0;
-/// Executions of texts as they were sent after which earlier ones count half.
+/// Number of simple executions after which earlier ones count half.
 const SIMPLE_MAX: f64 = 4096.0;
-/// Time of prepared executions after which earlier ones count half, in times of what is long.
+/// Time of prepared executions after which earlier time counts half, in units of `long`.
 const SPENT_MAX: f64 = 8192.0;
 
-/// Executions, and their time beyond what is long.
+/// The executions of one way, and their time beyond `long`.
 #[derive(Clone, Copy, Debug, Default)]
 struct Beyond {
     count: f64,
     of: f64,
     squares: f64,
-    /// Of the last of them, which count as one.
+    /// The sum of the last `lasts` executions, which count as one in the sum of squares.
     last: f64,
     lasts: u32,
 }
@@ -65,31 +67,31 @@ impl Beyond {
         self.squares /= 2.0;
     }
 
-    /// What the long ones are beyond it, the longer ones more than others.
+    /// Returns the average excess of the long executions, weighted by the excess.
     fn size(&self) -> f64 {
         self.squares / self.of.max(f64::MIN_POSITIVE)
     }
 }
 
-/// What was evidence has to happen again where executions are drawn.
+/// A trial: the loss has to happen again among executions whose way is drawn.
 #[derive(Clone, Copy, Debug, Default)]
 struct Trial {
-    /// What is due to be lost by a prepared execution: the least that there is evidence for.
+    /// The loss that is due per prepared execution: the least that there is evidence for.
     rate: f64,
-    /// What was lost by those drawn since, and what they took altogether more than others,
-    /// typically.
+    /// The loss of the pairs drawn since the trial began: the sum of their differences.
     of: f64,
     squares: f64,
+    /// The sum of the typical differences between a prepared and a simple execution.
     typical: f64,
     count: f64,
 }
 
-/// What prepared executions lost since they last had lost nothing.
+/// The loss of prepared executions since the last time that they had lost nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Losses {
     simple: Beyond,
     prepared: Beyond,
-    /// What they took altogether more than others, typically.
+    /// The sum of the typical differences between a prepared and a simple execution.
     typical: f64,
     /// Time of all prepared executions.
     spent: f64,
@@ -97,7 +99,7 @@ pub(super) struct Losses {
 }
 
 impl Losses {
-    /// A text that went as it was sent took so long.
+    /// Counts the time of a simple execution.
     pub(super) fn simple(&mut self, us: f64, long: f64) {
         if self.simple.count >= SIMPLE_MAX {
             self.simple.halve();
@@ -105,7 +107,8 @@ impl Losses {
         self.simple.add(us, long);
     }
 
-    /// A prepared execution took so long; typically it takes `difference` more than another.
+    /// Counts the time of a prepared execution. `difference` is how much longer than a simple one
+    /// it typically takes.
     pub(super) fn prepared(&mut self, us: f64, long: f64, difference: f64) {
         if self.spent > SPENT_MAX {
             self.spent /= 2.0;
@@ -118,7 +121,7 @@ impl Losses {
         }
     }
 
-    /// Two were drawn.
+    /// Counts a pair of drawn executions in the trial. Ends the trial if the loss did not come.
     pub(super) fn pair(&mut self, simple: f64, prepared: f64, typical: f64, long: f64) {
         let size = self.prepared.size();
         let Some(trial) = &mut self.trial else { return };
@@ -137,30 +140,30 @@ impl Losses {
         (self.prepared, self.typical, self.trial) = Default::default();
     }
 
-    /// What the longest prepared executions lost.
+    /// Returns how much more time beyond `long` prepared executions took than as many simple ones.
     fn excess(&self) -> f64 {
         let usual = self.simple.of / self.simple.count.max(1.0);
         self.prepared.of - self.prepared.count * usual
     }
 
-    /// What prepared executions lost.
+    /// Returns the loss of prepared executions: their excess, and their typical difference.
     fn lost(&self) -> f64 {
         self.excess() + self.typical
     }
 
-    /// What a text took is no reason any more to think ill of the others.
+    /// Subtracts the time of one suspect text, which is no longer evidence against the statement.
     pub(super) fn forgive(&mut self, lost: u64, long: f64) {
         let lost = lost as f64 / long;
         self.prepared.of = (self.prepared.of - lost).max(0.0);
         self.prepared.squares = (self.prepared.squares - lost * lost).max(0.0);
     }
 
-    /// Whether so much may be lost that it is worth to know.
+    /// Whether the loss is so large that it justifies more simple executions.
     pub(super) fn may_be_much(&self) -> bool {
         self.lost() > self.spent / MUCH
     }
 
-    /// What that says against prepared executions.
+    /// Returns how strongly the loss speaks against prepared executions. May begin or end a trial.
     pub(super) fn against(&mut self) -> Against {
         let bearable = self.lost() <= LOSS_LONG + self.spent / LOSS_SHARE;
         if bearable && self.trial.is_none() {

@@ -1,22 +1,20 @@
-//! Whether a statement is faster prepared than as it was sent.
+//! The comparison of a statement's times: is it faster prepared or by the simple protocol?
 //!
-//! A plan that is kept fits all values alike; one made for a value may be far better. PostgreSQL
-//! compares what the planner expects of both, and the planner may be wrong. Here the time is
-//! compared that executions took, all of them, in three ways:
+//! A generic plan serves all values alike; a custom plan may be far better for one value.
+//! PostgreSQL compares the planner's estimates of both, and the planner may be wrong. Refrain
+//! compares the measured times of executions, in three ways:
 //!
-//! - Now and then one goes as it was sent, and another, drawn likewise, prepared ([`pairs`]).
-//! - What prepared executions lose altogether is added up: their longest, all of them, beside those
-//!   of texts as they were sent ([`losses`]).
+//! - Now and then an execution is drawn: a coin decides whether it runs by the simple protocol or
+//!   prepared. Two drawn executions, one each way, make a pair ([`pairs`]).
+//! - The time that very long executions take beyond a limit is added up for either way
+//! ([`losses`]).
 //! - A text that takes many times the average is compared with itself ([`suspects`]).
 //!
-//! Nearly all executions go prepared as long as nothing speaks against it. Where something does,
-//! all are drawn, and half go either way: for a doubt until a small part of all executions is used
-//! up, for evidence until it is settled. A machine that is busy raises doubts all the time, and
-//! what is no worse prepared is not to pay for that.
-//!
-//! To be wrong about a statement that is faster prepared costs what one in a hundred of its
-//! executions would have saved; to be wrong about one that is slower, some dozen of its slowest, or
-//! a small part of the time.
+//! Nearly all executions run prepared as long as nothing speaks against it. If something does, each
+//! execution is drawn, and half of them go either way: for a doubt until a small part of all
+//! executions is used up, for evidence until it is settled. The limit for doubts is there because a
+//! busy machine raises doubts all the time, and a statement that is no worse prepared should not
+//! pay for them.
 
 mod losses;
 mod pairs;
@@ -28,51 +26,51 @@ use self::suspects::Suspects;
 
 /// Prepared executions before any is drawn.
 const FIRST: u64 = 64;
-/// Executions from one that is drawn to the next, on average.
+/// Average number of executions from one that is drawn to the next.
 const SPACE: u32 = 128;
-/// Executions that go as they were sent for nothing but a doubt: so many, more where much may be
-/// lost, and one in so many of all.
+/// Limits of simple executions because of a mere doubt: `DOUBT_MIN`, or `DOUBT_MUCH` if the loss
+/// may be large, plus one in `DOUBT_SHARE` of all prepared executions.
 const DOUBT_MIN: u64 = 256;
 const DOUBT_MUCH: u64 = 1536;
 const DOUBT_SHARE: u64 = 128;
-/// Prepared executions after which one goes as it was sent, if none has: without any there is
-/// nothing to compare with.
+/// Prepared executions after which one runs by the simple protocol if none has: without any there
+/// is nothing to compare with.
 const BLIND_MAX: u64 = 16;
-/// Executions as they were sent after which earlier ones count half.
+/// Number of simple executions after which earlier ones count half.
 const SIMPLE_MAX: u64 = 256;
-/// Executions on servers that are new to the statement, which cost more than those that follow,
-/// before they are compared like all others; then they are if they are the greater part.
+/// Executions on servers that are new to the statement that are not compared, since they cost more
+/// than those that follow. Beyond this number they are compared if they are more than half of all.
 const NEW_MAX: u64 = 512;
-/// An execution that takes so many times the average makes its text suspect.
+/// An execution that takes more than this multiple of the average makes its text suspect.
 const SUSPECT: f64 = 8.0;
-/// Longer texts are not, in bytes: they are hardly sent twice.
+/// Longest suspect text, in bytes: longer ones are hardly ever sent twice.
 const TEXT_MAX: usize = 4096;
 
-/// Which way an execution goes.
+/// The way in which an execution runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
     /// Prepared.
     Prepared,
-    /// As it was sent.
+    /// By the simple protocol, as the client sent it.
     Simple,
 }
 
-/// Why an execution goes its way. Comes back with the time that it took.
+/// The reason why an execution goes its way. It comes back with the time of the execution.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Draw {
-    /// There was no choice, or it goes as most do.
+    /// There was no choice, or it goes the usual way.
     #[default]
     None,
-    /// It was left to chance.
+    /// Its way was drawn.
     Chance,
-    /// The server is new to the statement and plans it for its values still. Says whether it was
-    /// left to chance.
+    /// The server is new to the statement and still makes custom plans for it. The flag says
+    /// whether the way was drawn.
     New(bool),
-    /// Its text is suspect, and known by this.
+    /// Its text is suspect, and has this hash.
     Text(u64),
 }
 
-/// Executions and the time they took.
+/// The number of executions and their total time, in microseconds.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sum {
     count: u64,
@@ -80,7 +78,7 @@ struct Sum {
 }
 
 impl Sum {
-    /// Adds one; beyond `most` those there are count half.
+    /// Adds an execution. Once there are `most`, the earlier ones count half.
     fn add(&mut self, us: u64, most: u64) {
         if self.count >= most {
             *self = Self { count: self.count / 2, us: self.us / 2 };
@@ -89,13 +87,13 @@ impl Sum {
         self.us += us;
     }
 
-    /// The average, if there is any.
+    /// Returns the average, if there are executions.
     fn mean(self) -> Option<f64> {
         (self.count > 0).then(|| self.us as f64 / self.count as f64)
     }
 }
 
-/// What speaks against preparing a statement.
+/// The strength of the evidence against preparing a statement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum Against {
     /// Nothing.
@@ -109,7 +107,7 @@ enum Against {
     Proof,
 }
 
-/// What executions of a statement took.
+/// The times of a statement's executions, compared by the way in which they ran.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TimeComparison {
     simple: Sum,
@@ -117,33 +115,32 @@ pub(crate) struct TimeComparison {
     losses: Losses,
     suspects: Suspects,
     against: Against,
-    /// Executions that went as they were sent for a doubt.
+    /// Simple executions because of a doubt.
     doubted: u64,
     /// Executions before the next that is drawn.
     left: u32,
-    /// The next that is drawn goes this way.
+    /// The way of the next drawn execution, the second of two.
     other: Option<Turn>,
     /// Prepared executions on servers that were new to the statement.
     new: u64,
-    /// Coins that were tossed.
+    /// State of the random numbers.
     tossed: u64,
     /// Prepared executions in all.
     pub(crate) hits: u64,
-    /// Time that they took less than others on average, in microseconds; below zero if they took
-    /// more.
+    /// Time that prepared executions saved, in microseconds: the average of simple ones less their
+    /// own. Negative if they took longer.
     pub(crate) saved_us: i64,
 }
 
 impl TimeComparison {
-    /// Forgets which way was faster; what was counted stays, and the average of those that went as
-    /// they were sent.
+    /// Forgets which way was faster. Keeps the totals and the average of simple executions.
     pub(crate) fn begin_anew(&mut self) {
         let Self { simple, tossed, hits, saved_us, .. } = *self;
         let doubted = hits / DOUBT_SHARE;
         *self = Self { simple, doubted, tossed, hits, saved_us, ..Self::default() };
     }
 
-    /// Which way the next execution goes, that of this text.
+    /// Returns which way the next execution, that of `text`, goes.
     #[inline]
     pub(crate) fn turn(&mut self, text: &[u8]) -> (Turn, Draw) {
         if !self.suspects.is_empty() && text.len() <= TEXT_MAX {
@@ -179,14 +176,14 @@ impl TimeComparison {
         }
     }
 
-    /// Whether more may go as they were sent for nothing but a doubt.
+    /// Whether more executions may run by the simple protocol because of a mere doubt.
     fn may_doubt(&self) -> bool {
         let much = self.losses.may_be_much() || self.pairs.may_be_much();
         let least = if much { DOUBT_MUCH } else { DOUBT_MIN };
         self.doubted < least + self.hits / DOUBT_SHARE
     }
 
-    /// The way of one that is drawn: the first of two is left to a coin, the second goes the other
+    /// Draws the way of an execution: a coin decides the first of two, the second goes the other
     /// way.
     #[cold]
     fn draw(&mut self) -> Turn {
@@ -201,7 +198,7 @@ impl TimeComparison {
         turn
     }
 
-    /// A number that has nothing to do with what clients send (splitmix64).
+    /// Returns a random number that does not depend on clients (splitmix64).
     fn toss(&mut self) -> u64 {
         self.tossed = self.tossed.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.tossed;
@@ -210,7 +207,7 @@ impl TimeComparison {
         mixed ^ (mixed >> 31)
     }
 
-    /// An execution took so long; `text` is what was sent, if it ran prepared. Says whether the
+    /// Counts the time of an execution; `text` is its query string if it ran prepared. True if the
     /// statement is better not prepared.
     pub(crate) fn took(&mut self, turn: Turn, draw: Draw, text: &[u8], us: u64) -> bool {
         let usual = self.simple.mean();
@@ -247,7 +244,7 @@ impl TimeComparison {
         pair.is_some() && self.against == Against::Proof
     }
 
-    /// Whether an execution that went its way for this is compared with one of the other way.
+    /// Whether an execution that went its way for this reason goes into a pair.
     fn compares(&mut self, draw: Draw) -> bool {
         match draw {
             Draw::None | Draw::Text(_) => false,
@@ -259,13 +256,13 @@ impl TimeComparison {
         }
     }
 
-    /// What a prepared execution took on average, and one as it was sent, of those that were
-    /// compared.
+    /// Returns the average time of a prepared and of a simple execution in the pairs, in
+    /// microseconds.
     pub(crate) fn means(&self) -> (u64, u64) {
         self.pairs.means()
     }
 
-    /// Texts that go as they were sent.
+    /// Returns the number of texts that run by the simple protocol because they are slow prepared.
     pub(crate) fn slow_texts(&self) -> u64 {
         self.suspects.slow()
     }

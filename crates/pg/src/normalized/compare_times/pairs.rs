@@ -1,4 +1,4 @@
-//! Times of prepared executions and of texts run as they were sent, compared two by two.
+//! The times of prepared and of simple executions, compared in pairs.
 //!
 //! Times have long tails: one execution in a thousand may take longer than all others together,
 //! because of its value or because the machine is busy. So no spread is assumed. Of two executions
@@ -8,37 +8,38 @@
 //! Processes", 2009). A difference that is far larger than all others counts once by this measure;
 //! a dozen like it, all on one side, are beyond doubt.
 //!
-//! Differences are added up as they are, and once more cut off at what an execution typically
-//! takes. By those a small and steady loss is seen earlier, however busy the machine is; but they
-//! decide only if the whole sum agrees.
+//! Differences are added up twice: as they are, and cut off at the typical time of an execution.
+//! The cut differences show a small and steady loss earlier, however busy the machine is; but they
+//! are proof only if the whole sum agrees.
 
 use super::{Against, Turn};
 
-/// Roots of the sum of squares beyond which it is no chance that prepared executions are slower,
-/// beyond which it is hardly chance, and beyond which it may be none: of the differences as they
-/// are, and of those that are cut off.
+/// Limits of a sum of differences, in roots of the sum of squares, for the whole differences and
+/// for the cut ones. Above `PROOF` it is no chance that prepared executions are slower, above
+/// `EVIDENCE` it is hardly chance, and above `DOUBT` it may be more.
 const PROOF: f64 = 4.0;
 const EVIDENCE: f64 = 2.5;
 const DOUBT: f64 = 1.5;
-/// Pairs that are made one behind the other when a statement is new. Differences as they are count
-/// from then on: all that is under way at first may be about one text, which nobody suspects before
-/// it is through.
+/// Pairs that are made one after the other when a statement is new. Whole differences count only
+/// after them: the first executions under way may all be of one text, which becomes suspect only
+/// when one of them has ended.
 const PAIRS_FIRST: u32 = 128;
-/// Pairs of which fewer say nothing.
+/// The least number of pairs that says anything.
 const PAIRS_MIN: u32 = 8;
-/// Pairs after which earlier ones count half.
+/// Number of pairs after which earlier ones count half.
 const PAIRS_MAX: u32 = 1 << 13;
-/// A loss that is a smaller part of what an execution typically takes is borne without proof.
+/// A loss below this part of the typical time (one in so many) is tolerated without proof.
 const SMALL: f64 = 32.0;
-/// One that is a larger part is worth to be known of.
+/// A loss above this part of the typical time (one in so many) justifies more simple executions.
 const MUCH: f64 = 20.0;
-/// The part of what an execution typically takes by which that changes for each that takes more, or
-/// less.
+/// The part of the typical time by which it grows with each execution that takes more, and shrinks
+/// with each that takes less.
 const STEP: f64 = 1.0 / 16.0;
-/// Executions one way that wait for one the other way. More come of failures only.
+/// Executions of one way that may wait for one of the other. More wait only if executions fail.
 const WAITING_MAX: usize = 16;
 
-/// A sum of differences, positive where prepared executions are slower, and that of their squares.
+/// The sum of differences, positive if prepared executions are slower, and the sum of their
+/// squares.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sum {
     of: f64,
@@ -51,7 +52,7 @@ impl Sum {
         self.squares += difference * difference;
     }
 
-    /// The sum, in roots of the sum of squares.
+    /// Returns the sum in roots of the sum of squares.
     fn roots(self) -> f64 {
         self.of / self.squares.sqrt().max(f64::MIN_POSITIVE)
     }
@@ -60,21 +61,23 @@ impl Sum {
 /// Pairs of executions.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pairs {
-    /// Executions that wait for another, all of them one way, in microseconds.
+    /// Times of executions that wait for one of the other way, all of the same `way`, in
+    /// microseconds.
     waiting: Vec<u64>,
     way: Option<Turn>,
     count: u32,
     whole: Sum,
     cut: Sum,
-    /// What an execution typically takes: half of them take more.
+    /// The typical time of an execution, an estimate of the median.
     typical: f64,
-    /// Times that went into the pairs.
+    /// The sums of the times in the pairs.
     simple_us: f64,
     prepared_us: f64,
 }
 
 impl Pairs {
-    /// An execution whose way was left to chance took so long. Says whether it makes another pair.
+    /// Adds the time of an execution whose way was drawn. Returns the pair that it completes: the
+    /// simple and the prepared time.
     pub(super) fn add(&mut self, turn: Turn, us: u64) -> Option<(f64, f64)> {
         let (time, typical) = (us as f64, self.typical);
         self.typical = match typical {
@@ -118,22 +121,23 @@ impl Pairs {
         sums.into_iter().chain(others).chain(times).for_each(|sum| *sum /= 2.0);
     }
 
-    /// Whether the first of them are still to be made.
+    /// Whether the first pairs ([`PAIRS_FIRST`]) are not complete.
     pub(super) fn are_few(&self) -> bool {
         self.count < PAIRS_FIRST
     }
 
-    /// What a prepared execution takes more than another, typically, in microseconds.
+    /// Returns how much longer a prepared execution typically takes than a simple one, in
+    /// microseconds.
     pub(super) fn difference(&self) -> f64 {
         self.cut.of / f64::from(self.count.max(1))
     }
 
-    /// Whether so much may be lost that it is worth to know.
+    /// Whether the loss is so large that it justifies more simple executions.
     pub(super) fn may_be_much(&self) -> bool {
         self.difference() * MUCH > self.typical
     }
 
-    /// What they say against prepared executions.
+    /// Returns how strongly the pairs speak against prepared executions.
     pub(super) fn against(&self) -> Against {
         if self.count < PAIRS_MIN {
             return Against::Nothing;
@@ -151,7 +155,7 @@ impl Pairs {
         }
     }
 
-    /// What a prepared execution took on average, and one of a text as it was sent.
+    /// Returns the average time of a prepared and of a simple execution, in microseconds.
     pub(super) fn means(&self) -> (u64, u64) {
         let mean = |sum: f64| (sum / f64::from(self.count.max(1))) as u64;
         (mean(self.prepared_us), mean(self.simple_us))

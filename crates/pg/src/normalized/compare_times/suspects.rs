@@ -1,48 +1,50 @@
-//! Texts that took many times as long as others when they ran prepared.
+//! Suspect texts: query strings that took many times as long as others when they ran prepared.
 //!
-//! The plan that is kept may fit nearly all values and be far off for a few. A text that was slow
-//! is run as it was sent when it comes again, then prepared again, and so in turns: like is
-//! compared with like, and what made it suspect does not count, since that may have been chance. If
-//! it is the plan, this text goes as it was sent from then on, and the others stay prepared.
+//! The generic plan may fit nearly all values and be far off for a few. A text that was slow is
+//! noted. If it is slow again, it runs by the simple protocol and prepared in turns, so that it is
+//! compared with itself. The executions that made it suspect do not count, since they may have been
+//! chance. If the plan is the cause, this text runs by the simple protocol from then on, and the
+//! others stay prepared.
 
 use super::Turn;
 
 /// Texts that are remembered.
 const TEXTS_MAX: usize = 32;
-/// Executions of a text either way that decide.
+/// Executions of a text each way that decide.
 const RUNS: u32 = 2;
-/// A text is slow if prepared it takes so many times as long.
+/// A text is slow if a prepared execution takes more than this multiple of a simple one.
 const SLOW: u64 = 2;
-/// Runs of a text that is tried after which it is forgotten: some that count must have failed.
+/// Runs of a tried text after which it is forgotten: some of those that count must have failed.
 const PATIENCE: u32 = 4096;
-/// A slow text is tried again once it has run, as it was sent, for so many times as long as that
-/// takes.
+/// A slow text is noted anew once its simple executions took this multiple of the time of its
+/// prepared ones in the trial.
 const AGAIN: u64 = 128;
 
-/// What is known of a text.
+/// The verdict about a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
-    /// It was slow once: it is to be slow again before that is looked into.
+    /// It was slow once. It is tried if it is slow again.
     Noted,
-    /// It is run in turns.
+    /// It runs prepared and simple in turns.
     Tried,
     /// It is slow prepared.
     Slow,
-    /// It is as slow as it was sent.
+    /// It is about as slow by the simple protocol, or was not slow again.
     Fine,
 }
 
-/// A text, and what it took since it became suspect.
+/// A text, and its times since it became suspect.
 #[derive(Clone, Debug)]
 struct Suspect {
     text: u64,
     verdict: Verdict,
-    /// Runs either way that were begun.
+    /// Runs that were begun, and those of them that were prepared.
     begun: u32,
     begun_prepared: u32,
+    /// Number and total time of the runs that ended, in microseconds.
     simple: (u32, u64),
     prepared: (u32, u64),
-    /// What it took when it was suspected.
+    /// The time of the execution that made it suspect, in microseconds.
     took_us: u64,
 }
 
@@ -60,7 +62,7 @@ impl Suspect {
     }
 }
 
-/// All of them, those suspected last at the end.
+/// The suspect texts of a statement, the latest at the end.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Suspects(Vec<Suspect>);
 
@@ -69,12 +71,12 @@ impl Suspects {
         self.0.is_empty()
     }
 
-    /// How many texts are slow prepared.
+    /// Returns the number of texts that are slow prepared.
     pub(super) fn slow(&self) -> u64 {
         self.0.iter().filter(|it| it.verdict == Verdict::Slow).count() as u64
     }
 
-    /// A text took far longer than others when it ran prepared.
+    /// Notes a text that took far longer than others when it ran prepared.
     pub(super) fn suspect(&mut self, text: u64, us: u64) {
         if self.0.iter().any(|it| it.text == text) {
             return;
@@ -83,14 +85,14 @@ impl Suspects {
             let other = |verdict| self.0.iter().position(|it| it.verdict == verdict);
             let order = [Verdict::Noted, Verdict::Fine, Verdict::Tried];
             let Some(oldest) = order.into_iter().find_map(other) else {
-                return; // all are slow: the times of the others tell
+                return; // all are slow: the comparison of all executions decides
             };
             self.0.remove(oldest);
         }
         self.0.push(Suspect::new(text, us));
     }
 
-    /// Which way a text goes, if that is decided here.
+    /// Returns which way a text goes, if it is a suspect with a verdict that decides it.
     pub(super) fn turn(&mut self, text: u64) -> Option<Turn> {
         let place = self.0.iter().position(|it| it.text == text)?;
         let suspect = self.0.get_mut(place)?;
@@ -111,8 +113,8 @@ impl Suspects {
         }
     }
 
-    /// A text whose way was decided here took so long. Once it is known which way is faster, says
-    /// what it took when it was suspected: either this will not be again, or it was not the plan.
+    /// Counts the time of a text whose way was decided here. Returns the time that made it suspect
+    /// once there is a verdict: either this will not happen again, or the plan was not the cause.
     pub(super) fn took(&mut self, text: u64, turn: Turn, us: u64, long: f64) -> Option<u64> {
         let suspect = self.0.iter_mut().find(|it| it.text == text)?;
         if suspect.verdict == Verdict::Noted {
@@ -146,7 +148,8 @@ impl Suspects {
     }
 }
 
-/// What a text is known by. Two texts that share it go the same way, which is always right.
+/// Returns the hash by which a text is recognized. Two texts with the same hash go the same way,
+/// which is harmless: either way gives the same result.
 pub(super) fn hash(text: &[u8]) -> u64 {
     let mut hash = text.len() as u64;
     let mut add =

@@ -1,4 +1,4 @@
-//! Clients in a model: which way their texts go, and what that costs, is a function of a seed.
+//! A model of clients and servers: the ways of executions and their costs follow from a seed.
 
 use super::*;
 
@@ -8,11 +8,11 @@ const RUNS: usize = 200_000;
 const SEEDS: u64 = 2;
 /// Executions before a statement is prepared.
 const SEEN: usize = 5;
-/// Executions after which it is known of most statements that they are no slower prepared.
+/// Executions after which most statements are known to be no slower prepared.
 const EARLY: usize = 500;
 /// Clients, and servers.
 const CLIENTS: usize = 20;
-/// Executions on each server that are planned for their values.
+/// Executions on each server that have a custom plan.
 const NEW: usize = 5;
 
 /// Random numbers (splitmix64).
@@ -47,7 +47,7 @@ impl Dice {
     }
 }
 
-/// What a text costs.
+/// The cost of a text each way, in microseconds.
 #[derive(Clone, Copy)]
 struct Cost {
     text: u64,
@@ -129,7 +129,7 @@ fn slow_both_ways(dice: &mut Dice, times: u64) -> Cost {
     }
 }
 
-/// What a text costs is of any size, and a third of it is spared.
+/// Texts of any size, each a third faster prepared.
 fn of_all_sizes(dice: &mut Dice, _: usize) -> Cost {
     let size = dice.tail(50.0, 0.8, 1e6);
     cost(dice.next(), 1.5 * size, size)
@@ -145,7 +145,7 @@ fn grows_skewed(dice: &mut Dice, index: usize) -> Cost {
     if index < RUNS / 3 { lookup(dice) } else { skew_unlike(dice, 100) }
 }
 
-/// What became of all texts.
+/// The outcome of a run of the model.
 struct Outcome {
     took: Vec<f64>,
     hits: u64,
@@ -174,7 +174,7 @@ impl Outcome {
     }
 }
 
-/// Who decides which way a text goes.
+/// The rule that decides which way a text goes.
 enum Way {
     Always(Turn),
     Guarded(Box<TimeComparison>),
