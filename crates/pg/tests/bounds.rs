@@ -1,8 +1,7 @@
-//! What a hostile server can make grow: nothing beyond a bound, and each message costs about as
-//! much as any other.
+//! Limits on memory and work against a hostile server.
 //!
-//! A server floods at its login, behind a query and while nobody has it. Memory and work are
-//! counted at the allocator.
+//! A server floods Refrain at its login, behind a query and while no client has it. An allocator
+//! that counts shows that memory stays below a limit and that each message costs about the same.
 
 #![expect(unsafe_code, reason = "an allocator that counts is an unsafe trait")]
 
@@ -58,9 +57,9 @@ static ALLOCATOR: Counting = Counting;
 
 /// Bytes that one receive brings.
 const RECEIVED: usize = 64 * 1024;
-/// How many of them a flood is.
+/// Number of receives in a flood.
 const RECEIVES: u32 = 32;
-/// Bytes that an engine may take for what one server says.
+/// Most bytes that an engine may allocate for the messages of one server.
 const BOUND: isize = 2 * 1024 * 1024;
 
 /// An engine with one client and one server.

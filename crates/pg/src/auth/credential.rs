@@ -1,9 +1,9 @@
 //! The stored secret of a user, prepared so that a login costs little.
 //!
-//! The caller keeps one [`Credential`] per user for as long as the user's secret stays the same.
-//! An unknown user has one too: it holds a secret that cannot be guessed, passes through the same
-//! code as any other, and is refused at the very end. So neither the messages of an exchange nor
-//! its duration show which names exist.
+//! The caller keeps one [`Credential`] per user for as long as the user's secret stays the same. An
+//! unknown user has one too: it holds a secret that cannot be guessed, passes through the same code
+//! as any other, and is refused at the very end. So neither the messages of an exchange nor its
+//! duration show which names exist.
 //!
 //! An unknown user must look the same at each attempt: a salt that changed between two attempts
 //! would give it away. So its salt comes from a [`Seed`]. The salt of a user whose plain password
@@ -95,8 +95,8 @@ enum Kind {
 }
 
 impl Credential {
-    /// Prepares a user's stored secret. A plain password costs a PBKDF2 here, so that no login
-    /// has to pay it.
+    /// Prepares a user's stored secret. A plain password costs a PBKDF2 here, so that no login has
+    /// to pay it.
     pub fn prepare(user: &str, stored: Stored, seed: &Seed) -> Self {
         let (kind, verifier) = match stored {
             Stored::Password(password) => {

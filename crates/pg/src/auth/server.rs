@@ -5,13 +5,13 @@
 //! wanted, no SCRAM proof for a verifier other than the one its keys belong to.
 //!
 //! A server that asks for SCRAM has to prove itself as well. Its `AuthenticationOk` is an error
-//! until its signature has been checked, or seen at least where there is no key to check it with.
-//! A server that asks for less (nothing, the cleartext password) gets that: the caller decides
+//! until its signature has been checked, or seen at least where there is no key to check it with. A
+//! server that asks for less (nothing, the cleartext password) gets that: the caller decides
 //! whether it may ask, by the transport of the connection.
 //!
-//! With a password, SCRAM costs a PBKDF2 of the server's choosing: bounded to a million, and
-//! spared where the caller brings back the [`Salted`] of an earlier login. A server keeps a
-//! verifier's salt until the password changes, so for all logins of a pool it is paid once.
+//! With a password, SCRAM costs a PBKDF2 of the server's choosing: bounded to a million, and spared
+//! where the caller brings back the [`Salted`] of an earlier login. A server keeps a verifier's
+//! salt until the password changes, so for all logins of a pool it is paid once.
 
 use std::fmt;
 

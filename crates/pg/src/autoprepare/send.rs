@@ -34,7 +34,7 @@ use crate::state::parts::Action;
 use crate::state::requests::{Case, Request};
 use crate::statements::of_core::CachedStatement;
 
-/// What a text may do to its session and be prepared all the same.
+/// Effects on the session that do not keep a text from being prepared.
 const HARMLESS: Traits = Traits::SEQUENCE_STATE;
 /// Number of statements noted for a server, which get prepared when it is free; more are noted
 /// another time.

@@ -14,7 +14,7 @@ use crate::engine::Step;
 use crate::settings::session::Setting;
 use crate::state::client::LoginRequest;
 
-/// What a startup packet is refused with.
+/// The error with which Refrain refuses a startup packet.
 struct OpeningError {
     cause: DisconnectReason,
     sqlstate: &'static str,
@@ -22,8 +22,8 @@ struct OpeningError {
 }
 
 impl Step<'_, '_> {
-    /// The first packet: how many bytes it took, and who wants to log in; `None` while it is not
-    /// all there.
+    /// Handles a client's first packet. Returns the bytes that it took, and the login that it asks
+    /// for; `None` while the packet is incomplete, or if the client is gone.
     pub(crate) fn opening(
         &mut self,
         conn: Conn,

@@ -30,9 +30,11 @@ const MESSAGE_BYTES_MAX: usize = 64 * 1024;
 /// Characters of a server's words that go into the log.
 const LOGGED_MAX: usize = 1000;
 
-/// What a message at the login leads to.
+/// The consequence of a server's message during the login.
 enum Next {
+    /// The login goes on.
     On,
+    /// The server is logged in.
     Done,
     /// The login failed; the words for clients, if the server had any.
     Failed(String, Option<Vec<u8>>),

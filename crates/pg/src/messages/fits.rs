@@ -35,7 +35,7 @@ pub(crate) enum Fit {
     Stale,
 }
 
-/// What a statement is used for.
+/// The kind of message that uses a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Use {
     Bind,
@@ -338,8 +338,8 @@ impl Link<'_> {
         }
     }
 
-    /// What a Parse found is known: for the copy that it made, and for whatever else has come of
-    /// it.
+    /// Records the columns that a Parse found: for the copy that it made, for all client statements
+    /// with the same ID, and for copies that an undo would bring back.
     fn found_columns(&mut self, id: u64, before: Columns, columns: Columns) {
         let known = |now: &mut Columns| {
             if *now == before {

@@ -30,7 +30,7 @@ use crate::statements::of_client::{ByName, ClientStatement, Name};
 use crate::statements::of_core::CachedStatement;
 use crate::statements::statement::{Identity, Statement};
 
-/// What a text may do that names prepared statements.
+/// The traits of a text that names prepared statements.
 const NAMING: Traits = Traits::EXECUTE.union(Traits::PREPARE).union(Traits::DEALLOCATE);
 
 /// The name that a command runs a statement by, or makes one under.
@@ -44,16 +44,16 @@ fn used(kind: Kind) -> Option<refrain_sql::Name> {
     }
 }
 
-/// What a command needs of the statement that it names.
+/// The part of a statement that a command needs when it names one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wanted {
-    /// That there is one: it finds the name taken, or drops it.
+    /// The name alone: the command finds it taken, or drops it.
     Name,
-    /// The statement, which it runs.
+    /// The statement, which the command runs.
     Statement,
 }
 
-/// What a command of this kind needs.
+/// Returns the part of a statement that a command of this kind needs.
 fn wanted(kind: Kind) -> Wanted {
     match kind {
         Kind::Execute(_) | Kind::ExplainExecute(_) | Kind::CreateAsExecute(_) => Wanted::Statement,
@@ -61,20 +61,21 @@ fn wanted(kind: Kind) -> Wanted {
     }
 }
 
-/// What a query string that is passed on as it is does with statements that the server was lent for
-/// it.
+/// The effects of a query string on the statements that were lent to the server for it. The string
+/// itself is passed on unchanged.
 #[derive(Default)]
 pub(crate) struct Lent {
-    /// What running them may do.
+    /// The effects that the lent statements may have on the session when they run.
     pub(crate) traits: Traits,
-    /// How many commands there are.
+    /// The number of commands in the string.
     commands: u32,
-    /// Those that it drops, and how many commands there are from that one on.
+    /// The statements that it drops, each with the number of commands from the dropping one on.
     drops: Vec<(u32, Name)>,
 }
 
 impl Link<'_> {
-    /// The statement of a Parse: one of its own where what it is hangs on what the session has.
+    /// Returns the statement of a Parse. A text that names something of the session (EXECUTE,
+    /// FETCH) gets a statement that it shares with no other Parse.
     pub(crate) fn intern_parse(&mut self, tail: &[u8]) -> Result<Rc<CachedStatement>, Stop> {
         let cached = self.intern(tail);
         if !cached.statement.names {
@@ -91,8 +92,8 @@ impl Link<'_> {
         Ok(own)
     }
 
-    /// A statement is about to be parsed, bound or run: the server is lent the one that it names,
-    /// if it is the client's. Says what running that may do.
+    /// Lends the server the client's statement that `statement` names, before `statement` is
+    /// parsed, bound or run. Returns what the lent one may do to the session.
     pub(crate) fn lend_name(&mut self, statement: &Statement) -> Result<Traits, Stop> {
         let kind = statement.scan.kind;
         let Some(name) = used(kind) else { return Ok(Traits::NONE) };
@@ -107,15 +108,15 @@ impl Link<'_> {
         }
         self.wait_for_lent(kind, &name)?;
         let traits = self.runs(kind, &name);
-        // A failed transaction refuses whatever it is.
+        // In a failed transaction the server refuses the command in any case.
         if !self.server.session.outstanding.has_failed() {
             self.lend_if_need_be(&name, wanted(kind));
         }
         Ok(traits)
     }
 
-    /// Notes what a command does that uses a statement of the client's; says what that may do to
-    /// the session.
+    /// Notes that a command runs a statement of the client's, and returns what that may do to the
+    /// session.
     fn runs(&mut self, kind: Kind, name: &Name) -> Traits {
         let own = self.client.session.names.get(name).filter(|_| wanted(kind) == Wanted::Statement);
         let Some(cached) = own.map(|own| own.held.cached().clone()) else { return Traits::NONE };
@@ -124,7 +125,7 @@ impl Link<'_> {
         cached.statement.scan.traits
     }
 
-    /// The client's statement of this name, where the server lacks what a command needs of it.
+    /// Returns the client's statement of this name if the server lacks what a command needs of it.
     pub(crate) fn lacked(&mut self, name: &Name, wanted: Wanted) -> Option<Rc<CachedStatement>> {
         let own = self.client.session.names.get(name)?;
         let since = match own.lent {
@@ -136,7 +137,8 @@ impl Link<'_> {
         (!there).then(|| own.held.cached().clone())
     }
 
-    /// Holds up what a statement is lent for until it is known under which settings that is parsed.
+    /// Waits, if a statement must be lent, until the settings are known under which the server
+    /// would parse it.
     fn wait_for_lent(&mut self, kind: Kind, name: &Name) -> Result<(), Stop> {
         match wanted(kind) {
             Wanted::Name => Ok(()),
@@ -147,8 +149,8 @@ impl Link<'_> {
         }
     }
 
-    /// Lends the server what a command needs of the client's statement of this name, unless there
-    /// is none or the server has it; says whether it was lent now.
+    /// Lends the server what a command needs of the client's statement of this name, if there is
+    /// such a statement and the server lacks it. True if it was lent now.
     fn lend_if_need_be(&mut self, name: &Name, wanted: Wanted) -> bool {
         let Some(cached) = self.lacked(name, wanted) else { return false };
         match wanted {
@@ -159,9 +161,10 @@ impl Link<'_> {
         true
     }
 
-    /// Lends the server the statements that a query string names which is passed on as it is, with
-    /// a Sync of their own unless a segment is open. The string waits for those that it runs: where
-    /// one cannot be parsed again, nothing of it is run. An empty statement always can.
+    /// Lends the server the statements that a query string names, if the string is passed on
+    /// unchanged. Ends their segment with a Sync unless a segment of the client's is open. The
+    /// string waits for the statements that it runs: if the server cannot parse one of them again,
+    /// the string is not run. An empty statement can always be parsed.
     pub(crate) fn lend_named(
         &mut self,
         message: &Message<'_>,
@@ -238,9 +241,8 @@ impl Link<'_> {
         self.client.session.barrier = Some(Barrier { seq, commands, drops, restores });
     }
 
-    /// A Parse by a client that may have statements by SQL, of a name that may be one of theirs:
-    /// the server is given it by the client's name as well, and first, so that it says if that is
-    /// taken.
+    /// Sends a Parse by the client's name first, and then by the internal name. The client may have
+    /// a statement of the same name by SQL PREPARE: then the server reports that the name is taken.
     pub(crate) fn parse_by_name(
         &mut self,
         parse: &Parse<'_>,
@@ -268,8 +270,8 @@ impl Link<'_> {
         }
     }
 
-    /// Gives the server a statement of the client's by the client's name, in the place of whatever
-    /// had that.
+    /// Prepares a statement of the client's on the server under the client's name, in place of any
+    /// statement that had this name.
     fn lend(&mut self, name: &Name, cached: &Rc<CachedStatement>) {
         let (own, other) = (self.client.session.current().clone(), cached.settings.clone());
         let foreign = self.is_foreign(cached);
@@ -289,14 +291,14 @@ impl Link<'_> {
         }
     }
 
-    /// Gives the server an empty statement of this name, which the client has given by Parse.
+    /// Prepares an empty statement on the server under this name, which the client gave to a Parse.
     pub(crate) fn lend_empty(&mut self, name: &Name) {
         let safe = self.not_ours(name);
         let seq = self.take_name(&safe);
         self.lent(seq, name, ByName::Empty);
     }
 
-    /// Notes what a Parse has put under a name of the client's.
+    /// Notes what the server now has under a name of the client's, and how to undo that.
     fn lent(&mut self, seq: Seq, name: &Name, what: fn(Segment) -> ByName) {
         let segment = self.server.session.outstanding.segment();
         let Some(own) = self.client.session.names.get(name) else { return };

@@ -96,8 +96,8 @@ impl Link<'_> {
         let segment = self.server.session.outstanding.segment();
         self.client.session.unnamed_changed = segment;
         let old = self.client.session.unnamed.take();
-        // An earlier segment that fails would bring back a statement that this query drops too.
-        // The undo recorded here marks where that statement ends.
+        // An earlier segment that fails would bring back a statement that this query drops too. The
+        // undo recorded here marks where that statement ends.
         if skippable || !self.client.session.undos.is_empty() {
             self.client.session.undos.push(seq, ClientUndo::Unnamed(old));
         }

@@ -22,12 +22,15 @@ impl Link<'_> {
         if self.server.session.outstanding.is_empty() { Ok(()) } else { Err(Stop::Replies) }
     }
 
-    /// Waits while nobody knows whether the server has a statement that Refrain closed there to
-    /// make room. An error before the Close would skip it, and the statement would still be there
-    /// (E24).
+    /// Waits until it is known whether the server still has a statement that Refrain closed there
+    /// to make room. An error before the Close would skip it, and the statement would still be
+    /// there (E24).
     pub(crate) fn wait_in_doubt(&self, cached: &CachedStatement) -> Result<(), Stop> {
         let id = cached.statement.id;
-        let closed = |undo: &ServerUndo| matches!(undo, ServerUndo::Evicted(slot) if slot.served.statement().id == id);
+        let closed = |undo: &ServerUndo| match undo {
+            ServerUndo::Evicted(slot) => slot.served.statement().id == id,
+            ServerUndo::Prepared(_) | ServerUndo::Unnamed(_) => false,
+        };
         if self.server.session.statements.peek(id).is_none()
             && self.server.session.undos.iter().any(closed)
         {
@@ -62,7 +65,10 @@ impl Link<'_> {
     /// (E57). Requests under way may change the settings, or take a change back. Then Refrain knows
     /// whether to prepare it under other settings.
     pub(crate) fn wait_for_reading(&mut self, cached: &CachedStatement) -> Result<(), Stop> {
-        let unsure = matches!(self.client.session.knowledge, SettingsKnowledge::Unknown(_, since) if since.reads);
+        let unsure = match self.client.session.knowledge {
+            SettingsKnowledge::Unknown(_, since) => since.reads,
+            SettingsKnowledge::Reported | SettingsKnowledge::Queried(..) => false,
+        };
         if !cached.statement.has_constants() || !unsure && !self.is_foreign(cached) {
             return Ok(());
         }

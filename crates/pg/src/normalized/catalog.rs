@@ -120,8 +120,9 @@ fn columns(text: &mut Vec<u8>, mentions: &Mentions) {
     }
     text.extend_from_slice(
         b" AND (EXISTS (SELECT FROM pg_catalog.pg_attribute i WHERE i.attrelid=a.attrelid \
-        AND i.attidentity<>'' AND NOT i.attisdropped) OR EXISTS (SELECT FROM pg_catalog.pg_attrdef d \
-        WHERE d.adrelid=a.attrelid AND d.adbin::text~':funcid 1574 '))",
+                AND i.attidentity<>'' AND NOT i.attisdropped) OR EXISTS (\
+                SELECT FROM pg_catalog.pg_attrdef d \
+                WHERE d.adrelid=a.attrelid AND d.adbin::text~':funcid 1574 '))",
     );
 }
 

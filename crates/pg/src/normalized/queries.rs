@@ -63,7 +63,7 @@ pub(crate) struct Sight<'a> {
     pub(crate) own: bool,
 }
 
-/// What to do with a text.
+/// The advice of autoprepare about a text.
 #[derive(Debug)]
 pub(crate) enum Advice {
     /// Run it as it was sent.
@@ -259,7 +259,10 @@ impl NormalizedQueries {
             return Advice::Pass;
         }
         // Servers may have a statement older than what the verification will find.
-        let aged = matches!(variant.stage, Stage::Ready { schema_version, .. } if schema_version == sight.schema_version);
+        let aged = match variant.stage {
+            Stage::Ready { schema_version, .. } => schema_version == sight.schema_version,
+            _ => false,
+        };
         let anew = aged || variant.reruns > 0;
         variant.stage = Stage::Due;
         self.fall_due(sight, place, plan, anew);
@@ -483,8 +486,8 @@ mod tests {
             Self { seed, normalized_queries, bounds, settings: crate::settings::session::nothing() }
         }
 
-        /// What is to be done about a text; where its literals are to be judged, `slot` is what
-        /// becomes of each.
+        /// Returns the advice about a text. If its literals are to be analysed, each becomes
+        /// `slot`.
         fn look(&mut self, text: &str, free: bool, slot: Slot) -> Advice {
             let (text, mut spans) = (text.as_bytes(), Vec::new());
             let key = normalize(text, &self.seed, 100, &mut spans).unwrap();

@@ -41,8 +41,8 @@ enum Takes {
     Digits(usize, usize),
     /// So many characters.
     Characters(usize),
-    /// What its type can be read from, which is seen as a value is bound; nothing is known of
-    /// numbers.
+    /// All strings, which PostgreSQL checks by the type when it binds a value. Of numbers nothing
+    /// is known.
     Strings,
     /// Nothing is known.
     Unknown,

@@ -19,23 +19,23 @@ use crate::statements::of_client::Name;
 const ENOUGH: u8 = 3;
 /// Stands for calls that leave something.
 const LOUD: u8 = u8::MAX;
-/// Kinds of calls kept; with one more, all are forgotten.
+/// Most sets of calls that are kept; one more clears the table.
 const KEPT_MAX: usize = 16 * 1024;
 /// Time after which harmless calls are looked at once more, in microseconds.
 const MEMORY_US: u64 = 600_000_000;
 
-/// What is known of calls.
+/// The reputation of calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Repute {
     /// They leave nothing.
     Harmless,
-    /// Nobody knows yet.
+    /// Refrain has not looked often enough.
     Unknown,
     /// They have left something.
     Loud,
 }
 
-/// What one core knows of the calls of a pool.
+/// The calls of a pool, as far as one core knows them.
 #[derive(Debug, Default)]
 pub(crate) struct Calls {
     known: HashMap<u64, u8, BuildHasherDefault<AsItIs>>,
@@ -73,9 +73,10 @@ impl Calls {
         (self.code, self.since) = (code, now);
     }
 
-    /// Learns from a look at the session behind these calls, each with its outcome. If there are
-    /// several, nobody knows which of them left what was found; nothing is learned of a call that
-    /// did not run. `code` says whether the database has any functions of users'.
+    /// Learns from a look at the session behind these calls, each with its outcome. If something
+    /// was found behind several calls, it is unknown which of them left it. If nothing was found, a
+    /// call that did not run proves nothing. `code` says whether the database has any functions of
+    /// users'.
     pub(crate) fn found(&mut self, calls: &[(u64, Outcome)], code: bool, anything: bool) {
         let loud = anything && calls.len() == 1;
         let most = if code { Outcome::Ran } else { Outcome::Empty };

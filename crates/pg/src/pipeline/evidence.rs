@@ -1,6 +1,6 @@
-//! Evidence that calls of users' code have run to their end. If they have, and Refrain then reads
-//! the session and finds nothing that they left, that tells something of them
-//! ([`crate::relay::look`]); if they have not, it tells nothing.
+//! Evidence that calls of users' code have run to their end. Refrain reads the session behind them
+//! ([`crate::relay::look`]): if it finds nothing, the calls are harmless, but only if they have
+//! run.
 //!
 //! A text that was sent need not have run the functions that it names. A portal may be bound and
 //! not executed, or executed for its first rows only; a command may find no row to call anything
@@ -20,7 +20,7 @@ use crate::statements::of_client::Name;
 /// Calls, and portals, of one transaction that are told apart, at most.
 const CALLS_MAX: usize = 64;
 
-/// What happened to the calls of a text, the worst last.
+/// The outcome of the calls of a text, the worst last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Outcome {
     /// All its commands have run.
@@ -40,7 +40,7 @@ struct Called {
     outcome: Option<Outcome>,
 }
 
-/// What one client has called in its transaction.
+/// The calls that one client has made in its transaction.
 #[derive(Debug, Default)]
 pub(crate) struct Evidence {
     called: Vec<Called>,

@@ -47,7 +47,7 @@ pub(crate) struct Span {
     last: Segment,
 }
 
-/// What a reply did to the oldest request.
+/// The effect of a reply on the oldest request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Settled {
     /// The request.
@@ -134,7 +134,7 @@ impl Default for Outstanding {
     }
 }
 
-/// What a reply does to the request that it comes for.
+/// The effect that a reply has on the request that it answers.
 enum Rule {
     /// Strikes the request off.
     Ends,
@@ -400,7 +400,7 @@ impl Outstanding {
         segment <= self.ended + 1
     }
 
-    /// What the oldest entry answers, the client is not told.
+    /// Marks the oldest request, so that the client does not get its reply.
     pub(crate) fn skip_first(&mut self, purpose: Purpose) {
         if let Some(first) = self.entries.front_mut() {
             first.action = ReplyAction::Skip(purpose);

@@ -9,7 +9,7 @@ use crate::ground::ids::Segment;
 /// The number of an outstanding request, counted from the first request of a server.
 pub(crate) type Seq = u64;
 
-/// What a server owes for one message: the replies that are to come.
+/// The replies that a server owes for one message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RequestKind {
     /// ParseComplete.
@@ -56,7 +56,7 @@ impl RequestKind {
     }
 }
 
-/// What happens to the reply.
+/// The treatment of a reply when it comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReplyAction {
     /// The client gets the reply.
@@ -165,9 +165,9 @@ impl FakeReply {
 pub(crate) struct OutstandingRequest {
     /// The replies that are to come.
     pub(crate) kind: RequestKind,
-    /// What happens to them.
+    /// Their treatment.
     pub(crate) action: ReplyAction,
-    /// What the text of the request may do to the session.
+    /// The effects that the text of the request may have on the session.
     pub(crate) traits: Traits,
     /// ID of the statement that the request is about; zero for none.
     pub(crate) statement: u64,
@@ -205,7 +205,7 @@ impl OutstandingRequest {
     }
 }
 
-/// What an error did to the outstanding requests.
+/// The effect of an error on the outstanding requests.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Failed {
     /// The request that failed.
@@ -219,11 +219,11 @@ pub(crate) struct Failed {
     pub(crate) segments: (Segment, Segment),
     /// Whether the Sync that ends the skipping has not been sent yet.
     pub(crate) open: bool,
-    /// What is known of Syncs that a COPY may or may not have skipped.
+    /// Whether it is known which Syncs a failed COPY has skipped.
     pub(crate) syncs: Syncs,
 }
 
-/// What is known of the Syncs that the client sent before the end of a COPY that failed.
+/// The knowledge about the Syncs that the client sent before the end of a COPY that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Syncs {
     /// It is known which of them the server answers.

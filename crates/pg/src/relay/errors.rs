@@ -241,7 +241,7 @@ impl Link<'_> {
         });
     }
 
-    /// What the error says about a statement.
+    /// Learns from an error that the server lacks a statement, or that its columns have changed.
     fn learn(&mut self, entry: &OutstandingRequest, fields: &Fields<'_>) {
         let uses = matches!(
             entry.kind,
@@ -252,7 +252,8 @@ impl Link<'_> {
         }
         let id = entry.statement;
         if fields.sqlstate() == b"26000" {
-            // What EXECUTE names is not what was used.
+            // The error may be about the statement that an EXECUTE names: then the one that was
+            // used is still there.
             let message = fields.get(field::MESSAGE).unwrap_or_default();
             let prefix = self.core_state.shared.protocol.registry.prefix();
             let ours = message.windows(prefix.len()).any(|part| part == prefix);
@@ -261,7 +262,8 @@ impl Link<'_> {
             if names && !ours {
                 return;
             }
-            // A name of ours is unknown there: something that cannot be seen dropped all (E47).
+            // The server does not know an internal name: something that Refrain cannot see, such as
+            // a function, has dropped all statements (E47).
             self.pool().counters.protocol.lost_statements += 1;
             self.server.session.statements.clear();
             self.server.close_later();

@@ -1,13 +1,14 @@
-//! What functions, triggers, procedures and DO have left in a session: asked behind those that
-//! nobody knows.
+//! The look at a session: a query for the state that functions, triggers, procedures and DO have
+//! left there.
 //!
-//! A text that may run code of users' is noted as it is sent ([`Link::suspect`]). When its
-//! transaction is over, and before the server goes to anybody else, one query asks for settings,
+//! A text that may run users' code is noted when it is sent ([`Link::suspect`]). When its
+//! transaction is over, and before another client gets the server, one query asks for settings,
 //! role, temporary objects, locks, subscriptions, prepared statements and cursors, and for the
-//! newest objects of the schema. What is found counts as if the text had said it: it ties the
-//! client to its server, or is a setting of its own. While that is asked, the client's next message
-//! waits: it is not known yet under which settings it is read. Calls behind which nothing is found
-//! are known soon ([`crate::pipeline::calls`]), and cost nothing from then on.
+//! newest objects of the schema. State that it finds counts as if the text had set it openly: it
+//! pins the client to its server, or is a setting of the client's own. The client's next message
+//! waits for the answer, since it is not known before under which settings the server would read
+//! it. Calls that leave nothing become known as harmless ([`crate::pipeline::calls`]), and no look
+//! follows them from then on.
 
 use std::sync::Arc;
 
@@ -24,15 +25,15 @@ use crate::state::options::tracks;
 use crate::state::pool_shared::CATALOGS;
 use crate::statements::of_client::Name;
 
-/// Parameters that functions set by names of their own, of which is asked.
+/// Most custom parameters (`my.tenant`) found in functions that a look asks for.
 const PARAMETERS_MAX: usize = 256;
-/// Bytes of the name of one.
+/// Most bytes of the name of such a parameter.
 const PARAMETER_BYTES_MAX: usize = 128;
-/// What makes the number of a function that is called by its OID another than that of a name.
+/// A mask that keeps the hash of a function called by its OID apart from hashes of names.
 const BY_OID: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// What may be left, the pin that it is, and when it is there. In each, nothing is read that takes
-/// long.
+/// The kinds of state that may be left: a name for the answer's row, the pin that it becomes, and
+/// the SQL condition that it is there. No condition reads anything that takes long.
 const LEFT: &[(&str, Pins, &str)] = &[
     (
         "temp",
@@ -52,23 +53,26 @@ const LEFT: &[(&str, Pins, &str)] = &[
         "EXISTS(SELECT 1 FROM pg_catalog.pg_prepared_statements WHERE from_sql)",
     ),
     ("hold", Pins::HOLD, "EXISTS(SELECT 1 FROM pg_catalog.pg_cursors WHERE is_holdable)"),
-    // One that the session began with is set for the role or the database.
+    // A role with which the session began (ALTER ROLE or ALTER DATABASE … SET role) is no pin.
     (
         "role",
         Pins::ROLE,
         "CASE WHEN pg_catalog.current_setting('role')='none' THEN false ELSE NOT EXISTS(SELECT 1 \
-         FROM pg_catalog.pg_db_role_setting s WHERE 'role='||pg_catalog.current_setting('role')=ANY(s.setconfig) \
-         AND s.setdatabase IN (0,(SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname=pg_catalog.current_database())) \
-         AND s.setrole IN (0,(SELECT r.oid FROM pg_catalog.pg_roles r WHERE r.rolname=SESSION_USER))) END",
+                  FROM pg_catalog.pg_db_role_setting s \
+                  WHERE 'role='||pg_catalog.current_setting('role')=ANY(s.setconfig) \
+                  AND s.setdatabase IN (0,(SELECT d.oid FROM pg_catalog.pg_database d \
+                  WHERE d.datname=pg_catalog.current_database())) \
+                  AND s.setrole IN (0,(SELECT r.oid FROM pg_catalog.pg_roles r \
+                  WHERE r.rolname=SESSION_USER))) END",
     ),
 ];
 
-/// Where functions stand among these.
+/// The index of `pg_proc` among [`CATALOGS`].
 const FUNCTIONS: usize = 1;
 /// The first OID that does not come with PostgreSQL.
 const FIRST_OWN_OID: u32 = 16_384;
 
-/// The newest objects of each of [`CATALOGS`], those of a session alone left out.
+/// The SQL for the newest object of each of the [`CATALOGS`], without temporary tables.
 const NEWEST: &str = " UNION ALL SELECT '=newest',pg_catalog.concat_ws(' ',\
     (SELECT pg_catalog.max(oid) FROM pg_catalog.pg_class WHERE relpersistence<>'t'),\
     (SELECT pg_catalog.max(oid) FROM pg_catalog.pg_proc),\
@@ -77,16 +81,17 @@ const NEWEST: &str = " UNION ALL SELECT '=newest',pg_catalog.concat_ws(' ',\
     (SELECT pg_catalog.max(oid) FROM pg_catalog.pg_trigger),\
     (SELECT pg_catalog.max(oid) FROM pg_catalog.pg_cast))";
 
-/// The parameters of names of their own that functions of users' set, as far as their texts say so.
+/// The SQL for the custom parameters that users' functions set, as far as their source shows them.
 const PARAMETERS: &str = r" UNION ALL SELECT DISTINCT '=parameter',pg_catalog.lower(COALESCE(m[1],m[2]))
-    FROM pg_catalog.pg_proc p,pg_catalog.regexp_matches(p.prosrc,E'set_config\\s*\\(\\s*''+([a-z_][\\w$]*\\.[\\w$.]+)'
+    FROM pg_catalog.pg_proc p,
+    pg_catalog.regexp_matches(p.prosrc,E'set_config\\s*\\(\\s*''+([a-z_][\\w$]*\\.[\\w$.]+)'
     '|\\mset\\s+(?:session\\s+)?([a-z_][\\w$]*\\.[\\w$.]+)','gi') m
     WHERE p.prolang NOT IN (12,13) AND p.prosrc~*E'set_config|\\mset\\s'";
 
 impl Link<'_> {
-    /// A text is sent that may run code of users': unless that is known to be harmless, the session
-    /// is looked at when its transaction is over. Gives the number under which that is learned,
-    /// where there is something to learn.
+    /// Notes a text that may run users' code: unless its calls are known as harmless, a look
+    /// follows when the transaction is over. Returns the hash under which the calls are learned, if
+    /// there is something to learn.
     #[inline]
     pub(crate) fn suspect(&mut self, scan: &Scan) -> Option<u64> {
         let tracks = tracks(self.pool());
@@ -112,13 +117,14 @@ impl Link<'_> {
         }
         let hidden = scan.traits.contains(Traits::PROCEDURAL);
         match self.repute(calls) {
-            // Of a text that says nothing, DO for one, nothing can be known.
+            // A text that hides what it calls, such as DO, is never known as harmless, unless it is
+            // a single CALL.
             Repute::Harmless if !hidden || self.is_harmless(scan) => return None,
             _ if calls == 0 && !hidden => return None,
             Repute::Loud => self.hide_settings(),
             Repute::Harmless | Repute::Unknown => {}
         }
-        // Of what it renames, nothing newer tells.
+        // The newest objects do not show that hidden code has renamed something.
         self.server.session.defines |= hidden;
         self.look_later(calls)
     }
@@ -135,7 +141,7 @@ impl Link<'_> {
         self.suspect_call(scan)
     }
 
-    /// A function is called by its OID, with which `body` begins.
+    /// Notes a FunctionCall. Its `body` begins with the function's OID.
     pub(crate) fn suspect_function(&mut self, body: &[u8]) -> Option<u64> {
         if tracks(self.pool()) == TrackFunctions::Off {
             return None;
@@ -161,15 +167,16 @@ impl Link<'_> {
         pool.protocol.calls.repute(calls, pool.shared.protocol.code(), now)
     }
 
-    /// What leaves nothing new in a session of which so much is known already may leave something
-    /// in another: what is found goes for sessions with the same settings and pins.
+    /// Returns the hash of these calls in a session like this one. Calls that leave nothing new
+    /// here may leave something in another session, so a finding is only valid for sessions with
+    /// the same unreported settings and pins.
     fn here(&self, calls: u64) -> u64 {
         calls
             ^ self.client.session.settings.hidden
             ^ u64::from(self.client.session.pins.bits()) << 48
     }
 
-    /// Whether a text that hides what it does is known to leave nothing.
+    /// Whether a single command that hides what it does (CALL) is known to leave nothing.
     pub(crate) fn is_harmless(&mut self, scan: &Scan) -> bool {
         scan.statements == 1
             && scan.calls != 0
@@ -177,7 +184,7 @@ impl Link<'_> {
             && self.repute(scan.calls) == Repute::Harmless
     }
 
-    /// Asks the server what is left in its session.
+    /// Sends the query of a look.
     pub(crate) fn look(&mut self) {
         let names = self.client.session.names_to_read.iter().map(|name| name.as_slice());
         let mut text = session::read_settings(&self.server.session.defaults.settings, names);
@@ -206,7 +213,7 @@ impl Link<'_> {
         self.run_alone(&text, Purpose::ReadSettings);
     }
 
-    /// A row of the answer that is no setting.
+    /// Handles a row of the answer that is not a setting.
     pub(crate) fn look_row(&mut self, what: &[u8], value: &[u8]) {
         let suspicion = &mut self.client.session.suspicion;
         if let Some((_, pin, _)) = LEFT.iter().find(|(name, ..)| name.as_bytes() == what) {
@@ -226,8 +233,8 @@ impl Link<'_> {
         }
     }
 
-    /// The newest objects are seen. If they are news, a search for names in the same answer was
-    /// behind them.
+    /// Records the newest objects. If they are new, the search for parameters in the same answer
+    /// has covered them already.
     fn see(&mut self, newest: [u32; CATALOGS]) {
         let shared = &self.core_state.pool(self.server.pool()).shared;
         let before = shared.protocol.code();
@@ -242,7 +249,8 @@ impl Link<'_> {
         }
     }
 
-    /// The answer is there. `before` is what the client's settings were taken to be.
+    /// Draws the conclusions from a complete answer. `before` are the client's settings as Refrain
+    /// knew them before the look.
     pub(crate) fn looked(&mut self, before: &Arc<Settings>) {
         let now = self.now;
         let suspicion = &mut self.client.session.suspicion;
@@ -250,8 +258,8 @@ impl Link<'_> {
         let mut news = suspicion.found;
         news.remove(self.client.session.pins);
         let parameters = std::mem::take(&mut suspicion.parameters);
-        // What these are set to is asked at once, and what was called is judged then. Where
-        // functions have changed since this was asked, there may be other names by now.
+        // New parameters need another look for their values, which then judges the calls. So does a
+        // change of functions since this look: there may be other names by now.
         let is_current =
             asked.code == self.core_state.pool(self.server.pool()).shared.protocol.code();
         let learns = is_current && asked.names;
@@ -262,8 +270,8 @@ impl Link<'_> {
         };
         suspicion.failed = false;
         let code = suspicion.code;
-        // What a function has set by a name of its own is asked for from now on, whoever sets
-        // anything.
+        // Custom parameters that have a value are asked for whenever this client's settings are
+        // read from now on.
         let settings = self.client.session.settings.clone();
         let own = settings.iter().map(|(name, _)| name).filter(|name| name.contains(&b'.'));
         own.for_each(|name| self.note_name(name));
@@ -282,15 +290,15 @@ impl Link<'_> {
         }
     }
 
-    /// A look has failed. Says whether that need not be known: it is repeated, once, if it was
-    /// merely interrupted.
+    /// Handles the error of a look. True if the error has no further consequence: a look that was
+    /// merely interrupted is repeated once, and a server about to be closed is let go.
     pub(crate) fn looks_again(&mut self, fields: &Fields<'_>) -> bool {
         let suspicion = &mut self.client.session.suspicion;
         if suspicion.asked.is_none() {
             return false;
         }
         let again = !suspicion.failed && fields.sqlstate().starts_with(b"57");
-        // One that goes, with what is left in it, may fail for what it goes for (E38).
+        // A server that is about to be closed may fail for the very reason that closes it (E38).
         let goes = self.server.is_close_needed() && self.client.session.pins.is_empty();
         suspicion.asked = None;
         suspicion.looks |= again;

@@ -1,15 +1,16 @@
-//! One message of a client's, as far as it has arrived, and how much of it has to.
+//! One message of a client, as far as it has arrived.
 //!
-//! A message may be a gigabyte and streams through: it is looked at where it arrived and only as
-//! far as somebody must know what it says. Those that name a statement are waited for whole, up to
-//! a bound of their own; of a query the beginning will do.
+//! A message may have a gigabyte and streams through: Refrain reads it in the input buffer, and
+//! only the part that it has to understand. It waits for the whole of a message that names a
+//! statement, up to a limit for each kind of message. Of a query it reads at most
+//! [`QUERY_BYTES_READ`].
 
 use refrain_pool::disconnect::DisconnectReason;
 use refrain_wire::{Header, Malformed};
 
 use crate::relay::link::Stop;
 
-/// Bytes of a query that are looked at; the rest of a longer one streams through unseen.
+/// Most bytes of a query that Refrain reads; the rest of a longer one streams through unread.
 pub(crate) const QUERY_BYTES_READ: usize = 64 * 1024;
 
 /// One message, as far as it has arrived.
@@ -23,19 +24,19 @@ pub(crate) struct Message<'a> {
 }
 
 impl<'a> Message<'a> {
-    /// The message that `input` begins with; none if its header is not all there.
+    /// Reads the message at the beginning of `input`; `None` if its header is incomplete.
     pub(crate) fn read(input: &'a [u8]) -> Result<Option<Self>, Malformed> {
         let Some(header) = Header::parse(input)? else { return Ok(None) };
         let bytes = input.get(..header.message_bytes());
         Ok(Some(Self { header, bytes: bytes.unwrap_or(input), complete: bytes.is_some() }))
     }
 
-    /// What follows the header, as far as it has arrived.
+    /// Returns the body, as far as it has arrived.
     pub(crate) fn body(&self) -> &'a [u8] {
         &self.bytes[refrain_wire::frame::HEADER_BYTES..]
     }
 
-    /// The body of a message that is only dealt with whole, and may have `max` bytes.
+    /// Returns the body of a message that must be complete, and may have at most `max` bytes.
     pub(crate) fn whole(&self, max: usize) -> Result<&'a [u8], Stop> {
         match self.complete {
             true => Ok(self.body()),
@@ -46,12 +47,12 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// Bytes that have not arrived.
+    /// Returns the number of bytes that have not arrived.
     pub(crate) fn missing(&self) -> usize {
         self.header.message_bytes() - self.bytes.len()
     }
 
-    /// Whether to wait until a query's text has come, or as much of it as is looked at.
+    /// Whether more of a query's text has to arrive before Refrain reads it.
     pub(crate) fn awaits_text(&self) -> bool {
         !self.complete && self.bytes.len() < QUERY_BYTES_READ
     }

@@ -22,7 +22,7 @@ use crate::settings::session::{self, Settings, SettingsMut};
 pub(crate) struct Defaults {
     /// The default values of the settings that are reported.
     pub(crate) settings: Arc<Settings>,
-    /// When a server said so.
+    /// The time at which a server reported them.
     pub(crate) since: Now,
 }
 
@@ -43,9 +43,9 @@ impl Defaults {
 /// The settings that a client has set to their default value: they are its own all the same.
 #[derive(Debug, Default)]
 pub(crate) struct Claims {
-    /// Those of transactions that are over.
+    /// Settings from transactions that are over.
     held: Vec<Box<[u8]>>,
-    /// Those of the current transaction.
+    /// Settings from the current transaction.
     pending: Vec<Box<[u8]>>,
 }
 
@@ -69,12 +69,12 @@ impl Claims {
         }
     }
 
-    /// Takes back what the transaction has set.
+    /// Drops the settings of the current transaction, which was rolled back.
     pub(crate) fn undo(&mut self) {
         self.pending.clear();
     }
 
-    /// Keeps what the transaction has set: it is over.
+    /// Keeps the settings of the current transaction, which is over.
     #[inline]
     pub(crate) fn settle(&mut self) {
         for name in std::mem::take(&mut self.pending) {

@@ -169,7 +169,7 @@ impl Settings {
     }
 }
 
-/// What is known of the settings under which the server will read a client's next text.
+/// The knowledge about the settings under which the server will read a client's next text.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum SettingsKnowledge {
     /// They are those that the client was told.

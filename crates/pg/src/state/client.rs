@@ -1,4 +1,4 @@
-//! A client: everything that Refrain knows of it.
+//! A client's session: everything that PostgreSQL's protocol knows of a client.
 //!
 //! Its [`ClientState`] says which messages it may send now. A client that is [`ClientState::Ready`]
 //! has authenticated itself, and keeps the proof.
@@ -18,10 +18,10 @@ use crate::settings::session::{Setting, Settings, SettingsKnowledge, SettingsMut
 use crate::statements::of_client::{ClientStatement, ClientStatements, Name};
 use crate::statements::portals::Portals;
 
-/// Which messages a client may send now.
+/// The messages that a client may send now.
 #[derive(Debug)]
 pub(crate) enum ClientState {
-    /// Its first packet.
+    /// Its first packet: a startup packet, or a request to encrypt or to cancel.
     Opening,
     /// Its part of the authentication.
     Proving(Box<LoginRequest>, Box<Proving>),
@@ -44,7 +44,7 @@ pub(crate) struct Asked {
     pub(crate) gss: bool,
 }
 
-/// What a client asked for in its startup packet.
+/// A client's login as its startup packet asks for it.
 #[derive(Debug)]
 pub(crate) struct LoginRequest {
     /// The user's name.
@@ -96,7 +96,7 @@ impl Pins {
         self.0 == 0
     }
 
-    /// The same as a number.
+    /// Returns the pins as a number.
     pub(crate) fn bits(self) -> u16 {
         self.0
     }
@@ -111,12 +111,12 @@ impl Pins {
         self.0 |= other.0;
     }
 
-    /// Takes `other` away.
+    /// Removes `other`.
     pub(crate) fn remove(&mut self, other: Self) {
         self.0 &= !other.0;
     }
 
-    /// All, in words.
+    /// Returns the names of the pins, for logs and the console.
     pub(crate) fn words(self) -> String {
         let words: Vec<_> =
             Self::WORDS.iter().filter(|(pin, _)| self.has(*pin)).map(|(_, word)| *word).collect();
@@ -124,8 +124,7 @@ impl Pins {
     }
 }
 
-/// Calls of users' functions, procedures and triggers of which Refrain does not know what they
-/// leave in the session.
+/// The calls of users' functions, procedures and triggers with unknown effects on the session.
 #[derive(Debug, Default)]
 pub(crate) struct Suspicion {
     /// Whether to ask the server for the session's state once the transaction is over.
@@ -134,11 +133,11 @@ pub(crate) struct Suspicion {
     pub(crate) asked: Option<Looking>,
     /// Whether the question has failed once.
     pub(crate) failed: bool,
-    /// What is called, and whether it ran.
+    /// The calls of the transaction, and whether they ran.
     pub(crate) evidence: Evidence,
-    /// What is called by what was prepared by SQL; zero for nothing.
+    /// A hash of the calls in statements that were prepared by SQL; zero for none.
     pub(crate) prepared: u64,
-    /// What was found.
+    /// The state that the look under way has found.
     pub(crate) found: Pins,
     /// Whether the database has functions of users'.
     pub(crate) code: bool,
@@ -149,7 +148,7 @@ pub(crate) struct Suspicion {
 /// Parts of the question about a session that are not always asked.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Looking {
-    /// How often code had changed when it was sent.
+    /// The pool's count of changes of code when the question was sent.
     pub(crate) code: u64,
     /// Whether it searches the texts of functions for names of parameters.
     pub(crate) names: bool,
@@ -165,7 +164,7 @@ pub(crate) struct Barrier {
     /// Statements of the client's that a command of it drops by name, and how many there are from
     /// that command on.
     pub(crate) drops: Vec<(u32, Name)>,
-    /// The client's startup settings that are to be restored when it is done.
+    /// The client's startup settings, to be restored behind the message.
     pub(crate) restores: Option<Box<SettingsMut>>,
 }
 
@@ -185,7 +184,7 @@ pub(crate) enum Ahead {
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, not a state")]
 pub struct ClientSession {
-    /// What it may say now.
+    /// The messages that it may send now.
     pub(crate) state: ClientState,
     /// Ways to encrypt its connection that it has asked for.
     pub(crate) asked: Asked,
@@ -206,7 +205,7 @@ pub struct ClientSession {
     pub(crate) claims: Option<Box<Claims>>,
     /// The settings of its startup packet, to which RESET goes back.
     pub(crate) startup: Option<Box<SettingsMut>>,
-    /// What is known of the settings under which its next text is read.
+    /// The knowledge about the settings under which its next text is read.
     pub(crate) knowledge: SettingsKnowledge,
     /// Whether it may have changed settings since its last transaction ended.
     pub(crate) sets: bool,

@@ -1,4 +1,4 @@
-//! What a pool's options say of the features that only PostgreSQL's protocol has.
+//! A pool's options for features that only PostgreSQL's protocol has.
 
 use refrain_config::{Autoprepare, PoolMode, TrackFunctions};
 
@@ -11,7 +11,7 @@ pub(crate) fn autoprepares(pool: &Pool) -> bool {
     pool.settings.options.autoprepare == Autoprepare::On && pool.settings.is_postgres
 }
 
-/// When servers are asked what functions have left in their sessions.
+/// Returns whether Refrain looks for state that functions have left in servers' sessions.
 #[inline]
 pub(crate) fn tracks(pool: &Pool) -> TrackFunctions {
     let options = &pool.settings.options;
@@ -19,7 +19,7 @@ pub(crate) fn tracks(pool: &Pool) -> TrackFunctions {
     if keeps || !pool.settings.is_postgres { TrackFunctions::Off } else { options.track_functions }
 }
 
-/// What of normalized queries is kept.
+/// Returns the limits for normalized queries.
 pub(crate) fn bounds(pool: &Pool) -> Bounds {
     let options = &pool.settings.options;
     Bounds {

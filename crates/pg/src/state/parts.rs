@@ -53,9 +53,9 @@ pub type Counters = refrain_pool::stats::Counters<StatementCounters>;
 pub(crate) type Client = refrain_pool::client::Client<Pg>;
 /// A connection to a server.
 pub(crate) type Server = refrain_pool::server::Server<Pg>;
-/// What a server does.
+/// The state of a server.
 pub(crate) type ServerState = refrain_pool::server::ServerState<Pg>;
-/// Who holds a server.
+/// The holder of a server: a client, a job or nobody.
 pub(crate) type Holder = refrain_pool::server::Holder<Pg>;
 /// One core's part of a pool.
 pub(crate) type Pool = refrain_pool::pool::Pool<Pg>;

@@ -1,4 +1,4 @@
-//! PostgreSQL's part of one core's pool: what it has learned of queries, functions and settings.
+//! PostgreSQL's part of one core's pool: its knowledge about queries, functions and settings.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use crate::normalized::queries::NormalizedQueries;
 use crate::pipeline::calls::Calls;
 use crate::settings::session::Settings;
 
-/// Bytes of the startup settings that a server has accepted and that are kept.
+/// Most bytes of accepted startup settings; beyond it all are forgotten.
 const PROVEN_BYTES_MAX: usize = 1024 * 1024;
 
 /// PostgreSQL's part of one core's pool.
@@ -19,12 +19,12 @@ pub struct PoolPart {
     pub(crate) normalized_queries: NormalizedQueries,
     /// Clients whose query strings wait for news of their normalized queries.
     awaiting_analysis: Vec<Conn>,
-    /// Those of them that are to be read again.
+    /// Clients whose wait for such news is over: their input is to be read again.
     woken: Vec<Conn>,
-    /// Settings that a server has accepted, and what it made of them.
+    /// Startup settings that a server has accepted, and their values as the server reported them.
     proven: HashMap<Arc<Settings>, Arc<Settings>>,
     proven_bytes: usize,
-    /// What Refrain has learned of the functions that its clients' texts call.
+    /// The functions that clients' texts call, and whether they leave state in a session.
     pub(crate) calls: Calls,
 }
 
@@ -45,12 +45,13 @@ impl PoolPart {
         std::mem::take(&mut self.woken)
     }
 
-    /// Returns what a server made of these startup settings, if one has accepted them.
+    /// Returns the settings that a server reported for these startup settings, if one has accepted
+    /// them.
     pub(crate) fn proven(&self, wants: &Arc<Settings>) -> Option<Arc<Settings>> {
         self.proven.get(wants).cloned()
     }
 
-    /// Remembers that a server has accepted these startup settings, and what it made of them.
+    /// Remembers that a server has accepted these startup settings, and reported `made` for them.
     pub(crate) fn prove(&mut self, wants: Arc<Settings>, made: Arc<Settings>) {
         let bytes = wants.bytes() + made.bytes();
         if self.proven_bytes + bytes > PROVEN_BYTES_MAX {

@@ -11,34 +11,34 @@ use crate::auth::{Password, Salted, Secret};
 use crate::pipeline::schema::{Defining, Schema};
 use crate::settings::session::{ServerParameters, Settings};
 
-/// Catalogs of which the newest objects are asked for.
+/// Number of catalogs whose newest objects a look asks for.
 pub(crate) const CATALOGS: usize = 6;
 
-/// Kinds of settings that servers of a pool give their sessions: where there are more, as at
-/// servers that differ, nobody is connected anew for one more.
+/// Most different sets of default settings that are remembered for the servers of a pool. If there
+/// are more, a new set no longer has servers connected anew.
 const MET_MAX: usize = 16;
 
 /// PostgreSQL's part of what the cores share of one pool.
 #[derive(Debug)]
 pub struct PoolSharedPart {
-    /// Counts changes of schema that passed through here.
+    /// Counts the changes of schema that passed through Refrain.
     schema_version: AtomicU64,
-    /// All that may have changed the schema, by whichever pool of the same database there, or has
-    /// and is committed only now. For what is planned unasked; a client's own statements go by the
-    /// schema version.
+    /// The database's count of possible schema changes, over all its pools. Autoprepared statements
+    /// are verified again when it changes; clients' own statements use the schema version.
     schema: Arc<Schema>,
-    /// Counts changes of functions and triggers that passed through here, or may have.
+    /// Counts the changes, certain or possible, of functions and triggers that passed through
+    /// Refrain.
     code: AtomicU64,
-    /// The newest objects of the database that were seen, by catalog.
+    /// The OID of the newest object that a look has seen, by catalog.
     newest: [AtomicU32; CATALOGS],
-    /// What the first server said at its login: ParameterStatus, in order.
+    /// The ParameterStatus messages of a server's login, in order.
     server_parameters: Mutex<Option<Arc<ServerParameters>>>,
-    /// What settings servers were seen to give their sessions, by number.
+    /// The sets of default settings that servers were seen to have, by number.
     met: Mutex<Vec<u64>>,
     login: Mutex<ServerLogin>,
 }
 
-/// How to log in to the pool's servers.
+/// The secret for logins at the pool's servers.
 #[derive(Debug)]
 struct ServerLogin {
     secret: Secret,
@@ -46,7 +46,7 @@ struct ServerLogin {
 }
 
 impl PoolSharedPart {
-    /// Makes the part of a pool that nobody has used yet.
+    /// Makes the part of a new pool.
     pub(crate) fn new(settings: &PoolSettings, schema: Arc<Schema>) -> Self {
         Self {
             schema_version: AtomicU64::new(0),
@@ -59,25 +59,25 @@ impl PoolSharedPart {
         }
     }
 
-    /// Puts another password for the servers in force, if one is configured.
+    /// Uses the configured password for the servers from now on, if there is one.
     pub(crate) fn configure(&self, settings: &PoolSettings) {
         if settings.server.password.is_some() {
             *lock(&self.login) = ServerLogin::new(&settings.server);
         }
     }
 
-    /// Takes a client's secret for the servers.
+    /// Uses a client's secret for the servers from now on.
     pub(crate) fn learn_secret(&self, secret: &Secret) {
         lock(&self.login).secret = secret.clone();
     }
 
-    /// What the first server said at its login.
+    /// Returns the parameters that a server reported at its login, if one has.
     pub fn server_parameters(&self) -> Option<Arc<ServerParameters>> {
         lock(&self.server_parameters).clone()
     }
 
-    /// Remembers what a server said at its login; says whether it is the first, or says other
-    /// things.
+    /// Remembers the parameters of a server's login. True if they are the first, or differ from
+    /// those known.
     pub fn learn_server_parameters(&self, said: ServerParameters) -> bool {
         let mut known = lock(&self.server_parameters);
         let news = known.as_ref().is_none_or(|known| **known != said);
@@ -87,7 +87,7 @@ impl PoolSharedPart {
         news
     }
 
-    /// Servers say these of their settings by now.
+    /// Changes known parameters to the values that a server has reported since.
     pub(crate) fn amend_server_parameters<'a>(
         &self,
         said: impl Iterator<Item = (&'a [u8], &'a [u8])>,
@@ -102,8 +102,8 @@ impl PoolSharedPart {
         }
     }
 
-    /// A server gives its sessions these settings. Says whether it is the first to, and others give
-    /// others.
+    /// Records the default settings of a server. True if they are new, and not the first: servers
+    /// had others before.
     pub(crate) fn meet(&self, defaults: &Settings) -> bool {
         let number = defaults.number();
         let mut met = lock(&self.met);
@@ -114,39 +114,39 @@ impl PoolSharedPart {
         met.len() > 1
     }
 
-    /// What servers said is of the past: the database is not there any more.
+    /// Forgets the servers' parameters, because the database no longer exists.
     pub(crate) fn forget_server_parameters(&self) {
         *lock(&self.server_parameters) = None;
     }
 
-    /// The schema version.
+    /// Returns the schema version.
     pub fn schema_version(&self) -> u64 {
         self.schema_version.load(Relaxed)
     }
 
-    /// The schema changed.
+    /// Counts a change of the schema.
     pub fn begin_schema_version(&self) {
         self.schema_version.fetch_add(1, Relaxed);
         self.schema_change();
     }
 
-    /// The schema may have changed.
+    /// Counts a possible change of the schema.
     pub fn schema_change(&self) {
         self.schema.schema_change();
     }
 
-    /// What functions and triggers do may have changed.
+    /// Counts a change of functions or triggers, or a possible one.
     pub fn change_code(&self) {
         self.code.fetch_add(1, Relaxed);
     }
 
-    /// Counts what may have changed what functions and triggers do.
+    /// Returns the count of changes of functions and triggers.
     pub fn code(&self) -> u64 {
         self.code.load(Relaxed)
     }
 
-    /// A session has seen objects up to these. If there are newer ones among them than anybody has
-    /// seen before, the schema has changed.
+    /// Records the newest objects that a session sees. If one of them is newer than all seen
+    /// before, the schema has changed.
     pub fn see(&self, newest: [u32; CATALOGS]) {
         let newer = |(seen, oid): (&AtomicU32, u32)| seen.fetch_max(oid, Relaxed) < oid;
         // All of them are to be remembered.
@@ -157,33 +157,33 @@ impl PoolSharedPart {
         }
     }
 
-    /// Counts all that may have changed the schema.
+    /// Returns the count of possible changes of the schema.
     pub fn schema_changes(&self) -> u64 {
         self.schema.schema_changes()
     }
 
-    /// Something is sent that may change the schema.
+    /// Notes that a text is sent that may change the schema, until the result is dropped.
     pub(crate) fn begin_defining(&self) -> Defining {
         Defining::begin(&self.schema)
     }
 
-    /// Whether something is under way that may change the schema.
+    /// Whether a transaction is under way that may change the schema.
     #[inline]
     pub(crate) fn is_being_defined(&self) -> bool {
         self.schema.is_being_defined()
     }
 
-    /// What to log in to servers with.
+    /// Returns the secret for logins at servers.
     pub fn secret(&self) -> Secret {
         lock(&self.login).secret.clone()
     }
 
-    /// What PBKDF2 made of the secret, to do it once a pool.
+    /// Returns the result of PBKDF2 for the secret, so that it runs once per pool.
     pub fn salted(&self) -> Option<Salted> {
         lock(&self.login).salted.clone()
     }
 
-    /// Keeps what PBKDF2 made of the secret.
+    /// Keeps the result of PBKDF2 for the secret.
     pub fn keep_salted(&self, salted: Option<Salted>) {
         lock(&self.login).salted = salted;
     }

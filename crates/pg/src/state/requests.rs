@@ -33,7 +33,7 @@ pub enum Request {
         /// The text of the command.
         query: String,
     },
-    /// Parse a text by PostgreSQL's grammar, which is too slow for the engine's thread.
+    /// Parse a text with PostgreSQL's grammar, which is too slow for the engine's thread.
     Analyse(Box<Case>),
 }
 
@@ -51,7 +51,7 @@ pub enum Answer {
     Analysed {
         /// The text.
         case: Box<Case>,
-        /// What becomes of its literals.
+        /// The result: which literals become parameters, or why none does.
         analysis: Analysis,
     },
 }

@@ -10,7 +10,7 @@ pub use refrain_pool::snapshot::{ClientViewState, ServerViewState};
 /// A client's session.
 #[derive(Clone, Debug, Default)]
 pub struct ClientSessionView {
-    /// Why the server cannot be taken from it, in words; empty when it can.
+    /// The pins that tie it to its server, in words; empty if there are none.
     pub pinned: String,
     /// Number of its prepared statements.
     pub statements: u32,
@@ -43,7 +43,7 @@ pub struct CoreView {
 /// A statement of the registry, for `SHOW STATEMENTS`.
 #[derive(Clone, Debug)]
 pub struct StatementView {
-    /// Its number, which the process gives once.
+    /// Its number, unique in the process.
     pub id: u64,
     /// The pool it belongs to.
     pub database: Arc<str>,
@@ -53,20 +53,20 @@ pub struct StatementView {
     pub text: String,
     /// The OIDs that its Parse gave.
     pub parameter_types: Vec<u32>,
-    /// Client statements that refer to it; cores, where nobody has asked them.
+    /// Number of client statements that refer to it; number of cores if the cores were not asked.
     pub clients: u32,
     /// Servers that have it.
     pub servers: u32,
-    /// Times it was parsed by clients, and then some: counted on prepare and close only.
+    /// Number of its uses, as far as cores have added them to the shared count.
     pub uses: u64,
-    /// How often a change of schema began it anew.
+    /// Number of schema changes that made servers prepare it anew.
     pub generation: u32,
-    /// Bytes it takes here.
+    /// Bytes of memory that it takes in Refrain.
     pub bytes: u64,
 }
 
 impl StatementView {
-    /// What is known of a statement.
+    /// Makes the view of a statement.
     pub fn of(statement: &Statement, database: Arc<str>, user: Arc<str>) -> Self {
         let (text, types) =
             refrain_wire::frame::split_string(&statement.tail).unwrap_or((&statement.tail, &[]));
@@ -98,18 +98,18 @@ pub struct NormalizedQueryRow {
     pub database: Arc<str>,
     /// The pool it belongs to.
     pub user: Arc<str>,
-    /// The text that is or would be prepared; where there is none, one that was sent.
+    /// The text that is or would be prepared; a text that was sent if there is none.
     pub query: String,
-    /// What is done with its queries, in a word.
+    /// The state of the normalized query, in a word.
     pub state: &'static str,
-    /// Why, in words; empty where there is nothing to say.
+    /// The reason for the state, in words; empty if there is none.
     pub reason: String,
     /// Queries of it that were sent.
     pub seen: u64,
     /// How many of them were run as a prepared statement.
     pub hits: u64,
-    /// By how much these were faster than as many queries run as they were sent, in microseconds;
-    /// below zero if they were slower.
+    /// Time that these saved compared with as many unprepared queries, in microseconds; negative if
+    /// they were slower.
     pub time_saved_us: i64,
     /// Texts that are run as they were sent, because the kept plan does not fit their values.
     pub slow_texts: u64,

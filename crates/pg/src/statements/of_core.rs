@@ -20,10 +20,10 @@ use crate::statements::statement::{Generation, Identity, Statement};
 /// Bytes of a ParameterDescription that is kept, at most.
 const PARAMETERS_MAX: usize = 4096;
 
-/// What servers have said of a statement to Describe.
+/// The answer of servers to a Describe of a statement.
 #[derive(Debug, Default)]
 enum Described {
-    /// Nobody has asked.
+    /// None yet: no server was asked.
     #[default]
     Not,
     /// It returns no rows, and has these parameters (the body of ParameterDescription).

@@ -27,7 +27,7 @@ use crate::statements::columns;
 /// Counts how often a change of schema has begun a statement anew.
 pub type Generation = u32;
 
-/// What two statements must have in common to be one.
+/// The identity of a statement: two Parses with the same identity share one statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity<'a> {
     /// The pool: a text is never shared between pools.
@@ -49,7 +49,7 @@ pub struct Statement {
     pub env: EnvId,
     /// The text with its zero byte and the parameter types, as on the wire.
     pub tail: Box<[u8]>,
-    /// What the text may do to a session.
+    /// The scan of the text: its kind, and its effects on a session.
     pub scan: Scan,
     /// Whether the columns that it returns may change with the schema.
     pub returns: bool,

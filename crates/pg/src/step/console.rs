@@ -26,10 +26,13 @@ const UNREAD_BYTES_MAX: usize = 256 * 1024;
 /// Most bytes of a command.
 const QUESTION_BYTES_MAX: u32 = 64 * 1024;
 
-/// What a user may do at the console.
+/// The rights of a user at the console.
 enum Rights {
+    /// To run all commands.
     Change,
+    /// To run commands that change nothing.
     Look,
+    /// None: the user may not log in.
     Nothing,
 }
 

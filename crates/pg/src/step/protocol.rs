@@ -1,4 +1,5 @@
-//! What the pool asks of PostgreSQL's protocol, each answered by the file of its subject.
+//! The interface between the pool and PostgreSQL's protocol: each method calls the file of its
+//! subject.
 
 use refrain_pool::client::{Client, Phase};
 use refrain_pool::disconnect::DisconnectReason;

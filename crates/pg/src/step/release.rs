@@ -1,4 +1,5 @@
-//! What PostgreSQL's protocol has to do when a server is lent, and before it goes back.
+//! The start and the end of a loan: messages to a server before a client uses it, and before it
+//! goes back to its pool.
 //!
 //! A server goes back to its pool with a [`crate::pipeline::outstanding::Quiescent`] proof or not
 //! at all. Before that, Refrain may have to ask it which settings the client left, or reset it.

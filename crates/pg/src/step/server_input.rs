@@ -20,7 +20,7 @@ use crate::settings::session::SETTINGS_BYTES_MAX;
 use crate::state::parts::{Holder, Server, ServerState, intern_settings};
 use crate::state::requests::Case;
 
-/// What has to happen after a message of a server that no client holds.
+/// The consequence of a message of a server that no client holds.
 enum Idle {
     /// Nothing.
     On,

@@ -14,7 +14,7 @@ use crate::relay::link::Stop;
 use crate::statements::of_client::{ClientRef, ClientStatement, Name};
 use crate::statements::statement::Identity;
 
-/// What the next message of a client without a server needs.
+/// The need of the next message of a client without a server.
 enum Wants {
     /// Nothing more: so many bytes have been handled.
     Used(usize),

@@ -1,16 +1,16 @@
-//! What clients say, over and over.
+//! Scripts: conversations of clients that can be repeated without end.
 
 use refrain_wire::tag::front;
 use refrain_wire::write;
 
 use super::fake::FAILS;
 
-/// Who says something, and what.
+/// The number of a client, and the bytes that it sends.
 type Said = (usize, Vec<u8>);
 
 /// A conversation that can be repeated without end.
 pub(crate) struct Script {
-    /// What it is called in reports.
+    /// Its name in reports.
     pub(crate) name: &'static str,
     /// Options of the pool, besides the defaults and one server.
     pub(super) options: &'static str,

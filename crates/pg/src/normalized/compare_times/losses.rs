@@ -1,9 +1,9 @@
 //! The time that prepared executions lose because some of them take very long.
 //!
 //! One pair in hundreds of executions finds a value whose plan takes a thousand times the average
-//! too late. So each execution, prepared or simple, is compared with a limit, `long`: a multiple
-//! of the average of simple executions. The time beyond the limit is added up for either way, and
-//! the two sums are compared, since a busy machine delays both. The unit of time is `long` at the
+//! too late. So each execution, prepared or simple, is compared with a limit, `long`: a multiple of
+//! the average of simple executions. The time beyond the limit is added up for either way, and the
+//! two sums are compared, since a busy machine delays both. The unit of time is `long` at the
 //! moment of the execution, since load comes and goes.
 //!
 //! Few executions are simple, so they may not have met a rare delay yet that can hit both ways. A
@@ -29,8 +29,8 @@ const PROOF: f64 = 3.5;
 const MUCH: f64 = 8.0;
 /// Executions that a machine may delay together.
 const TOGETHER: u32 = 32;
-/// A trial may end without a loss once this number of losses of average size was due, and less
-/// than one in so many of what was due has come.
+/// A trial may end without a loss once this number of losses of average size was due, and less than
+/// one in so many of what was due has come.
 const AGAIN: f64 = 4.0;
 /// Number of simple executions after which earlier ones count half.
 const SIMPLE_MAX: f64 = 4096.0;

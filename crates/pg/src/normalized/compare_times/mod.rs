@@ -7,7 +7,7 @@
 //! - Now and then an execution is drawn: a coin decides whether it runs by the simple protocol or
 //!   prepared. Two drawn executions, one each way, make a pair ([`pairs`]).
 //! - The time that very long executions take beyond a limit is added up for either way
-//! ([`losses`]).
+//!   ([`losses`]).
 //! - A text that takes many times the average is compared with itself ([`suspects`]).
 //!
 //! Nearly all executions run prepared as long as nothing speaks against it. If something does, each
