@@ -131,9 +131,9 @@ impl World {
         self.server_says(&bytes);
     }
 
-    /// Has the server say much, in receives of 64 KiB that `message` fills; gives the most bytes
-    /// that were held meanwhile, and how many were asked for of the allocator for each byte that
-    /// came.
+    /// Floods the engine with messages of the server, in receives of 64 KiB that `message` fills.
+    /// Returns the most bytes that the engine held meanwhile, and the bytes that it allocated and
+    /// freed per byte received.
     fn flood(&mut self, mut message: impl FnMut(&mut Vec<u8>, u32)) -> (isize, usize) {
         let (mut number, mut bytes, mut said) = (0, Vec::with_capacity(8 * RECEIVED), 0);
         let (before, mut moved, mut most) = (HELD.get(), 0, 0);

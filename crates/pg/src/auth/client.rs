@@ -8,7 +8,7 @@
 //! ```
 //!
 //! The body of each `p` message goes into [`Proving::receive`], which consumes the exchange and
-//! returns the next [`Step`]. A malformed message is refused at once with `08P01`, since that
+//! returns the next [`AuthStep`]. A malformed message is refused at once with `08P01`, since that
 //! depends on the message alone. A wrong proof is refused at the end, always with the same words.
 //!
 //! As in PostgreSQL, a user who has a SCRAM verifier is asked for SCRAM where MD5 is configured;
@@ -70,13 +70,13 @@ pub enum AuthRequest {
 /// The next step of an exchange, after its start or after a message of the client.
 #[must_use]
 #[derive(Debug)]
-pub enum Step {
+pub enum AuthStep {
     /// Send this, and feed the client's answer to the exchange.
     Send(AuthRequest, Proving),
     /// The client has proved who it is. Send these, in this order; the last is [`AuthRequest::Ok`].
     Done(Authenticated, Vec<AuthRequest>),
     /// The client has not proved who it is. Send the refusal, and close the connection.
-    Failed(Refusal),
+    Failed(AuthError),
 }
 
 /// Proof that a client is who it says. Only [`Proving`] makes one.
@@ -87,7 +87,7 @@ pub struct Authenticated {
 }
 
 impl Authenticated {
-    /// The user's name.
+    /// Returns the user's name.
     pub fn user(&self) -> &str {
         &self.user
     }
@@ -102,7 +102,7 @@ impl Authenticated {
 
 /// Why a client was refused. [`fmt::Display`] gives the words for the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub enum AuthError {
     /// There is no such user, or the password is wrong, or none is stored that fits the method.
     Password {
         /// The name that the client gave.
@@ -112,8 +112,8 @@ pub enum Refusal {
     Malformed(Malformed),
 }
 
-impl Refusal {
-    /// The SQLSTATE to send.
+impl AuthError {
+    /// Returns the SQLSTATE for the client.
     pub fn sqlstate(&self) -> &'static str {
         match self {
             Self::Password { .. } => "28P01",
@@ -122,7 +122,7 @@ impl Refusal {
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for AuthError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Password { user } => {
@@ -133,7 +133,7 @@ impl fmt::Display for Refusal {
     }
 }
 
-impl std::error::Error for Refusal {}
+impl std::error::Error for AuthError {}
 
 /// An exchange under way with a client.
 #[derive(Debug)]
@@ -164,9 +164,9 @@ struct Challenged {
 
 impl Proving {
     /// Opens the exchange.
-    pub fn start(method: Method, credential: &Credential, random: &[u8; NONCE_BYTES]) -> Step {
+    pub fn start(method: Method, credential: &Credential, random: &[u8; NONCE_BYTES]) -> AuthStep {
         let (request, awaits) = match method {
-            Method::Trust => return Step::done(credential, Secret::None, Vec::new()),
+            Method::Trust => return AuthStep::done(credential, Secret::None, Vec::new()),
             Method::Password => (AuthRequest::CleartextPassword, Awaits::Password),
             Method::Md5 if !credential.is_scram() => {
                 let [a, b, c, d, ..] = *random;
@@ -178,7 +178,7 @@ impl Proving {
                 (AuthRequest::Sasl { mechanisms: &[MECHANISM] }, Awaits::SaslInitial { nonce })
             }
         };
-        Step::Send(request, Self { credential: credential.clone(), awaits })
+        AuthStep::Send(request, Self { credential: credential.clone(), awaits })
     }
 
     /// Whether a message of SASL is to come, and not a password.
@@ -187,7 +187,7 @@ impl Proving {
     }
 
     /// Takes the body of a `p` message: what follows its length.
-    pub fn receive(self, body: &[u8]) -> Step {
+    pub fn receive(self, body: &[u8]) -> AuthStep {
         let Self { credential, awaits } = self;
         let step = match awaits {
             Awaits::Password => check_password(&credential, body),
@@ -196,11 +196,11 @@ impl Proving {
             Awaits::ClientFirst { nonce } => client_first(credential, &nonce, body),
             Awaits::ClientFinal(challenged) => client_final(&credential, &challenged, body),
         };
-        step.unwrap_or_else(|malformed| Step::Failed(Refusal::Malformed(malformed)))
+        step.unwrap_or_else(|malformed| AuthStep::Failed(AuthError::Malformed(malformed)))
     }
 }
 
-impl Step {
+impl AuthStep {
     fn done(credential: &Credential, secret: Secret, mut say: Vec<AuthRequest>) -> Self {
         say.push(AuthRequest::Ok);
         Self::Done(Authenticated { user: credential.user().to_owned(), secret }, say)
@@ -210,25 +210,25 @@ impl Step {
     fn end(credential: &Credential, found: Option<Secret>, say: Vec<AuthRequest>) -> Self {
         match found {
             Some(secret) => Self::done(credential, secret, say),
-            None => Self::Failed(Refusal::Password { user: credential.user().to_owned() }),
+            None => Self::Failed(AuthError::Password { user: credential.user().to_owned() }),
         }
     }
 }
 
-fn check_password(credential: &Credential, body: &[u8]) -> Result<Step, Malformed> {
+fn check_password(credential: &Credential, body: &[u8]) -> Result<AuthStep, Malformed> {
     let text = text_body(at_most(MAX_PASSWORD, body)?)?;
     // No user has an empty password. The client may learn this early: PostgreSQL says so too.
     let found = Password::new(text).and_then(|password| credential.check_password(password));
-    Ok(Step::end(credential, found, Vec::new()))
+    Ok(AuthStep::end(credential, found, Vec::new()))
 }
 
-fn check_md5(credential: &Credential, salt: [u8; 4], body: &[u8]) -> Result<Step, Malformed> {
+fn check_md5(credential: &Credential, salt: [u8; 4], body: &[u8]) -> Result<AuthStep, Malformed> {
     let text = text_body(at_most(MAX_PASSWORD, body)?)?;
-    Ok(Step::end(credential, credential.check_md5(text, salt), Vec::new()))
+    Ok(AuthStep::end(credential, credential.check_md5(text, salt), Vec::new()))
 }
 
 /// Reads a mechanism's name and the length and bytes of its first message, which may be left out.
-fn sasl_initial(credential: Credential, nonce: String, body: &[u8]) -> Result<Step, Malformed> {
+fn sasl_initial(credential: Credential, nonce: String, body: &[u8]) -> Result<AuthStep, Malformed> {
     let body = at_most(MAX_SCRAM, body)?;
     let end = body.iter().position(|byte| *byte == 0);
     let end = end.ok_or(Malformed("SASL mechanism's name has no end"))?;
@@ -240,7 +240,10 @@ fn sasl_initial(credential: Credential, nonce: String, body: &[u8]) -> Result<St
     match i32::from_be_bytes(*length) {
         -1 if message.is_empty() => {
             let request = AuthRequest::SaslContinue(Vec::new());
-            Ok(Step::Send(request, Proving { credential, awaits: Awaits::ClientFirst { nonce } }))
+            Ok(AuthStep::Send(
+                request,
+                Proving { credential, awaits: Awaits::ClientFirst { nonce } },
+            ))
         }
         length if usize::try_from(length) == Ok(message.len()) => {
             client_first(credential, &nonce, message)
@@ -249,7 +252,7 @@ fn sasl_initial(credential: Credential, nonce: String, body: &[u8]) -> Result<St
     }
 }
 
-fn client_first(credential: Credential, nonce: &str, body: &[u8]) -> Result<Step, Malformed> {
+fn client_first(credential: Credential, nonce: &str, body: &[u8]) -> Result<AuthStep, Malformed> {
     let first = ClientFirst::parse(at_most(MAX_SCRAM, body)?)?;
     let nonce = [first.nonce, nonce.as_bytes()].concat();
     let verifier = credential.verifier();
@@ -261,14 +264,14 @@ fn client_first(credential: Credential, nonce: &str, body: &[u8]) -> Result<Step
         nonce,
         said: [first.bare, b",", &challenge, b","].concat(),
     });
-    Ok(Step::Send(AuthRequest::SaslContinue(challenge), Proving { credential, awaits }))
+    Ok(AuthStep::Send(AuthRequest::SaslContinue(challenge), Proving { credential, awaits }))
 }
 
 fn client_final(
     credential: &Credential,
     challenged: &Challenged,
     body: &[u8],
-) -> Result<Step, Malformed> {
+) -> Result<AuthStep, Malformed> {
     let last = ClientFinal::parse(at_most(MAX_SCRAM, body)?)?;
     if last.gs2_header != challenged.gs2_header.as_bytes() {
         return Err(Malformed("SCRAM channel binding check failed"));
@@ -280,7 +283,7 @@ fn client_final(
     let found = credential.check_proof(&last.proof, &said);
     let ours = BASE64_STANDARD.encode(signature(&credential.verifier().server_key, &said));
     let server_final = AuthRequest::SaslFinal(format!("v={ours}").into_bytes());
-    Ok(Step::end(credential, found, vec![server_final]))
+    Ok(AuthStep::end(credential, found, vec![server_final]))
 }
 
 fn at_most(limit: usize, body: &[u8]) -> Result<&[u8], Malformed> {

@@ -121,7 +121,7 @@ impl Credential {
         Self { user: user.to_owned(), kind, verifier, known: false }
     }
 
-    /// The user's name.
+    /// Returns the user's name.
     pub fn user(&self) -> &str {
         &self.user
     }

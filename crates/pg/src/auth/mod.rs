@@ -47,7 +47,7 @@ mod server;
 #[cfg(test)]
 mod tests;
 
-pub use client::{AuthRequest, Authenticated, Method, Proving, Refusal, Step};
+pub use client::{AuthError, AuthRequest, AuthStep, Authenticated, Method, Proving};
 pub use credential::{Credential, Like, Seed};
 pub use malformed::Malformed;
 pub use password::{Key, Md5Hash, Password};

@@ -27,7 +27,7 @@ impl Password {
         usable.then(|| Self(Zeroizing::new(bytes.to_vec())))
     }
 
-    /// A password of 64 hex digits, for one that nobody is to guess.
+    /// Makes a password of 64 hex digits, which cannot be guessed.
     pub(super) fn of_key(key: &Key) -> Self {
         let mut digits = Zeroizing::new(vec![0; 64]);
         write_hex(&key[..], &mut digits);
@@ -38,7 +38,7 @@ impl Password {
         &self.0
     }
 
-    /// The password as SCRAM hashes it: normalised by SASLprep where that can be done.
+    /// Returns the password as SCRAM hashes it: normalised by SASLprep if that is possible.
     ///
     /// PostgreSQL, its server and its clients, takes the bytes as they are when they are not UTF-8,
     /// when SASLprep forbids a character, and when nothing would remain.

@@ -22,7 +22,7 @@ pub(super) const MECHANISM: &str = "SCRAM-SHA-256";
 /// Random bytes that one exchange uses up; as many as PostgreSQL's.
 pub const NONCE_BYTES: usize = 18;
 
-/// Random bytes as a nonce: base64 has no comma, which is all that the grammar forbids.
+/// Makes a nonce of random bytes. Base64 has no comma, which is all that the grammar forbids.
 pub(super) fn nonce(random: &[u8; NONCE_BYTES]) -> String {
     BASE64_STANDARD.encode(random)
 }

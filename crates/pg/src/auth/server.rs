@@ -267,7 +267,7 @@ impl Login {
         Ok(Reply::Send(Zeroizing::new(message), Self { stage, ..self }))
     }
 
-    /// The client's key and, where known, the server's.
+    /// Returns the client's key and, if known, the server's.
     fn keys(
         &self,
         first: &ServerFirst<'_>,

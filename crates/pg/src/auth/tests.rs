@@ -24,7 +24,7 @@ pub(super) fn seed() -> Seed {
     Seed::new([3; 32])
 }
 
-/// Alice, of whom the password `pencil` is stored in the given form.
+/// Returns Alice's credential, with the password `pencil` stored in the given form.
 pub(super) fn alice(form: Form) -> Credential {
     let stored = match form {
         Form::Password => Stored::Password(password("pencil")),
@@ -63,7 +63,7 @@ pub(super) struct Met {
 #[derive(Debug)]
 pub(super) enum End {
     In(Authenticated),
-    Refused(Refusal),
+    Refused(AuthError),
     GaveUp(LoginError),
 }
 
@@ -95,9 +95,9 @@ pub(super) fn meet_again(
     let mut step = Proving::start(method, credential, &SERVERS_RANDOM);
     loop {
         let (request, proving) = match step {
-            Step::Send(request, proving) => (request, proving),
-            Step::Failed(refusal) => return Met { end: End::Refused(refusal), said },
-            Step::Done(authenticated, last) => {
+            AuthStep::Send(request, proving) => (request, proving),
+            AuthStep::Failed(refusal) => return Met { end: End::Refused(refusal), said },
+            AuthStep::Done(authenticated, last) => {
                 let end = listen_out(login, &last, salted)
                     .map_or_else(End::GaveUp, |()| End::In(authenticated));
                 said.extend(last);

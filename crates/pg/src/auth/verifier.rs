@@ -112,7 +112,7 @@ impl KeyPair {
     }
 }
 
-/// The proof that we have a client key, for what has been said.
+/// Returns the proof that Refrain has a client key, for the messages of the exchange.
 pub(super) fn proof(client_key: &Key, said: &[u8]) -> [u8; 32] {
     let stored_key: [u8; 32] = Sha256::digest(&client_key[..]).into();
     let mut proof = hmac(&stored_key, &[said]);
@@ -120,7 +120,7 @@ pub(super) fn proof(client_key: &Key, said: &[u8]) -> [u8; 32] {
     *proof
 }
 
-/// The server's signature of what has been said.
+/// Returns the server's signature of the messages of the exchange.
 pub(super) fn signature(server_key: &[u8; 32], said: &[u8]) -> [u8; 32] {
     *hmac(server_key, &[said])
 }

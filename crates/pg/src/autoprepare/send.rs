@@ -92,9 +92,9 @@ impl Link<'_> {
             && self.server.session.run.is_none()
     }
 
-    /// Whether the bytes of a text are what they look like, and mean in its transaction what they
-    /// mean in the session: there are no settings that end with the transaction, and nobody is
-    /// about to change the schema under it.
+    /// Whether each byte of a text means what it looks like, and the text means the same as outside
+    /// its transaction: no settings end with the transaction, and no transaction under way may
+    /// change the schema.
     fn is_read_plainly(&mut self) -> bool {
         let plain = self.client.session.current().reads.is_plain(self.server.session.encoding);
         if !plain || self.client.session.sets_locally {
@@ -196,7 +196,7 @@ impl Link<'_> {
         }
     }
 
-    /// Notes a text that runs as it was sent, so as to measure its time.
+    /// Notes a text that runs by the simple protocol, to measure its time.
     fn watch(&mut self, place: Place) {
         self.server.session.run = Some(Run::watched(place));
     }
@@ -234,7 +234,8 @@ impl Link<'_> {
         Ok(bindable)
     }
 
-    /// The server lacks the statement: it gets it once no client holds it, if it is worth that.
+    /// Runs a text by the simple protocol because the server lacks the statement. Notes the
+    /// statement, to be prepared once no client holds the server, if it is used often enough.
     #[cold]
     fn lacks(&mut self, run: &Prepared<'_>) -> Result<(), Stop> {
         let statement = &run.cached.statement;
@@ -283,7 +284,7 @@ impl Link<'_> {
         write::describe_portal(out, b"");
         write::execute(out, b"");
         if !alone {
-            // What it locks would stay open with it, which a query string does not leave behind.
+            // An open portal would keep its tables open; a query string leaves no portal behind.
             write::close_portal(out, b"");
         }
         write::sync(out);
@@ -327,8 +328,8 @@ fn is_plain(scan: &Scan) -> bool {
     known && HARMLESS.contains(scan.traits)
 }
 
-/// Appends what follows the names in a Bind: all values in text format, as are the results. Says
-/// whether all could be read.
+/// Appends the part of a Bind behind the names: all values, and the results, are in text format.
+/// False if a value could not be read.
 fn write_values(plan: &Plan, text: &[u8], spans: &[Span], utf8: bool, out: &mut Vec<u8>) -> bool {
     out.extend_from_slice(&[0; 4]);
     let mut count = 0_u16;

@@ -81,7 +81,7 @@ impl Link<'_> {
         true
     }
 
-    /// The notices that were kept back.
+    /// Takes the notices that were held back.
     #[inline]
     pub(crate) fn held_notices(&mut self) -> Option<Vec<u8>> {
         let run = self.server.session.run.as_mut().filter(|run| !run.notices.is_empty())?;
@@ -94,7 +94,8 @@ impl Link<'_> {
         let Some(run) = &self.server.session.run else { return false };
         let (own, alone) = (run.turn == Turn::Prepared && !run.bound, run.alone);
         let repeated = run.may_be_repeated(fields);
-        // A value that names something that is not there would be refused in the text as well.
+        // If the error is about a value, such as the name of a table that does not exist, the text
+        // would have failed as well.
         let of_value = fields.get(field::CONTEXT).is_some_and(|it| parameter(it).is_some());
         let lost = is_stale(fields) || fields.sqlstate() == b"26000";
         let changed = own && lost && !of_value;
@@ -104,8 +105,8 @@ impl Link<'_> {
             let again =
                 pool.protocol.normalized_queries.at(place).map_or(0, |variant| variant.reruns);
             if again < CHANGES_MAX {
-                // Whatever else was planned before the change may be refused next: none of it is
-                // run any more.
+                // Other statements that were planned before the change may be refused as well. None
+                // of them runs before it is verified again.
                 pool.shared.protocol.schema_change();
             }
             pool.counters.protocol.auto_failures_in_transaction += u64::from(!alone);
@@ -151,7 +152,7 @@ impl Link<'_> {
         let pool = self.core_state.pool(self.server.pool());
         let schema_version = pool.shared.protocol.schema_changes();
         if let Some(Again { sqlstate, changed }) = again {
-            // What it failed for as a statement is not the text's fault.
+            // The statement failed and the text did not: the cause is the preparing.
             if let Some(variant) = pool.protocol.normalized_queries.at(place) {
                 let most = if changed { CHANGES_MAX } else { RERUNS_MAX };
                 variant.distrust(Refused::Server(sqlstate), most, schema_version, now);
@@ -162,7 +163,7 @@ impl Link<'_> {
         }
     }
 
-    /// The fields of an error as they would be for the text that the client sent.
+    /// Returns the fields of an error as they would be for the text that the client sent.
     pub(crate) fn as_sent<'a>(
         &self,
         entry: &OutstandingRequest,
@@ -183,7 +184,7 @@ impl Link<'_> {
         as_sent(fields, entry.kind == RequestKind::Bind, &plan, text, &spans, utf8)
     }
 
-    /// The literals of a text of a normalized query.
+    /// Returns the literals of a text of a normalized query.
     fn spans(&self, text: &[u8]) -> Option<Vec<Span>> {
         let mut spans = Vec::new();
         let seed = self.core_state.shared.protocol.registry.seed();
@@ -192,10 +193,10 @@ impl Link<'_> {
     }
 }
 
-/// The fields of an error about a statement, as they would be about the text. `bind` says that it
-/// came for the values: then PostgreSQL names the parameter at the end of the context, and of a
-/// text would point at the literal; but not where a constraint of a domain is violated, which of a
-/// text is found only when it runs.
+/// Returns the fields of an error about a statement, as they would be about the text. `bind` says
+/// that the error came for the Bind: then PostgreSQL names the parameter at the end of the context,
+/// where for a text it would give the position of the literal. It gives no position for a violated
+/// constraint of a domain, which for a text is found only when it runs.
 fn as_sent(
     fields: Vec<(u8, Vec<u8>)>,
     bind: bool,
@@ -204,7 +205,7 @@ fn as_sent(
     spans: &[Span],
     utf8: bool,
 ) -> Vec<(u8, Vec<u8>)> {
-    // Bytes that are no characters are found as the text is read, before it is looked at.
+    // For a text, bytes that are no characters are found before it is parsed: without a position.
     let pointless = |(code, value): &(u8, Vec<u8>)| {
         *code == field::SQLSTATE && (value.starts_with(b"23") || value == b"22021")
     };
@@ -233,8 +234,8 @@ fn as_sent(
     made
 }
 
-/// The parameter that a context names, such as `unnamed portal parameter $1 = '...'`, and the lines
-/// before that one. What comes behind is the value. The words depend on the language.
+/// Returns the parameter that a context names, such as `unnamed portal parameter $1 = '...'`, and
+/// the lines before that one. The lines behind it are the value. The words depend on the language.
 fn parameter(context: &[u8]) -> Option<(usize, &[u8])> {
     let mut start = 0;
     for line in context.split(|&byte| byte == b'\n') {
@@ -246,8 +247,8 @@ fn parameter(context: &[u8]) -> Option<(usize, &[u8])> {
     None
 }
 
-/// The number behind `$`, if it ends a line or a value follows. A list of all parameters has a
-/// colon before it.
+/// Returns the number behind `$`, if it ends a line or a value follows. In a list of all parameters
+/// a colon stands before it: such a line gives `None`.
 fn named(line: &[u8]) -> Option<usize> {
     let at = line.iter().position(|&byte| byte == b'$')? + 1;
     if line[..at].ends_with(b": $") {

@@ -1,4 +1,4 @@
-//! Below everything else: numbers, counters, and the errors of endings.
+//! The ground of all other folders: numbers, counters, and the errors that end sessions.
 
 pub mod ids;
 pub mod stats;

@@ -1,4 +1,4 @@
-//! The errors that clients are told when their sessions end.
+//! The errors that clients get when their sessions end.
 //!
 //! The SQLSTATEs are PostgreSQL's own where PostgreSQL has such an ending (appendix "PostgreSQL
 //! Error Codes"), and of class 08 where the proxy gave up.
@@ -6,7 +6,7 @@
 use refrain_pool::disconnect::DisconnectReason;
 use refrain_wire::write::Report;
 
-/// Returns the error for a reason, or `None` where the client is told nothing.
+/// Returns the error for a reason, or `None` if the client gets no error.
 pub(crate) fn report(cause: DisconnectReason) -> Option<Report<'static>> {
     let sqlstate = match cause {
         DisconnectReason::Terminated | DisconnectReason::ClientGone => return None,

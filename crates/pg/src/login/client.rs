@@ -16,7 +16,7 @@ use refrain_wire::tag::front;
 use refrain_wire::write::{self, Report};
 
 use crate::auth::{
-    AuthRequest, Authenticated, Method, NONCE_BYTES, Proving, Refusal, Secret, Step as Proof,
+    AuthError, AuthRequest, AuthStep, Authenticated, Method, NONCE_BYTES, Proving, Secret,
 };
 use crate::engine::Step;
 use crate::settings::defaults::Defaults;
@@ -111,7 +111,7 @@ impl Step<'_, '_> {
         Some(length)
     }
 
-    /// A message that proves nothing ends the login, in PostgreSQL's words.
+    /// Ends a login because of a message that is no part of it, with PostgreSQL's error.
     fn refuse_message(&mut self, conn: Conn, tag: u8) {
         let Some(client) = self.step.engine.connections.client(conn) else { return };
         let ClientState::Proving(_, proving) = &client.session.state else { return };
@@ -122,16 +122,16 @@ impl Step<'_, '_> {
     }
 
     /// Handles the result of a step of the authentication.
-    fn proof(&mut self, conn: Conn, login_request: Box<LoginRequest>, proof: Proof) {
+    fn proof(&mut self, conn: Conn, login_request: Box<LoginRequest>, proof: AuthStep) {
         match proof {
-            Proof::Send(request, proving) => {
+            AuthStep::Send(request, proving) => {
                 self.ask(conn, &request);
                 if let Some(client) = self.step.engine.connections.client(conn) {
                     client.session.state = ClientState::Proving(login_request, Box::new(proving));
                 }
             }
-            Proof::Failed(refusal) => self.refused(conn, &login_request, &refusal),
-            Proof::Done(authenticated, requests) => {
+            AuthStep::Failed(refusal) => self.refused(conn, &login_request, &refusal),
+            AuthStep::Done(authenticated, requests) => {
                 requests.iter().for_each(|request| self.ask(conn, request));
                 self.enter(conn, login_request, authenticated);
             }
@@ -155,7 +155,7 @@ impl Step<'_, '_> {
         }
     }
 
-    fn refused(&mut self, conn: Conn, login_request: &LoginRequest, refusal: &Refusal) {
+    fn refused(&mut self, conn: Conn, login_request: &LoginRequest, refusal: &AuthError) {
         if let Some(pool) =
             login_request.pool.and_then(|id| self.step.engine.core_state.find_pool(id))
         {

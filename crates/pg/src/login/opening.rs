@@ -50,8 +50,8 @@ impl Step<'_, '_> {
         }
     }
 
-    /// A request for TLS or GSSAPI encryption is denied: each once, and in either order. Says
-    /// whether the client may go on.
+    /// Denies a request for TLS or GSSAPI encryption. A client may ask for each once, in either
+    /// order. True if the client may go on.
     fn encryption(&mut self, conn: Conn, tls: bool, rest: bool) -> bool {
         let Some(client) = self.step.engine.connections.client(conn) else { return false };
         let asked = if tls { &mut client.session.asked.tls } else { &mut client.session.asked.gss };
@@ -63,7 +63,8 @@ impl Step<'_, '_> {
         // TLS stands between driver and engine; none is offered yet.
         self.step.ports.out(conn).push(b'N');
         if rest {
-            // What came with the request was sent in the hope of encryption (CVE-2021-23222).
+            // An attacker may have sent bytes behind the request, to be taken for encrypted ones
+            // (CVE-2021-23222).
             let what = if tls { "SSL request" } else { "GSSAPI encryption request" };
             let message = format!("received unencrypted data after {what}");
             self.refuse(
@@ -78,8 +79,8 @@ impl Step<'_, '_> {
         !rest
     }
 
-    /// A packet that cannot be read. Of a wrong length PostgreSQL says nothing: that is no client
-    /// of its.
+    /// Ends a connection whose packet cannot be read. Like PostgreSQL, sends no error for a wrong
+    /// length: the peer is probably no PostgreSQL client.
     fn malformed(&mut self, conn: Conn, input: &[u8]) {
         let length = input.first_chunk().map_or(0, |length| u32::from_be_bytes(*length));
         let is_startup = input.get(4..6) == Some(&[0, 3]);
@@ -149,7 +150,7 @@ impl Step<'_, '_> {
         Some(login_request)
     }
 
-    /// Has a client that names no database ask for the default.
+    /// Replaces the database of a client that names none by the default.
     fn meant(&self, mut login_request: LoginRequest) -> LoginRequest {
         let options = self.step.engine.core_state.shared.options();
         let meant = options.meant(&login_request.database, &login_request.user);
@@ -159,14 +160,15 @@ impl Step<'_, '_> {
         login_request
     }
 
-    /// Tells a client that asked for more than 3.2 what is spoken here.
+    /// Tells a client that asked for a newer protocol, or for unknown options, which version
+    /// Refrain speaks.
     fn negotiate(&mut self, conn: Conn, startup: &Startup<'_>) {
         let unknown: Vec<&[u8]> = startup
             .parameters()
             .map(|(name, _)| name)
             .filter(|n| n.starts_with(b"_pq_."))
             .collect();
-        // 3.1 is reserved and never was: whoever asks for it gets 3.0.
+        // Version 3.1 is reserved and was never used: a client that asks for it gets 3.0.
         let minor = if startup.minor >= MINOR_NEWEST { MINOR_NEWEST } else { 0 };
         if startup.minor > MINOR_NEWEST || !unknown.is_empty() {
             write::negotiate(self.step.ports.out(conn), minor, &unknown);

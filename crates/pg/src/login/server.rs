@@ -27,7 +27,7 @@ use crate::state::server::LoggingIn;
 /// Most bytes of a message during the login. The beginning of a longer error is read, and a longer
 /// notice is skipped.
 const MESSAGE_BYTES_MAX: usize = 64 * 1024;
-/// Characters of a server's words that go into the log.
+/// Most characters of a server's error that go into the log.
 const LOGGED_MAX: usize = 1000;
 
 /// The consequence of a server's message during the login.
@@ -36,7 +36,7 @@ enum Next {
     On,
     /// The server is logged in.
     Done,
-    /// The login failed; the words for clients, if the server had any.
+    /// The login failed, for this reason; with the server's error, if it sent one.
     Failed(String, Option<Vec<u8>>),
 }
 
@@ -218,7 +218,7 @@ impl Step<'_, '_> {
         let Some(server) = self.step.engine.connections.server(conn) else { return };
         let id = server.pool();
         let pool = self.step.engine.core_state.pool(id);
-        let gone = words.is_some_and(|words| is_of_nobody(&Fields(words)));
+        let gone = words.is_some_and(|words| is_database_or_user_missing(&Fields(words)));
         if gone {
             pool.shared.protocol.forget_server_parameters();
         }
@@ -238,8 +238,8 @@ impl Step<'_, '_> {
     }
 }
 
-/// Whether a server says that there is no such database or user.
-fn is_of_nobody(fields: &Fields<'_>) -> bool {
+/// Whether a server's error says that the database or the user does not exist.
+fn is_database_or_user_missing(fields: &Fields<'_>) -> bool {
     matches!(fields.sqlstate(), b"3D000" | b"28000")
 }
 

@@ -158,7 +158,7 @@ impl Link<'_> {
             return Ok(message.bytes.len());
         };
         let fit = self.fit(name, &cached, Use::Describe)?;
-        if fit == Fit::Lacks && self.describe_in_vain(&cached)? {
+        if fit == Fit::Lacks && self.describe_in_failed_transaction(&cached)? {
             return Ok(message.bytes.len());
         }
         if fit == Fit::Stale {
@@ -222,7 +222,7 @@ impl Link<'_> {
             return Ok(());
         }
         self.wait_until_settled()?;
-        // A failed transaction refuses the Execute, whatever it names.
+        // A failed transaction refuses the Execute in any case.
         if self.server.session.outstanding.has_failed() {
             return Ok(());
         }

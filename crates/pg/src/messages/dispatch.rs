@@ -83,7 +83,7 @@ impl Link<'_> {
                 };
             }
             // The server is counting the Syncs that a failed COPY has not skipped (E42). Until then
-            // nobody knows how many replies are owed, and no message may be added.
+            // the number of outstanding replies is unknown, and no message may be added.
             Copying::Counting => return Err(Stop::Replies),
             // The client has ended its COPY data, but the COPY has not succeeded or failed yet. See
             // `ends_copy`.

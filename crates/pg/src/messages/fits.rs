@@ -111,15 +111,15 @@ impl Link<'_> {
         let current = cached.statement.generation();
         let failed = self.server.session.outstanding.has_failed();
         if !failed && self.server.session.outstanding.is_in_doubt() {
-            // A question of ours would be refused there, in words that the client's own message
-            // does not get.
+            // A failed transaction would refuse a Describe by Refrain, with an error that the
+            // client's own message would not get.
             return Err(Stop::Replies);
         }
         let Some(own) = self.own(name) else { return Ok(Fit::Lacks) };
         let (columns, parameters, generation) = (own.columns, own.parameters, own.generation);
         let Some((called, found)) = copy else {
-            // A failed transaction refuses it whatever it returns. What the client's own Parse has
-            // just found is found again: nothing has run since.
+            // A failed transaction refuses the statement in any case. The columns that the client's
+            // own Parse has just found will be found again: nothing has run since.
             let told = parameters != 0 && generation != current;
             let known = matches!(columns, Columns::Known(_)) || told;
             return if failed || !known {
@@ -128,15 +128,15 @@ impl Link<'_> {
                 Err(self.await_copy(name, cached))
             };
         };
-        // A copy that nobody described has no parameters that are known: the client's Parse may
-        // have named them all.
+        // The parameters of a copy are unknown until it is described: the client's Parse may have
+        // named all of them.
         let other = parameters != 0 && found.parameters != 0 && parameters != found.parameters;
         let blind = parameters != 0 && found.parameters == 0 && generation != current;
         match columns.agree(found.columns) {
             _ if failed => Ok(Fit::Has(called)),
             Some(true) if blind => Err(self.await_found(called, &cached.statement, found)),
             Some(true) if !other => {
-                self.takes(name, found);
+                self.adopts(name, found);
                 Ok(Fit::Has(called))
             }
             Some(_) => {
@@ -144,16 +144,16 @@ impl Link<'_> {
                 Ok(Fit::Stale)
             }
             None if matches!(columns, Columns::Of { .. }) => {
-                // Neither the client nor anybody else has seen what its Parse found.
-                self.takes(name, found);
+                // The columns that the client's Parse found were never shown to any client.
+                self.adopts(name, found);
                 Ok(Fit::Has(called))
             }
             None => Err(self.await_found(called, &cached.statement, found)),
         }
     }
 
-    /// Makes a copy the client's statement from now on.
-    fn takes(&mut self, name: &[u8], found: Found) {
+    /// Records that the client uses this copy from now on.
+    fn adopts(&mut self, name: &[u8], found: Found) {
         let Some(own) = self.own(name) else { return };
         own.generation = own.held.cached().statement.generation();
         let unseen = matches!(own.columns, Columns::Of { .. });
@@ -185,7 +185,7 @@ impl Link<'_> {
         let unnamed = unnamed.id == id
             && unnamed.generation == current
             && outstanding.is_unsettled(unnamed.segment);
-        // What an earlier segment has prepared is not prepared again, but waited for.
+        // If a segment that is not over has prepared the statement, the client waits for that.
         if unsettled || unnamed && name.is_empty() {
             return Stop::Replies;
         }
@@ -239,8 +239,9 @@ impl Link<'_> {
         self.owe(OutstandingRequest { behind: behind.unwrap_or(0), ..entry });
     }
 
-    /// A Parse of the client's was sent on: asks what it found, unless the client is about to ask
-    /// itself. What never changes is asked for once, for [`Self::describe_in_vain`].
+    /// Asks for the columns behind a Parse of the client's, unless the client's next message asks
+    /// for them. A statement whose columns never change is asked about once, for
+    /// [`Self::describe_in_failed_transaction`].
     pub(crate) fn ask_behind_parse(
         &mut self,
         called: Called,
@@ -255,16 +256,19 @@ impl Link<'_> {
         }
     }
 
-    /// Describe in a failed transaction, of a statement that the server lacks. PostgreSQL answers
-    /// it where no rows are returned: with the parameters, which take no look at the catalogue. The
-    /// server cannot even be given the statement. Says whether it was answered.
-    pub(crate) fn describe_in_vain(&mut self, cached: &CachedStatement) -> Result<bool, Stop> {
+    /// Answers a Describe in a failed transaction, of a statement that the server lacks. PostgreSQL
+    /// answers it for a statement without rows: the parameters take no look at the catalogue. The
+    /// server cannot answer, since it would refuse the Parse. True if Refrain has answered.
+    pub(crate) fn describe_in_failed_transaction(
+        &mut self,
+        cached: &CachedStatement,
+    ) -> Result<bool, Stop> {
         let Some(parameters) = cached.parameters() else { return Ok(false) };
         let outstanding = &self.server.session.outstanding;
         if !outstanding.has_failed() {
             return if outstanding.is_in_doubt() { Err(Stop::Replies) } else { Ok(false) };
         }
-        // Nothing is owed: its turn is now.
+        // Nothing is outstanding, so the reply may go at once.
         let out = self.ports.out(self.client.conn());
         write::message(out, back::PARAMETER_DESCRIPTION, |out| out.extend_from_slice(&parameters));
         self.fake(RequestKind::DescribeStatement, FakeReply::NoRows);
@@ -272,8 +276,8 @@ impl Link<'_> {
         Ok(true)
     }
 
-    /// Describe of the portal that was bound just before, from the unnamed statement: it tells what
-    /// that returns.
+    /// Adds the outstanding request of a Describe of a portal. If the portal was bound just before,
+    /// from the unnamed statement, the reply also tells the statement's columns.
     pub(crate) fn describe_portal(&mut self, portal: &[u8]) {
         let unnamed = self.server.session.statements.unnamed;
         let bound = self.server.session.outstanding.back().is_some_and(|last| {
@@ -288,15 +292,15 @@ impl Link<'_> {
         }
     }
 
-    /// The first half of what a Describe says.
+    /// Keeps a ParameterDescription, the first half of the answer to a Describe.
     pub(crate) fn parameters_described(&mut self, body: &[u8]) {
         self.server.session.described = self.core_state.shared.protocol.registry.hash_bytes(body);
         self.server.session.parameters.clear();
         self.server.session.parameters.extend_from_slice(body);
     }
 
-    /// A Describe has been answered: what the copy returns is known, and what every client
-    /// statement returns that has it from the same Parse.
+    /// Handles the answer to a Describe: it tells the columns of the copy, and of every client
+    /// statement whose columns are those of the same Parse.
     pub(crate) fn described(&mut self, entry: &OutstandingRequest, seq: Seq, body: &[u8]) {
         if entry.statement == 0 {
             return;
@@ -318,7 +322,7 @@ impl Link<'_> {
         else {
             return;
         };
-        // PostgreSQL would have refused; SQLite's statements are told anew.
+        // PostgreSQL would have refused a change of the columns; SQLite describes them anew.
         found.columns = if found.columns == Columns::Fixed { found.columns } else { columns };
         found.parameters = parameters;
         let columns = found.columns;
@@ -330,7 +334,7 @@ impl Link<'_> {
                 (own.parameters, own.generation) = (parameters, generation);
             }
         }
-        // What a transaction makes of the schema may be taken back.
+        // A transaction that changes the schema may be rolled back: nothing is learned from it.
         if let Some(cached) = cached.filter(|_| !self.server.session.defines)
             && cached.learn_columns(generation, columns)
         {
@@ -380,8 +384,9 @@ impl Link<'_> {
     }
 }
 
-/// Whether what a client says behind its Parse of `name` tells what that returns: Describe, or for
-/// the unnamed statement also Bind and Describe of that portal. Only what has arrived is looked at.
+/// Whether the client's messages behind its Parse of `name` ask for the columns: a Describe, or for
+/// the unnamed statement also a Bind and a Describe of that portal. Reads only messages that have
+/// arrived.
 fn tells(name: &[u8], next: &[u8]) -> bool {
     let whole = |input| Message::read(input).ok().flatten().filter(|message| message.complete);
     let target = |message: &Message<'_>| message.header.tag == front::DESCRIBE;

@@ -33,7 +33,7 @@ use crate::statements::statement::{Identity, Statement};
 /// The traits of a text that names prepared statements.
 const NAMING: Traits = Traits::EXECUTE.union(Traits::PREPARE).union(Traits::DEALLOCATE);
 
-/// The name that a command runs a statement by, or makes one under.
+/// Returns the name of the statement that a command runs or prepares.
 fn used(kind: Kind) -> Option<refrain_sql::Name> {
     match kind {
         Kind::Execute(name)
@@ -181,7 +181,7 @@ impl Link<'_> {
             return Ok(Lent::default());
         }
         let (mut lent, named) = self.named_by(text);
-        // Of a text of which only the beginning has come it is not known how many commands follow.
+        // If only the beginning of the text has arrived, the number of its commands is unknown.
         let unknown = !message.complete && !lent.drops.is_empty();
         if named.is_empty() || unknown {
             return Ok(Lent::default());
@@ -208,7 +208,8 @@ impl Link<'_> {
         Ok(lent)
     }
 
-    /// The client's statements that the commands of a query string name, and what becomes of them.
+    /// Returns the client's statements that the commands of a query string name, and the string's
+    /// effects on them.
     fn named_by(&self, text: &[u8]) -> (Lent, Vec<(Kind, Name)>) {
         let (mut lent, mut named) = (Lent::default(), Vec::new());
         let mut all_dropped = false;
@@ -216,7 +217,7 @@ impl Link<'_> {
             let dropped = matches!(kind, Kind::Deallocate(_));
             let name = if let Kind::Deallocate(name) = kind { Some(name) } else { used(kind) };
             let name = name.map(|name| Name::from_slice(&name.fold(text)));
-            // Behind what drops it, a name is another's.
+            // Behind the command that drops a statement, its name means another one.
             all_dropped |= kind == Kind::DeallocateAll;
             let gone = |name: &Name| all_dropped || lent.drops.iter().any(|(_, it)| it == name);
             let own = name.filter(|name| self.client.session.names.contains(name) && !gone(name));

@@ -32,8 +32,8 @@ impl Link<'_> {
         message.bytes.len()
     }
 
-    /// Whether the client may have this portal besides its others. Waits for replies before it
-    /// refuses: some of the portals may end with transactions that are under way.
+    /// Whether the client's limits allow one more portal. Waits for replies before it refuses: some
+    /// of the portals may end with transactions that are under way.
     pub(crate) fn has_room_for(
         &mut self,
         portal: &[u8],

@@ -23,7 +23,7 @@ use crate::statements::of_client::{ClientRef, ClientStatement, Name};
 use crate::statements::of_core::CachedStatement;
 
 impl Link<'_> {
-    /// Parse: passed on, and remembered if it is not too long for that.
+    /// Passes a Parse on, and remembers its text unless it is too long.
     pub(crate) fn parse_unmanaged(&mut self, message: &Message<'_>) -> Result<usize, Stop> {
         let most = self.pool().settings.options.max_client_statement_bytes;
         let long = message.header.body as usize > most;
@@ -61,7 +61,8 @@ impl Link<'_> {
         self.undoable(seq, ClientUndo::Named(name));
     }
 
-    /// Bind: passed on; what the portal may do is known from now on, or the session is looked at.
+    /// Passes a Bind on, and records the effects of its portal. If the text is unknown, a look at
+    /// the session follows.
     pub(crate) fn bind_unmanaged(
         &mut self,
         message: &Message<'_>,
@@ -91,8 +92,8 @@ impl Link<'_> {
         Ok(self.pass(message))
     }
 
-    /// The text that a name stands for, if that is known. What an earlier segment may still undo is
-    /// waited for.
+    /// Returns the statement under a name, if its text is known. Waits while an earlier segment may
+    /// still undo a change to the names.
     fn find_unmanaged(&mut self, name: &[u8]) -> Result<Option<Rc<CachedStatement>>, Stop> {
         let outstanding = &self.server.session.outstanding;
         let unsettled = match name.is_empty() {
@@ -109,8 +110,8 @@ impl Link<'_> {
         Ok(found.map(|statement| statement.held.cached().clone()))
     }
 
-    /// A name stands for nothing any more, or for what it did if that fails: which of these, nobody
-    /// remembers.
+    /// Forgets the statement under a name, because the client closes it. If the server skips the
+    /// Close, the name keeps its statement there, but Refrain no longer knows its text.
     pub(crate) fn close_unmanaged(&mut self, name: &[u8]) {
         match name.is_empty() {
             true => self.client.session.unnamed = None,
@@ -118,11 +119,11 @@ impl Link<'_> {
         }
     }
 
-    /// A query string: it may speak of the statements by name.
+    /// Records the effects of a query string on the statements that it names.
     pub(crate) fn query_unmanaged(&mut self, text: &[u8], scan: &Scan) {
         match scan.kind {
             Kind::Deallocate(name) => self.close_unmanaged(&name.fold(text)),
-            // Of those that SQL has prepared it is known what they call.
+            // The calls of statements that were prepared by SQL are known.
             _ if scan.traits.contains(Traits::EXECUTE)
                 && !self.client.session.pins.has(Pins::PREPARED) =>
             {
@@ -132,13 +133,13 @@ impl Link<'_> {
         }
     }
 
-    /// Forgets what the names stand for.
+    /// Forgets the statements under all names.
     pub(crate) fn forget_statements(&mut self) {
         drop(self.client.session.names.take());
         self.client.session.unnamed = None;
     }
 
-    /// Something runs of which nobody knows the text.
+    /// Has a look at the session follow, since a statement with an unknown text runs.
     fn suspect_anything(&mut self) {
         self.client.session.suspicion.looks |= tracks(self.pool()) != TrackFunctions::Off;
     }

@@ -27,26 +27,25 @@ use crate::settings::session::Settings;
 use crate::statements::of_core::CachedStatement;
 use crate::statements::of_server::IdHasher;
 
-/// Keys seen once that are remembered. If an application writes no two texts alike, most are never
-/// seen again, and are not worth a copy.
+/// Number of remembered keys that were seen once. If an application never writes the same text
+/// twice, most keys are never seen again, and are not worth a copy.
 const ONCE: usize = 4096;
-/// Variants of a normalized query, at most; texts with yet other kept literals are run as they are
-/// sent.
+/// Most variants of a normalized query; texts with other kept literals run by the simple protocol.
 const VARIANTS_MAX: usize = 32;
-/// Bytes of the kept literals of a variant, at most; texts that keep more are run as they are sent.
+/// Most bytes of the kept literals of a variant; texts that keep more run by the simple protocol.
 const KEPT_MAX: usize = 1024;
-/// Normalized queries that are counted or refused, for each statement that may be prepared.
+/// Most normalized queries that are counted or refused, per statement that may be prepared.
 const PER_STATEMENT: usize = 4;
-/// Texts that wait for a server, at most.
+/// Most texts that wait for a server.
 const DUE_MAX: usize = 64;
 /// Time after which an unanswered question is asked again, in microseconds.
 const PATIENCE_US: u64 = 5_000_000;
-/// Time without jobs after one that found something locked, in microseconds: the first, twice as
-/// long each time, and the longest.
+/// The first and the longest time without jobs after a job that found something locked, in
+/// microseconds. It doubles each time.
 const REST_MIN_US: u64 = 50_000;
 const REST_MAX_US: u64 = 5_000_000;
 
-/// A text that came as a simple query, and the circumstances.
+/// A text of a simple query, and the circumstances in which it came.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sight<'a> {
     pub(crate) text: &'a [u8],
@@ -66,15 +65,15 @@ pub(crate) struct Sight<'a> {
 /// The advice of autoprepare about a text.
 #[derive(Debug)]
 pub(crate) enum Advice {
-    /// Run it as it was sent.
+    /// Run it by the simple protocol.
     Pass,
-    /// Run it as it was sent, and report how that went.
+    /// Run it by the simple protocol, and report its time.
     Watch(Place),
     /// Have the parser thread analyse it.
     Analyse,
     /// Wait: the parser thread is analysing it, or a server is being asked.
     Wait,
-    /// Run it as it was sent: it waits for a server that can be asked about it.
+    /// Run it by the simple protocol: a server is to verify its variant.
     Due,
     /// Run the prepared statement.
     Run(Place, Rc<Plan>, Rc<CachedStatement>),
@@ -116,7 +115,7 @@ pub(crate) struct NormalizedQueries {
     due: VecDeque<Due>,
     /// Whether a server is being asked.
     pub(crate) asking: bool,
-    /// The time until which no server is asked, because something was locked; and how long that is.
+    /// The time until which no server is asked, because something was locked, and its length.
     rests: Now,
     rest_us: u64,
 }
@@ -403,8 +402,8 @@ impl NormalizedQueries {
         }
     }
 
-    /// Notes that a text has run without an error, in so many microseconds. If the times of
-    /// prepared executions now tell against them, says so.
+    /// Records the time of a text that has run without an error, in microseconds. Returns the
+    /// reason for a refusal if its prepared executions have turned out slower.
     pub(crate) fn ran(
         &mut self,
         place: Place,

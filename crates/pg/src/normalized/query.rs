@@ -37,8 +37,7 @@ impl Bounds {
     }
 }
 
-/// The normalized query and the variant of a text, and why the text is run prepared or as it was
-/// sent.
+/// The normalized query and the variant of a text, and the reason for the way in which it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     /// The normalized query.
@@ -56,7 +55,7 @@ impl Place {
         Self { draw: Draw::New(self.draw == Draw::Chance), ..self }
     }
 
-    /// Returns the same place, for a text that is run as it was sent because there is no choice.
+    /// Returns the same place, for a text that must run by the simple protocol.
     pub(crate) fn without_choice(self) -> Self {
         Self { draw: Draw::None, ..self }
     }
@@ -90,8 +89,8 @@ pub(crate) enum Refused {
     Sequence,
     /// Its plan takes more of a server's memory than all statements may.
     Memory,
-    /// It was slower prepared: the average times of a prepared execution, and of one as it was
-    /// sent, in microseconds.
+    /// It was slower prepared: the average times of a prepared and of a simple execution, in
+    /// microseconds.
     Slower { prepared: u64, simple: u64 },
 }
 
@@ -123,9 +122,9 @@ pub(crate) enum State {
     Counted,
     /// The parser thread is analysing it, since then.
     Analysed(Now),
-    /// The analysis is done: the plan says what becomes of its literals.
+    /// The analysis is done: the plan says which literals become parameters.
     Planned(Rc<Plan>),
-    /// Its texts are run as they are sent.
+    /// Its texts run by the simple protocol.
     Never(&'static Reason),
 }
 
@@ -140,23 +139,23 @@ pub(crate) enum Stage {
     Asked { since: Now, cached: Rc<CachedStatement> },
     /// It is prepared on the servers that use it.
     Ready { cached: Rc<CachedStatement>, stored: Rc<[Stored]>, schema_version: u64, since: Now },
-    /// It is run as it is sent, until the schema changes or it is verified again.
+    /// It runs by the simple protocol, until the schema changes or it is verified again.
     Never { why: Refused, schema_version: u64, since: Now },
 }
 
-/// All texts that differ in nothing but their literals.
+/// A normalized query: all texts that differ only in their literals.
 #[derive(Debug)]
 pub(crate) struct NormalizedQuery {
     pub(crate) sample: Sample,
     pub(crate) state: State,
     /// Times one of its texts was run.
     pub(crate) seen: u64,
-    /// The times of its texts that were run as they were sent.
+    /// The times of its texts that ran by the simple protocol.
     pub(crate) comparison: TimeComparison,
     pub(crate) variants: Vec<Variant>,
 }
 
-/// The texts of a normalized query whose kept literals and settings are the same.
+/// A variant of a normalized query: its texts with the same kept literals and settings.
 #[derive(Debug)]
 pub(crate) struct Variant {
     pub(crate) id: u64,
@@ -164,7 +163,7 @@ pub(crate) struct Variant {
     /// The kept literals, each with a zero byte behind it.
     pub(crate) kept: Box<[u8]>,
     pub(crate) seen: u64,
-    /// How often it must be seen before a server is asked.
+    /// The count of `seen` at which a server is asked.
     pub(crate) worth: u64,
     /// Reruns that succeeded.
     pub(crate) reruns: u32,
@@ -179,15 +178,15 @@ impl NormalizedQuery {
 }
 
 impl Variant {
-    /// Counts the variant anew, since this was no time to ask a server; its text runs as it is sent
-    /// at least once.
+    /// Counts the variant anew, since no server could be asked now. Its text runs by the simple
+    /// protocol at least once.
     pub(crate) fn recount(&mut self, bounds: &Bounds) {
         self.worth = self.seen + u64::from(bounds.threshold.max(2) - 1);
         self.stage = Stage::Counted;
     }
 
-    /// Notes that the text failed as a statement and not as it was sent. A server is asked again,
-    /// until that has happened `most` times.
+    /// Notes that the text failed prepared and not by the simple protocol. A server verifies the
+    /// variant again, until this has happened `most` times.
     pub(crate) fn distrust(&mut self, why: Refused, most: u32, schema_version: u64, now: Now) {
         self.reruns += 1;
         self.stage = match self.reruns {

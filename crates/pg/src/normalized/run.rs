@@ -10,7 +10,7 @@ use crate::normalized::query::Place;
 pub(crate) struct Run {
     /// Its normalized query.
     pub(crate) place: Place,
-    /// Whether it runs prepared, or as it was sent.
+    /// Whether it runs prepared, or by the simple protocol.
     pub(crate) turn: Turn,
     /// Whether it stands outside any transaction, so that it may be run again.
     pub(crate) alone: bool,
@@ -18,7 +18,7 @@ pub(crate) struct Run {
     pub(crate) bound: bool,
     /// Whether an error came.
     pub(crate) failed: bool,
-    /// The error that it failed with as a statement, if it was then run again as it was sent.
+    /// The error of the prepared execution, if the text was then run again by the simple protocol.
     pub(crate) again: Option<Again>,
     /// Whether it writes: then the client gets its columns only after it has run.
     pub(crate) writes: bool,
@@ -27,11 +27,11 @@ pub(crate) struct Run {
     /// Notices that came before the values were bound: the client gets them only if the text is not
     /// run again.
     pub(crate) notices: Vec<u8>,
-    /// The text; empty where it was run as it was sent.
+    /// The text; empty if it runs by the simple protocol.
     pub(crate) text: Vec<u8>,
 }
 
-/// Why a text was run again as it was sent.
+/// The reason why a text was run again by the simple protocol.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Again {
     pub(crate) sqlstate: [u8; 5],
@@ -40,7 +40,7 @@ pub(crate) struct Again {
 }
 
 impl Run {
-    /// Makes a run of a text as it was sent.
+    /// Makes a run of a text by the simple protocol.
     pub(crate) fn watched(place: Place) -> Self {
         let text = Vec::new();
         Self { turn: Turn::Simple, bound: true, ..Self::prepared(place, false, false, text) }
@@ -67,13 +67,14 @@ impl Run {
         self.turn == Turn::Prepared || self.again.is_some()
     }
 
-    /// True if a text that failed like this has done nothing, and is to be run as it was sent.
+    /// True if a text that failed like this has had no effect, and may run again by the simple
+    /// protocol.
     pub(crate) fn may_be_repeated(&self, fields: &Fields<'_>) -> bool {
         self.turn == Turn::Prepared && self.alone && !self.bound && !is_passing(fields)
     }
 }
 
-/// True if an error says nothing of the text: somebody intervened, or something ran out.
+/// True if an error says nothing about the text: an operator intervened, or a resource ran out.
 pub(crate) fn is_passing(fields: &Fields<'_>) -> bool {
     // Connection, transaction rollback, resources, object state, operator intervention, system.
     let classes: [&[u8]; 6] = [b"08", b"40", b"53", b"55", b"57", b"58"];

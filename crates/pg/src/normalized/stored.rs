@@ -37,9 +37,9 @@ enum Takes {
     Numbers,
     /// Integers up to a bound.
     Integers(i64),
-    /// Plain numbers of so many digits before the point, and behind.
+    /// Plain numbers with at most these numbers of digits before the point, and behind it.
     Digits(usize, usize),
-    /// So many characters.
+    /// Texts of at most this number of characters.
     Characters(usize),
     /// All strings, which PostgreSQL checks by the type when it binds a value. Of numbers nothing
     /// is known.
@@ -145,8 +145,7 @@ impl Takes {
         matches!(self, Self::Text | Self::Strings)
     }
 
-    /// Whether it takes a number that is written like this, or a text of so many characters at
-    /// most.
+    /// Whether it takes `literal` as a number, or a text of at most this number of characters.
     fn number(self, literal: &[u8], characters: usize) -> bool {
         if let Self::Characters(most) = self {
             return characters <= most;
@@ -155,7 +154,7 @@ impl Takes {
         match self {
             Self::Text | Self::Numbers => literal.len() <= LONG,
             Self::Integers(most) => {
-                // What is rounded up is one more at most.
+                // A fraction may be rounded up, by one at most.
                 let value = std::str::from_utf8(whole).ok().and_then(|it| it.parse::<i64>().ok());
                 value.is_some_and(|value| value < most)
             }
@@ -167,7 +166,7 @@ impl Takes {
     }
 }
 
-/// The digits before the point of a plain number, and behind it.
+/// Returns the digits of a plain number before the point, and behind it.
 fn digits(literal: &[u8]) -> Option<(&[u8], &[u8])> {
     let unsigned = literal.strip_prefix(b"-").unwrap_or(literal);
     let point = unsigned.iter().position(|byte| *byte == b'.').unwrap_or(unsigned.len());

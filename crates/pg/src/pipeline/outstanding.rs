@@ -85,7 +85,7 @@ pub(crate) enum Copying {
     Out,
     /// Both ways (replication).
     Both,
-    /// None, but nobody knows yet how many Syncs a failed COPY from the client has skipped.
+    /// None, but it is unknown how many Syncs a failed COPY from the client has skipped.
     Counting,
 }
 

@@ -1,9 +1,10 @@
-//! The schema of a database: what is known of changes to it.
+//! The schema of a database: a count of its possible changes, and the transactions that may change
+//! it.
 //!
-//! A change counts when its completion comes, and again when its transaction ends. In between, and
-//! from the moment at which the change is sent, nobody knows whether the server has made it: for so
-//! long the schema is *being defined*, and within transactions Refrain runs nothing that the change
-//! could make the server refuse.
+//! A change counts when its completion comes, and again when its transaction ends. From the moment
+//! at which the change is sent until then, Refrain cannot know whether other sessions see it: the
+//! schema is *being defined*, and within transactions Refrain runs no autoprepared statement, which
+//! the change could make the server refuse.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -16,7 +17,7 @@ pub(crate) const DEFINES: Traits = Traits::DDL.union(Traits::PROCEDURAL);
 /// Changes to the schema of one database.
 #[derive(Debug, Default)]
 pub(crate) struct Schema {
-    /// Counts all that may have changed the schema.
+    /// The count of possible changes.
     schema_changes: AtomicU64,
     /// Transactions under way that may change the schema.
     defining: AtomicU32,
@@ -27,12 +28,12 @@ pub(crate) struct Schema {
 pub(crate) struct Defining(Arc<Schema>);
 
 impl Schema {
-    /// Notes that the schema may be another from now on.
+    /// Counts a possible change.
     pub(crate) fn schema_change(&self) {
         self.schema_changes.fetch_add(1, Relaxed);
     }
 
-    /// Returns the count of all that may have changed the schema.
+    /// Returns the count of possible changes.
     #[inline]
     pub(crate) fn schema_changes(&self) -> u64 {
         self.schema_changes.load(Relaxed)

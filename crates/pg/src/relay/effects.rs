@@ -147,14 +147,15 @@ impl Link<'_> {
         self.client.session.unpins.add(pin);
     }
 
-    /// DEALLOCATE ALL ran on the server: all its statements are gone, and the client's.
+    /// Drops all statements of the server and of the client, because DEALLOCATE ALL has run.
     fn deallocated_all(&mut self) {
         self.server.session.statements.clear_named();
         drop(self.client.session.names.take());
         self.unpin(Pins::PREPARED);
     }
 
-    /// DISCARD ALL ran on the server: it is as after its login, but for its unnamed statement.
+    /// Resets the record of the session, because DISCARD ALL has run: the server is as after its
+    /// login, except for its unnamed statement.
     fn discarded_all(&mut self) {
         self.deallocated_all();
         self.client.session.pins = Pins::default();

@@ -95,7 +95,7 @@ impl Link<'_> {
         self.leaves(&failed.entry);
         self.client.session.claims.iter_mut().for_each(|claims| claims.undo());
         if self.client.session.suspicion.asked.is_none() {
-            // What failed says nothing of what it would have left.
+            // Calls that failed prove nothing about the state that they would leave.
             self.client.session.suspicion.evidence.undo();
         }
         self.learn(&failed.entry, fields);
@@ -189,7 +189,7 @@ impl Link<'_> {
                         kept.push(name);
                     }
                 }
-                // What had the name is closed before the Parse that failed.
+                // The statement that had the name is closed before the Parse that failed.
                 ClientUndo::Lent(name, before) => {
                     let lent = if own { ByName::Nothing } else { before };
                     if let Some(own) = self.client.session.names.get(&name) {
@@ -204,8 +204,8 @@ impl Link<'_> {
         if let Some(unnamed) = before {
             self.undo_unnamed(failed, unnamed);
         }
-        // What later segments would bring back was not there when they closed it, be it on the
-        // server only.
+        // Undo records of later segments may hold such a statement, or say that it is lent: it was
+        // not there when they closed it.
         if !never.is_empty() || !unlent.is_empty() {
             self.client.session.undos.retain(|undo| match undo {
                 ClientUndo::Closed(name, old) => {
@@ -218,14 +218,14 @@ impl Link<'_> {
         }
         let there = |own: &mut ClientStatement| own.lent != ByName::Nothing;
         if kept.iter().any(|name| self.client.session.names.get(name).is_some_and(there)) {
-            // What was lent to be dropped stays on this server.
+            // A statement that was lent to be dropped stays on this server.
             self.pin(Pins::PREPARED);
         }
         self.server.session.undo(failed);
     }
 
-    /// The unnamed statement is the one that was before: for the first later segment that has
-    /// changed it, or now.
+    /// Brings the unnamed statement back that was there before: as the current one, or in the undo
+    /// record of the first later segment that has changed it.
     fn undo_unnamed(&mut self, failed: &Failed, before: Option<ClientStatement>) {
         let mut before = Some(before);
         if failed.covers(self.client.session.unnamed_changed) {

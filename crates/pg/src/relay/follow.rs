@@ -1,11 +1,11 @@
-//! Clients follow the defaults of servers: at lending, and where these have changed under a
-//! session.
+//! Settings that follow the server's defaults: when a server is lent, and when its defaults have
+//! changed during a session.
 //!
-//! A server that is lent is put right by one query in front of the client's first message. Where
-//! that resets a setting, the answer says the default ([`Link::was_reset`]). A setting that a
-//! server reports though nobody has set it is asked for when the transaction is over
-//! ([`Link::take_told`](crate::relay::reports)). Whatever is learned so, the client hears of as of
-//! any change of its session, unless the setting is its own.
+//! Refrain syncs the settings of a lent server by one query in front of the client's first message.
+//! If the query resets a setting, the answer tells its default ([`Link::was_reset`]). If a server
+//! reports a setting that no client has set, Refrain asks for the defaults when the transaction is
+//! over ([`Link::take_told`](crate::relay::reports)). The client gets a ParameterStatus for each
+//! default that changed, unless the setting is its own.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use crate::state::parts::intern_settings;
 use crate::statements::of_server::Unnamed;
 
 impl Link<'_> {
-    /// Makes the settings of a server that was just lent those of its client, unless it has them.
+    /// Gives a server that was just lent the settings of its client, unless it has them.
     #[inline]
     pub(crate) fn sync_settings_if_needed(&mut self) {
         let (client, server) = (&*self.client, &*self.server);
@@ -34,7 +34,8 @@ impl Link<'_> {
         }
     }
 
-    /// The client has what nobody has set from the server.
+    /// Sends the query that syncs the settings. The newer defaults, the client's or the server's,
+    /// hold for both.
     #[cold]
     fn sync_settings(&mut self) {
         let (client, server) = (&self.client.session.defaults, &self.server.session.defaults);
@@ -62,7 +63,7 @@ impl Link<'_> {
         self.pool().counters.protocol.settings_synced += 1;
     }
 
-    /// The answer to that: what was reset is what the server gives any session.
+    /// Handles the answer to that query: the values of settings that were reset are defaults.
     pub(crate) fn was_reset(&mut self, row: &[u8]) {
         let resets = std::mem::take(&mut self.server.session.resets);
         let values: Vec<_> = read::columns(row).collect();
@@ -80,7 +81,7 @@ impl Link<'_> {
         self.learn_defaults(news.into_iter());
     }
 
-    /// Learns what a server gives any session; the client follows.
+    /// Learns changed defaults of a server, and has the client follow them.
     pub(crate) fn learn_defaults<'a>(&mut self, found: impl Iterator<Item = (&'a [u8], &'a [u8])>) {
         let mut edit = SettingsMut::default();
         let defaults = &self.server.session.defaults;
@@ -97,7 +98,7 @@ impl Link<'_> {
         let settings = intern_settings(self.core_state, settings);
         self.server.session.defaults = Defaults { settings, since: self.now };
         if edit.iter().any(|(name, _)| !session::is_harmless(name)) {
-            // They may have been prepared when it was not known yet how their texts are read.
+            // Statements may have been prepared under the new defaults before Refrain knew these.
             self.server.session.statements.doubt_all();
         }
         let known = self.server.session.defaults.settings.clone();
@@ -108,7 +109,8 @@ impl Link<'_> {
         self.follow();
     }
 
-    /// The client has what nobody has set from its server, and hears of it.
+    /// Gives the client its server's defaults for all settings that are not its own, and reports
+    /// the changes to it.
     fn follow(&mut self) {
         let (client, server) = (&*self.client, &*self.server);
         let is_own = |name: &[u8]| client.session.owns(name);
@@ -124,7 +126,7 @@ impl Link<'_> {
         if !matches!(self.client.session.state, ClientState::Ready(_)) {
             return;
         }
-        // Under the names that PostgreSQL reports them by.
+        // The names of PostgreSQL's reports, since `Settings` has them in lower case.
         let Some(server_parameters) = self.pool().shared.protocol.server_parameters() else {
             return;
         };
@@ -136,8 +138,8 @@ impl Link<'_> {
         }
     }
 
-    /// A server has reported settings. Those that had their default, and that nobody has set, have
-    /// another default now: that is asked for when the transaction is over.
+    /// Checks whether reported settings mean changed defaults: a setting had its default and the
+    /// client has not set it. Then Refrain asks for the defaults when the transaction is over.
     pub(crate) fn suspect_defaults(&mut self, reported: &SettingsMut) {
         let (has, defaults) = (&self.server.session.settings, &self.server.session.defaults);
         let changed = |(name, value): &(&[u8], &[u8])| {
@@ -148,7 +150,7 @@ impl Link<'_> {
             return;
         }
         if self.pool().settings.options.pool_mode == PoolMode::Session {
-            // Nobody else has it before it is reset.
+            // No other client gets this server before it is reset, so the reports are enough.
             let reported = reported.clone();
             return self.learn_defaults(reported.iter());
         }
@@ -165,8 +167,8 @@ impl Link<'_> {
             || suspicion.asked.is_some()
     }
 
-    /// A text was sent that sets what is reported, or resets it: what it sets is the client's own,
-    /// be it what it was before.
+    /// Notes the reported settings that a text sets: they are the client's own, even with the
+    /// default value. A text that resets a setting ends that.
     pub(crate) fn claim(&mut self, text: &[u8], traits: Traits) {
         if traits.contains(Traits::RESET) {
             let Some(claims) = &mut self.client.session.claims else { return };

@@ -42,15 +42,14 @@ impl From<Malformed> for Halt {
     }
 }
 
-/// Whether a message goes to the client as it came.
+/// The destination of a message's bytes: on to the client unchanged, or nowhere.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Goes {
     On,
     Nowhere,
 }
 
-/// Input from a server, with the stretch that goes to the client as it came and has not been copied
-/// yet: `from` to `at`.
+/// Input from a server. The bytes `from` to `at` go to the client unchanged and are not copied yet.
 pub(crate) struct Run<'a> {
     pub(crate) input: &'a [u8],
     /// Everything before this has been copied or dropped.
@@ -60,7 +59,7 @@ pub(crate) struct Run<'a> {
 }
 
 impl Link<'_> {
-    /// Copies the stretch that goes to the client as it came.
+    /// Copies the bytes that go to the client unchanged.
     pub(crate) fn flush(&mut self, run: &mut Run<'_>) {
         if run.from < run.at {
             self.ports.out(self.client.conn()).extend_from_slice(&run.input[run.from..run.at]);

@@ -192,8 +192,8 @@ impl Link<'_> {
 }
 
 impl Link<'_> {
-    /// The client has set more than is kept: it keeps its server, and what its texts mean is its
-    /// own.
+    /// Pins a client whose settings are too large to be kept. Its texts get a parse environment of
+    /// their own.
     pub(crate) fn keeps_settings(&mut self) {
         if self.client.session.pins.is_empty() {
             self.pool().counters.protocol.pins += 1;

@@ -87,7 +87,7 @@ impl Link<'_> {
         self.learn_defaults(unset.iter());
         self.looked(&before);
         self.client.session.read_settings = false;
-        // What was said after it was asked may have changed them again.
+        // Messages behind the query may have changed the settings again.
         if settled {
             self.client.session.knowledge = SettingsKnowledge::Reported;
         }
@@ -117,7 +117,7 @@ impl Link<'_> {
     }
 }
 
-/// Whether a text runs by name what was prepared, which may set anything.
+/// Whether a text runs a prepared statement by name, which may set anything.
 fn runs_prepared(text: &[u8], kind: Kind) -> bool {
     let names = || text.windows(EXECUTE.len()).any(|word| word.eq_ignore_ascii_case(EXECUTE));
     match kind {
@@ -127,7 +127,7 @@ fn runs_prepared(text: &[u8], kind: Kind) -> bool {
     }
 }
 
-/// Whether a text may take back what was set before it in its transaction.
+/// Whether a text may take back settings that were made before it in its transaction.
 fn may_go_back(text: &[u8], kind: Kind) -> bool {
     let to_savepoint =
         || text.trim_ascii_start().get(..8).is_some_and(|w| w.eq_ignore_ascii_case(b"rollback"));

@@ -1,9 +1,9 @@
 //! From the server to its client: the second half of the hot path.
 //!
 //! One scanner reads the header of every message. The queue of outstanding requests says which
-//! request each reply answers, and what becomes of the reply. Messages that are forwarded as they
-//! came are copied in runs. A run ends where a message is skipped, rewritten or put in. A long row
-//! streams through; Refrain never holds it in full.
+//! request each reply answers, and whether the client gets it. Messages that the client gets
+//! unchanged are copied in runs. A run ends where a message is skipped, rewritten or inserted. A
+//! long row streams through; Refrain never holds it in full.
 //!
 //! An unexpected reply ends the server's connection: a guess could give one client another client's
 //! row. Notices, notifications and ParameterStatus may come at any time and answer no request.

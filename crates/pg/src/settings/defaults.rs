@@ -1,11 +1,11 @@
 //! Defaults: the settings with which servers begin their sessions, and which of a client's settings
 //! are its own.
 //!
-//! A [`Settings`] holds all settings that PostgreSQL reports, whoever has set them. Those that a
-//! client never set follow the server: the server's configuration or that of the role may change
-//! during a session, or the client gets another server. So client and server have, beside their
-//! settings, the *defaults* that these lie over. A setting is the client's own if it differs from
-//! the default, stood in the startup packet, or was set to the very value of the default.
+//! A [`Settings`] holds all settings that PostgreSQL reports, set by a client or not. Settings that
+//! a client never set follow the server: the server's configuration or that of the role may change
+//! during a session, or the client gets another server. So client and server have, in addition to
+//! their settings, the *defaults* below these. A setting is the client's own if it differs from the
+//! default, stood in the startup packet, or was set to the very value of the default.
 //!
 //! To sync a setting that is not the client's own, Refrain resets it, and never sets an old value:
 //! a server with a set value would no longer follow its configuration. The answer says to which

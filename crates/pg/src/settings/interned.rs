@@ -1,8 +1,8 @@
 //! Interned settings of a core, and the numbers of the parse environments of the process.
 //!
-//! Both are kept as long as somebody uses them, and a little longer: sessions come back with the
-//! settings that they had. Unused ones take no more bytes than used ones, or than [`SPARE_BYTES`],
-//! as of the last sweep.
+//! Both are kept while they are in use, and a little longer: sessions come back with the settings
+//! that they had. Unused ones take no more bytes than used ones, or than [`SPARE_BYTES`], as of the
+//! last sweep.
 //!
 //! A parse environment that was forgotten and comes back gets another number: a text that was
 //! prepared under the old number is prepared again.

@@ -27,7 +27,7 @@ pub(crate) const SETTINGS_BYTES_MAX: usize = 32 * 1024;
 /// Bytes that a setting costs beside its name and value.
 const SETTING_COST: usize = size_of::<Setting>() + 32;
 
-/// Settings that PostgreSQL reports but that nobody can set, or that come with a role alone.
+/// Settings that PostgreSQL reports but that no client can set, or that come with a role alone.
 const NOT_SETTABLE: &[&str] = &[
     "in_hot_standby",
     "integer_datetimes",
@@ -202,7 +202,7 @@ impl SettingsKnowledge {
         }
     }
 
-    /// True if nobody but the server can say what they are.
+    /// True if only the server knows them.
     pub(crate) fn is_hidden(&self) -> bool {
         self.since().is_some_and(|since| since.hidden)
     }
@@ -321,7 +321,7 @@ impl SettingsMut {
     }
 }
 
-/// No settings at all.
+/// Returns empty settings.
 #[cfg(test)]
 pub(crate) fn nothing() -> Arc<Settings> {
     Arc::new(SettingsMut::default().into_settings(None, None))

@@ -282,7 +282,7 @@ impl ClientSession {
         unnamed.chain(self.names.all_of(id))
     }
 
-    /// Whether it has made a setting itself, at its startup or later, whatever the value.
+    /// Whether the client has set this setting, at its startup or later, even to the default.
     pub(crate) fn owns(&self, name: &[u8]) -> bool {
         self.startup.as_ref().is_some_and(|startup| startup.get(name).is_some())
             || self.claims.as_ref().is_some_and(|claims| claims.has(name))

@@ -57,14 +57,13 @@ impl SharedPart {
         lock(&self.credentials).clear();
     }
 
-    /// Forgets environments and schemas that nobody uses any more.
+    /// Forgets unused environments and schemas.
     pub(crate) fn sweep(&self) {
         lock(&self.environments).sweep();
         lock(&self.schemas).retain(|_, schema| Arc::strong_count(schema) > 1);
     }
 
-    /// Returns the credential that a user is checked by. An unknown user gets one that no proof
-    /// satisfies.
+    /// Returns the credential of a user. An unknown user gets one that no proof satisfies.
     pub(crate) fn credential(&self, options: &Options, user: &str) -> Credential {
         let mut known = lock(&self.credentials);
         let prepared = known.entry(user.into()).or_insert_with(|| {
@@ -74,16 +73,17 @@ impl SharedPart {
         if let Some(credential) = prepared {
             return credential.clone();
         }
-        known.remove(user); // names that nobody has are not collected
+        known.remove(user); // unknown names would fill the map
         Credential::unknown(user, Like::Password, &self.auth_seed)
     }
 
-    /// Numbers the settings that change what a text means, for as long as anybody keeps the number.
+    /// Returns the parse environment of the settings that change what a text means. Its number
+    /// stays the same while it is in use.
     pub fn environment(&self, settings: &[u8]) -> Arc<EnvId> {
         lock(&self.environments).intern(settings, || self.own_environment())
     }
 
-    /// An environment that is nobody else's.
+    /// Makes a parse environment for one client alone.
     pub fn own_environment(&self) -> EnvId {
         EnvId(self.next_environment.fetch_add(1, Relaxed))
     }

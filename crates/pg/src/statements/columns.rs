@@ -38,7 +38,7 @@ pub(crate) struct Shape {
 pub(crate) struct Found {
     /// The columns that it returns.
     pub(crate) columns: Columns,
-    /// A hash of the types of its parameters; zero while nobody has asked.
+    /// A hash of the types of its parameters; zero before a Describe.
     pub(crate) parameters: u64,
     /// The number of the outstanding request that will say which columns it returns; zero while
     /// nobody has asked.

@@ -78,7 +78,7 @@ impl ServerStatement {
 /// The unnamed statement of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Unnamed {
-    /// The statement's ID; zero if there is none, or if nobody can know it.
+    /// The statement's ID; zero if there is none, or if it is unknown.
     pub(crate) id: u64,
     /// Which generation of it.
     pub(crate) generation: Generation,
@@ -89,7 +89,7 @@ pub(crate) struct Unnamed {
 }
 
 impl Unnamed {
-    /// No unnamed statement, or one that nobody can know, since a segment that is over.
+    /// No unnamed statement, or an unknown one, since a segment that is over.
     pub(crate) const NONE: Self = Self {
         id: 0,
         generation: 0,
@@ -99,7 +99,7 @@ impl Unnamed {
 }
 
 impl Unnamed {
-    /// No unnamed statement, since this segment.
+    /// Returns the record for no unnamed statement since this segment.
     pub(crate) fn none_since(segment: Segment) -> Self {
         Self { segment, ..Self::NONE }
     }

@@ -113,8 +113,8 @@ impl Registry {
         made
     }
 
-    /// Makes a statement that is shared with nobody: its text is past a bound, or its settings are
-    /// those of one client.
+    /// Makes a statement that is not shared: its text is too long, or its settings are those of one
+    /// client.
     pub fn make(&self, identity: Identity<'_>) -> Statement {
         Statement::new(self.next_id.fetch_add(1, Relaxed), identity, &self.prefix)
     }

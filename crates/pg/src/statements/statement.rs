@@ -155,7 +155,7 @@ impl Statement {
         8 * 1024 + 32 * self.tail.len() + self.partitions.load(Relaxed)
     }
 
-    /// Has the statement count in `idle` while it has no clients and no servers.
+    /// Makes the statement count in `idle` while it has no clients and no servers.
     #[must_use]
     pub(crate) fn counted(mut self, idle: &Arc<AtomicUsize>) -> Self {
         idle.fetch_add(1, Relaxed);
@@ -231,7 +231,7 @@ impl Statement {
         self.schema_version.fetch_max(schema_version, Relaxed);
     }
 
-    /// True if no client and no server has had it, and nobody has used it.
+    /// True if no client and no server has had it, and it was never used.
     pub fn is_new(&self) -> bool {
         self.counts() == (0, 0, 0)
     }

@@ -18,8 +18,8 @@ use crate::state::client::ClientState;
 use crate::state::parts::Action;
 use crate::state::requests::Request;
 
-/// The console's server version, in PgBouncer's form: collectors of metrics tell by it what the
-/// console understands.
+/// The console's server version, in PgBouncer's form: collectors of metrics tell by it which
+/// commands the console understands.
 const SERVER_VERSION: &[u8] = b"1.24.1/bouncer";
 /// Bytes of unread replies of a console client; beyond that its next command waits.
 const UNREAD_BYTES_MAX: usize = 256 * 1024;

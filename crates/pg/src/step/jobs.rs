@@ -1,10 +1,10 @@
 //! Jobs that servers do for Refrain: what is sent, and what follows from the replies.
 //!
-//! Autoprepare's statements are verified here, and given to servers here, and nowhere else. The
-//! server has nothing outstanding and is outside of any transaction, no client holds it or its
-//! client waits for the job, and its settings are synced first. A query string finds the statement
-//! on its server, or runs as it was sent. So no request of Refrain's own stands in front of it, or
-//! can fail its transaction (`docs/decisions/0027-jobs.md`).
+//! Jobs alone verify autoprepare's statements and prepare them on servers. The server has nothing
+//! outstanding and is outside of any transaction, no client holds it or its client waits for the
+//! job, and its settings are synced first. A query string finds the statement on its server, or
+//! runs by the simple protocol. So no request of Refrain's own stands in front of it, or can fail
+//! its transaction (`docs/decisions/0027-jobs.md`).
 //!
 //! A pool verifies one normalized query at a time, and a job waits for no lock longer than
 //! [`LOCK_TIMEOUT`] says. A table that is locked for long is locked by a migration, and clients
@@ -77,7 +77,7 @@ impl Step<'_, '_> {
             c.await_replies();
             pool.protocol.wait_for_news(client);
         } else {
-            // No job runs that the client could wait for.
+            // No job has begun: the client must not wait for one.
             pool.protocol.normalized_queries.rest(true, now);
             self.step.unblock(client);
         }
@@ -151,8 +151,8 @@ impl Step<'_, '_> {
         }
     }
 
-    /// Reads the clients of a pool again that wait for news of their normalized queries: what was
-    /// to wake them may have been lost.
+    /// Reads the clients of a pool again that wait for news of their normalized queries, since the
+    /// job or the analysis that was to wake them may have been lost.
     pub(crate) fn wake_clients(&mut self, pool: PoolId) {
         let pool = self.step.engine.core_state.pool(pool);
         pool.protocol.wake();
@@ -247,7 +247,7 @@ fn conclude_verification(
     }
 }
 
-/// A server that a job is sent to, and everything that sending takes.
+/// A server that gets a job, with everything that is needed to send it.
 struct Desk<'a> {
     now: Now,
     server: &'a mut Server,

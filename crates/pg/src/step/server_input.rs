@@ -1,4 +1,4 @@
-//! Input from servers, by who holds them: a client, a login, a job, or nobody.
+//! Input from servers, by their holder: a client, a login, a job, or none.
 
 use refrain_pool::client::WaitingFor;
 use refrain_pool::disconnect::DisconnectReason;
@@ -195,7 +195,7 @@ impl Step<'_, '_> {
         if input.len() < length {
             let asked = server.is_at_work() && header.tag != back::NOTICE_RESPONSE;
             let awaited = match header.tag {
-                // The beginning of an error says what matters: severity and SQLSTATE.
+                // The beginning of an error is enough: it has severity and SQLSTATE.
                 back::ERROR_RESPONSE => input.len() < LOOKED_INTO_MAX,
                 back::READY_FOR_QUERY => true,
                 back::PARAMETER_STATUS => length <= SETTINGS_BYTES_MAX,
@@ -337,8 +337,8 @@ fn idle_error(server: &mut Server, fields: &Fields<'_>) -> Idle {
     }
     if let Some(job) = server.job_mut() {
         job.fails(&failed.entry, fields);
-        // A query of the job that sets or resets settings has failed half-way: nobody knows the
-        // settings.
+        // A query of the job that sets or resets settings has failed half-way: the server's
+        // settings are unknown.
         server.session.dirty |= failed.entry.kind == RequestKind::Query;
     }
     let again = failed.entry.action == ReplyAction::Skip(Purpose::Autoprepare)

@@ -15,8 +15,8 @@ use crate::statements::of_client::{ClientRef, ClientStatement, Name};
 use crate::statements::statement::Identity;
 
 /// The need of the next message of a client without a server.
-enum Wants {
-    /// Nothing more: so many bytes have been handled.
+enum Need {
+    /// Nothing more: this number of bytes has been handled.
     Used(usize),
     /// A server.
     Server,
@@ -40,14 +40,14 @@ impl Step<'_, '_> {
                     return at;
                 }
                 match self.serve_alone(conn, &input[at..]) {
-                    Wants::Used(used) => at += used,
-                    Wants::More => {
+                    Need::Used(used) => at += used,
+                    Need::More => {
                         self.leave_if_ended(conn);
                         return at;
                     }
-                    Wants::End(cause) => self.step.end_client(conn, cause),
-                    Wants::Server if self.step.lend(conn) => {}
-                    Wants::Server => return at,
+                    Need::End(cause) => self.step.end_client(conn, cause),
+                    Need::Server if self.step.lend(conn) => {}
+                    Need::Server => return at,
                 }
                 continue;
             };
@@ -91,52 +91,52 @@ impl Step<'_, '_> {
 
     /// Handles a message that needs no server (E86). A driver that just closes statements must not
     /// wait for a server, or take one from another client.
-    fn serve_alone(&mut self, conn: Conn, input: &[u8]) -> Wants {
-        let Some(client) = self.step.engine.connections.client(conn) else { return Wants::More };
+    fn serve_alone(&mut self, conn: Conn, input: &[u8]) -> Need {
+        let Some(client) = self.step.engine.connections.client(conn) else { return Need::More };
         if client.inbox.rest > 0 && !input.is_empty() {
-            return Wants::Used(client.inbox.take_rest(input));
+            return Need::Used(client.inbox.take_rest(input));
         }
         let header = match Header::parse(input) {
             Ok(Some(header)) => header,
-            Ok(None) => return Wants::More,
-            Err(_) => return Wants::End(DisconnectReason::ClientProtocol),
+            Ok(None) => return Need::More,
+            Err(_) => return Need::End(DisconnectReason::ClientProtocol),
         };
         let length = header.message_bytes();
         match header.tag {
-            front::TERMINATE => Wants::End(DisconnectReason::Terminated),
+            front::TERMINATE => Need::End(DisconnectReason::Terminated),
             // A server has to refuse a Sync with a body.
             front::SYNC if input.len() >= length && header.body == 0 => {
                 write::ready(self.step.ports.out(conn), Status::Idle);
-                Wants::Used(length)
+                Need::Used(length)
             }
-            front::FLUSH if input.len() >= length => Wants::Used(length),
+            front::FLUSH if input.len() >= length => Need::Used(length),
             // Outside COPY, PostgreSQL ignores these.
             front::COPY_DATA | front::COPY_DONE | front::COPY_FAIL => {
                 let there = length.min(input.len());
                 client.inbox.expect(length - there, Rest::Nowhere);
-                Wants::Used(there)
+                Need::Used(there)
             }
             front::CLOSE if input.len() >= length && client.session.managed => {
                 match Target::read(&input[refrain_wire::frame::HEADER_BYTES..length]) {
                     Ok(Target::Statement(b"")) => client.session.unnamed = None,
                     Ok(Target::Statement(name)) => drop(client.session.names.remove(name)),
                     Ok(Target::Portal(_)) => {}
-                    Ok(Target::Unknown) => return Wants::Server,
-                    Err(_) => return Wants::End(DisconnectReason::ClientProtocol),
+                    Ok(Target::Unknown) => return Need::Server,
+                    Err(_) => return Need::End(DisconnectReason::ClientProtocol),
                 }
                 let pool = client.pool();
                 self.step.engine.core_state.pool(pool).counters.protocol.closes_answered += 1;
                 write::bare(self.step.ports.out(conn), back::CLOSE_COMPLETE);
-                Wants::Used(length)
+                Need::Used(length)
             }
             front::PARSE if input.len() >= length && client.session.managed => {
                 let body = &input[refrain_wire::frame::HEADER_BYTES..length];
                 match self.parse_alone(conn, body) {
-                    true => Wants::Used(length),
-                    false => Wants::Server,
+                    true => Need::Used(length),
+                    false => Need::Server,
                 }
             }
-            _ => Wants::Server,
+            _ => Need::Server,
         }
     }
 

@@ -58,7 +58,7 @@ fn application(settings: &Settings) -> String {
     String::from_utf8_lossy(name).into_owned()
 }
 
-/// The normalized queries of a pool.
+/// Returns the rows of a pool's normalized queries.
 pub(crate) fn normalized_queries(pool: &Pool) -> impl Iterator<Item = NormalizedQueryRow> {
     pool.protocol.normalized_queries.iter().map(|normalized| normalized_query_row(pool, normalized))
 }

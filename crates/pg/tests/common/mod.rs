@@ -83,7 +83,7 @@ impl World {
         self.say(self.clients.len() - 1, &startup);
     }
 
-    /// One run of the script; says how many bytes the clients got.
+    /// Runs the script once. Returns the number of bytes that the clients got.
     pub(crate) fn run(&mut self, script: &Script) -> usize {
         let before = self.got;
         for (client, bytes) in &script.steps {
@@ -94,7 +94,7 @@ impl World {
         self.got - before
     }
 
-    /// A client says something, and all that follows from it happens.
+    /// Sends bytes of a client, and performs all outputs that follow.
     fn say(&mut self, client: usize, bytes: &[u8]) {
         self.now = Now(self.now.0 + MESSAGE_US);
         let conn = self.clients[client];

@@ -12,7 +12,7 @@ type Said = (usize, Vec<u8>);
 pub(crate) struct Script {
     /// Its name in reports.
     pub(crate) name: &'static str,
-    /// Options of the pool, besides the defaults and one server.
+    /// Options of the pool, in addition to the defaults and one server.
     pub(super) options: &'static str,
     /// The clients, each with its startup settings.
     pub(super) clients: &'static [&'static [(&'static str, &'static str)]],
@@ -32,7 +32,7 @@ const OTHER_TEXT: &[u8] = b"SELECT bbalance FROM pgbench_branches WHERE bid = $1
 const WRITE: &[u8] = b"UPDATE pgbench_accounts SET abalance = 0 WHERE aid = $1;";
 const OTHER_WRITE: &[u8] = b"UPDATE pgbench_branches SET bbalance = 0 WHERE bid = $1;";
 
-/// All scripts.
+/// Returns all scripts.
 pub(crate) fn scripts() -> Vec<Script> {
     vec![
         plain("simple query", one(simple(b"SELECT abalance FROM pgbench_accounts WHERE aid = 7;"))),
@@ -92,7 +92,7 @@ fn plain(name: &'static str, steps: Vec<Said>) -> Script {
     Script { name, options: "", clients, before, steps, transactions: 1, lean: true }
 }
 
-/// The first client says it.
+/// Makes the first client the sender.
 fn one(bytes: Vec<u8>) -> Vec<Said> {
     vec![(0, bytes)]
 }

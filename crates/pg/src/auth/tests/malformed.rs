@@ -3,9 +3,9 @@
 
 use super::*;
 
-fn proving(step: Step) -> (AuthRequest, Proving) {
+fn proving(step: AuthStep) -> (AuthRequest, Proving) {
     match step {
-        Step::Send(request, proving) => (request, proving),
+        AuthStep::Send(request, proving) => (request, proving),
         other => panic!("expected to be asked something: {other:?}"),
     }
 }
@@ -14,11 +14,11 @@ fn start(method: Method, form: Form) -> (AuthRequest, Proving) {
     proving(Proving::start(method, &alice(form), &SERVERS_RANDOM))
 }
 
-fn code(step: &Step) -> &'static str {
+fn code(step: &AuthStep) -> &'static str {
     match step {
-        Step::Failed(refusal) => refusal.sqlstate(),
-        Step::Send(..) => "asked on",
-        Step::Done(..) => "let in",
+        AuthStep::Failed(refusal) => refusal.sqlstate(),
+        AuthStep::Send(..) => "asked on",
+        AuthStep::Done(..) => "let in",
     }
 }
 
@@ -30,13 +30,13 @@ fn initial(message: &[u8]) -> Vec<u8> {
     sasl_initial("SCRAM-SHA-256", i32::try_from(message.len()).unwrap(), message)
 }
 
-/// The bodies that a client with the right password sends.
+/// Returns the messages' bodies of a client with the right password.
 fn good_bodies(method: Method, form: Form) -> Vec<Vec<u8>> {
     let mut bodies = Vec::new();
     let secret = Secret::Password(password("pencil"));
     let mut login = Login::new("alice", secret, &CLIENTS_RANDOM);
     let mut step = Proving::start(method, &alice(form), &SERVERS_RANDOM);
-    while let Step::Send(request, proving) = step {
+    while let AuthStep::Send(request, proving) = step {
         let Ok(Reply::Send(body, next)) = answer(login, &request, &mut None) else {
             panic!("no answer to {request:?}");
         };
@@ -49,7 +49,7 @@ fn good_bodies(method: Method, form: Form) -> Vec<Vec<u8>> {
 }
 
 /// Runs the exchange with `body` in place of the message that comes after `good`.
-fn with_body(method: Method, credential: &Credential, good: &[Vec<u8>], body: &[u8]) -> Step {
+fn with_body(method: Method, credential: &Credential, good: &[Vec<u8>], body: &[u8]) -> AuthStep {
     let (_, mut server_counts) = proving(Proving::start(method, credential, &SERVERS_RANDOM));
     for earlier in good {
         (_, server_counts) = proving(server_counts.receive(earlier));
