@@ -1,4 +1,4 @@
-//! Simple queries as prepared statements: what servers say of a run.
+//! Replies to simple queries that run as prepared statements.
 //!
 //! A statement that fails before its values are bound has done nothing. Outside a transaction
 //! Refrain then runs the text as the client sent it, so that the client gets PostgreSQL's own
@@ -17,9 +17,10 @@ use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction, Req
 use crate::relay::link::Link;
 use crate::statements::statement::is_stale;
 
-/// Number of reruns that succeed after which a variant is refused.
+/// Number of successful reruns after which a variant is refused.
 const RERUNS_MAX: u32 = 3;
-/// The same of reruns after which all is found out anew, since the schema seems to have changed.
+/// The same number if the errors said that the schema has changed, so that all variants were
+/// verified again.
 const CHANGES_MAX: u32 = 20;
 
 impl Link<'_> {
@@ -88,8 +89,8 @@ impl Link<'_> {
         Some(std::mem::take(&mut run.notices))
     }
 
-    /// Handles an error of a statement that ran in place of a text. True if the text is run as it
-    /// was sent instead.
+    /// Handles an error of a statement that ran in place of a text. True if the text now runs by
+    /// the simple protocol.
     pub(crate) fn runs_again(&mut self, entry: &OutstandingRequest, fields: &Fields<'_>) -> bool {
         let Some(run) = &self.server.session.run else { return false };
         let (own, alone) = (run.turn == Turn::Prepared && !run.bound, run.alone);

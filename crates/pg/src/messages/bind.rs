@@ -1,7 +1,7 @@
 //! Bind, Describe and Close of statements: the client's name of a statement becomes the server's.
 //!
 //! [`crate::messages::parse`] makes sure that the server has the statement. This module rewrites
-//! the names in the message that uses it, and passes the rest on as it is. A name that the client
+//! the names in the message that uses it, and passes the rest on unchanged. A name that the client
 //! has not prepared goes to the server, which refuses it (E34): an error made by Refrain would let
 //! the rest of the transaction commit.
 
@@ -42,7 +42,8 @@ impl Link<'_> {
         if fit == Fit::Stale {
             return Ok(self.refuse_bind(message, &bind, cached.statement.id, Refusal::Stale));
         }
-        // Execute has to know the statement of a portal just if running it may change the session.
+        // An Execute needs to know its portal's statement only if running that may change the
+        // session.
         let portal = cached.statement.acts().then(|| cached.clone());
         if portal.is_some() && !self.has_room_for(bind.portal, &cached)? {
             return Ok(self.refuse_bind(message, &bind, cached.statement.id, Refusal::Portals));

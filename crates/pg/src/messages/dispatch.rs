@@ -144,7 +144,7 @@ impl Link<'_> {
             // Refrain put a Parse in front of this Query, and the Parse failed. With PostgreSQL
             // alone the Query itself would have failed, and would have ended the segment.
             front::QUERY if self.client.session.ahead == Ahead::Prepared => {
-                Ok(self.ends_in_vain(message))
+                Ok(self.end_refused_in_segment(message))
             }
             front::TERMINATE => Err(Stop::End(DisconnectReason::Terminated)),
             _ => Ok(message.bytes.len()),

@@ -1,4 +1,5 @@
-//! Statements on servers: a client's statement is found, and its server is given what it lacks.
+//! Statements on servers: Refrain finds a client's statement, and prepares it on a server that
+//! lacks it.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -96,8 +97,8 @@ impl Link<'_> {
         ClientStatement::new(ClientRef::new(cached), generation, columns)
     }
 
-    /// Returns what is known of the columns that the next Parse will find: nothing but which Parse
-    /// it is, if the statement returns rows.
+    /// Returns the record of the columns that the next Parse will find: merely the Parse's number
+    /// if the statement returns rows.
     pub(crate) fn found(&self, statement: &Statement) -> Found {
         let (server, parse) = (self.server.serial(), self.server.session.outstanding.next_seq());
         let settled = !statement.returns;
@@ -147,7 +148,7 @@ impl Link<'_> {
         cached
     }
 
-    /// Whether one more statement of `bytes` exceeds what the client may have.
+    /// Whether one more statement of `bytes` exceeds the client's limits.
     pub(crate) fn is_over_quota(&mut self, bytes: usize) -> bool {
         let (count, used) = (self.client.session.names.len(), self.client.session.names.bytes());
         let options = &self.pool().settings.options;
@@ -155,7 +156,7 @@ impl Link<'_> {
             || used + bytes > options.max_client_statement_bytes
     }
 
-    /// Passes a Parse on as it is: the client's statements are not managed, or the text is too
+    /// Passes a Parse on unchanged: the client's statements are not managed, or the text is too
     /// large to be kept (E13).
     pub(crate) fn parse_unkept(&mut self, message: &Message<'_>) -> usize {
         if self.client.session.managed {
@@ -197,7 +198,7 @@ impl Link<'_> {
         }
     }
 
-    /// Sends a Parse under the internal name, behind what has to be closed first.
+    /// Sends a Parse under the internal name, behind the Closes that make room for it.
     pub(crate) fn send_parse_named(
         &mut self,
         cached: &Rc<CachedStatement>,

@@ -1,4 +1,4 @@
-//! Simple queries: passed on as they are, except those that name prepared statements.
+//! Simple queries: Refrain passes them on unchanged, except queries that name prepared statements.
 //!
 //! A client's statements have other names on the server. So Refrain handles DEALLOCATE itself (E46,
 //! E48), and rewrites EXECUTE of a statement that was prepared by Parse (E51). Any other effect
@@ -142,7 +142,7 @@ impl Link<'_> {
         if !self.client.session.names.contains(&folded) {
             return Ok(None);
         }
-        // A failed transaction refuses the query (25P02), whatever it names.
+        // A failed transaction refuses the query in any case (25P02).
         if self.server.session.outstanding.status() == Status::Failed {
             return Ok(None);
         }
@@ -274,7 +274,7 @@ impl Link<'_> {
 
     /// Ends a query whose Parse, amid a segment, has failed. The client has got that error. A Sync
     /// ends the segment in place of the query.
-    pub(crate) fn ends_in_vain(&mut self, message: &Message<'_>) -> usize {
+    pub(crate) fn end_refused_in_segment(&mut self, message: &Message<'_>) -> usize {
         self.client.session.ahead = Ahead::Nothing;
         self.client.session.skipping = false;
         self.client.session.unnamed = None;

@@ -144,7 +144,7 @@ enum Rule {
     Never,
 }
 
-/// Looks up what a reply does to a request. The table is from "Message Flow" in PostgreSQL's
+/// Looks up the effect of a reply on a request. The table is from "Message Flow" in PostgreSQL's
 /// manual.
 fn rule(kind: RequestKind, tag: u8) -> Rule {
     use RequestKind::*;
@@ -233,7 +233,7 @@ impl Outstanding {
         let done = match rule(entry.kind, tag) {
             Rule::Ends => true,
             Rule::Goes => false,
-            // Nobody knows how many Syncs a failed COPY has skipped: the first other reply belongs
+            // It is unknown how many Syncs a failed COPY has skipped: the first other reply belongs
             // to the request behind them.
             Rule::Never if entry.kind == RequestKind::Readies => {
                 self.pop();

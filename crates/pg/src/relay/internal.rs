@@ -125,7 +125,7 @@ impl Link<'_> {
         };
         let Some(startup) = &self.client.session.startup else { return };
         let mut edit = self.client.session.settings.edit();
-        // Under the names that PostgreSQL reports them by.
+        // The names of PostgreSQL's reports, since `Settings` has them in lower case.
         for (name, _) in server_parameters.iter().filter(|(name, _)| startup.get(name).is_some()) {
             let value = self.server.session.settings.get(name);
             if let Some(value) = value.filter(|value| edit.get(name) != Some(value)) {

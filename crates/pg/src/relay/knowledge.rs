@@ -10,7 +10,7 @@ use crate::state::parts::intern_settings;
 /// The SQL command that runs a prepared statement.
 const EXECUTE: &[u8] = b"execute";
 
-/// May set what PostgreSQL reports, for the session.
+/// The traits of texts that may set reported settings for the session.
 const SETS: Traits = Traits::SET.union(Traits::SET_REPORTED).union(Traits::PROCEDURAL);
 
 impl Link<'_> {
@@ -101,7 +101,7 @@ impl Link<'_> {
         }
     }
 
-    /// Notes at the end of a segment that PostgreSQL has reported the settings that it reports.
+    /// Notes at the end of a segment that PostgreSQL has sent its reports of changed settings.
     pub(crate) fn settings_told(&mut self) {
         let since = self.client.session.knowledge.since();
         if since.is_some_and(|since| !self.server.session.outstanding.is_over(since.segment)) {

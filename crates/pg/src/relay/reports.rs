@@ -1,4 +1,4 @@
-//! Messages from a server that the hot path does not meet: ParameterStatus, rows that answer
+//! Messages from a server that are not part of the hot path: ParameterStatus, rows that answer
 //! Refrain's queries about settings, the process ID in notifications, and messages that are too
 //! long to be held.
 

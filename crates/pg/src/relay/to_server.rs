@@ -1,9 +1,9 @@
-//! Passing a client's messages on to its server: as they are, or under a rewritten header; and the
+//! Passing a client's messages on to its server: unchanged, or under a rewritten header; and the
 //! barriers behind which the next messages wait.
 //!
-//! Refrain parses a message just as far as its names. The bytes behind the names are copied, and
-//! bytes that have not arrived yet are streamed later: a message may be a gigabyte, but the buffers
-//! stay small.
+//! Refrain parses a message only up to its names. The bytes behind the names are copied, and bytes
+//! that have not arrived yet are streamed later: a message may be a gigabyte, but the buffers stay
+//! small.
 
 use refrain_pool::disconnect::DisconnectReason;
 use refrain_pool::inbox::Rest;
@@ -89,7 +89,7 @@ impl Link<'_> {
         }
     }
 
-    /// Passes a message on as it is. Returns the number of bytes of input that it took.
+    /// Passes a message on unchanged. Returns the number of bytes of input that it took.
     #[inline]
     pub(crate) fn pass(&mut self, message: &Message<'_>) -> usize {
         self.out().extend_from_slice(message.bytes);

@@ -55,7 +55,7 @@ pub(crate) type Client = refrain_pool::client::Client<Pg>;
 pub(crate) type Server = refrain_pool::server::Server<Pg>;
 /// The state of a server.
 pub(crate) type ServerState = refrain_pool::server::ServerState<Pg>;
-/// The holder of a server: a client, a job or nobody.
+/// The holder of a server: a client or a job.
 pub(crate) type Holder = refrain_pool::server::Holder<Pg>;
 /// One core's part of a pool.
 pub(crate) type Pool = refrain_pool::pool::Pool<Pg>;

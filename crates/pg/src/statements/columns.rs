@@ -40,8 +40,8 @@ pub(crate) struct Found {
     pub(crate) columns: Columns,
     /// A hash of the types of its parameters; zero before a Describe.
     pub(crate) parameters: u64,
-    /// The number of the outstanding request that will say which columns it returns; zero while
-    /// nobody has asked.
+    /// The number of the outstanding request that will say which columns it returns; zero if there
+    /// is none.
     pub(crate) asked: u64,
 }
 

@@ -27,7 +27,7 @@ impl Dice {
         mixed ^ (mixed >> 31)
     }
 
-    /// From 0 to 1.
+    /// Returns a number from 0 to 1.
     fn part(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1_u64 << 53) as f64
     }
@@ -36,12 +36,13 @@ impl Dice {
         self.next().is_multiple_of(times)
     }
 
-    /// About 1.
+    /// Returns a factor of about 1: 0.7, and 0.3 on average of an exponential distribution.
     fn spread(&mut self) -> f64 {
         0.7 + 0.3 * -self.part().max(1e-9).ln()
     }
 
-    /// So much or more, with a tail: a tenth of all is ten to the `power`th times as much.
+    /// Returns `least` or more, up to `most`, with a tail: a tenth of the numbers exceeds ten to
+    /// the `power`th times `least`.
     fn tail(&mut self, least: f64, power: f64, most: f64) -> f64 {
         (least * self.part().max(1e-9).powf(-power)).min(most)
     }
@@ -61,13 +62,13 @@ type Shape = fn(&mut Dice, usize) -> Cost;
 /// Microseconds that the machine adds at a time, since it does other things as well.
 type Noise = fn(&mut Dice, u64) -> f64;
 
-/// One in fifty has to wait its turn.
+/// Delays one execution in fifty.
 fn quiet(dice: &mut Dice, _: u64) -> f64 {
     if dice.once_in(50) { 4_000.0 * dice.part() } else { 0.0 }
 }
 
-/// Others want the processors as well: as it was measured where two of them had three programs to
-/// run besides.
+/// Delays executions as other programs would: as measured on two processors that ran three other
+/// programs.
 fn busy(dice: &mut Dice, _: u64) -> f64 {
     match dice.next() % 10_000 {
         0 => 400_000.0 * dice.part(),
@@ -76,12 +77,12 @@ fn busy(dice: &mut Dice, _: u64) -> f64 {
     }
 }
 
-/// All stands still at times: whatever runs then takes until that is over.
+/// Stops the machine at times: an execution that runs then ends when the stop is over.
 fn halting(_: &mut Dice, now: u64) -> f64 {
     if now % 60_000 < 12_000 { (12_000 - now % 60_000) as f64 } else { 0.0 }
 }
 
-/// Once in a long time something takes very long.
+/// Delays one execution in a thousand for very long.
 fn hitching(dice: &mut Dice, _: u64) -> f64 {
     if dice.once_in(1_000) { 20_000.0 } else { 0.0 }
 }
@@ -90,38 +91,38 @@ fn cost(text: u64, simple: f64, prepared: f64) -> Cost {
     Cost { text, simple, prepared }
 }
 
-/// A lookup, 50 microseconds prepared and 80 as it was sent.
+/// Returns the cost of a lookup: 50 microseconds prepared and 80 by the simple protocol.
 fn lookup(dice: &mut Dice) -> Cost {
     cost(1 + dice.next() % 10_000, 80.0, 50.0)
 }
 
-/// One text, so many times in ten thousand, is fast as it was sent, and not prepared.
+/// Makes one text, `times` in ten thousand, fast by the simple protocol and slow prepared.
 fn skew(dice: &mut Dice, times: u64) -> Cost {
     if dice.next() % 10_000 < times { cost(0, 170.0, 20_000.0) } else { lookup(dice) }
 }
 
-/// Not one text: no such value ever comes again.
+/// Makes such texts, `times` in ten thousand, of which no two are alike.
 fn skew_unlike(dice: &mut Dice, times: u64) -> Cost {
     if dice.next() % 10_000 < times { cost(dice.next(), 170.0, 20_000.0) } else { lookup(dice) }
 }
 
-/// So many values that are slow one way cannot all be remembered.
+/// Makes more texts slow prepared than can be remembered.
 fn skew_wide(dice: &mut Dice) -> Cost {
     if dice.once_in(50) { cost(20_000 + dice.next() % 500, 500.0, 9_000.0) } else { lookup(dice) }
 }
 
-/// Of whatever size: the mean of what a text costs is far above what most cost.
+/// Makes texts of any size, slower prepared: the mean cost is far above the cost of most.
 fn skew_of_all_sizes(dice: &mut Dice) -> Cost {
     let size = 50.0 * dice.part().max(1e-6).powf(-0.8);
     cost(dice.next(), size + 30.0, 4.0 * size)
 }
 
-/// A plan that locks all partitions: a little slower, always.
+/// Makes every text slower prepared by a factor: the plan locks all partitions.
 fn partitions(dice: &mut Dice, times: f64) -> Cost {
     cost(dice.next(), 100.0, 100.0 * times)
 }
 
-/// Values that take long either way.
+/// Makes some texts slow either way.
 fn slow_both_ways(dice: &mut Dice, times: u64) -> Cost {
     match dice.next() % 10_000 < times {
         true => cost(dice.next() % 64, 12_030.0, 12_000.0),
@@ -129,18 +130,19 @@ fn slow_both_ways(dice: &mut Dice, times: u64) -> Cost {
     }
 }
 
-/// Texts of any size, each a third faster prepared.
+/// Makes texts of any size, each a third faster prepared.
 fn of_all_sizes(dice: &mut Dice, _: usize) -> Cost {
     let size = dice.tail(50.0, 0.8, 1e6);
     cost(dice.next(), 1.5 * size, size)
 }
 
-/// A fast one behind each slow one, both faster prepared.
+/// Makes fast and slow texts in turns, both faster prepared.
 fn in_turns(dice: &mut Dice, index: usize) -> Cost {
     if index.is_multiple_of(2) { lookup(dice) } else { cost(7, 900.0, 850.0) }
 }
 
-/// Fast, until the table has grown for a while.
+/// Makes fast texts, and from a third of the run on some that are slow prepared: the table has
+/// grown.
 fn grows_skewed(dice: &mut Dice, index: usize) -> Cost {
     if index < RUNS / 3 { lookup(dice) } else { skew_unlike(dice, 100) }
 }
@@ -163,12 +165,12 @@ impl Outcome {
         *self.took.select_nth_unstable_by(place, f64::total_cmp).1
     }
 
-    /// The part of all but the first that ran prepared.
+    /// Returns the part of all executions but the first [`EARLY`] that ran prepared.
     fn later_part(&self) -> f64 {
         self.later_hits as f64 / (self.took.len() - EARLY) as f64
     }
 
-    /// The part that ran prepared.
+    /// Returns the part of all executions that ran prepared.
     fn part(&self) -> f64 {
         self.hits as f64 / self.took.len() as f64
     }
@@ -190,8 +192,8 @@ struct UnderWay {
     us: u64,
 }
 
-/// Has clients send texts, each when its last was answered. What each text costs, and what the
-/// machine adds to that, does not depend on the way.
+/// Runs the model: each client sends a text when its last one was answered. The cost of a text and
+/// the machine's delay do not depend on the way that is chosen.
 fn run(seed: u64, shape: Shape, noise: Noise, mut way: Way) -> Outcome {
     let mut dice = Dice(seed);
     let mut out = Outcome { took: Vec::new(), hits: 0, later_hits: 0, given_up: false };
@@ -304,7 +306,7 @@ fn nothing_is_slower_than_as_it_was_sent() {
 
 #[test]
 fn nor_where_the_machine_is_busy() {
-    // What is slower for values of which no two are alike is found there as well, but later.
+    // Statements that are slower for values of which no two are alike are found as well, but later.
     let found = WORSE
         .iter()
         .filter(|(name, ..)| !["unlike", "wide", "grows"].iter().any(|late| name.contains(late)));

@@ -44,7 +44,7 @@ impl Outstanding {
         }
     }
 
-    /// Tells what is known of the Syncs that a failed COPY FROM STDIN may have skipped.
+    /// Returns the knowledge about the Syncs that a failed COPY FROM STDIN may have skipped.
     #[cold]
     pub(super) fn doubtful_syncs(&self) -> Syncs {
         let (mut any, mut over, mut sure) = (false, false, false);
