@@ -56,7 +56,7 @@ impl Link<'_> {
 
     /// Takes the replies that were held back, for the client.
     #[inline]
-    pub(crate) fn held_back(&mut self) -> Option<Vec<u8>> {
+    pub(crate) fn held_replies(&mut self) -> Option<Vec<u8>> {
         let run = self.server.session.run.as_mut().filter(|run| !run.held.is_empty())?;
         Some(std::mem::take(&mut run.held))
     }

@@ -51,7 +51,7 @@ impl Link<'_> {
             return Err(Stop::More);
         }
         let Some(message) = Message::read(input)? else { return Err(Stop::More) };
-        let used = self.deal_with(&message, &input[message.bytes.len()..])?;
+        let used = self.handle(&message, &input[message.bytes.len()..])?;
         // A message that is not passed on is dropped here. The part of it that has not arrived must
         // be dropped too.
         if !message.complete && self.client.inbox.rest == 0 {
@@ -63,7 +63,7 @@ impl Link<'_> {
     /// Sends a message to its handler, unless the message has to wait or is ignored. `next` is the
     /// input behind it.
     #[inline]
-    pub(crate) fn deal_with(&mut self, message: &Message<'_>, next: &[u8]) -> Result<usize, Stop> {
+    pub(crate) fn handle(&mut self, message: &Message<'_>, next: &[u8]) -> Result<usize, Stop> {
         if self.client.session.skipping {
             return self.skip(message);
         }

@@ -249,9 +249,9 @@ impl Outstanding {
         Ok(Settled { entry, seq, done })
     }
 
-    /// Returns the next fake reply, if the client is to get it now.
+    /// Takes the next fake reply, if the client is to get it now.
     #[inline]
-    pub(crate) fn made(&mut self) -> Option<(Seq, FakeReply)> {
+    pub(crate) fn take_fake_reply(&mut self) -> Option<(Seq, FakeReply)> {
         while let Some(entry) = self.entries.front() {
             let seq = self.head;
             match (entry.action, entry.kind) {
@@ -617,10 +617,10 @@ mod tests {
         assert!(matches!(outstanding.push(made(FakeReply::Parse)), (0, Some(FakeReply::Parse))));
         outstanding.push(OutstandingRequest::new(RequestKind::Bind, ReplyAction::Forward));
         assert!(outstanding.push(made(FakeReply::Close)).1.is_none());
-        assert!(outstanding.made().is_none());
+        assert!(outstanding.take_fake_reply().is_none());
         outstanding.settle(b'2').unwrap();
-        assert!(matches!(outstanding.made(), Some((2, FakeReply::Close))));
-        assert!(outstanding.made().is_none());
+        assert!(matches!(outstanding.take_fake_reply(), Some((2, FakeReply::Close))));
+        assert!(outstanding.take_fake_reply().is_none());
     }
 
     #[test]
@@ -668,7 +668,7 @@ mod tests {
                 for tag in 0..=255 {
                     let mut outstanding = owing(&[first, second]);
                     let _ = outstanding.settle(tag);
-                    let _ = outstanding.made();
+                    let _ = outstanding.take_fake_reply();
                     let _ = outstanding.fail();
                     let _ = outstanding.quiescent();
                 }

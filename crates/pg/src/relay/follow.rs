@@ -4,8 +4,8 @@
 //! Refrain syncs the settings of a lent server by one query in front of the client's first message.
 //! If the query resets a setting, the answer tells its default ([`Link::was_reset`]). If a server
 //! reports a setting that no client has set, Refrain asks for the defaults when the transaction is
-//! over ([`Link::take_told`](crate::relay::reports)). The client gets a ParameterStatus for each
-//! default that changed, unless the setting is its own.
+//! over ([`Link::take_reported`](crate::relay::reports)). The client gets a ParameterStatus for
+//! each default that changed, unless the setting is its own.
 
 use std::sync::Arc;
 

@@ -95,9 +95,9 @@ impl Link<'_> {
     /// Sends the fake replies whose turn has come.
     #[inline]
     pub(crate) fn fake_due(&mut self, run: &mut Run<'_>) {
-        while let Some((seq, made)) = self.server.session.outstanding.made() {
+        while let Some((seq, reply)) = self.server.session.outstanding.take_fake_reply() {
             self.flush(run);
-            write_fake(self.ports.out(self.client.conn()), made);
+            write_fake(self.ports.out(self.client.conn()), reply);
             self.settle(seq);
         }
     }

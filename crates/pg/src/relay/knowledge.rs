@@ -102,7 +102,7 @@ impl Link<'_> {
     }
 
     /// Notes at the end of a segment that PostgreSQL has sent its reports of changed settings.
-    pub(crate) fn settings_told(&mut self) {
+    pub(crate) fn settings_are_reported(&mut self) {
         let since = self.client.session.knowledge.since();
         if since.is_some_and(|since| !self.server.session.outstanding.is_over(since.segment)) {
             return;

@@ -34,9 +34,9 @@ impl Link<'_> {
         let follows = by_default && self.client.session.owns(name) && !self.explains_settings();
         let held = self.is_held(name) || follows;
         let heard = &self.client.session.settings;
-        let told = self.server.session.told.get_or_insert_default();
-        let news = !held && !told.is_known(heard, name, value);
-        if !told.note(has, Some(&**heard).filter(|_| news), name, value) {
+        let reported = self.server.session.reported.get_or_insert_default();
+        let news = !held && !reported.is_known(heard, name, value);
+        if !reported.note(has, Some(&**heard).filter(|_| news), name, value) {
             return Err(Halt::Broken);
         }
         Ok(if news { Goes::On } else { Goes::Nowhere })
@@ -45,16 +45,16 @@ impl Link<'_> {
     /// Interns the settings with what was reported since the last call. Once for all reports
     /// together: a server may send any number of them.
     #[inline]
-    pub(crate) fn take_told(&mut self) {
-        let Some(told) = self.server.session.told.take() else { return };
-        self.suspect_defaults(told.by_server());
-        if let Some(edit) = told.of_server(&self.server.session.settings) {
+    pub(crate) fn take_reported(&mut self) {
+        let Some(reported) = self.server.session.reported.take() else { return };
+        self.suspect_defaults(reported.by_server());
+        if let Some(edit) = reported.of_server(&self.server.session.settings) {
             self.server.session.settings = intern_settings(self.core_state, edit);
         }
-        if let Some(edit) = told.of_client(&self.client.session.settings) {
+        if let Some(edit) = reported.of_client(&self.client.session.settings) {
             self.client.session.settings = intern_settings(self.core_state, edit);
         }
-        if told.has_lost() {
+        if reported.has_lost() {
             self.keeps_settings();
         }
     }

@@ -37,7 +37,7 @@ impl Link<'_> {
             }
         };
         self.flush(&mut run);
-        self.take_told();
+        self.take_reported();
         (run.at, halt)
     }
 
@@ -83,7 +83,7 @@ impl Link<'_> {
         length: usize,
     ) -> Result<(), Halt> {
         self.client.session.unpins = Pins::default();
-        self.take_told();
+        self.take_reported();
         self.advance(run, length, Goes::Nowhere);
         let result = self.error(words);
         let missing = words.missing;
@@ -165,7 +165,7 @@ impl Link<'_> {
     /// no error follows.
     #[inline]
     fn release(&mut self, run: &mut Run<'_>) {
-        if let Some(held) = self.held_back() {
+        if let Some(held) = self.held_replies() {
             self.flush(run);
             self.ports.out(self.client.conn()).extend_from_slice(&held);
         }
@@ -221,7 +221,7 @@ impl Link<'_> {
             self.answered_there(made);
         }
         if settled.done {
-            self.take_told();
+            self.take_reported();
             match (settled.entry.kind, settled.entry.action) {
                 (RequestKind::Execute, ReplyAction::Skip(Purpose::ReadSettings)) => {
                     self.read_settings_ends()
@@ -240,7 +240,7 @@ impl Link<'_> {
         // at that message, but Refrain answered it itself, so the server never sees it. Refrain
         // ends the session in its place (E43).
         if tag == back::COPY_IN_RESPONSE
-            && let Some(made) = self.server.session.outstanding.made_amid_copy()
+            && let Some(made) = self.server.session.outstanding.fake_reply_amid_copy()
         {
             self.flush(run);
             self.intruded(made.answers());
@@ -290,7 +290,7 @@ impl Link<'_> {
     fn ready(&mut self, run: &mut Run<'_>, length: usize, body: &[u8]) -> Result<(), Halt> {
         let status = Status::read(body)?;
         let settled = self.server.session.outstanding.settle(back::READY_FOR_QUERY)?;
-        self.take_told();
+        self.take_reported();
         self.server.session.outstanding.ready(status);
         if status == Status::Idle {
             let outstanding = &self.server.session.outstanding;
@@ -325,7 +325,7 @@ impl Link<'_> {
             self.tell_settings();
         }
         if self.client.session.sets {
-            self.settings_told();
+            self.settings_are_reported();
         }
         let goes = action(&settled.entry, back::READY_FOR_QUERY);
         self.advance(run, length, if held { Goes::Nowhere } else { goes });

@@ -9,7 +9,7 @@ use crate::settings::session::{Settings, SettingsMut};
 
 /// Settings that a server has reported and that are in no [`Settings`] yet.
 #[derive(Debug, Default)]
-pub(crate) struct Told {
+pub(crate) struct ReportedSettings {
     /// The values that the server has now.
     server: SettingsMut,
     /// The values of these that the client was told.
@@ -22,7 +22,7 @@ pub(crate) struct Told {
 /// be.
 const LOST_MAX: usize = 16;
 
-impl Told {
+impl ReportedSettings {
     /// Returns the value of a setting in `settings` with these changes.
     fn value<'a>(edit: &'a SettingsMut, settings: &'a Settings, name: &[u8]) -> Option<&'a [u8]> {
         edit.get(name).or_else(|| settings.get(name))

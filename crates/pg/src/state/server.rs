@@ -17,7 +17,7 @@ use crate::pipeline::schema::Defining;
 use crate::pipeline::undo::{Reverted, ServerUndo, Undos};
 use crate::settings::defaults::{Defaults, Resets};
 use crate::settings::encoding::Encoding;
-use crate::settings::reported::Told;
+use crate::settings::reported::ReportedSettings;
 use crate::settings::session::{self, SETTINGS_BYTES_MAX, ServerParameters, Settings, SettingsMut};
 use crate::statements::columns::Found;
 use crate::statements::of_server::{ServerStatement, ServerStatements, Unnamed};
@@ -91,7 +91,7 @@ pub struct ServerSession {
     /// Whether that reading has found more than is kept.
     pub(crate) overfull: bool,
     /// Settings that it has reported and that are not interned yet.
-    pub(crate) told: Option<Box<Told>>,
+    pub(crate) reported: Option<Box<ReportedSettings>>,
     /// Whether its transaction may have changed the defaults of new sessions.
     pub(crate) renews: bool,
     /// Uses of a statement that it had.
@@ -126,7 +126,7 @@ impl ServerSession {
             settings_read: None,
             unset: SettingsMut::default(),
             overfull: false,
-            told: None,
+            reported: None,
             renews: false,
             hits: 0,
             misses: 0,

@@ -38,19 +38,19 @@ impl Step<'_, '_> {
     /// Handles as much of a server's output as possible. Returns the number of bytes handled.
     pub(crate) fn server_input(&mut self, conn: Conn, input: &[u8]) -> usize {
         let used = self.server_messages(conn, input);
-        self.take_told(conn);
+        self.take_reported(conn);
         used
     }
 
     /// Records the settings that a server without a client has reported.
     #[inline]
-    fn take_told(&mut self, conn: Conn) {
+    fn take_reported(&mut self, conn: Conn) {
         let Some(server) = self.step.engine.connections.server(conn) else { return };
-        let Some(told) = server.session.told.take() else { return };
-        if told.has_lost() {
+        let Some(reported) = server.session.reported.take() else { return };
+        if reported.has_lost() {
             server.close_later();
         }
-        if let Some(edit) = told.of_server(&server.session.settings) {
+        if let Some(edit) = reported.of_server(&server.session.settings) {
             server.session.settings = intern_settings(&mut self.step.engine.core_state, edit);
         }
     }
@@ -217,7 +217,7 @@ impl Step<'_, '_> {
             server.inbox.expect(length - there, Rest::Nowhere);
         }
         if !matches!(result, Idle::On) {
-            self.take_told(conn);
+            self.take_reported(conn);
         }
         match result {
             Idle::On => {}
@@ -271,8 +271,8 @@ impl Step<'_, '_> {
                     return Idle::On;
                 };
                 if crate::settings::session::is_settable(name) {
-                    let told = server.session.told.get_or_insert_default();
-                    if !told.note(&server.session.settings, None, name, Some(value)) {
+                    let reported = server.session.reported.get_or_insert_default();
+                    if !reported.note(&server.session.settings, None, name, Some(value)) {
                         server.close_later();
                     }
                 }
@@ -307,7 +307,7 @@ impl Step<'_, '_> {
                         run.bound |= tag == back::BIND_COMPLETE;
                     }
                     server.session.undos.settle(settled.seq);
-                    while let Some((seq, _)) = server.session.outstanding.made() {
+                    while let Some((seq, _)) = server.session.outstanding.take_fake_reply() {
                         server.session.undos.settle(seq);
                     }
                     match tag {
@@ -359,7 +359,7 @@ fn idle_ready(server: &mut Server, body: &[u8]) -> Idle {
     };
     server.session.outstanding.ready(status);
     server.session.undos.settle(settled.seq);
-    while let Some((seq, _)) = server.session.outstanding.made() {
+    while let Some((seq, _)) = server.session.outstanding.take_fake_reply() {
         server.session.undos.settle(seq);
     }
     if settled.entry.action == ReplyAction::Skip(Purpose::Reset) {

@@ -135,7 +135,7 @@ impl Outstanding {
     /// Returns the fake reply of the next request behind the oldest one, Syncs aside, if that has
     /// one. Refrain answered that message itself; a server in a COPY would have read it as a part
     /// of the COPY, and ended the session.
-    pub(crate) fn made_amid_copy(&self) -> Option<FakeReply> {
+    pub(crate) fn fake_reply_amid_copy(&self) -> Option<FakeReply> {
         let passed = |entry: &&OutstandingRequest| {
             matches!(entry.kind, RequestKind::Sync | RequestKind::Nothing)
         };
@@ -159,19 +159,19 @@ mod tests {
         let mut outstanding = owing(&[Execute, Sync, CopyEnd, Sync]);
         outstanding.settle(b'G').unwrap();
         outstanding.settle(b'C').unwrap();
-        assert!(outstanding.made().is_none());
+        assert!(outstanding.take_fake_reply().is_none());
         assert_eq!(kind(&outstanding), [Sync]);
         // Those behind the end are not.
         let mut outstanding = owing(&[Execute, Sync, CopyEnd, Sync, Sync]);
         outstanding.settle(b'G').unwrap();
         outstanding.settle(b'C').unwrap();
-        outstanding.made();
+        outstanding.take_fake_reply();
         assert_eq!(kind(&outstanding), [Sync, Sync]);
         // Failed before it began: two.
         let mut outstanding = owing(&[Execute, Sync, CopyEnd, Sync]);
         outstanding.fail().unwrap();
         outstanding.settle(b'Z').unwrap();
-        outstanding.made();
+        outstanding.take_fake_reply();
         outstanding.settle(b'Z').unwrap();
     }
 
