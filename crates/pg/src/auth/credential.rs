@@ -15,7 +15,7 @@ use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 
 use super::password::{Key, Md5Hash, Password};
-use super::secret::{ScramKeys, Secret, Stored};
+use super::secret::{ScramKeys, Secret, StoredSecret};
 use super::verifier::{ScramVerifier, hmac};
 
 /// Iterations of verifiers that Refrain makes: PostgreSQL's default.
@@ -97,14 +97,14 @@ enum Kind {
 impl Credential {
     /// Prepares a user's stored secret. A plain password costs a PBKDF2 here, so that no login has
     /// to pay it.
-    pub fn prepare(user: &str, stored: Stored, seed: &Seed) -> Self {
+    pub fn prepare(user: &str, stored: StoredSecret, seed: &Seed) -> Self {
         let (kind, verifier) = match stored {
-            Stored::Password(password) => {
+            StoredSecret::Password(password) => {
                 let verifier = ScramVerifier::derive(&password, &seed.salt(user), ITERATIONS);
                 (Kind::Password(password), verifier)
             }
-            Stored::Md5(hash) => (Kind::Md5(hash), seed.verifier(user, ITERATIONS)),
-            Stored::Scram(verifier) => (Kind::Scram, verifier),
+            StoredSecret::Md5(hash) => (Kind::Md5(hash), seed.verifier(user, ITERATIONS)),
+            StoredSecret::Scram(verifier) => (Kind::Scram, verifier),
         };
         Self { user: user.to_owned(), kind, verifier, known: true }
     }

@@ -52,6 +52,6 @@ pub use credential::{Credential, Like, Seed};
 pub use malformed::Malformed;
 pub use password::{Key, Md5Hash, Password};
 pub use scram::NONCE_BYTES;
-pub use secret::{ScramKeys, Secret, Stored};
+pub use secret::{ScramKeys, Secret, StoredSecret};
 pub use server::{Login, LoginError, Reply, Salted, ServerAsks};
 pub use verifier::ScramVerifier;

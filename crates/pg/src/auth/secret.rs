@@ -1,8 +1,8 @@
 //! The secret of a user in each of its forms: a password, an MD5 hash, a pair of SCRAM keys.
 //!
-//! [`Stored`] is what a configuration or a row of `pg_authid` holds, and serves to check a client.
-//! [`Secret`] is what one can log in with. They differ: a SCRAM verifier checks but does not log
-//! in, client keys log in but cannot be stored by anyone honest.
+//! [`StoredSecret`] is what a configuration or a row of `pg_authid` holds, and serves to check a
+//! client. [`Secret`] is what one can log in with. They differ: a SCRAM verifier checks but does
+//! not log in, client keys log in but cannot be stored by anyone honest.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use super::verifier::ScramVerifier;
 
 /// A user's password in the form in which it is stored, to check clients.
 #[derive(Clone, Debug)]
-pub enum Stored {
+pub enum StoredSecret {
     /// The password itself.
     Password(Password),
     /// Its MD5 hash. Serves for the methods cleartext and MD5.
@@ -20,7 +20,7 @@ pub enum Stored {
     Scram(ScramVerifier),
 }
 
-impl Stored {
+impl StoredSecret {
     /// Tells the three forms apart as PostgreSQL does.
     ///
     /// `None` for what can be no password, and for what begins like a SCRAM verifier and is none:

@@ -27,9 +27,9 @@ pub(super) fn seed() -> Seed {
 /// Returns Alice's credential, with the password `pencil` stored in the given form.
 pub(super) fn alice(form: Form) -> Credential {
     let stored = match form {
-        Form::Password => Stored::Password(password("pencil")),
-        Form::Md5 => Stored::Md5(Md5Hash::of(&password("pencil"), "alice")),
-        Form::Scram => Stored::parse(ALICE).unwrap(),
+        Form::Password => StoredSecret::Password(password("pencil")),
+        Form::Md5 => StoredSecret::Md5(Md5Hash::of(&password("pencil"), "alice")),
+        Form::Scram => StoredSecret::parse(ALICE).unwrap(),
         Form::Unknown(like) => return Credential::unknown("alice", like, &seed()),
     };
     Credential::prepare("alice", stored, &seed())

@@ -7,7 +7,7 @@ use refrain_sql::normalize::{Key, Plan, Reason, Sample};
 
 use crate::ground::ids::EnvId;
 use crate::normalized::compare_times::{Draw, TimeComparison};
-use crate::normalized::stored::Stored;
+use crate::normalized::stored::StoredLiteral;
 use crate::statements::of_core::CachedStatement;
 
 /// Limits: how much is kept, and for how long.
@@ -138,7 +138,12 @@ pub(crate) enum Stage {
     /// A server is being asked, since then.
     Asked { since: Now, cached: Rc<CachedStatement> },
     /// It is prepared on the servers that use it.
-    Ready { cached: Rc<CachedStatement>, stored: Rc<[Stored]>, schema_version: u64, since: Now },
+    Ready {
+        cached: Rc<CachedStatement>,
+        stored: Rc<[StoredLiteral]>,
+        schema_version: u64,
+        since: Now,
+    },
     /// It runs by the simple protocol, until the schema changes or it is verified again.
     Never { why: Refused, schema_version: u64, since: Now },
 }

@@ -50,7 +50,7 @@ enum Takes {
 
 /// A literal, and the values that its column takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stored {
+pub(crate) struct StoredLiteral {
     literal: usize,
     takes: Takes,
 }
@@ -94,7 +94,7 @@ fn digits_of(modifier: usize) -> Takes {
 }
 
 /// Returns the literals of a plan that have to fit; `None` if a column of theirs is not known.
-pub(crate) fn stored(mentions: &Mentions, columns: &[Column]) -> Option<Box<[Stored]>> {
+pub(crate) fn stored(mentions: &Mentions, columns: &[Column]) -> Option<Box<[StoredLiteral]>> {
     if columns.is_empty() {
         return Some(Box::default());
     }
@@ -111,11 +111,11 @@ pub(crate) fn stored(mentions: &Mentions, columns: &[Column]) -> Option<Box<[Sto
     mentions
         .stores
         .iter()
-        .map(|it| Some(Stored { literal: it.literal, takes: takes(&it.column)? }))
+        .map(|it| Some(StoredLiteral { literal: it.literal, takes: takes(&it.column)? }))
         .collect()
 }
 
-impl Stored {
+impl StoredLiteral {
     /// True if the literal of a text in this place fits.
     pub(crate) fn fits(&self, text: &[u8], spans: &[Span]) -> bool {
         let Some(span) = spans.get(self.literal) else { return false };

@@ -33,7 +33,7 @@ pub(crate) enum Outcome {
 
 /// The calls of a text, by their number.
 #[derive(Debug)]
-struct Called {
+struct TextCalls {
     calls: u64,
     /// The outstanding requests of the text.
     entries: Range<Seq>,
@@ -43,7 +43,7 @@ struct Called {
 /// The calls that one client has made in its transaction.
 #[derive(Debug, Default)]
 pub(crate) struct Evidence {
-    called: Vec<Called>,
+    called: Vec<TextCalls>,
     /// Portals that will make calls when they are executed.
     bound: Vec<(Name, u64)>,
 }
@@ -78,9 +78,10 @@ impl Evidence {
     /// Notes that a text with these calls was sent as these outstanding requests.
     pub(crate) fn send(&mut self, calls: Option<u64>, entries: Range<Seq>) {
         let Some(calls) = calls.filter(|_| self.called.len() < CALLS_MAX) else { return };
-        let known = |called: &Called| called.calls == calls && called.outcome == Some(Outcome::Ran);
+        let known =
+            |called: &TextCalls| called.calls == calls && called.outcome == Some(Outcome::Ran);
         if !self.called.iter().any(known) {
-            self.called.push(Called { calls, entries, outcome: None });
+            self.called.push(TextCalls { calls, entries, outcome: None });
         }
     }
 

@@ -50,7 +50,7 @@ pub(crate) enum Goes {
 }
 
 /// Input from a server. The bytes `from` to `at` go to the client unchanged and are not copied yet.
-pub(crate) struct Run<'a> {
+pub(crate) struct ServerInput<'a> {
     pub(crate) input: &'a [u8],
     /// Everything before this has been copied or dropped.
     pub(crate) from: usize,
@@ -60,7 +60,7 @@ pub(crate) struct Run<'a> {
 
 impl Link<'_> {
     /// Copies the bytes that go to the client unchanged.
-    pub(crate) fn flush(&mut self, run: &mut Run<'_>) {
+    pub(crate) fn flush(&mut self, run: &mut ServerInput<'_>) {
         if run.from < run.at {
             self.ports.out(self.client.conn()).extend_from_slice(&run.input[run.from..run.at]);
         }
@@ -69,7 +69,7 @@ impl Link<'_> {
 
     /// Steps over `count` bytes, which go to the client or nowhere.
     #[inline]
-    pub(crate) fn advance(&mut self, run: &mut Run<'_>, count: usize, goes: Goes) {
+    pub(crate) fn advance(&mut self, run: &mut ServerInput<'_>, count: usize, goes: Goes) {
         if goes == Goes::Nowhere {
             self.flush(run);
             run.from += count;
@@ -78,7 +78,7 @@ impl Link<'_> {
     }
 
     /// Steps over the rest of a message that streams.
-    pub(crate) fn take_rest(&mut self, run: &mut Run<'_>) {
+    pub(crate) fn take_rest(&mut self, run: &mut ServerInput<'_>) {
         let inbox = &mut self.server.inbox;
         if inbox.rest == 0 {
             return;
@@ -94,7 +94,7 @@ impl Link<'_> {
 
     /// Sends the fake replies whose turn has come.
     #[inline]
-    pub(crate) fn fake_due(&mut self, run: &mut Run<'_>) {
+    pub(crate) fn fake_due(&mut self, run: &mut ServerInput<'_>) {
         while let Some((seq, reply)) = self.server.session.outstanding.take_fake_reply() {
             self.flush(run);
             write_fake(self.ports.out(self.client.conn()), reply);

@@ -6,7 +6,7 @@ use refrain_pool::ids::pid_of;
 use refrain_wire::back as read;
 
 use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction};
-use crate::relay::forward::{Goes, Halt, Run, restores};
+use crate::relay::forward::{Goes, Halt, ServerInput, restores};
 use crate::relay::link::Link;
 use crate::settings::session::{UNSET, is_settable};
 use crate::state::parts::intern_settings;
@@ -126,7 +126,7 @@ impl Link<'_> {
     /// Replaces the process ID in a notification that the client's own session has sent. The client
     /// knows its session by the process ID that Refrain gave it. If so, handles the beginning of
     /// the notification.
-    pub(crate) fn name_sender(&mut self, run: &mut Run<'_>) -> Result<(), Halt> {
+    pub(crate) fn name_sender(&mut self, run: &mut ServerInput<'_>) -> Result<(), Halt> {
         let Some(begun) = run.input[run.at..].first_chunk::<SENDER_BYTES>() else {
             return Err(Halt::More);
         };

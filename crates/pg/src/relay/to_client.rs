@@ -20,7 +20,7 @@ use crate::pipeline::outstanding::{
     OutstandingRequest, Purpose, ReplyAction, RequestKind, Settled,
 };
 use crate::pipeline::schema::DEFINES;
-use crate::relay::forward::{Goes, Halt, LOOKED_INTO_MAX, Run, rest_of, restores};
+use crate::relay::forward::{Goes, Halt, LOOKED_INTO_MAX, ServerInput, rest_of, restores};
 use crate::relay::link::Link;
 use crate::relay::words::Words;
 use crate::settings::session::SETTINGS_BYTES_MAX;
@@ -30,7 +30,7 @@ impl Link<'_> {
     /// Handles as much of a server's output as possible. Returns the number of bytes handled, and
     /// why it stopped.
     pub(crate) fn replies(&mut self, input: &[u8]) -> (usize, Halt) {
-        let mut run = Run { input, from: 0, at: 0 };
+        let mut run = ServerInput { input, from: 0, at: 0 };
         let halt = loop {
             if let Err(halt) = self.reply(&mut run) {
                 break halt;
@@ -43,7 +43,7 @@ impl Link<'_> {
 
     /// Handles one message, whole or not.
     #[inline]
-    fn reply(&mut self, run: &mut Run<'_>) -> Result<(), Halt> {
+    fn reply(&mut self, run: &mut ServerInput<'_>) -> Result<(), Halt> {
         self.take_rest(run);
         let input = &run.input[run.at..];
         let Some(header) = Header::parse(input)? else { return Err(Halt::More) };
@@ -78,7 +78,7 @@ impl Link<'_> {
     /// Handles an error of which the first `length` bytes have arrived.
     pub(crate) fn failed(
         &mut self,
-        run: &mut Run<'_>,
+        run: &mut ServerInput<'_>,
         words: &Words<'_>,
         length: usize,
     ) -> Result<(), Halt> {
@@ -96,7 +96,7 @@ impl Link<'_> {
     }
 
     /// Handles the beginning of a row, or of another message that Refrain does not read.
-    fn begin_stream(&mut self, run: &mut Run<'_>, header: Header) -> Result<(), Halt> {
+    fn begin_stream(&mut self, run: &mut ServerInput<'_>, header: Header) -> Result<(), Halt> {
         if header.tag == back::DATA_ROW {
             self.release(run);
         }
@@ -116,7 +116,12 @@ impl Link<'_> {
 
     /// Handles a message that has arrived in full.
     #[inline]
-    fn message(&mut self, run: &mut Run<'_>, header: Header, body: &[u8]) -> Result<(), Halt> {
+    fn message(
+        &mut self,
+        run: &mut ServerInput<'_>,
+        header: Header,
+        body: &[u8],
+    ) -> Result<(), Halt> {
         let length = header.message_bytes();
         match header.tag {
             back::DATA_ROW => {
@@ -164,7 +169,7 @@ impl Link<'_> {
     /// Sends the replies of an autoprepared statement that were held back until it was known that
     /// no error follows.
     #[inline]
-    fn release(&mut self, run: &mut Run<'_>) {
+    fn release(&mut self, run: &mut ServerInput<'_>) {
         if let Some(held) = self.held_replies() {
             self.flush(run);
             self.ports.out(self.client.conn()).extend_from_slice(&held);
@@ -184,7 +189,7 @@ impl Link<'_> {
     /// Sends the notices of an autoprepared statement that were held back: its values are bound
     /// now, so the query string will not be run again, which would raise them a second time.
     #[inline]
-    fn release_notices(&mut self, run: &mut Run<'_>) {
+    fn release_notices(&mut self, run: &mut ServerInput<'_>) {
         if let Some(notices) = self.held_notices() {
             self.flush(run);
             self.ports.out(self.client.conn()).extend_from_slice(&notices);
@@ -194,7 +199,7 @@ impl Link<'_> {
     /// Handles a reply that answers the oldest outstanding request, in full or in part.
     fn settled(
         &mut self,
-        run: &mut Run<'_>,
+        run: &mut ServerInput<'_>,
         tag: u8,
         length: usize,
         body: &[u8],
@@ -277,7 +282,12 @@ impl Link<'_> {
     }
 
     /// Handles ParameterStatus. The client gets it if the client knows another value.
-    fn setting(&mut self, run: &mut Run<'_>, length: usize, body: &[u8]) -> Result<(), Halt> {
+    fn setting(
+        &mut self,
+        run: &mut ServerInput<'_>,
+        length: usize,
+        body: &[u8],
+    ) -> Result<(), Halt> {
         let (name, value) = read::parameter_status(body)?;
         let goes = self.reported(name, Some(value))?;
         self.advance(run, length, goes);
@@ -287,7 +297,7 @@ impl Link<'_> {
     /// Handles ReadyForQuery, which ends a segment: the messages up to a Sync, or those of one
     /// Query.
     #[inline]
-    fn ready(&mut self, run: &mut Run<'_>, length: usize, body: &[u8]) -> Result<(), Halt> {
+    fn ready(&mut self, run: &mut ServerInput<'_>, length: usize, body: &[u8]) -> Result<(), Halt> {
         let status = Status::read(body)?;
         let settled = self.server.session.outstanding.settle(back::READY_FOR_QUERY)?;
         self.take_reported();
@@ -349,7 +359,7 @@ impl Link<'_> {
     /// Handles a message that Refrain has to read and that is too long to be held: reads its
     /// beginning, and streams the rest.
     #[cold]
-    fn large(&mut self, run: &mut Run<'_>, header: Header) -> Result<(), Halt> {
+    fn large(&mut self, run: &mut ServerInput<'_>, header: Header) -> Result<(), Halt> {
         let begun = &run.input[run.at..];
         if !begins_well(header.tag) {
             return Err(Halt::Broken);

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use refrain_config::{Options, UserSecret};
 use refrain_pool::settings::PoolSettings;
 
-use crate::auth::{Credential, Like, Password, ScramVerifier, Seed as AuthSeed, Stored};
+use crate::auth::{Credential, Like, Password, ScramVerifier, Seed as AuthSeed, StoredSecret};
 use crate::ground::ids::EnvId;
 use crate::pipeline::schema::Schema;
 use crate::settings::interned::Environments;
@@ -89,15 +89,15 @@ impl SharedPart {
     }
 }
 
-fn stored(secret: &UserSecret) -> Option<Stored> {
+fn stored(secret: &UserSecret) -> Option<StoredSecret> {
     match secret {
         UserSecret::None => None,
-        UserSecret::Plain(plain) => Password::new(plain.expose()).map(Stored::Password),
-        UserSecret::Md5(hash) => Stored::parse(hash.expose()),
+        UserSecret::Plain(plain) => Password::new(plain.expose()).map(StoredSecret::Password),
+        UserSecret::Md5(hash) => StoredSecret::parse(hash.expose()),
         UserSecret::Scram(verifier) => {
             let refrain_config::ScramVerifier { iterations, salt, stored_key, server_key } =
                 verifier.clone();
-            Some(Stored::Scram(ScramVerifier { iterations, salt, stored_key, server_key }))
+            Some(StoredSecret::Scram(ScramVerifier { iterations, salt, stored_key, server_key }))
         }
     }
 }

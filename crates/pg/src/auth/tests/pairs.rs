@@ -171,7 +171,7 @@ fn what_was_salted_once_serves_until_salt_or_password_change() {
 fn a_server_that_does_not_know_the_verifier_is_found_out() {
     let mut verifier = ScramVerifier::parse(ALICE).unwrap();
     verifier.server_key[0] ^= 1;
-    let imposter = Credential::prepare("alice", Stored::Scram(verifier), &seed());
+    let imposter = Credential::prepare("alice", StoredSecret::Scram(verifier), &seed());
     let met = meet(Method::Scram, &imposter, Secret::Password(password("pencil")));
     assert!(matches!(met.end, End::GaveUp(LoginError::ServerProofWrong)), "{met:?}");
 }

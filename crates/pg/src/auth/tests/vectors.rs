@@ -98,17 +98,17 @@ fn md5_of_postgresql() {
     assert_eq!(hash.bytes(), stored.as_bytes());
     // `SELECT 'md5' || md5('e4f70fb0b8f2745aa7a69557c80cbd0c' || 'salt')`
     assert_eq!(hash.salted(*b"salt").bytes(), b"md534f0d1ad5c9904e6a4eb1238afc3f1a0");
-    assert!(matches!(Stored::parse(stored), Some(Stored::Md5(_))));
+    assert!(matches!(StoredSecret::parse(stored), Some(StoredSecret::Md5(_))));
 }
 
 #[test]
 fn the_forms_of_a_stored_secret_are_told_apart() {
-    assert!(matches!(Stored::parse(ALICE), Some(Stored::Scram(_))));
+    assert!(matches!(StoredSecret::parse(ALICE), Some(StoredSecret::Scram(_))));
     for plain in ["md5", "md5E4F70FB0B8F2745AA7A69557C80CBD0C", "SCRAM", "pencil", "crème"] {
-        assert!(matches!(Stored::parse(plain), Some(Stored::Password(_))), "{plain}");
+        assert!(matches!(StoredSecret::parse(plain), Some(StoredSecret::Password(_))), "{plain}");
     }
     for unusable in ["", "a\0b", "SCRAM-SHA-256$", "SCRAM-SHA-256$4096:abc$def"] {
-        assert!(Stored::parse(unusable).is_none(), "{unusable}");
+        assert!(StoredSecret::parse(unusable).is_none(), "{unusable}");
     }
 }
 
