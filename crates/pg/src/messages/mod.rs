@@ -8,5 +8,6 @@ pub(crate) mod named;
 pub(crate) mod unmanaged;
 pub(crate) mod parse;
 pub(crate) mod bind;
+pub(crate) mod statement;
 pub(crate) mod simple_query;
 pub(crate) mod dispatch;

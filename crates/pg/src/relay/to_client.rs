@@ -9,11 +9,9 @@
 //! row. Notices, notifications and ParameterStatus may come at any time and answer no request.
 //! [`crate::relay::reports`] handles the latter, and the messages that are too long to be held.
 
-use refrain_pool::inbox::Rest;
 use refrain_sql::Tag;
 use refrain_wire::Header;
-use refrain_wire::back::{self as read, Status};
-use refrain_wire::frame::split_string;
+use refrain_wire::back::Status;
 use refrain_wire::tag::back;
 
 use crate::pipeline::outstanding::{
@@ -24,7 +22,6 @@ use crate::relay::forward::{Goes, Halt, LOOKED_INTO_MAX, ServerInput, rest_of, r
 use crate::relay::link::Link;
 use crate::relay::words::Words;
 use crate::settings::session::SETTINGS_BYTES_MAX;
-use crate::state::client::Pins;
 
 impl Link<'_> {
     /// Handles as much of a server's output as possible. Returns the number of bytes handled, and
@@ -73,45 +70,6 @@ impl Link<'_> {
         } else {
             self.large(run, header)
         }
-    }
-
-    /// Handles an error of which the first `length` bytes have arrived.
-    pub(crate) fn failed(
-        &mut self,
-        run: &mut ServerInput<'_>,
-        words: &Words<'_>,
-        length: usize,
-    ) -> Result<(), Halt> {
-        self.client.session.unpins = Pins::default();
-        self.take_reported();
-        self.advance(run, length, Goes::Nowhere);
-        let result = self.error(words);
-        let missing = words.missing;
-        let rest = if *result.as_ref().unwrap_or(&false) { Rest::On } else { Rest::Nowhere };
-        match missing {
-            0 => self.fake_due(run),
-            _ => self.server.inbox.expect(missing, rest),
-        }
-        result.map(drop)
-    }
-
-    /// Handles the beginning of a row, or of another message that Refrain does not read.
-    fn begin_stream(&mut self, run: &mut ServerInput<'_>, header: Header) -> Result<(), Halt> {
-        if header.tag == back::DATA_ROW {
-            self.release(run);
-        }
-        let goes = match header.tag {
-            tag @ (back::NOTICE_RESPONSE | back::NOTIFICATION_RESPONSE) => self.unasked(tag),
-            tag => action(&self.server.session.outstanding.settle(tag)?.entry, tag),
-        };
-        let missing = header.message_bytes() - (run.input.len() - run.at);
-        if header.tag == back::NOTIFICATION_RESPONSE && goes == Goes::On {
-            self.name_sender(run)?;
-        }
-        let there = run.input.len() - run.at;
-        self.server.inbox.expect(missing, rest_of(goes));
-        self.advance(run, there, goes);
-        Err(Halt::More)
     }
 
     /// Handles a message that has arrived in full.
@@ -184,16 +142,6 @@ impl Link<'_> {
             .outstanding
             .front()
             .is_some_and(|e| e.kind == RequestKind::Bind && e.action == ours)
-    }
-
-    /// Sends the notices of an autoprepared statement that were held back: its values are bound
-    /// now, so the query string will not be run again, which would raise them a second time.
-    #[inline]
-    fn release_notices(&mut self, run: &mut ServerInput<'_>) {
-        if let Some(notices) = self.held_notices() {
-            self.flush(run);
-            self.ports.out(self.client.conn()).extend_from_slice(&notices);
-        }
     }
 
     /// Handles a reply that answers the oldest outstanding request, in full or in part.
@@ -281,19 +229,6 @@ impl Link<'_> {
         }
     }
 
-    /// Handles ParameterStatus. The client gets it if the client knows another value.
-    fn setting(
-        &mut self,
-        run: &mut ServerInput<'_>,
-        length: usize,
-        body: &[u8],
-    ) -> Result<(), Halt> {
-        let (name, value) = read::parameter_status(body)?;
-        let goes = self.reported(name, Some(value))?;
-        self.advance(run, length, goes);
-        Ok(())
-    }
-
     /// Handles ReadyForQuery, which ends a segment: the messages up to a Sync, or those of one
     /// Query.
     #[inline]
@@ -356,26 +291,22 @@ impl Link<'_> {
         Err(Halt::Ready)
     }
 
-    /// Handles a message that Refrain has to read and that is too long to be held: reads its
-    /// beginning, and streams the rest.
-    #[cold]
-    fn large(&mut self, run: &mut ServerInput<'_>, header: Header) -> Result<(), Halt> {
-        let begun = &run.input[run.at..];
-        if !begins_well(header.tag) {
-            return Err(Halt::Broken);
-        } else if begun.len() < LOOKED_INTO_MAX {
-            return Err(Halt::More);
+    /// Handles the beginning of a row, or of another message that Refrain does not read.
+    fn begin_stream(&mut self, run: &mut ServerInput<'_>, header: Header) -> Result<(), Halt> {
+        if header.tag == back::DATA_ROW {
+            self.release(run);
         }
-        let body = &begun[refrain_wire::frame::HEADER_BYTES..];
-        let missing = header.message_bytes() - begun.len();
-        if header.tag == back::PARAMETER_STATUS {
-            let Some((name, _)) = split_string(body) else { return Err(Halt::Broken) };
-            let goes = self.reported(name, None)?;
-            self.server.inbox.expect(missing, rest_of(goes));
-            self.advance(run, begun.len(), goes);
-            return Err(Halt::More);
+        let goes = match header.tag {
+            tag @ (back::NOTICE_RESPONSE | back::NOTIFICATION_RESPONSE) => self.unasked(tag),
+            tag => action(&self.server.session.outstanding.settle(tag)?.entry, tag),
+        };
+        let missing = header.message_bytes() - (run.input.len() - run.at);
+        if header.tag == back::NOTIFICATION_RESPONSE && goes == Goes::On {
+            self.name_sender(run)?;
         }
-        self.failed(run, &Words::read(body, missing), begun.len())?;
+        let there = run.input.len() - run.at;
+        self.server.inbox.expect(missing, rest_of(goes));
+        self.advance(run, there, goes);
         Err(Halt::More)
     }
 }
@@ -413,10 +344,4 @@ fn unasked(entry: &OutstandingRequest, tag: u8) -> Goes {
         _ if tag == back::NOTIFICATION_RESPONSE => Goes::On,
         _ => action(entry, tag),
     }
-}
-
-/// Whether messages of this type may be longer than [`LOOKED_INTO_MAX`]: their beginning says what
-/// matters.
-fn begins_well(tag: u8) -> bool {
-    matches!(tag, back::ERROR_RESPONSE | back::PARAMETER_STATUS)
 }

@@ -1,12 +1,13 @@
-//! The start and the end of a loan: messages to a server before a client uses it, and before it
-//! goes back to its pool.
+//! The ends of what a server did for a client: cancel requests, clients that have left, and servers
+//! that have broken the protocol.
 //!
 //! A server goes back to its pool with a [`crate::pipeline::outstanding::Quiescent`] proof or not
-//! at all. Before that, Refrain may have to ask it which settings the client left, or reset it.
+//! at all. If its client has left, the server is brought back to order first, or closed.
 
 use refrain_config::PoolMode;
 use refrain_pool::Conn;
 use refrain_pool::disconnect::DisconnectReason;
+use refrain_pool::event::Level;
 use refrain_pool::protocol::Fitness;
 use refrain_wire::back::Status;
 use refrain_wire::tag::front;
@@ -14,77 +15,12 @@ use refrain_wire::write;
 
 use crate::engine::Step;
 use crate::pipeline::outstanding::{
-    Copying, OutstandingRequest, Purpose, ReplyAction, RequestKind, Span,
+    Copying, OutstandingRequest, Purpose, ReplyAction, RequestKind,
 };
-use crate::relay::link::Link;
-use crate::state::client::ClientState;
 use crate::state::parts::Client;
 use crate::statements::of_server::Unnamed;
 
-impl Link<'_> {
-    /// Begins to use a server for a client, and syncs the server's settings in front of the
-    /// client's first message.
-    #[inline]
-    pub(crate) fn begin_use(&mut self) {
-        // Segments are numbered for each server: those of the last one mean nothing at this one.
-        self.client.session.changed = Span::default();
-        self.client.session.parsed = Span::default();
-        self.client.session.unnamed_changed = 0;
-        self.client.session.barrier = None;
-        if !self.client.session.managed {
-            self.forget_statements();
-        }
-        self.sync_settings_if_needed();
-    }
-}
-
 impl Step<'_, '_> {
-    /// Decides whether a server is free after its ReadyForQuery, and what has to happen before.
-    #[inline]
-    pub(crate) fn after_ready(&mut self, client: Conn, server: Conn) {
-        let Some(c) = self.step.engine.connections.client(client) else { return };
-        if std::mem::take(&mut c.cancel_wanted) {
-            self.cancel_request_of(client, server);
-        }
-        let Some(c) = self.step.engine.connections.client(client) else { return };
-        let (pinned, partial) = (!c.session.pins.is_empty(), c.inbox.rest > 0);
-        let read_settings = c.session.read_settings || c.session.knowledge.is_hidden();
-        let (looks, asked) = (c.session.suspicion.looks, c.session.suspicion.asked.is_some());
-        let checking = matches!(c.session.state, ClientState::Checking(..));
-        let pool = self.step.engine.core_state.pool(c.pool());
-        let (mode, removed) = (pool.settings.options.pool_mode, pool.is_removed());
-        let Some(s) = self.step.engine.connections.server(server) else { return };
-        if s.session.outstanding.quiescent().is_none() {
-            // A statement pool does not allow transaction blocks.
-            let block =
-                mode == PoolMode::Statement && s.session.outstanding.status() != Status::Idle;
-            if block && s.session.outstanding.is_empty() && !checking {
-                self.step.end_client(client, DisconnectReason::TransactionInStatementMode);
-            }
-            return;
-        }
-        self.step.drained_database(client);
-        if removed {
-            // Nothing is worth asking any more: the session ends.
-            self.step.transaction_over(client, server, false);
-        } else if checking {
-            self.step.read_on(client);
-        } else if looks && !partial && !asked {
-            // The client has called code that may have changed the session: ask before another
-            // client gets the server.
-            self.linked(client, server).look();
-        } else if read_settings && !partial && !pinned && mode != PoolMode::Session {
-            // The client has changed settings that PostgreSQL does not report: ask, so as to sync
-            // them at its next server.
-            self.linked(client, server).read_settings();
-        } else if self.step.transaction_over(client, server, partial || pinned)
-            && !partial
-            && !pinned
-        {
-            self.lend_between(client, server);
-        }
-    }
-
     /// Cancels what a server does for its client. If the server first does something for Refrain,
     /// the cancel waits for the client's own request. If just Refrain's reading of settings is
     /// left, there is nothing to cancel.
@@ -180,5 +116,28 @@ impl Step<'_, '_> {
         if kept && std::mem::replace(&mut s.session.flushed, asked) != asked {
             write::bare(self.step.ports.out(server), front::FLUSH);
         }
+    }
+
+    /// Drops a server that has broken the protocol or ends its session, and ends its client's
+    /// session. A broken protocol leaves a line in the log.
+    pub(crate) fn server_broken(&mut self, conn: Conn, cause: DisconnectReason) {
+        let Some(server) = self.step.engine.connections.server(conn) else { return };
+        if cause == DisconnectReason::ServerProtocol {
+            let left = if server.client().is_some() { "" } else { "; its client had left" };
+            let story = server.session.outstanding.story();
+            let words = format!("process {}: {story}{left}", server.pid());
+            let id = server.pool();
+            self.step.engine.core_state.pool(id).counters.pool.unexpected_messages += 1;
+            self.step.note_pool(id, Level::Error, cause, words);
+        }
+        self.step.end_server(conn, cause);
+    }
+
+    /// Ends both sessions after a FATAL error of the server, which the client has got.
+    pub(crate) fn server_told_client(&mut self, client: Conn, server: Conn) {
+        self.step.part(client, server);
+        self.step.note_client(client, Level::Warn, DisconnectReason::ServerGone, String::new());
+        self.step.remove_client(client, false);
+        self.server_broken(server, DisconnectReason::ServerGone);
     }
 }

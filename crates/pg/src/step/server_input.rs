@@ -1,8 +1,6 @@
 //! Input from servers, by their holder: a client, a login, a job, or none.
 
-use refrain_pool::client::WaitingFor;
 use refrain_pool::disconnect::DisconnectReason;
-use refrain_pool::event::Level;
 use refrain_pool::ids::Conn;
 use refrain_pool::inbox::Rest;
 use refrain_sql::normalize::Analysis;
@@ -11,11 +9,9 @@ use refrain_wire::back::{self as read, Fields, Status};
 use refrain_wire::tag::back;
 
 use crate::engine::Step;
-use crate::pipeline::outstanding::{
-    Copying, OutstandingRequest, Purpose, ReplyAction, RequestKind,
-};
+use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction, RequestKind};
 use crate::pipeline::schema::DEFINES;
-use crate::relay::forward::{Halt, LOOKED_INTO_MAX};
+use crate::relay::forward::LOOKED_INTO_MAX;
 use crate::settings::session::SETTINGS_BYTES_MAX;
 use crate::state::parts::{Holder, Server, ServerState, intern_settings};
 use crate::state::requests::Case;
@@ -86,59 +82,6 @@ impl Step<'_, '_> {
         }
     }
 
-    /// Handles replies for a client. Returns the number of bytes handled, and whether to go on with
-    /// the rest.
-    #[inline]
-    fn client_replies(&mut self, client: Conn, server: Conn, input: &[u8]) -> (usize, bool) {
-        let mut link = self.linked(client, server);
-        let oldest = link.server.session.outstanding.oldest();
-        let (used, halt) = link.replies(input);
-        link.pool().counters.pool.bytes_sent += used as u64;
-        // Amid a COPY from the client no reply comes before its data. A client that waits has to be
-        // read again: its next message is data, or ends the session.
-        let copies = link.server.session.outstanding.copying() == Copying::In;
-        let news =
-            link.server.session.outstanding.oldest() != oldest || halt != Halt::More || copies;
-        let woken = link.pool().protocol.take_woken();
-        let waits = link.client.waiting_for() == WaitingFor::Replies && news;
-        // The client's next message waits for this very server. It goes first; the server may be
-        // free after that.
-        let goes_on = waits && link.server.session.outstanding.quiescent().is_some();
-        if waits {
-            link.client.cancel_wanted &= !goes_on;
-            self.step.unblock(client);
-        }
-        self.look_again(woken);
-        match halt {
-            Halt::More => {
-                self.step.push_back_on_server(client, server);
-                (used, false)
-            }
-            Halt::Ready => {
-                if !goes_on {
-                    self.after_ready(client, server);
-                }
-                (used, true)
-            }
-            Halt::Fatal => {
-                self.server_told_client(client, server);
-                (used, true)
-            }
-            Halt::Refused => {
-                self.refuse_login(client, server);
-                (used, true)
-            }
-            Halt::Intruded => {
-                self.step.end_client(client, DisconnectReason::Synchronization);
-                (used, true)
-            }
-            Halt::Broken => {
-                self.server_broken(server, DisconnectReason::ServerProtocol);
-                (used, true)
-            }
-        }
-    }
-
     /// Records the parser thread's analysis of a query string, and reads the clients again that
     /// waited for it.
     pub(crate) fn analysed(&mut self, case: &Case, analysis: Analysis) {
@@ -147,29 +90,6 @@ impl Step<'_, '_> {
         pool.protocol.wake();
         let woken = pool.protocol.take_woken();
         self.look_again(woken);
-    }
-
-    /// Drops a server that has broken the protocol or ends its session, and ends its client's
-    /// session. A broken protocol leaves a line in the log.
-    fn server_broken(&mut self, conn: Conn, cause: DisconnectReason) {
-        let Some(server) = self.step.engine.connections.server(conn) else { return };
-        if cause == DisconnectReason::ServerProtocol {
-            let left = if server.client().is_some() { "" } else { "; its client had left" };
-            let story = server.session.outstanding.story();
-            let words = format!("process {}: {story}{left}", server.pid());
-            let id = server.pool();
-            self.step.engine.core_state.pool(id).counters.pool.unexpected_messages += 1;
-            self.step.note_pool(id, Level::Error, cause, words);
-        }
-        self.step.end_server(conn, cause);
-    }
-
-    /// Ends both sessions after a FATAL error of the server, which the client has got.
-    fn server_told_client(&mut self, client: Conn, server: Conn) {
-        self.step.part(client, server);
-        self.step.note_client(client, Level::Warn, DisconnectReason::ServerGone, String::new());
-        self.step.remove_client(client, false);
-        self.server_broken(server, DisconnectReason::ServerGone);
     }
 
     /// Handles a message of a server that no client holds. Replies answer outstanding requests, and

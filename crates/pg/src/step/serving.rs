@@ -1,29 +1,34 @@
-//! Clients that are logged in: reading their input, with a server or without, and the end of their
-//! sessions.
+//! The hot path of a step: a client's input goes to its server, the replies come back, and the
+//! server is free again.
 
+use refrain_config::PoolMode;
+use refrain_pool::Conn;
+use refrain_pool::client::WaitingFor;
 use refrain_pool::disconnect::DisconnectReason;
-use refrain_pool::ids::Conn;
-use refrain_pool::inbox::Rest;
 use refrain_wire::back::Status;
-use refrain_wire::front::{Parse, Target};
-use refrain_wire::tag::{back, front};
-use refrain_wire::{Header, write};
 
 use crate::engine::Step;
-use crate::relay::link::Stop;
-use crate::statements::of_client::{ClientRef, ClientStatement, Name};
-use crate::statements::statement::Identity;
+use crate::pipeline::outstanding::{Copying, Span};
+use crate::relay::forward::Halt;
+use crate::relay::link::{Link, Stop};
+use crate::state::client::ClientState;
+use crate::step::local::Need;
 
-/// The need of the next message of a client without a server.
-enum Need {
-    /// Nothing more: this number of bytes has been handled.
-    Used(usize),
-    /// A server.
-    Server,
-    /// The rest of a message.
-    More,
-    /// The end of the session: Terminate, or a malformed message.
-    End(DisconnectReason),
+impl Link<'_> {
+    /// Begins to use a server for a client, and syncs the server's settings in front of the
+    /// client's first message.
+    #[inline]
+    pub(crate) fn begin_use(&mut self) {
+        // Segments are numbered for each server: those of the last one mean nothing at this one.
+        self.client.session.changed = Span::default();
+        self.client.session.parsed = Span::default();
+        self.client.session.unnamed_changed = 0;
+        self.client.session.barrier = None;
+        if !self.client.session.managed {
+            self.forget_statements();
+        }
+        self.sync_settings_if_needed();
+    }
 }
 
 impl Step<'_, '_> {
@@ -89,90 +94,107 @@ impl Step<'_, '_> {
         }
     }
 
-    /// Handles a message that needs no server (E86). A driver that just closes statements must not
-    /// wait for a server, or take one from another client.
-    fn serve_alone(&mut self, conn: Conn, input: &[u8]) -> Need {
-        let Some(client) = self.step.engine.connections.client(conn) else { return Need::More };
-        if client.inbox.rest > 0 && !input.is_empty() {
-            return Need::Used(client.inbox.take_rest(input));
+    /// Handles replies for a client. Returns the number of bytes handled, and whether to go on with
+    /// the rest.
+    #[inline]
+    pub(crate) fn client_replies(
+        &mut self,
+        client: Conn,
+        server: Conn,
+        input: &[u8],
+    ) -> (usize, bool) {
+        let mut link = self.linked(client, server);
+        let oldest = link.server.session.outstanding.oldest();
+        let (used, halt) = link.replies(input);
+        link.pool().counters.pool.bytes_sent += used as u64;
+        // Amid a COPY from the client no reply comes before its data. A client that waits has to be
+        // read again: its next message is data, or ends the session.
+        let copies = link.server.session.outstanding.copying() == Copying::In;
+        let news =
+            link.server.session.outstanding.oldest() != oldest || halt != Halt::More || copies;
+        let woken = link.pool().protocol.take_woken();
+        let waits = link.client.waiting_for() == WaitingFor::Replies && news;
+        // The client's next message waits for this very server. It goes first; the server may be
+        // free after that.
+        let goes_on = waits && link.server.session.outstanding.quiescent().is_some();
+        if waits {
+            link.client.cancel_wanted &= !goes_on;
+            self.step.unblock(client);
         }
-        let header = match Header::parse(input) {
-            Ok(Some(header)) => header,
-            Ok(None) => return Need::More,
-            Err(_) => return Need::End(DisconnectReason::ClientProtocol),
-        };
-        let length = header.message_bytes();
-        match header.tag {
-            front::TERMINATE => Need::End(DisconnectReason::Terminated),
-            // A server has to refuse a Sync with a body.
-            front::SYNC if input.len() >= length && header.body == 0 => {
-                write::ready(self.step.ports.out(conn), Status::Idle);
-                Need::Used(length)
+        self.look_again(woken);
+        match halt {
+            Halt::More => {
+                self.step.push_back_on_server(client, server);
+                (used, false)
             }
-            front::FLUSH if input.len() >= length => Need::Used(length),
-            // Outside COPY, PostgreSQL ignores these.
-            front::COPY_DATA | front::COPY_DONE | front::COPY_FAIL => {
-                let there = length.min(input.len());
-                client.inbox.expect(length - there, Rest::Nowhere);
-                Need::Used(there)
-            }
-            front::CLOSE if input.len() >= length && client.session.managed => {
-                match Target::read(&input[refrain_wire::frame::HEADER_BYTES..length]) {
-                    Ok(Target::Statement(b"")) => client.session.unnamed = None,
-                    Ok(Target::Statement(name)) => drop(client.session.names.remove(name)),
-                    Ok(Target::Portal(_)) => {}
-                    Ok(Target::Unknown) => return Need::Server,
-                    Err(_) => return Need::End(DisconnectReason::ClientProtocol),
+            Halt::Ready => {
+                if !goes_on {
+                    self.after_ready(client, server);
                 }
-                let pool = client.pool();
-                self.step.engine.core_state.pool(pool).counters.protocol.closes_answered += 1;
-                write::bare(self.step.ports.out(conn), back::CLOSE_COMPLETE);
-                Need::Used(length)
+                (used, true)
             }
-            front::PARSE if input.len() >= length && client.session.managed => {
-                let body = &input[refrain_wire::frame::HEADER_BYTES..length];
-                match self.parse_alone(conn, body) {
-                    true => Need::Used(length),
-                    false => Need::Server,
-                }
+            Halt::Fatal => {
+                self.server_told_client(client, server);
+                (used, true)
             }
-            _ => Need::Server,
+            Halt::Refused => {
+                self.refuse_login(client, server);
+                (used, true)
+            }
+            Halt::Intruded => {
+                self.step.end_client(client, DisconnectReason::Synchronization);
+                (used, true)
+            }
+            Halt::Broken => {
+                self.server_broken(server, DisconnectReason::ServerProtocol);
+                (used, true)
+            }
         }
     }
 
-    /// Answers a Parse without a server, if a server has accepted the statement under the schema of
-    /// now (E85). True if it did. So a driver that prepares all its statements on all its
-    /// connections at start does not wait for servers that its other connections hold.
-    fn parse_alone(&mut self, conn: Conn, body: &[u8]) -> bool {
-        let Some(client) = self.step.engine.connections.client(conn) else { return false };
-        let core_state = &mut self.step.engine.core_state;
-        let Ok(parse) = Parse::read(body) else { return false };
-        if parse.name.is_empty() || client.session.names.contains(parse.name) {
-            return false;
+    /// Decides whether a server is free after its ReadyForQuery, and what has to happen before.
+    #[inline]
+    pub(crate) fn after_ready(&mut self, client: Conn, server: Conn) {
+        let Some(c) = self.step.engine.connections.client(client) else { return };
+        if std::mem::take(&mut c.cancel_wanted) {
+            self.cancel_request_of(client, server);
         }
-        let identity =
-            Identity { pool: client.pool(), env: client.session.env(), tail: parse.tail };
-        let Some(cached) =
-            core_state.protocol.statements.find(&core_state.shared.protocol.registry, identity)
-        else {
-            return false;
-        };
-        let pool = core_state.pool(client.pool());
-        let options = &pool.settings.options;
-        let room = client.session.names.len() < options.max_client_statements as usize
-            && client.session.names.bytes() + parse.tail.len()
-                <= options.max_client_statement_bytes;
-        if !room || !cached.is_accepted(pool.shared.protocol.schema_version()) {
-            return false;
+        let Some(c) = self.step.engine.connections.client(client) else { return };
+        let (pinned, partial) = (!c.session.pins.is_empty(), c.inbox.rest > 0);
+        let read_settings = c.session.read_settings || c.session.knowledge.is_hidden();
+        let (looks, asked) = (c.session.suspicion.looks, c.session.suspicion.asked.is_some());
+        let checking = matches!(c.session.state, ClientState::Checking(..));
+        let pool = self.step.engine.core_state.pool(c.pool());
+        let (mode, removed) = (pool.settings.options.pool_mode, pool.is_removed());
+        let Some(s) = self.step.engine.connections.server(server) else { return };
+        if s.session.outstanding.quiescent().is_none() {
+            // A statement pool does not allow transaction blocks.
+            let block =
+                mode == PoolMode::Statement && s.session.outstanding.status() != Status::Idle;
+            if block && s.session.outstanding.is_empty() && !checking {
+                self.step.end_client(client, DisconnectReason::TransactionInStatementMode);
+            }
+            return;
         }
-        let Some(columns) = cached.columns() else { return false };
-        pool.counters.protocol.client_parses += 1;
-        pool.counters.protocol.parses_answered += 1;
-        let generation = cached.statement.generation();
-        let held = ClientRef::new(cached);
-        let statement = ClientStatement::new(held, generation, columns);
-        client.session.names.insert(Name::from_slice(parse.name), statement);
-        write::bare(self.step.ports.out(conn), back::PARSE_COMPLETE);
-        true
+        self.step.drained_database(client);
+        if removed {
+            // Nothing is worth asking any more: the session ends.
+            self.step.transaction_over(client, server, false);
+        } else if checking {
+            self.step.read_on(client);
+        } else if looks && !partial && !asked {
+            // The client has called code that may have changed the session: ask before another
+            // client gets the server.
+            self.linked(client, server).look();
+        } else if read_settings && !partial && !pinned && mode != PoolMode::Session {
+            // The client has changed settings that PostgreSQL does not report: ask, so as to sync
+            // them at its next server.
+            self.linked(client, server).read_settings();
+        } else if self.step.transaction_over(client, server, partial || pinned)
+            && !partial
+            && !pinned
+        {
+            self.lend_between(client, server);
+        }
     }
 }

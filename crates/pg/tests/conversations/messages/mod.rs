@@ -2,6 +2,7 @@
 
 mod parse;
 mod bind;
+mod statement;
 mod dispatch;
 mod fits;
 mod named;

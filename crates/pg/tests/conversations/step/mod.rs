@@ -11,5 +11,6 @@ mod jobs;
 mod release;
 mod server_input;
 mod serving;
+mod local;
 mod tick;
 mod view;

@@ -2,35 +2,6 @@
 
 use crate::talk::*;
 
-const WRITE: &str = "update t set a = 1";
-
-#[test]
-fn close_sync_and_flush_take_no_server_from_anybody() {
-    let talk = one_server();
-    let (alice, bob) = (talk.client(), talk.client());
-    alice.opens_block(&talk.server(1));
-    bob.sends([close_statement("s"), flush(), close_portal("p"), sync()]);
-    bob.gets([close_complete(), close_complete(), ready()]);
-    bob.sends([copy_data("late"), copy_done(), sync()]);
-    bob.gets([ready()]);
-}
-
-#[test]
-fn a_parse_that_a_server_has_accepted_takes_no_server_either() {
-    let talk = one_server();
-    let (alice, bob, server) = (talk.client(), talk.client(), talk.server(1));
-    alice.prepares(&server, "s", WRITE);
-    alice.opens_block(&server);
-    bob.sends([parse("mine", WRITE), sync()]);
-    bob.gets([parse_complete(), ready()]);
-    bob.sends([parse("other", "update t set b = 1"), sync()]);
-    bob.gets_nothing();
-    alice.commits(&server);
-    server.gets([parse("", "update t set b = 1"), describe_statement(""), sync()]);
-    server.answers([parse_complete(), parameters(&[]), no_data(), ready()]);
-    bob.gets([parse_complete(), ready()]);
-}
-
 #[test]
 fn a_client_that_waits_is_not_read_beyond_a_bound() {
     let talk = one_server();
@@ -88,13 +59,4 @@ fn a_malformed_message_ends_the_session() {
         alice.gets([fatal("08P01", "invalid message")]);
         assert!(alice.is_closed());
     }
-}
-
-#[test]
-fn terminate_ends_the_session_without_a_word() {
-    let talk = one_server();
-    let (alice, server) = (talk.client(), talk.server(1));
-    alice.sends([terminate()]);
-    alice.gets_nothing();
-    assert!(alice.is_closed() && !server.is_closed());
 }

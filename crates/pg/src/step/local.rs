@@ -1,0 +1,117 @@
+//! Answers without a server, for a client that has none (E86).
+//!
+//! A driver that just closes or prepares statements must not wait for a server, or take one from
+//! another client. This is the only place that decides whether a message can be answered here.
+
+use refrain_pool::disconnect::DisconnectReason;
+use refrain_pool::ids::Conn;
+use refrain_pool::inbox::Rest;
+use refrain_wire::back::Status;
+use refrain_wire::front::{Parse, Target};
+use refrain_wire::tag::{back, front};
+use refrain_wire::{Header, write};
+
+use crate::engine::Step;
+use crate::statements::of_client::{ClientRef, ClientStatement, Name};
+use crate::statements::statement::Identity;
+
+/// The need of the next message of a client without a server.
+pub(crate) enum Need {
+    /// Nothing more: this number of bytes has been handled.
+    Used(usize),
+    /// A server.
+    Server,
+    /// The rest of a message.
+    More,
+    /// The end of the session: Terminate, or a malformed message.
+    End(DisconnectReason),
+}
+
+impl Step<'_, '_> {
+    /// Handles a message that needs no server (E86). A driver that just closes statements must not
+    /// wait for a server, or take one from another client.
+    pub(crate) fn serve_alone(&mut self, conn: Conn, input: &[u8]) -> Need {
+        let Some(client) = self.step.engine.connections.client(conn) else { return Need::More };
+        if client.inbox.rest > 0 && !input.is_empty() {
+            return Need::Used(client.inbox.take_rest(input));
+        }
+        let header = match Header::parse(input) {
+            Ok(Some(header)) => header,
+            Ok(None) => return Need::More,
+            Err(_) => return Need::End(DisconnectReason::ClientProtocol),
+        };
+        let length = header.message_bytes();
+        match header.tag {
+            front::TERMINATE => Need::End(DisconnectReason::Terminated),
+            // A server has to refuse a Sync with a body.
+            front::SYNC if input.len() >= length && header.body == 0 => {
+                write::ready(self.step.ports.out(conn), Status::Idle);
+                Need::Used(length)
+            }
+            front::FLUSH if input.len() >= length => Need::Used(length),
+            // Outside COPY, PostgreSQL ignores these.
+            front::COPY_DATA | front::COPY_DONE | front::COPY_FAIL => {
+                let there = length.min(input.len());
+                client.inbox.expect(length - there, Rest::Nowhere);
+                Need::Used(there)
+            }
+            front::CLOSE if input.len() >= length && client.session.managed => {
+                match Target::read(&input[refrain_wire::frame::HEADER_BYTES..length]) {
+                    Ok(Target::Statement(b"")) => client.session.unnamed = None,
+                    Ok(Target::Statement(name)) => drop(client.session.names.remove(name)),
+                    Ok(Target::Portal(_)) => {}
+                    Ok(Target::Unknown) => return Need::Server,
+                    Err(_) => return Need::End(DisconnectReason::ClientProtocol),
+                }
+                let pool = client.pool();
+                self.step.engine.core_state.pool(pool).counters.protocol.closes_answered += 1;
+                write::bare(self.step.ports.out(conn), back::CLOSE_COMPLETE);
+                Need::Used(length)
+            }
+            front::PARSE if input.len() >= length && client.session.managed => {
+                let body = &input[refrain_wire::frame::HEADER_BYTES..length];
+                match self.parse_alone(conn, body) {
+                    true => Need::Used(length),
+                    false => Need::Server,
+                }
+            }
+            _ => Need::Server,
+        }
+    }
+
+    /// Answers a Parse without a server, if a server has accepted the statement under the schema of
+    /// now (E85). True if it did. So a driver that prepares all its statements on all its
+    /// connections at start does not wait for servers that its other connections hold.
+    fn parse_alone(&mut self, conn: Conn, body: &[u8]) -> bool {
+        let Some(client) = self.step.engine.connections.client(conn) else { return false };
+        let core_state = &mut self.step.engine.core_state;
+        let Ok(parse) = Parse::read(body) else { return false };
+        if parse.name.is_empty() || client.session.names.contains(parse.name) {
+            return false;
+        }
+        let identity =
+            Identity { pool: client.pool(), env: client.session.env(), tail: parse.tail };
+        let Some(cached) =
+            core_state.protocol.statements.find(&core_state.shared.protocol.registry, identity)
+        else {
+            return false;
+        };
+        let pool = core_state.pool(client.pool());
+        let options = &pool.settings.options;
+        let room = client.session.names.len() < options.max_client_statements as usize
+            && client.session.names.bytes() + parse.tail.len()
+                <= options.max_client_statement_bytes;
+        if !room || !cached.is_accepted(pool.shared.protocol.schema_version()) {
+            return false;
+        }
+        let Some(columns) = cached.columns() else { return false };
+        pool.counters.protocol.client_parses += 1;
+        pool.counters.protocol.parses_answered += 1;
+        let generation = cached.statement.generation();
+        let held = ClientRef::new(cached);
+        let statement = ClientStatement::new(held, generation, columns);
+        client.session.names.insert(Name::from_slice(parse.name), statement);
+        write::bare(self.step.ports.out(conn), back::PARSE_COMPLETE);
+        true
+    }
+}
