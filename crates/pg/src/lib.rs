@@ -1,11 +1,12 @@
-//! The pooler's decisions, without I/O: what happens to every byte and to every client that waits.
+//! PostgreSQL's protocol for the pool (`refrain_pool`), without I/O: this crate decides for every
+//! message which bytes go to the server or to the client.
 //!
-//! Each core has one [`Engine`]. The loop around it gives it an [`Event`], the time and its
-//! [`Ports`]. The engine appends output to the ports' buffers, and lists everything else that is to
-//! be done as [`Action`]s. A run is a function of its events: this crate has no socket, clock,
-//! thread or randomness. The state that cores share ([`shared::Shared`]) stands behind locks. A
-//! Bind or an Execute of a statement that the server has takes none of them; a Parse, a login and a
-//! server that is opened or closed do.
+//! The pool decides which client has which server. It has one [`Engine`] per core, and calls this
+//! crate for everything that needs the protocol: logins, messages, replies, and the state of a
+//! session. A run is a function of its events: this crate has no socket, clock, thread or
+//! randomness. The state that cores share ([`Shared`]) stands behind locks. A Bind or an Execute of
+//! a statement that the server has takes none of them; a Parse, a login and a server that is opened
+//! or closed do.
 //!
 //! The folders stand in the order in which they build on each other, and so do the files in each
 //! folder.

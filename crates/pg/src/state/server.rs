@@ -1,7 +1,7 @@
-//! A connection to a PostgreSQL server: everything that Refrain knows of it.
+//! A server's session: everything that PostgreSQL's protocol knows of a server.
 //!
-//! Its [`ServerState`] says who holds it. Before another client gets it, `step/lending.rs` asks
-//! [`Outstanding`] for a proof that the server owes nothing.
+//! Before another client gets the server, the pool asks the protocol for a proof from
+//! [`Outstanding`] that the server owes nothing.
 
 use std::sync::Arc;
 

@@ -1,7 +1,9 @@
-//! Conversations in memory: what the engine decides, told as a dialogue of messages.
+//! Conversations in memory: tests of the engine's decisions, each written as a dialogue of
+//! messages.
 //!
-//! Each file of `src/messages`, `src/relay`, `src/autoprepare`, `src/login` and `src/step` has a
-//! module of the same name here (a rule of `cargo xtask tidy`). [`talk`] holds the conversations.
+//! Each file of `src/messages`, `src/relay`, `src/autoprepare`, `src/login` and `src/step` that
+//! decides something has a module of the same name here (a rule of `cargo xtask tidy`). [`talk`]
+//! holds the conversations.
 
 mod talk;
 

@@ -1,4 +1,4 @@
-//! Query strings that run as prepared statements: what servers say of a run.
+//! Query strings that run as prepared statements: the replies of servers.
 
 use refrain_sql::normalize::{Analysis, Plan, REFUSALS, Slot};
 use refrain_wire::back::field;

@@ -1,4 +1,4 @@
-//! A client's statement is found, and its server is given what it lacks.
+//! Refrain finds a client's statement, and prepares it on a server that lacks it.
 
 use crate::talk::*;
 

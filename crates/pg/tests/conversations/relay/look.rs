@@ -1,4 +1,4 @@
-//! After calls of functions that nobody knows, Refrain asks the server what they have left.
+//! Refrain looks at the session behind calls of functions that are not known as harmless.
 
 use crate::talk::*;
 

@@ -1,4 +1,4 @@
-//! Messages on their way to the server: as they are, under a rewritten header, or behind a barrier.
+//! Messages on their way to the server: unchanged, under a rewritten header, or behind a barrier.
 
 use crate::talk::*;
 

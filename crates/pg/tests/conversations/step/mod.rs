@@ -1,4 +1,5 @@
-//! One module for each file of `src/step` that decides something.
+//! One module for each file of `src/step` that decides something, here and in the crate of the
+//! pool.
 
 mod cancel;
 mod console;

@@ -1,4 +1,4 @@
-//! Input from servers, by who holds them.
+//! Input from servers, by their holder.
 
 use crate::talk::*;
 

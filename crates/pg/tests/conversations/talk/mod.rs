@@ -1,8 +1,9 @@
 //! A conversation in memory: scripted clients, the engine, scripted servers.
 //!
-//! A test says what clients and servers say, and what each of them gets, message by message and
-//! byte for byte. After each step the engine's invariants are checked, and at the end nobody may
-//! have got a message that the test did not ask for. The engine's face is all that is used.
+//! A test lists the messages that clients and servers send, and the messages that each of them
+//! gets, byte for byte. After each step the engine's invariants are checked, and at the end no
+//! client or server may have got a message that the test does not list. Tests use only the engine's
+//! public interface.
 //!
 //! Servers accept connections and log Refrain in by themselves, unless a test begins with
 //! [`Conversation::by_hand`]. Names that Refrain gives statements begin with `~` here: `~1` is the
