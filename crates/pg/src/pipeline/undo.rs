@@ -72,6 +72,11 @@ impl<U> Undos<U> {
         }
     }
 
+    /// Makes the changes by request `seq` final, and those of no other request.
+    pub(crate) fn confirm(&mut self, seq: Seq) {
+        self.0.retain(|(of, _)| *of != seq);
+    }
+
     /// Takes out the changes of the requests that an error struck off, newest first.
     pub(crate) fn fail(&mut self, failed: &Failed) -> impl Iterator<Item = Reverted<U>> + use<U> {
         let end = self.0.partition_point(|(seq, _)| *seq < failed.until.max(failed.seq + 1));
@@ -114,6 +119,8 @@ mod tests {
             undos.push(seq, seq);
         }
         undos.settle(1);
+        undos.push(8, 8);
+        undos.confirm(8);
         let reverted: Vec<_> = undos.fail(&failed(2, 4)).map(|r| (r.undo, r.failed)).collect();
         assert_eq!(reverted, [(3, false), (2, true), (2, true)]);
         assert!(!undos.is_empty(), "a later segment is not touched");

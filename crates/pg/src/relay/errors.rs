@@ -78,6 +78,12 @@ impl Link<'_> {
         let fields = &words.fields;
         // The undo below may take the name away.
         let name = self.client_name(&failed.entry);
+        if failed_at_commit(&failed.entry, fields)
+            && failed.entry.traits.contains(Traits::DEALLOCATE)
+        {
+            // No rollback brings the statement back.
+            self.client.session.undos.confirm(failed.seq);
+        }
         self.undo(failed);
         if let Some(barrier) = self.client.session.barrier.as_mut().filter(|b| failed.struck(b.seq))
         {
@@ -304,7 +310,7 @@ impl Link<'_> {
     /// its transaction ended. The last command ran, but the server does not report its completion.
     fn learn_end(&mut self, failed: &Failed, fields: &Fields<'_>, name: Option<&Name>) {
         let entry = &failed.entry;
-        if entry.kind != RequestKind::Query || !fields.sqlstate().starts_with(b"23") {
+        if !failed_at_commit(entry, fields) {
             return;
         }
         let barrier =
@@ -407,6 +413,12 @@ impl Link<'_> {
         });
         false
     }
+}
+
+/// Whether a query string may have failed as its transaction ended: a deferred constraint does so
+/// behind the last command, whose completion the server then does not report.
+fn failed_at_commit(entry: &OutstandingRequest, fields: &Fields<'_>) -> bool {
+    entry.kind == RequestKind::Query && fields.sqlstate().starts_with(b"23")
 }
 
 /// Appends `value` with the client's name in place of every internal name, and of the empty name.

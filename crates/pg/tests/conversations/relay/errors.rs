@@ -119,3 +119,36 @@ fn after_a_copy_failed_the_server_counts_the_syncs_that_it_has_not_skipped() {
     server.answers([ready(), ready(), ready(), close_complete(), ready()]);
     alice.gets([ready(), ready()]);
 }
+
+/// Lets alice send a write without a Sync and a DEALLOCATE of `s` behind it, and the server answer
+/// the query that stands for the latter with this error.
+fn deallocate_behind_a_write_fails(alice: &Party, server: &Party, error: &Line) {
+    alice.prepares_by_name(server, "s", WRITE, "~1");
+    alice.sends([bind("", "s"), execute(""), query("deallocate s")]);
+    server.gets([bind("", "~1"), execute(""), flush()]);
+    server.answers([bind_complete(), complete("UPDATE 1")]);
+    server.gets([query("SELECT ''")]).answers([error.clone(), ready()]);
+    alice.gets([bind_complete(), complete("UPDATE 1"), error.clone(), ready()]);
+    alice.sends([bind("", "s"), sync()]);
+}
+
+#[test]
+fn a_deallocate_whose_commit_fails_has_dropped_the_statement() {
+    let talk = one_server();
+    let (alice, server) = (talk.client(), talk.server(1));
+    deallocate_behind_a_write_fails(&alice, &server, &error("23505", "duplicate key"));
+    server.gets([bind("", "s"), sync()]);
+    let unknown = error("26000", "prepared statement \"s\" does not exist");
+    server.answers([unknown.clone(), ready()]);
+    alice.gets([unknown, ready()]);
+}
+
+#[test]
+fn a_deallocate_that_is_cancelled_has_dropped_nothing() {
+    let talk = one_server();
+    let (alice, server) = (talk.client(), talk.server(1));
+    deallocate_behind_a_write_fails(&alice, &server, &error("57014", "canceling statement"));
+    server.gets([bind("", "~1"), sync()]);
+    server.answers([bind_complete(), ready()]);
+    alice.gets([bind_complete(), ready()]);
+}
